@@ -1,0 +1,58 @@
+# Language level, warnings and floating-point rules, the same for every target.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+# Warnings are errors with the compilers that the tree is checked with; another compiler's new
+# warnings should not keep a user from building.
+set(_known OFF)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")
+  set(_known ON)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^14\\.")
+  set(_known ON)
+endif()
+option(REPRISE_WERROR "Treat warnings as errors" ${_known})
+
+find_program(REPRISE_CCACHE ccache)
+if(REPRISE_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${REPRISE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${REPRISE_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${REPRISE_CCACHE})
+endif()
+
+add_library(reprise_options INTERFACE)
+target_include_directories(reprise_options INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
+
+set(_cxx -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 sees overlaps in std::string's operator+ that are not there.
+  list(APPEND _cxx -Wno-restrict)
+else()
+  list(APPEND _cxx -Wno-gnu-zero-variadic-macro-arguments)
+endif()
+if(REPRISE_WERROR)
+  list(APPEND _cxx -Werror)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # These come from the optimiser's guesses and are shown, not enforced.
+    list(APPEND _cxx -Wno-error=array-bounds -Wno-error=stringop-overflow
+         -Wno-error=stringop-overread -Wno-error=maybe-uninitialized)
+  endif()
+endif()
+
+# nvcc 13 with CMake 3.25: CUDA_STANDARD 20 is dropped without a word, so the flag is passed here.
+set(_cuda -std=c++20 --fmad=false --expt-relaxed-constexpr
+    "-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter,-ffp-contract=off")
+if(REPRISE_WERROR)
+  list(APPEND _cuda "-Xcompiler=-Werror")
+endif()
+
+target_compile_options(reprise_options INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:${_cxx}>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:${_cuda}>")

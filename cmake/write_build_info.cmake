@@ -1,0 +1,24 @@
+# Run at build time; see build_info.cmake.
+
+set(COMMIT unknown)
+set(DIRTY false)
+if(GIT)
+  execute_process(COMMAND ${GIT} -C ${SOURCE} rev-parse HEAD
+    OUTPUT_VARIABLE head OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed)
+    set(COMMIT ${head})
+    execute_process(COMMAND ${GIT} -C ${SOURCE} --no-optional-locks status --porcelain
+      OUTPUT_VARIABLE changes ERROR_QUIET)
+    if(NOT changes STREQUAL "")
+      set(DIRTY true)
+    endif()
+  endif()
+endif()
+foreach(library MPI CUDA NCCL)
+  if(HAVE_${library})
+    set(${library} true)
+  else()
+    set(${library} false)
+  endif()
+endforeach()
+configure_file(${TEMPLATE} ${OUTPUT} @ONLY)
