@@ -30,7 +30,9 @@ endif()
 add_library(reprise_options INTERFACE)
 target_include_directories(reprise_options INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
 
-set(_cxx -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -ffp-contract=off)
+# Designated initialisers leave fields at their defaults on purpose.
+set(_cxx -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+    -Wno-missing-field-initializers -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 sees overlaps in std::string's operator+ that are not there.
   list(APPEND _cxx -Wno-restrict)
@@ -48,7 +50,7 @@ endif()
 
 # nvcc 13 with CMake 3.25: CUDA_STANDARD 20 is dropped without a word, so the flag is passed here.
 set(_cuda -std=c++20 --fmad=false --expt-relaxed-constexpr
-    "-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter,-ffp-contract=off")
+    "-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter,-Wno-missing-field-initializers,-ffp-contract=off")
 if(REPRISE_WERROR)
   list(APPEND _cuda "-Xcompiler=-Werror")
 endif()
