@@ -1,0 +1,219 @@
+#include "tests/layers/layer_rules.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <functional>
+#include <ostream>
+#include <sstream>
+
+namespace reprise::layers {
+
+namespace {
+
+constexpr int kReadmeLinesMax = 40;
+
+bool ends_with_any(std::string_view path, std::initializer_list<std::string_view> ends) {
+  return std::any_of(ends.begin(), ends.end(),
+                     [path](std::string_view end) { return path.ends_with(end); });
+}
+
+bool is_code(std::string_view path) {
+  return ends_with_any(path, {".hpp", ".cpp", ".h", ".cuh", ".cu", ".inc"});
+}
+
+std::string folder_of(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash));
+}
+
+std::string_view strip(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+void for_each_line(std::string_view text, const std::function<void(int, std::string_view)>& visit) {
+  int number = 0;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    visit(++number, text.substr(0, end));
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+  }
+}
+
+struct Include {
+  std::string_view name;  // empty: the line is no include
+  bool quoted = false;    // "..." rather than <...>
+};
+
+Include parse_include(std::string_view line) {
+  line = strip(line);
+  if (!line.starts_with('#')) return {};
+  line = strip(line.substr(1));
+  if (!line.starts_with("include")) return {};
+  line = strip(line.substr(std::string_view("include").size()));
+  if (line.empty() || (line[0] != '"' && line[0] != '<')) return {};
+  const auto end = line.find(line[0] == '"' ? '"' : '>', 1);
+  if (end == std::string_view::npos) return {};
+  return {.name = line.substr(1, end - 1), .quoted = line[0] == '"'};
+}
+
+std::string joined(const std::set<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text.empty() ? "none" : text;
+}
+
+bool is_vendor_header(std::string_view name) {
+  static constexpr std::array<std::string_view, 9> kStarts = {
+      "mpi.h",   "mpi-ext.h",          "nccl",  "cuda", "driver_types.h", "cub/",
+      "thrust/", "cooperative_groups", "nvtx3/"};
+  return std::any_of(kStarts.begin(), kStarts.end(),
+                     [name](std::string_view start) { return name.starts_with(start); });
+}
+
+bool may_use_vendor_headers(std::string_view path) {
+  static constexpr std::array<std::string_view, 4> kFolders = {
+      "core/adapters/", "tests/mpi/", "tests/gpu/", "tests/core/adapters/"};
+  return std::any_of(kFolders.begin(), kFolders.end(),
+                     [path](std::string_view folder) { return path.starts_with(folder); });
+}
+
+bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// Does `text` hold `word` with no letter, digit or underscore on the right (nor, for a word that
+// starts with one, on the left)?
+bool holds_word(std::string_view text, std::string_view word) {
+  for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const auto end = at + word.size();
+    const bool left = at == 0 || !is_word_char(text[at - 1]);
+    if (left && (end == text.size() || !is_word_char(text[end]))) return true;
+  }
+  return false;
+}
+
+std::string check_one_include(const LayerTable& table, const std::string& folder,
+                              std::string_view include) {
+  const std::string target = folder_of(include);
+  const auto& allowed = table.find(folder)->second;
+  if (target == folder || allowed.contains(target)) return {};
+  std::string what = "includes \"" + std::string(include) + "\"";
+  what += table.contains(target) ? ", which the layer table does not allow"
+                                 : ", which is no path of a layer from the root of the tree";
+  return what + "; " + folder + " may include: " + joined(allowed);
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Finding& finding) {
+  return out << finding.path << ':' << finding.line << ": " << finding.what;
+}
+
+ParsedTable parse_layer_table(std::string_view text) {
+  ParsedTable parsed;
+  for_each_line(text, [&parsed](int number, std::string_view line) {
+    const auto report = [&](const std::string& what) {
+      parsed.findings.push_back({.path = "layers.txt", .line = number, .what = what});
+    };
+    line = strip(line.substr(0, line.find('#')));
+    if (line.empty()) return;
+    const auto colon = line.find(':');
+    if (colon == std::string_view::npos) return report("not 'folder : folders...'");
+    const std::string folder(strip(line.substr(0, colon)));
+    std::set<std::string> allowed;
+    std::istringstream words{std::string(line.substr(colon + 1))};
+    for (std::string word; words >> word;) {
+      if (!parsed.table.contains(word)) report("'" + word + "' does not stand above " + folder);
+      allowed.insert(word);
+    }
+    if (!parsed.table.emplace(folder, allowed).second) report("'" + folder + "' stands twice");
+  });
+  return parsed;
+}
+
+std::vector<Finding> check_includes(const LayerTable& table, const std::vector<SourceFile>& tree) {
+  std::vector<Finding> findings;
+  for (const auto& file : tree) {
+    const std::string folder = folder_of(file.path);
+    if (!is_code(file.path) || !table.contains(folder)) continue;
+    for_each_line(file.text, [&](int number, std::string_view line) {
+      const Include include = parse_include(line);
+      if (!include.quoted) return;
+      const std::string what = check_one_include(table, folder, include.name);
+      if (!what.empty()) findings.push_back({.path = file.path, .line = number, .what = what});
+    });
+  }
+  return findings;
+}
+
+std::vector<Finding> check_vendor_headers(const std::vector<SourceFile>& tree) {
+  std::vector<Finding> findings;
+  for (const auto& file : tree) {
+    if (!is_code(file.path) || may_use_vendor_headers(file.path)) continue;
+    for_each_line(file.text, [&](int number, std::string_view line) {
+      const Include include = parse_include(line);
+      if (!is_vendor_header(include.name)) return;
+      findings.push_back({.path = file.path,
+                          .line = number,
+                          .what = "includes the vendor header " + std::string(include.name) +
+                                  "; that belongs into core/adapters"});
+    });
+  }
+  return findings;
+}
+
+std::vector<Finding> check_thread_local(const std::vector<SourceFile>& tree) {
+  std::vector<Finding> findings;
+  for (const auto& file : tree) {
+    if (!is_code(file.path) || !file.path.starts_with("core/")) continue;
+    for_each_line(file.text, [&](int number, std::string_view line) {
+      if (!holds_word(line.substr(0, line.find("//")), "thread_local")) return;
+      findings.push_back({.path = file.path,
+                          .line = number,
+                          .what = "thread_local in core: fibers share a thread and may change it"});
+    });
+  }
+  return findings;
+}
+
+std::vector<Finding> check_machine_paths(const std::vector<SourceFile>& tree) {
+  // Put together from halves, so that this file does not hold them.
+  static const std::array<std::string, 5> kWords = {
+      std::string("../sha") + "red", std::string("/wo") + "rk", std::string("/ho") + "me/",
+      std::string("/ro") + "ot/", std::string("/Us") + "ers/"};
+  std::vector<Finding> findings;
+  for (const auto& file : tree) {
+    for_each_line(file.text, [&](int number, std::string_view line) {
+      for (const auto& word : kWords) {
+        const bool folder = word.ends_with('/');
+        if (folder ? line.find(word) == std::string_view::npos : !holds_word(line, word)) continue;
+        findings.push_back({.path = file.path,
+                            .line = number,
+                            .what = "names '" + word + "', a path that no user's machine has"});
+      }
+    });
+  }
+  return findings;
+}
+
+std::vector<Finding> check_readmes(const LayerTable& table, const std::vector<SourceFile>& tree) {
+  std::vector<Finding> findings;
+  for (const auto& [folder, allowed] : table) {
+    const std::string path = folder + "/README.md";
+    const auto readme = std::find_if(tree.begin(), tree.end(),
+                                     [&path](const SourceFile& file) { return file.path == path; });
+    if (readme == tree.end() || readme->text.empty()) {
+      findings.push_back(
+          {.path = path, .line = 0, .what = "is missing: every layer explains itself"});
+      continue;
+    }
+    const auto lines = std::count(readme->text.begin(), readme->text.end(), '\n');
+    if (lines > kReadmeLinesMax) {
+      findings.push_back({.path = path, .line = 0, .what = "is longer than 40 lines"});
+    }
+  }
+  return findings;
+}
+
+}  // namespace reprise::layers

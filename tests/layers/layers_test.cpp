@@ -1,0 +1,183 @@
+// The tree obeys its own table, and the checker sees what it is there to see.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/layers/layer_rules.hpp"
+
+namespace reprise::layers {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_text(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+bool is_skipped_folder(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name == ".git" || name == "build" || name == "out" || name == ".cache" ||
+         name == "__pycache__";
+}
+
+bool is_text(const std::string& text) { return text.find('\0') == std::string::npos; }
+
+std::vector<SourceFile> read_tree() {
+  const fs::path root = REPRISE_SOURCE_DIR;
+  std::vector<SourceFile> tree;
+  for (auto entry = fs::recursive_directory_iterator(root); entry != fs::end(entry); ++entry) {
+    if (entry->is_directory() && is_skipped_folder(entry->path())) {
+      entry.disable_recursion_pending();
+    } else if (entry->is_regular_file() && entry->file_size() < (1U << 20)) {
+      std::string text = read_text(entry->path());
+      if (!is_text(text)) continue;
+      tree.push_back({.path = entry->path().lexically_relative(root).generic_string(),
+                      .text = std::move(text)});
+    }
+  }
+  return tree;
+}
+
+const std::vector<SourceFile>& tree() {
+  static const std::vector<SourceFile> files = read_tree();
+  return files;
+}
+
+const ParsedTable& parsed() {
+  static const ParsedTable table =
+      parse_layer_table(read_text(fs::path(REPRISE_SOURCE_DIR) / "layers.txt"));
+  return table;
+}
+
+testing::AssertionResult none(const std::vector<Finding>& findings) {
+  if (findings.empty()) return testing::AssertionSuccess();
+  std::ostringstream text;
+  for (const auto& finding : findings) text << '\n' << finding;
+  return testing::AssertionFailure() << findings.size() << " findings:" << text.str();
+}
+
+TEST(Tree, the_table_reads_and_each_line_uses_only_folders_above_it) {
+  EXPECT_TRUE(none(parsed().findings));
+  EXPECT_GE(parsed().table.size(), 19U);
+  EXPECT_TRUE(parsed().table.contains("core/base"));
+}
+
+TEST(Tree, includes_follow_the_layer_table) {
+  EXPECT_TRUE(none(check_includes(parsed().table, tree())));
+}
+
+TEST(Tree, vendor_headers_stay_in_the_adapters) { EXPECT_TRUE(none(check_vendor_headers(tree()))); }
+
+TEST(Tree, core_has_no_thread_local) { EXPECT_TRUE(none(check_thread_local(tree()))); }
+
+TEST(Tree, names_no_path_of_the_machine_it_was_written_on) {
+  EXPECT_TRUE(none(check_machine_paths(tree())));
+}
+
+TEST(Tree, every_layer_has_a_readme_of_at_most_40_lines) {
+  EXPECT_TRUE(none(check_readmes(parsed().table, tree())));
+}
+
+// ---------------------------------------------------------------- the checker itself
+
+const LayerTable kSmallTable = {{"low", {}}, {"mid", {"low"}}, {"core/engine", {"low", "mid"}}};
+
+struct IncludeRow {
+  const char* name;
+  const char* path;
+  const char* text;
+  int findings;
+};
+
+std::ostream& operator<<(std::ostream& out, const IncludeRow& row) { return out << row.name; }
+
+class IncludeRule : public testing::TestWithParam<IncludeRow> {};
+
+TEST_P(IncludeRule, row) {
+  const auto& row = GetParam();
+  const auto findings = check_includes(kSmallTable, {{.path = row.path, .text = row.text}});
+  EXPECT_EQ(findings.size(), static_cast<std::size_t>(row.findings));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Checker, IncludeRule,
+    testing::Values(
+        IncludeRow{"own_folder", "mid/a.cpp", "#include \"mid/a.hpp\"\n", 0},
+        IncludeRow{"allowed_folder", "mid/a.cpp", "#include \"low/a.hpp\"\n", 0},
+        IncludeRow{"upwards", "low/a.cpp", "#include \"mid/a.hpp\"\n", 1},
+        IncludeRow{"upwards_with_spaces", "low/a.hpp", "  #  include   \"mid/a.hpp\"", 1},
+        IncludeRow{"two_of_three", "low/a.cu",
+                   "#include \"mid/a.hpp\"\n#include \"low/b.hpp\"\n#include \"mid/b.hpp\"\n", 2},
+        IncludeRow{"not_from_the_root", "mid/a.cpp", "#include \"a.hpp\"\n", 1},
+        IncludeRow{"by_dots", "mid/a.cpp", "#include \"../low/a.hpp\"\n", 1},
+        IncludeRow{"no_layer", "mid/a.cpp", "#include \"tests/a.hpp\"\n", 1},
+        IncludeRow{"system", "low/a.cpp", "#include <vector>\n", 0},
+        IncludeRow{"comment", "low/a.cpp", "// #include \"mid/a.hpp\"\n", 0},
+        IncludeRow{"folder_outside_the_table", "tests/a.cpp", "#include \"mid/a.hpp\"\n", 0},
+        IncludeRow{"no_code", "low/README.md", "#include \"mid/a.hpp\"\n", 0}),
+    [](const auto& row) { return std::string(row.param.name); });
+
+TEST(Checker, finding_names_file_line_include_and_the_allowed_set) {
+  const auto findings = check_includes(
+      kSmallTable, {{.path = "mid/a.cpp", .text = "\n#include \"core/engine/x.hpp\"\n"}});
+  ASSERT_EQ(findings.size(), 1U);
+  std::ostringstream text;
+  text << findings[0];
+  EXPECT_EQ(text.str(),
+            "mid/a.cpp:2: includes \"core/engine/x.hpp\", which the layer table does not allow; "
+            "mid may include: low");
+}
+
+TEST(Checker, table_that_points_downwards_or_repeats_is_refused) {
+  EXPECT_EQ(parse_layer_table("a : b\nb :\n").findings.size(), 1U);
+  EXPECT_EQ(parse_layer_table("a :\na :\n").findings.size(), 1U);
+  EXPECT_EQ(parse_layer_table("a\n").findings.size(), 1U);
+  EXPECT_TRUE(none(parse_layer_table("# words\n\na :  # none\nb : a\n").findings));
+}
+
+TEST(Checker, vendor_header_outside_the_adapters_is_found) {
+  const auto in = [](const char* path, const char* text) {
+    return check_vendor_headers({{.path = path, .text = text}}).size();
+  };
+  EXPECT_EQ(in("core/engine/a.cpp", "#include <mpi.h>\n"), 1U);
+  EXPECT_EQ(in("sim/world/a.hpp", "#include <cuda_runtime.h>\n#include \"nccl.h\"\n"), 2U);
+  EXPECT_EQ(in("core/adapters/mpi/a.cpp", "#include <mpi.h>\n"), 0U);
+  EXPECT_EQ(in("tests/gpu/a.cpp", "#include <cuda.h>\n"), 0U);
+}
+
+TEST(Checker, thread_local_in_core_is_found_and_comments_are_not) {
+  const std::string word = std::string("thread") + "_local";
+  const auto in = [](const std::string& path, const std::string& text) {
+    return check_thread_local({{.path = path, .text = text}}).size();
+  };
+  EXPECT_EQ(in("core/base/a.cpp", "static " + word + " int x;\n"), 1U);
+  EXPECT_EQ(in("core/base/a.cpp", "// no " + word + "\n"), 0U);
+  EXPECT_EQ(in("sim/world/a.cpp", word + " int x;\n"), 0U);
+}
+
+TEST(Checker, machine_path_is_found) {
+  const auto in = [](const std::string& text) {
+    return check_machine_paths({{.path = "a.md", .text = text}}).size();
+  };
+  EXPECT_EQ(in(std::string("see /wo") + "rk/x"), 1U);
+  EXPECT_EQ(in(std::string("see ../sha") + "red/x"), 1U);
+  EXPECT_EQ(in(std::string("cd /ho") + "me/someone"), 1U);
+  EXPECT_EQ(in("the /workspace of a container, /tmp/x, shared/x"), 0U);
+}
+
+TEST(Checker, missing_and_long_readme_are_found) {
+  const LayerTable table = {{"a", {}}, {"b", {}}, {"c", {}}};
+  const auto findings =
+      check_readmes(table, {{.path = "a/README.md", .text = std::string(41, '\n')},
+                            {.path = "b/README.md", .text = std::string(40, '\n')}});
+  EXPECT_EQ(findings.size(), 2U);
+}
+
+}  // namespace
+}  // namespace reprise::layers
