@@ -1,0 +1,82 @@
+#pragma once
+// The world's fault: one exception type with a code and the place where it happened.
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/ids.hpp"
+
+namespace reprise {
+
+/// What went wrong, as far as a caller or a judge acts on it. The printed names are stable: reports
+/// and scenarios' expectations use them.
+enum class Code {
+  kUsage,                ///< the caller asked for something that has no meaning
+  kNotFound,             ///< a file or directory is not there
+  kIo,                   ///< the file system failed: read, write, sync, rename
+  kNoSpace,              ///< no space left
+  kUnsupported,          ///< well-formed, but of a kind that is not handled (says which)
+  kTornFile,             ///< truncated, garbled, or not what its name promises
+  kRefusedName,          ///< a pickle names something that is never accepted
+  kPathEscape,           ///< a stored path leaves the checkpoint's directory
+  kLimit,                ///< a claimed size or count exceeds what is really there
+  kCoverageGap,          ///< some element or object is in no chunk
+  kChunkOverlap,         ///< chunks of one tensor intersect
+  kNoWriter,             ///< a box has no main copy
+  kMultiWriter,          ///< a box or object has more than one main copy
+  kFalseReplica,         ///< copies declared equal hold different bytes
+  kMissingKey,           ///< requested but not in the checkpoint
+  kUnrequestedKeys,      ///< in the checkpoint but not requested
+  kShapeDrift,           ///< global shapes disagree
+  kDtypeDrift,           ///< element types disagree
+  kExtentMismatch,       ///< stored bytes and claimed extents disagree
+  kCommonStateDiverges,  ///< a value stored once for all ranks differs between ranks
+  kLayoutMismatch,       ///< groups, meshes or topology disagree
+  kStalePlan,            ///< a cached plan does not fit the live state
+  kTrackerDangling,      ///< the tracker names a checkpoint that is not there
+  kIncomplete,           ///< a checkpoint was never committed
+  kForeignCheckpoint,    ///< another run's checkpoint
+  kChecksum,             ///< content and recorded checksum disagree
+  kPeerFailed,           ///< another rank failed; the message is that rank's
+  kDeadline,             ///< no answer in time
+  kDeadlock,             ///< all ranks wait and none can go on
+  kCollectiveMismatch,   ///< ranks of one group called different operations
+};
+
+/// Stable upper-case name, for example "COVERAGE_GAP".
+std::string_view name_of(Code code);
+/// Inverse of name_of; empty if there is no such name.
+std::optional<Code> code_named(std::string_view name);
+
+/// Where it happened; what is not known stays empty.
+struct ErrorPlace {
+  std::optional<GlobalRank> rank = {};
+  std::string key = {};                      ///< tensor or object
+  std::string file = {};                     ///< path as the user knows it
+  std::optional<std::uint64_t> offset = {};  ///< byte offset in `file`
+};
+
+/// `what()` is one line: code, message, then rank, key, file and offset as far as known.
+class Error : public std::exception {
+ public:
+  Error(Code code, std::string message, ErrorPlace place = {});
+
+  Code code() const { return code_; }
+  const std::string& message() const { return message_; }
+  const ErrorPlace& place() const { return place_; }
+  const char* what() const noexcept override { return what_.c_str(); }
+
+  /// The same error with the empty fields of its place filled from `outer`.
+  Error within(const ErrorPlace& outer) const;
+
+ private:
+  Code code_;
+  std::string message_;
+  ErrorPlace place_;
+  std::string what_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,53 @@
+#pragma once
+// Hashes. Hash64 is for signatures, event hashes and content digests: it guards against accidents,
+// not against an adversary (integrity manifests use SHA-256, see core/format).
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/base/bytes.hpp"
+
+namespace reprise {
+
+/// One well-mixed 64-bit value from another (the finalizer of SplitMix64).
+constexpr std::uint64_t mix64(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31U);
+}
+
+/// Order-dependent combination of two hashes.
+constexpr std::uint64_t mix64(std::uint64_t a, std::uint64_t b) {
+  return mix64(mix64(a) ^ (b + 0x632be59bd9b4e019ULL));
+}
+
+/// XXH3 of a buffer.
+std::uint64_t hash_of(ByteSpan bytes);
+std::uint64_t hash_of(std::string_view text);
+
+/// Streaming hash with self-delimiting fields: text("ab")text("c") differs from
+/// text("a")text("bc").
+class Hasher {
+ public:
+  Hasher();
+  ~Hasher();
+  Hasher(Hasher&&) noexcept;
+  Hasher& operator=(Hasher&&) noexcept;
+
+  Hasher& number(std::uint64_t value);
+  Hasher& text(std::string_view value);
+  Hasher& bytes(ByteSpan value);
+  std::uint64_t digest() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// 16 lower-case hexadecimal digits.
+std::string hex(std::uint64_t value);
+
+}  // namespace reprise

@@ -1,0 +1,51 @@
+#pragma once
+// Words for people: counts, sizes, joined lists.
+
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+namespace reprise {
+
+/// "1.50 GiB", "12 B". For people; reports carry integers.
+std::string human_bytes(std::uint64_t bytes);
+
+/// "1,234,567".
+std::string with_commas(std::uint64_t count);
+
+/// Elements by operator<<, joined.
+template <class Range>
+std::string join(const Range& range, std::string_view separator) {
+  std::ostringstream out;
+  bool first = true;
+  for (const auto& item : range) {
+    if (!first) out << separator;
+    out << item;
+    first = false;
+  }
+  return out.str();
+}
+
+/// The closest of `candidates` to `word` by edit distance, or empty if none is close: for "did you
+/// mean" in messages.
+template <class Range>
+std::string closest(std::string_view word, const Range& candidates);
+
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+template <class Range>
+std::string closest(std::string_view word, const Range& candidates) {
+  std::string best;
+  std::size_t best_distance = word.size() / 2 + 1;
+  for (const auto& candidate : candidates) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace reprise

@@ -1,0 +1,51 @@
+#include "core/geometry/box.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+namespace reprise {
+
+std::ostream& operator<<(std::ostream& out, const Box& box) {
+  out << '[';
+  for (std::size_t d = 0; d < box.rank(); ++d) {
+    out << (d == 0 ? "" : ", ") << box.offset[d] << ':' << box.offset[d] + box.extent[d];
+  }
+  return out << ']';
+}
+
+std::string to_string(const Box& box) {
+  std::ostringstream out;
+  out << box;
+  return out.str();
+}
+
+std::optional<Box> intersect(const Box& a, const Box& b) {
+  CHECK(a.rank() == b.rank(), a, b);
+  Box common = a;
+  for (std::size_t d = 0; d < a.rank(); ++d) {
+    const std::int64_t begin = std::max(a.offset[d], b.offset[d]);
+    const std::int64_t end = std::min(a.interval(d).end, b.interval(d).end);
+    if (end <= begin) return std::nullopt;
+    common.offset[d] = begin;
+    common.extent[d] = end - begin;
+  }
+  return common;
+}
+
+bool contains(const Box& outer, const Box& inner) {
+  CHECK(outer.rank() == inner.rank(), outer, inner);
+  for (std::size_t d = 0; d < outer.rank(); ++d) {
+    if (inner.offset[d] < outer.offset[d]) return false;
+    if (inner.interval(d).end > outer.interval(d).end) return false;
+  }
+  return true;
+}
+
+Box relative_to(const Box& box, const Dims& origin) {
+  CHECK(box.rank() == origin.size(), box, origin);
+  Box moved = box;
+  for (std::size_t d = 0; d < box.rank(); ++d) moved.offset[d] -= origin[d];
+  return moved;
+}
+
+}  // namespace reprise

@@ -1,0 +1,57 @@
+#pragma once
+// Half-open n-d regions of a global tensor.
+//
+//        offset[1]   offset[1]+extent[1]
+//            |           |
+//   offset[0]-+-----------+
+//            |###########|      an extent of 0 in any dimension: the box is empty
+//            +-----------+      no dimensions: one element
+
+#include <optional>
+#include <ostream>
+
+#include "core/geometry/dims.hpp"
+
+namespace reprise {
+
+/// [begin, end) along one dimension; empty if end <= begin.
+struct Interval {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  constexpr std::int64_t length() const { return end > begin ? end - begin : 0; }
+  friend constexpr bool operator==(Interval, Interval) = default;
+};
+
+struct Box {
+  Dims offset;
+  Dims extent;
+
+  /// The whole tensor of shape `extent`.
+  static Box whole(const Dims& extent) { return {Dims::filled(extent.size(), 0), extent}; }
+
+  std::size_t rank() const { return offset.size(); }
+  bool empty() const { return volume(extent) == 0; }
+  std::int64_t elements() const { return volume(extent); }
+  Interval interval(std::size_t d) const { return {offset[d], offset[d] + extent[d]}; }
+
+  friend bool operator==(const Box&, const Box&) = default;
+  /// By offset, then extent.
+  friend bool operator<(const Box& a, const Box& b) {
+    return a.offset == b.offset ? a.extent < b.extent : a.offset < b.offset;
+  }
+  /// "[0:2, 4:6]"
+  friend std::ostream& operator<<(std::ostream& out, const Box& box);
+};
+
+std::string to_string(const Box& box);
+
+/// The common part; nothing if it has no elements. Both boxes have the same rank.
+std::optional<Box> intersect(const Box& a, const Box& b);
+/// True if every element of `inner` is in `outer`. An empty box lies within if its offset and end
+/// do.
+bool contains(const Box& outer, const Box& inner);
+/// `box` seen from a tensor whose first element is at `origin`.
+Box relative_to(const Box& box, const Dims& origin);
+
+}  // namespace reprise

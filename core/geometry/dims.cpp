@@ -1,0 +1,51 @@
+#include "core/geometry/dims.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+namespace reprise {
+
+std::ostream& operator<<(std::ostream& out, const Dims& dims) {
+  out << '[';
+  for (std::size_t d = 0; d < dims.size(); ++d) out << (d == 0 ? "" : ", ") << dims[d];
+  return out << ']';
+}
+
+std::int64_t volume(const Dims& extents) {
+  std::int64_t product = 1;
+  for (const auto extent : extents) product *= extent;
+  return product;
+}
+
+Dims contiguous_strides(const Dims& extents) {
+  Dims strides = Dims::filled(extents.size(), 1);
+  for (std::size_t d = extents.size(); d-- > 1;) {
+    strides[d - 1] = strides[d] * std::max<std::int64_t>(extents[d], 1);
+  }
+  return strides;
+}
+
+std::int64_t linear_index(const Dims& index, const Dims& extents) {
+  CHECK(index.size() == extents.size(), index, extents);
+  std::int64_t linear = 0;
+  for (std::size_t d = 0; d < extents.size(); ++d) linear = linear * extents[d] + index[d];
+  return linear;
+}
+
+Dims index_at(std::int64_t linear, const Dims& extents) {
+  Dims index = Dims::filled(extents.size(), 0);
+  for (std::size_t d = extents.size(); d-- > 0;) {
+    CHECK(extents[d] > 0, extents);
+    index[d] = linear % extents[d];
+    linear /= extents[d];
+  }
+  return index;
+}
+
+std::string to_string(const Dims& dims) {
+  std::ostringstream out;
+  out << dims;
+  return out.str();
+}
+
+}  // namespace reprise

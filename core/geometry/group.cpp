@@ -1,0 +1,46 @@
+#include "core/geometry/group.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
+#include "core/base/print.hpp"
+
+namespace reprise {
+
+Group::Group(std::vector<GlobalRank> members) : members_(std::move(members)) {
+  auto sorted = members_;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) {
+    throw Error(Code::kLayoutMismatch,
+                "rank " + std::to_string(twice->value) + " stands twice in a group");
+  }
+  if (!sorted.empty() && sorted.front().value < 0) {
+    throw Error(Code::kLayoutMismatch, "a group has a negative rank");
+  }
+}
+
+Group Group::world(std::int32_t size) {
+  std::vector<GlobalRank> members;
+  for (std::int32_t rank = 0; rank < size; ++rank) members.push_back({rank});
+  return Group(std::move(members));
+}
+
+GlobalRank Group::member(GroupRank rank) const {
+  CHECK(rank.value >= 0 && rank.value < size(), rank, size());
+  return members_[static_cast<std::size_t>(rank.value)];
+}
+
+std::optional<GroupRank> Group::rank_of(GlobalRank rank) const {
+  const auto found = std::find(members_.begin(), members_.end(), rank);
+  if (found == members_.end()) return std::nullopt;
+  return GroupRank{static_cast<std::int32_t>(found - members_.begin())};
+}
+
+std::ostream& operator<<(std::ostream& out, const Group& group) {
+  return out << '{' << join(group.members(), " ") << '}';
+}
+
+}  // namespace reprise

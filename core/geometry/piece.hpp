@@ -1,0 +1,45 @@
+#pragma once
+// A piece ties a region of a local tensor to a box of the global one. A local tensor is a list of
+// pieces: plain shards have one, SwiGLU halves two, stacked experts several, a flattened optimizer
+// range up to 2n-1.
+
+#include <vector>
+
+#include "core/geometry/box.hpp"
+#include "core/geometry/dtype.hpp"
+
+namespace reprise {
+
+struct Piece {
+  Box box;                 ///< in the global tensor
+  std::int64_t local = 0;  ///< element offset of the box's first element in the local buffer
+  Dims strides;            ///< element strides in the local buffer, one per dimension of the box
+
+  friend bool operator==(const Piece&, const Piece&) = default;
+};
+
+/// One piece, row-major, at the start of the local buffer.
+Piece contiguous_piece(const Box& box);
+
+/// The boxes that the row-major range [begin, end) of the elements of `box` consists of, in order:
+/// at most 2 * rank - 1. They are what a rank of a flattened optimizer holds.
+std::vector<Box> boxes_of_range(const Box& box, std::int64_t begin, std::int64_t end);
+/// The same as pieces of a local buffer that holds just this range.
+std::vector<Piece> pieces_of_range(const Box& box, std::int64_t begin, std::int64_t end);
+
+/// One side of a strided copy; `strides` in elements, non-negative.
+struct StridedView {
+  std::byte* data = nullptr;
+  Dims strides;
+};
+struct ConstStridedView {
+  const std::byte* data = nullptr;
+  Dims strides;
+};
+
+/// Copies `extents` elements of `element_bytes` each; the views start at the region's first element
+/// and do not overlap. Innermost runs that are contiguous on both sides are one memcpy.
+void copy_strided(const ConstStridedView& source, const StridedView& target, const Dims& extents,
+                  std::size_t element_bytes);
+
+}  // namespace reprise

@@ -1,0 +1,32 @@
+#pragma once
+// Proofs that boxes tile a tensor: every element in exactly one box.
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "core/base/error.hpp"
+#include "core/geometry/box.hpp"
+#include "core/geometry/mesh.hpp"
+#include "core/geometry/placement.hpp"
+
+namespace reprise {
+
+/// Why boxes do not tile. `code` is COVERAGE_GAP, CHUNK_OVERLAP or EXTENT_MISMATCH (a box leaves
+/// the tensor); `where` an element or region that shows it.
+struct CoverDefect {
+  Code code = Code::kCoverageGap;
+  Box where;
+  std::string message;  ///< names the boxes, for people
+};
+
+/// Arbitrary boxes, by sweep over one dimension: O(n log n) for boxes that overlap in few
+/// places, never worse than O(n^2). Empty boxes cover nothing and are allowed if they lie within.
+std::optional<CoverDefect> prove_cover(const Dims& shape, std::span<const Box> boxes);
+
+/// All members of a mesh under one placement: proved on each dimension's axes. The cost depends on
+/// the axes' sizes, not on their product with other dimensions' axes, nor on replicas.
+std::optional<CoverDefect> prove_cover(const Dims& shape, const Mesh& mesh,
+                                       const Placement& placement, ChunkRule rule = ceil_chunk);
+
+}  // namespace reprise

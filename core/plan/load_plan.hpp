@@ -1,0 +1,53 @@
+#pragma once
+// Which stored bytes a rank reads for what it wants. Pure: wanted boxes x stored boxes.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/state/catalog.hpp"
+#include "core/state/state_dict.hpp"
+
+namespace reprise {
+
+/// A destination of a region: piece `piece` of leaf `leaf` takes `region` (global coordinates),
+/// which lies within piece `source` of the stored chunk (see pieces_of in core/state/catalog.hpp).
+struct LoadTarget {
+  std::uint32_t source = 0;
+  std::uint32_t leaf = 0;
+  std::uint32_t piece = 0;
+  Box region;
+};
+
+/// What this rank needs of one stored chunk. Overlapping wishes are several targets of one read, so
+/// each byte is read once.
+struct ChunkRead {
+  std::uint32_t tensor = 0;  ///< index into Catalog::tensors
+  std::uint32_t chunk = 0;   ///< index into its chunks
+  std::vector<LoadTarget> targets;
+};
+
+/// A wish that the checkpoint can't fulfil, or fulfils only after a decision of the caller.
+struct LoadMismatch {
+  Code code = Code::kMissingKey;  ///< MISSING_KEY_ON_LOAD, SHAPE_DRIFT, DTYPE_DRIFT, COVERAGE_GAP
+  std::string key;
+  std::string message;
+};
+
+struct LoadPlan {
+  std::vector<ChunkRead> reads;  ///< in file order: by file, then offset
+  std::vector<LoadMismatch> mismatches;
+  std::vector<std::string> unrequested;  ///< keys of the catalog that no leaf or object asks for
+  std::uint64_t elements = 0;            ///< wanted, each once per leaf
+  std::uint64_t bytes_needed = 0;        ///< element bytes to be read, each stored byte once
+};
+
+/// Where a leaf's wish is wrong it gets a mismatch and no reads. Chunks of the catalog are taken to
+/// tile (prove_cover was called). O((wishes + chunks) log chunks + hits) for chunks that are slabs
+/// of one dimension.
+LoadPlan load_plan(std::span<const TensorLeaf> wanted, std::span<const ObjectLeaf> wanted_objects,
+                   const Catalog& catalog);
+
+}  // namespace reprise

@@ -1,0 +1,96 @@
+#pragma once
+// Which rank writes which boxes. Pure: every rank computes the same global plan from the same
+// offers.
+//
+//   2 x 2 example: w [4, 6], tp splits dimension 0, dp holds replicas; boxes T = [0:2, 0:6], B =
+//   [2:4, 0:6]
+//     rank 0 (tp 0 dp 0) offers T, replica 0      owner of T: rank 0 or 2, whoever has less to
+//     write rank 1 (tp 1 dp 0) offers B, replica 0      owner of B: rank 1 or 3 rank 2 (tp 0 dp 1)
+//     offers T, replica 1 rank 3 (tp 1 dp 1) offers B, replica 1
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/geometry/group.hpp"
+#include "core/plan/cover.hpp"
+#include "core/state/state_dict.hpp"
+
+namespace reprise {
+
+struct TensorOffer {
+  std::string key;
+  DType dtype = DType::kFloat32;
+  Dims shape;
+  std::vector<Box> boxes;
+  std::int32_t replica = 0;
+  std::int32_t placed = -1;  ///< index into LocalPlan::placements; -1: arbitrary boxes
+};
+
+struct ObjectOffer {
+  std::string key;  ///< with coordinate and grid: "rng_state/shard_0.1_2.4"
+  std::int32_t replica = 0;
+};
+
+/// What one rank offers to write, sorted by key; no payload.
+struct LocalPlan {
+  std::vector<Placed> placements;  ///< distinct ones that the offers refer to
+  std::vector<TensorOffer> tensors;
+  std::vector<ObjectOffer> objects;
+  std::uint64_t common_digest = 0;  ///< of the common state; must be equal on all ranks
+};
+
+/// The seams of planning. A default-constructed policy is right.
+struct PlanPolicy {
+  /// How a placement is described to the plan; must be the rule by which the job slices.
+  ChunkRule describe = ceil_chunk;
+  /// Which of the candidates (group ranks, ascending) writes a box; `load[r]` are the bytes that
+  /// rank r has so far. Default: the least loaded, then the lowest.
+  GroupRank (*elect)(std::span<const GroupRank> candidates,
+                     std::span<const std::uint64_t> load) = nullptr;
+};
+
+/// Default election.
+GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
+                             std::span<const std::uint64_t> load);
+
+LocalPlan local_plan(const StateDict& state, const PlanPolicy& policy = {});
+
+/// For the wire. decode throws TORN_FILE on anything malformed.
+Bytes encode(const LocalPlan& plan);
+LocalPlan decode_local_plan(ByteSpan bytes);
+
+/// Hash of everything in a rank's plan: keys, shapes, dtypes, boxes, replica ids, placements; not
+/// of the common state's content.
+std::uint64_t signature(const LocalPlan& plan);
+
+struct PlannedChunk {
+  Box box;
+  GroupRank owner;
+};
+struct PlannedTensor {
+  std::string key;
+  DType dtype = DType::kFloat32;
+  Dims shape;
+  std::vector<PlannedChunk> chunks;  ///< sorted by box; of several equal empty boxes one stays
+};
+struct PlannedObject {
+  std::string key;
+  GroupRank owner;
+};
+
+struct GlobalPlan {
+  std::vector<PlannedTensor> tensors;  ///< sorted by key
+  std::vector<PlannedObject> objects;  ///< sorted by key
+  std::vector<std::uint64_t> bytes;    ///< tensor bytes to write, per group rank
+  std::uint64_t signature = 0;         ///< of all local plans in order
+};
+
+/// Throws COVERAGE_GAP, CHUNK_OVERLAP, NO_WRITER (no replica 0 of a box or object), MULTI_WRITER
+/// (two of them), SHAPE_DRIFT, DTYPE_DRIFT, COMMON_STATE_DIVERGES, LAYOUT_MISMATCH, naming key, box
+/// and ranks. Objects: the shards of one key form their whole grid. `plans[r]` is what group rank r
+/// offers.
+GlobalPlan global_plan(std::span<const LocalPlan> plans, const PlanPolicy& policy = {});
+
+}  // namespace reprise

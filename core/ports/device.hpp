@@ -1,0 +1,46 @@
+#pragma once
+// Memory that the job's tensors live in, and copies between it and host staging.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/base/bytes.hpp"
+#include "core/geometry/piece.hpp"
+
+namespace reprise {
+
+/// A point in a device's queue of copies. What was queued before it is done once it was waited for.
+struct DeviceEvent {
+  std::uint64_t id = 0;
+};
+
+/// One strided copy of `extents` elements; both views start at the region's first element.
+struct GatherCopy {
+  ConstStridedView device;
+  StridedView host;
+  Dims extents;
+  std::size_t element_bytes = 1;
+};
+struct ScatterCopy {
+  ConstStridedView host;
+  StridedView device;
+  Dims extents;
+  std::size_t element_bytes = 1;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  /// Node name and index of the device, for identity and messages.
+  virtual std::string name() const = 0;
+  /// Device to staging. The host side may be read after wait(event), the device side changed after
+  /// it.
+  virtual DeviceEvent gather(std::span<const GatherCopy> copies) = 0;
+  /// Staging to device. The host side may be reused after wait(event).
+  virtual DeviceEvent scatter(std::span<const ScatterCopy> copies) = 0;
+  virtual void wait(DeviceEvent event) = 0;
+};
+
+}  // namespace reprise

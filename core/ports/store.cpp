@@ -1,0 +1,40 @@
+#include "core/ports/store.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/print.hpp"
+
+namespace reprise {
+
+Bytes read_all(Store& store, const std::string& path, std::uint64_t size_max) {
+  const auto file = store.open(path);
+  if (file->size() > size_max) {
+    throw Error(Code::kLimit,
+                "the file has " + human_bytes(file->size()) + ", more than the " +
+                    human_bytes(size_max) + " that such a file may have",
+                {.file = store.display(path)});
+  }
+  Bytes content(file->size());
+  file->read_at(0, content);
+  return content;
+}
+
+void write_atomically(Store& store, const std::string& path, ByteSpan content) {
+  const std::string beside = path + ".tmp";
+  const auto file = store.create(beside);
+  file->write_at(0, content);
+  file->sync();
+  file->close();
+  store.rename(beside, path);
+  store.sync_directory(parent_path(path));
+}
+
+std::string join_path(const std::string& directory, const std::string& name) {
+  return directory.empty() ? name : directory + "/" + name;
+}
+
+std::string parent_path(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
+}  // namespace reprise

@@ -1,0 +1,56 @@
+#include "core/state/catalog.hpp"
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+
+namespace reprise {
+namespace {
+
+template <class Item>
+const Item* find_by_key(const std::vector<Item>& items, std::string_view key) {
+  const auto found =
+      std::lower_bound(items.begin(), items.end(), key,
+                       [](const Item& item, std::string_view k) { return item.key < k; });
+  return found != items.end() && found->key == key ? &*found : nullptr;
+}
+
+}  // namespace
+
+const StoredTensor* Catalog::tensor(std::string_view key) const {
+  return find_by_key(tensors, key);
+}
+const StoredObject* Catalog::object(std::string_view key) const {
+  return find_by_key(objects, key);
+}
+
+const Dims& logical_shape(const StoredTensor& tensor) {
+  return tensor.original_shape.empty() ? tensor.shape : tensor.original_shape;
+}
+
+std::vector<Piece> pieces_of(const StoredTensor& tensor, const StoredChunk& chunk) {
+  const Dims& original = tensor.original_shape;
+  if (original.empty()) return {contiguous_piece(chunk.box)};
+  const auto wrong = [&tensor](const std::string& what) {
+    return Error(Code::kExtentMismatch, "flattened tensor " + what, {.key = tensor.key});
+  };
+  if (tensor.shape.size() != original.size() + 1 || chunk.box.rank() != tensor.shape.size()) {
+    throw wrong("of shape " + to_string(tensor.shape) + " does not fit " + to_string(original));
+  }
+  Box block{Dims::filled(original.size(), 0), original};
+  for (std::size_t d = 0; d < original.size(); ++d) {
+    if (tensor.shape[d] < 1 || original[d] % tensor.shape[d] != 0 || chunk.box.extent[d] != 1) {
+      throw wrong("is cut " + to_string(tensor.shape) + ", which does not divide " +
+                  to_string(original));
+    }
+    block.extent[d] = original[d] / tensor.shape[d];
+    block.offset[d] = chunk.box.offset[d] * block.extent[d];
+  }
+  const Interval range = chunk.box.interval(original.size());
+  if (!contains(Box::whole(original), block) || range.begin < 0 || range.end > block.elements()) {
+    throw wrong("has a chunk " + to_string(chunk.box) + " that leaves its block");
+  }
+  return pieces_of_range(block, range.begin, range.end);
+}
+
+}  // namespace reprise

@@ -1,0 +1,66 @@
+#pragma once
+// What a checkpoint says of itself: which boxes of which tensors and which objects it holds, and
+// in which bytes of which file. Pure data; core/format reads and writes it, core/plan reads it.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/bytes.hpp"
+#include "core/geometry/box.hpp"
+#include "core/geometry/dtype.hpp"
+#include "core/geometry/piece.hpp"
+
+namespace reprise {
+
+/// Index into Catalog::files.
+using FileIndex = std::uint32_t;
+inline constexpr FileIndex kNoFile = 0xffffffff;  ///< the metadata names no storage for it
+
+struct StoredChunk {
+  Box box;
+  FileIndex file = kNoFile;
+  ByteRange range;  ///< of the whole item (an archive), not of the elements alone
+
+  friend bool operator==(const StoredChunk&, const StoredChunk&) = default;
+};
+
+struct StoredTensor {
+  std::string key;
+  DType dtype = DType::kFloat32;
+  Dims shape;
+  std::vector<StoredChunk> chunks;  ///< in the order of the metadata
+  /// Flattened optimizer state of older Megatron files: `shape` is then fragmentation counts and
+  /// a flat length, and this is the shape of the tensor it came from. No dimensions otherwise.
+  Dims original_shape;
+};
+
+/// An item of bytes: a sharded object (`key/shard_<offset>_<grid>`) or any value that is no tensor.
+struct StoredObject {
+  std::string key;
+  FileIndex file = kNoFile;
+  ByteRange range;
+};
+
+/// The shape by which a job knows the tensor: original_shape if there is one, else shape.
+const Dims& logical_shape(const StoredTensor& tensor);
+
+/// What a chunk holds of the logical tensor, as pieces of its row-major payload: one for plain
+/// chunks; for a flattened one the boxes of its range. Throws EXTENT_MISMATCH if the range leaves
+/// the block or the fragmentation does not divide the original shape.
+///
+///   original [4, 6] cut 2 x 1, flattened: shape [2, 1, 12]; the chunk at [1, 0, 3:9] holds
+///   elements 3..9 of the block [2:4, 0:6], which are the boxes [2:3, 3:6] and [3:4, 0:3]
+std::vector<Piece> pieces_of(const StoredTensor& tensor, const StoredChunk& chunk);
+
+struct Catalog {
+  std::vector<std::string> files;     ///< relative to the checkpoint's directory
+  std::vector<StoredTensor> tensors;  ///< sorted by key, keys unique
+  std::vector<StoredObject> objects;  ///< sorted by key, keys unique
+
+  const StoredTensor* tensor(std::string_view key) const;
+  const StoredObject* object(std::string_view key) const;
+};
+
+}  // namespace reprise
