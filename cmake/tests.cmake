@@ -40,14 +40,14 @@ function(_reprise_test_layers folder out)
 endfunction()
 
 function(_reprise_register name folder)
-  set(report --gtest_output=xml:${_reports}/${name}.xml)
+  set(report --gtest_brief=1 --gtest_output=xml:${_reports}/${name}.xml)
   if(folder STREQUAL "mpi")
     # Rank 0 alone writes the report; one ctest test per number of ranks.
     foreach(ranks 2 4)
       math(EXPR others "${ranks} - 1")
       add_test(NAME ${name}_${ranks} COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe
-        -n 1 $<TARGET_FILE:${name}> --gtest_output=xml:${_reports}/${name}_${ranks}.xml
-        : -n ${others} $<TARGET_FILE:${name}>)
+        -n 1 $<TARGET_FILE:${name}> --gtest_brief=1 --gtest_output=xml:${_reports}/${name}_${ranks}.xml
+        : -n ${others} $<TARGET_FILE:${name}> --gtest_brief=1)
       set_tests_properties(${name}_${ranks} PROPERTIES PROCESSORS 2)
       list(APPEND tests ${name}_${ranks})
     endforeach()

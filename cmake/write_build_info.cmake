@@ -3,11 +3,13 @@
 set(COMMIT unknown)
 set(DIRTY false)
 if(GIT)
-  execute_process(COMMAND ${GIT} -C ${SOURCE} rev-parse HEAD
+  # The clone may belong to somebody else, as in a container.
+  set(git ${GIT} -c safe.directory=${SOURCE} -C ${SOURCE} --no-optional-locks)
+  execute_process(COMMAND ${git} rev-parse HEAD
     OUTPUT_VARIABLE head OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
   if(NOT failed)
     set(COMMIT ${head})
-    execute_process(COMMAND ${GIT} -C ${SOURCE} --no-optional-locks status --porcelain
+    execute_process(COMMAND ${git} status --porcelain
       OUTPUT_VARIABLE changes ERROR_QUIET)
     if(NOT changes STREQUAL "")
       set(DIRTY true)
