@@ -1,0 +1,96 @@
+#pragma once
+// One item of a payload file: a zip archive of stored records, as torch.save writes it.
+//
+//   local header | name | extra | content | descriptor     per record
+//   central header ...                                     one per record: the only trusted list
+//   ZIP64 end (56) | its locator (20) | end record (22)
+//
+// Sizes and checksums in local headers are 0 in PyTorch's files, so records are found through the
+// central directory alone; the local header says only where the content starts, because its extra
+// field (padding to 64 bytes) is not the central one's.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/bytes.hpp"
+#include "core/format/item_source.hpp"
+
+namespace reprise {
+
+/// Most records that an archive may have; an item has 3 to 7 and one per tensor inside.
+inline constexpr std::uint64_t kArchiveRecordsMax = 4096;
+
+/// What an item's first bytes say it is.
+enum class ItemKind {
+  kArchive,  ///< a zip archive
+  kLegacy,   ///< the stream that torch.save wrote before 1.6
+  kOther,
+};
+ItemKind item_kind_of(ByteSpan first_bytes);
+/// How many bytes item_kind_of looks at.
+inline constexpr std::size_t kItemKindBytes = 15;
+
+struct Record {
+  std::string name;                 ///< without the archive's prefix: "data.pkl", "data/0"
+  std::uint64_t header_offset = 0;  ///< of the local header, in the slice
+  std::uint64_t size = 0;           ///< bytes of content
+  std::uint64_t limit = 0;          ///< where the next record or the central directory begins
+  std::uint32_t crc = 0;            ///< as stored; torch may be told to store a wrong one
+};
+
+/// The central directory of an item, checked: every record lies within the slice, none overlap, all
+/// are stored uncompressed under one prefix, no name occurs twice or has "..". Two reads for the
+/// usual item (its tail, its head), one if it is small; nothing is allocated by claim.
+class Archive {
+ public:
+  /// Throws TORN_FILE (not an archive, garbled, cut), EXTENT_MISMATCH (ranges leave the slice or
+  /// overlap), LIMIT (too many records) or UNSUPPORTED (compressed, encrypted, several disks, the
+  /// stream of torch before 1.6). `source` outlives the archive.
+  explicit Archive(ItemSource& source);
+
+  /// "archive", or the file's stem for torch.save(value, "common.pt").
+  const std::string& prefix() const { return prefix_; }
+  /// In the order of their place in the slice.
+  const std::vector<Record>& records() const { return records_; }
+  /// Null if there is none.
+  const Record* find(std::string_view name) const;
+  /// TORN_FILE if there is none.
+  const Record& at(std::string_view name) const;
+
+  /// Where the record's content lies in the slice; checks the local header.
+  ByteRange content_range(const Record& record);
+  /// The record's content; LIMIT above `size_max` bytes.
+  Bytes read(const Record& record, std::uint64_t size_max);
+  /// True if the content has the stored checksum. Reads in bounded steps.
+  bool checksum_matches(const Record& record);
+
+  ItemSource& source() { return source_; }
+
+ private:
+  struct Window {
+    std::uint64_t offset = 0;
+    Bytes bytes;
+  };
+  struct End {
+    std::uint64_t records = 0;
+    ByteRange directory;
+  };
+
+  ByteSpan fetch(ByteRange range);
+  std::uint64_t find_end_record();
+  End read_end();
+  End read_zip64_end(std::uint64_t end_offset, std::uint64_t record_offset);
+  void read_directory(const End& end);
+  Record read_entry(ByteSpan rest, std::uint64_t offset, std::size_t& used);
+  void adopt_name(Record& record, std::uint64_t offset);
+  void check_layout(std::uint64_t directory_offset);
+
+  ItemSource& source_;
+  std::vector<Window> windows_;
+  std::string prefix_;
+  std::vector<Record> records_;
+};
+
+}  // namespace reprise

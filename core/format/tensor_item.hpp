@@ -1,0 +1,64 @@
+#pragma once
+// A tensor item: the archive that torch.save writes for one tensor. Records in order: data.pkl,
+// .format_version "1", .storage_alignment "64", byteorder "little", data/0, version "3\n",
+// .data/serialization_id (40 digits). Older files have fewer; data.pkl, data/<key> and version are
+// always there.
+
+#include <cstdint>
+
+#include "core/base/bytes.hpp"
+#include "core/format/archive_writer.hpp"
+#include "core/format/item_source.hpp"
+#include "core/geometry/dims.hpp"
+#include "core/geometry/dtype.hpp"
+
+namespace reprise {
+
+/// Where the elements of a stored tensor are, all checked against the slice. Element [i, j, ...] is
+/// at data_offset + (storage_offset + i * strides[0] + j * strides[1] + ...) * size_of(dtype).
+struct TensorItem {
+  DType dtype = DType::kFloat32;
+  Dims size;
+  Dims strides;                     ///< in elements; not always row-major
+  std::int64_t storage_offset = 0;  ///< in elements
+  std::uint64_t data_offset = 0;    ///< of the storage's record in the slice, in bytes
+  std::uint64_t data_bytes = 0;     ///< of the record; may exceed what the view needs
+  std::uint32_t crc = 0;            ///< of the record's data_bytes bytes, as stored
+  bool byteswap = false;            ///< elements are big-endian
+  bool conjugate = false;           ///< complex values are the conjugates of the stored ones
+  bool negative = false;            ///< values are the negatives of the stored ones
+
+  /// Row-major, without gaps, from the storage's first element on.
+  bool contiguous() const;
+  std::uint64_t element_bytes() const;  ///< of the elements: volume(size) * size_of(dtype)
+};
+
+/// Reads everything but the elements, in one or two reads. Beyond what Archive refuses: UNSUPPORTED
+/// (dtype, version, byte order), EXTENT_MISMATCH (a record shorter than the storage that is
+/// claimed, a view that leaves it), TORN_FILE (records missing, data.pkl is no tensor, strides
+/// under which elements fall together).
+TensorItem read_tensor_item(ItemSource& source);
+
+/// The bytes around a row-major tensor's elements, all known before the elements are:
+/// head (up to data_offset), data_bytes bytes of elements, tail.
+class TensorItemLayout {
+ public:
+  TensorItemLayout(DType dtype, const Dims& size);
+
+  std::uint64_t length() const { return length_; }            ///< of the whole item, in bytes
+  std::uint64_t data_offset() const { return head_.size(); }  ///< a multiple of 64
+  std::uint64_t data_bytes() const { return data_bytes_; }
+  const Bytes& head() const { return head_; }
+  /// What follows the elements; `crc` is their CRC-32.
+  Bytes tail(std::uint32_t crc) const;
+
+ private:
+  std::uint64_t data_bytes_ = 0;
+  std::uint64_t length_ = 0;
+  Bytes head_;
+  ArchiveWriter open_;  ///< with the record of the elements begun
+};
+
+TensorItemLayout tensor_item_layout(DType dtype, const Dims& size);
+
+}  // namespace reprise
