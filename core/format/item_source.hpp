@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "core/base/bytes.hpp"
 #include "core/base/error.hpp"

@@ -1,0 +1,27 @@
+#pragma once
+// One error on all ranks when one fails: the only place where ranks tell each other how it went.
+
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/ports/fabric.hpp"
+
+namespace reprise {
+
+/// What a rank brings to an agreement: bytes, or the error that kept it from having them.
+struct Contribution {
+  Bytes bytes;
+  std::optional<Error> error;
+};
+
+/// Collective. If any rank brings an error, all ranks throw the one of the lowest group rank, with its
+/// global rank in the place; else all get everybody's bytes in group order.
+std::vector<Bytes> agree(Communicator& group, const Contribution& mine);
+
+/// Runs `work` and agrees on its outcome: Errors and other exceptions of any rank reach all.
+std::vector<Bytes> agree_on(Communicator& group, const std::function<Bytes()>& work);
+
+}  // namespace reprise

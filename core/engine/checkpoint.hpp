@@ -1,0 +1,85 @@
+#pragma once
+// A checkpoint opened for reading: its metadata, its files, its items. One thread; nothing is read but
+// what is asked for.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/ids.hpp"
+#include "core/format/metadata.hpp"
+#include "core/format/slice.hpp"
+#include "core/format/tensor_item.hpp"
+#include "core/ports/store.hpp"
+#include "core/state/value.hpp"
+
+namespace reprise {
+
+/// Where a path led.
+struct Location {
+  std::string directory;          ///< of the `.metadata`, within the store
+  std::optional<Step> step;       ///< from an `iter_%07d` directory or the tracker
+  std::optional<std::string> tracker;  ///< path of the tracker that was followed
+};
+
+/// Finds the checkpoint that `path` means: a directory with `.metadata` or `__<rank>.metadata`, or a root
+/// whose latest_checkpointed_iteration.txt names one. If the tracker's directory is missing and a
+/// crash left `<directory>.replaced`, that is it. NOT_FOUND, INCOMPLETE_SELECTED (payload but no
+/// metadata) or TRACKER_DANGLING otherwise.
+Location locate(Store& store, const std::string& path);
+
+/// The metadata files of a directory, read whole: `.metadata`, or else all `__<rank>.metadata` by rank.
+struct MetadataFiles {
+  std::vector<std::string> names;
+  std::vector<Bytes> contents;
+};
+MetadataFiles read_metadata_files(Store& store, const std::string& directory);
+
+class Checkpoint {
+ public:
+  /// locate + read_metadata_files + read_metadata.
+  static Checkpoint open(Store& store, const std::string& path);
+  Checkpoint(Store& store, Location location, Metadata metadata);
+
+  Store& store() const { return *store_; }
+  const Location& location() const { return location_; }
+  const Metadata& metadata() const { return metadata_; }
+  const Catalog& catalog() const { return metadata_.catalog; }
+
+  /// Path of a file within the checkpoint, for the store and for people.
+  std::string path_of(FileIndex file) const;
+  std::string display(FileIndex file) const;
+  /// Opened on first use; a bounded number stays open. NOT_FOUND names the file and who needs it.
+  ReadFile& file(FileIndex file);
+
+  /// The item's bytes as a slice of its file. TORN_FILE if the range leaves the file, COVERAGE_GAP if the
+  /// metadata names no storage.
+  std::unique_ptr<Slice> slice(const std::string& key, FileIndex file, ByteRange range);
+  /// Reads the item's header and checks that it is what the metadata says (DTYPE_DRIFT, EXTENT_MISMATCH).
+  TensorItem tensor_item(const StoredTensor& tensor, const StoredChunk& chunk);
+  Bytes object_bytes(const StoredObject& object);
+
+  /// The common state: from `common.pt`, else from the object `common_state/shard_0_1`; nothing where the
+  /// checkpoint has neither (plain DCP). `opaque` if it holds names that are not interpreted.
+  struct Common {
+    Value value;
+    bool opaque = false;
+    std::vector<std::string> unlisted_names;
+    std::string source;  ///< file or key
+  };
+  std::optional<Common> common();
+
+ private:
+  struct OpenFile {
+    FileIndex index = kNoFile;
+    std::unique_ptr<ReadFile> file;
+  };
+
+  Store* store_;
+  Location location_;
+  Metadata metadata_;
+  std::vector<OpenFile> open_;  ///< most recently used last
+};
+
+}  // namespace reprise

@@ -1,0 +1,45 @@
+#pragma once
+// Load: metadata is read and validated, the template says what is wanted, each byte that is needed
+// is read once per rank.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/engine/checkpoint.hpp"
+#include "core/plan/load_plan.hpp"
+#include "core/plan/strictness.hpp"
+#include "core/ports/ports.hpp"
+#include "core/state/state_dict.hpp"
+
+namespace reprise {
+
+struct LoadOptions {
+  std::string path;  ///< as for locate()
+  Strictness strictness = Strictness::kRaiseAll;
+  /// Keys that may be absent on one side; each use is reported.
+  std::vector<std::string> excused;
+  std::uint64_t staging_bytes = std::uint64_t{16} << 20U;
+};
+
+struct LoadReport {
+  Location location;
+  std::uint64_t tensors = 0;     ///< leaves of this rank that were filled
+  std::uint64_t elements = 0;
+  std::uint64_t bytes_read = 0;  ///< element bytes, this rank
+  std::uint64_t bytes_needed = 0;
+  std::uint64_t peak_staging = 0;
+  KeyMismatch returned;          ///< what the strict mode returns
+  std::vector<std::string> excused;
+  std::vector<std::string> log;
+};
+
+/// Collective over `group`. Fills the tensors' pieces, the objects' values and the common state of
+/// `into`, whose keys, shapes and dtypes are the request. A refusal that follows from names, metadata or
+/// plan leaves `into` as it was; after a data error its tensors are poisoned (0xBD) and the job may not go on
+/// from them. The same Error on all ranks.
+LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
+                const LoadOptions& options);
+
+}  // namespace reprise

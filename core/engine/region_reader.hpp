@@ -1,0 +1,35 @@
+#pragma once
+// Reads regions of one stored chunk into memory. Staging is bounded by the buffer that is given;
+// each stored byte that is needed is read once.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/engine/checkpoint.hpp"
+#include "core/geometry/piece.hpp"
+#include "core/ports/device.hpp"
+
+namespace reprise {
+
+/// One region of a chunk and where it goes. `source` is an index into pieces_of(tensor, chunk); the
+/// region (logical coordinates) lies within that piece's box. The target starts at the region's first element.
+struct RegionTarget {
+  std::uint32_t source = 0;
+  Box region;
+  StridedView target;
+};
+
+/// Reads the regions' bytes and scatters them through `device`, which must have finished with the
+/// targets; they are filled when the call returns. Element bytes are delivered in host order.
+/// Returns the bytes read from the file.
+std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
+                           const StoredChunk& chunk, const TensorItem& item,
+                           std::span<const RegionTarget> targets, MutableByteSpan staging,
+                           Device& device);
+
+/// Reads a whole payload in file order through `staging` and gives its CRC-32. For `verify`.
+std::uint32_t payload_crc(Checkpoint& checkpoint, const StoredChunk& chunk, const TensorItem& item,
+                          MutableByteSpan staging);
+
+}  // namespace reprise

@@ -1,0 +1,60 @@
+#pragma once
+// Save: begin takes the snapshot, poll commits. See docs/save.md for the whole flow.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/engine/commit.hpp"
+#include "core/engine/image_writer.hpp"
+#include "core/plan/save_plan.hpp"
+#include "core/ports/ports.hpp"
+#include "core/state/state_dict.hpp"
+
+namespace reprise {
+
+/// The decisions of a save. Default-constructed ones are right; a mutant swaps one.
+struct SavePolicy {
+  PlanPolicy plan;
+  std::vector<CommitStep> (*commit)(Store&, const CommitTarget&, const CommitContent&) =
+      commit_protocol;
+};
+
+struct SaveOptions {
+  CommitTarget target;
+  ImageOptions image;
+  SavePolicy policy;
+};
+
+struct SaveReport {
+  std::uint64_t bytes = 0;           ///< written by this rank
+  std::uint64_t peak_staging = 0;    ///< bytes
+  std::uint64_t plan_signature = 0;  ///< of the global plan
+  std::uint64_t tensors = 0;         ///< in the whole checkpoint
+  std::uint64_t objects = 0;
+};
+
+/// One save in flight, on every rank of `group`. All calls are collective over the group.
+class Save {
+ public:
+  /// Plans, agrees, and copies the owned pieces into staging; when it returns the job may change its
+  /// state. Throws the same Error on all ranks if any rank fails; nothing is then visible.
+  static Save begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
+                    SaveOptions options);
+  Save(Save&&) noexcept;
+  Save& operator=(Save&&) noexcept;
+  ~Save();
+
+  /// True once the checkpoint is committed. On the job's thread. Throws as begin does.
+  bool poll();
+  /// Polls until done, waiting for the background work in between.
+  SaveReport finish();
+
+ private:
+  struct State;
+  explicit Save(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace reprise
