@@ -48,8 +48,7 @@ if(REPRISE_WERROR)
   endif()
 endif()
 
-# nvcc 13 with CMake 3.25: CUDA_STANDARD 20 is dropped without a word, so the flag is passed here.
-set(_cuda -std=c++20 --fmad=false --expt-relaxed-constexpr
+set(_cuda --fmad=false --expt-relaxed-constexpr
     "-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter,-Wno-missing-field-initializers,-ffp-contract=off")
 if(REPRISE_WERROR)
   list(APPEND _cuda "-Xcompiler=-Werror")
