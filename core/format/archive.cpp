@@ -77,21 +77,29 @@ ItemKind item_kind_of(ByteSpan first_bytes) {
 }
 
 Archive::Archive(ItemSource& source) : source_(source) {
-  if (source_.size() < kItemKindBytes) {
-    source_.fail(Code::kTornFile, "too short for an archive: " + std::to_string(source_.size()) +
-                                      " bytes", 0);
+  check_kind();
+  const End end = read_end();
+  read_directory(end);
+  check_layout(end.directory.offset);
+  check_names();
+}
+
+void Archive::check_kind() {
+  if (source_.size() < zip::kEndBytes) {
+    source_.fail(Code::kTornFile,
+                 "too short for an archive: " + std::to_string(source_.size()) + " bytes", 0);
   }
   if (source_.size() <= 2 * kWindowBytes) fetch({0, source_.size()});
-  const End end = read_end();
   switch (item_kind_of(fetch({0, kItemKindBytes}))) {
     case ItemKind::kArchive:
-      break;
+      return;
     case ItemKind::kLegacy:
+      source_.fail(Code::kUnsupported,
+                   "written by torch.save before 1.6; load and save it again with a newer torch",
+                   0);
     case ItemKind::kOther:
       source_.fail(Code::kTornFile, "the item does not begin with an archive's record", 0);
   }
-  read_directory(end);
-  check_layout(end.directory.offset);
 }
 
 const Record* Archive::find(std::string_view name) const {
@@ -126,12 +134,8 @@ ByteSpan Archive::fetch(ByteRange range) {
 
 std::uint64_t Archive::find_end_record() {
   const std::uint64_t size = source_.size();
-  if (size < zip::kEndBytes) {
-    source_.fail(Code::kTornFile, "too short for an archive: " + std::to_string(size) + " bytes",
-                 0);
-  }
-  for (const std::uint64_t searched : {std::min(size, kWindowBytes),
-                                       std::min(size, kEndSearchBytes)}) {
+  for (const std::uint64_t most : {kWindowBytes, kEndSearchBytes}) {
+    const std::uint64_t searched = std::min(size, most);
     const ByteSpan tail = fetch({size - searched, searched});
     for (std::size_t at = tail.size() - zip::kEndBytes + 1; at-- > 0;) {
       if (u32(tail, at) != zip::kEndSignature) continue;
@@ -144,40 +148,190 @@ std::uint64_t Archive::find_end_record() {
 }
 
 Archive::End Archive::read_end() {
-  if (item_kind_of(fetch({0, kItemKindBytes})) == ItemKind::kLegacy) {
-    source_.fail(Code::kUnsupported,
-                 "written by torch.save before 1.6; load and save it again with a newer torch", 0);
-  }
   const std::uint64_t at = find_end_record();
   const ByteSpan record = fetch({at, zip::kEndBytes});
   if (u16(record, 4) != 0 || u16(record, 6) != 0) {
     source_.fail(Code::kUnsupported, "an archive that spans several disks", at);
   }
-  End end;
-  end.records = u16(record, 10);
-  end.directory = {u32(record, 16), u32(record, 12)};
-  const bool same_count = u16(record, 8) == u16(record, 10);
-  std::uint64_t directory_limit = at;
+  if (u16(record, 8) != u16(record, 10)) {
+    source_.fail(Code::kTornFile, "the archive's end record contradicts itself", at);
+  }
+  End end{.records = u16(record, 10), .directory = {u32(record, 16), u32(record, 12)}};
+  std::uint64_t limit = at;
   if (at >= zip::kWideLocatorBytes) {
-    const ByteSpan locator = fetch({at - zip::kWideLocatorBytes, zip::kWideLocatorBytes});
+    limit = at - zip::kWideLocatorBytes;
+    const ByteSpan locator = fetch({limit, zip::kWideLocatorBytes});
     if (u32(locator, 0) == zip::kWideLocatorSignature) {
       const std::uint64_t wide_at = u64(locator, 8);
-      const End wide = read_wide_end(wide_at, at - zip::kWideLocatorBytes);
-      if (!agrees(end.records, 0xffff, wide.records) ||
+      const End wide = read_wide_end(wide_at, limit);
+      if (!agrees(end.records, zip::kSaturated16, wide.records) ||
           !agrees(end.directory.size, zip::kSaturated32, wide.directory.size) ||
           !agrees(end.directory.offset, zip::kSaturated32, wide.directory.offset)) {
-        source_.fail(Code::kTornFile, "the archive's two end records disagree", wide_at);
+        source_.fail(Code::kTornFile, "the archive's two end records disagree", at);
       }
       end = wide;
-      directory_limit = wide_at;
+      limit = wide_at;
+    } else {
+      limit = at;
     }
   }
-  if (!same_count) source_.fail(Code::kTornFile, "the end record counts records twice", at);
-  if (!end.directory.fits(directory_limit)) {
+  if (!end.directory.fits(limit)) {
     source_.fail(Code::kExtentMismatch, "the archive's directory is not where its end record says",
                  at);
   }
   return end;
+}
+
+Archive::End Archive::read_wide_end(std::uint64_t offset, std::uint64_t limit) {
+  if (!ByteRange{offset, zip::kWideEndBytes}.fits(limit)) {
+    source_.fail(Code::kExtentMismatch, "the archive's ZIP64 end record is not in the item", limit);
+  }
+  const ByteSpan record = fetch({offset, zip::kWideEndBytes});
+  if (u32(record, 0) != zip::kWideEndSignature || u64(record, 24) != u64(record, 32)) {
+    source_.fail(Code::kTornFile, "the archive's ZIP64 end record is garbled", offset);
+  }
+  return {.records = u64(record, 32), .directory = {u64(record, 48), u64(record, 40)}};
+}
+
+void Archive::read_directory(const End& end) {
+  const ByteRange range = end.directory;
+  if (end.records > kArchiveRecordsMax || range.size > kDirectoryBytesMax) {
+    source_.fail(Code::kLimit,
+                 "the archive claims " + std::to_string(end.records) + " records in " +
+                     std::to_string(range.size) + " bytes of directory; at most " +
+                     std::to_string(kArchiveRecordsMax) + " are read",
+                 range.offset);
+  }
+  const ByteSpan directory = fetch(range);
+  std::size_t at = 0;
+  for (std::uint64_t n = 0; n < end.records; ++n) {
+    std::size_t used = 0;
+    records_.push_back(read_entry(directory.subspan(at), range.offset + at, used));
+    at += used;
+  }
+  if (at != directory.size()) {
+    source_.fail(Code::kTornFile, "the archive's directory is longer than its records",
+                 range.offset + at);
+  }
+  if (records_.empty()) source_.fail(Code::kTornFile, "an archive without records", range.offset);
+}
+
+Record Archive::read_entry(ByteSpan rest, std::uint64_t offset, std::size_t& used) {
+  if (rest.size() < zip::kCentralBytes || u32(rest, 0) != zip::kCentralSignature) {
+    source_.fail(Code::kTornFile, "an entry of the archive's directory is missing or garbled",
+                 offset);
+  }
+  const std::size_t name_length = u16(rest, 28);
+  const std::size_t extra_length = u16(rest, 30);
+  used = zip::kCentralBytes + name_length + extra_length + u16(rest, 32);
+  if (used > rest.size()) {
+    source_.fail(Code::kTornFile, "an entry leaves the archive's directory", offset);
+  }
+  Record record{.header_offset = u32(rest, 42), .size = u32(rest, 24), .crc = u32(rest, 16)};
+  adopt_name(record, as_text(rest.subspan(zip::kCentralBytes, name_length)), offset);
+  std::uint64_t packed_size = u32(rest, 20);
+  if (!widen(rest.subspan(zip::kCentralBytes + name_length, extra_length),
+             {&record.size, &packed_size, &record.header_offset})) {
+    source_.fail(Code::kTornFile, "a ZIP64 field of the archive's directory is garbled", offset);
+  }
+  if (u16(rest, 10) != zip::kMethodStored || (u16(rest, 8) & zip::kFlagEncrypted) != 0) {
+    source_.fail(Code::kUnsupported,
+                 "record '" + record.name + "' is compressed or encrypted (method " +
+                     std::to_string(u16(rest, 10)) + "); only stored records are read",
+                 offset);
+  }
+  if (packed_size != record.size || u16(rest, 34) != 0) {
+    source_.fail(Code::kTornFile, "record '" + record.name + "' contradicts itself", offset);
+  }
+  return record;
+}
+
+void Archive::adopt_name(Record& record, std::string_view full_name, std::uint64_t offset) {
+  const std::size_t slash = full_name.find('/');
+  const bool first = prefix_.empty();
+  if (slash == std::string_view::npos || slash == 0 || slash + 1 == full_name.size() ||
+      leaves_folder(full_name) || (!first && full_name.substr(0, slash) != prefix_)) {
+    source_.fail(Code::kTornFile,
+                 "a record's name is not '<archive>/<record>' with one archive for all", offset);
+  }
+  if (first) prefix_ = full_name.substr(0, slash);
+  record.name = full_name.substr(slash + 1);
+}
+
+// The local header takes at least its fixed part and the name; what its extra field adds is checked
+// where the content is asked for.
+void Archive::check_layout(std::uint64_t directory_offset) {
+  std::ranges::stable_sort(records_, {}, &Record::header_offset);
+  std::uint64_t limit = directory_offset;
+  for (auto record = records_.rbegin(); record != records_.rend(); ++record) {
+    const std::uint64_t header = zip::kLocalBytes + prefix_.size() + 1 + record->name.size();
+    record->limit = limit;
+    if (!ByteRange{record->header_offset, header}.fits(limit) ||
+        record->size > limit - record->header_offset - header) {
+      source_.fail(Code::kExtentMismatch,
+                   "record '" + record->name + "' claims " + std::to_string(record->size) +
+                       " bytes from " + std::to_string(record->header_offset) +
+                       " on and so overlaps the next or leaves the item",
+                   std::min(record->header_offset, source_.size()));
+    }
+    limit = record->header_offset;
+  }
+}
+
+void Archive::check_names() {
+  std::vector<std::string_view> names;
+  for (const Record& record : records_) names.push_back(record.name);
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  if (twice != names.end()) {
+    source_.fail(Code::kTornFile, "record '" + std::string(*twice) + "' occurs twice",
+                 at(*twice).header_offset);
+  }
+}
+
+ByteRange Archive::content_range(const Record& record) {
+  const std::string name = prefix_ + '/' + record.name;
+  const std::uint64_t fixed = zip::kLocalBytes + name.size();
+  const ByteSpan header = fetch({record.header_offset, fixed});
+  if (u32(header, 0) != zip::kLocalSignature || u16(header, 26) != name.size() ||
+      as_text(header.subspan(zip::kLocalBytes)) != name || u16(header, 8) != zip::kMethodStored ||
+      (u16(header, 6) & zip::kFlagEncrypted) != 0) {
+    source_.fail(Code::kTornFile,
+                 "the local header of record '" + record.name + "' does not match the directory",
+                 record.header_offset);
+  }
+  const ByteRange content{record.header_offset + fixed + u16(header, 28), record.size};
+  if (!content.fits(record.limit)) {
+    source_.fail(Code::kExtentMismatch,
+                 "record '" + record.name + "' of " + std::to_string(record.size) +
+                     " bytes overlaps what follows it",
+                 record.header_offset);
+  }
+  return content;
+}
+
+Bytes Archive::read(const Record& record, std::uint64_t size_max) {
+  if (record.size > size_max) {
+    source_.fail(Code::kLimit,
+                 "record '" + record.name + "' has " + std::to_string(record.size) +
+                     " bytes; at most " + std::to_string(size_max) + " are read",
+                 record.header_offset);
+  }
+  const ByteRange content = content_range(record);
+  if (content.size > kWindowBytes) return read_range(source_, content);
+  const ByteSpan bytes = fetch(content);
+  return {bytes.begin(), bytes.end()};
+}
+
+bool Archive::checksum_matches(const Record& record) {
+  const ByteRange content = content_range(record);
+  Crc32 crc;
+  for (std::uint64_t done = 0; done < content.size;) {
+    const std::uint64_t step = std::min(content.size - done, kChecksumStep);
+    crc.update(read_range(source_, {content.offset + done, step}));
+    done += step;
+  }
+  return crc.value() == record.crc;
 }
 
 }  // namespace reprise

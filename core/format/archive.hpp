@@ -79,13 +79,15 @@ class Archive {
   };
 
   ByteSpan fetch(ByteRange range);
+  void check_kind();
   std::uint64_t find_end_record();
   End read_end();
-  End read_zip64_end(std::uint64_t end_offset, std::uint64_t record_offset);
+  End read_wide_end(std::uint64_t offset, std::uint64_t limit);
   void read_directory(const End& end);
   Record read_entry(ByteSpan rest, std::uint64_t offset, std::size_t& used);
-  void adopt_name(Record& record, std::uint64_t offset);
+  void adopt_name(Record& record, std::string_view full_name, std::uint64_t offset);
   void check_layout(std::uint64_t directory_offset);
+  void check_names();
 
   ItemSource& source_;
   std::vector<Window> windows_;

@@ -49,10 +49,7 @@ class ArchiveWriter {
     std::uint32_t crc = 0;
   };
 
-  void append_local_extra(const Entry& entry);
   void append_central_header(const Entry& entry);
-  void append_end(std::uint64_t directory_offset);
-  void sync_position(std::size_t size_before);
 
   std::string prefix_;
   std::vector<Entry> entries_;

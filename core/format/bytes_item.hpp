@@ -20,9 +20,10 @@ inline constexpr std::uint64_t kBytesItemMax = std::uint64_t{1} << 31U;
 struct BytesItem {
   /// Empty: the item is opaque, to be copied byte for byte.
   std::optional<Value> value;
-  std::string opaque_because;        ///< for people; empty if there is a value
-  std::vector<Name> unlisted_names;  ///< names outside the closed list, never interpreted
-  std::string prefix;                ///< of the archive; empty if it is none
+  std::string opaque_because;  ///< for people; empty if there is a value
+  /// "module.name" of names outside the closed list, never interpreted.
+  std::vector<std::string> unlisted_names;
+  std::string prefix;  ///< of the archive; empty if it is none
   /// Records whose content differs from its stored checksum, or that have none stored (torch may be
   /// told not to compute them): for the caller to judge.
   std::vector<std::string> checksum_mismatches;

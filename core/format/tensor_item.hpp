@@ -25,8 +25,6 @@ struct TensorItem {
   std::uint64_t data_bytes = 0;     ///< of the record; may exceed what the view needs
   std::uint32_t crc = 0;            ///< of the record's data_bytes bytes, as stored
   bool byteswap = false;            ///< elements are big-endian
-  bool conjugate = false;           ///< complex values are the conjugates of the stored ones
-  bool negative = false;            ///< values are the negatives of the stored ones
 
   /// Row-major, without gaps, from the storage's first element on.
   bool contiguous() const;
@@ -34,7 +32,8 @@ struct TensorItem {
 };
 
 /// Reads everything but the elements, in one or two reads. Beyond what Archive refuses: UNSUPPORTED
-/// (dtype, version, byte order), EXTENT_MISMATCH (a record shorter than the storage that is
+/// (dtype, version, byte order,
+/// lazily conjugated), EXTENT_MISMATCH (a record shorter than the storage that is
 /// claimed, a view that leaves it), TORN_FILE (records missing, data.pkl is no tensor, strides
 /// under which elements fall together).
 TensorItem read_tensor_item(ItemSource& source);
@@ -54,6 +53,7 @@ class TensorItemLayout {
 
  private:
   std::uint64_t data_bytes_ = 0;
+  std::uint64_t pickle_hash_ = 0;
   std::uint64_t length_ = 0;
   Bytes head_;
   ArchiveWriter open_;  ///< with the record of the elements begun

@@ -1,0 +1,157 @@
+#include "core/format/archive_writer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "core/format/crc32.hpp"
+#include "core/format/zip_layout.hpp"
+
+namespace reprise {
+
+namespace {
+
+// 'FB' and its length field.
+constexpr std::uint64_t kPaddingHeader = 4;
+constexpr std::uint64_t kSpecVersion = 45;  // the first with ZIP64
+constexpr std::uint16_t kMadeBy = 0x031e;   // as PyTorch's writer says in its ZIP64 end record
+
+bool is_wide(std::uint64_t value) { return value >= zip::kSaturated32; }
+
+std::uint32_t clipped(std::uint64_t value) {
+  return static_cast<std::uint32_t>(std::min(value, zip::kSaturated32));
+}
+
+std::uint16_t flags_of(std::uint64_t size) {
+  return size == 0 ? zip::kFlagUtf8
+                   : static_cast<std::uint16_t>(zip::kFlagUtf8 | zip::kFlagDescriptor);
+}
+
+template <class T>
+void append_zeros(Bytes& out, std::size_t count) {
+  out.insert(out.end(), count * sizeof(T), std::byte{0});
+}
+
+// The ZIP64 field of a record that needs one: sizes and header offset as far as they do not fit.
+Bytes wide_field(std::uint64_t size, std::uint64_t packed_size, std::uint64_t header_offset) {
+  Bytes field;
+  if (is_wide(size)) {
+    append_le(field, size);
+    append_le(field, packed_size);
+  }
+  if (is_wide(header_offset)) append_le(field, header_offset);
+  if (field.empty()) return field;
+  Bytes out;
+  append_le(out, zip::kWideExtra);
+  append_le(out, static_cast<std::uint16_t>(field.size()));
+  append(out, field);
+  return out;
+}
+
+}  // namespace
+
+void ArchiveWriter::add(std::string_view name, ByteSpan content) {
+  begin(name, content.size());
+  append(pending_, content);
+  end(crc32_of(content));
+}
+
+void ArchiveWriter::begin(std::string_view name, std::uint64_t size) {
+  const Entry& entry =
+      entries_.emplace_back(Entry{prefix_ + '/' + std::string(name), position_, size});
+  const std::size_t before = pending_.size();
+  // The packed size stays 0 here, as PyTorch writes it.
+  Bytes extra = wide_field(size, 0, entry.header_offset);
+  const std::uint64_t unpadded =
+      entry.header_offset + zip::kLocalBytes + entry.name.size() + extra.size() + kPaddingHeader;
+  const std::uint64_t pad = (kStorageAlignment - unpadded % kStorageAlignment) % kStorageAlignment;
+  append_le(extra, zip::kPaddingExtra);
+  append_le(extra, static_cast<std::uint16_t>(pad));
+  extra.insert(extra.end(), pad, std::byte{'Z'});
+
+  append_le(pending_, zip::kLocalSignature);
+  append_le(pending_, std::uint16_t{0});
+  append_le(pending_, flags_of(size));
+  append_le(pending_, zip::kMethodStored);
+  append_zeros<std::uint32_t>(pending_, 4);  // time and date, checksum, sizes
+  append_le(pending_, static_cast<std::uint16_t>(entry.name.size()));
+  append_le(pending_, static_cast<std::uint16_t>(extra.size()));
+  append(pending_, as_bytes(entry.name));
+  append(pending_, extra);
+  position_ += pending_.size() - before;
+}
+
+void ArchiveWriter::end(std::uint32_t crc) {
+  CHECK(!entries_.empty());
+  Entry& entry = entries_.back();
+  entry.crc = crc;
+  position_ += entry.size;
+  if (entry.size == 0) return;
+  const std::size_t before = pending_.size();
+  append_le(pending_, zip::kDescriptorSignature);
+  append_le(pending_, crc);
+  if (is_wide(entry.size) || is_wide(entry.header_offset)) {
+    append_le(pending_, entry.size);
+    append_le(pending_, entry.size);
+  } else {
+    append_le(pending_, clipped(entry.size));
+    append_le(pending_, clipped(entry.size));
+  }
+  position_ += pending_.size() - before;
+}
+
+void ArchiveWriter::append_central_header(const Entry& entry) {
+  const Bytes extra = wide_field(entry.size, entry.size, entry.header_offset);
+  append_le(pending_, zip::kCentralSignature);
+  append_zeros<std::uint16_t>(pending_, 2);  // made by, needed
+  append_le(pending_, flags_of(entry.size));
+  append_le(pending_, zip::kMethodStored);
+  append_zeros<std::uint16_t>(pending_, 2);  // time and date
+  append_le(pending_, entry.crc);
+  append_le(pending_, clipped(entry.size));
+  append_le(pending_, clipped(entry.size));
+  append_le(pending_, static_cast<std::uint16_t>(entry.name.size()));
+  append_le(pending_, static_cast<std::uint16_t>(extra.size()));
+  append_zeros<std::uint16_t>(pending_, 5);  // comment, disk, attributes
+  append_le(pending_, clipped(entry.header_offset));
+  append(pending_, as_bytes(entry.name));
+  append(pending_, extra);
+}
+
+void ArchiveWriter::finish() {
+  const std::uint64_t directory = position_;
+  const std::uint64_t count = entries_.size();
+  const std::size_t before = pending_.size();
+  for (const Entry& entry : entries_) append_central_header(entry);
+  const std::uint64_t directory_size = pending_.size() - before;
+  const std::uint64_t wide_end = directory + directory_size;
+
+  append_le(pending_, zip::kWideEndSignature);
+  append_le(pending_, std::uint64_t{zip::kWideEndBytes - 12});
+  append_le(pending_, kMadeBy);
+  append_le(pending_, static_cast<std::uint16_t>(kSpecVersion));
+  append_zeros<std::uint32_t>(pending_, 2);  // disks
+  append_le(pending_, count);
+  append_le(pending_, count);
+  append_le(pending_, directory_size);
+  append_le(pending_, directory);
+
+  append_le(pending_, zip::kWideLocatorSignature);
+  append_le(pending_, std::uint32_t{0});
+  append_le(pending_, wide_end);
+  append_le(pending_, std::uint32_t{1});
+
+  const auto count16 = static_cast<std::uint16_t>(std::min(count, zip::kSaturated16));
+  append_le(pending_, zip::kEndSignature);
+  append_zeros<std::uint16_t>(pending_, 2);  // disks
+  append_le(pending_, count16);
+  append_le(pending_, count16);
+  append_le(pending_, clipped(directory_size));
+  append_le(pending_, clipped(directory));
+  append_zeros<std::uint16_t>(pending_, 1);  // comment
+  position_ += pending_.size() - before;
+}
+
+Bytes ArchiveWriter::take() { return std::exchange(pending_, {}); }
+
+}  // namespace reprise

@@ -1,0 +1,97 @@
+#include "core/format/bytes_item.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/hash.hpp"
+#include "core/format/archive.hpp"
+#include "core/format/archive_writer.hpp"
+#include "core/format/crc32.hpp"
+#include "core/format/pickle_reader.hpp"
+#include "core/format/pickle_writer.hpp"
+#include "core/format/torch_records.hpp"
+
+namespace reprise {
+
+namespace {
+
+class ArchiveStorages final : public StorageSource {
+ public:
+  explicit ArchiveStorages(Archive& archive) : archive_(archive) {}
+
+  std::optional<ByteSpan> storage(std::string_view key) override {
+    const Record* record = archive_.find("data/" + std::string(key));
+    if (record == nullptr) return std::nullopt;
+    current_ = archive_.read(*record, kBytesItemMax);
+    return current_;
+  }
+
+ private:
+  Archive& archive_;
+  Bytes current_;
+};
+
+BytesItem opaque(std::string because) { return {.opaque_because = std::move(because)}; }
+
+BytesItem read_archive(Archive& archive) {
+  check_version(archive);
+  const Record& record = archive.at("data.pkl");
+  const Bytes pickle = archive.read(record, kBytesItemMax);
+  ArchiveStorages storages(archive);
+  // The elements' sizes are known to the pickle's reader alone, so big-endian ones stay as they
+  // are.
+  StorageSource* usable = byte_order_of(archive) == ByteOrder::kLittle ? &storages : nullptr;
+  PickledValue read = decode_value(
+      pickle, pickle_at(archive.source(), archive.content_range(record).offset), usable);
+  BytesItem item;
+  item.prefix = archive.prefix();
+  item.opaque_because = std::move(read.reason);
+  item.unlisted_names = std::move(read.unlisted_names);
+  if (!read.opaque) item.value = std::move(read.value);
+  for (const Record& each : archive.records()) {
+    if (!archive.checksum_matches(each)) item.checksum_mismatches.push_back(each.name);
+  }
+  return item;
+}
+
+}  // namespace
+
+BytesItem read_bytes_item(ItemSource& source) {
+  const std::size_t looked_at = std::min<std::uint64_t>(source.size(), kItemKindBytes);
+  switch (item_kind_of(read_range(source, {0, looked_at}))) {
+    case ItemKind::kArchive:
+      break;
+    case ItemKind::kLegacy:
+      return opaque("written by torch.save before 1.6");
+    case ItemKind::kOther:
+      return opaque("no archive of torch.save");
+  }
+  try {
+    Archive archive(source);
+    return read_archive(archive);
+  } catch (const Error& error) {
+    if (error.code() == Code::kUnsupported) return opaque(error.message());
+    throw;
+  }
+}
+
+BytesItem read_bytes_item(ByteSpan bytes, const ErrorPlace& place) {
+  SpanSource source(bytes, place);
+  return read_bytes_item(source);
+}
+
+Bytes write_bytes_item(const Value& value, std::string_view prefix) {
+  std::vector<ByteSpan> storages;
+  const Bytes pickle = encode_value(value, &storages);
+  ArchiveWriter out(prefix);
+  add_leading_records(out, pickle);
+  Crc32 contents;
+  for (std::size_t n = 0; n < storages.size(); ++n) {
+    contents.update(storages[n]);
+    out.add("data/" + std::to_string(n), storages[n]);
+  }
+  add_trailing_records(out, hash_of(ByteSpan(pickle)), contents.value());
+  return out.take();
+}
+
+}  // namespace reprise

@@ -1,0 +1,124 @@
+#include "core/format/tensor_item.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+
+#include "core/base/hash.hpp"
+#include "core/format/archive.hpp"
+#include "core/format/pickle_reader.hpp"
+#include "core/format/pickle_writer.hpp"
+#include "core/format/torch_records.hpp"
+
+namespace reprise {
+
+namespace {
+
+// A tensor's data.pkl has about 200 bytes.
+constexpr std::uint64_t kTensorPickleMax = std::uint64_t{64} * 1024;
+// Bytes of a tensor, with extents of 0 counted as 1, stay far from overflow.
+constexpr std::int64_t kTensorBytesMax = std::numeric_limits<std::int64_t>::max() / 2;
+
+// Distinct indices reach distinct elements if, in the order of strides, each dimension steps over
+// all that the smaller ones reach. That holds for every permuted or sliced tensor and for no
+// expanded one. `reach` cannot overflow: the view fits its storage.
+bool elements_fall_together(const Dims& size, const Dims& strides) {
+  if (std::ranges::find(size, 0) != size.end()) return false;
+  std::array<std::size_t, kMaxRank> order{};
+  std::size_t count = 0;
+  for (std::size_t d = 0; d < size.size(); ++d) {
+    if (size[d] > 1) order[count++] = d;
+  }
+  const std::span steps(order.data(), count);
+  std::ranges::sort(steps, {}, [&](std::size_t d) { return strides[d]; });
+  std::int64_t reach = 0;
+  for (const std::size_t d : steps) {
+    if (strides[d] <= reach) return true;
+    reach += (size[d] - 1) * strides[d];
+  }
+  return false;
+}
+
+bool too_large(DType dtype, const Dims& size) {
+  std::int64_t room = kTensorBytesMax / static_cast<std::int64_t>(size_of(dtype));
+  for (const std::int64_t extent : size) room /= std::max<std::int64_t>(extent, 1);
+  return room == 0;
+}
+
+void check_description(const TensorDescription& tensor, const Record& storage,
+                       const ItemSource& source, std::uint64_t pickle_offset) {
+  if (too_large(tensor.dtype, tensor.shape)) {
+    source.fail(Code::kLimit, "a tensor of shape " + to_string(tensor.shape), pickle_offset);
+  }
+  if (elements_fall_together(tensor.shape, tensor.strides)) {
+    source.fail(Code::kTornFile,
+                "shape " + to_string(tensor.shape) + " with strides " + to_string(tensor.strides) +
+                    " puts several elements into one place",
+                pickle_offset);
+  }
+  if (storage.size < static_cast<std::uint64_t>(tensor.storage_bytes())) {
+    source.fail(Code::kExtentMismatch,
+                "record '" + storage.name + "' has " + std::to_string(storage.size) +
+                    " bytes, the tensor needs " + std::to_string(tensor.storage_bytes()),
+                storage.header_offset);
+  }
+}
+
+}  // namespace
+
+bool TensorItem::contiguous() const {
+  if (storage_offset != 0 || element_bytes() == 0) return storage_offset == 0;
+  std::int64_t step = 1;
+  for (std::size_t d = size.size(); d-- > 0;) {
+    if (size[d] > 1 && strides[d] != step) return false;
+    step *= size[d];
+  }
+  return true;
+}
+
+std::uint64_t TensorItem::element_bytes() const {
+  return static_cast<std::uint64_t>(volume(size)) * size_of(dtype);
+}
+
+TensorItem read_tensor_item(ItemSource& source) {
+  Archive archive(source);
+  check_version(archive);
+  const Record& pickle_record = archive.at("data.pkl");
+  const Bytes pickle = archive.read(pickle_record, kTensorPickleMax);
+  const std::uint64_t pickle_offset = archive.content_range(pickle_record).offset;
+  const TensorDescription tensor = decode_tensor(pickle, pickle_at(source, pickle_offset));
+  const Record& storage = archive.at("data/" + tensor.storage_key);
+  check_description(tensor, storage, source, pickle_offset);
+  const ByteRange data = archive.content_range(storage);
+  return {.dtype = tensor.dtype,
+          .size = tensor.shape,
+          .strides = tensor.strides,
+          .storage_offset = tensor.storage_offset,
+          .data_offset = data.offset,
+          .data_bytes = data.size,
+          .crc = storage.crc,
+          .byteswap = byte_order_of(archive) == ByteOrder::kBig};
+}
+
+TensorItemLayout::TensorItemLayout(DType dtype, const Dims& size) : open_("archive") {
+  CHECK(!too_large(dtype, size), size);
+  data_bytes_ = static_cast<std::uint64_t>(volume(size)) * size_of(dtype);
+  const Bytes pickle = encode_tensor_pickle(dtype, size);
+  pickle_hash_ = hash_of(ByteSpan(pickle));
+  add_leading_records(open_, pickle);
+  open_.begin("data/0", data_bytes_);
+  head_ = open_.take();
+  length_ = head_.size() + data_bytes_ + tail(0).size();
+}
+
+Bytes TensorItemLayout::tail(std::uint32_t crc) const {
+  ArchiveWriter out = open_;
+  out.end(crc);
+  add_trailing_records(out, pickle_hash_, crc);
+  return out.take();
+}
+
+TensorItemLayout tensor_item_layout(DType dtype, const Dims& size) { return {dtype, size}; }
+
+}  // namespace reprise

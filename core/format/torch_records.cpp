@@ -1,0 +1,73 @@
+#include "core/format/torch_records.hpp"
+
+#include <charconv>
+#include <string>
+
+namespace reprise {
+
+namespace {
+
+constexpr std::uint64_t kWordBytesMax = 64;
+constexpr int kVersionMin = 1;
+constexpr int kVersionMax = 10;
+constexpr std::string_view kWrittenVersion = "3\n";
+
+std::string twenty_digits(std::uint64_t value) {
+  const std::string digits = std::to_string(value);
+  return std::string(20 - digits.size(), '0') + digits;
+}
+
+}  // namespace
+
+void check_version(Archive& archive) {
+  const Record* record = archive.find(".data/version");
+  if (record == nullptr) record = &archive.at("version");
+  const Bytes bytes = archive.read(*record, kWordBytesMax);
+  std::string_view text = as_text(bytes);
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  int version = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    archive.source().fail(Code::kTornFile, "the record 'version' holds no number",
+                          record->header_offset);
+  }
+  if (version < kVersionMin || version > kVersionMax) {
+    archive.source().fail(Code::kUnsupported,
+                          "archive version " + std::to_string(version) + "; versions " +
+                              std::to_string(kVersionMin) + " to " + std::to_string(kVersionMax) +
+                              " are read",
+                          record->header_offset);
+  }
+}
+
+ByteOrder byte_order_of(Archive& archive) {
+  const Record* record = archive.find("byteorder");
+  if (record == nullptr) return ByteOrder::kLittle;
+  const Bytes bytes = archive.read(*record, kWordBytesMax);
+  if (as_text(bytes) == "little") return ByteOrder::kLittle;
+  if (as_text(bytes) == "big") return ByteOrder::kBig;
+  archive.source().fail(Code::kUnsupported, "a byte order that is neither 'little' nor 'big'",
+                        record->header_offset);
+}
+
+PickleSource pickle_at(const ItemSource& source, std::uint64_t offset) {
+  const ErrorPlace place = source.place_at(offset);
+  return {.file = place.file, .offset = place.offset.value_or(0), .key = place.key};
+}
+
+void add_leading_records(ArchiveWriter& out, ByteSpan pickle) {
+  out.add("data.pkl", pickle);
+  out.add(".format_version", as_bytes("1"));
+  out.add(".storage_alignment", as_bytes(std::to_string(kStorageAlignment)));
+  out.add("byteorder", as_bytes("little"));
+}
+
+void add_trailing_records(ArchiveWriter& out, std::uint64_t pickle_hash,
+                          std::uint32_t contents_crc) {
+  out.add("version", as_bytes(kWrittenVersion));
+  out.add(".data/serialization_id",
+          as_bytes(twenty_digits(pickle_hash) + twenty_digits(contents_crc)));
+  out.finish();
+}
+
+}  // namespace reprise

@@ -1,0 +1,34 @@
+#pragma once
+// Numbers of the zip format (PKWARE's APPNOTE 6.3) that reader and writer share.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace reprise::zip {
+
+inline constexpr std::uint32_t kLocalSignature = 0x04034b50;
+inline constexpr std::uint32_t kDescriptorSignature = 0x08074b50;
+inline constexpr std::uint32_t kCentralSignature = 0x02014b50;
+inline constexpr std::uint32_t kWideEndSignature = 0x06064b50;
+inline constexpr std::uint32_t kWideLocatorSignature = 0x07064b50;
+inline constexpr std::uint32_t kEndSignature = 0x06054b50;
+
+inline constexpr std::size_t kLocalBytes = 30;
+inline constexpr std::size_t kCentralBytes = 46;
+inline constexpr std::size_t kWideEndBytes = 56;
+inline constexpr std::size_t kWideLocatorBytes = 20;
+inline constexpr std::size_t kEndBytes = 22;
+
+inline constexpr std::uint16_t kFlagEncrypted = 0x0001;
+inline constexpr std::uint16_t kFlagDescriptor = 0x0008;  ///< sizes follow the content
+inline constexpr std::uint16_t kFlagUtf8 = 0x0800;
+inline constexpr std::uint16_t kMethodStored = 0;
+
+inline constexpr std::uint16_t kWideExtra = 0x0001;     ///< id of the ZIP64 extra field
+inline constexpr std::uint16_t kPaddingExtra = 0x4246;  ///< 'FB': padding before the content
+
+/// A 32-bit field that says "see the ZIP64 field".
+inline constexpr std::uint64_t kSaturated32 = 0xffffffff;
+inline constexpr std::uint64_t kSaturated16 = 0xffff;
+
+}  // namespace reprise::zip
