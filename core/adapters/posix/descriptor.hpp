@@ -1,0 +1,30 @@
+#pragma once
+// The owner of a file descriptor.
+
+#include "core/adapters/posix/syscall.hpp"
+
+namespace reprise::posix {
+
+class Descriptor {
+ public:
+  /// Takes over an open descriptor.
+  static Descriptor adopt(int fd) { return Descriptor(fd); }
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  /// Closes without a report.
+  ~Descriptor();
+
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  /// Gives the descriptor up without closing it.
+  int release();
+  /// Closes and reports. Closed afterwards, whatever happens.
+  void close(const CallSite& site);
+
+ private:
+  explicit Descriptor(int fd) : fd_(fd) {}
+
+  int fd_ = -1;
+};
+
+}  // namespace reprise::posix

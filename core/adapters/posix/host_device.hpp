@@ -1,0 +1,25 @@
+#pragma once
+// Host memory as the job's device: copies are done when the call returns.
+
+#include <string>
+
+#include "core/ports/device.hpp"
+
+namespace reprise {
+
+class HostDevice final : public Device {
+ public:
+  /// Known as "<node>:<index>".
+  HostDevice(const std::string& node, int index);
+
+  std::string name() const override { return name_; }
+  DeviceEvent gather(std::span<const GatherCopy> copies) override;
+  DeviceEvent scatter(std::span<const ScatterCopy> copies) override;
+  void wait(DeviceEvent event) override;
+
+ private:
+  std::string name_;
+  std::uint64_t last_event_ = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,13 @@
+#pragma once
+// The machine's monotonic clock.
+
+#include "core/ports/clock.hpp"
+
+namespace reprise {
+
+class PosixClock final : public Clock {
+ public:
+  std::uint64_t now_ns() override;
+};
+
+}  // namespace reprise

@@ -1,0 +1,90 @@
+#include "core/adapters/posix/thread_tasks.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.hpp"
+
+namespace reprise {
+namespace {
+
+class ThreadTask final : public Task {
+ public:
+  explicit ThreadTask(std::future<void> result) : result_(std::move(result)) {}
+  ~ThreadTask() override {
+    if (result_.valid()) result_.wait();
+  }
+  ThreadTask(const ThreadTask&) = delete;
+  ThreadTask& operator=(const ThreadTask&) = delete;
+
+  bool done() override {
+    return !result_.valid() ||
+           result_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
+
+  void wait() override {
+    if (result_.valid()) result_.get();  // invalid afterwards, so that it is thrown once
+  }
+
+ private:
+  std::future<void> result_;
+};
+
+}  // namespace
+
+struct ThreadTasks::Pool {
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<std::packaged_task<void()>> queue;
+  bool closing = false;
+  std::vector<std::jthread> threads;
+
+  // The next piece; an empty one when the pool closes and nothing is left.
+  std::packaged_task<void()> take() {
+    std::unique_lock lock(mutex);
+    wake.wait(lock, [this] { return closing || !queue.empty(); });
+    if (queue.empty()) return {};
+    auto work = std::move(queue.front());
+    queue.pop_front();
+    return work;
+  }
+
+  void run() {
+    for (auto work = take(); work.valid(); work = take()) work();
+  }
+};
+
+ThreadTasks::ThreadTasks(int thread_count) : pool_(std::make_unique<Pool>()) {
+  CHECK(thread_count > 0, thread_count);
+  for (int i = 0; i < thread_count; ++i) {
+    pool_->threads.emplace_back([pool = pool_.get()] { pool->run(); });
+  }
+}
+
+ThreadTasks::~ThreadTasks() {
+  {
+    const std::lock_guard lock(pool_->mutex);
+    pool_->closing = true;
+  }
+  pool_->wake.notify_all();
+  pool_->threads.clear();  // joins
+}
+
+std::unique_ptr<Task> ThreadTasks::start(std::function<void()> work) {
+  std::packaged_task<void()> piece(std::move(work));
+  auto result = piece.get_future();
+  {
+    const std::lock_guard lock(pool_->mutex);
+    pool_->queue.push_back(std::move(piece));
+  }
+  pool_->wake.notify_one();
+  return std::make_unique<ThreadTask>(std::move(result));
+}
+
+}  // namespace reprise

@@ -1,0 +1,27 @@
+#pragma once
+// Background work on a few threads.
+
+#include <memory>
+
+#include "core/ports/tasks.hpp"
+
+namespace reprise {
+
+/// Work runs in the order in which it was started, `thread_count` pieces at a time. A piece may
+/// start others, but must not wait for one that is not running yet: it would hold the thread that
+/// the other one needs. Destroying the pool first runs all that was started.
+class ThreadTasks final : public Tasks {
+ public:
+  explicit ThreadTasks(int thread_count);
+  ~ThreadTasks() override;
+  ThreadTasks(const ThreadTasks&) = delete;
+  ThreadTasks& operator=(const ThreadTasks&) = delete;
+
+  std::unique_ptr<Task> start(std::function<void()> work) override;
+
+ private:
+  struct Pool;
+  std::unique_ptr<Pool> pool_;
+};
+
+}  // namespace reprise

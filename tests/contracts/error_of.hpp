@@ -1,0 +1,27 @@
+#pragma once
+// The Error that a call throws, for tests.
+
+#include <optional>
+
+#include "core/base/error.hpp"
+
+namespace reprise::contracts {
+
+/// Nothing if the call returns; other exceptions pass.
+template <class Call>
+std::optional<Error> error_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+template <class Call>
+std::optional<Code> code_of(Call&& call) {
+  const auto error = error_of(call);
+  return error ? std::optional(error->code()) : std::nullopt;
+}
+
+}  // namespace reprise::contracts

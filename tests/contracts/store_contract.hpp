@@ -1,0 +1,256 @@
+#pragma once
+// What every store promises. A test file defines a fixture factory and instantiates the suite:
+//
+//   struct MyStores { std::unique_ptr<Store> make(); };  // an empty store
+//   INSTANTIATE_TYPED_TEST_SUITE_P(My, StoreContract, MyStores);
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/ports/store.hpp"
+#include "tests/contracts/error_of.hpp"
+
+namespace reprise::contracts {
+
+template <class Stores>
+class StoreContract : public testing::Test {
+ protected:
+  Stores stores_;
+  std::unique_ptr<Store> owner_ = stores_.make();
+  Store& store_ = *owner_;
+
+  void put(const std::string& path, std::string_view text) {
+    const auto file = store_.create(path);
+    file->write_at(0, as_bytes(text));
+    file->close();
+  }
+  std::string get(const std::string& path) {
+    return std::string(as_text(read_all(store_, path, 1U << 20U)));
+  }
+  std::vector<std::string> names(const std::string& directory) {
+    std::vector<std::string> all;
+    for (const auto& entry : store_.list(directory)) {
+      all.push_back(entry.name + (entry.directory ? "/" : ""));
+    }
+    return all;
+  }
+};
+
+TYPED_TEST_SUITE_P(StoreContract);
+
+TYPED_TEST_P(StoreContract, what_was_written_is_read_at_any_offset) {
+  const auto file = this->store_.create("a.bin");
+  file->write_at(0, as_bytes("hello "));
+  file->write_at(6, as_bytes("world"));
+  file->write_at(0, as_bytes("J"));
+  file->sync();
+  file->close();
+  const auto read = this->store_.open("a.bin");
+  ASSERT_EQ(read->size(), 11U);
+  Bytes middle(5);
+  read->read_at(4, middle);
+  EXPECT_EQ(as_text(middle), "o wor");
+  read->read_at(11, MutableByteSpan{});
+  EXPECT_EQ(this->get("a.bin"), "Jello world");
+}
+
+TYPED_TEST_P(StoreContract, bytes_that_were_never_written_are_zero) {
+  const auto file = this->store_.create("gap");
+  file->write_at(3, as_bytes("x"));
+  file->close();
+  EXPECT_EQ(this->get("gap"), std::string("\0\0\0x", 4));
+}
+
+TYPED_TEST_P(StoreContract, create_truncates_what_was_there) {
+  this->put("a", "a long text");
+  this->put("a", "short");
+  EXPECT_EQ(this->get("a"), "short");
+}
+
+TYPED_TEST_P(StoreContract, file_that_ends_early_is_torn_and_named_with_the_offset_of_its_end) {
+  this->put("a", "12345");
+  const auto read = this->store_.open("a");
+  Bytes out(10);
+  const auto error = error_of([&] { read->read_at(2, out); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), Code::kTornFile);
+  EXPECT_EQ(error->place().file, this->store_.display("a"));
+  EXPECT_EQ(error->place().offset, 5U);
+  EXPECT_EQ(code_of([&] { read->read_at(99, out); }), Code::kTornFile);
+}
+
+TYPED_TEST_P(StoreContract, stat_tells_files_directories_and_nothing_apart) {
+  this->store_.make_directory("d/e");
+  this->put("d/f", "123");
+  const auto file = this->store_.stat("d/f");
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->name, "f");
+  EXPECT_FALSE(file->directory);
+  EXPECT_EQ(file->size, 3U);
+  const auto directory = this->store_.stat("d/e");
+  ASSERT_TRUE(directory);
+  EXPECT_EQ(directory->name, "e");
+  EXPECT_TRUE(directory->directory);
+  EXPECT_TRUE(this->store_.stat("")->directory);
+  EXPECT_FALSE(this->store_.stat("d/x"));
+  EXPECT_FALSE(this->store_.stat("x/y"));
+  EXPECT_FALSE(this->store_.stat("d/f/y"));
+}
+
+TYPED_TEST_P(StoreContract, list_is_sorted_by_bytes_and_not_recursive) {
+  this->store_.make_directory("d/b");
+  for (const char* name : {"d/c", "d/B", "d/a", "d/b/inner", "d/.metadata", "d/__0_0.distcp"}) {
+    this->put(name, "x");
+  }
+  EXPECT_THAT(this->names("d"),
+              testing::ElementsAre(".metadata", "B", "__0_0.distcp", "a", "b/", "c"));
+  EXPECT_THAT(this->names(""), testing::ElementsAre("d/"));
+  EXPECT_EQ(this->store_.list("d").back().size, 1U);
+}
+
+TYPED_TEST_P(StoreContract, what_is_not_there_is_not_found_and_named) {
+  this->put("f", "x");
+  EXPECT_EQ(code_of([&] { this->store_.open("x"); }), Code::kNotFound);
+  EXPECT_EQ(code_of([&] { this->store_.open("f/x"); }), Code::kNotFound);
+  EXPECT_EQ(code_of([&] { this->store_.create("no/x"); }), Code::kNotFound);
+  EXPECT_EQ(code_of([&] { this->store_.list("no"); }), Code::kNotFound);
+  EXPECT_EQ(code_of([&] { this->store_.list("f"); }), Code::kNotFound);
+  EXPECT_EQ(code_of([&] { this->store_.rename("no", "y"); }), Code::kNotFound);
+  EXPECT_EQ(code_of([&] { this->store_.rename("f", "no/y"); }), Code::kNotFound);
+  EXPECT_EQ(code_of([&] { this->store_.sync_directory("no"); }), Code::kNotFound);
+  EXPECT_EQ(error_of([&] { this->store_.open("x"); })->place().file, this->store_.display("x"));
+}
+
+TYPED_TEST_P(StoreContract, directory_is_no_file_and_file_is_no_directory) {
+  this->store_.make_directory("d");
+  this->put("f", "x");
+  EXPECT_EQ(code_of([&] { this->store_.open("d"); }), Code::kIo);
+  EXPECT_EQ(code_of([&] { this->store_.create("d"); }), Code::kIo);
+  EXPECT_EQ(code_of([&] { this->store_.make_directory("f"); }), Code::kIo);
+  EXPECT_EQ(this->get("f"), "x");
+}
+
+TYPED_TEST_P(StoreContract, make_directory_makes_parents_and_repeats_without_error) {
+  this->store_.make_directory("a/b/c");
+  this->store_.make_directory("a/b/c");
+  this->store_.make_directory("a");
+  this->store_.make_directory("");
+  EXPECT_THAT(this->names("a/b"), testing::ElementsAre("c/"));
+}
+
+TYPED_TEST_P(StoreContract, rename_moves_files_and_trees_and_replaces_files) {
+  this->store_.make_directory("d/e");
+  this->put("d/e/f", "inner");
+  this->put("a", "new");
+  this->put("b", "old");
+  this->store_.rename("a", "b");
+  EXPECT_EQ(this->get("b"), "new");
+  this->store_.rename("d", "moved");
+  EXPECT_EQ(this->get("moved/e/f"), "inner");
+  EXPECT_THAT(this->names(""), testing::ElementsAre("b", "moved/"));
+}
+
+TYPED_TEST_P(StoreContract, rename_onto_a_directory_is_refused_even_if_it_is_empty) {
+  this->store_.make_directory("a");
+  this->store_.make_directory("b");
+  this->put("f", "x");
+  EXPECT_EQ(code_of([&] { this->store_.rename("a", "b"); }), Code::kIo);
+  EXPECT_EQ(code_of([&] { this->store_.rename("f", "b"); }), Code::kIo);
+  EXPECT_THAT(this->names(""), testing::ElementsAre("a/", "b/", "f"));
+}
+
+TYPED_TEST_P(StoreContract, exchange_swaps_two_directories_or_says_unsupported) {
+  this->store_.make_directory("a");
+  this->store_.make_directory("p/b");
+  this->put("a/one", "1");
+  this->put("p/b/two", "2");
+  if (!this->store_.capabilities().exchange) {
+    EXPECT_EQ(code_of([&] { this->store_.exchange("a", "p/b"); }), Code::kUnsupported);
+    return;
+  }
+  this->store_.exchange("a", "p/b");
+  EXPECT_EQ(this->get("a/two"), "2");
+  EXPECT_EQ(this->get("p/b/one"), "1");
+  EXPECT_THAT(this->names("a"), testing::ElementsAre("two"));
+  EXPECT_EQ(code_of([&] { this->store_.exchange("a", "none"); }), Code::kNotFound);
+  EXPECT_EQ(code_of([&] { this->store_.exchange("a", "a/two"); }), Code::kIo);
+}
+
+TYPED_TEST_P(StoreContract, remove_takes_files_and_whole_trees_and_nothing_is_no_error) {
+  this->store_.make_directory("d/e");
+  this->put("d/e/f", "x");
+  this->put("a", "x");
+  this->store_.remove("a");
+  this->store_.remove("a");
+  this->store_.remove("none/at/all");
+  this->store_.remove("d");
+  EXPECT_TRUE(this->store_.list("").empty());
+}
+
+TYPED_TEST_P(StoreContract, probing_capabilities_leaves_nothing_behind) {
+  this->store_.capabilities();
+  EXPECT_TRUE(this->store_.list("").empty());
+}
+
+TYPED_TEST_P(StoreContract, paths_that_leave_the_root_are_refused_by_every_call) {
+  Store& store = this->store_;
+  const std::string zero("a\0b", 3);
+  const std::vector<std::string> escapes = {"..",  "/etc/passwd", "a/../../x", "a/..",
+                                            "./a", "a//b",        "a/",        zero};
+  for (const std::string& path : escapes) {
+    EXPECT_EQ(code_of([&] { store.open(path); }), Code::kPathEscape) << path;
+    EXPECT_EQ(code_of([&] { store.create(path); }), Code::kPathEscape) << path;
+    EXPECT_EQ(code_of([&] { store.stat(path); }), Code::kPathEscape) << path;
+    EXPECT_EQ(code_of([&] { store.list(path); }), Code::kPathEscape) << path;
+    EXPECT_EQ(code_of([&] { store.make_directory(path); }), Code::kPathEscape) << path;
+    EXPECT_EQ(code_of([&] { store.rename(path, "b"); }), Code::kPathEscape) << path;
+    EXPECT_EQ(code_of([&] { store.rename("b", path); }), Code::kPathEscape) << path;
+    EXPECT_EQ(code_of([&] { store.exchange(path, "b"); }), Code::kPathEscape) << path;
+    EXPECT_EQ(code_of([&] { store.exchange("b", path); }), Code::kPathEscape) << path;
+    EXPECT_EQ(code_of([&] { store.remove(path); }), Code::kPathEscape) << path;
+    EXPECT_EQ(code_of([&] { store.sync_directory(path); }), Code::kPathEscape) << path;
+  }
+}
+
+TYPED_TEST_P(StoreContract, root_is_neither_removed_nor_renamed) {
+  EXPECT_EQ(code_of([&] { this->store_.remove(""); }), Code::kUsage);
+  EXPECT_EQ(code_of([&] { this->store_.rename("", "a"); }), Code::kUsage);
+  EXPECT_EQ(code_of([&] { this->store_.create(""); }), Code::kUsage);
+}
+
+TYPED_TEST_P(StoreContract, write_atomically_replaces_and_leaves_nothing_beside) {
+  write_atomically(this->store_, "tracker", as_bytes("10"));
+  write_atomically(this->store_, "tracker", as_bytes("20"));
+  EXPECT_EQ(this->get("tracker"), "20");
+  EXPECT_THAT(this->names(""), testing::ElementsAre("tracker"));
+}
+
+TYPED_TEST_P(StoreContract, open_file_keeps_its_content_when_its_name_goes) {
+  this->put("a", "first");
+  const auto read = this->store_.open("a");
+  this->put("b", "second");
+  this->store_.rename("b", "a");
+  Bytes out(5);
+  read->read_at(0, out);
+  EXPECT_EQ(as_text(out), "first");
+}
+
+REGISTER_TYPED_TEST_SUITE_P(
+    StoreContract, what_was_written_is_read_at_any_offset, bytes_that_were_never_written_are_zero,
+    create_truncates_what_was_there,
+    file_that_ends_early_is_torn_and_named_with_the_offset_of_its_end,
+    stat_tells_files_directories_and_nothing_apart, list_is_sorted_by_bytes_and_not_recursive,
+    what_is_not_there_is_not_found_and_named, directory_is_no_file_and_file_is_no_directory,
+    make_directory_makes_parents_and_repeats_without_error,
+    rename_moves_files_and_trees_and_replaces_files,
+    rename_onto_a_directory_is_refused_even_if_it_is_empty,
+    exchange_swaps_two_directories_or_says_unsupported,
+    remove_takes_files_and_whole_trees_and_nothing_is_no_error,
+    probing_capabilities_leaves_nothing_behind, paths_that_leave_the_root_are_refused_by_every_call,
+    root_is_neither_removed_nor_renamed, write_atomically_replaces_and_leaves_nothing_beside,
+    open_file_keeps_its_content_when_its_name_goes);
+
+}  // namespace reprise::contracts
