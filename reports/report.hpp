@@ -1,0 +1,153 @@
+#pragma once
+// report.json: one document that says what was run, what was shown, and what was not. These are its
+// fields; docs/report.md explains them. Counts are integers, keys are sorted, so that equal runs
+// give equal text but for the times.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace reprise::reports {
+
+enum class Verdict : std::uint8_t { kPass, kFail, kInconclusive, kNotRun };
+/// "pass", "fail", "inconclusive", "not_run"
+std::string name_of(Verdict verdict);
+
+struct RankResult {
+  std::int32_t rank = 0;
+  std::int64_t loaded_step = -1;  ///< -1: nothing was loaded
+  bool owns = true;  ///< false: this rank holds nothing, and compared nothing for that reason
+  std::uint64_t compared = 0;  ///< tensors and objects
+  std::uint64_t elements = 0;
+  double max_delta = 0;  ///< a number, "nan" or "inf" in the file
+  std::uint64_t bit_mismatches = 0;
+  bool metrics_finite = true;
+  std::vector<std::string> missing;     ///< in the checkpoint, not requested
+  std::vector<std::string> unexpected;  ///< requested, not in the checkpoint
+  std::vector<std::string> excused;
+  std::vector<std::string> shape_mismatches;
+  std::vector<std::string> dtype_mismatches;
+};
+
+struct Incarnation {
+  std::string layout;
+  int exit_code = 0;
+  std::int64_t first_step = 0;
+  std::int64_t last_step = 0;
+};
+
+struct TrainingPoint {
+  std::int64_t step = 0;
+  double loss = 0;
+  double lr = 0;
+  double loss_scale = 0;
+  std::optional<double> uninterrupted_loss;
+  std::optional<double> uninterrupted_lr;
+};
+
+struct FirstDifference {
+  std::int32_t rank = 0;
+  std::string key;
+  std::vector<std::int64_t> index;
+  std::string saved;
+  std::string loaded;
+  std::string comes_from;  ///< whose value it really is, where that can be told
+};
+
+struct PeakBytes {
+  std::uint64_t snapshot = 0;
+  std::uint64_t stage = 0;
+  std::uint64_t load = 0;
+};
+
+struct FaultResult {
+  std::string kind;
+  std::int32_t rank = 0;
+  bool armed = false;
+  bool reached = false;
+  bool fired = false;
+};
+
+struct ScenarioResult {
+  std::string name;
+  std::string file;
+  std::string proves;
+  Verdict verdict = Verdict::kNotRun;
+  std::string code;    ///< of the vocabulary of core/base/error.hpp; empty on pass
+  std::string reason;  ///< in words
+  double seconds = 0;
+  std::string event_hash;  ///< empty where the lane has none
+  std::int32_t world = 0;
+  std::vector<std::string> layouts;
+  PeakBytes peak_bytes;
+  std::vector<RankResult> ranks;
+  std::vector<Incarnation> incarnations;
+  std::uint64_t replans = 0;
+  std::string diagnosis;
+  std::string content_digest;
+  std::vector<TrainingPoint> trajectory;
+  std::optional<FirstDifference> first_difference;
+  std::vector<FaultResult> faults;
+  std::string replay;  ///< a command line
+};
+
+struct MutantResult {
+  std::string name;
+  std::string defect;
+  bool caught = false;
+  struct By {
+    std::string scenario;
+    std::string verdict;
+    std::string reason;
+  };
+  std::vector<By> caught_by;
+};
+
+struct Skipped {
+  std::string scenario;
+  std::string reason;
+};
+
+struct Project {
+  std::string commit;
+  bool dirty = false;
+  std::string build;
+};
+
+struct Machine {
+  std::string cpu;
+  std::uint64_t memory = 0;
+  std::vector<std::string> gpus;
+  std::string mpi;
+  std::string nccl;
+  std::string cuda;
+};
+
+struct Report {
+  Project project;
+  std::string lane;
+  Machine machine;
+  std::string started;  ///< UTC, ISO 8601
+  double seconds = 0;
+  Verdict verdict = Verdict::kNotRun;
+  std::vector<ScenarioResult> scenarios;
+  std::uint64_t planned = 0;
+  std::vector<Skipped> skipped;
+  std::vector<MutantResult> mutants;
+  std::uint64_t runs_doubled = 0;
+  std::uint64_t determinism_mismatches = 0;
+  std::vector<std::string> not_claimed;
+};
+
+/// fail if any scenario failed, else inconclusive if any was, not_run if none ran, else pass.
+Verdict overall(const std::vector<ScenarioResult>& scenarios);
+
+/// The document, canonical: sorted keys, two spaces, a newline at the end.
+std::string to_json(const Report& report);
+/// JUnit XML made from a report.json, with that file's SHA-256 as a property.
+std::string to_junit(const Report& report, const std::string& report_sha256);
+/// The table that a person reads in a terminal of `columns` columns.
+std::string to_table(const Report& report, int columns);
+
+}  // namespace reprise::reports

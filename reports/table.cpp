@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iomanip>
+#include <sstream>
+
+#include "reports/report.hpp"
+
+namespace reprise::reports {
+namespace {
+
+using Row = std::array<std::string, 7>;
+
+struct Sums {
+  std::uint64_t compared = 0;
+  std::uint64_t elements = 0;
+  std::uint64_t bit_mismatches = 0;
+  double max_delta = 0;
+};
+
+Sums sums_of(const ScenarioResult& result) {
+  Sums sums;
+  for (const auto& rank : result.ranks) {
+    sums.compared += rank.compared;
+    sums.elements += rank.elements;
+    sums.bit_mismatches += rank.bit_mismatches;
+    const bool unordered = std::isnan(rank.max_delta) || std::isnan(sums.max_delta);
+    sums.max_delta = unordered ? std::nan("") : std::max(sums.max_delta, rank.max_delta);
+  }
+  return sums;
+}
+
+std::string number(double value) {
+  std::ostringstream out;
+  out << value;
+  return out.str();
+}
+
+Row row_of(const ScenarioResult& result) {
+  const Sums sums = sums_of(result);
+  std::string layouts;
+  for (const auto& layout : result.layouts) {
+    layouts += (layouts.empty() ? "" : " -> ") + layout;
+  }
+  return {result.name,
+          layouts,
+          name_of(result.verdict),
+          std::to_string(sums.compared),
+          std::to_string(sums.elements),
+          number(sums.max_delta),
+          std::to_string(sums.bit_mismatches)};
+}
+
+std::string clipped(const std::string& text, std::size_t width) {
+  if (text.size() <= width) return text;
+  return text.substr(0, width - 3) + "...";
+}
+
+}  // namespace
+
+std::string to_table(const Report& report, int columns) {
+  std::vector<Row> rows = {
+      {"scenario", "layouts", "verdict", "leaves", "elements", "max_delta", "bit_mismatches"}};
+  for (const auto& result : report.scenarios) rows.push_back(row_of(result));
+  std::array<std::size_t, 7> widths{};
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  std::size_t fixed = 2 * (widths.size() - 1);
+  for (std::size_t c = 1; c < widths.size(); ++c) fixed += widths[c];
+  const auto total = static_cast<std::size_t>(std::max(columns, 60));
+  if (fixed + widths[0] > total)
+    widths[0] = std::max<std::size_t>(16, total > fixed ? total - fixed : 0);
+
+  std::ostringstream out;
+  for (const auto& row : rows) {
+    out << std::left << std::setw(static_cast<int>(widths[0])) << clipped(row[0], widths[0]);
+    for (std::size_t c = 1; c < row.size(); ++c) {
+      out << "  " << (c < 3 ? std::left : std::right) << std::setw(static_cast<int>(widths[c]))
+          << row[c];
+    }
+    out << '\n';
+  }
+  for (const auto& result : report.scenarios) {
+    if (result.verdict == Verdict::kPass) continue;
+    out << '\n'
+        << result.name << ": " << result.code << (result.code.empty() ? "" : ": ") << result.reason
+        << '\n';
+    if (!result.replay.empty()) out << "  see it again: " << result.replay << '\n';
+  }
+  for (const auto& skipped : report.skipped) {
+    out << "\nnot run: " << skipped.scenario << ": " << skipped.reason << '\n';
+  }
+  return out.str();
+}
+
+}  // namespace reprise::reports
