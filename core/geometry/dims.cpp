@@ -12,8 +12,21 @@ std::ostream& operator<<(std::ostream& out, const Dims& dims) {
 }
 
 std::int64_t volume(const Dims& extents) {
+  if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return 0;
   std::int64_t product = 1;
   for (const auto extent : extents) product *= extent;
+  return product;
+}
+
+std::optional<std::int64_t> checked_volume(const Dims& extents) {
+  if (std::any_of(extents.begin(), extents.end(), [](auto extent) { return extent < 0; })) {
+    return std::nullopt;
+  }
+  if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return 0;
+  std::int64_t product = 1;
+  for (const auto extent : extents) {
+    if (__builtin_mul_overflow(product, extent, &product)) return std::nullopt;
+  }
   return product;
 }
 

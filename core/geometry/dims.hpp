@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <ostream>
 #include <span>
 
@@ -68,8 +69,11 @@ class Dims {
   std::size_t size_ = 0;
 };
 
-/// Product of the extents; 1 for no dimensions.
+/// Product of the extents; 1 for no dimensions. For extents that are known to be sane.
 std::int64_t volume(const Dims& extents);
+/// The same for extents that come from outside: nothing if one is negative or the product does not
+/// fit an int64.
+std::optional<std::int64_t> checked_volume(const Dims& extents);
 
 /// Row-major strides in elements. As PyTorch does, an extent of 0 counts as 1, so (0, 7) has (7,
 /// 1).

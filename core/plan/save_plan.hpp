@@ -2,11 +2,13 @@
 // Which rank writes which boxes. Pure: every rank computes the same global plan from the same
 // offers.
 //
-//   2 x 2 example: w [4, 6], tp splits dimension 0, dp holds replicas; boxes T = [0:2, 0:6], B =
-//   [2:4, 0:6]
-//     rank 0 (tp 0 dp 0) offers T, replica 0      owner of T: rank 0 or 2, whoever has less to
-//     write rank 1 (tp 1 dp 0) offers B, replica 0      owner of B: rank 1 or 3 rank 2 (tp 0 dp 1)
-//     offers T, replica 1 rank 3 (tp 1 dp 1) offers B, replica 1
+//   2 x 2 example: w [4, 6], tp splits dimension 0, dp holds replicas;
+//   boxes T = [0:2, 0:6] and B = [2:4, 0:6]
+//
+//     rank 0 (tp 0, dp 0) offers T, replica 0      owner of T: rank 0 or 2, whoever has less to
+//     rank 1 (tp 1, dp 0) offers B, replica 0                  write
+//     rank 2 (tp 0, dp 1) offers T, replica 1      owner of B: rank 1 or 3
+//     rank 3 (tp 1, dp 1) offers B, replica 1
 
 #include <cstdint>
 #include <span>
@@ -87,10 +89,22 @@ struct GlobalPlan {
   std::uint64_t signature = 0;         ///< of all local plans in order
 };
 
-/// Throws COVERAGE_GAP, CHUNK_OVERLAP, NO_WRITER (no replica 0 of a box or object), MULTI_WRITER
-/// (two of them), SHAPE_DRIFT, DTYPE_DRIFT, COMMON_STATE_DIVERGES, LAYOUT_MISMATCH, naming key, box
-/// and ranks. Objects: the shards of one key form their whole grid. `plans[r]` is what group rank r
-/// offers.
+/// `plans[r]` is what group rank r of `savers` offers. Meshes speak of global ranks, plans and
+/// owners of group ranks; `savers` ties them together, and every member of a mesh that is offered
+/// stands in it.
+///
+/// A key that all its offers describe by one placement on one mesh is proved on the axes, and each
+/// offered box is compared with the placement's. Any other key is proved by sweep over its boxes.
+/// Owners: boxes with fewer holders first, among those the larger ones, then by key and box; each
+/// goes where `elect` says. So the boxes that can go anywhere level out the others.
+///
+/// Throws COVERAGE_GAP, CHUNK_OVERLAP, EXTENT_MISMATCH, NO_WRITER (no replica 0 of a box or object,
+/// or an elected rank that doesn't hold it), MULTI_WRITER (two of them), SHAPE_DRIFT, DTYPE_DRIFT,
+/// COMMON_STATE_DIVERGES, LAYOUT_MISMATCH, naming key, box and (global) ranks. Empty boxes need no
+/// main copy. Objects: the shards of one key form their whole grid; the main copy's rank is owner.
+GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
+                       const PlanPolicy& policy = {});
+/// For savers that are the ranks 0 .. plans.size()-1.
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const PlanPolicy& policy = {});
 
 }  // namespace reprise

@@ -1,0 +1,59 @@
+#include "core/plan/cover.hpp"
+
+#include <vector>
+
+#include "core/plan/sweep.hpp"
+
+namespace reprise {
+namespace {
+
+/// Safe for any numbers.
+bool lies_within(const Dims& shape, const Box& box) {
+  if (box.offset.size() != shape.size() || box.extent.size() != shape.size()) return false;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (box.offset[d] < 0 || box.extent[d] < 0) return false;
+    if (box.offset[d] > shape[d] || box.extent[d] > shape[d] - box.offset[d]) return false;
+  }
+  return true;
+}
+
+/// A box as its two lists: safe to print whatever it holds.
+std::string offset_and_extent(const Box& box) {
+  return "at " + to_string(box.offset) + " of extent " + to_string(box.extent);
+}
+
+}  // namespace
+
+std::optional<CoverDefect> prove_cover(const Dims& shape, std::span<const Box> boxes) {
+  if (!checked_volume(shape)) {
+    return CoverDefect{Code::kExtentMismatch, Box::whole(shape),
+                       "shape " + to_string(shape) +
+                           " has a negative extent or more elements than a 64-bit count holds"};
+  }
+  std::vector<Box> full;
+  full.reserve(boxes.size());
+  for (const Box& box : boxes) {
+    if (!lies_within(shape, box)) {
+      return CoverDefect{
+          Code::kExtentMismatch, box,
+          "box " + offset_and_extent(box) + " leaves the tensor of shape " + to_string(shape)};
+    }
+    if (!box.empty()) full.push_back(box);
+  }
+  if (const auto pair = first_overlap(full)) {
+    const Box& a = full[pair->first];
+    const Box& b = full[pair->second];
+    const Box common = *intersect(a, b);
+    return CoverDefect{
+        Code::kChunkOverlap, common,
+        "boxes " + to_string(a) + " and " + to_string(b) + " overlap in " + to_string(common)};
+  }
+  if (const auto gap = first_gap(Box::whole(shape), full)) {
+    return CoverDefect{Code::kCoverageGap, *gap,
+                       "elements " + to_string(*gap) + " of shape " + to_string(shape) +
+                           " are in none of the " + std::to_string(full.size()) + " boxes"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace reprise

@@ -1,0 +1,172 @@
+#include "core/plan/load_plan.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/plan/chunk_index.hpp"
+#include "core/plan/sweep.hpp"
+
+namespace reprise {
+namespace {
+
+/// The common state as an object: every checkpoint has it, and nobody asks for it by name.
+constexpr std::string_view kCommonStateKey = "common_state/shard_0_1";
+
+struct Hit {
+  std::uint32_t tensor;
+  std::uint32_t chunk;
+  LoadTarget target;
+};
+
+class Loader {
+ public:
+  explicit Loader(const Catalog& catalog)
+      : catalog_(catalog),
+        tensor_wanted_(catalog.tensors.size()),
+        object_wanted_(catalog.objects.size()) {}
+
+  void want(const TensorLeaf& leaf, std::uint32_t index) {
+    const StoredTensor* stored = catalog_.tensor(leaf.key);
+    if (stored == nullptr)
+      return miss(Code::kMissingKey, leaf.key, "the checkpoint lacks this tensor");
+    const auto tensor = static_cast<std::uint32_t>(stored - catalog_.tensors.data());
+    tensor_wanted_[tensor] = true;
+    const Dims& shape = logical_shape(*stored);
+    if (!(shape == leaf.shape)) {
+      return miss(
+          Code::kShapeDrift, leaf.key,
+          "the checkpoint has shape " + to_string(shape) + ", wanted is " + to_string(leaf.shape));
+    }
+    if (stored->dtype != leaf.dtype) {
+      return miss(Code::kDtypeDrift, leaf.key,
+                  "the checkpoint has element type " + std::string(name_of(stored->dtype)) +
+                      ", wanted is " + std::string(name_of(leaf.dtype)));
+    }
+    std::vector<Box> boxes;
+    for (const Piece& piece : leaf.pieces) {
+      if (piece.box.rank() != shape.size() || !contains(Box::whole(shape), piece.box)) {
+        return miss(
+            Code::kShapeDrift, leaf.key,
+            "wanted is " + to_string(piece.box) + ", which leaves shape " + to_string(shape));
+      }
+      if (!piece.box.empty()) boxes.push_back(piece.box);
+    }
+    if (boxes.empty()) return;
+    if (find_hits(leaf, index, *stored, tensor)) plan_.elements += union_volume(boxes);
+  }
+
+  void want(const ObjectLeaf& leaf) {
+    const std::string name = object_key(leaf.key, leaf.coordinate, leaf.grid);
+    const StoredObject* stored = catalog_.object(name);
+    if (stored == nullptr) stored = find_with_short_grid(leaf);
+    if (stored == nullptr) {
+      return miss(Code::kMissingKey, name, "the checkpoint lacks this object");
+    }
+    object_wanted_[static_cast<std::size_t>(stored - catalog_.objects.data())] = true;
+    if (stored->file == kNoFile) {
+      miss(Code::kCoverageGap, name, "the metadata lists this object and no storage for it");
+    }
+  }
+
+  LoadPlan take() {
+    make_reads();
+    list_unrequested();
+    return std::move(plan_);
+  }
+
+ private:
+  void miss(Code code, const std::string& key, std::string message) {
+    plan_.mismatches.push_back({code, key, std::move(message)});
+  }
+
+  /// False, with a mismatch, if the stored chunks do not give each wanted element once.
+  bool find_hits(const TensorLeaf& leaf, std::uint32_t index, const StoredTensor& stored,
+                 std::uint32_t tensor) {
+    const std::size_t before = hits_.size();
+    const ChunkIndex chunks(stored);
+    for (std::size_t p = 0; p < leaf.pieces.size(); ++p) {
+      const Box& wanted = leaf.pieces[p].box;
+      if (wanted.empty()) continue;
+      std::int64_t found = 0;
+      bool stored_somewhere = true;
+      chunks.meet(wanted, [&](const StoredPiece& piece, const Box& common) {
+        stored_somewhere &= stored.chunks[piece.chunk].file != kNoFile;
+        found += common.elements();
+        hits_.push_back(
+            {tensor, piece.chunk, {piece.source, index, static_cast<std::uint32_t>(p), common}});
+      });
+      if (stored_somewhere && found == wanted.elements()) continue;
+      hits_.resize(before);
+      miss(found > wanted.elements() ? Code::kChunkOverlap : Code::kCoverageGap, leaf.key,
+           !stored_somewhere
+               ? "the metadata names no storage for a chunk of " + to_string(wanted)
+               : "the stored chunks give " + std::to_string(found) + " of the " +
+                     std::to_string(wanted.elements()) + " elements of " + to_string(wanted));
+      return false;
+    }
+    return true;
+  }
+
+  /// Older files leave out the grid's last extent.
+  const StoredObject* find_with_short_grid(const ObjectLeaf& leaf) const {
+    if (leaf.grid.size() < 2) return nullptr;
+    Dims grid;
+    for (std::size_t d = 0; d + 1 < leaf.grid.size(); ++d) grid.push_back(leaf.grid[d]);
+    return catalog_.object(object_key(leaf.key, leaf.coordinate, grid));
+  }
+
+  void make_reads() {
+    const auto place = [this](const Hit& hit) {
+      const StoredChunk& chunk = catalog_.tensors[hit.tensor].chunks[hit.chunk];
+      return std::tuple(chunk.file, chunk.range.offset, hit.tensor, hit.chunk);
+    };
+    std::stable_sort(hits_.begin(), hits_.end(),
+                     [&](const Hit& a, const Hit& b) { return place(a) < place(b); });
+    for (Hit& hit : hits_) {
+      auto& reads = plan_.reads;
+      if (reads.empty() || reads.back().tensor != hit.tensor || reads.back().chunk != hit.chunk) {
+        reads.push_back({hit.tensor, hit.chunk, {}});
+      }
+      reads.back().targets.push_back(std::move(hit.target));
+    }
+    for (const ChunkRead& read : plan_.reads) plan_.bytes_needed += bytes_of(read);
+  }
+
+  std::uint64_t bytes_of(const ChunkRead& read) const {
+    std::vector<Box> regions;
+    regions.reserve(read.targets.size());
+    for (const LoadTarget& target : read.targets) regions.push_back(target.region);
+    return union_volume(regions) * size_of(catalog_.tensors[read.tensor].dtype);
+  }
+
+  void list_unrequested() {
+    for (std::size_t t = 0; t < catalog_.tensors.size(); ++t) {
+      if (!tensor_wanted_[t]) plan_.unrequested.push_back(catalog_.tensors[t].key);
+    }
+    for (std::size_t o = 0; o < catalog_.objects.size(); ++o) {
+      const std::string& key = catalog_.objects[o].key;
+      if (!object_wanted_[o] && key != kCommonStateKey) plan_.unrequested.push_back(key);
+    }
+    std::sort(plan_.unrequested.begin(), plan_.unrequested.end());
+  }
+
+  const Catalog& catalog_;
+  LoadPlan plan_;
+  std::vector<Hit> hits_;
+  std::vector<bool> tensor_wanted_;
+  std::vector<bool> object_wanted_;
+};
+
+}  // namespace
+
+LoadPlan load_plan(std::span<const TensorLeaf> wanted, std::span<const ObjectLeaf> wanted_objects,
+                   const Catalog& catalog) {
+  Loader loader(catalog);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    loader.want(wanted[i], static_cast<std::uint32_t>(i));
+  }
+  for (const ObjectLeaf& leaf : wanted_objects) loader.want(leaf);
+  return loader.take();
+}
+
+}  // namespace reprise
