@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "core/base/check.hpp"
 #include "core/format/crc32.hpp"
 #include "core/format/zip_layout.hpp"
 
@@ -82,6 +83,7 @@ Archive::Archive(ItemSource& source) : source_(source) {
   read_directory(end);
   check_layout(end.directory.offset);
   check_names();
+  checksums_.assign(records_.size(), Checksum::kUnknown);
 }
 
 void Archive::check_kind() {
@@ -318,12 +320,20 @@ Bytes Archive::read(const Record& record, std::uint64_t size_max) {
                  record.header_offset);
   }
   const ByteRange content = content_range(record);
-  if (content.size > kWindowBytes) return read_range(source_, content);
-  const ByteSpan bytes = fetch(content);
-  return {bytes.begin(), bytes.end()};
+  Bytes bytes;
+  if (content.size > kWindowBytes) {
+    bytes = read_range(source_, content);
+  } else {
+    const ByteSpan found = fetch(content);
+    bytes.assign(found.begin(), found.end());
+  }
+  checksum_of(record) = crc32_of(bytes) == record.crc ? Checksum::kMatches : Checksum::kDiffers;
+  return bytes;
 }
 
 bool Archive::checksum_matches(const Record& record) {
+  Checksum& known = checksum_of(record);
+  if (known != Checksum::kUnknown) return known == Checksum::kMatches;
   const ByteRange content = content_range(record);
   Crc32 crc;
   for (std::uint64_t done = 0; done < content.size;) {
@@ -331,7 +341,18 @@ bool Archive::checksum_matches(const Record& record) {
     crc.update(read_range(source_, {content.offset + done, step}));
     done += step;
   }
-  return crc.value() == record.crc;
+  known = crc.value() == record.crc ? Checksum::kMatches : Checksum::kDiffers;
+  return known == Checksum::kMatches;
+}
+
+bool Archive::intact() const {
+  return std::ranges::find(checksums_, Checksum::kDiffers) == checksums_.end();
+}
+
+Archive::Checksum& Archive::checksum_of(const Record& record) {
+  const auto index = static_cast<std::size_t>(&record - records_.data());
+  CHECK(index < checksums_.size());
+  return checksums_[index];
 }
 
 }  // namespace reprise

@@ -63,12 +63,16 @@ class Archive {
   ByteRange content_range(const Record& record);
   /// The record's content; LIMIT above `size_max` bytes.
   Bytes read(const Record& record, std::uint64_t size_max);
-  /// True if the content has the stored checksum. Reads in bounded steps.
+  /// True if the content has the stored checksum; read in bounded steps unless read() has seen it.
   bool checksum_matches(const Record& record);
+  /// True if whatever was read or compared so far has its stored checksum. A difference is for the
+  /// caller to judge: torch may be told not to compute them.
+  bool intact() const;
 
   ItemSource& source() { return source_; }
 
  private:
+  enum class Checksum : std::uint8_t { kUnknown, kMatches, kDiffers };
   struct Window {
     std::uint64_t offset = 0;
     Bytes bytes;
@@ -88,11 +92,13 @@ class Archive {
   void adopt_name(Record& record, std::string_view full_name, std::uint64_t offset);
   void check_layout(std::uint64_t directory_offset);
   void check_names();
+  Checksum& checksum_of(const Record& record);
 
   ItemSource& source_;
   std::vector<Window> windows_;
   std::string prefix_;
   std::vector<Record> records_;
+  std::vector<Checksum> checksums_;  ///< as records_
 };
 
 }  // namespace reprise

@@ -91,6 +91,7 @@ TensorItem read_tensor_item(ItemSource& source) {
   const Record& storage = archive.at("data/" + tensor.storage_key);
   check_description(tensor, storage, source, pickle_offset);
   const ByteRange data = archive.content_range(storage);
+  const ByteOrder order = byte_order_of(archive);
   return {.dtype = tensor.dtype,
           .size = tensor.shape,
           .strides = tensor.strides,
@@ -98,7 +99,8 @@ TensorItem read_tensor_item(ItemSource& source) {
           .data_offset = data.offset,
           .data_bytes = data.size,
           .crc = storage.crc,
-          .byteswap = byte_order_of(archive) == ByteOrder::kBig};
+          .byteswap = order == ByteOrder::kBig,
+          .description_intact = archive.intact()};
 }
 
 TensorItemLayout::TensorItemLayout(DType dtype, const Dims& size) : open_("archive") {

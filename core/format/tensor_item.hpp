@@ -25,6 +25,9 @@ struct TensorItem {
   std::uint64_t data_bytes = 0;     ///< of the record; may exceed what the view needs
   std::uint32_t crc = 0;            ///< of the record's data_bytes bytes, as stored
   bool byteswap = false;            ///< elements are big-endian
+  /// The small records (data.pkl, version, byteorder) have their stored checksums. If not, the
+  /// fields above may be wrong, or torch was told not to compute checksums: the caller judges.
+  bool description_intact = true;
 
   /// Row-major, without gaps, from the storage's first element on.
   bool contiguous() const;

@@ -1,0 +1,73 @@
+#pragma once
+// Real items to read, and the ways to spoil one.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/bytes.hpp"
+#include "core/base/error.hpp"
+#include "core/format/item_source.hpp"
+
+namespace reprise::test {
+
+/// A file below tests/data.
+Bytes test_file(std::string_view path);
+
+/// The archives that a payload file consists of, cut at their end records.
+std::vector<ByteSpan> items_in(ByteSpan payload);
+
+/// Paths below tests/data of all payload files of real checkpoints.
+std::vector<std::string> payload_files();
+
+/// An archive's bytes and where its structures lie, found without the code under test.
+struct SpoiledItem {
+  Bytes bytes;
+
+  std::size_t end_record() const { return bytes.size() - 22; }
+  std::size_t wide_locator() const { return end_record() - 20; }
+  std::size_t wide_end_record() const { return wide_locator() - 56; }
+  std::size_t directory() const;
+  /// The central entry of the n-th record, and its local header.
+  std::size_t entry(std::size_t n) const;
+  std::size_t local(std::size_t n) const;
+  /// The first place of `text`.
+  std::size_t place_of(std::string_view text) const;
+
+  template <class T>
+  void put(std::size_t at, T value) {
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+  }
+  void put_text(std::size_t at, std::string_view text);
+  /// Both copies of the directory's size and offset, and of the count.
+  void set_directory(std::uint64_t offset, std::uint64_t size);
+  void set_count(std::uint64_t count);
+};
+
+/// Counts what is asked of it.
+class CountingSource final : public ItemSource {
+ public:
+  explicit CountingSource(ByteSpan bytes) : bytes_(bytes) {}
+  std::uint64_t size() const override { return bytes_.size(); }
+  void read_at(std::uint64_t offset, MutableByteSpan out) override;
+
+  std::size_t reads = 0;
+  std::uint64_t bytes_read = 0;
+
+ private:
+  ByteSpan bytes_;
+};
+
+/// The error that `act` ends in; a test failure if it ends well.
+template <class Act>
+Error error_of(Act&& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(Code::kUsage, "nothing was thrown");
+}
+
+}  // namespace reprise::test
