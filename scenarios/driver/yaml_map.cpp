@@ -1,0 +1,120 @@
+#include "scenarios/driver/yaml_map.hpp"
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+#include "core/base/print.hpp"
+
+namespace reprise::driver {
+namespace {
+
+constexpr std::size_t kTextMax = 1000;
+
+}  // namespace
+
+YamlMap::YamlMap(YAML::Node node, std::string file, std::string what)
+    : node_(node), file_(std::move(file)), what_(std::move(what)) {
+  if (!node_.IsMap()) fail(node_, "is to be a mapping (key: value)");
+  std::vector<std::string> seen;
+  for (const auto& entry : node_) {
+    if (!entry.first.IsScalar()) fail(entry.first, "has a key that is no text");
+    const std::string& key = entry.first.Scalar();
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
+      fail(entry.first, "has the key '" + key + "' twice");
+    }
+    seen.push_back(key);
+  }
+}
+
+bool YamlMap::has(std::string_view key) const {
+  for (const auto& entry : node_) {
+    if (entry.first.Scalar() == key) return true;
+  }
+  return false;
+}
+
+YAML::Node YamlMap::node(std::string_view key) {
+  known_.emplace_back(key);
+  for (const auto& entry : node_) {
+    if (entry.first.Scalar() == key) return entry.second;
+  }
+  return YAML::Node(YAML::NodeType::Undefined);
+}
+
+YamlMap YamlMap::map(std::string_view key) {
+  if (!has(key)) fail(node_, "lacks '" + std::string(key) + "'");
+  return {node(key), file_, std::string(key)};
+}
+
+std::optional<std::string> YamlMap::text(std::string_view key) {
+  if (!has(key)) {
+    known_.emplace_back(key);
+    return std::nullopt;
+  }
+  const YAML::Node value = node(key);
+  if (!value.IsScalar()) fail(value, "wants one value under '" + std::string(key) + "'");
+  if (value.Scalar().size() > kTextMax) fail(value, "has a text that is too long");
+  return value.Scalar();
+}
+
+std::optional<std::int64_t> YamlMap::integer(std::string_view key) {
+  const auto written = text(key);
+  if (!written) return std::nullopt;
+  std::int64_t value = 0;
+  if (!YAML::convert<std::int64_t>::decode(YAML::Node(*written), value)) {
+    fail(node(key),
+         "wants a whole number under '" + std::string(key) + "', not '" + *written + "'");
+  }
+  return value;
+}
+
+std::optional<double> YamlMap::number(std::string_view key) {
+  const auto written = text(key);
+  if (!written) return std::nullopt;
+  double value = 0;
+  if (!YAML::convert<double>::decode(YAML::Node(*written), value)) {
+    fail(node(key), "wants a number under '" + std::string(key) + "', not '" + *written + "'");
+  }
+  return value;
+}
+
+std::vector<std::string> YamlMap::texts(std::string_view key) {
+  if (!has(key)) {
+    known_.emplace_back(key);
+    return {};
+  }
+  const YAML::Node value = node(key);
+  if (value.IsScalar()) return {value.Scalar()};
+  if (!value.IsSequence()) fail(value, "wants a list under '" + std::string(key) + "'");
+  std::vector<std::string> items;
+  for (const auto& item : value) {
+    if (!item.IsScalar()) fail(item, "wants a list of texts under '" + std::string(key) + "'");
+    items.push_back(item.Scalar());
+  }
+  return items;
+}
+
+std::string YamlMap::required(std::string_view key) {
+  auto value = text(key);
+  if (!value) fail(node_, "lacks '" + std::string(key) + "'");
+  return *value;
+}
+
+void YamlMap::refuse_unknown() const {
+  for (const auto& entry : node_) {
+    const std::string& key = entry.first.Scalar();
+    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    const std::string near = closest(key, known_);
+    fail(entry.first, "has the unknown key '" + key + "'" +
+                          (near.empty() ? "; it may have: " + join(known_, ", ")
+                                        : "; did you mean '" + near + "'?"));
+  }
+}
+
+void YamlMap::fail(const YAML::Node& at, const std::string& message) const {
+  const int line = at.Mark().line;
+  throw Error(Code::kUsage, what_ + " " + message,
+              {.file = line >= 0 ? file_ + ":" + std::to_string(line + 1) : file_});
+}
+
+}  // namespace reprise::driver
