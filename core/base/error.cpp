@@ -37,6 +37,8 @@ constexpr std::array kNames = {
     std::pair{Code::kDeadline, std::string_view{"DEADLINE"}},
     std::pair{Code::kDeadlock, std::string_view{"HANG"}},
     std::pair{Code::kCollectiveMismatch, std::string_view{"COLLECTIVE_MISMATCH"}},
+    std::pair{Code::kStaleDerived, std::string_view{"STALE_DERIVED"}},
+    std::pair{Code::kInternal, std::string_view{"INTERNAL"}},
 };
 
 std::string compose(Code code, const std::string& message, const ErrorPlace& place) {

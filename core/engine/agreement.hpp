@@ -17,8 +17,8 @@ struct Contribution {
   std::optional<Error> error;
 };
 
-/// Collective. If any rank brings an error, all ranks throw the one of the lowest group rank, with its
-/// global rank in the place; else all get everybody's bytes in group order.
+/// Collective. If any rank brings an error, all ranks throw the one of the lowest group rank, with
+/// its global rank in the place; else all get everybody's bytes in group order.
 std::vector<Bytes> agree(Communicator& group, const Contribution& mine);
 
 /// Runs `work` and agrees on its outcome: Errors and other exceptions of any rank reach all.

@@ -1,6 +1,6 @@
 #pragma once
-// A checkpoint opened for reading: its metadata, its files, its items. One thread; nothing is read but
-// what is asked for.
+// A checkpoint opened for reading: its metadata, its files, its items. One thread; nothing is read
+// but what is asked for.
 
 #include <memory>
 #include <optional>
@@ -8,28 +8,29 @@
 #include <vector>
 
 #include "core/base/ids.hpp"
+#include "core/format/bytes_item.hpp"
+#include "core/format/item_source.hpp"
 #include "core/format/metadata.hpp"
-#include "core/format/slice.hpp"
 #include "core/format/tensor_item.hpp"
 #include "core/ports/store.hpp"
-#include "core/state/value.hpp"
 
 namespace reprise {
 
 /// Where a path led.
 struct Location {
-  std::string directory;          ///< of the `.metadata`, within the store
-  std::optional<Step> step;       ///< from an `iter_%07d` directory or the tracker
+  std::string directory;               ///< of the `.metadata`, within the store
+  std::optional<Step> step;            ///< from an `iter_%07d` directory or the tracker
   std::optional<std::string> tracker;  ///< path of the tracker that was followed
 };
 
-/// Finds the checkpoint that `path` means: a directory with `.metadata` or `__<rank>.metadata`, or a root
-/// whose latest_checkpointed_iteration.txt names one. If the tracker's directory is missing and a
-/// crash left `<directory>.replaced`, that is it. NOT_FOUND, INCOMPLETE_SELECTED (payload but no
-/// metadata) or TRACKER_DANGLING otherwise.
+/// Finds the checkpoint that `path` means: a directory with `.metadata` or `__<rank>.metadata`, or
+/// a root whose latest_checkpointed_iteration.txt names one. If the tracker's directory is missing
+/// and a crash left `<directory>.replaced`, that is it. NOT_FOUND, INCOMPLETE_SELECTED (payload but
+/// no metadata) or TRACKER_DANGLING otherwise.
 Location locate(Store& store, const std::string& path);
 
-/// The metadata files of a directory, read whole: `.metadata`, or else all `__<rank>.metadata` by rank.
+/// The metadata files of a directory, read whole: `.metadata`, or else all `__<rank>.metadata` by
+/// rank.
 struct MetadataFiles {
   std::vector<std::string> names;
   std::vector<Bytes> contents;
@@ -53,20 +54,19 @@ class Checkpoint {
   /// Opened on first use; a bounded number stays open. NOT_FOUND names the file and who needs it.
   ReadFile& file(FileIndex file);
 
-  /// The item's bytes as a slice of its file. TORN_FILE if the range leaves the file, COVERAGE_GAP if the
-  /// metadata names no storage.
-  std::unique_ptr<Slice> slice(const std::string& key, FileIndex file, ByteRange range);
-  /// Reads the item's header and checks that it is what the metadata says (DTYPE_DRIFT, EXTENT_MISMATCH).
+  /// The item's bytes as a slice of its file. TORN_FILE if the range leaves the file, COVERAGE_GAP
+  /// if the metadata names no storage. Valid until the checkpoint is destroyed.
+  std::unique_ptr<ItemSource> slice(const std::string& key, FileIndex file, ByteRange range);
+  /// Reads the item's header and checks that it is what the metadata says (DTYPE_DRIFT,
+  /// EXTENT_MISMATCH).
   TensorItem tensor_item(const StoredTensor& tensor, const StoredChunk& chunk);
   Bytes object_bytes(const StoredObject& object);
 
-  /// The common state: from `common.pt`, else from the object `common_state/shard_0_1`; nothing where the
-  /// checkpoint has neither (plain DCP). `opaque` if it holds names that are not interpreted.
+  /// The common state: from `common.pt`, else from the object `common_state/shard_0_1`; nothing
+  /// where the checkpoint has neither (plain DCP). Its value is a dict, or the item is opaque.
   struct Common {
-    Value value;
-    bool opaque = false;
-    std::vector<std::string> unlisted_names;
     std::string source;  ///< file or key
+    BytesItem item;
   };
   std::optional<Common> common();
 

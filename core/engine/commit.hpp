@@ -12,17 +12,17 @@
 //     tracker              latest_checkpointed_iteration.txt, beside and renamed
 //     remove_replaced      what stood there before
 //
-// A store that cannot exchange moves the old directory to iter_0000010.replaced first; `locate` finds
-// it there if a crash falls between the two renames.
+// A store that cannot exchange moves the old directory to iter_0000010.replaced first; `locate`
+// finds it there if a crash falls between the two renames.
 
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/base/ids.hpp"
+#include "core/format/integrity.hpp"
 #include "core/format/metadata.hpp"
 #include "core/ports/store.hpp"
 #include "core/ports/trace.hpp"
@@ -43,9 +43,10 @@ struct CommitTarget {
 
 struct CommitContent {
   Metadata metadata;
-  std::optional<Value> common;  ///< a dict; without it neither common.pt nor metadata.json is written (plain DCP)
+  /// A dict; without it neither common.pt nor metadata.json is written (plain DCP).
+  std::optional<Dict> common;
   bool manifest = false;
-  std::vector<std::pair<std::string, std::string>> sha256;  ///< of payload files, by name
+  std::vector<FileDigest> digests;  ///< of payload files
 };
 
 struct CommitStep {
@@ -55,7 +56,8 @@ struct CommitStep {
 
 /// Removes what an earlier crash left and makes the directory to write into. One rank calls it.
 void prepare(Store& store, const CommitTarget& target);
-/// The steps in order. One rank runs them, after every payload file is durable. The arguments outlive them.
+/// The steps in order. One rank runs them, after every payload file is durable. The arguments
+/// outlive them.
 std::vector<CommitStep> commit_protocol(Store& store, const CommitTarget& target,
                                         const CommitContent& content);
 void run_protocol(const std::vector<CommitStep>& steps, Trace& trace);

@@ -1,6 +1,6 @@
 #pragma once
-// Writes one `.distcp` file: items one after another, each a complete archive. The file's image is built
-// batch by batch in bounded staging and written front to back by background tasks:
+// Writes one `.distcp` file: items one after another, each a complete archive. The file's image is
+// built batch by batch in bounded staging and written front to back by background tasks:
 //
 //   items   [object][object][ head | elements ......... | tail ][ head | elements | tail ]
 //   batches |------- batch 0 -------|------- batch 1 -------|------- batch 2 -------|
@@ -10,10 +10,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/format/sha256.hpp"
 #include "core/format/tensor_item.hpp"
 #include "core/ports/store.hpp"
 #include "core/ports/tasks.hpp"
@@ -32,8 +35,10 @@ struct ImageItem {
 class ContentSource {
  public:
   virtual ~ContentSource() = default;
-  /// Puts the row-major elements [begin, end) of item `item` into `out`, now or by the next settle().
-  virtual void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) = 0;
+  /// Puts the row-major elements [begin, end) of item `item` into `out`, now or by the next
+  /// settle().
+  virtual void fill(std::size_t item, std::int64_t begin, std::int64_t end,
+                    MutableByteSpan out) = 0;
   /// All that was filled is there; the source may change.
   virtual void settle() = 0;
 };
@@ -50,17 +55,18 @@ struct ImageOptions {
 struct WrittenFile {
   std::vector<ByteRange> ranges;
   std::uint64_t bytes = 0;
-  std::string sha256;  ///< of the file, lower-case hex; empty unless asked for
+  std::optional<Sha256Digest> sha256;  ///< of the file, if asked for
 };
 
 class ImageWriter {
  public:
-  /// Creates the file. `source` is used by stage() alone.
-  ImageWriter(Store& store, Tasks& tasks, std::string path, std::vector<ImageItem> items,
+  /// Creates the file.
+  ImageWriter(Store& store, Tasks& tasks, const std::string& path, std::vector<ImageItem> items,
               ImageOptions options);
   ~ImageWriter();
 
-  /// Fills and hands over all batches; when it returns, `source` may change. Blocks where staging is full.
+  /// Fills and hands over all batches; when it returns, `source` may change. Blocks where staging
+  /// is full. Once.
   void stage(ContentSource& source);
   /// True once everything is written and synced, or failed. Does not block.
   bool done();
@@ -73,19 +79,26 @@ class ImageWriter {
   struct Batch;
   struct File;
   class Filler;
+  struct InFlight {
+    std::shared_ptr<Batch> batch;  ///< null for the last task, which closes the file
+    std::shared_ptr<Task> task;
+  };
 
-  void hand_over(std::unique_ptr<Batch> batch);
+  std::shared_ptr<Batch> new_batch(std::size_t bytes);
+  void hand_over(std::shared_ptr<Batch> batch);
+  void start(std::shared_ptr<Batch> batch, std::function<void()> work);
   void wait_oldest();
 
-  Store& store_;
   Tasks& tasks_;
   std::vector<ImageItem> items_;
   ImageOptions options_;
   std::shared_ptr<File> file_;
-  std::deque<std::pair<std::uint64_t, std::shared_ptr<Task>>> in_flight_;
-  std::uint64_t staged_bytes_ = 0;
+  std::deque<InFlight> in_flight_;  ///< oldest first; each waits for the one before
+  bool staged_ = false;
+  std::shared_ptr<Batch> spare_;  ///< written and ready for use again
+  std::uint64_t allocated_ = 0;   ///< bytes of batches, the spare one included
   std::uint64_t peak_bytes_ = 0;
-  std::vector<ByteRange> ranges_;
+  WrittenFile written_;
 };
 
 }  // namespace reprise

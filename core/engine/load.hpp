@@ -25,20 +25,20 @@ struct LoadOptions {
 
 struct LoadReport {
   Location location;
-  std::uint64_t tensors = 0;     ///< leaves of this rank that were filled
+  std::uint64_t tensors = 0;  ///< leaves of this rank that were filled
   std::uint64_t elements = 0;
   std::uint64_t bytes_read = 0;  ///< element bytes, this rank
   std::uint64_t bytes_needed = 0;
   std::uint64_t peak_staging = 0;
-  KeyMismatch returned;          ///< what the strict mode returns
+  KeyMismatch returned;  ///< what the strict mode returns
   std::vector<std::string> excused;
   std::vector<std::string> log;
 };
 
 /// Collective over `group`. Fills the tensors' pieces, the objects' values and the common state of
-/// `into`, whose keys, shapes and dtypes are the request. A refusal that follows from names, metadata or
-/// plan leaves `into` as it was; after a data error its tensors are poisoned (0xBD) and the job may not go on
-/// from them. The same Error on all ranks.
+/// `into`, whose keys, shapes and dtypes are the request. A refusal that follows from names,
+/// metadata or plan leaves `into` as it was; after a data error its tensors are poisoned (0xBD) and
+/// the job may not go on from them. The same Error on all ranks.
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadOptions& options);
 

@@ -13,7 +13,8 @@
 namespace reprise {
 
 /// One region of a chunk and where it goes. `source` is an index into pieces_of(tensor, chunk); the
-/// region (logical coordinates) lies within that piece's box. The target starts at the region's first element.
+/// region (logical coordinates) lies within that piece's box. The target starts at the region's
+/// first element.
 struct RegionTarget {
   std::uint32_t source = 0;
   Box region;

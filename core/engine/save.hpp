@@ -17,8 +17,8 @@ namespace reprise {
 /// The decisions of a save. Default-constructed ones are right; a mutant swaps one.
 struct SavePolicy {
   PlanPolicy plan;
-  std::vector<CommitStep> (*commit)(Store&, const CommitTarget&, const CommitContent&) =
-      commit_protocol;
+  std::vector<CommitStep> (*commit)(Store&, const CommitTarget&,
+                                    const CommitContent&) = commit_protocol;
 };
 
 struct SaveOptions {
@@ -38,8 +38,8 @@ struct SaveReport {
 /// One save in flight, on every rank of `group`. All calls are collective over the group.
 class Save {
  public:
-  /// Plans, agrees, and copies the owned pieces into staging; when it returns the job may change its
-  /// state. Throws the same Error on all ranks if any rank fails; nothing is then visible.
+  /// Plans, agrees, and copies the owned pieces into staging; when it returns the job may change
+  /// its state. Throws the same Error on all ranks if any rank fails; nothing is then visible.
   static Save begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
                     SaveOptions options);
   Save(Save&&) noexcept;

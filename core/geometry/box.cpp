@@ -41,6 +41,28 @@ bool contains(const Box& outer, const Box& inner) {
   return true;
 }
 
+std::vector<Box> subtract(const Box& box, const Box& hole) {
+  CHECK(contains(box, hole), box, hole);
+  std::vector<Box> rest;
+  Box core = box;  // shrinks to `hole`, one dimension after another
+  for (std::size_t d = 0; d < box.rank(); ++d) {
+    const Interval whole = core.interval(d);
+    const Interval cut = hole.interval(d);
+    const auto keep = [&](Interval part) {
+      if (part.length() == 0) return;
+      Box slab = core;
+      slab.offset[d] = part.begin;
+      slab.extent[d] = part.length();
+      rest.push_back(slab);
+    };
+    keep({whole.begin, cut.begin});
+    keep({cut.end, whole.end});
+    core.offset[d] = cut.begin;
+    core.extent[d] = cut.length();
+  }
+  return rest;
+}
+
 Box relative_to(const Box& box, const Dims& origin) {
   CHECK(box.rank() == origin.size(), box, origin);
   Box moved = box;

@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <ostream>
+#include <vector>
 
 #include "core/geometry/dims.hpp"
 
@@ -51,6 +52,8 @@ std::optional<Box> intersect(const Box& a, const Box& b);
 /// True if every element of `inner` is in `outer`. An empty box lies within if its offset and end
 /// do.
 bool contains(const Box& outer, const Box& inner);
+/// `box` without `hole`, as at most 2 * rank disjoint boxes; `hole` lies within `box`.
+std::vector<Box> subtract(const Box& box, const Box& hole);
 /// `box` seen from a tensor whose first element is at `origin`.
 Box relative_to(const Box& box, const Dims& origin);
 

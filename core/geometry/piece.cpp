@@ -60,6 +60,15 @@ void copy_loops(const std::byte* source, std::byte* target, const Loops& loops, 
 
 }  // namespace
 
+std::int64_t local_offset(const Piece& piece, const Dims& index) {
+  CHECK(index.size() == piece.strides.size(), index, piece.strides);
+  std::int64_t offset = piece.local;
+  for (std::size_t d = 0; d < index.size(); ++d) {
+    offset += (index[d] - piece.box.offset[d]) * piece.strides[d];
+  }
+  return offset;
+}
+
 Piece contiguous_piece(const Box& box) { return {box, 0, contiguous_strides(box.extent)}; }
 
 std::vector<Box> boxes_of_range(const Box& box, std::int64_t begin, std::int64_t end) {

@@ -18,6 +18,9 @@ struct Piece {
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 
+/// Element offset in the local buffer of the element at global `index`, which lies in the piece.
+std::int64_t local_offset(const Piece& piece, const Dims& index);
+
 /// One piece, row-major, at the start of the local buffer.
 Piece contiguous_piece(const Box& box);
 

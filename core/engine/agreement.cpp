@@ -1,0 +1,86 @@
+#include "core/engine/agreement.hpp"
+
+#include "core/base/check.hpp"
+
+namespace reprise {
+namespace {
+
+enum class Tag : std::uint8_t { kBytes, kError };
+
+Bytes encode(const Contribution& mine) {
+  Bytes wire;
+  if (!mine.error) {
+    append_le(wire, Tag::kBytes);
+    append(wire, mine.bytes);
+    return wire;
+  }
+  const Error& error = *mine.error;
+  append_le(wire, Tag::kError);
+  append_le(wire, static_cast<std::uint32_t>(error.code()));
+  append_le(wire, error.place().rank ? error.place().rank->value : std::int32_t{-1});
+  append_le(wire, std::uint8_t{error.place().offset.has_value()});
+  append_le(wire, error.place().offset.value_or(0));
+  for (const auto& text : {error.message(), error.place().key, error.place().file}) {
+    append_le(wire, static_cast<std::uint64_t>(text.size()));
+    append(wire, as_bytes(text));
+  }
+  return wire;
+}
+
+template <class T>
+T take(ByteSpan& wire) {
+  CHECK(wire.size() >= sizeof(T));
+  const T value = load_le<T>(wire);
+  wire = wire.subspan(sizeof(T));
+  return value;
+}
+
+std::string take_text(ByteSpan& wire) {
+  const auto size = take<std::uint64_t>(wire);
+  CHECK(size <= wire.size());
+  std::string text{as_text(wire.first(size))};
+  wire = wire.subspan(size);
+  return text;
+}
+
+Error decode_error(ByteSpan wire, GlobalRank sender) {
+  const auto code = static_cast<Code>(take<std::uint32_t>(wire));
+  ErrorPlace place;
+  const auto rank = take<std::int32_t>(wire);
+  place.rank = rank >= 0 ? GlobalRank{rank} : sender;
+  const bool has_offset = take<std::uint8_t>(wire) != 0;
+  const auto offset = take<std::uint64_t>(wire);
+  if (has_offset) place.offset = offset;
+  std::string message = take_text(wire);
+  place.key = take_text(wire);
+  place.file = take_text(wire);
+  return Error(code, std::move(message), std::move(place));
+}
+
+}  // namespace
+
+std::vector<Bytes> agree(Communicator& group, const Contribution& mine) {
+  std::vector<Bytes> all = group.all_gather(encode(mine));
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    ByteSpan wire(all[r]);
+    if (take<Tag>(wire) == Tag::kError) {
+      throw decode_error(wire, group.group().member({static_cast<std::int32_t>(r)}));
+    }
+  }
+  for (auto& bytes : all) bytes.erase(bytes.begin());
+  return all;
+}
+
+std::vector<Bytes> agree_on(Communicator& group, const std::function<Bytes()>& work) {
+  Contribution mine;
+  try {
+    mine.bytes = work();
+  } catch (const Error& error) {
+    mine.error = error;
+  } catch (const std::exception& mistake) {
+    mine.error = Error(Code::kInternal, mistake.what());
+  }
+  return agree(group, mine);
+}
+
+}  // namespace reprise

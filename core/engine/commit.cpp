@@ -1,0 +1,108 @@
+#include "core/engine/commit.hpp"
+
+#include "core/format/backend_info.hpp"
+#include "core/format/common_state.hpp"
+#include "core/format/integrity.hpp"
+#include "core/format/tracker.hpp"
+
+namespace reprise {
+namespace {
+
+/// Writes one small file of the checkpoint and remembers its hash for the manifest.
+class SmallFiles {
+ public:
+  SmallFiles(Store& store, std::string directory, const CommitContent& content)
+      : store_(store), directory_(std::move(directory)), content_(content) {
+    manifest_.files = content.digests;
+  }
+
+  void write(const std::string& name, ByteSpan bytes) {
+    const auto file = store_.create(join_path(directory_, name));
+    file->write_at(0, bytes);
+    file->sync();
+    file->close();
+    if (content_.manifest) manifest_.files.push_back({name, sha256_of(bytes)});
+  }
+
+  void write_manifest() {
+    if (content_.manifest) write(std::string(kIntegrityFile), write_integrity(manifest_));
+  }
+
+ private:
+  Store& store_;
+  std::string directory_;
+  const CommitContent& content_;
+  IntegrityManifest manifest_;
+};
+
+void swap_in(Store& store, const CommitTarget& target) {
+  const bool exists = store.stat(target.directory).has_value();
+  if (exists && store.capabilities().exchange) {
+    store.exchange(target.saving(), target.directory);
+    return;
+  }
+  if (exists) store.rename(target.directory, target.replaced());
+  store.rename(target.saving(), target.directory);
+}
+
+}  // namespace
+
+CommitTarget CommitTarget::iteration(const std::string& root, Step step) {
+  return {join_path(root, directory_of(Tracker{step})), step};
+}
+
+void prepare(Store& store, const CommitTarget& target) {
+  store.make_directory(parent_path(target.directory));
+  store.remove(target.saving());
+  if (store.stat(target.directory)) {
+    store.remove(target.replaced());
+  } else if (store.stat(target.replaced())) {  // a crash fell between the two renames
+    store.rename(target.replaced(), target.directory);
+    store.sync_directory(parent_path(target.directory));
+  }
+  store.make_directory(target.saving());
+}
+
+std::vector<CommitStep> commit_protocol(Store& store, const CommitTarget& target,
+                                        const CommitContent& content) {
+  const auto files = std::make_shared<SmallFiles>(store, target.saving(), content);
+  std::vector<CommitStep> steps;
+  if (content.common) {
+    steps.push_back({"common_state", [files, &content] {
+                       files->write("common.pt", write_common_file(*content.common));
+                     }});
+  }
+  steps.push_back({"metadata", [files, &content] {
+                     files->write(".metadata", write_metadata(content.metadata));
+                   }});
+  if (content.common) {
+    steps.push_back({"backend_info",
+                     [files] { files->write(std::string(kBackendFile), write_backend_info()); }});
+  }
+  steps.push_back({"manifest", [files] { files->write_manifest(); }});
+  steps.push_back({"sync_directory", [&store, &target] { store.sync_directory(target.saving()); }});
+  steps.push_back({"swap_in", [&store, &target] { swap_in(store, target); }});
+  steps.push_back(
+      {"sync_parent", [&store, &target] { store.sync_directory(parent_path(target.directory)); }});
+  if (target.step) {
+    steps.push_back({"tracker", [&store, &target] {
+                       const auto path =
+                           join_path(parent_path(target.directory), std::string(kTrackerFile));
+                       write_atomically(store, path, write_tracker(Tracker{target.step}));
+                     }});
+  }
+  steps.push_back({"remove_replaced", [&store, &target] {
+                     store.remove(target.saving());  // the old directory, where it was exchanged
+                     store.remove(target.replaced());
+                   }});
+  return steps;
+}
+
+void run_protocol(const std::vector<CommitStep>& steps, Trace& trace) {
+  for (const auto& step : steps) {
+    step.run();
+    trace.event({.phase = "commit", .detail = std::string(step.name)});
+  }
+}
+
+}  // namespace reprise

@@ -1,0 +1,215 @@
+#include "core/engine/image_writer.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "core/base/check.hpp"
+#include "core/format/crc32.hpp"
+
+namespace reprise {
+
+/// A stretch of the file's image. What the background does with it: checksum the elements, put
+/// tails (which hold the checksum) in place, write.
+struct ImageWriter::Batch {
+  struct Elements {  ///< a run of elements within the image
+    std::size_t begin;
+    std::size_t size;
+  };
+  struct Tail {  ///< where an item's tail goes; its elements all came before
+    std::size_t begin;
+    std::size_t size;
+    std::shared_ptr<const TensorItemLayout> layout;
+  };
+  using Mark = std::variant<Elements, Tail>;
+
+  explicit Batch(std::size_t bytes)
+      : memory(std::make_unique_for_overwrite<std::byte[]>(bytes)), capacity(bytes) {}
+
+  std::size_t room() const { return capacity - size; }
+  /// The next `bytes` bytes of the image; memory never moves.
+  MutableByteSpan extend(std::size_t bytes) {
+    CHECK(bytes <= room(), bytes, room());
+    size += bytes;
+    return {memory.get() + size - bytes, bytes};
+  }
+  MutableByteSpan part(std::size_t begin, std::size_t bytes) {
+    return image().subspan(begin, bytes);
+  }
+  MutableByteSpan image() { return {memory.get(), size}; }
+
+  std::unique_ptr<std::byte[]> memory;
+  std::size_t capacity;
+  std::size_t size = 0;
+  std::uint64_t offset = 0;  ///< of the image's first byte in the file
+  std::vector<Mark> marks;   ///< in order
+};
+
+/// The background's side. Batches come one after another, each task waiting for the one before, so
+/// nothing here is used by two threads at once.
+struct ImageWriter::File {
+  std::unique_ptr<WriteFile> out;
+  Checksums checksums;
+  Crc32 crc;  ///< of the elements of the item in progress
+  Sha256 sha256;
+
+  void write(Batch& batch) {
+    for (const auto& mark : batch.marks) {
+      if (const auto* elements = std::get_if<Batch::Elements>(&mark)) {
+        if (checksums == Checksums::kNone) continue;
+        crc.update(batch.part(elements->begin, elements->size));
+      } else {
+        const auto& tail = std::get<Batch::Tail>(mark);
+        const Bytes bytes = tail.layout->tail(crc.value());
+        CHECK(bytes.size() == tail.size, bytes.size(), tail.size);
+        std::copy(bytes.begin(), bytes.end(), batch.part(tail.begin, tail.size).begin());
+        crc = Crc32();
+      }
+    }
+    if (checksums == Checksums::kCrc32AndSha256) sha256.update(batch.image());
+    out->write_at(batch.offset, batch.image());
+  }
+};
+
+/// Lays items out into batches; hands each over when it is full.
+class ImageWriter::Filler {
+ public:
+  Filler(ImageWriter& writer, ContentSource& source) : writer_(writer), source_(source) {}
+
+  void bytes(ByteSpan rest) {
+    while (!rest.empty()) {
+      const std::size_t part = std::min(rest.size(), room(1));
+      std::copy_n(rest.begin(), part, batch_->extend(part).begin());
+      rest = rest.subspan(part);
+    }
+  }
+
+  void tensor(std::size_t item, DType dtype, std::shared_ptr<const TensorItemLayout> layout) {
+    bytes(layout->head());
+    const std::uint64_t width = size_of(dtype);
+    const std::uint64_t total = layout->data_bytes() / width;
+    for (std::uint64_t begin = 0; begin < total;) {
+      const std::uint64_t count = std::min<std::uint64_t>(total - begin, room(width) / width);
+      batch_->marks.push_back(Batch::Elements{batch_->size, count * width});
+      source_.fill(item, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(begin + count),
+                   batch_->extend(count * width));
+      begin += count;
+    }
+    const std::size_t size = layout->length() - layout->data_offset() - layout->data_bytes();
+    room(size);
+    batch_->marks.push_back(Batch::Tail{batch_->size, size, std::move(layout)});
+    batch_->extend(size);
+  }
+
+  void flush() {
+    if (!batch_) return;
+    source_.settle();
+    offset_ += batch_->size;
+    writer_.hand_over(std::move(batch_));
+  }
+
+ private:
+  /// Bytes of room in the batch, at least `least`, in a new batch if need be.
+  std::size_t room(std::size_t least) {
+    if (!batch_ || batch_->room() < least) {
+      flush();
+      batch_ = writer_.new_batch(std::max<std::size_t>(writer_.options_.batch_bytes, least));
+      batch_->offset = offset_;
+    }
+    return batch_->room();
+  }
+
+  ImageWriter& writer_;
+  ContentSource& source_;
+  std::shared_ptr<Batch> batch_;
+  std::uint64_t offset_ = 0;
+};
+
+ImageWriter::ImageWriter(Store& store, Tasks& tasks, const std::string& path,
+                         std::vector<ImageItem> items, ImageOptions options)
+    : tasks_(tasks), items_(std::move(items)), options_(options), file_(std::make_shared<File>()) {
+  CHECK(options_.batch_bytes >= 4096 && options_.staging_bytes_max >= options_.batch_bytes);
+  file_->out = store.create(path);
+  file_->checksums = options_.checksums;
+}
+
+ImageWriter::~ImageWriter() = default;
+
+void ImageWriter::stage(ContentSource& source) {
+  CHECK(!staged_);
+  Filler filler(*this, source);
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    ImageItem& item = items_[i];
+    ByteRange range{written_.bytes, item.content.size()};
+    if (!item.content.empty()) {
+      filler.bytes(item.content);
+      item.content = {};
+    } else {
+      const auto layout = std::make_shared<const TensorItemLayout>(item.dtype, item.extent);
+      filler.tensor(i, item.dtype, layout);
+      range.size = layout->length();
+    }
+    written_.ranges.push_back(range);
+    written_.bytes += range.size;
+  }
+  filler.flush();
+  const auto close = [file = file_] {
+    file->out->sync();
+    file->out->close();
+  };
+  start(nullptr, close);
+  staged_ = true;
+}
+
+std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(std::size_t bytes) {
+  while (!in_flight_.empty() && in_flight_.front().task->done()) wait_oldest();
+  while (!in_flight_.empty() && !spare_ && allocated_ + bytes > options_.staging_bytes_max) {
+    wait_oldest();
+  }
+  if (spare_ && spare_->capacity >= bytes) {
+    spare_->size = 0;
+    spare_->marks.clear();
+    return std::exchange(spare_, nullptr);
+  }
+  if (spare_) allocated_ -= std::exchange(spare_, nullptr)->capacity;
+  allocated_ += bytes;
+  peak_bytes_ = std::max(peak_bytes_, allocated_);
+  return std::make_shared<Batch>(bytes);
+}
+
+void ImageWriter::hand_over(std::shared_ptr<Batch> batch) {
+  start(batch, [file = file_, batch] { file->write(*batch); });
+}
+
+void ImageWriter::start(std::shared_ptr<Batch> batch, std::function<void()> work) {
+  // The task before is waited for first: batches reach the file and its checksums in order.
+  std::shared_ptr<Task> before = in_flight_.empty() ? nullptr : in_flight_.back().task;
+  auto chained = [before, work = std::move(work)]() mutable {
+    if (before) before->wait();
+    before.reset();
+    work();
+  };
+  in_flight_.push_back({std::move(batch), tasks_.start(std::move(chained))});
+}
+
+void ImageWriter::wait_oldest() {
+  const InFlight oldest = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  oldest.task->wait();
+  if (!oldest.batch) return;
+  if (spare_) allocated_ -= spare_->capacity;
+  spare_ = oldest.batch;
+}
+
+bool ImageWriter::done() {
+  return staged_ && (in_flight_.empty() || in_flight_.back().task->done());
+}
+
+WrittenFile ImageWriter::finish() {
+  CHECK(staged_);
+  while (!in_flight_.empty()) wait_oldest();
+  if (options_.checksums == Checksums::kCrc32AndSha256) written_.sha256 = file_->sha256.digest();
+  return written_;
+}
+
+}  // namespace reprise

@@ -1,0 +1,308 @@
+#include "core/engine/load.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "core/base/check.hpp"
+#include "core/base/print.hpp"
+#include "core/engine/agreement.hpp"
+#include "core/engine/region_reader.hpp"
+#include "core/format/bytes_item.hpp"
+#include "core/format/common_state.hpp"
+#include "core/plan/cover.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::byte kPoison{0xBD};
+
+// --- the wire -----------------------------------------------------------------------------------
+
+void put_text(Bytes& wire, std::string_view text) {
+  append_le(wire, static_cast<std::uint64_t>(text.size()));
+  append(wire, as_bytes(text));
+}
+
+std::string take_text(ByteSpan& wire) {
+  const auto size = load_le<std::uint64_t>(wire);
+  std::string text{as_text(wire.subspan(8, size))};
+  wire = wire.subspan(8 + size);
+  return text;
+}
+
+void put_texts(Bytes& wire, const std::vector<std::string>& texts) {
+  append_le(wire, static_cast<std::uint64_t>(texts.size()));
+  for (const auto& text : texts) put_text(wire, text);
+}
+
+std::vector<std::string> take_texts(ByteSpan& wire) {
+  const auto count = load_le<std::uint64_t>(wire);
+  wire = wire.subspan(8);
+  std::vector<std::string> texts;
+  for (std::uint64_t i = 0; i < count; ++i) texts.push_back(take_text(wire));
+  return texts;
+}
+
+// --- the checkpoint, read by one rank for all ---------------------------------------------------
+
+Checkpoint open_for_all(Store& store, Communicator& group, const std::string& path) {
+  const auto all = agree_on(group, [&] {
+    Bytes wire;
+    if (group.rank() != GroupRank{0}) return wire;
+    const Location location = locate(store, path);
+    const MetadataFiles files = read_metadata_files(store, location.directory);
+    put_text(wire, location.directory);
+    append_le(wire, location.step ? location.step->value : std::int64_t{-1});
+    put_text(wire, location.tracker.value_or(""));
+    put_texts(wire, files.names);
+    for (const auto& content : files.contents) put_text(wire, as_text(content));
+    return wire;
+  });
+  ByteSpan wire(all.front());
+  Location location;
+  location.directory = take_text(wire);
+  const auto step = load_le<std::int64_t>(wire);
+  wire = wire.subspan(8);
+  if (step >= 0) location.step = Step{step};
+  if (auto tracker = take_text(wire); !tracker.empty()) location.tracker = std::move(tracker);
+  MetadataFiles files;
+  files.names = take_texts(wire);
+  for (std::size_t i = 0; i < files.names.size(); ++i) {
+    files.contents.push_back(to_bytes(take_text(wire)));
+  }
+  std::optional<Checkpoint> checkpoint;
+  agree_on(group, [&] {
+    const std::vector<ByteSpan> spans(files.contents.begin(), files.contents.end());
+    checkpoint.emplace(store, std::move(location), read_metadata(spans, files.names));
+    return Bytes{};
+  });
+  return std::move(*checkpoint);
+}
+
+/// Each requested tensor's chunks tile it; otherwise some wish would stay unfilled in silence.
+void prove_stored_cover(const StateDict& wanted, const Catalog& catalog) {
+  std::vector<Box> boxes;
+  for (const auto& leaf : wanted.tensors) {
+    const StoredTensor* tensor = catalog.tensor(leaf.key);
+    if (tensor == nullptr) continue;
+    boxes.clear();
+    for (const auto& chunk : tensor->chunks) boxes.push_back(chunk.box);
+    if (const auto defect = prove_cover(tensor->shape, boxes)) {
+      throw Error(defect->code, defect->message, {.key = leaf.key});
+    }
+  }
+}
+
+// --- requested keys against stored keys ---------------------------------------------------------
+
+bool is_excused(const std::string& key, const std::vector<std::string>& excused) {
+  const auto object = parse_object_key(key);
+  return std::any_of(excused.begin(), excused.end(), [&](const std::string& name) {
+    return key == name || (object && object->key == name);
+  });
+}
+
+/// Missing: stored, and asked for by no rank. Unexpected: asked for by some rank, and not stored.
+KeyMismatch mismatch_over(Communicator& group, const LoadPlan& plan,
+                          const std::vector<std::string>& absent) {
+  const auto all = agree_on(group, [&] {
+    Bytes wire;
+    put_texts(wire, plan.unrequested);
+    put_texts(wire, absent);
+    return wire;
+  });
+  KeyMismatch keys;
+  std::set<std::string> unexpected;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    ByteSpan wire(all[r]);
+    const auto unrequested = take_texts(wire);  // sorted
+    for (auto& key : take_texts(wire)) unexpected.insert(std::move(key));
+    if (r == 0) {
+      keys.missing = unrequested;
+      continue;
+    }
+    std::vector<std::string> both;
+    std::set_intersection(keys.missing.begin(), keys.missing.end(), unrequested.begin(),
+                          unrequested.end(), std::back_inserter(both));
+    keys.missing = std::move(both);
+  }
+  keys.unexpected.assign(unexpected.begin(), unexpected.end());
+  return keys;
+}
+
+std::vector<std::string> take_excused(std::vector<std::string>& keys,
+                                      const std::vector<std::string>& excused) {
+  const auto first = std::stable_partition(
+      keys.begin(), keys.end(), [&](const std::string& key) { return !is_excused(key, excused); });
+  std::vector<std::string> taken(first, keys.end());
+  keys.erase(first, keys.end());
+  return taken;
+}
+
+std::string first_few(const std::vector<std::string>& keys) {
+  constexpr std::size_t kShown = 8;
+  const std::vector<std::string> shown(
+      keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, keys.size())));
+  return join(shown, ", ") + (keys.size() > kShown ? ", ..." : "");
+}
+
+[[noreturn]] void refuse(const KeyMismatch& keys) {
+  if (!keys.unexpected.empty()) {
+    throw Error(Code::kMissingKey,
+                std::to_string(keys.unexpected.size()) +
+                    " requested keys are not in the checkpoint: " + first_few(keys.unexpected),
+                {.key = keys.unexpected.front()});
+  }
+  throw Error(Code::kUnrequestedKeys,
+              std::to_string(keys.missing.size()) +
+                  " keys of the checkpoint are requested by no rank: " + first_few(keys.missing),
+              {.key = keys.missing.front()});
+}
+
+// --- reading ------------------------------------------------------------------------------------
+
+/// Reads this rank's share into its leaves.
+class Reader {
+ public:
+  Reader(Checkpoint& checkpoint, Device& device, StateDict& into, std::uint64_t staging_bytes)
+      : checkpoint_(checkpoint), device_(device), into_(into), staging_(staging_bytes) {}
+
+  std::uint64_t read(const ChunkRead& read) {
+    const StoredTensor& tensor = checkpoint_.catalog().tensors[read.tensor];
+    const StoredChunk& chunk = tensor.chunks[read.chunk];
+    const TensorItem item = checkpoint_.tensor_item(tensor, chunk);
+    targets_.clear();
+    for (const auto& target : read.targets) {
+      const TensorLeaf& leaf = into_.tensors[target.leaf];
+      const Piece& piece = leaf.pieces[target.piece];
+      const auto first = static_cast<std::size_t>(local_offset(piece, target.region.offset));
+      targets_.push_back(
+          {target.source, target.region, {leaf.data + first * size_of(leaf.dtype), piece.strides}});
+    }
+    return read_regions(checkpoint_, tensor, chunk, item, targets_, staging_, device_);
+  }
+
+  /// The stored value; the list of one that it is wrapped in is taken off.
+  Value object(const StoredObject& stored) {
+    const auto slice = checkpoint_.slice(stored.key, stored.file, stored.range);
+    BytesItem item = read_bytes_item(*slice);
+    if (!item.value) {
+      slice->fail(Code::kUnsupported, "the object can't be loaded: " + item.opaque_because, 0);
+    }
+    List* list = item.value->as<List>();
+    if (list != nullptr && list->size() == 1) return std::move(list->front());
+    return std::move(*item.value);
+  }
+
+  void poison() {
+    const std::array<std::byte, 16> pattern = [] {
+      std::array<std::byte, 16> bytes{};
+      bytes.fill(kPoison);
+      return bytes;
+    }();
+    for (const auto& leaf : into_.tensors) {
+      for (const auto& piece : leaf.pieces) {
+        const auto first = static_cast<std::size_t>(piece.local) * size_of(leaf.dtype);
+        const ScatterCopy copy{.host = {pattern.data(), Dims::filled(piece.box.rank(), 0)},
+                               .device = {leaf.data + first, piece.strides},
+                               .extents = piece.box.extent,
+                               .element_bytes = size_of(leaf.dtype)};
+        device_.wait(device_.scatter({&copy, 1}));
+      }
+    }
+  }
+
+ private:
+  Checkpoint& checkpoint_;
+  Device& device_;
+  StateDict& into_;
+  Bytes staging_;
+  std::vector<RegionTarget> targets_;
+};
+
+/// The common state, read by one rank for all.
+Value common_for_all(Checkpoint& checkpoint, Communicator& group) {
+  const auto all = agree_on(group, [&] {
+    if (group.rank() != GroupRank{0}) return Bytes{};
+    const auto common = checkpoint.common();
+    if (!common) return Bytes{};
+    if (!common->item.value) {
+      throw Error(Code::kUnsupported,
+                  "the common state can't be loaded: " + common->item.opaque_because,
+                  {.file = common->source});
+    }
+    return write_common_file(*common->item.value->as<Dict>());
+  });
+  if (all.front().empty()) return Dict{};
+  return *read_common_file(all.front()).value;
+}
+
+void remember_log(LoadReport& report, std::vector<std::string> lines, Trace& trace) {
+  for (const auto& line : lines) trace.event({.phase = "load", .detail = line});
+  report.log = std::move(lines);
+}
+
+}  // namespace
+
+LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
+                const LoadOptions& options) {
+  Checkpoint checkpoint = open_for_all(ports.store, group, options.path);
+  const Catalog& catalog = checkpoint.catalog();
+  LoadReport report;
+  report.location = checkpoint.location();
+
+  LoadPlan plan;
+  std::vector<std::string> absent;
+  agree_on(group, [&] {
+    prove_stored_cover(into, catalog);
+    plan = load_plan(into.tensors, into.objects, catalog);
+    for (const auto& mismatch : plan.mismatches) {
+      if (mismatch.code != Code::kMissingKey) {
+        throw Error(mismatch.code, mismatch.message, {.key = mismatch.key});
+      }
+      absent.push_back(mismatch.key);
+    }
+    return Bytes{};
+  });
+  KeyMismatch keys = mismatch_over(group, plan, absent);
+  for (auto* side : {&keys.missing, &keys.unexpected}) {
+    const auto taken = take_excused(*side, options.excused);
+    report.excused.insert(report.excused.end(), taken.begin(), taken.end());
+  }
+  StrictVerdict verdict = judge(options.strictness, keys);
+  remember_log(report, std::move(verdict.log), ports.trace);
+  if (verdict.refuse || (!verdict.drop_unexpected && !keys.unexpected.empty())) refuse(keys);
+  report.returned = std::move(verdict.returned);
+  report.elements = plan.elements;
+  report.bytes_needed = plan.bytes_needed;
+  report.peak_staging = options.staging_bytes;
+
+  Reader reader(checkpoint, ports.device, into, options.staging_bytes);
+  std::vector<std::pair<ObjectLeaf*, Value>> objects;
+  Value common;
+  try {
+    agree_on(group, [&] {
+      for (const auto& read : plan.reads) report.bytes_read += reader.read(read);
+      for (auto& leaf : into.objects) {
+        const auto* stored = catalog.object(object_key(leaf.key, leaf.coordinate, leaf.grid));
+        if (stored != nullptr) objects.emplace_back(&leaf, reader.object(*stored));
+      }
+      return Bytes{};
+    });
+    common = common_for_all(checkpoint, group);
+  } catch (const Error&) {
+    reader.poison();
+    throw;
+  }
+  for (auto& [leaf, value] : objects) leaf->value = std::move(value);
+  into.common = std::move(common);
+  report.tensors = into.tensors.size() - absent.size();
+  ports.trace.event({.phase = "load",
+                     .detail = checkpoint.location().directory,
+                     .bytes = report.bytes_read,
+                     .items = report.tensors});
+  return report;
+}
+
+}  // namespace reprise

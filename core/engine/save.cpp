@@ -1,0 +1,311 @@
+#include "core/engine/save.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "core/base/hash.hpp"
+#include "core/engine/agreement.hpp"
+#include "core/format/bytes_item.hpp"
+
+namespace reprise {
+namespace {
+
+/// Reads a rank's own leaves: the elements of item i are those of one piece of one leaf.
+class LeafSource final : public ContentSource {
+ public:
+  struct Origin {
+    const TensorLeaf* leaf = nullptr;
+    const Piece* piece = nullptr;
+  };
+
+  LeafSource(Device& device, std::vector<Origin> origins)
+      : device_(device), origins_(std::move(origins)) {}
+
+  void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
+    const auto& [leaf, piece] = origins_[item];
+    const std::size_t width = size_of(leaf->dtype);
+    copies_.clear();
+    std::byte* to = out.data();
+    for (const Box& part : boxes_of_range(piece->box, begin, end)) {
+      const auto from = static_cast<std::size_t>(local_offset(*piece, part.offset)) * width;
+      copies_.push_back({.device = {leaf->data + from, piece->strides},
+                         .host = {to, contiguous_strides(part.extent)},
+                         .extents = part.extent,
+                         .element_bytes = width});
+      to += static_cast<std::size_t>(part.elements()) * width;
+    }
+    events_.push_back(device_.gather(copies_));
+  }
+
+  void settle() override {
+    for (const auto event : events_) device_.wait(event);
+    events_.clear();
+  }
+
+ private:
+  Device& device_;
+  std::vector<Origin> origins_;
+  std::vector<GatherCopy> copies_;
+  std::vector<DeviceEvent> events_;
+};
+
+/// What this rank writes, in the order of the plan: objects, then chunks of tensors.
+struct Share {
+  std::vector<ImageItem> items;
+  std::vector<LeafSource::Origin> origins;  ///< one per item; empty ones for objects
+};
+
+class LeafIndex {
+ public:
+  explicit LeafIndex(const StateDict& state) {
+    for (const auto& leaf : state.tensors) leaves_.push_back(&leaf);
+    std::sort(leaves_.begin(), leaves_.end(),
+              [](const TensorLeaf* a, const TensorLeaf* b) { return a->key < b->key; });
+  }
+
+  LeafSource::Origin find(const std::string& key, const Box& box) const {
+    const auto first = std::lower_bound(
+        leaves_.begin(), leaves_.end(), key,
+        [](const TensorLeaf* leaf, const std::string& wanted) { return leaf->key < wanted; });
+    CHECK(first != leaves_.end() && (*first)->key == key, key);
+    const auto& pieces = (*first)->pieces;
+    const auto piece = std::find_if(pieces.begin(), pieces.end(), [&box](const Piece& candidate) {
+      return candidate.box == box;
+    });
+    CHECK(piece != pieces.end(), key, box);
+    return {*first, &*piece};
+  }
+
+ private:
+  std::vector<const TensorLeaf*> leaves_;
+};
+
+Share share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state) {
+  Share share;
+  std::map<std::string, const ObjectLeaf*> objects;
+  for (const auto& leaf : state.objects) {
+    objects.emplace(object_key(leaf.key, leaf.coordinate, leaf.grid), &leaf);
+  }
+  for (const auto& object : plan.objects) {
+    if (object.owner != rank) continue;
+    // Megatron's form of a sharded object: a list with one entry.
+    Bytes content = write_bytes_item(Value(List{objects.at(object.key)->value}));
+    share.items.push_back({.key = object.key, .extent = {}, .content = std::move(content)});
+    share.origins.emplace_back();
+  }
+  const LeafIndex leaves(state);
+  for (const auto& tensor : plan.tensors) {
+    for (const auto& chunk : tensor.chunks) {
+      if (chunk.owner != rank) continue;
+      share.items.push_back(
+          {.key = tensor.key, .dtype = tensor.dtype, .extent = chunk.box.extent, .content = {}});
+      share.origins.push_back(leaves.find(tensor.key, chunk.box));
+    }
+  }
+  return share;
+}
+
+std::string payload_name(GroupRank rank) { return "__" + std::to_string(rank.value) + "_0.distcp"; }
+
+Bytes encode(const WrittenFile& file) {
+  Bytes wire;
+  append_le(wire, static_cast<std::uint64_t>(file.ranges.size()));
+  for (const auto& range : file.ranges) {
+    append_le(wire, range.offset);
+    append_le(wire, range.size);
+  }
+  if (file.sha256) append(wire, *file.sha256);
+  return wire;
+}
+
+WrittenFile decode_written(ByteSpan wire) {
+  WrittenFile file;
+  const auto count = load_le<std::uint64_t>(wire);
+  wire = wire.subspan(8);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    file.ranges.push_back({load_le<std::uint64_t>(wire), load_le<std::uint64_t>(wire.subspan(8))});
+    wire = wire.subspan(16);
+  }
+  if (!wire.empty()) {
+    CHECK(wire.size() == Sha256Digest{}.size());
+    std::copy(wire.begin(), wire.end(), file.sha256.emplace().begin());
+  }
+  return file;
+}
+
+/// Puts the plan and the written ranges together; each rank's ranges stand in the plan's order.
+Catalog catalog_of(const GlobalPlan& plan, const std::vector<WrittenFile>& written) {
+  Catalog catalog;
+  std::vector<FileIndex> files(written.size(), kNoFile);
+  std::vector<std::size_t> next(written.size(), 0);
+  for (std::size_t r = 0; r < written.size(); ++r) {
+    if (written[r].ranges.empty()) continue;
+    files[r] = static_cast<FileIndex>(catalog.files.size());
+    catalog.files.push_back(payload_name({static_cast<std::int32_t>(r)}));
+  }
+  const auto take = [&](GroupRank owner) {
+    const auto r = static_cast<std::size_t>(owner.value);
+    CHECK(next[r] < written[r].ranges.size(), owner);
+    return std::pair{files[r], written[r].ranges[next[r]++]};
+  };
+  for (const auto& object : plan.objects) {
+    const auto [file, range] = take(object.owner);
+    catalog.objects.push_back({object.key, file, range});
+  }
+  for (const auto& tensor : plan.tensors) {
+    StoredTensor stored{.key = tensor.key,
+                        .dtype = tensor.dtype,
+                        .shape = tensor.shape,
+                        .chunks = {},
+                        .original_shape = {}};
+    for (const auto& chunk : tensor.chunks) {
+      const auto [file, range] = take(chunk.owner);
+      stored.chunks.push_back({chunk.box, file, range});
+    }
+    catalog.tensors.push_back(std::move(stored));
+  }
+  return catalog;
+}
+
+/// A name for this save in uuid form, out of what is saved where: the same save has the same name.
+std::string save_id(const GlobalPlan& plan, const CommitTarget& target) {
+  const std::uint64_t high = mix64(plan.signature, hash_of(std::string_view(target.directory)));
+  const std::string digits =
+      hex(high) + hex(mix64(high, static_cast<std::uint64_t>(target.step.value_or(Step{}).value)));
+  return digits.substr(0, 8) + "-" + digits.substr(8, 4) + "-4" + digits.substr(13, 3) + "-a" +
+         digits.substr(17, 3) + "-" + digits.substr(20, 12);
+}
+
+}  // namespace
+
+struct Save::State {
+  Ports ports;
+  std::shared_ptr<Communicator> group;
+  SaveOptions options;
+  GlobalPlan plan;
+  std::optional<Dict> common;
+  std::unique_ptr<ImageWriter> writer;  ///< none if this rank owns nothing
+  SaveReport report;
+  bool committed = false;
+
+  bool leads() const { return group->rank() == GroupRank{0}; }
+
+  void make_plan(const StateDict& state) {
+    const auto offers =
+        agree_on(*group, [&] { return encode(local_plan(state, options.policy.plan)); });
+    agree_on(*group, [&] {
+      std::vector<LocalPlan> plans;
+      plans.reserve(offers.size());
+      for (const auto& offer : offers) plans.push_back(decode_local_plan(offer));
+      plan = global_plan(plans, options.policy.plan);
+      return Bytes{};
+    });
+    report.plan_signature = plan.signature;
+    report.tensors = plan.tensors.size();
+    report.objects = plan.objects.size();
+    ports.trace.event({.phase = "plan",
+                       .detail = hex(plan.signature),
+                       .bytes = 0,
+                       .items = plan.tensors.size() + plan.objects.size()});
+  }
+
+  void snapshot(const StateDict& state) {
+    Share share = share_of(plan, group->rank(), state);
+    if (share.items.empty()) return;
+    const std::string path = join_path(options.target.saving(), payload_name(group->rank()));
+    writer = std::make_unique<ImageWriter>(ports.store, ports.tasks, path, std::move(share.items),
+                                           options.image);
+    LeafSource source(ports.device, std::move(share.origins));
+    writer->stage(source);
+    report.peak_staging = writer->peak_bytes();
+    ports.trace.event({.phase = "stage", .detail = path, .bytes = 0, .items = 0});
+  }
+
+  /// This rank's vote: nothing yet, or what it wrote.
+  Bytes vote() {
+    if (writer && !writer->done()) return {};
+    const WrittenFile file = writer ? writer->finish() : WrittenFile{};
+    report.bytes = file.bytes;
+    return encode(file);
+  }
+
+  void commit(const std::vector<Bytes>& votes) {
+    agree_on(*group, [&] {
+      if (!leads()) return Bytes{};
+      std::vector<WrittenFile> written;
+      for (const auto& vote : votes) written.push_back(decode_written(vote));
+      CommitContent content{.metadata = {},
+                            .common = std::move(common),
+                            .manifest = options.image.checksums == Checksums::kCrc32AndSha256,
+                            .digests = {}};
+      for (std::size_t r = 0; r < written.size(); ++r) {
+        if (!written[r].sha256) continue;
+        content.digests.push_back(
+            {payload_name({static_cast<std::int32_t>(r)}), *written[r].sha256});
+      }
+      content.metadata.catalog = catalog_of(plan, written);
+      content.metadata.checkpoint_id = options.target.directory;
+      content.metadata.save_id = save_id(plan, options.target);
+      run_protocol(options.policy.commit(ports.store, options.target, content), ports.trace);
+      return Bytes{};
+    });
+    committed = true;
+  }
+};
+
+Save::Save(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Save::Save(Save&&) noexcept = default;
+Save& Save::operator=(Save&&) noexcept = default;
+Save::~Save() = default;
+
+Save Save::begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
+                 SaveOptions options) {
+  Save save(std::make_unique<State>(State{.ports = ports,
+                                          .group = std::move(group),
+                                          .options = std::move(options),
+                                          .plan = {},
+                                          .common = {},
+                                          .writer = nullptr,
+                                          .report = {}}));
+  State& own = *save.state_;
+  own.make_plan(state);
+  agree_on(*own.group, [&] {
+    if (own.leads()) prepare(ports.store, own.options.target);
+    return Bytes{};
+  });
+  if (own.leads()) {
+    CHECK(state.common.as<Dict>() != nullptr);
+    own.common = *state.common.as<Dict>();
+  }
+  agree_on(*own.group, [&] {
+    own.snapshot(state);
+    return Bytes{};
+  });
+  return save;
+}
+
+bool Save::poll() {
+  State& own = *state_;
+  if (own.committed) return true;
+  const auto votes = agree_on(*own.group, [&own] { return own.vote(); });
+  const bool all =
+      std::none_of(votes.begin(), votes.end(), [](const Bytes& vote) { return vote.empty(); });
+  if (all) own.commit(votes);
+  return own.committed;
+}
+
+SaveReport Save::finish() {
+  State& own = *state_;
+  while (!own.committed) {
+    agree_on(*own.group, [&own] {
+      if (own.writer) own.writer->finish();
+      return Bytes{};
+    });
+    poll();
+  }
+  return own.report;
+}
+
+}  // namespace reprise
