@@ -120,6 +120,10 @@ def describe(directory):
                 other = tensors[key]
                 if value.dtype != other.dtype or tensor_bytes(value) != tensor_bytes(other):
                     raise SystemExit(f"{directory}: torch's two ways to read {key!r} disagree")
+    common = directory / "common.pt"  # what Megatron-Core keeps beside the DCP part
+    if common.exists():
+        state = torch.load(common, map_location="cpu", weights_only=False)
+        objects.update({f"common.pt {k}": v for k, v in state.items()})
     return {
         "tensors": {k: describe_tensor(tensors[k], len(chunks[k])) for k in sorted(tensors)},
         "objects": {k: {"type": type(objects[k]).__name__, "repr": as_text(objects[k])} for k in sorted(objects)},

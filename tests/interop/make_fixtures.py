@@ -353,7 +353,8 @@ def one_rank(rank, name, ranks, port, truth_file):
         dist.destroy_process_group()
 
 
-def make(name, out):
+def make(name, out, inner="."):
+    """Saves the fixture, reads it back from its folder `inner`, and writes NAME.expected.json."""
     _, ranks = FIXTURES[name]
     shutil.rmtree(out / name, ignore_errors=True)
     truth_file = out / f"{name}.truth.tmp"
@@ -363,7 +364,7 @@ def make(name, out):
     else:
         one_rank(0, *arguments)
     expected = {"torch": torch.__version__, "python": platform.python_version(), "ranks": ranks}
-    expected |= check_with_torch.describe(out / name)
+    expected |= check_with_torch.describe(out / name / inner)
     if truth_file.exists():
         for key, tensor in torch.load(truth_file).items():
             want = check_with_torch.describe_tensor(tensor, 0)
