@@ -1,0 +1,28 @@
+#pragma once
+// What is the same on all ranks, stored once: a dict.
+//
+//   Megatron-Core <= 0.18   file common.pt = torch.save(dict), records under "common/"
+//   0.19 and later          object common_state/shard_0_1 = torch.save([dict]); common.pt is
+//                           preferred where it exists
+
+#include <string_view>
+
+#include "core/base/bytes.hpp"
+#include "core/base/error.hpp"
+#include "core/format/bytes_item.hpp"
+#include "core/state/value.hpp"
+
+namespace reprise {
+
+inline constexpr std::string_view kCommonFile = "common.pt";
+inline constexpr std::string_view kCommonObjectKey = "common_state/shard_0_1";
+
+/// The item's value is the dict itself, or the item is opaque. Throws as read_bytes_item; TORN_FILE
+/// if what was saved is no dict, or no list of one dict.
+BytesItem read_common_file(ByteSpan bytes, const ErrorPlace& place = {});
+BytesItem read_common_object(ByteSpan bytes, const ErrorPlace& place = {});
+
+Bytes write_common_file(const Dict& state);
+Bytes write_common_object(const Dict& state);
+
+}  // namespace reprise

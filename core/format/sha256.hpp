@@ -1,0 +1,36 @@
+#pragma once
+// SHA-256, incremental.
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "core/base/bytes.hpp"
+
+namespace reprise {
+
+using Sha256Digest = std::array<std::byte, 32>;
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+
+  Sha256& update(ByteSpan bytes);
+  /// Of all bytes so far; more may follow.
+  Sha256Digest digest() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+Sha256Digest sha256_of(ByteSpan bytes);
+
+/// 64 lower-case hexadecimal digits.
+std::string hex(const Sha256Digest& digest);
+
+}  // namespace reprise

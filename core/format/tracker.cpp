@@ -1,0 +1,66 @@
+#include "core/format/tracker.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace reprise {
+
+namespace {
+
+constexpr std::size_t kSizeMax = 4096;
+constexpr std::size_t kDirectoryDigits = 7;
+constexpr std::string_view kDirectoryPrefix = "iter_";
+constexpr std::string_view kSpace = " \t\r\n\f\v";
+
+std::optional<Step> step_in(std::string_view digits) {
+  Step step;
+  const char* end = digits.data() + digits.size();
+  if (digits.empty() || digits.front() == '-') return std::nullopt;
+  const auto [stop, error] = std::from_chars(digits.data(), end, step.value);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return step;
+}
+
+}  // namespace
+
+Tracker read_tracker(ByteSpan bytes, const ErrorPlace& place) {
+  if (bytes.size() > kSizeMax) {
+    throw Error(Code::kLimit, "too long for a tracker, which holds an iteration or 'release'",
+                place);
+  }
+  const std::string_view text = as_text(bytes);
+  const std::size_t first = std::min(text.find_first_not_of(kSpace), text.size());
+  const std::size_t last = text.find_last_not_of(kSpace);
+  const std::string_view word =
+      first == text.size() ? std::string_view() : text.substr(first, last + 1 - first);
+  if (word == kReleaseDirectory) return {};
+  const auto step = step_in(word);
+  if (!step) {
+    ErrorPlace at = place;
+    at.offset = place.offset.value_or(0) + first;
+    throw Error(Code::kTornFile, "a tracker holds an iteration or 'release', and this is neither",
+                at);
+  }
+  return {step};
+}
+
+Bytes write_tracker(const Tracker& tracker) {
+  return tracker.step ? to_bytes(std::to_string(tracker.step->value)) : to_bytes(kReleaseDirectory);
+}
+
+std::string directory_of(const Tracker& tracker) {
+  if (!tracker.step) return std::string(kReleaseDirectory);
+  std::string digits = std::to_string(tracker.step->value);
+  if (digits.size() < kDirectoryDigits) digits.insert(0, kDirectoryDigits - digits.size(), '0');
+  return std::string(kDirectoryPrefix) + digits;
+}
+
+std::optional<Tracker> tracker_of_directory(std::string_view name) {
+  if (name == kReleaseDirectory) return Tracker{};
+  if (!name.starts_with(kDirectoryPrefix)) return std::nullopt;
+  const Tracker tracker{step_in(name.substr(kDirectoryPrefix.size()))};
+  if (!tracker.step || directory_of(tracker) != name) return std::nullopt;
+  return tracker;
+}
+
+}  // namespace reprise

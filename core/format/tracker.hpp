@@ -1,0 +1,33 @@
+#pragma once
+// latest_checkpointed_iteration.txt: which checkpoint below a directory is the newest. A decimal
+// iteration or the word "release", white space around it tolerated.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/bytes.hpp"
+#include "core/base/error.hpp"
+#include "core/base/ids.hpp"
+
+namespace reprise {
+
+inline constexpr std::string_view kTrackerFile = "latest_checkpointed_iteration.txt";
+inline constexpr std::string_view kReleaseDirectory = "release";
+
+struct Tracker {
+  std::optional<Step> step;  ///< nothing: "release", a checkpoint of weights alone
+
+  friend bool operator==(const Tracker&, const Tracker&) = default;
+};
+
+/// TORN_FILE with the offset for anything else, LIMIT for a file that is no tracker by its length.
+Tracker read_tracker(ByteSpan bytes, const ErrorPlace& place = {});
+Bytes write_tracker(const Tracker& tracker);
+
+/// "iter_0001000" or "release".
+std::string directory_of(const Tracker& tracker);
+/// Inverse of directory_of; nothing for other names.
+std::optional<Tracker> tracker_of_directory(std::string_view name);
+
+}  // namespace reprise
