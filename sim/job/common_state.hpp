@@ -1,0 +1,47 @@
+#pragma once
+// The common state of a checkpoint, as Megatron lays it out, from and to a job's Progress.
+//
+//   {args: {...}, checkpoint_version: 3.0, iteration, optimizer: {optimizer: {param_groups: [...]},
+//    grad_scaler: {...}, param_state_sharding_type}, opt_param_scheduler: {...},
+//    reprise: {run, parent_step, engine}}
+
+#include <optional>
+#include <string>
+
+#include "core/state/value.hpp"
+#include "sim/job/layout.hpp"
+#include "sim/job/progress.hpp"
+
+namespace reprise::sim {
+
+inline constexpr double kCheckpointVersion = 3.0;
+
+/// Whose checkpoint it is.
+struct RunIdentity {
+  std::string run = "run";
+  std::optional<std::int64_t> parent_step;  ///< the checkpoint this life of the job began from
+  std::string engine = "reprise";           ///< name and version of what wrote it
+
+  friend bool operator==(const RunIdentity&, const RunIdentity&) = default;
+};
+
+struct CommonState {
+  Progress progress;
+  std::string model;
+  Layout layout;  ///< under which it was saved
+  std::string optimizer_sharding = "fully_reshardable";
+  RunIdentity identity;
+
+  friend bool operator==(const CommonState&, const CommonState&) = default;
+};
+
+Value encode(const CommonState& state);
+/// MISSING_KEY_ON_LOAD names the first entry that is not there or is of another type; UNSUPPORTED
+/// for another checkpoint version or another number of parameter groups.
+CommonState decode_common(const Value& common);
+
+/// What of it is the same however the job was laid out and whoever wrote it: without the parallel
+/// sizes of `args` and without `reprise`. For digests and for judging two jobs.
+Value layout_free(const Value& common);
+
+}  // namespace reprise::sim

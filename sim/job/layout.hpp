@@ -1,0 +1,57 @@
+#pragma once
+// How a job is laid out over its ranks: a size for each kind of parallelism and the order in which
+// ranks are dealt to them, as Megatron's --rank-order: the first name varies fastest.
+//
+//   tp2 dp2 in the order tp-cp-ep-dp-pp        the same in the order dp-tp
+//     rank 0: tp 0 dp 0   rank 1: tp 1 dp 0      rank 0: tp 0 dp 0   rank 1: tp 0 dp 1
+//     rank 2: tp 0 dp 1   rank 3: tp 1 dp 1      rank 2: tp 1 dp 0   rank 3: tp 1 dp 1
+//
+// ep takes no ranks of its own: experts share the ranks of cp x dp, whose product it divides.
+
+#include <array>
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "core/geometry/mesh.hpp"
+
+namespace reprise::sim {
+
+/// The names, in the default order.
+inline constexpr std::array<std::string_view, 5> kAxisNames = {"tp", "cp", "ep", "dp", "pp"};
+
+struct Layout {
+  /// Names joined by '-', each at most once; every axis larger than 1 is named.
+  std::string order = "tp-cp-ep-dp-pp";
+  std::int32_t tp = 1;
+  std::int32_t cp = 1;
+  std::int32_t ep = 1;
+  std::int32_t dp = 1;
+  std::int32_t pp = 1;
+
+  std::int32_t world_size() const { return tp * cp * dp * pp; }
+  /// Size of the axis of that name; USAGE with a suggestion if there is none.
+  std::int32_t size_of(std::string_view axis) const;
+  void set_size(std::string_view axis, std::int32_t size);
+
+  friend bool operator==(const Layout&, const Layout&) = default;
+  /// "tp2 dp2", with " order dp-tp" unless it is the default; "tp1" for a single rank.
+  friend std::ostream& operator<<(std::ostream& out, const Layout& layout);
+};
+
+std::string to_string(const Layout& layout);
+
+/// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or leaves out one
+/// that is larger than 1, or ep does not divide cp x dp; USAGE for an unknown name in the order.
+void check(const Layout& layout);
+
+/// "tp2 dp2", "tp2dp2", "tp=2, dp=2 order=dp-tp": sizes by name, in any order; what is not named is
+/// 1. The result is checked. USAGE with a suggestion on anything else.
+Layout parse_layout(std::string_view text);
+
+/// The mesh of the dense tensors: axes tp, cp, dp, pp in the layout's order; axes that the order
+/// leaves out have size 1 and come last. Checks the layout.
+Mesh dense_mesh(const Layout& layout);
+
+}  // namespace reprise::sim

@@ -1,0 +1,34 @@
+#pragma once
+// Learning rate and weight decay as functions of consumed samples, as Megatron's
+// OptimizerParamScheduler: linear warm-up, then a decay; weight decay from start to end.
+// Own arithmetic, no libm, so every machine gets the same bits.
+
+#include <cstdint>
+#include <string>
+
+namespace reprise::sim {
+
+/// Cosine on [0, pi], by Taylor series about the middle; error below 1e-15.
+double cosine(double angle);
+/// base^exponent by repeated multiplication, exponent >= 0.
+double power(double base, std::int64_t exponent);
+
+struct Schedule {
+  double max_lr = 1e-2;
+  double min_lr = 1e-4;
+  std::int64_t lr_warmup_steps = 16;      ///< samples
+  std::int64_t lr_decay_steps = 160;      ///< samples
+  std::string lr_decay_style = "cosine";  ///< or "linear", "constant"
+  double start_wd = 0.01;
+  double end_wd = 0.1;
+  std::int64_t wd_incr_steps = 160;      ///< samples
+  std::string wd_incr_style = "linear";  ///< or "constant"
+  std::int64_t num_steps = 0;            ///< samples so far
+
+  double lr() const;
+  double weight_decay() const;
+
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+}  // namespace reprise::sim
