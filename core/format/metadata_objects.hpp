@@ -1,0 +1,83 @@
+#pragma once
+// The graph of a `.metadata` seen as the objects it stands for: attributes, extents, text.
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/error.hpp"
+#include "core/format/pickle_machine.hpp"
+#include "core/geometry/dims.hpp"
+#include "core/geometry/dtype.hpp"
+
+namespace reprise::pickle {
+
+class Objects {
+ public:
+  Objects(const Graph& graph, const PickleSource& where) : graph_(graph), where_(where) {}
+
+  const Graph& graph() const { return graph_; }
+
+  /// Name of an instance's class without its module; empty if the node is no instance.
+  std::string_view type_name(NodeId node) const;
+  /// The nodes under these keys of an instance's state or of a dict; kNoNode where there is none.
+  template <std::size_t N>
+  std::array<NodeId, N> attributes(NodeId node, const std::array<std::string_view, N>& names) const;
+
+  bool missing(NodeId node) const { return node == kNoNode || graph_.kind(node) == Kind::kNone; }
+  /// `what` says in messages what the node should be.
+  std::string_view text(NodeId node, const char* what) const;
+  /// An integer >= 0.
+  std::int64_t count(NodeId node, const char* what) const;
+  /// torch.Size, or a tuple or list of integers >= 0.
+  Dims extents(NodeId node, const char* what) const;
+  /// Calls visit(NodeId) for each item of a list or tuple.
+  template <class Visit>
+  void each_item(NodeId node, const char* what, Visit&& visit) const;
+  /// Calls visit(key, value) for each entry of a dict or OrderedDict.
+  template <class Visit>
+  void each_entry(NodeId node, const char* what, Visit&& visit) const;
+
+  [[noreturn]] void fail(Code code, std::string message, NodeId at = kNoNode) const;
+
+ private:
+  NodeId attributes_of(NodeId node) const;
+  Chain entries(NodeId node, const char* what) const;
+  Chain list(NodeId node, const char* what) const;
+
+  const Graph& graph_;
+  const PickleSource& where_;
+};
+
+template <std::size_t N>
+std::array<NodeId, N> Objects::attributes(NodeId node,
+                                          const std::array<std::string_view, N>& names) const {
+  std::array<NodeId, N> found;
+  found.fill(kNoNode);
+  const NodeId dict = attributes_of(node);
+  if (dict == kNoNode) return found;
+  graph_.each_pair(graph_.chain(dict), [&](NodeId key, NodeId value) {
+    if (graph_.kind(key) != Kind::kText) return;
+    for (std::size_t i = 0; i < N; ++i) {
+      if (graph_.text(key) == names[i]) found[i] = value;
+    }
+  });
+  return found;
+}
+
+template <class Visit>
+void Objects::each_item(NodeId node, const char* what, Visit&& visit) const {
+  if (node != kNoNode && graph_.kind(node) == Kind::kTuple) {
+    for (const NodeId item : graph_.tuple(node)) visit(item);
+  } else {
+    graph_.each(list(node, what), visit);
+  }
+}
+
+template <class Visit>
+void Objects::each_entry(NodeId node, const char* what, Visit&& visit) const {
+  graph_.each_pair(entries(node, what), visit);
+}
+
+}  // namespace reprise::pickle

@@ -1,0 +1,433 @@
+// One `.metadata`: the objects of torch.distributed.checkpoint become tables.
+//
+//   Metadata            state_dict_metadata  {key: TensorStorageMetadata | BytesStorageMetadata}
+//                       planner_data         {key: path} | None
+//                       storage_data         {MetadataIndex: _StorageInfo}
+//                       storage_meta         StorageMeta
+//                       version              '1.0.0'
+//                       mcore_data           {key: {nd_reformulated_orig_global_shape: ...}}
+//                       all_local_plans      [SavePlan]; not read
+//   TensorStorageMetadata  properties, size, chunks [ChunkStorageMetadata(offsets, sizes)]
+//   MetadataIndex          fqn, index (a hint), offset (of the chunk; absent for objects)
+//   _StorageInfo           relative_path, offset, length, transform_descriptors
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "core/base/error.hpp"
+#include "core/format/metadata_objects.hpp"
+#include "core/format/metadata_tables.hpp"
+
+namespace reprise {
+namespace {
+
+using pickle::Kind;
+using pickle::kNoNode;
+using pickle::NodeId;
+
+/// Finds text quickly although hostile files may share one long string a million times.
+class TextIndex {
+ public:
+  explicit TextIndex(const pickle::Graph& graph) : graph_(graph) {}
+
+  /// False if the text is already there.
+  bool add(NodeId text, std::uint32_t value) {
+    if (long_text(text) && by_node_.count(text) != 0) return false;
+    const bool is_new = by_text_.emplace(graph_.text(text), value).second;
+    if (is_new && long_text(text)) by_node_.emplace(text, value);
+    return is_new;
+  }
+  std::optional<std::uint32_t> find(NodeId text) {
+    if (long_text(text)) {
+      if (const auto found = by_node_.find(text); found != by_node_.end()) return found->second;
+    }
+    const auto found = by_text_.find(graph_.text(text));
+    if (found == by_text_.end()) return std::nullopt;
+    if (long_text(text)) by_node_.emplace(text, found->second);
+    return found->second;
+  }
+
+ private:
+  bool long_text(NodeId text) const { return graph_.text(text).size() > 256; }
+
+  const pickle::Graph& graph_;
+  std::unordered_map<std::string_view, std::uint32_t> by_text_;  ///< never iterated
+  std::unordered_map<NodeId, std::uint32_t> by_node_;            ///< never iterated
+};
+
+void check_path(const pickle::Objects& objects, NodeId node, std::string_view path) {
+  const auto escapes = [&](const char* why) {
+    objects.fail(Code::kPathEscape,
+                 "the storage path '" + std::string(path.substr(0, 200)) + "' " + why +
+                     "; a checkpoint names files inside its own directory only",
+                 node);
+  };
+  if (path.empty()) escapes("is empty");
+  if (path.front() == '/') escapes("is absolute");
+  if (path.find('\\') != std::string_view::npos) escapes("has a backslash");
+  if (path.find('\0') != std::string_view::npos) escapes("has a NUL");
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..") escapes("has an empty, '.' or '..' part");
+    begin = end + 1;
+  }
+}
+
+class TablesReader {
+ public:
+  TablesReader(const pickle::Reading& reading, const PickleSource& where, std::size_t file_bytes,
+               FileNames& names, Notes& notes)
+      : graph_(reading.graph),
+        objects_(reading.graph, where),
+        root_(reading.root),
+        names_(names),
+        notes_(notes),
+        chunk_budget_(file_bytes / 16),
+        text_budget_(8 * file_bytes + 65536),
+        tensor_index_(reading.graph),
+        object_index_(reading.graph),
+        planner_index_(reading.graph),
+        file_index_(reading.graph) {}
+
+  MetadataTables read() {
+    const std::string_view type = objects_.type_name(root_);
+    if (type != "Metadata" && type != "MCoreMetadata") {
+      objects_.fail(Code::kTornFile,
+                    "the pickle holds no checkpoint metadata but " +
+                        std::string(type.empty() ? name_of(graph_.kind(root_)) : type));
+    }
+    const auto [keys, planner, storage, meta, version, mcore, plans] =
+        objects_.attributes<7>(root_, {"state_dict_metadata", "planner_data", "storage_data",
+                                       "storage_meta", "version", "mcore_data", "all_local_plans"});
+    objects_.each_entry(keys, "state_dict_metadata",
+                        [this](NodeId key, NodeId value) { read_key(key, value); });
+    if (!objects_.missing(mcore)) {
+      objects_.each_entry(mcore, "mcore_data",
+                          [this](NodeId key, NodeId value) { read_mcore(key, value); });
+    }
+    if (!objects_.missing(storage)) {
+      objects_.each_entry(storage, "storage_data",
+                          [this](NodeId index, NodeId info) { read_storage(index, info); });
+    }
+    if (!objects_.missing(planner)) {
+      objects_.each_entry(planner, "planner_data",
+                          [this](NodeId key, NodeId path) { read_planner(key, path); });
+    }
+    if (!objects_.missing(meta)) read_storage_meta(meta);
+    if (!objects_.missing(version)) tables_.version = text(version, "version");
+    tables_.has_local_plans = !objects_.missing(plans);
+    return std::move(tables_);
+  }
+
+ private:
+  void read_key(NodeId key, NodeId value);
+  void read_tensor(NodeId key, NodeId value);
+  StoredChunk read_chunk(NodeId node, const StoredTensor& tensor);
+  DType read_dtype(NodeId properties);
+  void read_mcore(NodeId key, NodeId value);
+  void read_storage(NodeId index, NodeId info);
+  void place_chunks(StoredTensor& tensor, std::uint32_t position, const Dims& offset,
+                    FileIndex file, ByteRange range);
+  std::span<const std::uint32_t> chunks_at(const StoredTensor& tensor, std::uint32_t position,
+                                           const Dims& offset);
+  FileIndex read_file(NodeId path);
+  void refuse_transforms(NodeId transforms);
+  void read_planner(NodeId key, NodeId path);
+  void read_storage_meta(NodeId meta);
+  std::string read_checkpoint_id(NodeId id);
+
+  /// A copy of the text, charged to the budget: shared text could be copied without end.
+  std::string text(NodeId node, const char* what);
+  void check_volume(const Dims& extents, NodeId key);
+  std::string shown(NodeId key) const { return std::string(graph_.text(key).substr(0, 200)); }
+
+  const pickle::Graph& graph_;
+  pickle::Objects objects_;
+  NodeId root_;
+  FileNames& names_;
+  Notes& notes_;
+  std::size_t chunk_budget_;
+  std::size_t text_budget_;
+  MetadataTables tables_;
+  pickle::NodeId current_key_ = kNoNode;
+  TextIndex tensor_index_;
+  TextIndex object_index_;
+  TextIndex planner_index_;
+  TextIndex file_index_;
+  /// Per tensor its chunks by offset; empty until needed.
+  std::vector<std::vector<std::uint32_t>> by_offset_;
+};
+
+std::string TablesReader::text(NodeId node, const char* what) {
+  const std::string_view found = objects_.text(node, what);
+  const std::size_t cost = found.size() + 16;
+  if (cost > text_budget_) {
+    objects_.fail(Code::kLimit, "the metadata repeats text out of proportion to its size", node);
+  }
+  text_budget_ -= cost;
+  return std::string(found);
+}
+
+void TablesReader::check_volume(const Dims& extents, NodeId key) {
+  std::int64_t volume = 16;  // bytes of the largest element
+  for (const std::int64_t extent : extents) {
+    if (__builtin_mul_overflow(volume, std::max<std::int64_t>(extent, 1), &volume)) {
+      objects_.fail(
+          Code::kLimit,
+          "tensor " + shown(key) + " has extents " + to_string(extents) + ", more than 2^63 bytes",
+          key);
+    }
+  }
+}
+
+void TablesReader::read_key(NodeId key, NodeId value) {
+  objects_.text(key, "a key of state_dict_metadata");
+  current_key_ = key;
+  const std::string_view type = objects_.type_name(value);
+  if (tensor_index_.find(key) || object_index_.find(key)) {
+    objects_.fail(Code::kTornFile, "the key " + shown(key) + " stands twice", key);
+  }
+  if (type == "TensorStorageMetadata") {
+    tensor_index_.add(key, static_cast<std::uint32_t>(tables_.tensors.size()));
+    read_tensor(key, value);
+  } else if (type == "BytesStorageMetadata") {
+    object_index_.add(key, static_cast<std::uint32_t>(tables_.objects.size()));
+    tables_.objects.push_back({text(key, "a key"), kNoFile, {}});
+  } else {
+    objects_.fail(Code::kTornFile, "the key " + shown(key) + " is neither tensor nor bytes", key);
+  }
+}
+
+void TablesReader::read_tensor(NodeId key, NodeId value) {
+  const auto [properties, size, chunks] =
+      objects_.attributes<3>(value, {"properties", "size", "chunks"});
+  StoredTensor tensor;
+  tensor.key = text(key, "a key");
+  tensor.dtype = read_dtype(properties);
+  tensor.shape = objects_.extents(size, "a tensor's size");
+  check_volume(tensor.shape, key);
+  objects_.each_item(chunks, "a tensor's list of chunks", [&](NodeId chunk) {
+    if (chunk_budget_ == 0) {
+      objects_.fail(Code::kLimit, "the metadata repeats chunks out of proportion to its size", key);
+    }
+    --chunk_budget_;
+    tensor.chunks.push_back(read_chunk(chunk, tensor));
+  });
+  tables_.tensors.push_back(std::move(tensor));
+}
+
+StoredChunk TablesReader::read_chunk(NodeId node, const StoredTensor& tensor) {
+  if (objects_.type_name(node) != "ChunkStorageMetadata") {
+    objects_.fail(Code::kTornFile, "tensor " + shown(current_key_) + " has a chunk that is none",
+                  current_key_);
+  }
+  const auto [offsets, sizes] = objects_.attributes<2>(node, {"offsets", "sizes"});
+  StoredChunk chunk;
+  chunk.box.offset = objects_.extents(offsets, "a chunk's offsets");
+  chunk.box.extent = objects_.extents(sizes, "a chunk's sizes");
+  if (chunk.box.offset.size() != tensor.shape.size() ||
+      chunk.box.extent.size() != tensor.shape.size()) {
+    objects_.fail(Code::kTornFile,
+                  "tensor " + shown(current_key_) + " of shape " + to_string(tensor.shape) +
+                      " has a chunk at " + to_string(chunk.box.offset) + " of size " +
+                      to_string(chunk.box.extent) + ": the numbers of dimensions differ",
+                  current_key_);
+  }
+  check_volume(chunk.box.extent, current_key_);
+  for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
+    std::int64_t end = 0;
+    if (__builtin_add_overflow(chunk.box.offset[d], chunk.box.extent[d], &end)) {
+      objects_.fail(Code::kLimit, "tensor " + shown(current_key_) + " has a chunk beyond 2^63",
+                    current_key_);
+    }
+  }
+  return chunk;
+}
+
+DType TablesReader::read_dtype(NodeId properties) {
+  const auto wrong = [this](const std::string& what) {
+    objects_.fail(Code::kTornFile, "tensor " + shown(current_key_) + " has " + what, current_key_);
+  };
+  if (objects_.type_name(properties) != "TensorProperties") wrong("no properties");
+  const NodeId state = graph_.instance(properties).state;
+  if (state == kNoNode || graph_.kind(state) != Kind::kTuple || graph_.tuple(state).size() < 5) {
+    wrong("properties without the five fields that torch writes");
+  }
+  const auto fields = graph_.tuple(state);
+  if (graph_.kind(fields[0]) != Kind::kName) wrong("no dtype");
+  const pickle::GlobalName& name = graph_.global(fields[0]);
+  const auto dtype = name.module == "torch" ? dtype_named(name.name) : std::nullopt;
+  if (!dtype) {
+    objects_.fail(Code::kUnsupported,
+                  "tensor " + shown(current_key_) + " has elements of type " +
+                      std::string(name.name) + ", which is not handled",
+                  current_key_);
+  }
+  if (objects_.type_name(fields[1]) == "_get_layout") {
+    const auto layout = graph_.text(graph_.tuple(graph_.instance(fields[1]).args)[0]);
+    if (layout != "torch.strided") {
+      objects_.fail(Code::kUnsupported,
+                    "tensor " + shown(current_key_) + " has the layout " +
+                        std::string(layout.substr(0, 64)) + "; only torch.strided is handled",
+                    current_key_);
+    }
+  }
+  return *dtype;
+}
+
+void TablesReader::read_mcore(NodeId key, NodeId value) {
+  objects_.text(key, "a key of mcore_data");
+  const auto found = tensor_index_.find(key);
+  const auto [shape] = objects_.attributes<1>(value, {"nd_reformulated_orig_global_shape"});
+  if (objects_.missing(shape)) return;
+  const Dims original = objects_.extents(shape, "nd_reformulated_orig_global_shape");
+  check_volume(original, key);
+  if (!found) {
+    notes_.add("mcore_data without a tensor",
+               "mcore_data speaks of " + shown(key) + ", which is no tensor here");
+    return;
+  }
+  tables_.tensors[*found].original_shape = original;
+}
+
+void TablesReader::read_storage(NodeId index, NodeId info) {
+  if (objects_.type_name(index) != "MetadataIndex" || objects_.type_name(info) != "_StorageInfo") {
+    objects_.fail(Code::kTornFile, "an entry of storage_data is not index and storage");
+  }
+  const auto [fqn, offset] = objects_.attributes<2>(index, {"fqn", "offset"});
+  const auto [path, begin, length, transforms] =
+      objects_.attributes<4>(info, {"relative_path", "offset", "length", "transform_descriptors"});
+  objects_.text(fqn, "a storage entry's key");
+  const FileIndex file = read_file(path);
+  const ByteRange range{static_cast<std::uint64_t>(objects_.count(begin, "a storage offset")),
+                        static_cast<std::uint64_t>(objects_.count(length, "a storage length"))};
+  if (!objects_.missing(transforms)) refuse_transforms(transforms);
+  const auto tensor = tensor_index_.find(fqn);
+  if (tensor && !objects_.missing(offset)) {
+    place_chunks(tables_.tensors[*tensor], *tensor,
+                 objects_.extents(offset, "a storage entry's offset"), file, range);
+    return;
+  }
+  const auto object = object_index_.find(fqn);
+  if (!object || !objects_.missing(offset)) {
+    notes_.add("storage without an entry", "storage of " + shown(fqn) + " belongs to no chunk");
+    return;
+  }
+  StoredObject& stored = tables_.objects[*object];
+  if (stored.file != kNoFile) {
+    objects_.fail(Code::kTornFile, "object " + shown(fqn) + " has two storages", fqn);
+  }
+  stored.file = file;
+  stored.range = range;
+}
+
+std::span<const std::uint32_t> TablesReader::chunks_at(const StoredTensor& tensor,
+                                                       std::uint32_t position, const Dims& offset) {
+  if (by_offset_.size() < tables_.tensors.size()) by_offset_.resize(tables_.tensors.size());
+  auto& order = by_offset_[position];
+  if (order.size() != tensor.chunks.size()) {
+    for (std::uint32_t i = 0; i < tensor.chunks.size(); ++i) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return tensor.chunks[a].box.offset < tensor.chunks[b].box.offset;
+    });
+  }
+  struct ByOffset {
+    const StoredTensor& tensor;
+    bool operator()(std::uint32_t i, const Dims& o) const {
+      return tensor.chunks[i].box.offset < o;
+    }
+    bool operator()(const Dims& o, std::uint32_t i) const {
+      return o < tensor.chunks[i].box.offset;
+    }
+  };
+  const auto [first, last] = std::equal_range(order.begin(), order.end(), offset, ByOffset{tensor});
+  return {first, last};
+}
+
+void TablesReader::place_chunks(StoredTensor& tensor, std::uint32_t position, const Dims& offset,
+                                FileIndex file, ByteRange range) {
+  const auto found = chunks_at(tensor, position, offset);
+  if (found.empty()) {
+    notes_.add("storage without a chunk", "storage of " + tensor.key.substr(0, 200) + " at " +
+                                              to_string(offset) + " belongs to no chunk");
+    return;
+  }
+  if (found.size() > 1) {
+    notes_.add("chunks that start at one place", std::to_string(found.size()) + " chunks of " +
+                                                     tensor.key.substr(0, 200) + " start at " +
+                                                     to_string(offset) + " and share one storage");
+  }
+  if (tensor.chunks[found.front()].file != kNoFile) {
+    objects_.fail(Code::kTornFile, "tensor " + tensor.key.substr(0, 200) +
+                                       " has two storages for the chunk at " + to_string(offset));
+  }
+  for (const std::uint32_t i : found) {
+    tensor.chunks[i].file = file;
+    tensor.chunks[i].range = range;
+  }
+}
+
+FileIndex TablesReader::read_file(NodeId path) {
+  const std::string_view name = objects_.text(path, "a storage's relative_path");
+  if (const auto known = file_index_.find(path)) return *known;
+  check_path(objects_, path, name);
+  const FileIndex file = names_.add(name);
+  file_index_.add(path, file);
+  return file;
+}
+
+void TablesReader::refuse_transforms(NodeId transforms) {
+  objects_.each_item(transforms, "transform_descriptors", [&](NodeId transform) {
+    objects_.fail(Code::kUnsupported,
+                  "items are stored through the stream transform " +
+                      std::string(objects_.text(transform, "a transform").substr(0, 64)) +
+                      ", which is not handled: save without it",
+                  transform);
+  });
+}
+
+void TablesReader::read_planner(NodeId key, NodeId path) {
+  PlannerEntry entry;
+  objects_.text(key, "a key of planner_data");
+  if (!planner_index_.add(key, 0)) {
+    objects_.fail(Code::kTornFile, "planner_data has the key " + shown(key) + " twice", key);
+  }
+  entry.key = text(key, "a key of planner_data");
+  objects_.each_item(path, "a path of planner_data", [&](NodeId step) {
+    if (graph_.kind(step) == Kind::kInteger) {
+      entry.path.emplace_back(objects_.count(step, "a position in a path of planner_data"));
+    } else {
+      entry.path.emplace_back(text(step, "a step of a path of planner_data"));
+    }
+  });
+  tables_.planner_data.push_back(std::move(entry));
+}
+
+void TablesReader::read_storage_meta(NodeId meta) {
+  const auto [id, save_id] = objects_.attributes<2>(meta, {"checkpoint_id", "save_id"});
+  if (!objects_.missing(id)) tables_.checkpoint_id = read_checkpoint_id(id);
+  if (!objects_.missing(save_id)) tables_.save_id = text(save_id, "save_id");
+}
+
+std::string TablesReader::read_checkpoint_id(NodeId id) {
+  if (graph_.kind(id) != Kind::kInstance) return text(id, "checkpoint_id");
+  std::string joined;  // pathlib: the parts, the first of which may be "/"
+  for (const NodeId part : graph_.tuple(graph_.instance(id).args)) {
+    if (!joined.empty() && joined.back() != '/') joined += '/';
+    joined += text(part, "a part of checkpoint_id");
+  }
+  return joined;
+}
+
+}  // namespace
+
+MetadataTables read_tables(ByteSpan file, const std::string& name, FileNames& names, Notes& notes) {
+  const PickleSource where{name};
+  const pickle::Reading reading = pickle::read_graph(file, pickle::Grammar::kMetadata, where);
+  return TablesReader(reading, where, file.size(), names, notes).read();
+}
+
+}  // namespace reprise

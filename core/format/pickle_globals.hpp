@@ -1,0 +1,61 @@
+#pragma once
+// What the machine may do with names: each use is checked against the rule of its name.
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/format/pickle_graph.hpp"
+#include "core/format/pickle_input.hpp"
+#include "core/format/pickle_names.hpp"
+
+namespace reprise::pickle {
+
+class Globals {
+ public:
+  Globals(Graph& graph, const Input& input, Grammar grammar)
+      : graph_(graph), input_(input), grammar_(grammar) {}
+
+  void set_protocol(int protocol) { protocol_ = protocol; }
+
+  /// The node of a class or function. Unlisted ones throw, or make a bytes item opaque.
+  NodeId load(std::string_view module, std::string_view name);
+  /// REDUCE and NEWOBJ.
+  NodeId reduce(NodeId callee, NodeId args) { return instance(callee, args, true); }
+  NodeId make(NodeId type, NodeId args) { return instance(type, args, false); }
+  /// BUILD.
+  void build(NodeId target, NodeId state);
+  /// APPEND(S) and SETITEM(S) to an instance.
+  void extend_list(NodeId target, std::span<const NodeId> items);
+  void extend_dict(NodeId target, std::span<const NodeId> items);
+  /// Throws unless `id` is the tuple ('storage', class, key, location, count).
+  void check_storage(NodeId id) const;
+
+  /// A listed name is used as its rule does not allow: "may not be <how>".
+  void misuse(NodeId name, std::string_view how);
+
+  bool opaque() const { return !reason_.empty(); }
+  const std::string& reason() const { return reason_; }
+  std::vector<std::string> unlisted_names() const { return {unlisted_.begin(), unlisted_.end()}; }
+
+ private:
+  NodeId instance(NodeId callee, NodeId args, bool called);
+  const NameRule* rule_of_type(NodeId instance) const;
+  bool args_fit(Args shape, NodeId args) const;
+  void check_enum_member(NodeId args);
+  void unlisted(const std::string& name);
+  void make_opaque(std::string reason);
+  [[noreturn]] void torn(const char* what) const;
+
+  Graph& graph_;
+  const Input& input_;
+  Grammar grammar_;
+  int protocol_ = 0;
+  std::unordered_map<std::string, NodeId> loaded_;  ///< by "module\nname"; never iterated
+  std::set<std::string> unlisted_;
+  std::string reason_;
+};
+
+}  // namespace reprise::pickle

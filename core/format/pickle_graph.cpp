@@ -1,0 +1,105 @@
+#include "core/format/pickle_graph.hpp"
+
+#include <array>
+#include <bit>
+
+#include "core/base/error.hpp"
+
+namespace reprise::pickle {
+namespace {
+
+constexpr std::int64_t kSmallIntegers = 256;
+
+std::uint32_t index_of(std::size_t size) {
+  if (size >= kNoNode) throw Error(Code::kLimit, "the pickle has more than 2^32 parts");
+  return static_cast<std::uint32_t>(size);
+}
+
+}  // namespace
+
+std::string_view name_of(Kind kind) {
+  static constexpr std::array<std::string_view, 16> kNames{
+      "None",  "bool", "int",  "int", "float",     "str",    "bytes",     "bytearray",
+      "tuple", "list", "dict", "set", "frozenset", "a name", "an object", "a storage"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+Graph::Graph(ByteSpan input) : input_(input) {
+  none_ = add(Node{Kind::kNone, 0, 0});
+  false_ = add(Node{Kind::kBool, 0, 0});
+  true_ = add(Node{Kind::kBool, 0, 1});
+  empty_tuple_ = add(Node{Kind::kTuple, 0, 0});
+  small_integers_ = static_cast<NodeId>(nodes_.size());
+  for (std::uint64_t i = 0; i < kSmallIntegers; ++i) add(Node{Kind::kInteger, 0, i});
+}
+
+double Graph::floating(NodeId id) const { return std::bit_cast<double>(nodes_[id].high); }
+
+std::size_t Graph::count(Chain chain) const {
+  std::size_t total = 0;
+  for (std::uint32_t run = chain.first; run != kNoNode; run = items_[run]) total += items_[run + 1];
+  return total;
+}
+
+NodeId Graph::add(Node node) {
+  const NodeId id = index_of(nodes_.size());
+  nodes_.push_back(node);
+  return id;
+}
+
+NodeId Graph::add_integer(std::int64_t value) {
+  if (value >= 0 && value < kSmallIntegers) return small_integers_ + static_cast<NodeId>(value);
+  return add(Node{Kind::kInteger, 0, static_cast<std::uint64_t>(value)});
+}
+
+NodeId Graph::add_float(double value) {
+  return add(Node{Kind::kFloat, 0, std::bit_cast<std::uint64_t>(value)});
+}
+
+NodeId Graph::add_span(Kind kind, std::size_t position, std::size_t length) {
+  return add(Node{kind, index_of(position), length});
+}
+
+NodeId Graph::add_tuple(std::span<const NodeId> items) {
+  if (items.empty()) return empty_tuple_;
+  const std::uint32_t first =
+      index_of(items_.size() + items.size()) - static_cast<std::uint32_t>(items.size());
+  items_.insert(items_.end(), items.begin(), items.end());
+  return add(Node{Kind::kTuple, first, items.size()});
+}
+
+NodeId Graph::add_name(const GlobalName& name) {
+  names_.push_back(name);
+  return add(Node{Kind::kName, index_of(names_.size() - 1), 0});
+}
+
+NodeId Graph::add_instance(const Instance& instance) {
+  instances_.push_back(instance);
+  return add(Node{Kind::kInstance, index_of(instances_.size() - 1), 0});
+}
+
+void Graph::extend(Chain& chain, std::span<const NodeId> items) {
+  if (items.empty()) return;
+  index_of(items_.size() + items.size() + 2);
+  const auto count = static_cast<std::uint32_t>(items.size());
+  const auto size = static_cast<std::uint32_t>(items_.size());
+  if (chain.last != kNoNode && chain.last + 2 + items_[chain.last + 1] == size) {
+    items_[chain.last + 1] += count;  // the last run is still at the end: it grows
+  } else {
+    if (chain.last != kNoNode) items_[chain.last] = size;
+    if (chain.first == kNoNode) chain.first = size;
+    chain.last = size;
+    items_.push_back(kNoNode);
+    items_.push_back(count);
+  }
+  items_.insert(items_.end(), items.begin(), items.end());
+}
+
+void Graph::extend(NodeId container, std::span<const NodeId> items) {
+  Chain grown = chain(container);
+  extend(grown, items);
+  nodes_[container].low = grown.first;
+  nodes_[container].high = grown.last;
+}
+
+}  // namespace reprise::pickle

@@ -1,0 +1,157 @@
+#pragma once
+// What a pickle is read into: an arena of inert nodes. Text stays a span of the input, shared nodes
+// stay shared, and nothing is larger than a small multiple of the opcodes that made it.
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "core/base/bytes.hpp"
+
+namespace reprise::pickle {
+
+/// Index into Graph's nodes.
+using NodeId = std::uint32_t;
+inline constexpr NodeId kNoNode = 0xffffffff;
+
+enum class Kind : std::uint8_t {
+  kNone,
+  kBool,
+  kInteger,     ///< fits int64
+  kBigInteger,  ///< a span of two's complement digits
+  kFloat,
+  kText,
+  kBytes,
+  kByteArray,
+  kTuple,
+  kList,
+  kDict,
+  kSet,
+  kFrozenSet,
+  kName,      ///< a class or function, see Graph::names
+  kInstance,  ///< see Graph::instances
+  kStorage,   ///< a persistent id; its tuple is Node::low
+};
+std::string_view name_of(Kind kind);
+
+/// 16 bytes. Which numbers mean what depends on `kind`; Graph's accessors know.
+struct Node {
+  Kind kind = Kind::kNone;
+  std::uint32_t low = 0;
+  std::uint64_t high = 0;
+};
+static_assert(sizeof(Node) == 16);
+
+struct NameRule;
+
+/// A global as written, Python 2 names already mapped.
+struct GlobalName {
+  std::string_view module;
+  std::string_view name;
+  const NameRule* rule = nullptr;  ///< null: not on the list
+};
+
+/// Items in the order in which they were added; a chain of runs in Graph's item array.
+struct Chain {
+  std::uint32_t first = kNoNode;
+  std::uint32_t last = kNoNode;
+};
+
+/// What REDUCE, NEWOBJ and NEWOBJ_EX make. Nothing is made: these are the instructions.
+struct Instance {
+  bool called = false;  ///< REDUCE, otherwise NEWOBJ
+  NodeId type = kNoNode;
+  NodeId args = kNoNode;   ///< a tuple
+  NodeId state = kNoNode;  ///< of BUILD
+  Chain list_items;
+  Chain dict_items;  ///< key, value, key, value
+};
+
+class Graph {
+ public:
+  explicit Graph(ByteSpan input);
+
+  const Node& operator[](NodeId id) const { return nodes_[id]; }
+  Kind kind(NodeId id) const { return nodes_[id].kind; }
+  std::size_t size() const { return nodes_.size(); }
+
+  bool boolean(NodeId id) const { return nodes_[id].high != 0; }
+  std::int64_t integer(NodeId id) const { return static_cast<std::int64_t>(nodes_[id].high); }
+  double floating(NodeId id) const;
+  /// Of kText, kBytes, kByteArray and kBigInteger.
+  std::string_view text(NodeId id) const {
+    return as_text(input_).substr(nodes_[id].low, nodes_[id].high);
+  }
+  /// Of kTuple.
+  std::span<const NodeId> tuple(NodeId id) const {
+    return {items_.data() + nodes_[id].low, nodes_[id].high};
+  }
+  const GlobalName& global(NodeId id) const { return names_[nodes_[id].low]; }
+  const Instance& instance(NodeId id) const { return instances_[nodes_[id].low]; }
+  Instance& instance(NodeId id) { return instances_[nodes_[id].low]; }
+  /// Of kList, kDict (key, value, key, value), kSet and kFrozenSet.
+  Chain chain(NodeId id) const {
+    return {nodes_[id].low, static_cast<std::uint32_t>(nodes_[id].high)};
+  }
+  std::size_t count(Chain chain) const;
+
+  /// Calls visit(NodeId) for each item.
+  template <class Visit>
+  void each(Chain chain, Visit&& visit) const;
+  /// Calls visit(key, value) for each pair of a chain of pairs.
+  template <class Visit>
+  void each_pair(Chain chain, Visit&& visit) const;
+
+  NodeId add(Kind kind) { return add({kind, kNoNode, kNoNode}); }
+  NodeId add_bool(bool value) { return value ? true_ : false_; }
+  NodeId add_none() const { return none_; }
+  NodeId add_integer(std::int64_t value);
+  NodeId add_float(double value);
+  NodeId add_span(Kind kind, std::size_t position, std::size_t length);
+  NodeId add_tuple(std::span<const NodeId> items);
+  NodeId add_name(const GlobalName& name);
+  NodeId add_instance(const Instance& instance);
+  NodeId add_storage(NodeId tuple) { return add({Kind::kStorage, tuple, 0}); }
+  void extend(Chain& chain, std::span<const NodeId> items);
+  /// Of the containers that have a chain.
+  void extend(NodeId container, std::span<const NodeId> items);
+
+ private:
+  NodeId add(Node node);
+
+  ByteSpan input_;
+  std::vector<Node> nodes_;
+  /// Tuples' items, and runs of chains: next run, count, items.
+  std::vector<std::uint32_t> items_;
+  std::vector<GlobalName> names_;
+  std::vector<Instance> instances_;
+  NodeId none_;
+  NodeId true_;
+  NodeId false_;
+  NodeId empty_tuple_;
+  NodeId small_integers_;  ///< of 0; 1 to 255 follow
+};
+
+template <class Visit>
+void Graph::each(Chain chain, Visit&& visit) const {
+  for (std::uint32_t run = chain.first; run != kNoNode; run = items_[run]) {
+    const std::uint32_t count = items_[run + 1];
+    for (std::uint32_t i = 0; i < count; ++i) visit(items_[run + 2 + i]);
+  }
+}
+
+template <class Visit>
+void Graph::each_pair(Chain chain, Visit&& visit) const {
+  NodeId key = kNoNode;
+  each(chain, [&](NodeId item) {
+    if (key == kNoNode) {
+      key = item;
+    } else {
+      visit(key, item);
+      key = kNoNode;
+    }
+  });
+}
+
+}  // namespace reprise::pickle

@@ -1,0 +1,429 @@
+#include "core/format/pickle_machine.hpp"
+
+#include "core/base/error.hpp"
+#include "core/format/pickle_globals.hpp"
+#include "core/format/pickle_input.hpp"
+#include "core/format/pickle_opcodes.hpp"
+
+namespace reprise::pickle {
+namespace {
+
+/// Memo indices are given out one by one; a writer may leave this many unused.
+constexpr std::size_t kMemoSlack = 1024;
+constexpr std::size_t kNameLengthMax = 256;
+
+class Machine {
+ public:
+  Machine(ByteSpan bytes, Grammar grammar, const PickleSource& where)
+      : bytes_(bytes), input_(bytes, where), graph_(bytes), globals_(graph_, input_, grammar) {}
+
+  Reading run() {
+    while (step()) {
+    }
+    if (stack_.size() != 1 || !marks_.empty()) {
+      input_.fail(Code::kTornFile, "the pickle ends with " + std::to_string(stack_.size()) +
+                                       " values instead of one: garbled");
+    }
+    return {std::move(graph_), stack_.front(), globals_.opaque(), globals_.reason(),
+            globals_.unlisted_names()};
+  }
+
+ private:
+  bool step();
+  bool accepted(std::byte code);
+  void literal(std::byte code);
+  void container(std::byte code);
+  void protocol();
+  void frame();
+
+  void push(NodeId node) { stack_.push_back(node); }
+  NodeId pop();
+  NodeId& top();
+  std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
+  /// Items above the last mark, which is taken away; call drop() when done with them.
+  std::span<const NodeId> marked();
+  void drop(std::span<const NodeId> items) { stack_.resize(stack_.size() - items.size()); }
+
+  void integer(ByteSpan digits);
+  void span_of(Kind kind, std::uint64_t length);
+  void tuple(std::size_t count);
+  void pop_or_unmark();
+  void put(std::size_t index);
+  void get(std::size_t index);
+  void append(std::span<const NodeId> items);
+  void set_items(std::span<const NodeId> items);
+  void add_items(std::span<const NodeId> items);
+  void stack_global();
+  void new_object();
+  void persistent_id();
+
+  ByteSpan bytes_;
+  Input input_;
+  Graph graph_;
+  Globals globals_;
+  std::vector<NodeId> stack_;
+  std::vector<std::size_t> marks_;
+  std::vector<NodeId> memo_;
+  std::size_t memo_count_ = 0;
+};
+
+bool Machine::accepted(std::byte code) {
+  const Opcode* opcode = opcode_of(code);
+  if (opcode == nullptr) {
+    input_.fail(Code::kTornFile, "byte " + std::to_string(static_cast<unsigned>(code)) +
+                                     " is no opcode of a pickle: garbled");
+  }
+  const auto refuse = [&](Code why, const char* what) {
+    input_.fail(why, "opcode " + std::string(opcode->name) + " " + what +
+                         "; no writer of checkpoints "
+                         "uses it, so it is not read");
+  };
+  switch (opcode->verdict) {
+    case Verdict::kAccepted:
+      return true;
+    case Verdict::kTextMode:
+      refuse(Code::kUnsupported, "belongs to the text protocols");
+      break;
+    case Verdict::kNames:
+      refuse(Code::kRefusedName, "names a class in an outdated way");
+      break;
+    case Verdict::kOutside:
+      refuse(Code::kRefusedName, "refers to something outside the pickle");
+      break;
+  }
+  return false;
+}
+
+bool Machine::step() {
+  const std::byte code = input_.opcode();
+  accepted(code);
+  switch (static_cast<char>(code)) {
+    case '.':
+      return false;
+    case '\x80':
+      protocol();
+      break;
+    case '\x95':
+      frame();
+      break;
+    case '(':
+      marks_.push_back(stack_.size());
+      break;
+    case '0':
+      pop_or_unmark();
+      break;
+    case '1':
+      drop(marked());
+      break;
+    case 'q':
+      put(input_.take<std::uint8_t>());
+      break;
+    case 'r':
+      put(input_.take<std::uint32_t>());
+      break;
+    case '\x94':
+      put(memo_count_);
+      break;
+    case 'h':
+      get(input_.take<std::uint8_t>());
+      break;
+    case 'j':
+      get(input_.take<std::uint32_t>());
+      break;
+    case 'c': {
+      const std::string_view module = input_.line(kNameLengthMax);
+      push(globals_.load(module, input_.line(kNameLengthMax)));
+      break;
+    }
+    case '\x93':
+      stack_global();
+      break;
+    case 'R': {
+      const NodeId args = pop();
+      top() = globals_.reduce(top(), args);
+      break;
+    }
+    case '\x81': {
+      const NodeId args = pop();
+      top() = globals_.make(top(), args);
+      break;
+    }
+    case '\x92':
+      new_object();
+      break;
+    case 'b': {
+      const NodeId state = pop();
+      globals_.build(top(), state);
+      break;
+    }
+    case 'Q':
+      persistent_id();
+      break;
+    default:
+      literal(code);
+  }
+  return true;
+}
+
+void Machine::literal(std::byte code) {
+  switch (static_cast<char>(code)) {
+    case 'N':
+      return push(graph_.add_none());
+    case '\x88':
+      return push(graph_.add_bool(true));
+    case '\x89':
+      return push(graph_.add_bool(false));
+    case 'K':
+      return push(graph_.add_integer(input_.take<std::uint8_t>()));
+    case 'M':
+      return push(graph_.add_integer(input_.take<std::uint16_t>()));
+    case 'J':
+      return push(graph_.add_integer(input_.take<std::int32_t>()));
+    case '\x8a':
+      return integer(input_.skip(input_.take<std::uint8_t>()));
+    case '\x8b':
+      return integer(input_.skip(input_.take<std::uint32_t>()));
+    case 'G':
+      return push(graph_.add_float(input_.take_double()));
+    case '\x8c':
+      return span_of(Kind::kText, input_.take<std::uint8_t>());
+    case 'X':
+      return span_of(Kind::kText, input_.take<std::uint32_t>());
+    case '\x8d':
+      return span_of(Kind::kText, input_.take<std::uint64_t>());
+    case 'U':
+      return span_of(Kind::kText, input_.take<std::uint8_t>());
+    case 'T':
+      return span_of(Kind::kText, input_.take<std::uint32_t>());
+    case 'C':
+      return span_of(Kind::kBytes, input_.take<std::uint8_t>());
+    case 'B':
+      return span_of(Kind::kBytes, input_.take<std::uint32_t>());
+    case '\x8e':
+      return span_of(Kind::kBytes, input_.take<std::uint64_t>());
+    case '\x96':
+      return span_of(Kind::kByteArray, input_.take<std::uint64_t>());
+    default:
+      return container(code);
+  }
+}
+
+void Machine::container(std::byte code) {
+  switch (static_cast<char>(code)) {
+    case ')':
+      return tuple(0);
+    case '\x85':
+      return tuple(1);
+    case '\x86':
+      return tuple(2);
+    case '\x87':
+      return tuple(3);
+    case 't':
+      return tuple(marked().size());
+    case ']':
+      return push(graph_.add(Kind::kList));
+    case '}':
+      return push(graph_.add(Kind::kDict));
+    case '\x8f':
+      return push(graph_.add(Kind::kSet));
+    case '\x91': {
+      const auto items = marked();
+      const NodeId set = graph_.add(Kind::kFrozenSet);
+      graph_.extend(set, items);
+      drop(items);
+      return push(set);
+    }
+    case 'a': {
+      const NodeId item = pop();
+      return append({&item, 1});
+    }
+    case 's': {
+      const NodeId value = pop();
+      const std::array pair{pop(), value};
+      return set_items(pair);
+    }
+    case 'e':
+    case 'u':
+    case '\x90': {
+      const auto items = marked();
+      const std::vector<NodeId> copy(items.begin(), items.end());
+      drop(items);
+      if (static_cast<char>(code) == 'e') return append(copy);
+      if (static_cast<char>(code) == 'u') return set_items(copy);
+      return add_items(copy);
+    }
+    default:
+      CHECK(false, static_cast<unsigned>(code));
+  }
+}
+
+void Machine::protocol() {
+  const int version = input_.take<std::uint8_t>();
+  if (input_.position() != 2) input_.fail(Code::kTornFile, "PROTO inside of a pickle: garbled");
+  if (version > 5) {
+    input_.fail(Code::kUnsupported, "pickle protocol " + std::to_string(version) + " is not known");
+  }
+  globals_.set_protocol(version);
+}
+
+void Machine::frame() {
+  const auto length = input_.take<std::uint64_t>();
+  if (length > input_.remaining()) {
+    input_.fail(Code::kTornFile, "the pickle is truncated: a frame of " + std::to_string(length) +
+                                     " bytes begins where " + std::to_string(input_.remaining()) +
+                                     " remain");
+  }
+}
+
+NodeId Machine::pop() {
+  const NodeId node = top();
+  stack_.pop_back();
+  return node;
+}
+
+NodeId& Machine::top() {
+  if (stack_.size() <= floor()) {
+    input_.fail(Code::kTornFile, "an opcode takes a value that is not there: garbled");
+  }
+  return stack_.back();
+}
+
+std::span<const NodeId> Machine::marked() {
+  if (marks_.empty()) input_.fail(Code::kTornFile, "an opcode misses its MARK: garbled");
+  const std::size_t first = marks_.back();
+  marks_.pop_back();
+  return std::span<const NodeId>(stack_).subspan(first);
+}
+
+void Machine::integer(ByteSpan digits) {
+  // Bytes beyond the eighth that only repeat the sign do not make it big.
+  const auto sign = [&] {
+    return (static_cast<unsigned>(digits.back()) & 0x80U) != 0 ? std::byte{0xff} : std::byte{0};
+  };
+  ByteSpan used = digits;
+  while (used.size() > 8 && used.back() == sign() &&
+         ((static_cast<unsigned>(used[used.size() - 2]) ^ static_cast<unsigned>(sign())) & 0x80U) ==
+             0) {
+    used = used.first(used.size() - 1);
+  }
+  if (used.size() > 8) {
+    const auto position = static_cast<std::size_t>(used.data() - bytes_.data());
+    return push(graph_.add_span(Kind::kBigInteger, position, used.size()));
+  }
+  std::uint64_t value = !used.empty() && sign() != std::byte{0} ? ~std::uint64_t{0} : 0;
+  for (std::size_t i = used.size(); i-- > 0;) {
+    value = (value << 8U) | static_cast<std::uint64_t>(used[i]);
+  }
+  push(graph_.add_integer(static_cast<std::int64_t>(value)));
+}
+
+void Machine::span_of(Kind kind, std::uint64_t length) {
+  const std::size_t position = input_.position();
+  const ByteSpan bytes = input_.skip(length);
+  if (kind == Kind::kText && !is_utf8(bytes)) {
+    input_.fail(Code::kTornFile, "a string in the pickle is not UTF-8: garbled");
+  }
+  push(graph_.add_span(kind, position, bytes.size()));
+}
+
+void Machine::tuple(std::size_t count) {
+  if (stack_.size() - floor() < count) {
+    input_.fail(Code::kTornFile, "a tuple takes values that are not there: garbled");
+  }
+  const auto items = std::span<const NodeId>(stack_).last(count);
+  const NodeId made = graph_.add_tuple(items);
+  drop(items);
+  push(made);
+}
+
+void Machine::pop_or_unmark() {
+  if (!marks_.empty() && marks_.back() == stack_.size()) {
+    marks_.pop_back();
+  } else {
+    pop();
+  }
+}
+
+void Machine::put(std::size_t index) {
+  if (index > memo_count_ + kMemoSlack) {
+    input_.fail(Code::kLimit, "memo index " + std::to_string(index) + " after " +
+                                  std::to_string(memo_count_) + " entries: garbled");
+  }
+  if (index >= memo_.size()) memo_.resize(index + 1, kNoNode);
+  if (memo_[index] == kNoNode) ++memo_count_;
+  memo_[index] = top();
+}
+
+void Machine::get(std::size_t index) {
+  if (index >= memo_.size() || memo_[index] == kNoNode) {
+    input_.fail(Code::kTornFile,
+                "memo entry " + std::to_string(index) + " was never made: garbled");
+  }
+  push(memo_[index]);
+}
+
+void Machine::append(std::span<const NodeId> items) {
+  const NodeId target = top();
+  if (graph_.kind(target) == Kind::kList) return graph_.extend(target, items);
+  globals_.extend_list(target, items);
+}
+
+void Machine::set_items(std::span<const NodeId> items) {
+  const NodeId target = top();
+  if (items.size() % 2 != 0) {
+    input_.fail(Code::kTornFile, "a dict gets a key without a value: garbled");
+  }
+  for (std::size_t i = 0; i < items.size(); i += 2) {
+    const Kind kind = graph_.kind(items[i]);
+    if (kind == Kind::kList || kind == Kind::kDict || kind == Kind::kSet ||
+        kind == Kind::kByteArray) {
+      input_.fail(Code::kTornFile, "a " + std::string(name_of(kind)) + " as dict key: garbled");
+    }
+  }
+  if (graph_.kind(target) == Kind::kDict) return graph_.extend(target, items);
+  globals_.extend_dict(target, items);
+}
+
+void Machine::add_items(std::span<const NodeId> items) {
+  const NodeId target = top();
+  if (graph_.kind(target) != Kind::kSet) {
+    input_.fail(Code::kTornFile, "ADDITEMS to what is no set: garbled");
+  }
+  graph_.extend(target, items);
+}
+
+void Machine::stack_global() {
+  const NodeId name = pop();
+  const NodeId module = pop();
+  if (graph_.kind(name) != Kind::kText || graph_.kind(module) != Kind::kText) {
+    input_.fail(Code::kTornFile, "STACK_GLOBAL without two strings: garbled");
+  }
+  if (graph_.text(name).size() > kNameLengthMax || graph_.text(module).size() > kNameLengthMax) {
+    input_.fail(Code::kRefusedName, "a class name of more than 256 characters");
+  }
+  push(globals_.load(graph_.text(module), graph_.text(name)));
+}
+
+void Machine::new_object() {
+  const NodeId keywords = pop();
+  const NodeId args = pop();
+  if (graph_.kind(keywords) != Kind::kDict) {
+    input_.fail(Code::kTornFile, "NEWOBJ_EX without a dict of keywords: garbled");
+  }
+  if (graph_.count(graph_.chain(keywords)) != 0) globals_.misuse(top(), "made with keywords");
+  top() = globals_.make(top(), args);
+}
+
+void Machine::persistent_id() {
+  const NodeId id = pop();
+  globals_.check_storage(id);
+  push(graph_.add_storage(id));
+}
+
+}  // namespace
+
+Reading read_graph(ByteSpan input, Grammar grammar, const PickleSource& where) {
+  return Machine(input, grammar, where).run();
+}
+
+}  // namespace reprise::pickle

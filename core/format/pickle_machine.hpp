@@ -1,0 +1,30 @@
+#pragma once
+// The stack machine that turns opcodes into a graph. It calls nothing: REDUCE, NEWOBJ and BUILD
+// only note what was asked for, if the rule of the name allows it.
+
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/format/pickle_graph.hpp"
+#include "core/format/pickle_names.hpp"
+#include "core/format/pickle_reader.hpp"
+
+namespace reprise::pickle {
+
+struct Reading {
+  Graph graph;
+  NodeId root = kNoNode;
+  bool opaque = false;  ///< only for Grammar::kBytesItem
+  std::string reason;
+  std::vector<std::string> unlisted_names;  ///< sorted, unique
+};
+
+/// Runs the pickle up to its STOP; what follows is ignored. Time and memory are linear in its
+/// length. Throws as decode_value. The graph points into `input`.
+Reading read_graph(ByteSpan input, Grammar grammar, const PickleSource& where);
+
+/// An error at a position of the pickle.
+Error error_at(const PickleSource& where, std::size_t position, Code code, std::string message);
+
+}  // namespace reprise::pickle

@@ -1,0 +1,29 @@
+#pragma once
+// The 68 opcodes of pickle protocols 0 to 5 and the rule for each.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace reprise::pickle {
+
+enum class Verdict : std::uint8_t {
+  kAccepted,
+  kTextMode,  ///< protocol 0 and 1 only; no writer of these files uses it
+  kNames,     ///< names or makes a class in a way that no writer of these files uses
+  kOutside,   ///< refers to objects or buffers outside the pickle
+};
+
+struct Opcode {
+  std::uint8_t code;
+  std::string_view name;
+  Verdict verdict;
+};
+
+/// All of them, in ascending order of the code.
+std::span<const Opcode> all_opcodes();
+/// Null if there is no such opcode.
+const Opcode* opcode_of(std::byte code);
+
+}  // namespace reprise::pickle

@@ -1,0 +1,22 @@
+#pragma once
+// Tensors in the graph of a pickle: the calls of torch._utils that rebuild them from a storage.
+//
+//   _rebuild_tensor     (storage, offset, size, stride)
+//   _rebuild_tensor_v2  (storage, offset, size, stride, requires_grad, hooks [, metadata])
+//   _rebuild_tensor_v3  (storage, offset, size, stride, requires_grad, hooks, dtype [, metadata])
+//   _rebuild_parameter  (tensor, requires_grad, hooks)
+//   _rebuild_from_type_v2 (function, type, arguments, state)
+//   storage             persistent id ('storage', class, key, location, count of elements; of bytes
+//                       for UntypedStorage, which v3 uses)
+
+#include "core/format/pickle_machine.hpp"
+
+namespace reprise::pickle {
+
+/// True if the node is an instance made by one of these calls.
+bool is_tensor(const Graph& graph, NodeId node);
+
+/// Throws as decode_tensor.
+TensorDescription describe_tensor(const Graph& graph, NodeId node, const PickleSource& where);
+
+}  // namespace reprise::pickle

@@ -1,0 +1,276 @@
+// From the graph of a bytes item to a tree of values.
+
+#include <set>
+
+#include "core/base/error.hpp"
+#include "core/format/pickle_tensor.hpp"
+
+namespace reprise {
+namespace {
+
+using pickle::Graph;
+using pickle::Instance;
+using pickle::Kind;
+using pickle::kNoNode;
+using pickle::NodeId;
+
+constexpr int kDepthMax = 200;
+
+/// The pickle is sound but not to be interpreted.
+struct NotInterpreted {
+  std::string reason;
+};
+
+class ValueReader {
+ public:
+  ValueReader(const Graph& graph, const PickleSource& where, StorageSource* storages,
+              std::size_t bytes)
+      : graph_(graph),
+        where_(where),
+        storages_(storages),
+        value_budget_(4 * bytes + 4096),
+        text_budget_(16 * bytes + (1U << 20U)) {}
+
+  Value read(NodeId node);
+
+ private:
+  Value read_integer(NodeId node) { return graph_.integer(node); }
+  List read_chain(pickle::Chain chain);
+  Dict read_pairs(pickle::Chain chain);
+  List read_tuple(NodeId node);
+  Value read_name(NodeId node);
+  Value read_instance(NodeId node);
+  std::optional<Value> read_known(const Instance& instance);
+  Value read_enum_member(std::span<const NodeId> args);
+  Value read_encoded(std::span<const NodeId> args);
+  Value read_tensor(NodeId node);
+  std::string text(NodeId node);
+  void charge(std::size_t& budget, std::size_t cost);
+  Name name(NodeId node);
+
+  const Graph& graph_;
+  const PickleSource& where_;
+  StorageSource* storages_;
+  std::size_t value_budget_;
+  std::size_t text_budget_;
+  std::set<std::string> seen_storages_;
+  std::size_t tensor_budget_ = 1U << 20U;
+  int depth_ = 0;
+};
+
+void ValueReader::charge(std::size_t& budget, std::size_t cost) {
+  if (cost > budget) {
+    throw NotInterpreted{"written out it would be many times larger than the pickle"};
+  }
+  budget -= cost;
+}
+
+Value ValueReader::read(NodeId node) {
+  charge(value_budget_, 1);
+  if (depth_ >= kDepthMax) {
+    throw NotInterpreted{"it nests deeper than " + std::to_string(kDepthMax) +
+                         " levels or contains itself"};
+  }
+  ++depth_;
+  Value value;
+  switch (graph_.kind(node)) {
+    case Kind::kNone:
+      break;
+    case Kind::kBool:
+      value = graph_.boolean(node);
+      break;
+    case Kind::kInteger:
+      value = graph_.integer(node);
+      break;
+    case Kind::kBigInteger:
+      value = BigInt{to_bytes(text(node))};
+      break;
+    case Kind::kFloat:
+      value = graph_.floating(node);
+      break;
+    case Kind::kText:
+      value = text(node);
+      break;
+    case Kind::kBytes:
+      value = to_bytes(text(node));
+      break;
+    case Kind::kByteArray:
+      value = Object{{"builtins", "bytearray"}, Object::How::kCall, {to_bytes(text(node))}};
+      break;
+    case Kind::kTuple:
+      value = Tuple{read_tuple(node)};
+      break;
+    case Kind::kList:
+      value = read_chain(graph_.chain(node));
+      break;
+    case Kind::kDict:
+      value = read_pairs(graph_.chain(node));
+      break;
+    case Kind::kSet:
+      value = Set{read_chain(graph_.chain(node)), false};
+      break;
+    case Kind::kFrozenSet:
+      value = Set{read_chain(graph_.chain(node)), true};
+      break;
+    case Kind::kName:
+      value = read_name(node);
+      break;
+    case Kind::kInstance:
+      value = read_instance(node);
+      break;
+    case Kind::kStorage:
+      throw NotInterpreted{"it holds a storage outside of a tensor"};
+  }
+  --depth_;
+  return value;
+}
+
+List ValueReader::read_chain(pickle::Chain chain) {
+  List list;
+  graph_.each(chain, [&](NodeId item) { list.push_back(read(item)); });
+  return list;
+}
+
+Dict ValueReader::read_pairs(pickle::Chain chain) {
+  Dict dict;
+  graph_.each_pair(chain, [&](NodeId key, NodeId value) {
+    Value read_key = read(key);
+    dict.emplace_back(std::move(read_key), read(value));
+  });
+  return dict;
+}
+
+List ValueReader::read_tuple(NodeId node) {
+  List list;
+  for (const NodeId item : graph_.tuple(node)) list.push_back(read(item));
+  return list;
+}
+
+std::string ValueReader::text(NodeId node) {
+  charge(text_budget_, graph_.text(node).size());
+  return std::string(graph_.text(node));
+}
+
+Name ValueReader::name(NodeId node) {
+  const pickle::GlobalName& global = graph_.global(node);
+  return {std::string(global.module), std::string(global.name)};
+}
+
+Value ValueReader::read_name(NodeId node) {
+  const pickle::GlobalName& global = graph_.global(node);
+  if (global.rule->call == pickle::Args::kEnumMember) {
+    throw pickle::error_at(where_, 0, Code::kRefusedName,
+                           "builtins.getattr is refused except for members of enums");
+  }
+  return name(node);
+}
+
+Value ValueReader::read_instance(NodeId node) {
+  if (pickle::is_tensor(graph_, node)) return read_tensor(node);
+  const Instance& instance = graph_.instance(node);
+  if (auto known = read_known(instance)) return std::move(*known);
+  Object object;
+  object.type = name(instance.type);
+  object.how = instance.called ? Object::How::kCall : Object::How::kNew;
+  object.args = read_tuple(instance.args);
+  if (instance.state != kNoNode) object.state.push_back(read(instance.state));
+  object.list_items = read_chain(instance.list_items);
+  object.dict_items = read_pairs(instance.dict_items);
+  return object;
+}
+
+std::optional<Value> ValueReader::read_known(const Instance& instance) {
+  const pickle::GlobalName& type = graph_.global(instance.type);
+  const auto args = graph_.tuple(instance.args);
+  if (!instance.called) return std::nullopt;
+  if (type.module == "_codecs" && type.name == "encode") return read_encoded(args);
+  if (type.module != "builtins") return std::nullopt;
+  if (type.name == "getattr") return read_enum_member(args);
+  if (type.name == "bytes" && args.empty()) return Bytes{};
+  const bool of_list = args.size() == 1 && graph_.kind(args[0]) == Kind::kList;
+  if (type.name == "set" && (args.empty() || of_list)) {
+    return Set{args.empty() ? List{} : read_chain(graph_.chain(args[0])), false};
+  }
+  if (type.name == "frozenset" && (args.empty() || of_list)) {
+    return Set{args.empty() ? List{} : read_chain(graph_.chain(args[0])), true};
+  }
+  return std::nullopt;
+}
+
+Value ValueReader::read_enum_member(std::span<const NodeId> args) {
+  const Name type = name(args[0]);
+  const auto value = pickle::enum_value(type.module, type.name, graph_.text(args[1]));
+  CHECK(value.has_value(), type.name);  // the machine lets no other pass
+  Object member{type, Object::How::kCall};
+  if (const auto* number = std::get_if<std::int64_t>(&*value)) member.args = {*number};
+  if (const auto* word = std::get_if<std::string_view>(&*value)) member.args = {std::string(*word)};
+  return member;
+}
+
+/// Protocol 2 has no bytes: they are a str of the same code points, encoded as latin1.
+Value ValueReader::read_encoded(std::span<const NodeId> args) {
+  const bool shaped = args.size() == 2 && graph_.kind(args[0]) == Kind::kText &&
+                      graph_.kind(args[1]) == Kind::kText;
+  if (!shaped || (graph_.text(args[1]) != "latin1" && graph_.text(args[1]) != "latin-1")) {
+    throw NotInterpreted{"_codecs.encode is given other than a str and 'latin1'"};
+  }
+  const std::string encoded = text(args[0]);
+  Bytes bytes;
+  for (std::size_t i = 0; i < encoded.size(); ++i) {
+    const auto lead = static_cast<unsigned char>(encoded[i]);
+    if (lead < 0x80) {
+      bytes.push_back(static_cast<std::byte>(lead));
+    } else if (lead <= 0xc3) {  // text in the graph is sound UTF-8: one more byte follows
+      const auto low = static_cast<unsigned char>(encoded[++i]) & 0x3fU;
+      bytes.push_back(static_cast<std::byte>(((lead & 0x03U) << 6U) | low));
+    } else {
+      throw NotInterpreted{"_codecs.encode is given characters that latin1 lacks"};
+    }
+  }
+  return bytes;
+}
+
+Value ValueReader::read_tensor(NodeId node) {
+  if (storages_ == nullptr) throw NotInterpreted{"it holds a tensor, but no storages are at hand"};
+  const TensorDescription tensor = pickle::describe_tensor(graph_, node, where_);
+  const auto storage = storages_->storage(tensor.storage_key);
+  if (!storage) {
+    throw pickle::error_at(
+        where_, 0, Code::kTornFile,
+        "the archive lacks the storage data/" + tensor.storage_key + " of a tensor in it");
+  }
+  if (seen_storages_.insert(tensor.storage_key).second) tensor_budget_ += 4 * storage->size();
+  if (storage->size() >= static_cast<std::uint64_t>(tensor.storage_bytes())) {
+    // The view fits the storage, so this does not overflow unless it has no elements.
+    std::size_t elements = 1;
+    for (const std::int64_t e : tensor.shape) {
+      elements = e == 0 || elements == 0 ? 0 : elements * static_cast<std::size_t>(e);
+    }
+    charge(tensor_budget_, elements * size_of(tensor.dtype));
+  }
+  return TensorValue{tensor.dtype, tensor.shape, gather(tensor, *storage, where_)};
+}
+
+}  // namespace
+
+PickledValue decode_value(ByteSpan input, const PickleSource& where, StorageSource* storages) {
+  pickle::Reading reading = pickle::read_graph(input, pickle::Grammar::kBytesItem, where);
+  PickledValue result;
+  result.opaque = reading.opaque;
+  result.reason = std::move(reading.reason);
+  result.unlisted_names = std::move(reading.unlisted_names);
+  if (result.opaque) return result;
+  try {
+    result.value = ValueReader(reading.graph, where, storages, input.size()).read(reading.root);
+  } catch (NotInterpreted& why) {
+    result.opaque = true;
+    result.reason = std::move(why.reason);
+  } catch (const Error& error) {
+    if (error.code() != Code::kUnsupported) throw;
+    result.opaque = true;
+    result.reason = error.message();
+  }
+  return result;
+}
+
+}  // namespace reprise
