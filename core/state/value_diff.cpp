@@ -1,0 +1,104 @@
+#include <map>
+
+#include "core/state/value.hpp"
+#include "core/state/value_identity.hpp"
+
+namespace reprise {
+namespace {
+
+class Differ {
+ public:
+  explicit Differ(std::size_t most) : most_(most) {}
+
+  std::vector<ValueDifference> between(const Value& left, const Value& right) {
+    identity_.of(left);
+    identity_.of(right);
+    compare("", left, right);
+    return std::move(found_);
+  }
+
+ private:
+  template <class T>
+  static bool both(const Value& a, const Value& b) {
+    return a.as<T>() != nullptr && b.as<T>() != nullptr;
+  }
+
+  bool full() const { return found_.size() >= most_; }
+
+  void add(const std::string& path, std::string left, std::string right) {
+    if (!full()) found_.push_back({path, std::move(left), std::move(right)});
+  }
+
+  void compare(const std::string& path, const Value& a, const Value& b) {
+    if (full() || identity_.known(a) == identity_.known(b)) return;
+    const std::size_t before = found_.size();
+    if (both<List>(a, b)) {
+      items(path, *a.as<List>(), *b.as<List>());
+    } else if (both<Tuple>(a, b)) {
+      items(path, a.as<Tuple>()->items, b.as<Tuple>()->items);
+    } else if (both<Dict>(a, b)) {
+      entries(path, *a.as<Dict>(), *b.as<Dict>());
+    } else if (both<Object>(a, b)) {
+      object(path, *a.as<Object>(), *b.as<Object>());
+    }
+    // Nothing within differs alone: kinds, lengths, or how often a key stands in a dict.
+    if (found_.size() == before) add(path, to_string(a), to_string(b));
+  }
+
+  void items(const std::string& path, const List& a, const List& b) {
+    if (a.size() != b.size()) return;
+    for (std::size_t i = 0; i < a.size() && !full(); ++i) {
+      compare(path + "[" + std::to_string(i) + "]", a[i], b[i]);
+    }
+  }
+
+  /// First entry of each key, by the key's number.
+  std::map<ValueIdentity::Number, const Value*> by_key(const Dict& dict) const {
+    std::map<ValueIdentity::Number, const Value*> index;
+    for (const auto& [key, value] : dict) index.try_emplace(identity_.known(key), &value);
+    return index;
+  }
+
+  void entries(const std::string& path, const Dict& a, const Dict& b) {
+    const auto in_a = by_key(a);
+    const auto in_b = by_key(b);
+    const auto at = [&path](const Value& key) { return path + "[" + to_string(key) + "]"; };
+    for (const auto& [key, value] : a) {
+      if (full()) return;
+      const auto other = in_b.find(identity_.known(key));
+      if (other == in_b.end()) {
+        add(at(key), to_string(value), "(absent)");
+      } else if (identity_.known(value) != identity_.known(*other->second)) {
+        compare(at(key), value, *other->second);
+      }
+    }
+    for (const auto& [key, value] : b) {
+      if (full()) return;
+      if (!in_a.contains(identity_.known(key))) add(at(key), "(absent)", to_string(value));
+    }
+  }
+
+  void object(const std::string& path, const Object& a, const Object& b) {
+    if (a.type != b.type || a.how != b.how || a.args.size() != b.args.size() ||
+        a.state.size() != b.state.size() || a.list_items.size() != b.list_items.size()) {
+      return;
+    }
+    items(path + ".args", a.args, b.args);
+    items(path, a.list_items, b.list_items);
+    entries(path, a.dict_items, b.dict_items);
+    if (!a.state.empty()) compare(path, a.state[0], b.state[0]);
+  }
+
+  std::size_t most_;
+  ValueIdentity identity_;
+  std::vector<ValueDifference> found_;
+};
+
+}  // namespace
+
+std::vector<ValueDifference> differences(const Value& left, const Value& right, std::size_t most) {
+  if (hash_of(left) == hash_of(right) && left == right) return {};
+  return Differ(most).between(left, right);
+}
+
+}  // namespace reprise

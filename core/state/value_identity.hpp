@@ -1,0 +1,45 @@
+#pragma once
+// Equal values get one number, whatever the order of their dicts and sets.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "core/state/value.hpp"
+
+namespace reprise {
+
+/// Numbers from the leaves up: a list is the sequence of its items' numbers, a dict the sorted
+/// sequence of its entries'. So two values are equal if and only if their numbers are, at a cost of
+/// O(n log n) for any content: no hash is trusted. Borrows the values.
+class ValueIdentity {
+ public:
+  using Number = std::uint32_t;
+
+  /// Of the value and of everything in it.
+  Number of(const Value& value);
+  /// Of a value that was numbered before, at the same address.
+  Number known(const Value& value) const { return numbers_.at(&value); }
+
+ private:
+  /// What is small by value, long content by reference. Ordered by hash first, which is quick;
+  /// nodes made to collide are told apart by content.
+  struct Node {
+    std::uint64_t hash = 0;
+    std::string head;
+    ByteSpan body;
+    bool operator<(const Node& other) const;
+  };
+
+  Node node_of(const Value& value);
+  void add_list(std::string& head, const List& items);
+  void add_set(std::string& head, const Set& set);
+  void add_dict(std::string& head, const Dict& dict);
+  void add_object(std::string& head, const Object& object);
+
+  std::map<Node, Number> nodes_;
+  std::unordered_map<const Value*, Number> numbers_;  ///< only asked, never walked
+};
+
+}  // namespace reprise
