@@ -108,7 +108,7 @@ def gpt(layout):
         pipeline_dtype=torch.bfloat16, params_dtype=torch.bfloat16, bf16=True)
     if "experts" in layout:
         config |= dict(num_moe_experts=layout["experts"], expert_model_parallel_size=layout["ep"], moe_ffn_hidden_size=6,
-                       moe_router_topk=2, moe_token_dispatcher_type="alltoall", sequence_parallel=layout["tp"] > 1)
+                       moe_router_topk=2, moe_token_dispatcher_type="allgather", sequence_parallel=layout["tp"] > 1)
     model = GPTModel(
         TransformerConfig(**config), get_gpt_layer_local_spec(num_experts=layout.get("experts")), vocab_size=18,
         max_sequence_length=8, pre_process=parallel_state.is_pipeline_first_stage(),

@@ -3,7 +3,7 @@
 
     make_objects.py OUT          OUT/torch_<version>/objects/NAME.pt and objects.expected.json
 
-Also the `.metadata` of the fixture `plain` of the same folder in pickle protocols 2 to 5, and, where
+Also the `.metadata` of the fixture `fsdp2_uneven` of the same folder in pickle protocols 2 to 5, and, where
 megatron-core is installed, a file that holds its rerun enums and named tuples.
 """
 import argparse
@@ -86,7 +86,7 @@ def save_all(folder):
 
 
 def repickle_metadata(folder):
-    source = folder.parent / "plain" / ".metadata"
+    source = folder.parent / "fsdp2_uneven" / ".metadata"
     metadata = pickle.loads(source.read_bytes())
     for protocol in (2, 3, 4, 5):
         (folder / f"metadata_p{protocol}.bin").write_bytes(pickle.dumps(metadata, protocol=protocol))
@@ -99,7 +99,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     expected = {"torch": torch.__version__, "python": platform.python_version(), "numpy": np.__version__, "objects": save_all(folder)}
     (folder.parent / "objects.expected.json").write_text(as_json(expected) + "\n")
-    if (folder.parent / "plain" / ".metadata").exists():
+    if (folder.parent / "fsdp2_uneven" / ".metadata").exists():
         repickle_metadata(folder)
     print(f"{folder.name}: {len(expected['objects'])} objects")
 
