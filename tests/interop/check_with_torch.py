@@ -158,7 +158,11 @@ def differences(actual, expected):
 def main():
     if len(sys.argv) not in (2, 3):
         raise SystemExit(__doc__)
-    actual = describe(sys.argv[1])
+    try:
+        actual = describe(sys.argv[1])
+    except Exception as error:  # whatever torch raises for a checkpoint that it can't read
+        print(f"UNREADABLE {sys.argv[1]} (torch {torch.__version__}): {type(error).__name__}: {error}")
+        return 1
     if len(sys.argv) == 2:
         print(as_json(actual))
         return 0
