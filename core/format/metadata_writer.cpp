@@ -1,0 +1,286 @@
+// `.metadata` as torch 2.4 to 2.13 and megatron-core load it: protocol 4, plain classes, classes
+// and attribute names memoized.
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/base/check.hpp"
+#include "core/format/metadata.hpp"
+#include "core/format/pickle_emit.hpp"
+
+namespace reprise {
+namespace {
+
+using pickle::Emitter;
+using pickle::Protocol;
+
+constexpr std::string_view kModule = "torch.distributed.checkpoint.metadata";
+
+class MetadataWriter {
+ public:
+  explicit MetadataWriter(const Metadata& metadata) : metadata_(metadata) {}
+
+  Bytes write() {
+    begin_object(kModule, "Metadata");
+    attribute("state_dict_metadata");
+    write_keys();
+    attribute("planner_data");
+    write_planner();
+    attribute("storage_data");
+    write_storages();
+    attribute("storage_meta");
+    write_storage_meta();
+    if (has_original_shapes()) {
+      attribute("mcore_data");
+      write_mcore();
+    }
+    attribute("version");
+    out_.text("1.0.0");
+    end_object();
+    return out_.finish();
+  }
+
+ private:
+  void begin_object(std::string_view module, std::string_view name) {
+    out_.global(module, name);
+    out_.empty_tuple();
+    out_.op('\x81');
+    out_.op('}');
+    out_.mark();
+  }
+  void attribute(std::string_view name) { out_.shared_text(name); }
+  void end_object() {
+    out_.op('u');
+    out_.op('b');
+  }
+  void integers(const Dims& dims) {
+    if (dims.size() > 3) out_.mark();
+    for (const std::int64_t value : dims) out_.integer(value);
+    out_.tuple(dims.size());
+  }
+  void size(const Dims& dims);
+  void write_keys();
+  void write_tensor(const StoredTensor& tensor);
+  void write_properties(DType dtype);
+  void write_layout();
+  void write_memory_format();
+  void write_planner();
+  void write_path(std::string_view key, const std::vector<PathStep>* path);
+  void write_storages();
+  void write_storage(std::string_view key, const Dims* offset, std::int64_t position,
+                     FileIndex file, ByteRange range);
+  void write_storage_meta();
+  bool has_original_shapes() const;
+  void write_mcore();
+  /// The text of a key: written where it first stands, then taken from the memo.
+  void key_text(std::string_view key) { out_.shared_text(key); }
+
+  const Metadata& metadata_;
+  Emitter out_{Protocol::kFour};
+  std::optional<std::uint32_t> layout_;
+  std::optional<std::uint32_t> memory_format_;
+  std::map<DType, std::uint32_t> properties_;
+};
+
+void MetadataWriter::size(const Dims& dims) {
+  out_.global("torch", "Size");
+  integers(dims);
+  out_.tuple(1);
+  out_.op('R');
+}
+
+void MetadataWriter::write_keys() {
+  out_.op('}');
+  out_.mark();
+  for (const StoredTensor& tensor : metadata_.catalog.tensors) {
+    key_text(tensor.key);
+    write_tensor(tensor);
+  }
+  for (const StoredObject& object : metadata_.catalog.objects) {
+    key_text(object.key);
+    out_.global(kModule, "BytesStorageMetadata");  // has no state: NEWOBJ without BUILD
+    out_.empty_tuple();
+    out_.op('\x81');
+  }
+  out_.op('u');
+}
+
+void MetadataWriter::write_tensor(const StoredTensor& tensor) {
+  begin_object(kModule, "TensorStorageMetadata");
+  attribute("properties");
+  write_properties(tensor.dtype);
+  attribute("size");
+  size(tensor.shape);
+  attribute("chunks");
+  out_.op(']');
+  out_.mark();
+  for (const StoredChunk& chunk : tensor.chunks) {
+    begin_object(kModule, "ChunkStorageMetadata");
+    attribute("offsets");
+    size(chunk.box.offset);
+    attribute("sizes");
+    size(chunk.box.extent);
+    end_object();
+  }
+  out_.op('e');
+  end_object();
+}
+
+/// (dtype, layout, requires_grad, memory format, pin_memory): five fields, which every version
+/// takes. One object per tensor: torch may change them in place.
+void MetadataWriter::write_properties(DType dtype) {
+  out_.global(kModule, "TensorProperties");
+  out_.empty_tuple();
+  out_.op('\x81');
+  const auto known = properties_.find(dtype);
+  if (known != properties_.end()) {
+    out_.get(known->second);
+  } else {
+    out_.mark();
+    out_.global("torch", name_of(dtype));
+    write_layout();
+    out_.boolean(false);
+    write_memory_format();
+    out_.boolean(false);
+    out_.op('t');
+    properties_.emplace(dtype, out_.memoize());
+  }
+  out_.op('b');
+}
+
+void MetadataWriter::write_layout() {
+  if (layout_) return out_.get(*layout_);
+  out_.global("torch.serialization", "_get_layout");
+  out_.text("torch.strided");
+  out_.tuple(1);
+  out_.op('R');
+  layout_ = out_.memoize();
+}
+
+void MetadataWriter::write_memory_format() {
+  if (memory_format_) return out_.get(*memory_format_);
+  out_.global(kModule, "_MEM_FORMAT_ENCODING");
+  out_.integer(0);
+  out_.tuple(1);
+  out_.op('R');
+  memory_format_ = out_.memoize();
+}
+
+void MetadataWriter::write_planner() {
+  std::map<std::string_view, const std::vector<PathStep>*> paths;
+  for (const PlannerEntry& entry : metadata_.planner_data) paths.emplace(entry.key, &entry.path);
+  const auto write_entry = [&](const std::string& key) {
+    const auto found = paths.find(key);
+    write_path(key, found != paths.end() ? found->second : nullptr);
+  };
+  out_.op('}');
+  out_.mark();
+  for (const StoredTensor& tensor : metadata_.catalog.tensors) write_entry(tensor.key);
+  for (const StoredObject& object : metadata_.catalog.objects) write_entry(object.key);
+  out_.op('u');
+}
+
+void MetadataWriter::write_path(std::string_view key, const std::vector<PathStep>* path) {
+  key_text(key);
+  if (path == nullptr) {
+    key_text(key);
+    return out_.tuple(1);
+  }
+  if (path->size() > 3) out_.mark();
+  for (const PathStep& step : *path) {
+    if (const auto* position = std::get_if<std::int64_t>(&step)) {
+      out_.integer(*position);
+    } else {
+      out_.shared_text(std::get<std::string>(step));
+    }
+  }
+  out_.tuple(path->size());
+}
+
+void MetadataWriter::write_storages() {
+  out_.op('}');
+  out_.mark();
+  for (const StoredTensor& tensor : metadata_.catalog.tensors) {
+    std::set<Dims> written;  // chunks at one place share one entry
+    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+      const StoredChunk& chunk = tensor.chunks[i];
+      if (chunk.file == kNoFile || !written.insert(chunk.box.offset).second) continue;
+      write_storage(tensor.key, &chunk.box.offset, static_cast<std::int64_t>(i), chunk.file,
+                    chunk.range);
+    }
+  }
+  for (const StoredObject& object : metadata_.catalog.objects) {
+    write_storage(object.key, nullptr, 0, object.file, object.range);
+  }
+  out_.op('u');
+}
+
+void MetadataWriter::write_storage(std::string_view key, const Dims* offset, std::int64_t position,
+                                   FileIndex file, ByteRange range) {
+  if (file == kNoFile) return;
+  begin_object(kModule, "MetadataIndex");  // built before it is a key: its hash needs fqn
+  attribute("fqn");
+  key_text(key);
+  attribute("index");
+  if (offset == nullptr) {
+    out_.none();
+  } else {
+    out_.integer(position);
+    attribute("offset");  // absent, not None, for objects
+    size(*offset);
+  }
+  end_object();
+  begin_object("torch.distributed.checkpoint.filesystem", "_StorageInfo");
+  attribute("relative_path");
+  out_.shared_text(metadata_.catalog.files.at(file));
+  attribute("offset");
+  out_.integer(static_cast<std::int64_t>(range.offset));
+  attribute("length");
+  out_.integer(static_cast<std::int64_t>(range.size));
+  end_object();
+}
+
+/// checkpoint_id is text: a pickled path would tie the file to a version of Python.
+void MetadataWriter::write_storage_meta() {
+  const auto text_or_none = [this](const std::string& value) {
+    if (value.empty()) return out_.none();
+    out_.text(value);
+  };
+  begin_object(kModule, "StorageMeta");
+  attribute("checkpoint_id");
+  text_or_none(metadata_.checkpoint_id);
+  attribute("save_id");
+  text_or_none(metadata_.save_id);
+  attribute("load_id");
+  out_.none();
+  attribute("modules");
+  out_.op(']');
+  end_object();
+}
+
+bool MetadataWriter::has_original_shapes() const {
+  return std::any_of(metadata_.catalog.tensors.begin(), metadata_.catalog.tensors.end(),
+                     [](const StoredTensor& tensor) { return !tensor.original_shape.empty(); });
+}
+
+void MetadataWriter::write_mcore() {
+  out_.op('}');
+  out_.mark();
+  for (const StoredTensor& tensor : metadata_.catalog.tensors) {
+    key_text(tensor.key);
+    out_.op('}');
+    if (tensor.original_shape.empty()) continue;
+    attribute("nd_reformulated_orig_global_shape");
+    integers(tensor.original_shape);
+    out_.op('s');
+  }
+  out_.op('u');
+}
+
+}  // namespace
+
+Bytes write_metadata(const Metadata& metadata) { return MetadataWriter(metadata).write(); }
+
+}  // namespace reprise

@@ -1,0 +1,204 @@
+#include "core/format/pickle_writer.hpp"
+
+#include <string>
+
+#include "core/base/error.hpp"
+#include "core/format/pickle_emit.hpp"
+
+namespace reprise {
+namespace {
+
+using pickle::Emitter;
+using pickle::Protocol;
+
+/// Class of the storage that torch pickles for a dtype; empty for the dtypes that came later,
+/// which have UntypedStorage and name their dtype.
+std::string_view storage_class(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return "DoubleStorage";
+    case DType::kFloat32:
+      return "FloatStorage";
+    case DType::kFloat16:
+      return "HalfStorage";
+    case DType::kBFloat16:
+      return "BFloat16Storage";
+    case DType::kInt64:
+      return "LongStorage";
+    case DType::kInt32:
+      return "IntStorage";
+    case DType::kInt16:
+      return "ShortStorage";
+    case DType::kInt8:
+      return "CharStorage";
+    case DType::kUInt8:
+      return "ByteStorage";
+    case DType::kBool:
+      return "BoolStorage";
+    case DType::kComplex128:
+      return "ComplexDoubleStorage";
+    case DType::kComplex64:
+      return "ComplexFloatStorage";
+    default:
+      return {};
+  }
+}
+
+void emit_dims(Emitter& out, const Dims& dims) {
+  if (dims.size() > 3) out.mark();
+  for (const std::int64_t value : dims) out.integer(value);
+  out.tuple(dims.size());
+  if (!dims.empty()) out.memoize();
+}
+
+/// Byte for byte what torch.save writes for a contiguous CPU tensor: it memoizes what it makes, and
+/// within a value it takes classes and texts from the memo.
+void emit_tensor(Emitter& out, DType dtype, const Dims& shape, std::string_view key) {
+  const std::string_view typed = storage_class(dtype);
+  const std::int64_t elements = volume(shape);
+  const auto element = static_cast<std::int64_t>(size_of(dtype));
+  out.global("torch._utils", typed.empty() ? "_rebuild_tensor_v3" : "_rebuild_tensor_v2");
+  out.mark();
+  out.mark();
+  out.shared_text("storage");
+  out.global(typed.empty() ? "torch.storage" : "torch",
+             typed.empty() ? std::string_view("UntypedStorage") : typed);
+  out.text(key);
+  out.memoize();
+  out.shared_text("cpu");
+  out.integer(typed.empty() ? elements * element : elements);
+  out.op('t');
+  out.memoize();
+  out.op('Q');
+  out.integer(0);
+  emit_dims(out, shape);
+  emit_dims(out, contiguous_strides(shape));
+  out.boolean(false);
+  out.global("collections", "OrderedDict");
+  out.empty_tuple();
+  out.op('R');
+  out.memoize();
+  if (typed.empty()) out.global("torch", name_of(dtype));
+  out.op('t');
+  out.memoize();
+  out.op('R');
+  out.memoize();
+}
+
+class ValueWriter {
+ public:
+  explicit ValueWriter(std::vector<ByteSpan>* storages) : storages_(storages) {}
+
+  Bytes write(const Value& value) {
+    emit(value);
+    return out_.finish();
+  }
+
+ private:
+  void emit(const Value& value) {
+    std::visit([this](const auto& held) { emit(held); }, value.variant());
+  }
+  void emit(None) { out_.none(); }
+  void emit(bool value) { out_.boolean(value); }
+  void emit(std::int64_t value) { out_.integer(value); }
+  void emit(const BigInt& value) { out_.big_integer(value.digits); }
+  void emit(double value) { out_.floating(value); }
+  void emit(const std::string& value);
+  void emit(const Bytes& value) { out_.bytes(value); }
+  void emit(const List& value);
+  void emit(const Tuple& value) { emit_tuple(value.items); }
+  void emit(const Set& value);
+  void emit(const Dict& value);
+  void emit(const Name& value) { out_.global(value.module, value.name); }
+  void emit(const Object& value);
+  void emit(const TensorValue& value);
+
+  void emit_tuple(const List& items);
+  void emit_items(const List& items);
+  void emit_entries(const Dict& entries);
+
+  Emitter out_{Protocol::kTwo};
+  std::vector<ByteSpan>* storages_;
+  std::size_t storage_count_ = 0;
+};
+
+void ValueWriter::emit(const std::string& value) {
+  // Short text repeats (keys of dicts), long text rarely does.
+  if (value.size() <= 64) return out_.shared_text(value);
+  out_.text(value);
+}
+
+void ValueWriter::emit_items(const List& items) {
+  if (items.empty()) return;
+  out_.mark();
+  for (const Value& item : items) emit(item);
+  out_.op('e');
+}
+
+void ValueWriter::emit_entries(const Dict& entries) {
+  if (entries.empty()) return;
+  out_.mark();
+  for (const auto& [key, value] : entries) {
+    emit(key);
+    emit(value);
+  }
+  out_.op('u');
+}
+
+void ValueWriter::emit(const List& value) {
+  out_.op(']');
+  emit_items(value);
+}
+
+void ValueWriter::emit(const Dict& value) {
+  out_.op('}');
+  emit_entries(value);
+}
+
+void ValueWriter::emit(const Set& value) {
+  out_.global("builtins", value.frozen ? "frozenset" : "set");
+  emit(value.items);
+  out_.tuple(1);
+  out_.op('R');
+}
+
+void ValueWriter::emit_tuple(const List& items) {
+  if (items.size() > 3) out_.mark();
+  for (const Value& item : items) emit(item);
+  out_.tuple(items.size());
+}
+
+void ValueWriter::emit(const Object& value) {
+  CHECK(value.state.size() <= 1, value.type.name);
+  emit(value.type);
+  emit_tuple(value.args);
+  out_.op(value.how == Object::How::kCall ? 'R' : '\x81');
+  emit_items(value.list_items);
+  emit_entries(value.dict_items);
+  if (!value.state.empty()) {
+    emit(value.state.front());
+    out_.op('b');
+  }
+}
+
+void ValueWriter::emit(const TensorValue& value) {
+  CHECK(storages_ != nullptr, "a value with tensors needs storages");
+  CHECK(value.data.size() == static_cast<std::size_t>(volume(value.shape)) * size_of(value.dtype),
+        value.data.size(), value.shape, value.dtype);
+  emit_tensor(out_, value.dtype, value.shape, std::to_string(storage_count_++));
+  storages_->emplace_back(value.data);
+}
+
+}  // namespace
+
+Bytes encode_value(const Value& value, std::vector<ByteSpan>* storages) {
+  return ValueWriter(storages).write(value);
+}
+
+Bytes encode_tensor_pickle(DType dtype, const Dims& shape) {
+  Emitter out(Protocol::kTwo);
+  emit_tensor(out, dtype, shape, "0");
+  return out.finish();
+}
+
+}  // namespace reprise
