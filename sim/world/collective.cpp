@@ -1,0 +1,33 @@
+#include "sim/world/collective.hpp"
+
+#include <utility>
+
+namespace reprise::sim {
+
+std::string to_string(const CollectiveCall& call) {
+  std::string text(call.operation);
+  if (call.operation == "broadcast") text += "(root " + std::to_string(call.root) + ")";
+  if (call.operation == "all_reduce") {
+    text +=
+        "(kind " + std::to_string(call.reduction) + ", length " + std::to_string(call.length) + ")";
+  }
+  return text;
+}
+
+Channel::Channel(Group members)
+    : group(std::move(members)), next(static_cast<std::size_t>(group.size()), 0) {}
+
+bool Channel::complete(std::uint64_t sequence) const {
+  return rounds.at(sequence).arrived == group.size();
+}
+
+std::vector<GlobalRank> Channel::missing(std::uint64_t sequence) const {
+  std::vector<GlobalRank> ranks;
+  const auto& parts = rounds.at(sequence).parts;
+  for (std::size_t member = 0; member < parts.size(); ++member) {
+    if (!parts[member]) ranks.push_back(group.members()[member]);
+  }
+  return ranks;
+}
+
+}  // namespace reprise::sim

@@ -1,0 +1,54 @@
+#pragma once
+// One collective call of a group as its members meet in it.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/geometry/group.hpp"
+#include "sim/world/scheduler.hpp"
+
+namespace reprise::sim {
+
+/// What must be the same on all members.
+struct CollectiveCall {
+  std::string_view operation;
+  std::uint64_t root = 0;       ///< broadcast
+  std::uint64_t reduction = 0;  ///< all_reduce
+  std::uint64_t length = 0;     ///< all_reduce
+
+  friend bool operator==(const CollectiveCall&, const CollectiveCall&) = default;
+};
+
+/// "all_reduce(how 1, length 3)", for messages.
+std::string to_string(const CollectiveCall& call);
+
+/// The n-th call of a group. Members put in their bytes; when all have, all take all of them.
+struct Round {
+  CollectiveCall call;
+  GlobalRank first;  ///< who came first and so said what the call is
+  std::vector<std::optional<Bytes>> parts;
+  std::int32_t arrived = 0;
+  std::int32_t left = 0;
+};
+
+/// A group's calls, in order. After an error it gives nothing but that error.
+struct Channel {
+  explicit Channel(Group members);
+
+  bool complete(std::uint64_t sequence) const;
+  /// The members that have not come to that call.
+  std::vector<GlobalRank> missing(std::uint64_t sequence) const;
+
+  Group group;
+  std::vector<std::uint64_t> next;  ///< per member: the number of its next call
+  std::map<std::uint64_t, Round> rounds;
+  std::optional<Error> broken;
+  WaitQueue waiting;
+};
+
+}  // namespace reprise::sim

@@ -1,0 +1,34 @@
+#pragma once
+// The hash of everything that ranks did to the world, in order.
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "core/base/hash.hpp"
+#include "core/base/ids.hpp"
+
+namespace reprise::sim {
+
+class EventLog {
+ public:
+  explicit EventLog(std::int32_t world_size);
+
+  /// One call of a port: its kind, the path or group that it is about, sizes and content hashes.
+  void record(GlobalRank rank, std::string_view kind, std::string_view where,
+              std::initializer_list<std::uint64_t> numbers);
+
+  /// What this rank did, in its order.
+  std::uint64_t digest(GlobalRank rank) const;
+  /// What all ranks did, in the order in which it happened.
+  std::uint64_t digest() const { return all_.digest(); }
+  std::uint64_t count() const { return count_; }
+
+ private:
+  std::vector<Hasher> ranks_;
+  Hasher all_;
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace reprise::sim

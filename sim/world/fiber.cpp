@@ -1,0 +1,113 @@
+// The one place of `catch (...)`: whatever a body throws ends its fiber and is handed to whoever
+// asks for it.
+#include "sim/world/fiber.hpp"
+
+#include <cxxabi.h>
+
+#include <array>
+#include <boost/context/fiber.hpp>
+#include <boost/context/preallocated.hpp>
+#include <boost/context/protected_fixedsize_stack.hpp>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "sim/world/sanitizer_switch.hpp"
+
+namespace reprise::sim {
+namespace {
+
+namespace context = boost::context;
+
+constexpr std::size_t kStackBytes = 1U << 20U;  // of address space; pages come as they are touched
+
+// The runtime's record of exceptions in flight (Itanium C++ ABI 2.2.2): the stack of caught ones
+// and the count of uncaught ones.
+struct CaughtExceptions {
+  std::array<std::byte, 2 * sizeof(void*)> bytes{};
+
+  static CaughtExceptions current() {
+    CaughtExceptions now;
+    std::memcpy(now.bytes.data(), abi::__cxa_get_globals(), now.bytes.size());
+    return now;
+  }
+  void install() const { std::memcpy(abi::__cxa_get_globals(), bytes.data(), bytes.size()); }
+};
+
+}  // namespace
+
+struct Fiber::State {
+  std::function<void()> body;
+  context::fiber inside;   // where to go on resume
+  context::fiber outside;  // where to go on suspend
+  CaughtExceptions caught;
+  SanitizedStack stack;
+  FiberEnd end;
+  bool started = false;
+  bool finished = false;
+
+  void start() {
+    context::protected_fixedsize_stack allocator(kStackBytes);
+    const context::stack_context memory = allocator.allocate();
+    stack.set_memory(static_cast<std::byte*>(memory.sp) - memory.size, memory.size);
+    inside =
+        context::fiber(std::allocator_arg, context::preallocated(memory.sp, memory.size, memory),
+                       allocator, [this](context::fiber&& caller) {
+                         stack.entered_first();
+                         outside = std::move(caller);
+                         run();
+                         finished = true;
+                         stack.leaving_last();
+                         return std::move(outside);
+                       });
+    started = true;
+  }
+
+  void run() {
+    try {
+      body();
+    } catch (const RankKilled&) {
+      end.killed = true;
+    } catch (const context::detail::forced_unwind&) {
+      throw;  // Boost's own, for a fiber that goes while it is suspended
+    } catch (...) {
+      end.failure = std::current_exception();
+    }
+    body = nullptr;
+  }
+};
+
+Fiber::Fiber(std::function<void()> body) : state_(std::make_unique<State>()) {
+  state_->body = std::move(body);
+}
+
+Fiber::~Fiber() = default;
+
+void Fiber::resume() {
+  CHECK(!state_->finished);
+  if (!state_->started) state_->start();
+  const auto mine = CaughtExceptions::current();
+  state_->caught.install();
+  state_->stack.entering();
+  state_->inside = std::move(state_->inside).resume();
+  state_->stack.returned();
+  state_->caught = CaughtExceptions::current();
+  mine.install();
+}
+
+void Fiber::suspend() {
+  state_->stack.leaving();
+  state_->outside = std::move(state_->outside).resume();
+  state_->stack.entered_again();
+}
+
+bool Fiber::started() const { return state_->started; }
+bool Fiber::finished() const { return state_->finished; }
+
+const FiberEnd& Fiber::end() const {
+  CHECK(state_->finished);
+  return state_->end;
+}
+
+}  // namespace reprise::sim

@@ -1,0 +1,98 @@
+#include "sim/world/rank_store.hpp"
+
+#include <utility>
+
+#include "core/base/hash.hpp"
+
+namespace reprise::sim {
+namespace {
+
+class RankReadFile final : public ReadFile {
+ public:
+  RankReadFile(RankLife& life, std::unique_ptr<ReadFile> file, std::string path)
+      : life_(life), file_(std::move(file)), path_(std::move(path)) {}
+
+  std::uint64_t size() const override { return file_->size(); }
+  void read_at(std::uint64_t offset, MutableByteSpan out) override {
+    life_.step("read", path_, {offset, out.size()});
+    file_->read_at(offset, out);
+  }
+
+ private:
+  RankLife& life_;
+  std::unique_ptr<ReadFile> file_;
+  std::string path_;
+};
+
+class RankWriteFile final : public WriteFile {
+ public:
+  RankWriteFile(RankLife& life, std::unique_ptr<WriteFile> file, std::string path)
+      : life_(life), file_(std::move(file)), path_(std::move(path)) {}
+
+  void write_at(std::uint64_t offset, ByteSpan bytes) override {
+    life_.step("write", path_, {offset, bytes.size(), hash_of(bytes)});
+    file_->write_at(offset, bytes);
+  }
+  void sync() override {
+    life_.step("sync", path_);
+    file_->sync();
+  }
+  void close() override {
+    life_.step("close", path_);
+    file_->close();
+  }
+
+ private:
+  RankLife& life_;
+  std::unique_ptr<WriteFile> file_;
+  std::string path_;
+};
+
+}  // namespace
+
+std::unique_ptr<ReadFile> RankStore::open(const std::string& path) {
+  life_.step("open", path);
+  return std::make_unique<RankReadFile>(life_, store_.open(path), path);
+}
+
+std::unique_ptr<WriteFile> RankStore::create(const std::string& path) {
+  life_.step("create", path);
+  return std::make_unique<RankWriteFile>(life_, store_.create(path), path);
+}
+
+std::optional<Entry> RankStore::stat(const std::string& path) {
+  life_.step("stat", path);
+  return store_.stat(path);
+}
+
+std::vector<Entry> RankStore::list(const std::string& directory) {
+  life_.step("list", directory);
+  return store_.list(directory);
+}
+
+void RankStore::make_directory(const std::string& path) {
+  life_.step("make_directory", path);
+  store_.make_directory(path);
+}
+
+void RankStore::rename(const std::string& from, const std::string& to) {
+  life_.step("rename", from + " -> " + to);
+  store_.rename(from, to);
+}
+
+void RankStore::exchange(const std::string& a, const std::string& b) {
+  life_.step("exchange", a + " <-> " + b);
+  store_.exchange(a, b);
+}
+
+void RankStore::remove(const std::string& path) {
+  life_.step("remove", path);
+  store_.remove(path);
+}
+
+void RankStore::sync_directory(const std::string& directory) {
+  life_.step("sync_directory", directory);
+  store_.sync_directory(directory);
+}
+
+}  // namespace reprise::sim

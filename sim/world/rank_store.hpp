@@ -1,0 +1,34 @@
+#pragma once
+// One rank's door to the store that all ranks share.
+
+#include <string>
+
+#include "core/ports/store.hpp"
+#include "sim/world/rank_life.hpp"
+
+namespace reprise::sim {
+
+/// Each call lets other ranks run first and is recorded with sizes and, for writes, a hash of the
+/// content. After the rank's death no call reaches the store, and its open files do nothing.
+class RankStore final : public Store {
+ public:
+  RankStore(RankLife& life, Store& store) : life_(life), store_(store) {}
+
+  std::unique_ptr<ReadFile> open(const std::string& path) override;
+  std::unique_ptr<WriteFile> create(const std::string& path) override;
+  std::optional<Entry> stat(const std::string& path) override;
+  std::vector<Entry> list(const std::string& directory) override;
+  void make_directory(const std::string& path) override;
+  void rename(const std::string& from, const std::string& to) override;
+  void exchange(const std::string& a, const std::string& b) override;
+  void remove(const std::string& path) override;
+  void sync_directory(const std::string& directory) override;
+  StoreCapabilities capabilities() const override { return store_.capabilities(); }
+  std::string display(const std::string& path) const override { return store_.display(path); }
+
+ private:
+  RankLife& life_;
+  Store& store_;
+};
+
+}  // namespace reprise::sim

@@ -1,0 +1,39 @@
+#pragma once
+// Tells AddressSanitizer and ThreadSanitizer about switches of stacks; nothing in other builds.
+
+#include <cstddef>
+
+namespace reprise::sim {
+
+/// One fiber's stack. The calls stand around the switches, in the order in which a fiber lives:
+///
+///   outside:  entering() | switch in ........................ switch out | returned()
+///   inside:                entered_first() ... leaving()/leaving_last() |
+///                          entered_again() ...
+class SanitizedStack {
+ public:
+  SanitizedStack() = default;
+  ~SanitizedStack();
+  SanitizedStack(const SanitizedStack&) = delete;
+  SanitizedStack& operator=(const SanitizedStack&) = delete;
+
+  void set_memory(const void* bottom, std::size_t size);
+  void entering();
+  void returned();
+  void entered_first();
+  void entered_again();
+  void leaving();
+  void leaving_last();
+
+ private:
+  const void* bottom_ = nullptr;
+  std::size_t size_ = 0;
+  const void* outer_bottom_ = nullptr;
+  std::size_t outer_size_ = 0;
+  void* outer_fake_ = nullptr;  // AddressSanitizer's own stack of the outer context
+  void* inner_fake_ = nullptr;  // and of the fiber
+  void* tsan_outer_ = nullptr;  // ThreadSanitizer's handles
+  void* tsan_inner_ = nullptr;
+};
+
+}  // namespace reprise::sim

@@ -1,0 +1,90 @@
+#include "sim/world/sim_fabric.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+#include <utility>
+
+#include "core/base/check.hpp"
+
+namespace reprise::sim {
+namespace {
+
+std::int64_t reduced(Reduce how, std::int64_t a, std::int64_t b) {
+  switch (how) {
+    case Reduce::kMin:
+      return std::min(a, b);
+    case Reduce::kMax:
+      return std::max(a, b);
+    case Reduce::kSum:
+      break;
+  }
+  // As on the other lanes, sums wrap around.
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
+std::vector<std::int64_t> numbers_of(const Bytes& bytes) {
+  std::vector<std::int64_t> numbers(bytes.size() / sizeof(std::int64_t));
+  if (!numbers.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+class SimCommunicator final : public Communicator {
+ public:
+  SimCommunicator(RankLife& life, SimNetwork& network, std::shared_ptr<Channel> channel)
+      : life_(life), network_(network), channel_(std::move(channel)) {}
+
+  const Group& group() const override { return channel_->group; }
+  GroupRank rank() const override { return *channel_->group.rank_of(life_.rank()); }
+
+  void barrier() override { meet({.operation = "barrier"}, {}); }
+
+  std::vector<Bytes> all_gather(ByteSpan mine) override {
+    return meet({.operation = "all_gather"}, mine);
+  }
+
+  Bytes broadcast(GroupRank root, ByteSpan bytes) override {
+    CHECK(root.value >= 0 && root.value < group().size(), root, group());
+    auto parts = meet({.operation = "broadcast", .root = static_cast<std::uint64_t>(root.value)},
+                      rank() == root ? bytes : ByteSpan{});
+    return std::move(parts[static_cast<std::size_t>(root.value)]);
+  }
+
+  std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override {
+    const auto parts = meet({.operation = "all_reduce",
+                             .reduction = static_cast<std::uint64_t>(how),
+                             .length = mine.size()},
+                            std::as_bytes(mine));
+    auto result = numbers_of(parts.front());
+    for (std::size_t member = 1; member < parts.size(); ++member) {
+      const auto part = numbers_of(parts[member]);
+      for (std::size_t i = 0; i < part.size(); ++i) result[i] = reduced(how, result[i], part[i]);
+    }
+    return result;
+  }
+
+ private:
+  std::vector<Bytes> meet(const CollectiveCall& call, ByteSpan mine) {
+    return network_.meet(life_, *channel_, call, mine);
+  }
+
+  RankLife& life_;
+  SimNetwork& network_;
+  std::shared_ptr<Channel> channel_;
+};
+
+}  // namespace
+
+std::shared_ptr<Communicator> SimFabric::communicator(const Group& group) {
+  if (!group.rank_of(life_.rank())) {
+    std::ostringstream message;
+    message << "rank " << life_.rank() << " asks for a communicator of group " << group
+            << ", of which it is no member";
+    throw Error(Code::kUsage, message.str(), {.rank = life_.rank()});
+  }
+  auto channel = network_.channel(group, life_.rank());
+  network_.meet(life_, *channel, {.operation = "communicator"}, {});
+  return std::make_shared<SimCommunicator>(life_, network_, std::move(channel));
+}
+
+}  // namespace reprise::sim

@@ -1,0 +1,27 @@
+#pragma once
+// One rank's door to the network.
+
+#include <memory>
+
+#include "core/ports/fabric.hpp"
+#include "sim/world/sim_network.hpp"
+
+namespace reprise::sim {
+
+class SimFabric final : public Fabric {
+ public:
+  SimFabric(RankLife& life, SimNetwork& network, std::int32_t world_size)
+      : life_(life), network_(network), world_size_(world_size) {}
+
+  GlobalRank rank() const override { return life_.rank(); }
+  std::int32_t world_size() const override { return world_size_; }
+  /// Call #0 of the group is the making of its communicator.
+  std::shared_ptr<Communicator> communicator(const Group& group) override;
+
+ private:
+  RankLife& life_;
+  SimNetwork& network_;
+  std::int32_t world_size_;
+};
+
+}  // namespace reprise::sim

@@ -1,0 +1,121 @@
+#include "sim/world/sim_network.hpp"
+
+#include <sstream>
+
+#include "core/base/check.hpp"
+#include "core/base/hash.hpp"
+#include "core/base/print.hpp"
+
+namespace reprise::sim {
+namespace {
+
+std::string place(const Channel& channel, std::uint64_t sequence) {
+  std::ostringstream text;
+  text << "call #" << sequence << " of group " << channel.group;
+  return text.str();
+}
+
+Error mismatch(const Channel& channel, std::uint64_t sequence, const Round& round,
+               const CollectiveCall& call, GlobalRank rank) {
+  return {Code::kCollectiveMismatch,
+          place(channel, sequence) + ": rank " + std::to_string(rank.value) + " calls " +
+              to_string(call) + ", rank " + std::to_string(round.first.value) + " called " +
+              to_string(round.call),
+          {.rank = rank}};
+}
+
+}  // namespace
+
+SimNetwork::SimNetwork(Scheduler& scheduler, std::optional<std::uint64_t> deadline_after_ns)
+    : scheduler_(scheduler), deadline_after_ns_(deadline_after_ns) {}
+
+std::shared_ptr<Channel> SimNetwork::channel(const Group& group, GlobalRank member) {
+  const std::size_t occurrence = asked_[{group.members(), member}]++;
+  auto& channels = channels_[group.members()];
+  if (occurrence == channels.size()) channels.push_back(std::make_shared<Channel>(group));
+  return channels[occurrence];
+}
+
+std::vector<Bytes> SimNetwork::meet(RankLife& life, Channel& channel, const CollectiveCall& call,
+                                    ByteSpan mine) {
+  const auto member = channel.group.rank_of(life.rank());
+  CHECK(member.has_value(), life.rank(), channel.group);
+  const std::uint64_t sequence = channel.next[static_cast<std::size_t>(member->value)]++;
+  std::ostringstream where;
+  where << channel.group;
+  life.step(call.operation, where.str(),
+            {sequence, call.root, call.reduction, mine.size(), hash_of(mine)});
+  if (channel.broken) throw *channel.broken;
+  join(channel, *member, sequence, call, mine);
+  wait_for_all(life, channel, sequence);
+
+  Round& round = channel.rounds.at(sequence);
+  std::vector<Bytes> parts;
+  for (const auto& part : round.parts) parts.push_back(*part);
+  if (++round.left == channel.group.size()) channel.rounds.erase(sequence);
+  return parts;
+}
+
+Round& SimNetwork::join(Channel& channel, GroupRank member, std::uint64_t sequence,
+                        const CollectiveCall& call, ByteSpan mine) {
+  Round& round = channel.rounds[sequence];
+  if (round.parts.empty()) {
+    round.call = call;
+    round.first = channel.group.member(member);
+    round.parts.resize(channel.next.size());
+  } else if (round.call != call) {
+    const Error error = mismatch(channel, sequence, round, call, channel.group.member(member));
+    break_channel(channel, error);
+    throw error;
+  }
+  round.parts[static_cast<std::size_t>(member.value)] = Bytes(mine.begin(), mine.end());
+  if (++round.arrived == channel.group.size()) scheduler_.notify_all(channel.waiting);
+  return round;
+}
+
+void SimNetwork::wait_for_all(RankLife& life, Channel& channel, std::uint64_t sequence) {
+  std::optional<std::uint64_t> deadline;
+  if (deadline_after_ns_) deadline = scheduler_.now_ns() + *deadline_after_ns_;
+  while (!channel.complete(sequence)) {
+    break_if_member_gone(channel, sequence);
+    if (channel.broken) throw *channel.broken;
+    const Waiting what = {.operation = channel.rounds.at(sequence).call.operation,
+                          .group = &channel.group,
+                          .sequence = sequence};
+    if (scheduler_.wait(channel.waiting, what, deadline) == Wake::kDeadline) {
+      const Error error(Code::kDeadline,
+                        place(channel, sequence) + ", " + std::string(what.operation) +
+                            ": no answer in time from rank " +
+                            reprise::join(channel.missing(sequence), " "),
+                        {.rank = life.rank()});
+      break_channel(channel, error);
+    }
+    scheduler_.require_alive();
+  }
+}
+
+void SimNetwork::break_if_member_gone(Channel& channel, std::uint64_t sequence) {
+  for (const auto rank : channel.missing(sequence)) {
+    const auto found = gone_.find(rank);
+    if (found == gone_.end()) continue;
+    break_channel(channel, Error(Code::kPeerFailed,
+                                 place(channel, sequence) + ": rank " + std::to_string(rank.value) +
+                                     ": " + found->second.what(),
+                                 {.rank = rank}));
+    return;
+  }
+}
+
+void SimNetwork::break_channel(Channel& channel, const Error& why) {
+  if (!channel.broken) channel.broken = why;
+  scheduler_.notify_all(channel.waiting);
+}
+
+void SimNetwork::gone(GlobalRank rank, const Error& why) {
+  gone_.emplace(rank, why);
+  for (const auto& [members, channels] : channels_) {
+    for (const auto& channel : channels) scheduler_.notify_all(channel->waiting);
+  }
+}
+
+}  // namespace reprise::sim

@@ -1,0 +1,60 @@
+#include "sim/world/sim_tasks.hpp"
+
+#include <exception>
+#include <utility>
+
+namespace reprise::sim {
+namespace {
+
+struct Outcome {
+  bool done = false;
+  std::exception_ptr failure = nullptr;
+  WaitQueue waiting = {};
+};
+
+class SimTask final : public Task {
+ public:
+  SimTask(RankLife& life, std::shared_ptr<Outcome> outcome)
+      : life_(life), outcome_(std::move(outcome)) {}
+  ~SimTask() override { finish(); }
+  SimTask(const SimTask&) = delete;
+  SimTask& operator=(const SimTask&) = delete;
+
+  bool done() override {
+    life_.step("task done", "");
+    return outcome_->done;
+  }
+
+  void wait() override {
+    life_.step("task wait", "");
+    finish();
+    life_.scheduler().require_alive();
+    if (auto failure = std::exchange(outcome_->failure, nullptr)) std::rethrow_exception(failure);
+  }
+
+ private:
+  void finish() {
+    while (!outcome_->done && !life_.is_dead()) {
+      life_.scheduler().wait(outcome_->waiting, {.operation = "a background task"});
+    }
+  }
+
+  RankLife& life_;
+  std::shared_ptr<Outcome> outcome_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> SimTasks::start(std::function<void()> work) {
+  life_.step("task start", "");
+  auto outcome = std::make_shared<Outcome>();
+  life_.scheduler().spawn(life_.rank(), std::move(work),
+                          [outcome, &scheduler = life_.scheduler()](const FiberEnd& end) {
+                            outcome->done = true;
+                            outcome->failure = end.failure;
+                            scheduler.notify_all(outcome->waiting);
+                          });
+  return std::make_unique<SimTask>(life_, std::move(outcome));
+}
+
+}  // namespace reprise::sim

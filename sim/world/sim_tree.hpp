@@ -1,0 +1,38 @@
+#pragma once
+// Files and directories in memory, each with what would survive a power cut.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/base/bytes.hpp"
+
+namespace reprise::sim {
+
+struct Node;
+using NodePtr = std::shared_ptr<Node>;
+using Names = std::map<std::string, NodePtr>;
+
+enum class NodeKind : std::uint8_t { kFile, kDirectory };
+
+/// A file or a directory. The left half is what calls see, the right half what a crash leaves:
+///
+///   file        content ---- sync() -------------> durable_content
+///   directory   names   ---- sync_directory() ---> durable_names
+struct Node {
+  NodeKind kind = NodeKind::kFile;
+  Bytes content = {};
+  Bytes durable_content = {};
+  Names names = {};
+  Names durable_names = {};
+};
+
+NodePtr make_node(NodeKind kind);
+
+/// The tree that a crash leaves, in fresh nodes: files open before it are detached. A node that
+/// stands under two durable names, because only one of two directories was synced after a rename,
+/// becomes two.
+NodePtr after_crash(const Node& node);
+
+}  // namespace reprise::sim

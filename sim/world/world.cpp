@@ -1,0 +1,155 @@
+#include "sim/world/world.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "sim/world/event_log.hpp"
+#include "sim/world/rank_life.hpp"
+#include "sim/world/rank_store.hpp"
+#include "sim/world/scheduler.hpp"
+#include "sim/world/sim_clock.hpp"
+#include "sim/world/sim_device.hpp"
+#include "sim/world/sim_fabric.hpp"
+#include "sim/world/sim_network.hpp"
+#include "sim/world/sim_tasks.hpp"
+
+namespace reprise::sim {
+namespace {
+
+std::string device_of(const WorldOptions& options, GlobalRank rank) {
+  if (options.devices.empty()) return "node0:" + std::to_string(rank.value);
+  return options.devices.at(static_cast<std::size_t>(rank.value));
+}
+
+// One rank's ports, and how it ended.
+struct RankSeat {
+  RankSeat(Scheduler& scheduler, EventLog& log, SimNetwork& network, Store& shared_store,
+           const WorldOptions& options, GlobalRank rank)
+      : life(scheduler, log, rank),
+        store(life, shared_store),
+        fabric(life, network, options.world_size),
+        device(life, device_of(options, rank)),
+        clock(life),
+        tasks(life),
+        trace(life) {}
+
+  RankLife life;
+  RankStore store;
+  SimFabric fabric;
+  SimDevice device;
+  SimClock clock;
+  SimTasks tasks;
+  SimTrace trace;
+  Ports ports{store, fabric, device, clock, tasks, trace};
+  RankOutcome outcome;
+};
+
+RankOutcome outcome_of(const FiberEnd& end) {
+  if (end.killed) return {.end = RankEnd::kKilled};
+  if (!end.failure) return {.end = RankEnd::kReturned};
+  try {
+    std::rethrow_exception(end.failure);
+  } catch (const Error& error) {
+    return {.end = RankEnd::kFailed, .error = error};
+  } catch (const std::exception& defect) {
+    return {.end = RankEnd::kDefect, .message = defect.what()};
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(RankEnd end) {
+  switch (end) {
+    case RankEnd::kReturned:
+      return "returned";
+    case RankEnd::kFailed:
+      return "failed";
+    case RankEnd::kDefect:
+      return "defect";
+    case RankEnd::kKilled:
+      return "killed";
+    case RankEnd::kHung:
+      return "hung";
+  }
+  return "unknown";
+}
+
+struct World::State {
+  State(WorldOptions chosen, Store& shared_store)
+      : options(std::move(chosen)),
+        scheduler(Stream(options.seed).split("schedule"), options.switches_max),
+        log(options.world_size),
+        network(scheduler, options.deadline_ns) {
+    CHECK(options.devices.empty() ||
+              options.devices.size() == static_cast<std::size_t>(options.world_size),
+          options.devices.size(), options.world_size);
+    for (std::int32_t rank = 0; rank < options.world_size; ++rank) {
+      seats.push_back(std::make_unique<RankSeat>(scheduler, log, network, shared_store, options,
+                                                 GlobalRank{rank}));
+    }
+  }
+
+  void ended(RankSeat& seat, const FiberEnd& end) {
+    seat.outcome = outcome_of(end);
+    const GlobalRank rank = seat.life.rank();
+    if (seat.outcome.end == RankEnd::kFailed) {
+      network.gone(rank, *seat.outcome.error);
+    } else if (seat.outcome.end == RankEnd::kDefect) {
+      network.gone(rank, Error(Code::kPeerFailed, seat.outcome.message));
+    }
+  }
+
+  RunResult result() {
+    RunResult result;
+    for (const auto& seat : seats) {
+      auto& outcome = seat->outcome;
+      outcome.event_hash = log.digest(seat->life.rank());
+      outcome.trace = seat->trace.records();
+      if (outcome.end == RankEnd::kKilled && !killed.contains(seat->life.rank())) {
+        outcome.end = RankEnd::kHung;
+        outcome.error = scheduler.verdict();
+      }
+      result.ranks.push_back(outcome);
+    }
+    result.event_hash = log.digest();
+    result.events = log.count();
+    result.duration_ns = scheduler.now_ns();
+    result.deadlock = scheduler.verdict();
+    return result;
+  }
+
+  WorldOptions options;
+  Scheduler scheduler;
+  EventLog log;
+  SimNetwork network;
+  std::vector<std::unique_ptr<RankSeat>> seats;
+  std::set<GlobalRank> killed;
+};
+
+World::World(WorldOptions options, Store& store)
+    : state_(std::make_unique<State>(std::move(options), store)) {}
+
+World::~World() = default;
+
+RunResult World::run(const std::function<void(Ports&, GlobalRank)>& rank_main) {
+  for (const auto& seat : state_->seats) {
+    state_->scheduler.spawn(
+        seat->life.rank(), [&rank_main, &seat] { rank_main(seat->ports, seat->life.rank()); },
+        [this, &seat](const FiberEnd& end) { state_->ended(*seat, end); });
+  }
+  state_->scheduler.run();
+  return state_->result();
+}
+
+void World::kill(GlobalRank rank) {
+  if (!state_->killed.insert(rank).second) return;
+  state_->network.gone(rank, Error(Code::kPeerFailed, "it died", {.rank = rank}));
+  state_->scheduler.kill(rank);
+}
+
+void World::sleep(std::uint64_t duration_ns) {
+  state_->scheduler.sleep_until(state_->scheduler.now_ns() + duration_ns);
+}
+
+}  // namespace reprise::sim
