@@ -1,0 +1,22 @@
+#pragma once
+// The one place where MPI's results are checked. Included by this folder's sources only.
+
+#include <mpi.h>
+
+#include <string>
+
+#include "core/base/error.hpp"
+
+namespace reprise {
+
+/// Throws PEER_FAILED with MPI's words. Communicators here return errors (MPI_ERRORS_RETURN).
+inline void check_mpi(int result, const std::string& what, GlobalRank rank) {
+  if (result == MPI_SUCCESS) return;
+  std::string text(MPI_MAX_ERROR_STRING, '\0');
+  int length = 0;
+  MPI_Error_string(result, text.data(), &length);
+  text.resize(static_cast<std::size_t>(length));
+  throw Error(Code::kPeerFailed, what + ": " + text, {.rank = rank});
+}
+
+}  // namespace reprise

@@ -1,0 +1,195 @@
+#include "core/adapters/mpi/mpi_communicator.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "core/adapters/mpi/mpi_call.hpp"
+#include "core/base/check.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr int kTestsBeforeYield = 100;
+
+MPI_Op op_of(Reduce how) {
+  switch (how) {
+    case Reduce::kMin:
+      return MPI_MIN;
+    case Reduce::kMax:
+      return MPI_MAX;
+    case Reduce::kSum:
+      break;
+  }
+  return MPI_SUM;
+}
+
+}  // namespace
+
+struct MpiCommunicator::Buffers {
+  Bytes mine;
+  Bytes all;
+  std::vector<std::uint64_t> sizes;  // of each member's bytes; in broadcast, the root's alone
+  std::vector<int> counts;
+  std::vector<int> offsets;
+  std::vector<std::int64_t> numbers;
+  std::vector<std::int64_t> result;
+  std::uint64_t my_size = 0;
+};
+
+MpiCommunicator::MpiCommunicator(Setting setting, Group group, MPI_Comm comm)
+    : setting_(setting),
+      group_(std::move(group)),
+      rank_(*group_.rank_of(setting.session.rank())),
+      comm_(comm) {
+  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+}
+
+MpiCommunicator::~MpiCommunicator() {
+  // Freeing is collective: once any communicator failed, a peer may not come to it.
+  if (!setting_.session.abandoned()) MPI_Comm_free(&comm_);
+}
+
+std::string MpiCommunicator::describe() const {
+  std::ostringstream text;
+  text << operation_ << " #" << sequence_ << " of group " << group_;
+  return text.str();
+}
+
+template <class Body>
+auto MpiCommunicator::call(const char* operation, Body&& body) {
+  if (broken_) throw Error(*broken_);
+  operation_ = operation;
+  ++sequence_;
+  give_up_at_ns_ = setting_.clock.now_ns() + setting_.limits.deadline_ns;
+  auto buffers = std::make_unique<Buffers>();
+  try {
+    return body(*buffers);
+  } catch (const Error& error) {
+    broken_ = error;
+    setting_.session.abandon();
+    static_cast<void>(buffers.release());  // MPI's from here on
+    throw;
+  }
+}
+
+void MpiCommunicator::finish(const Start& start) {
+  const GlobalRank self = setting_.session.rank();
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(start(&request), describe(), self);
+  for (int tests = 1;; ++tests) {
+    int done = 0;
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), describe(), self);
+    if (done != 0) return;
+    if (tests % kTestsBeforeYield != 0) continue;
+    if (setting_.clock.now_ns() > give_up_at_ns_) {
+      throw Error(Code::kDeadline,
+                  describe() + ": no answer in time; a member died, hangs or is slow",
+                  {.rank = self});
+    }
+    std::this_thread::yield();
+  }
+}
+
+void MpiCommunicator::barrier() {
+  call("barrier", [this](Buffers&) {
+    finish([this](MPI_Request* request) { return MPI_Ibarrier(comm_, request); });
+  });
+}
+
+void MpiCommunicator::gather_sizes(Buffers& buffers) {
+  buffers.my_size = buffers.mine.size();
+  buffers.sizes.resize(static_cast<std::size_t>(group_.size()));
+  finish([&](MPI_Request* request) {
+    return MPI_Iallgather(&buffers.my_size, 1, MPI_UINT64_T, buffers.sizes.data(), 1, MPI_UINT64_T,
+                          comm_, request);
+  });
+}
+
+void MpiCommunicator::broadcast_pieces(int root, MutableByteSpan bytes) {
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(static_cast<std::size_t>(
+        std::min<std::uint64_t>(bytes.size(), setting_.limits.piece_bytes)));
+    finish([&](MPI_Request* request) {
+      return MPI_Ibcast(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, root, comm_,
+                        request);
+    });
+    bytes = bytes.subspan(piece.size());
+  }
+}
+
+std::vector<Bytes> MpiCommunicator::all_gather(ByteSpan mine) {
+  return call("all_gather", [&](Buffers& buffers) {
+    buffers.mine.assign(mine.begin(), mine.end());
+    gather_sizes(buffers);
+    const auto total =
+        std::accumulate(buffers.sizes.begin(), buffers.sizes.end(), std::uint64_t{0});
+    return total > setting_.limits.piece_bytes ? gather_in_turn(buffers) : gather_at_once(buffers);
+  });
+}
+
+// One member after the other: displacements of all would not fit.
+std::vector<Bytes> MpiCommunicator::gather_in_turn(Buffers& buffers) {
+  std::vector<Bytes> parts;
+  for (std::int32_t member = 0; member < group_.size(); ++member) {
+    buffers.all.assign(buffers.sizes[static_cast<std::size_t>(member)], std::byte{0});
+    if (member == rank_.value) buffers.all = buffers.mine;
+    broadcast_pieces(member, buffers.all);
+    parts.push_back(std::exchange(buffers.all, {}));
+  }
+  return parts;
+}
+
+std::vector<Bytes> MpiCommunicator::gather_at_once(Buffers& buffers) {
+  buffers.counts.assign(buffers.sizes.begin(), buffers.sizes.end());
+  buffers.offsets.assign(buffers.counts.size(), 0);
+  std::partial_sum(buffers.counts.begin(), buffers.counts.end() - 1, buffers.offsets.begin() + 1);
+  buffers.all.resize(static_cast<std::size_t>(buffers.offsets.back() + buffers.counts.back()));
+  finish([&](MPI_Request* request) {
+    return MPI_Iallgatherv(buffers.mine.data(), static_cast<int>(buffers.mine.size()), MPI_BYTE,
+                           buffers.all.data(), buffers.counts.data(), buffers.offsets.data(),
+                           MPI_BYTE, comm_, request);
+  });
+  std::vector<Bytes> parts;
+  for (std::size_t member = 0; member < buffers.counts.size(); ++member) {
+    const auto first = buffers.all.begin() + buffers.offsets[member];
+    parts.emplace_back(first, first + buffers.counts[member]);
+  }
+  return parts;
+}
+
+Bytes MpiCommunicator::broadcast(GroupRank root, ByteSpan bytes) {
+  CHECK(root.value >= 0 && root.value < group_.size(), root, group_);
+  return call("broadcast", [&](Buffers& buffers) {
+    buffers.my_size = bytes.size();
+    finish([&](MPI_Request* request) {
+      return MPI_Ibcast(&buffers.my_size, 1, MPI_UINT64_T, root.value, comm_, request);
+    });
+    if (rank_ == root) buffers.all.assign(bytes.begin(), bytes.end());
+    buffers.all.resize(buffers.my_size);
+    broadcast_pieces(root.value, buffers.all);
+    return std::move(buffers.all);
+  });
+}
+
+std::vector<std::int64_t> MpiCommunicator::all_reduce(Reduce how,
+                                                      std::span<const std::int64_t> mine) {
+  return call("all_reduce", [&](Buffers& buffers) {
+    buffers.numbers.assign(mine.begin(), mine.end());
+    buffers.result.resize(mine.size());
+    const std::size_t piece = setting_.limits.piece_bytes / sizeof(std::int64_t);
+    for (std::size_t at = 0; at < mine.size(); at += piece) {
+      const auto count = static_cast<int>(std::min(piece, mine.size() - at));
+      finish([&](MPI_Request* request) {
+        return MPI_Iallreduce(buffers.numbers.data() + at, buffers.result.data() + at, count,
+                              MPI_INT64_T, op_of(how), comm_, request);
+      });
+    }
+    return std::move(buffers.result);
+  });
+}
+
+}  // namespace reprise

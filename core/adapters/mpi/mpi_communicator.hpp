@@ -1,0 +1,68 @@
+#pragma once
+// A communicator over MPI. Included by this folder's sources only.
+
+#include <mpi.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/adapters/mpi/mpi_fabric.hpp"
+#include "core/adapters/mpi/mpi_session.hpp"
+#include "core/base/error.hpp"
+#include "core/ports/clock.hpp"
+#include "core/ports/fabric.hpp"
+
+namespace reprise {
+
+/// What MPI reads and writes during a call stands in buffers on the heap that are left to it for
+/// ever if the call fails: the operation is still pending then and may write when a late peer
+/// comes.
+class MpiCommunicator final : public Communicator {
+ public:
+  struct Setting {
+    MpiSession& session;
+    Clock& clock;
+    MpiLimits limits;
+  };
+
+  /// Takes over `comm`, whose ranks are the group's.
+  MpiCommunicator(Setting setting, Group group, MPI_Comm comm);
+  ~MpiCommunicator() override;
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+  const Group& group() const override { return group_; }
+  GroupRank rank() const override { return rank_; }
+  void barrier() override;
+  std::vector<Bytes> all_gather(ByteSpan mine) override;
+  Bytes broadcast(GroupRank root, ByteSpan bytes) override;
+  std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override;
+
+ private:
+  using Start = std::function<int(MPI_Request*)>;
+  struct Buffers;
+
+  // Counts the call, refuses it on a broken communicator, breaks it where `body(buffers)` throws.
+  template <class Body>
+  auto call(const char* operation, Body&& body);
+  // Starts one MPI operation and tests it until it is done or the call's deadline has passed.
+  void finish(const Start& start);
+  std::string describe() const;
+
+  void gather_sizes(Buffers& buffers);
+  void broadcast_pieces(int root, MutableByteSpan bytes);
+  std::vector<Bytes> gather_in_turn(Buffers& buffers);
+  std::vector<Bytes> gather_at_once(Buffers& buffers);
+
+  Setting setting_;
+  Group group_;
+  GroupRank rank_;
+  MPI_Comm comm_;
+  const char* operation_ = "";
+  std::uint64_t sequence_ = 0;
+  std::uint64_t give_up_at_ns_ = 0;
+  std::optional<Error> broken_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,55 @@
+#include "core/adapters/mpi/mpi_fabric.hpp"
+
+#include <sstream>
+#include <vector>
+
+#include "core/adapters/mpi/mpi_call.hpp"
+#include "core/adapters/mpi/mpi_communicator.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr int kTag = 7100;  // for MPI_Comm_create_group's own messages
+
+// An MPI_Group of global ranks, freed with its owner.
+class RankGroup {
+ public:
+  RankGroup(const Group& group, GlobalRank self) {
+    MPI_Group world = MPI_GROUP_NULL;
+    check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group", self);
+    std::vector<int> ranks;
+    for (const auto member : group.members()) ranks.push_back(member.value);
+    const int result = MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &group_);
+    MPI_Group_free(&world);
+    check_mpi(result, "MPI_Group_incl", self);
+  }
+  ~RankGroup() { MPI_Group_free(&group_); }
+  RankGroup(const RankGroup&) = delete;
+  RankGroup& operator=(const RankGroup&) = delete;
+
+  MPI_Group get() const { return group_; }
+
+ private:
+  MPI_Group group_ = MPI_GROUP_NULL;
+};
+
+}  // namespace
+
+MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
+    : session_(session), clock_(clock), limits_(limits) {}
+
+std::shared_ptr<Communicator> MpiFabric::communicator(const Group& group) {
+  std::ostringstream what;
+  what << "communicator of group " << group;
+  if (!group.rank_of(rank())) {
+    throw Error(Code::kUsage, what.str() + ": this rank is no member", {.rank = rank()});
+  }
+  const RankGroup ranks(group, rank());
+  MPI_Comm comm = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, ranks.get(), kTag, &comm), what.str(), rank());
+  return std::make_shared<MpiCommunicator>(
+      MpiCommunicator::Setting{.session = session_, .clock = clock_, .limits = limits_}, group,
+      comm);
+}
+
+}  // namespace reprise

@@ -1,0 +1,40 @@
+#pragma once
+// The owner of MPI's life in this process.
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/ids.hpp"
+
+namespace reprise {
+
+/// One per process; all MPI calls come from the thread that made it (MPI_THREAD_FUNNELED).
+/// UNSUPPORTED where the program was built without MPI.
+class MpiSession {
+ public:
+  MpiSession();
+  /// Finalizes, unless a communicator was abandoned: after a failed peer that could wait for ever,
+  /// and the process should write its record and leave by _Exit.
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  GlobalRank rank() const { return rank_; }
+  std::int32_t world_size() const { return world_size_; }
+  /// As MPI knows this node; for device identities.
+  std::string node() const;
+
+  /// Said by a communicator that failed; from here on MPI is not finalized.
+  void abandon() { abandoned_ = true; }
+  bool abandoned() const { return abandoned_; }
+
+ private:
+  GlobalRank rank_;
+  std::int32_t world_size_ = 0;
+  bool abandoned_ = false;
+};
+
+/// Name and version of the MPI library; empty if built without.
+std::string mpi_version();
+
+}  // namespace reprise

@@ -1,0 +1,29 @@
+// The adapter where there is no MPI.
+#include "core/adapters/mpi/mpi_fabric.hpp"
+#include "core/adapters/mpi/mpi_session.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
+
+namespace reprise {
+
+MpiSession::MpiSession() {
+  throw Error(Code::kUnsupported,
+              "built without MPI; install one with its headers and build again");
+}
+MpiSession::~MpiSession() = default;
+
+std::string MpiSession::node() const { return {}; }
+
+std::string mpi_version() { return {}; }
+
+// No session, no fabric: what follows is never reached.
+MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
+    : session_(session), clock_(clock), limits_(limits) {
+  CHECK(false);
+}
+
+std::shared_ptr<Communicator> MpiFabric::communicator(const Group& group) {
+  throw Error(Code::kUnsupported, "built without MPI", {.rank = group.members().front()});
+}
+
+}  // namespace reprise

@@ -1,0 +1,24 @@
+// One session for all tests; a failure on any rank is the launch's failure. Only rank 0 is verbose.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include "tests/mpi/session.hpp"
+
+namespace reprise::contracts {
+
+MpiSession*& shared_session() {
+  static MpiSession* session = nullptr;
+  return session;
+}
+
+}  // namespace reprise::contracts
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  reprise::MpiSession session;
+  reprise::contracts::shared_session() = &session;
+  const int failed = RUN_ALL_TESTS();
+  // Tests of failures leave communicators behind; MPI would wait for them while it finalizes.
+  if (session.abandoned()) MPI_Finalize();
+  return failed;
+}
