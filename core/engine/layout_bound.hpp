@@ -1,0 +1,13 @@
+#pragma once
+// State that belongs to the ranks of one layout and means nothing under another: random states, the
+// rerun machine's state, and what a distributed optimizer keeps per data-parallel group.
+
+#include <string_view>
+
+namespace reprise {
+
+/// `key` of an object (without coordinate and grid) or of a tensor. Prefixes of modules and of
+/// chained optimizers may stand before the name.
+bool is_layout_bound(std::string_view key);
+
+}  // namespace reprise

@@ -1,0 +1,52 @@
+#pragma once
+// Any boxes of a stored tensor, whatever its chunks are. For `diff` and `reshard`, which know
+// nothing of ranks.
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/engine/checkpoint.hpp"
+#include "core/engine/checksum_tally.hpp"
+#include "core/geometry/piece.hpp"
+#include "core/ports/device.hpp"
+
+namespace reprise {
+
+/// What a reader uses; all of it outlives the reader.
+struct ReaderResources {
+  Checkpoint& checkpoint;
+  Device& device;                      ///< of the memory that is read into
+  MutableByteSpan staging;             ///< bounds the memory of one read
+  ChecksumTally* checksums = nullptr;  ///< if given, each item is checked when it is first used
+};
+
+class TensorReader {
+ public:
+  /// Throws COVERAGE_GAP, CHUNK_OVERLAP or EXTENT_MISMATCH if the chunks do not tile the tensor,
+  /// naming the key and `.metadata`'s directory.
+  TensorReader(const ReaderResources& resources, const StoredTensor& tensor);
+
+  /// Fills the pieces' places in `local` (their boxes lie within the logical tensor). Throws what
+  /// Checkpoint::tensor_item and read_regions throw.
+  void read(std::span<const Piece> wanted, std::byte* local);
+  /// The box, row-major.
+  void read(const Box& box, std::byte* local);
+
+ private:
+  struct Source {
+    std::uint32_t chunk = 0;
+    std::uint32_t piece = 0;
+    Box box;
+  };
+
+  const TensorItem& item(std::uint32_t chunk);
+  void read_chunk(std::span<const Source> sources, std::span<const Piece> wanted, std::byte* local);
+
+  ReaderResources resources_;
+  const StoredTensor& tensor_;
+  std::vector<Source> sources_;  ///< by chunk; empty boxes left out
+  std::vector<std::optional<TensorItem>> items_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,97 @@
+#include "core/engine/verify.hpp"
+
+#include <utility>
+
+#include "core/engine/verify_catalog.hpp"
+#include "core/engine/verify_directory.hpp"
+#include "core/engine/verify_objects.hpp"
+#include "core/engine/verify_payload.hpp"
+
+namespace reprise {
+namespace {
+
+void take(Findings more, VerifyReport& report) {
+  for (auto& finding : more) report.findings.push_back(std::move(finding));
+}
+
+std::vector<StoredFile> stored_files(Checkpoint& checkpoint) {
+  std::vector<StoredFile> files;
+  for (FileIndex i = 0; i < checkpoint.catalog().files.size(); ++i) {
+    const auto entry = checkpoint.store().stat(checkpoint.path_of(i));
+    const bool there = entry && !entry->directory;
+    files.push_back({checkpoint.display(i), there ? std::optional(entry->size) : std::nullopt});
+  }
+  return files;
+}
+
+void count(const Catalog& catalog, VerifyReport& report) {
+  report.tensors = catalog.tensors.size();
+  report.objects = catalog.objects.size();
+  report.files = catalog.files.size();
+  for (const auto& tensor : catalog.tensors) {
+    report.elements += static_cast<std::uint64_t>(volume(logical_shape(tensor)));
+    for (const auto& chunk : tensor.chunks) report.bytes += chunk.range.size;
+  }
+  for (const auto& object : catalog.objects) report.bytes += object.range.size;
+}
+
+void check_common(Checkpoint& checkpoint, VerifyReport& report) {
+  try {
+    const auto common = checkpoint.common();
+    if (!common) return;
+    if (!common->item.value) {
+      report.opaque.push_back(common->source);
+      report.findings.push_back({Severity::kNote, Code::kUnsupported,
+                                 "the common state is opaque, so whether it fits the objects "
+                                 "can't be checked: " +
+                                     common->item.opaque_because,
+                                 common->source});
+      return;
+    }
+    take(check_rerun(*common->item.value, checkpoint.catalog()), report);
+  } catch (const Error& error) {
+    take({finding_from(error)}, report);
+  }
+}
+
+/// The checkpoint, or nothing if it can't be opened; the report then says why.
+std::optional<Checkpoint> open(Store& store, const std::string& path, VerifyReport& report) {
+  try {
+    return Checkpoint::open(store, path);
+  } catch (const Error& error) {
+    if (error.code() == Code::kNotFound || error.code() == Code::kIo) throw;
+    take({finding_from(error.within({.file = store.display(path)}))}, report);
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
+                    Progress& progress) {
+  VerifyReport report;
+  auto checkpoint = open(store, path, report);
+  if (!checkpoint) return report;
+  const Catalog& catalog = checkpoint->catalog();
+  report.location = checkpoint->location();
+  count(catalog, report);
+  for (const auto& note : checkpoint->metadata().notes) {
+    report.findings.push_back({Severity::kNote, Code::kUnsupported, note});
+  }
+  const auto files = stored_files(*checkpoint);
+  take(check_cover(catalog), report);
+  take(check_storage(catalog, files), report);
+  take(check_grids(catalog), report);
+  take(check_modules(catalog), report);
+  check_common(*checkpoint, report);
+  take(check_backend_info(*checkpoint), report);
+  take(check_stale_files(*checkpoint), report);
+  take(check_leftovers(*checkpoint), report);
+  if (payload == PayloadCheck::kRead) {
+    verify_payload(*checkpoint, files, progress, report);
+    take(check_manifest(*checkpoint, progress), report);
+  }
+  return report;
+}
+
+}  // namespace reprise

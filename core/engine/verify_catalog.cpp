@@ -1,0 +1,139 @@
+#include "core/engine/verify_catalog.hpp"
+
+#include <algorithm>
+
+#include "core/base/print.hpp"
+#include "core/plan/cover.hpp"
+
+namespace reprise {
+namespace {
+
+/// One item of a file, tensor chunk or object.
+struct Item {
+  FileIndex file = kNoFile;
+  ByteRange range;
+  const std::string* key = nullptr;
+};
+
+std::vector<Item> items_of(const Catalog& catalog) {
+  std::vector<Item> items;
+  for (const auto& tensor : catalog.tensors) {
+    for (const auto& chunk : tensor.chunks) items.push_back({chunk.file, chunk.range, &tensor.key});
+  }
+  for (const auto& object : catalog.objects) {
+    items.push_back({object.file, object.range, &object.key});
+  }
+  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+    return a.file != b.file ? a.file < b.file : a.range.offset < b.range.offset;
+  });
+  return items;
+}
+
+std::string and_others(std::size_t others) {
+  return others == 0 ? "" : "; and " + with_commas(others) + " more items of this file";
+}
+
+void check_tensor(const StoredTensor& tensor, Findings& findings) {
+  try {
+    std::vector<Box> boxes;
+    for (const auto& chunk : tensor.chunks) {
+      for (const auto& piece : pieces_of(tensor, chunk)) boxes.push_back(piece.box);
+    }
+    if (const auto defect = prove_cover(logical_shape(tensor), boxes)) {
+      findings.push_back({Severity::kError, defect->code, defect->message, tensor.key});
+    }
+  } catch (const Error& error) {
+    findings.push_back(finding_from(error.within({.key = tensor.key})));
+  }
+}
+
+void check_has_storage(const std::vector<Item>& items, Findings& findings) {
+  for (const Item& item : items) {
+    if (item.file != kNoFile) continue;
+    findings.push_back({Severity::kError, Code::kCoverageGap,
+                        "the metadata lists it but names no bytes for it", *item.key});
+  }
+}
+
+void check_missing_file(std::span<const Item> items, const StoredFile& file, Findings& findings) {
+  findings.push_back({Severity::kError, Code::kNotFound,
+                      "the file is not there, and the metadata keeps " + with_commas(items.size()) +
+                          " items in it, the first of them " + *items.front().key,
+                      *items.front().key, file.display});
+}
+
+void check_extents(std::span<const Item> items, const StoredFile& file, Findings& findings) {
+  const Item* first = nullptr;
+  std::size_t count = 0;
+  for (const Item& item : items) {
+    if (item.range.fits(*file.size)) continue;
+    if (first == nullptr) first = &item;
+    ++count;
+  }
+  if (first == nullptr) return;
+  findings.push_back({Severity::kError, Code::kTornFile,
+                      "the metadata claims " + with_commas(first->range.size) +
+                          " bytes from here, and the file ends at " + with_commas(*file.size) +
+                          and_others(count - 1),
+                      *first->key, file.display, first->range.offset});
+}
+
+void check_overlaps(std::span<const Item> items, const StoredFile& file, Findings& findings) {
+  const Item* longest = nullptr;  // the item that reaches farthest so far
+  const Item* first = nullptr;
+  const Item* met = nullptr;
+  std::size_t count = 0;
+  for (const Item& item : items) {
+    if (item.range.size == 0 || !item.range.fits(*file.size)) continue;
+    const bool overlaps =
+        longest != nullptr && item.range.offset < longest->range.offset + longest->range.size;
+    if (overlaps && first == nullptr) {
+      first = &item;
+      met = longest;
+    }
+    if (overlaps) ++count;
+    if (longest == nullptr ||
+        item.range.offset + item.range.size > longest->range.offset + longest->range.size) {
+      longest = &item;
+    }
+  }
+  if (first == nullptr) return;
+  findings.push_back({Severity::kError, Code::kExtentMismatch,
+                      "its bytes overlap those of " + *met->key + ", which begin at " +
+                          with_commas(met->range.offset) + and_others(count - 1),
+                      *first->key, file.display, first->range.offset});
+}
+
+}  // namespace
+
+Findings check_cover(const Catalog& catalog) {
+  Findings findings;
+  for (const auto& tensor : catalog.tensors) check_tensor(tensor, findings);
+  check_has_storage(items_of(catalog), findings);
+  return findings;
+}
+
+Findings check_storage(const Catalog& catalog, std::span<const StoredFile> files) {
+  Findings findings;
+  const auto items = items_of(catalog);
+  for (auto begin = items.begin(); begin != items.end() && begin->file != kNoFile;) {
+    const auto end = std::find_if(begin, items.end(),
+                                  [&begin](const Item& item) { return item.file != begin->file; });
+    const std::span<const Item> of_file(begin, end);
+    const StoredFile& file = files[begin->file];
+    if (!file.size) {
+      check_missing_file(of_file, file, findings);
+    } else {
+      check_extents(of_file, file, findings);
+      check_overlaps(of_file, file, findings);
+    }
+    begin = end;
+  }
+  return findings;
+}
+
+bool is_readable(FileIndex file, ByteRange range, std::span<const StoredFile> files) {
+  return file != kNoFile && files[file].size && range.fits(*files[file].size);
+}
+
+}  // namespace reprise

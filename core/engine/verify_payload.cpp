@@ -1,0 +1,118 @@
+#include "core/engine/verify_payload.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/print.hpp"
+#include "core/engine/checksum_tally.hpp"
+#include "core/format/bytes_item.hpp"
+
+namespace reprise {
+namespace {
+
+/// A damaged file would otherwise be reported once for each of its items.
+constexpr std::size_t kErrorsMax = 200;
+
+struct Visit {
+  FileIndex file = kNoFile;
+  ByteRange range;
+  const StoredTensor* tensor = nullptr;  ///< with chunk; null for an object
+  const StoredChunk* chunk = nullptr;
+  const StoredObject* object = nullptr;
+};
+
+/// Readable items in file order.
+std::vector<Visit> visits_of(const Catalog& catalog, std::span<const StoredFile> files) {
+  std::vector<Visit> visits;
+  const auto add = [&visits, files](const Visit& visit) {
+    if (is_readable(visit.file, visit.range, files)) visits.push_back(visit);
+  };
+  for (const auto& tensor : catalog.tensors) {
+    for (const auto& chunk : tensor.chunks)
+      add({chunk.file, chunk.range, &tensor, &chunk, nullptr});
+  }
+  for (const auto& object : catalog.objects) {
+    add({object.file, object.range, nullptr, nullptr, &object});
+  }
+  std::stable_sort(visits.begin(), visits.end(), [](const Visit& a, const Visit& b) {
+    return std::pair(a.file, a.range.offset) < std::pair(b.file, b.range.offset);
+  });
+  return visits;
+}
+
+class PayloadVerifier {
+ public:
+  PayloadVerifier(Checkpoint& checkpoint, VerifyReport& report)
+      : checkpoint_(checkpoint), report_(report) {}
+
+  void look_at(const Visit& visit) {
+    const std::string& key = visit.tensor != nullptr ? visit.tensor->key : visit.object->key;
+    try {
+      if (visit.tensor != nullptr) {
+        checkpoint_.tensor_item(*visit.tensor, *visit.chunk);
+      } else {
+        look_at_object(*visit.object);
+      }
+      const auto slice = checkpoint_.slice(key, visit.file, visit.range);
+      tally_.add(*slice, key);
+    } catch (const Error& error) {
+      add(finding_from(error.within(
+          {.key = key, .file = checkpoint_.display(visit.file), .offset = visit.range.offset})));
+    }
+  }
+
+  void finish() {
+    if (left_out_ != 0) {
+      report_.findings.push_back({Severity::kError, Code::kTornFile,
+                                  with_commas(left_out_) + " more items can't be read"});
+    }
+    report_.records_checked = tally_.records();
+    for (auto& finding : tally_.findings()) report_.findings.push_back(std::move(finding));
+  }
+
+ private:
+  void look_at_object(const StoredObject& object) {
+    const auto slice = checkpoint_.slice(object.key, object.file, object.range);
+    const BytesItem item = read_bytes_item(*slice);
+    if (item.value) return;
+    report_.opaque.push_back(object.key);
+    const std::string names = join(item.unlisted_names, ", ");
+    report_.findings.push_back({Severity::kNote, Code::kUnsupported,
+                                "opaque, kept as bytes: " + item.opaque_because +
+                                    (names.empty() ? "" : "; names " + names),
+                                object.key});
+  }
+
+  void add(Finding finding) {
+    if (errors_++ < kErrorsMax) {
+      report_.findings.push_back(std::move(finding));
+    } else {
+      ++left_out_;
+    }
+  }
+
+  Checkpoint& checkpoint_;
+  VerifyReport& report_;
+  ChecksumTally tally_;
+  std::size_t errors_ = 0;
+  std::uint64_t left_out_ = 0;
+};
+
+}  // namespace
+
+void verify_payload(Checkpoint& checkpoint, std::span<const StoredFile> files, Progress& progress,
+                    VerifyReport& report) {
+  const auto visits = visits_of(checkpoint.catalog(), files);
+  std::uint64_t total = 0;
+  for (const Visit& visit : visits) total += visit.range.size;
+  std::uint64_t done = 0;
+  PayloadVerifier verifier(checkpoint, report);
+  for (const Visit& visit : visits) {
+    verifier.look_at(visit);
+    done += visit.range.size;
+    progress.advance(checkpoint.catalog().files[visit.file], done, total);
+  }
+  verifier.finish();
+}
+
+}  // namespace reprise
