@@ -9,7 +9,9 @@ namespace reprise::test {
 
 namespace {
 constexpr std::string_view kEndSignature = "PK\5\6";
-}
+constexpr std::size_t kEndBytes = 22;
+constexpr std::size_t kWideEndBytes = 56 + 20;  // with its locator
+}  // namespace
 
 Bytes test_file(std::string_view path) {
   const std::string full = std::string(REPRISE_TEST_DATA) + "/" + std::string(path);
@@ -22,11 +24,17 @@ Bytes test_file(std::string_view path) {
 std::vector<ByteSpan> items_in(ByteSpan payload) {
   std::vector<ByteSpan> items;
   const std::string_view text = as_text(payload);
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find(kEndSignature, begin);
+  // A nested archive has an end record too, but its directory is not where that says, seen from
+  // the item's beginning.
+  std::size_t begin = 0;
+  for (std::size_t end = 0; begin < text.size(); ++end) {
+    end = text.find(kEndSignature, end);
     if (end == std::string_view::npos) throw Error(Code::kTornFile, "no end of an item");
-    items.push_back(payload.subspan(begin, end + 22 - begin));
-    begin = end + 22;
+    const std::uint64_t size = load_le<std::uint32_t>(payload.subspan(end + 12));
+    const std::uint64_t offset = load_le<std::uint32_t>(payload.subspan(end + 16));
+    if (offset + size + kWideEndBytes != end - begin) continue;
+    items.push_back(payload.subspan(begin, end + kEndBytes - begin));
+    begin = end + kEndBytes;
   }
   return items;
 }

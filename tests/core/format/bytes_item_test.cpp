@@ -1,0 +1,220 @@
+#include "core/format/bytes_item.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/format/archive.hpp"
+#include "core/format/archive_writer.hpp"
+#include "core/format/common_state.hpp"
+#include "tests/core/format/items.hpp"
+
+namespace reprise {
+namespace {
+
+using test::error_of;
+using test::SpoiledItem;
+
+// One of each kind of value that common state holds, with a tensor inside.
+Dict sample() {
+  const TensorValue tensor{DType::kInt16, {2}, to_bytes("abcd")};
+  return {{"int", 5},
+          {"big", std::int64_t{1} << 40},
+          {"float", 0.1},
+          {"none", None{}},
+          {"true", true},
+          {"text", "ключ"},
+          {"bytes", to_bytes(std::string_view("\0\xff", 2))},
+          {"list", List{1, 2, List{}}},
+          {"tuple", Tuple{{1, "x"}}},
+          {"tensor", tensor},
+          {3, Dict{{"nested", TensorValue{DType::kFloat32, {}, Bytes(4, std::byte{63})}}}}};
+}
+
+TEST(BytesItem, reads_the_items_of_torch_1_13) {
+  const BytesItem five = read_bytes_item(test::test_file("vectors/b_int.bin"));
+  ASSERT_TRUE(five.value.has_value()) << five.opaque_because;
+  EXPECT_EQ(*five.value, Value(5));
+  EXPECT_EQ(five.prefix, "archive");
+  const BytesItem dict = read_bytes_item(test::test_file("vectors/b_dict.bin"));
+  ASSERT_TRUE(dict.value.has_value()) << dict.opaque_because;
+  EXPECT_NE(dict.value->as<Dict>(), nullptr);
+}
+
+TEST(BytesItem, reads_what_it_writes_storages_included) {
+  const Value value = sample();
+  const Bytes bytes = write_bytes_item(value);
+  const BytesItem item = read_bytes_item(bytes);
+  ASSERT_TRUE(item.value.has_value()) << item.opaque_because;
+  EXPECT_EQ(*item.value, value);
+  EXPECT_TRUE(item.checksum_mismatches.empty());
+  SpanSource source(bytes);
+  Archive archive(source);
+  EXPECT_NE(archive.find("data/0"), nullptr);
+  EXPECT_NE(archive.find("data/1"), nullptr);
+  EXPECT_EQ(archive.find("data/2"), nullptr);
+  EXPECT_EQ(write_bytes_item(value), bytes);
+}
+
+TEST(BytesItem, keeps_what_is_no_archive_as_opaque) {
+  for (const std::string_view text : {"", "x", "just some bytes", "\x80\x02K\x05.", "PK\5\6"}) {
+    const BytesItem item = read_bytes_item(as_bytes(text));
+    EXPECT_FALSE(item.value.has_value());
+    EXPECT_NE(item.opaque_because, "");
+  }
+  const std::string_view legacy("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e...",
+                                18);
+  EXPECT_NE(read_bytes_item(as_bytes(legacy)).opaque_because.find("1.6"), std::string::npos);
+}
+
+TEST(BytesItem, keeps_compressed_records_as_opaque) {
+  SpoiledItem item{write_bytes_item(sample())};
+  item.put(item.entry(0) + 10, short{8});
+  const BytesItem read = read_bytes_item(item.bytes);
+  EXPECT_FALSE(read.value.has_value());
+  EXPECT_NE(read.opaque_because.find("compressed"), std::string::npos);
+}
+
+// The item with its pickle replaced.
+Bytes item_with_pickle(std::string_view pickle) {
+  ArchiveWriter writer("archive");
+  writer.add("data.pkl", as_bytes(pickle));
+  writer.add("version", as_bytes("3\n"));
+  writer.finish();
+  return writer.take();
+}
+
+TEST(BytesItem, lists_unlisted_names_and_keeps_the_item_opaque) {
+  const BytesItem item =
+      read_bytes_item(item_with_pickle("\x80\x02"
+                                       "csome.module\nthing\n."));
+  EXPECT_FALSE(item.value.has_value());
+  EXPECT_EQ(item.unlisted_names, (std::vector<std::string>{"some.module.thing"}));
+  EXPECT_NE(item.opaque_because, "");
+}
+
+TEST(BytesItem, refuses_names_of_the_system_and_broken_pickles) {
+  const Bytes hostile = item_with_pickle(
+      "\x80\x02"
+      "cos\nsystem\nX\x04\0\0\0trueR.");
+  EXPECT_EQ(error_of([&] { read_bytes_item(hostile); }).code(), Code::kRefusedName);
+  const Bytes broken = item_with_pickle("\x80\x02K");
+  const Error error = error_of([&] { read_bytes_item(broken, {.file = "f", .offset = 7000}); });
+  EXPECT_EQ(error.code(), Code::kTornFile);
+  EXPECT_EQ(error.place().file, "f");
+  EXPECT_GE(error.place().offset.value_or(0), 7000U + 64U);
+}
+
+TEST(BytesItem, tells_which_records_differ_from_their_checksums) {
+  SpoiledItem item{write_bytes_item(sample())};
+  item.put_text(item.place_of("abcd"), "abcx");
+  const BytesItem read = read_bytes_item(item.bytes);
+  ASSERT_TRUE(read.value.has_value());
+  EXPECT_EQ(read.checksum_mismatches, (std::vector<std::string>{"data/0"}));
+}
+
+TEST(BytesItem, refuses_every_truncation) {
+  const Bytes item = write_bytes_item(sample());
+  for (std::size_t size = 4; size < item.size(); ++size) {
+    const Error error = error_of([&] { read_bytes_item(ByteSpan(item).first(size)); });
+    EXPECT_EQ(error.code(), Code::kTornFile) << size << ": " << error.what();
+  }
+}
+
+TEST(BytesItem, lets_no_changed_byte_pass_in_silence) {
+  const Value value = Dict{{"lr", 0.25}, {"t", TensorValue{DType::kInt16, {2}, to_bytes("abcd")}}};
+  const Bytes whole = write_bytes_item(value);
+  std::size_t refused = 0;
+  std::size_t told = 0;
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      Bytes item = whole;
+      item[at] ^= static_cast<std::byte>(1U << bit);
+      BytesItem read;
+      try {
+        read = read_bytes_item(item);
+      } catch (const Error&) {
+        ++refused;
+        continue;
+      }
+      if (!read.value || !read.checksum_mismatches.empty()) {
+        ++told;
+        continue;
+      }
+      ASSERT_EQ(*read.value, value) << at << " bit " << bit;
+    }
+  }
+  EXPECT_GT(refused, 2000U);
+  EXPECT_GT(told, 500U);
+}
+
+TEST(BytesItem, reads_every_object_of_every_real_checkpoint) {
+  std::size_t objects = 0;
+  for (const std::string& path : test::payload_files()) {
+    const Bytes payload = test::test_file(path);
+    for (const ByteSpan bytes : test::items_in(payload)) {
+      const BytesItem item = read_bytes_item(bytes);
+      // Tensor items are values too, but for the lazily conjugated and negated ones.
+      EXPECT_TRUE(item.value.has_value() ||
+                  item.opaque_because.find("resolve it") != std::string::npos)
+          << path << ": " << item.opaque_because;
+      EXPECT_TRUE(item.checksum_mismatches.empty()) << path;
+      if (item.value && item.value->as<TensorValue>() == nullptr) ++objects;
+    }
+  }
+  EXPECT_GT(objects, 80U);
+}
+
+TEST(BytesItem, reads_every_kind_of_object_that_torch_saved_and_writes_it_again) {
+  std::size_t values = 0;
+  std::vector<std::string> opaque;
+  const std::filesystem::path root = REPRISE_TEST_DATA;
+  for (const auto& entry : std::filesystem::directory_iterator(root / "torch_2.15.0/objects")) {
+    if (entry.path().extension() != ".pt") continue;
+    const std::string name = entry.path().stem().string();
+    const BytesItem item = read_bytes_item(test::test_file("torch_2.15.0/objects/" + name + ".pt"));
+    if (!item.value) {
+      EXPECT_NE(item.opaque_because, "") << name;
+      opaque.push_back(name);
+      continue;
+    }
+    ++values;
+    const BytesItem again = read_bytes_item(write_bytes_item(*item.value));
+    ASSERT_TRUE(again.value.has_value()) << name << ": " << again.opaque_because;
+    EXPECT_EQ(*again.value, *item.value) << name;
+  }
+  EXPECT_GT(values, 35U);
+  std::ranges::sort(opaque);
+  EXPECT_EQ(opaque, (std::vector<std::string>{"foreign_class", "legacy_stream"}));
+}
+
+TEST(CommonState, reads_what_it_writes_as_file_and_as_object) {
+  const Dict state = sample();
+  const BytesItem file = read_common_file(write_common_file(state));
+  ASSERT_TRUE(file.value.has_value());
+  EXPECT_EQ(*file.value, Value(state));
+  EXPECT_EQ(file.prefix, "common");
+  const BytesItem object = read_common_object(write_common_object(state));
+  ASSERT_TRUE(object.value.has_value());
+  EXPECT_EQ(*object.value, Value(state));
+  EXPECT_EQ(object.prefix, "archive");
+}
+
+TEST(CommonState, refuses_what_is_no_dict) {
+  const auto file = [](const Value& value) {
+    return error_of([&] { read_common_file(write_bytes_item(value)); }).code();
+  };
+  const auto object = [](const Value& value) {
+    return error_of([&] { read_common_object(write_bytes_item(value)); }).code();
+  };
+  EXPECT_EQ(file(List{sample()}), Code::kTornFile);
+  EXPECT_EQ(file(5), Code::kTornFile);
+  EXPECT_EQ(object(sample()), Code::kTornFile);
+  EXPECT_EQ(object(List{}), Code::kTornFile);
+  EXPECT_EQ(object(List{sample(), sample()}), Code::kTornFile);
+  EXPECT_EQ(object(List{List{}}), Code::kTornFile);
+}
+
+}  // namespace
+}  // namespace reprise
