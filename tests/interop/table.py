@@ -22,7 +22,6 @@ HOLDS = {
     "sd_view_strided": "shards of transposed matrices, stored permuted",
     "gpt_tp2_pp2": "Megatron GPT over tp 2, pp 2: optimizer, RNG, rerun state, common.pt",
     "gpt_dp2": "the same content over dp 2, saved fully parallel",
-    "moe_ep2": "Megatron GPT with 4 experts over ep 2, model only",
     "buckets": "Megatron optimizer buckets cut unevenly (composed keys)",
 }
 
