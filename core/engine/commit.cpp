@@ -35,6 +35,14 @@ class SmallFiles {
   IntegrityManifest manifest_;
 };
 
+/// The directory and its parents, made and with their names durable.
+void make_durable_directory(Store& store, const std::string& path) {
+  if (path.empty() || store.stat(path)) return;
+  make_durable_directory(store, parent_path(path));
+  store.make_directory(path);
+  store.sync_directory(parent_path(path));
+}
+
 void swap_in(Store& store, const CommitTarget& target) {
   const bool exists = store.stat(target.directory).has_value();
   if (exists && store.capabilities().exchange) {
@@ -52,7 +60,7 @@ CommitTarget CommitTarget::iteration(const std::string& root, Step step) {
 }
 
 void prepare(Store& store, const CommitTarget& target) {
-  store.make_directory(parent_path(target.directory));
+  make_durable_directory(store, parent_path(target.directory));
   store.remove(target.saving());
   if (store.stat(target.directory)) {
     store.remove(target.replaced());

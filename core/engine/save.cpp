@@ -199,7 +199,7 @@ struct Save::State {
       std::vector<LocalPlan> plans;
       plans.reserve(offers.size());
       for (const auto& offer : offers) plans.push_back(decode_local_plan(offer));
-      plan = global_plan(plans, options.policy.plan);
+      plan = global_plan(plans, group->group(), options.policy.plan);
       return Bytes{};
     });
     report.plan_signature = plan.signature;

@@ -1,0 +1,165 @@
+#include "scenarios/driver/record.hpp"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::array kEndings = {
+    std::pair{Ending::kReturned, "returned"}, std::pair{Ending::kFailed, "failed"},
+    std::pair{Ending::kDefect, "defect"}, std::pair{Ending::kHung, "hung"},
+    std::pair{Ending::kLost, "lost"}};
+
+std::string name_of(Ending ending) {
+  for (const auto& [known, name] : kEndings) {
+    if (known == ending) return name;
+  }
+  return "lost";
+}
+
+Ending ending_named(const std::string& name) {
+  for (const auto& [ending, known] : kEndings) {
+    if (name == known) return ending;
+  }
+  throw std::invalid_argument("no ending is called " + name);
+}
+
+Json put_delta(double delta) {
+  if (std::isnan(delta)) return "nan";
+  if (std::isinf(delta)) return "inf";
+  return delta;
+}
+
+double take_delta(const Json& json) {
+  if (json == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (json == "inf") return std::numeric_limits<double>::infinity();
+  return json.get<double>();
+}
+
+Json put(const reports::RankResult& result) {
+  return {{"rank", result.rank},
+          {"loaded_step", result.loaded_step},
+          {"owns", result.owns},
+          {"compared", result.compared},
+          {"elements", result.elements},
+          {"max_delta", put_delta(result.max_delta)},
+          {"bit_mismatches", result.bit_mismatches},
+          {"metrics_finite", result.metrics_finite},
+          {"missing", result.missing},
+          {"unexpected", result.unexpected},
+          {"excused", result.excused}};
+}
+
+reports::RankResult take_result(const Json& json) {
+  reports::RankResult result;
+  json.at("rank").get_to(result.rank);
+  json.at("loaded_step").get_to(result.loaded_step);
+  json.at("owns").get_to(result.owns);
+  json.at("compared").get_to(result.compared);
+  json.at("elements").get_to(result.elements);
+  result.max_delta = take_delta(json.at("max_delta"));
+  json.at("bit_mismatches").get_to(result.bit_mismatches);
+  json.at("metrics_finite").get_to(result.metrics_finite);
+  json.at("missing").get_to(result.missing);
+  json.at("unexpected").get_to(result.unexpected);
+  json.at("excused").get_to(result.excused);
+  return result;
+}
+
+Json put(const reports::TrainingPoint& point) {
+  Json json = {{"step", point.step},
+               {"loss", point.loss},
+               {"lr", point.lr},
+               {"loss_scale", point.loss_scale}};
+  if (point.uninterrupted_loss) {
+    json["uninterrupted_loss"] = *point.uninterrupted_loss;
+    json["uninterrupted_lr"] = point.uninterrupted_lr.value_or(0);
+  }
+  return json;
+}
+
+reports::TrainingPoint take_point(const Json& json) {
+  reports::TrainingPoint point{.step = json.at("step").get<std::int64_t>(),
+                               .loss = json.at("loss").get<double>(),
+                               .lr = json.at("lr").get<double>(),
+                               .loss_scale = json.at("loss_scale").get<double>(),
+                               .uninterrupted_loss = {},
+                               .uninterrupted_lr = {}};
+  if (json.contains("uninterrupted_loss")) {
+    point.uninterrupted_loss = json.at("uninterrupted_loss").get<double>();
+    point.uninterrupted_lr = json.at("uninterrupted_lr").get<double>();
+  }
+  return point;
+}
+
+Json put(const reports::FirstDifference& first) {
+  return {{"rank", first.rank},   {"key", first.key},       {"index", first.index},
+          {"saved", first.saved}, {"loaded", first.loaded}, {"comes_from", first.comes_from}};
+}
+
+reports::FirstDifference take_first(const Json& json) {
+  return {.rank = json.at("rank").get<std::int32_t>(),
+          .key = json.at("key").get<std::string>(),
+          .index = json.at("index").get<std::vector<std::int64_t>>(),
+          .saved = json.at("saved").get<std::string>(),
+          .loaded = json.at("loaded").get<std::string>(),
+          .comes_from = json.at("comes_from").get<std::string>()};
+}
+
+}  // namespace
+
+std::string to_json(const RankRecord& record) {
+  Json trajectory = Json::array();
+  for (const auto& point : record.trajectory) trajectory.push_back(put(point));
+  Json rulings = Json::array();
+  for (const auto& ruling : record.rulings) {
+    rulings.push_back({{"code", ruling.code}, {"text", ruling.text}});
+  }
+  const Json json = {
+      {"ending", name_of(record.ending)},
+      {"code", record.code},
+      {"message", record.message},
+      {"result", put(record.result)},
+      {"first_step", record.first_step},
+      {"last_step", record.last_step},
+      {"trajectory", trajectory},
+      {"first_difference", record.first_difference ? put(*record.first_difference) : Json(nullptr)},
+      {"rulings", rulings},
+      {"content_digest", record.content_digest},
+      {"peak_stage", record.peak_bytes.stage},
+      {"peak_load", record.peak_bytes.load}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+RankRecord parse_record(const std::string& text, const std::string& file) try {
+  const Json json = Json::parse(text);
+  RankRecord record;
+  record.ending = ending_named(json.at("ending").get<std::string>());
+  json.at("code").get_to(record.code);
+  json.at("message").get_to(record.message);
+  record.result = take_result(json.at("result"));
+  json.at("first_step").get_to(record.first_step);
+  json.at("last_step").get_to(record.last_step);
+  for (const auto& point : json.at("trajectory")) record.trajectory.push_back(take_point(point));
+  const Json& first = json.at("first_difference");
+  if (!first.is_null()) record.first_difference = take_first(first);
+  for (const auto& ruling : json.at("rulings")) {
+    record.rulings.push_back(
+        {ruling.at("code").get<std::string>(), ruling.at("text").get<std::string>()});
+  }
+  json.at("content_digest").get_to(record.content_digest);
+  json.at("peak_stage").get_to(record.peak_bytes.stage);
+  json.at("peak_load").get_to(record.peak_bytes.load);
+  return record;
+} catch (const std::exception& error) {
+  throw Error(Code::kTornFile, std::string("no rank's record: ") + error.what(), {.file = file});
+}
+
+}  // namespace reprise::driver
