@@ -1,13 +1,17 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
+
 #include "core/plan/save_plan.hpp"
+#include "tests/core/geometry/small_worlds.hpp"
 
 namespace reprise {
 namespace {
 
-std::shared_ptr<const Mesh> tp2_dp2() {
-  return std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 2}, {"dp", 2}});
-}
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 TensorLeaf leaf_at(const std::string& key, const Dims& shape, std::shared_ptr<const Mesh> mesh,
                    const Placement& placement, GroupRank member) {
@@ -20,19 +24,274 @@ TensorLeaf leaf_at(const std::string& key, const Dims& shape, std::shared_ptr<co
   return leaf;
 }
 
-TEST(GlobalPlan, the_example_of_the_header) {
-  std::vector<LocalPlan> plans;
+std::shared_ptr<const Mesh> tp2_dp2() {
+  return std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 2}, {"dp", 2}});
+}
+
+/// Four ranks, w [4, 6] split by tp, after `change` had its way with the states.
+std::vector<LocalPlan> four_ranks(const std::function<void(std::vector<StateDict>&)>& change = {}) {
+  std::vector<StateDict> states(4);
   for (int r = 0; r < 4; ++r) {
-    StateDict state;
+    auto& state = states[static_cast<std::size_t>(r)];
     state.tensors.push_back(leaf_at("w", {4, 6}, tp2_dp2(), Placement({{"tp", 0}}), {r}));
-    plans.push_back(local_plan(state));
+    state.objects.push_back({"rng", {2, 2}, {r / 2, r % 2}, 0, r});
   }
-  const GlobalPlan plan = global_plan(plans);
+  if (change) change(states);
+  std::vector<LocalPlan> plans;
+  for (const auto& state : states) plans.push_back(local_plan(state));
+  return plans;
+}
+
+std::string refusal(const std::vector<LocalPlan>& plans, const PlanPolicy& policy = {}) {
+  try {
+    global_plan(plans, policy);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "planned";
+}
+
+TEST(GlobalPlan, the_example_of_the_header) {
+  const GlobalPlan plan = global_plan(four_ranks());
   ASSERT_EQ(plan.tensors.size(), 1U);
   ASSERT_EQ(plan.tensors[0].chunks.size(), 2U);
   EXPECT_EQ(plan.tensors[0].chunks[0].box, (Box{{0, 0}, {2, 6}}));
   EXPECT_EQ(plan.tensors[0].chunks[0].owner, GroupRank{0});
   EXPECT_EQ(plan.tensors[0].chunks[1].owner, GroupRank{1});
+  ASSERT_EQ(plan.objects.size(), 4U);
+  EXPECT_EQ(plan.objects[2].key, "rng/shard_1.0_2.2");
+  EXPECT_EQ(plan.objects[2].owner, GroupRank{2});
+}
+
+struct Refused {
+  const char* what;
+  std::function<void(std::vector<StateDict>&)> change;
+  std::vector<const char*> words;
+};
+
+TEST(GlobalPlan, what_does_not_fit_together_is_refused_by_name) {
+  const std::vector<Refused> rows = {
+      {"a rank moves its box",
+       [](auto& s) { s[1].tensors[0].pieces[0].box.offset[0] = 1; },
+       {"LAYOUT_MISMATCH", "rank 1", "[1:3, 0:6]", "[2:4, 0:6]", "key w"}},
+      {"nobody is the main copy",
+       [](auto& s) { s[0].tensors[0].replica = 1; },
+       {"NO_WRITER", "[0:2, 0:6]", "0 2"}},
+      {"two are the main copy",
+       [](auto& s) { s[2].tensors[0].replica = 0; },
+       {"MULTI_WRITER", "[0:2, 0:6]", "0 2"}},
+      {"a shape differs",
+       [](auto& s) { s[3].tensors[0].shape[1] = 7; },
+       {"SHAPE_DRIFT", "[4, 6] on rank 0", "[4, 7] on rank 3"}},
+      {"a type differs",
+       [](auto& s) { s[3].tensors[0].dtype = DType::kBFloat16; },
+       {"DTYPE_DRIFT", "float32 on rank 0", "bfloat16 on rank 3"}},
+      {"common state differs",
+       [](auto& s) {
+         s[2].common = Dict{{"iteration", 7}};
+       },
+       {"COMMON_STATE_DIVERGES", "ranks 2 hold"}},
+      {"arbitrary boxes overlap",
+       [](auto& s) {
+         for (auto& state : s) state.tensors[0].placed.reset();
+         for (int r : {1, 3})
+           s[static_cast<std::size_t>(r)].tensors[0].pieces[0].box = {{1, 0}, {3, 6}};
+       },
+       {"CHUNK_OVERLAP", "[1:2, 0:6]", "offered by ranks 0 1 2 3"}},
+      {"arbitrary boxes leave a gap",
+       [](auto& s) {
+         for (auto& state : s) state.tensors[0].placed.reset();
+         for (int r : {1, 3})
+           s[static_cast<std::size_t>(r)].tensors[0].pieces[0].box = {{3, 0}, {1, 6}};
+       },
+       {"COVERAGE_GAP", "[2:3, 0:6]"}},
+      {"two ranks do not offer their part",
+       [](auto& s) { s[1].tensors.clear(), s[3].tensors.clear(); },
+       {"COVERAGE_GAP", "[2:4, 0:6]"}},
+      {"an object's shard is absent",
+       [](auto& s) { s[2].objects.clear(); },
+       {"COVERAGE_GAP", "[1, 0]", "key rng"}},
+      {"an object has two main copies",
+       [](auto& s) {
+         s[2].objects[0].coordinate = {0, 0};
+       },
+       {"COVERAGE_GAP", "[1, 0]"}},
+      {"an object has one main copy too many",
+       [](auto& s) {
+         s[2].objects.push_back({"rng", {2, 2}, {0, 1}, 0, 0});
+       },
+       {"MULTI_WRITER", "ranks 1 2"}},
+      {"an object has no main copy",
+       [](auto& s) { s[2].objects[0].replica = 1; },
+       {"NO_WRITER", "ranks 2"}},
+      {"objects disagree on the grid",
+       [](auto& s) {
+         s[2].objects[0].grid = {3, 2};
+       },
+       {"LAYOUT_MISMATCH", "[2, 2]", "[3, 2]"}},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.what);
+    const std::string said = refusal(four_ranks(row.change));
+    for (const char* word : row.words) EXPECT_THAT(said, HasSubstr(word));
+  }
+}
+
+Interval floor_offsets(std::int64_t length, std::int64_t parts, std::int64_t index) {
+  const std::int64_t begin = index * (length / parts);
+  return {begin, begin + ceil_chunk(length, parts, index).length()};
+}
+Interval balanced(std::int64_t length, std::int64_t parts, std::int64_t index) {
+  return {length * index / parts, length * (index + 1) / parts};
+}
+GroupRank always_last(std::span<const GroupRank>, std::span<const std::uint64_t> load) {
+  return {static_cast<std::int32_t>(load.size()) - 1};
+}
+
+TEST(GlobalPlan, a_describer_that_is_not_the_slicer_is_refused) {
+  std::vector<LocalPlan> plans;
+  const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 3}});
+  for (int r = 0; r < 3; ++r) {
+    StateDict state;
+    state.tensors.push_back(leaf_at("w", {7}, mesh, Placement({{"tp", 0}}), {r}));
+    plans.push_back(local_plan(state));
+  }
+  EXPECT_EQ(refusal(plans), "planned");
+  EXPECT_THAT(refusal(plans, {.describe = floor_offsets}), HasSubstr("COVERAGE_GAP"));
+  EXPECT_THAT(refusal(plans, {.describe = balanced}), HasSubstr("LAYOUT_MISMATCH"));
+}
+
+TEST(GlobalPlan, an_elected_rank_that_does_not_hold_the_box_is_refused) {
+  EXPECT_THAT(refusal(four_ranks(), {.elect = always_last}), HasSubstr("NO_WRITER"));
+}
+
+TEST(GlobalPlan, a_mesh_of_other_ranks_is_tied_to_the_group_that_saves) {
+  const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 2}},
+                                                 Group(std::vector<GlobalRank>{{7}, {4}}));
+  std::vector<LocalPlan> plans;
+  for (int member : {1, 0}) {  // savers in the order 4, 7
+    StateDict state;
+    state.tensors.push_back(leaf_at("w", {4}, mesh, Placement({{"tp", 0}}), {member}));
+    plans.push_back(local_plan(state));
+  }
+  const GlobalPlan plan = global_plan(plans, Group(std::vector<GlobalRank>{{4}, {7}}));
+  EXPECT_EQ(plan.tensors[0].chunks[0].owner, GroupRank{1});
+  EXPECT_THAT(refusal(plans), HasSubstr("LAYOUT_MISMATCH"));
+}
+
+/// Every element has one owner, and the owner holds it by the reference's account.
+TEST(GlobalPlan, in_every_small_world_each_element_has_one_owner_who_holds_it) {
+  test::for_each_world(3, 2, [](const test::World& world) {
+    const auto mesh = std::make_shared<const Mesh>(world.mesh);
+    for (const Dims& shape : {Dims{}, Dims{5}, Dims{0}, Dims{3, 5}}) {
+      const auto rank = static_cast<int>(shape.size());
+      test::for_each_placement(world, rank, [&](const Placement& placement, const auto& splits) {
+        for (const bool placed : {true, false}) {
+          std::vector<LocalPlan> plans;
+          for (std::int32_t m = 0; m < world.mesh.size(); ++m) {
+            StateDict state;
+            state.tensors.push_back(leaf_at("w", shape, mesh, placement, {m}));
+            if (!placed) state.tensors[0].placed.reset();
+            plans.push_back(decode_local_plan(encode(local_plan(state))));
+            ASSERT_EQ(signature(plans.back()), signature(local_plan(state)));
+          }
+          const GlobalPlan plan = global_plan(plans, world.mesh.members());
+          const auto held = brute::holders(test::numbers(shape), world.grid, splits);
+          const auto indices = brute::all_indices(test::numbers(shape));
+          for (std::size_t e = 0; e < indices.size(); ++e) {
+            int owners = 0;
+            for (const auto& chunk : plan.tensors[0].chunks) {
+              if (!test::holds(chunk.box, indices[e])) continue;
+              ++owners;
+              ASSERT_TRUE(held[static_cast<std::size_t>(chunk.owner.value)][e]);
+            }
+            ASSERT_EQ(owners, 1) << world.mesh << " " << placement << " " << shape;
+          }
+        }
+      });
+    }
+  });
+}
+
+TEST(GlobalPlan, replicas_share_the_writing_within_one_largest_box_of_the_mean) {
+  const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 2}, {"dp", 4}});
+  std::vector<LocalPlan> plans;
+  std::uint64_t largest = 0;
+  for (int r = 0; r < 8; ++r) {
+    StateDict state;
+    for (int t = 0; t < 100; ++t) {
+      const Dims shape = {2 + (t * 37) % 61, 4};
+      const Placement placement = t % 3 == 0 ? Placement() : Placement({{"tp", 0}});
+      state.tensors.push_back(leaf_at("w" + std::to_string(t), shape, mesh, placement, {r}));
+      largest = std::max(
+          largest, 4 * static_cast<std::uint64_t>(state.tensors.back().pieces[0].box.elements()));
+    }
+    plans.push_back(local_plan(state));
+  }
+  const GlobalPlan plan = global_plan(plans);
+  std::uint64_t sum = 0;
+  for (const auto bytes : plan.bytes) sum += bytes;
+  for (const auto bytes : plan.bytes) {
+    EXPECT_LE(bytes, sum / 8 + largest);
+    EXPECT_GE(bytes + largest, sum / 8);
+  }
+  EXPECT_EQ(global_plan(plans).signature, plan.signature);
+}
+
+TEST(GlobalPlan, of_equal_empty_boxes_one_stays) {
+  const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"dp", 8}});
+  std::vector<LocalPlan> plans;
+  for (int r = 0; r < 8; ++r) {
+    StateDict state;
+    state.tensors.push_back(leaf_at("w", {3, 2}, mesh, Placement({{"dp", 0}}), {r}));
+    plans.push_back(local_plan(state));
+  }
+  const GlobalPlan plan = global_plan(plans);
+  ASSERT_EQ(plan.tensors[0].chunks.size(), 4U);
+  EXPECT_EQ(plan.tensors[0].chunks[3].box, (Box{{3, 0}, {0, 2}}));
+}
+
+TEST(LocalPlanOnTheWire, is_refused_when_cut_or_flipped_and_never_crashes) {
+  const Bytes bytes = encode(four_ranks()[1]);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_THROW(decode_local_plan(ByteSpan(bytes).first(size)), Error) << size;
+  }
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    for (unsigned value = 0; value < 256; ++value) {
+      Bytes bad = bytes;
+      bad[at] = static_cast<std::byte>(value);
+      try {
+        decode_local_plan(bad);
+      } catch (const Error& error) {
+        ASSERT_EQ(error.code(), Code::kTornFile) << error.what();
+      }
+    }
+  }
+}
+
+TEST(Signature, changes_with_everything_but_the_common_state) {
+  const auto one = [](const std::function<void(StateDict&)>& change) {
+    return signature(four_ranks([&](auto& s) { change(s[1]); })[1]);
+  };
+  const std::uint64_t plain = one([](StateDict&) {});
+  EXPECT_EQ(plain, one([](StateDict& s) { s.common = Dict{{"iteration", 7}}; }));
+  EXPECT_NE(plain, one([](StateDict& s) { s.tensors[0].key = "v"; }));
+  EXPECT_NE(plain, one([](StateDict& s) { s.tensors[0].dtype = DType::kInt32; }));
+  EXPECT_NE(plain, one([](StateDict& s) { s.tensors[0].shape[1] = 7; }));
+  EXPECT_NE(plain, one([](StateDict& s) { s.tensors[0].pieces[0].box.extent[1] = 5; }));
+  EXPECT_NE(plain, one([](StateDict& s) { s.tensors[0].replica = 3; }));
+  EXPECT_NE(plain, one([](StateDict& s) { s.tensors[0].placed.reset(); }));
+  EXPECT_NE(plain, one([](StateDict& s) { s.objects[0].replica = 3; }));
+  EXPECT_NE(plain, one([](StateDict& s) { s.objects.clear(); }));
+}
+
+TEST(LocalPlan, leaves_that_cannot_be_planned_are_refused) {
+  StateDict twice;
+  twice.tensors.resize(2);
+  EXPECT_THROW(local_plan(twice), Error);
+  StateDict object;
+  object.objects = {{"a/b", {1}, {0}, 0, {}}};
+  EXPECT_THROW(local_plan(object), Error);
 }
 
 }  // namespace
