@@ -32,8 +32,8 @@ class MpiFabric final : public Fabric {
 
  private:
   MpiSession& session_;
-  Clock& clock_;
-  MpiLimits limits_;
+  [[maybe_unused]] Clock& clock_;  // in no_mpi.cpp
+  [[maybe_unused]] MpiLimits limits_;
 };
 
 }  // namespace reprise
