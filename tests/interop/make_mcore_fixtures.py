@@ -65,7 +65,7 @@ ShardedTensor.local_shape_with_axes = property(with_axes)
 def arguments(layout):
     return argparse.Namespace(
         tensor_model_parallel_size=layout["tp"], pipeline_model_parallel_size=layout["pp"], context_parallel_size=1,
-        expert_model_parallel_size=layout.get("ep", 1), num_layers=2, hidden_size=8, lr=3e-4, betas=(0.9, 0.95), bf16=True, params_dtype=torch.bfloat16,
+        expert_model_parallel_size=1, num_layers=2, hidden_size=8, lr=3e-4, betas=(0.9, 0.95), bf16=True, params_dtype=torch.bfloat16,
         attention_backend=AttnBackend.auto, model_type=ModelType.encoder_or_decoder, swiglu=True, save=None,
         data_path=["a", "b"], seed=1234, ckpt_format="torch_dist", iteration=ITERATION, exit_signal=None,
         rerun_mode="validate_results", lr_decay_style="cosine")
@@ -106,11 +106,8 @@ def gpt(layout):
         num_layers=2, hidden_size=8, ffn_hidden_size=12, num_attention_heads=2, gated_linear_unit=True, add_bias_linear=False,
         use_cpu_initialization=True, tensor_model_parallel_size=layout["tp"], pipeline_model_parallel_size=layout["pp"],
         pipeline_dtype=torch.bfloat16, params_dtype=torch.bfloat16, bf16=True)
-    if "experts" in layout:
-        config |= dict(num_moe_experts=layout["experts"], expert_model_parallel_size=layout["ep"], moe_ffn_hidden_size=6,
-                       moe_router_topk=2, moe_token_dispatcher_type="allgather", sequence_parallel=layout["tp"] > 1)
     model = GPTModel(
-        TransformerConfig(**config), get_gpt_layer_local_spec(num_experts=layout.get("experts")), vocab_size=18,
+        TransformerConfig(**config), get_gpt_layer_local_spec(), vocab_size=18,
         max_sequence_length=8, pre_process=parallel_state.is_pipeline_first_stage(),
         post_process=parallel_state.is_pipeline_last_stage(), position_embedding_type="rope")
     return model.to(torch.bfloat16)
@@ -134,13 +131,11 @@ def adam_state(model, model_state):
 
 def save_gpt(path, rank, layout):
     parallel_state.initialize_model_parallel(
-        tensor_model_parallel_size=layout["tp"], pipeline_model_parallel_size=layout["pp"],
-        expert_model_parallel_size=layout.get("ep", 1), expert_tensor_parallel_size=1)
+        tensor_model_parallel_size=layout["tp"], pipeline_model_parallel_size=layout["pp"])
     model = gpt(layout)
     model_state = model.sharded_state_dict()
     state = {"args": arguments(layout), "checkpoint_version": 3.0, "iteration": ITERATION, "model": model_state}
-    if "experts" not in layout:
-        state |= training_state(rank, model, model_state)
+    state |= training_state(rank, model, model_state)
     apply_factories(state)
     fill(state)
     strategy = dist_checkpointing.serialization.get_default_save_sharded_strategy()
@@ -179,11 +174,6 @@ def gpt_dp2(path, rank):
     save_gpt(path, rank, {"tp": 1, "pp": 1})
 
 
-def moe_ep2(path, rank):
-    """the model of a GPT with 4 experts per layer over tp 1, ep 2"""
-    save_gpt(path, rank, {"tp": 1, "pp": 1, "ep": 2, "experts": 4})
-
-
 def buckets(path, rank):
     """optimizer buckets cut unevenly over 2 ranks, in the keys of the dp_reshardable form"""
     prefix = "optimizer.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(torch.bfloat16, torch.float32).bucket_idx_0."
@@ -204,7 +194,7 @@ def buckets(path, rank):
 
 
 PREFIX = f"mcore_{megatron.core.__version__}"
-for save_function, rank_count in ((gpt_tp2_pp2, 4), (gpt_dp2, 2), (moe_ep2, 2), (buckets, 2)):
+for save_function, rank_count in ((gpt_tp2_pp2, 4), (gpt_dp2, 2), (buckets, 2)):
     make_fixtures.FIXTURES[f"{PREFIX}_{save_function.__name__}"] = (save_function, rank_count)
 
 
