@@ -128,7 +128,8 @@ void expect_same_but_identity(const Bytes& written, ByteSpan real, const std::st
 TEST(TensorItem, is_written_as_torch_2_15_writes_it_to_the_byte_but_for_the_identity) {
   std::size_t compared = 0;
   for (const std::string& path : test::payload_files()) {
-    if (path.starts_with("vectors/")) continue;  // older records, or composed by hand
+    // The others have older records or were composed by hand.
+    if (!path.starts_with("torch_2.15.0/") && !path.starts_with("mcore_0.16.1")) continue;
     const Bytes payload = test::test_file(path);
     for (const ByteSpan bytes : test::items_in(payload)) {
       TensorItem item;
