@@ -1,0 +1,15 @@
+#pragma once
+// What a script learns from the program.
+
+namespace reprise::cli {
+
+enum class ExitCode : int {
+  kPass = 0,              ///< pass, whole, same
+  kFail = 1,              ///< fail, damaged, different
+  kUnusable = 2,          ///< wrong usage or unreadable input
+  kInconclusive = 3,      ///< nothing was compared, or not run
+  kNotDeterministic = 4,  ///< a replay took another course
+  kInternal = 5,          ///< a defect of this program
+};
+
+}  // namespace reprise::cli

@@ -1,0 +1,199 @@
+#include "scenarios/cli/json_output.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/state/state_dict.hpp"
+#include "scenarios/cli/describe.hpp"
+
+namespace reprise::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Keys come from files and may hold bytes that are no UTF-8.
+std::string text_of(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json list_of(const Dims& dims) {
+  Json list = Json::array();
+  for (const auto extent : dims) list.push_back(extent);
+  return list;
+}
+
+Json number_of(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return "inf";
+  return value;
+}
+
+Json to_json(const Finding& finding) {
+  Json json = {{"severity", name_of(finding.severity)},
+               {"code", name_of(finding.code)},
+               {"message", finding.message},
+               {"key", finding.key},
+               {"file", finding.file},
+               {"offset", nullptr}};
+  if (finding.offset) json["offset"] = *finding.offset;
+  return json;
+}
+
+Json to_json(const Findings& findings) {
+  Json list = Json::array();
+  for (const auto& finding : findings) list.push_back(to_json(finding));
+  return list;
+}
+
+Json to_json(const VerifyReport& report) {
+  return {{"whole", report.whole()},
+          {"findings", to_json(report.findings)},
+          {"errors", count_of(report.findings, Severity::kError)},
+          {"warnings", count_of(report.findings, Severity::kWarning)},
+          {"tensors", report.tensors},
+          {"elements", report.elements},
+          {"objects", report.objects},
+          {"opaque", report.opaque},
+          {"files", report.files},
+          {"bytes", report.bytes},
+          {"records_checked", report.records_checked}};
+}
+
+Json to_json(const std::optional<TensorDiff::Side>& side) {
+  if (!side) return nullptr;
+  return {{"dtype", name_of(side->dtype)}, {"shape", list_of(side->shape)}};
+}
+
+Json to_json(const TensorDiff& tensor) {
+  Json first = nullptr;
+  if (tensor.first) {
+    first = {{"index", list_of(*tensor.first)},
+             {"left", tensor.first_left},
+             {"right", tensor.first_right}};
+  }
+  return {{"key", tensor.key},
+          {"verdict", name_of(tensor.verdict)},
+          {"left", to_json(tensor.left)},
+          {"right", to_json(tensor.right)},
+          {"elements", tensor.comparison.elements},
+          {"bit_mismatches", tensor.comparison.bit_mismatches},
+          {"max_delta", number_of(tensor.comparison.max_delta)},
+          {"first_difference", first}};
+}
+
+Json to_json(const ObjectDiff& object) {
+  Json differences = Json::array();
+  for (const auto& difference : object.differences) {
+    differences.push_back(
+        {{"path", difference.path}, {"left", difference.left}, {"right", difference.right}});
+  }
+  return {{"key", object.key},
+          {"verdict", name_of(object.verdict)},
+          {"opaque", object.opaque},
+          {"differences", differences},
+          {"reason", object.reason}};
+}
+
+Json file_of(const Catalog& catalog, FileIndex file) {
+  return file == kNoFile ? Json(nullptr) : Json(catalog.files[file]);
+}
+
+Json to_json(const Catalog& catalog, const StoredTensor& tensor) {
+  Json chunks = Json::array();
+  for (const auto& chunk : tensor.chunks) {
+    chunks.push_back({{"offset", list_of(chunk.box.offset)},
+                      {"extent", list_of(chunk.box.extent)},
+                      {"file", file_of(catalog, chunk.file)},
+                      {"file_offset", chunk.range.offset},
+                      {"file_bytes", chunk.range.size}});
+  }
+  return {{"key", tensor.key},
+          {"dtype", name_of(tensor.dtype)},
+          {"shape", list_of(logical_shape(tensor))},
+          {"elements", elements_of(tensor)},
+          {"bytes", bytes_of(tensor)},
+          {"cut", describe_cut(tensor)},
+          {"chunks", chunks}};
+}
+
+Json to_json(const Catalog& catalog, const StoredObject& object) {
+  Json json = {{"key", object.key},
+               {"file", file_of(catalog, object.file)},
+               {"file_offset", object.range.offset},
+               {"file_bytes", object.range.size}};
+  if (const auto parsed = parse_object_key(object.key)) {
+    json["object"] = parsed->key;
+    json["coordinate"] = list_of(parsed->coordinate);
+    json["grid"] = list_of(parsed->grid);
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>& checkpoints) {
+  Json list = Json::array();
+  for (const auto& [path, report] : checkpoints) {
+    Json json = to_json(report);
+    json["path"] = path;
+    list.push_back(std::move(json));
+  }
+  return text_of({{"checkpoints", list}});
+}
+
+std::string diff_json(const std::string& left, const std::string& right, const DiffReport& report) {
+  Json tensors = Json::array();
+  for (const auto& tensor : report.tensors) tensors.push_back(to_json(tensor));
+  Json objects = Json::array();
+  for (const auto& object : report.objects) objects.push_back(to_json(object));
+  return text_of({{"left", left},
+                  {"right", right},
+                  {"same", report.different() == 0 && !report.empty()},
+                  {"tensors", tensors},
+                  {"objects", objects},
+                  {"damage", to_json(report.damage)},
+                  {"notes", to_json(report.notes)},
+                  {"elements", report.elements},
+                  {"objects_compared", report.objects_compared},
+                  {"objects_opaque", report.objects_opaque},
+                  {"different", report.different()},
+                  {"not_comparable", report.not_comparable()}});
+}
+
+std::string reshard_json(const std::string& source, const std::string& target,
+                         const ReshardReport& report) {
+  return text_of({{"source", source},
+                  {"target", target},
+                  {"tensors", report.tensors},
+                  {"elements", report.elements},
+                  {"objects", report.objects},
+                  {"chunks_before", report.chunks_before},
+                  {"chunks_after", report.chunks_after},
+                  {"files", report.files},
+                  {"bytes", report.bytes}});
+}
+
+std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter) {
+  const Catalog& catalog = checkpoint.catalog();
+  Json tensors = Json::array();
+  for (const auto& tensor : catalog.tensors) {
+    if (filter.wants(tensor.key)) tensors.push_back(to_json(catalog, tensor));
+  }
+  Json objects = Json::array();
+  for (const auto& object : catalog.objects) {
+    if (filter.wants(object.key)) objects.push_back(to_json(catalog, object));
+  }
+  const Location& location = checkpoint.location();
+  const auto common = checkpoint.common();
+  return text_of({{"directory", checkpoint.store().display(location.directory)},
+                  {"step", location.step ? Json(location.step->value) : Json(nullptr)},
+                  {"kind", describe_kind(checkpoint)},
+                  {"saved_as", checkpoint.metadata().checkpoint_id},
+                  {"version", checkpoint.metadata().version},
+                  {"common_state", common ? Json(common->source) : Json(nullptr)},
+                  {"files", catalog.files},
+                  {"tensors", tensors},
+                  {"objects", objects}});
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,41 @@
+#include "scenarios/cli/key_filter.hpp"
+
+#include <algorithm>
+#include <regex>
+
+#include "core/base/error.hpp"
+
+namespace reprise::cli {
+
+struct KeyPattern::Compiled {
+  std::regex regex;
+};
+
+KeyPattern::KeyPattern(const std::string& pattern, const std::string& option) {
+  try {
+    compiled_ = std::make_shared<const Compiled>(Compiled{std::regex(pattern)});
+  } catch (const std::regex_error& error) {
+    throw Error(Code::kUsage, option + " '" + pattern +
+                                  "' is no regular expression: " + std::string(error.what()));
+  }
+}
+
+bool KeyPattern::found_in(std::string_view key) const {
+  constexpr std::size_t kLooked = 1024;  // the library's matcher recurses once per character
+  const std::string_view part = key.substr(0, kLooked);
+  return std::regex_search(part.begin(), part.end(), compiled_->regex);
+}
+
+KeyFilter::KeyFilter(const std::vector<std::string>& keys,
+                     const std::vector<std::string>& ignored) {
+  for (const auto& pattern : keys) keys_.emplace_back(pattern, "--keys");
+  for (const auto& pattern : ignored) ignored_.emplace_back(pattern, "--ignore");
+}
+
+bool KeyFilter::wants(std::string_view key) const {
+  const auto found = [key](const KeyPattern& pattern) { return pattern.found_in(key); };
+  if (std::any_of(ignored_.begin(), ignored_.end(), found)) return false;
+  return keys_.empty() || std::any_of(keys_.begin(), keys_.end(), found);
+}
+
+}  // namespace reprise::cli

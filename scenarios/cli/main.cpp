@@ -1,0 +1,43 @@
+// The only place that looks at the process: its arguments, its terminal, its environment.
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "scenarios/cli/program.hpp"
+
+namespace {
+
+/// Columns of the terminal on stdout; 0 if it is none.
+std::size_t terminal_width() {
+  if (isatty(STDOUT_FILENO) == 0) return 0;
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+std::string own_path(const char* called) {
+  std::string path(4096, '\0');
+  const auto length = readlink("/proc/self/exe", path.data(), path.size());
+  return length > 0 ? path.substr(0, static_cast<std::size_t>(length)) : called;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::ios::sync_with_stdio(false);
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const reprise::cli::Console console{
+      .out = std::cout,
+      .err = std::cerr,
+      .out_width = terminal_width(),
+      .err_is_terminal = isatty(STDERR_FILENO) != 0,
+      .executable = own_path(argv[0]),
+  };
+  const auto verbs = reprise::cli::all_verbs();
+  return static_cast<int>(reprise::cli::run_program(arguments, verbs, console));
+}

@@ -1,0 +1,31 @@
+#pragma once
+// What a plan costs each rank.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/plan/save_plan.hpp"
+#include "core/state/state_dict.hpp"
+
+namespace reprise::cli {
+
+struct PlanOutcome {
+  std::uint64_t items = 0;           ///< chunks to write, or chunks to read over all ranks
+  std::vector<std::uint64_t> bytes;  ///< per rank
+  double seconds = 0;                ///< that planning took
+
+  std::uint64_t most() const;
+  double mean() const;
+  /// most / mean; 1 is even, 0 if there is nothing to do.
+  double balance() const;
+};
+
+/// The whole save plan, as every rank would make it, proof of cover included. `catalog` receives
+/// what the metadata would list, one file per rank.
+PlanOutcome plan_save(std::span<const StateDict> states, Catalog& catalog);
+
+/// Each rank's load plan. Throws the first mismatch as an Error.
+PlanOutcome plan_load(std::span<const StateDict> states, const Catalog& catalog);
+
+}  // namespace reprise::cli

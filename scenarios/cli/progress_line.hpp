@@ -1,0 +1,41 @@
+#pragma once
+// Progress of long work as one line on stderr, if that is a terminal. Nothing in the first second.
+
+#include <cstdint>
+#include <ostream>
+#include <string_view>
+
+#include "core/ports/clock.hpp"
+#include "core/ports/trace.hpp"
+#include "scenarios/cli/console.hpp"
+
+namespace reprise::cli {
+
+class ProgressLine final : public Progress {
+ public:
+  enum class Shown : std::uint8_t { kIfTerminal, kNever };
+
+  ProgressLine(const Console& console, Clock& clock, std::string_view verb, Shown shown);
+  /// Clears the line.
+  ~ProgressLine() override;
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void advance(std::string_view what, std::uint64_t done, std::uint64_t total) override;
+
+ private:
+  std::ostream& out_;
+  Clock& clock_;
+  std::string_view verb_;
+  bool enabled_;
+  bool drawn_ = false;
+  std::uint64_t next_ns_ = 0;  ///< when the line may be drawn again
+};
+
+/// For engine calls that report steps nobody asked for.
+class SilentTrace final : public Trace {
+ public:
+  void event(const TraceEvent& /*event*/) override {}
+};
+
+}  // namespace reprise::cli

@@ -1,0 +1,54 @@
+#include "scenarios/cli/split_rule.hpp"
+
+#include <charconv>
+#include <string_view>
+
+#include "core/base/error.hpp"
+#include "scenarios/cli/key_filter.hpp"
+
+namespace reprise::cli {
+namespace {
+
+struct Split {
+  KeyPattern pattern;
+  Cut cut;
+};
+
+std::int64_t number_in(std::string_view digits, const std::string& word) {
+  std::int64_t value = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || end != digits.data() + digits.size() || value < 0) {
+    throw Error(Code::kUsage, "--split '" + word + "' is not of the form REGEX=DIM:N");
+  }
+  return value;
+}
+
+/// The expression may hold '=' and ':' itself: the last ones count.
+Split parse(const std::string& word) {
+  const auto equals = word.rfind('=');
+  const auto colon = word.rfind(':');
+  if (equals == std::string::npos || colon == std::string::npos || colon < equals) {
+    throw Error(Code::kUsage, "--split '" + word + "' is not of the form REGEX=DIM:N");
+  }
+  const std::string_view text(word);
+  const auto dim = number_in(text.substr(equals + 1, colon - equals - 1), word);
+  const auto parts = number_in(text.substr(colon + 1), word);
+  if (parts < 1) throw Error(Code::kUsage, "--split '" + word + "' asks for no parts");
+  return {KeyPattern(word.substr(0, equals), "--split"), {static_cast<std::size_t>(dim), parts}};
+}
+
+}  // namespace
+
+CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks) {
+  std::vector<Split> rules;
+  for (const auto& word : splits) rules.push_back(parse(word));
+  return [rules, ranks](const std::string& key, const Dims& shape) -> std::optional<Cut> {
+    for (const Split& rule : rules) {
+      if (rule.cut.dim < shape.size() && rule.pattern.found_in(key)) return rule.cut;
+    }
+    if (ranks == 0 || shape.empty()) return std::nullopt;
+    return Cut{0, ranks};
+  };
+}
+
+}  // namespace reprise::cli

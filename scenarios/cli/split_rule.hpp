@@ -1,0 +1,17 @@
+#pragma once
+// `--split KEY-REGEX=DIM:N` and `--ranks N` as one rule.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/engine/reshard.hpp"
+
+namespace reprise::cli {
+
+/// The first split whose expression is found in the key, and whose dimension the tensor has,
+/// decides; else dimension 0 in `ranks` parts; with `ranks` 0 a tensor keeps its chunks. USAGE for
+/// words that are no split.
+CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks);
+
+}  // namespace reprise::cli

@@ -1,0 +1,38 @@
+#pragma once
+// A verb of the program. One file per verb; verbs.cpp lists them.
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/cli/console.hpp"
+#include "scenarios/cli/exit_code.hpp"
+#include "scenarios/cli/options.hpp"
+
+namespace reprise::cli {
+
+class Verb {
+ public:
+  virtual ~Verb() = default;
+  virtual std::string_view name() const = 0;
+  virtual std::string_view summary() const = 0;
+  /// Lines for the end of the help, indented by two.
+  virtual std::string_view examples() const = 0;
+  /// Called once, before the command line is read.
+  virtual void declare(Options& options) = 0;
+  /// Errors are thrown; run_program turns them into words and exit codes.
+  virtual ExitCode run(const Console& console) = 0;
+};
+
+using Verbs = std::vector<std::unique_ptr<Verb>>;
+
+std::unique_ptr<Verb> make_inspect();
+std::unique_ptr<Verb> make_verify();
+std::unique_ptr<Verb> make_diff();
+std::unique_ptr<Verb> make_reshard();
+std::unique_ptr<Verb> make_plan();
+
+/// In the order of the help.
+Verbs all_verbs();
+
+}  // namespace reprise::cli

@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/base/print.hpp"
+#include "core/state/state_dict.hpp"
+#include "scenarios/cli/checkpoint_argument.hpp"
+#include "scenarios/cli/describe.hpp"
+#include "scenarios/cli/json_output.hpp"
+#include "scenarios/cli/key_filter.hpp"
+#include "scenarios/cli/table.hpp"
+#include "scenarios/cli/value_tree.hpp"
+#include "scenarios/cli/verb.hpp"
+
+namespace reprise::cli {
+namespace {
+
+/// All shards of one object.
+struct ObjectRow {
+  std::set<std::string> grids;
+  std::uint64_t shards = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// What one payload file holds.
+struct FileRow {
+  std::uint64_t chunks = 0;
+  std::uint64_t objects = 0;
+  std::uint64_t bytes = 0;
+};
+
+std::string file_name(const Catalog& catalog, FileIndex file) {
+  return file == kNoFile ? "(none)" : catalog.files[file];
+}
+
+std::map<std::string, ObjectRow> object_rows(const Catalog& catalog, const KeyFilter& filter) {
+  std::map<std::string, ObjectRow> rows;
+  for (const auto& object : catalog.objects) {
+    if (!filter.wants(object.key)) continue;
+    const auto parsed = parse_object_key(object.key);
+    ObjectRow& row = rows[parsed ? parsed->key : object.key];
+    if (parsed) row.grids.insert(to_string(parsed->grid));
+    ++row.shards;
+    row.bytes += object.range.size;
+  }
+  return rows;
+}
+
+std::vector<FileRow> file_rows(const Catalog& catalog) {
+  std::vector<FileRow> rows(catalog.files.size());
+  for (const auto& tensor : catalog.tensors) {
+    for (const auto& chunk : tensor.chunks) {
+      if (chunk.file == kNoFile) continue;
+      ++rows[chunk.file].chunks;
+      rows[chunk.file].bytes += chunk.range.size;
+    }
+  }
+  for (const auto& object : catalog.objects) {
+    if (object.file == kNoFile) continue;
+    ++rows[object.file].objects;
+    rows[object.file].bytes += object.range.size;
+  }
+  return rows;
+}
+
+class InspectVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "inspect"; }
+  std::string_view summary() const override { return "What does a checkpoint hold?"; }
+  std::string_view examples() const override {
+    return "  reprise inspect runs/llm                        the newest of a run\n"
+           "  reprise inspect --keys 'linear_fc1' ckpt        tensors and objects of that name\n"
+           "  reprise inspect --chunks --keys '^embedding' c  file, offset, length of each chunk\n"
+           "  reprise inspect --common ckpt                   the common state as a tree\n"
+           "  reprise inspect --json ckpt | jq '.tensors[].key'\n";
+  }
+  void declare(Options& options) override {
+    options.positional(path_, "CKPT", "directory with .metadata, or a root with a tracker")
+        .texts(keys_, "--keys", "REGEX", "only keys in which this is found")
+        .texts(ignored_, "--ignore", "REGEX", "not these keys")
+        .flag(chunks_, "--chunks", "list every chunk with file, offset and length")
+        .flag(common_, "--common", "print the common state")
+        .flag(files_, "--files", "list every payload file (else the first 16)")
+        .flag(json_, "--json", "print one JSON document");
+  }
+
+  ExitCode run(const Console& console) override {
+    const StoredPath stored = stored_path(path_);
+    Checkpoint checkpoint = Checkpoint::open(*stored.store, stored.path);
+    const KeyFilter filter(keys_, ignored_);
+    if (json_) {
+      console.out << inspect_json(checkpoint, filter);
+      return ExitCode::kPass;
+    }
+    print_summary(checkpoint, console);
+    if (common_) {
+      print_common(checkpoint, console);
+      return ExitCode::kPass;
+    }
+    print_tensors(checkpoint.catalog(), filter, console);
+    if (chunks_) print_chunks(checkpoint.catalog(), filter, console);
+    print_objects(checkpoint.catalog(), filter, console);
+    if (filter.everything()) print_files(checkpoint.catalog(), console);
+    return ExitCode::kPass;
+  }
+
+ private:
+  static void print_summary(Checkpoint& checkpoint, const Console& console) {
+    const Catalog& catalog = checkpoint.catalog();
+    const Metadata& metadata = checkpoint.metadata();
+    const Location& location = checkpoint.location();
+    std::uint64_t elements = 0;
+    std::uint64_t chunks = 0;
+    std::uint64_t bytes = 0;
+    for (const auto& tensor : catalog.tensors) {
+      elements += elements_of(tensor);
+      chunks += tensor.chunks.size();
+    }
+    for (const auto& row : file_rows(catalog)) bytes += row.bytes;
+    const auto line = [&console](std::string_view what, const std::string& value) {
+      if (!value.empty()) console.out << fmt::format("{:<10}{}\n", what, value);
+    };
+    line("where", checkpoint.store().display(location.directory));
+    if (location.step) line("step", std::to_string(location.step->value));
+    line("kind", describe_kind(checkpoint) +
+                     (metadata.version.empty() ? "" : ", metadata " + metadata.version));
+    line("saved as", metadata.checkpoint_id);
+    line("files", fmt::format("{}, {}", catalog.files.size(), human_bytes(bytes)));
+    line("tensors", fmt::format("{}, {} elements in {} chunks", with_commas(catalog.tensors.size()),
+                                with_commas(elements), with_commas(chunks)));
+    line("objects", with_commas(catalog.objects.size()));
+    const auto common = checkpoint.common();
+    line("common", common ? common->source : "none");
+    for (const auto& note : metadata.notes) line("note", note);
+  }
+
+  static void print_common(Checkpoint& checkpoint, const Console& console) {
+    const auto common = checkpoint.common();
+    console.out << '\n';
+    if (!common) {
+      console.out << "there is no common state\n";
+    } else if (!common->item.value) {
+      console.out << "opaque: " << common->item.opaque_because << '\n';
+    } else {
+      print_tree(console.out, *common->item.value, 0);
+    }
+  }
+
+  static void print_tensors(const Catalog& catalog, const KeyFilter& filter,
+                            const Console& console) {
+    Table table({{"tensor"},
+                 {"dtype"},
+                 {"shape"},
+                 {"cut"},
+                 {"chunks", Align::kRight},
+                 {"size", Align::kRight}});
+    for (const auto& tensor : catalog.tensors) {
+      if (!filter.wants(tensor.key)) continue;
+      table.add({tensor.key, std::string(name_of(tensor.dtype)), to_string(logical_shape(tensor)),
+                 describe_cut(tensor), with_commas(tensor.chunks.size()),
+                 human_bytes(bytes_of(tensor))});
+    }
+    print_section(table, console);
+  }
+
+  static void print_chunks(const Catalog& catalog, const KeyFilter& filter,
+                           const Console& console) {
+    Table table(
+        {{"tensor"}, {"chunk"}, {"file"}, {"offset", Align::kRight}, {"length", Align::kRight}});
+    for (const auto& tensor : catalog.tensors) {
+      if (!filter.wants(tensor.key)) continue;
+      for (const auto& chunk : tensor.chunks) {
+        table.add({tensor.key, to_string(chunk.box), file_name(catalog, chunk.file),
+                   std::to_string(chunk.range.offset), std::to_string(chunk.range.size)});
+      }
+    }
+    print_section(table, console);
+  }
+
+  static void print_objects(const Catalog& catalog, const KeyFilter& filter,
+                            const Console& console) {
+    Table table({{"object"}, {"grid"}, {"shards", Align::kRight}, {"size", Align::kRight}});
+    for (const auto& [key, row] : object_rows(catalog, filter)) {
+      table.add({key, row.grids.empty() ? "-" : join(row.grids, " "), with_commas(row.shards),
+                 human_bytes(row.bytes)});
+    }
+    print_section(table, console);
+  }
+
+  void print_files(const Catalog& catalog, const Console& console) const {
+    constexpr std::size_t kShown = 16;
+    Table table(
+        {{"file"}, {"chunks", Align::kRight}, {"objects", Align::kRight}, {"size", Align::kRight}});
+    const auto rows = file_rows(catalog);
+    const std::size_t shown = files_ ? rows.size() : std::min(rows.size(), kShown);
+    for (std::size_t f = 0; f < shown; ++f) {
+      table.add({catalog.files[f], with_commas(rows[f].chunks), with_commas(rows[f].objects),
+                 human_bytes(rows[f].bytes)});
+    }
+    print_section(table, console);
+    if (shown < rows.size()) {
+      console.out << "... " << rows.size() - shown << " more files; --files lists them\n";
+    }
+  }
+
+  static void print_section(const Table& table, const Console& console) {
+    if (table.empty()) return;
+    console.out << '\n';
+    table.print(console);
+  }
+
+  std::string path_;
+  std::vector<std::string> keys_;
+  std::vector<std::string> ignored_;
+  bool chunks_ = false;
+  bool common_ = false;
+  bool files_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_inspect() { return std::make_unique<InspectVerb>(); }
+
+}  // namespace reprise::cli

@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include "core/base/print.hpp"
+#include "core/engine/checkpoint.hpp"
+#include "scenarios/cli/checkpoint_argument.hpp"
+#include "scenarios/cli/plan_outcome.hpp"
+#include "scenarios/cli/plan_subject.hpp"
+#include "scenarios/cli/table.hpp"
+#include "scenarios/cli/verb.hpp"
+
+namespace reprise::cli {
+namespace {
+
+constexpr std::int64_t kRanksMax = 1 << 16;
+
+/// One line of JSON: there is nothing in it that would need escaping but digits and fixed words.
+std::string json_of(std::string_view what, const PlanOutcome& outcome) {
+  return fmt::format(
+      R"("{}": {{"balance": {:.6f}, "bytes": [{}], "items": {}, "seconds": {:.6f}}})", what,
+      outcome.balance(), join(outcome.bytes, ", "), outcome.items, outcome.seconds);
+}
+
+class PlanVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "plan"; }
+  std::string_view summary() const override {
+    return "Plan a save, or a load under another layout, without data";
+  }
+  std::string_view examples() const override {
+    return "  reprise plan --model gpt-tiny --layout 'tp=2,dp=2'             a save\n"
+           "  reprise plan --model gpt-tiny --layout 'tp=2,dp=2' --to tp=4   and its load\n"
+           "  reprise plan --ckpt runs/llm --ranks 64     a load of what is there, dimension 0\n"
+           "                                              cut over 64 ranks\n";
+  }
+  void declare(Options& options) override {
+    options.text(model_, "--model", "NAME", "a model of the simulated job")
+        .text(layout_, "--layout", "LAYOUT", "the layout that saves: \"tp=2,dp=2\"")
+        .text(to_, "--to", "LAYOUT", "the layout that loads")
+        .text(checkpoint_, "--ckpt", "CKPT", "plan a load of this checkpoint")
+        .number(ranks_, "--ranks", 1, "by this many ranks")
+        .flag(per_rank_, "--per-rank", "print the bytes of each rank")
+        .flag(json_, "--json", "print one JSON document");
+  }
+
+  ExitCode run(const Console& console) override {
+    if (model_.empty() == checkpoint_.empty()) {
+      throw Error(Code::kUsage, "give --model with --layout, or --ckpt with --ranks; one of them");
+    }
+    if (!checkpoint_.empty()) {
+      plan_checkpoint();
+    } else {
+      plan_model();
+    }
+    print(console);
+    return ExitCode::kPass;
+  }
+
+ private:
+  struct Row {
+    std::string what;
+    PlanOutcome outcome;
+  };
+
+  void plan_checkpoint() {
+    if (ranks_ == 0 || ranks_ > kRanksMax) {
+      throw Error(Code::kUsage, "--ckpt needs --ranks of 1 to " + std::to_string(kRanksMax));
+    }
+    const StoredPath stored = stored_path(checkpoint_);
+    const Checkpoint checkpoint = Checkpoint::open(*stored.store, stored.path);
+    const auto states = states_of(checkpoint.catalog(), static_cast<std::int32_t>(ranks_));
+    rows_.push_back({"load", plan_load(states, checkpoint.catalog())});
+  }
+
+  void plan_model() {
+    if (layout_.empty()) throw Error(Code::kUsage, "--model needs --layout");
+    const sim::ModelSpec model = sim::model_named(model_);
+    Catalog catalog;
+    rows_.push_back({"save", plan_save(states_of(model, sim::parse_layout(layout_)), catalog)});
+    if (to_.empty()) return;
+    rows_.push_back({"load", plan_load(states_of(model, sim::parse_layout(to_)), catalog)});
+  }
+
+  void print(const Console& console) const {
+    if (json_) {
+      std::vector<std::string> parts;
+      for (const Row& row : rows_) parts.push_back(json_of(row.what, row.outcome));
+      console.out << "{" << join(parts, ", ") << "}\n";
+      return;
+    }
+    Table table({{"plan"},
+                 {"ranks", Align::kRight},
+                 {"items", Align::kRight},
+                 {"mean/rank", Align::kRight},
+                 {"most", Align::kRight},
+                 {"balance", Align::kRight},
+                 {"time", Align::kRight}});
+    for (const auto& [what, outcome] : rows_) {
+      table.add({what, with_commas(outcome.bytes.size()), with_commas(outcome.items),
+                 human_bytes(static_cast<std::uint64_t>(outcome.mean())),
+                 human_bytes(outcome.most()), fmt::format("{:.3f}", outcome.balance()),
+                 fmt::format("{:.1f} ms", outcome.seconds * 1e3)});
+    }
+    table.print(console);
+    if (per_rank_) print_ranks(console);
+  }
+
+  void print_ranks(const Console& console) const {
+    for (const auto& [what, outcome] : rows_) {
+      Table table({{what + ": rank"}, {"bytes", Align::kRight}});
+      for (std::size_t r = 0; r < outcome.bytes.size(); ++r) {
+        table.add({std::to_string(r), with_commas(outcome.bytes[r])});
+      }
+      console.out << '\n';
+      table.print(console);
+    }
+  }
+
+  std::string model_;
+  std::string layout_;
+  std::string to_;
+  std::string checkpoint_;
+  std::int64_t ranks_ = 0;
+  bool per_rank_ = false;
+  bool json_ = false;
+  std::vector<Row> rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_plan() { return std::make_unique<PlanVerb>(); }
+
+}  // namespace reprise::cli

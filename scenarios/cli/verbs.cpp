@@ -1,0 +1,15 @@
+#include "scenarios/cli/verb.hpp"
+
+namespace reprise::cli {
+
+Verbs all_verbs() {
+  Verbs verbs;
+  verbs.push_back(make_inspect());
+  verbs.push_back(make_verify());
+  verbs.push_back(make_diff());
+  verbs.push_back(make_reshard());
+  verbs.push_back(make_plan());
+  return verbs;
+}
+
+}  // namespace reprise::cli
