@@ -51,10 +51,10 @@ TEST_F(PosixStoreTest, remove_does_not_follow_links) {
 TEST_F(PosixStoreTest, root_may_be_a_link) {
   TemporaryDirectory elsewhere;
   put("a");
-  fs::create_directory_symlink(directory.path(), elsewhere.path() + "/root");
-  PosixStore linked(elsewhere.path() + "/root/");
+  fs::create_directory_symlink(directory.path(), elsewhere.path() + "/linked");
+  PosixStore linked(elsewhere.path() + "/linked/");
   EXPECT_EQ(linked.list("").size(), 1U);
-  EXPECT_EQ(linked.display("a"), elsewhere.path() + "/root/a");
+  EXPECT_EQ(linked.display("a"), elsewhere.path() + "/linked/a");
 }
 
 TEST_F(PosixStoreTest, root_that_is_not_there_is_made_with_its_parents) {
