@@ -27,6 +27,7 @@ constexpr std::uint64_t mix64(std::uint64_t a, std::uint64_t b) {
 /// XXH3 of a buffer.
 std::uint64_t hash_of(ByteSpan bytes);
 std::uint64_t hash_of(std::string_view text);
+inline std::uint64_t hash_of(const std::string& text) { return hash_of(std::string_view(text)); }
 
 /// Streaming hash with self-delimiting fields: text("ab")text("c") differs from
 /// text("a")text("bc").

@@ -1,0 +1,43 @@
+#pragma once
+// Where a scenario runs. A lane runs one incarnation after the other; between them only the store
+// lives on.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "scenarios/driver/record.hpp"
+#include "scenarios/driver/scenario.hpp"
+
+namespace reprise::driver {
+
+struct LaneOptions {
+  std::uint64_t seed = 1;  ///< of the simulated scheduler
+  std::string mutant;      ///< name; empty: none
+  std::string keep;        ///< directory that keeps the checkpoints; empty: they go away
+  std::string launcher = "mpirun";
+  std::string executable;          ///< of this program, for lanes that start processes
+  std::uint64_t deadline_s = 120;  ///< of one incarnation in real time
+};
+
+/// One scenario's life on a lane.
+class Lane {
+ public:
+  virtual ~Lane() = default;
+  virtual IncarnationRecord run(std::size_t incarnation) = 0;
+  /// Called once after the last incarnation: puts the checkpoints where they are kept.
+  virtual void finish() = 0;
+};
+
+/// Ranks as fibers on one thread, over a store that forgets what was not synced.
+std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options);
+/// Ranks as processes that a launcher starts, over a real directory.
+std::unique_ptr<Lane> make_mpi_lane(const Scenario& scenario, const LaneOptions& options);
+
+/// Why the lane can't run the scenario here; nothing if it can.
+std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario);
+
+}  // namespace reprise::driver

@@ -1,0 +1,162 @@
+#include "scenarios/driver/mpi_lane.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "core/adapters/mpi/mpi_fabric.hpp"
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/base/error.hpp"
+#include "scenarios/driver/lane.hpp"
+#include "scenarios/driver/process.hpp"
+#include "scenarios/driver/rank_program.hpp"
+
+namespace reprise::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kNanoseconds = 1'000'000'000;
+constexpr std::size_t kLogShown = 400;
+
+struct SilentTrace final : Trace {
+  void event(const TraceEvent&) override {}
+};
+
+std::string record_name(std::int32_t rank) { return "rank" + std::to_string(rank) + ".json"; }
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string tail_of(const fs::path& file) {
+  const std::string text = text_of(file);
+  return text.size() <= kLogShown ? text : "..." + text.substr(text.size() - kLogShown);
+}
+
+fs::path fresh_directory() {
+  std::string name = (fs::temp_directory_path() / "reprise-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw Error(Code::kIo, "mkdtemp", {.file = name});
+  return name;
+}
+
+class MpiLane final : public Lane {
+ public:
+  MpiLane(const Scenario& scenario, const LaneOptions& options)
+      : scenario_(scenario), options_(options), work_(fresh_directory()) {
+    store_ = options.keep.empty() ? work_ / "store" : fs::path(options.keep) / scenario.name;
+    if (!options.keep.empty()) fs::remove_all(store_);
+    fs::create_directories(store_);
+  }
+  ~MpiLane() override {
+    std::error_code ignored;
+    fs::remove_all(work_, ignored);
+  }
+  MpiLane(const MpiLane&) = delete;
+  MpiLane& operator=(const MpiLane&) = delete;
+
+  IncarnationRecord run(std::size_t incarnation) override {
+    const sim::Layout& layout = scenario_.incarnations[incarnation].layout;
+    const fs::path records = work_ / ("records" + std::to_string(incarnation));
+    const fs::path log = work_ / ("log" + std::to_string(incarnation));
+    fs::create_directories(records);
+    IncarnationRecord record;
+    record.layout = to_string(layout);
+    const ProcessEnd end =
+        run_process(command(incarnation, layout.world_size(), records), log, options_.deadline_s);
+    for (std::int32_t rank = 0; rank < layout.world_size(); ++rank) {
+      record.ranks.push_back(collect(records, rank, end));
+    }
+    const bool none = std::none_of(record.ranks.begin(), record.ranks.end(), [](const auto& one) {
+      return one.ending != Ending::kLost && one.ending != Ending::kHung;
+    });
+    if (none && !end.timed_out) {
+      record.launch_error = options_.launcher + " ended with " + std::to_string(end.exit_code) +
+                            " and no rank left a record: " + tail_of(log);
+    }
+    return record;
+  }
+
+  void finish() override {}
+
+ private:
+  std::vector<std::string> command(std::size_t incarnation, std::int32_t ranks,
+                                   const fs::path& records) const {
+    std::vector<std::string> words = {options_.launcher};
+    if (options_.launcher == "mpirun") {
+      words.insert(words.end(), {"--oversubscribe", "--enable-recovery"});
+      if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
+    }
+    words.insert(words.end(), {"-n", std::to_string(ranks), options_.executable, "rank"});
+    words.insert(words.end(), {"--scenario", scenario_.file});
+    words.insert(words.end(), {"--incarnation", std::to_string(incarnation)});
+    words.insert(words.end(), {"--store", store_.string(), "--records", records.string()});
+    if (!options_.mutant.empty()) words.insert(words.end(), {"--mutant", options_.mutant});
+    return words;
+  }
+
+  static RankRecord collect(const fs::path& records, std::int32_t rank, const ProcessEnd& end) {
+    const fs::path file = records / record_name(rank);
+    if (fs::exists(file)) return parse_record(text_of(file), file.string());
+    RankRecord record;
+    record.result.rank = rank;
+    record.ending = end.timed_out ? Ending::kHung : Ending::kLost;
+    record.code = std::string(name_of(end.timed_out ? Code::kDeadline : Code::kPeerFailed));
+    record.message = end.timed_out ? "the rank was still running at the deadline"
+                                   : "the rank's process ended without a record";
+    return record;
+  }
+
+  const Scenario& scenario_;
+  LaneOptions options_;
+  fs::path work_;
+  fs::path store_;
+};
+
+/// Beside its place and renamed: a record is there whole or not at all.
+void write_record(const RankTask& task, const RankRecord& record) {
+  const fs::path file = fs::path(task.records) / record_name(record.result.rank);
+  const fs::path beside = file.string() + ".tmp";
+  std::ofstream(beside) << to_json(record);
+  fs::rename(beside, file);
+}
+
+}  // namespace
+
+std::unique_ptr<Lane> make_mpi_lane(const Scenario& scenario, const LaneOptions& options) {
+  return std::make_unique<MpiLane>(scenario, options);
+}
+
+int run_mpi_rank(const RankTask& task) {
+  MpiSession session;
+  const Scenario scenario = read_scenario(task.scenario);
+  if (task.incarnation >= scenario.incarnations.size()) {
+    throw Error(Code::kUsage,
+                "the scenario has no incarnation " + std::to_string(task.incarnation));
+  }
+  sim::Policies policies;
+  if (!task.mutant.empty()) sim::mutant_named(task.mutant).apply(policies);
+  PosixStore store(task.store);
+  PosixClock clock;
+  MpiFabric fabric(session, clock, {.deadline_ns = task.deadline_s * kNanoseconds});
+  HostDevice device(session.node(), session.rank().value);
+  ThreadTasks tasks(1);
+  SilentTrace trace;
+  const RankRecord record =
+      run_rank(scenario, task.incarnation, policies, {store, fabric, device, clock, tasks, trace});
+  write_record(task, record);
+  if (session.abandoned()) std::_Exit(1);
+  return record.ending == Ending::kReturned ? 0 : 1;
+}
+
+}  // namespace reprise::driver

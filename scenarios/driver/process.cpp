@@ -1,0 +1,85 @@
+#include "scenarios/driver/process.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "core/base/error.hpp"
+
+extern char** environ;
+
+namespace reprise::driver {
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(5);
+constexpr auto kGrace = std::chrono::seconds(3);
+
+void check_spawn(int result, const std::string& what) {
+  if (result != 0) throw Error(Code::kIo, what + ": " + std::strerror(result));
+}
+
+pid_t spawn(const std::vector<std::string>& arguments, const std::string& log) {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  check_spawn(posix_spawn_file_actions_init(&files), "posix_spawn");
+  check_spawn(posix_spawnattr_init(&attributes), "posix_spawn");
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+  posix_spawn_file_actions_adddup2(&files, 1, 2);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  std::vector<char*> argv;
+  for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  const int result = posix_spawnp(&child, argv[0], &files, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  check_spawn(result, "can't start " + arguments.front());
+  return child;
+}
+
+bool ended(pid_t child, int& status) {
+  const pid_t found = ::waitpid(child, &status, WNOHANG);
+  if (found < 0 && errno != EINTR) {
+    throw Error(Code::kIo, std::string("waitpid: ") + std::strerror(errno));
+  }
+  return found == child;
+}
+
+template <class Duration>
+bool wait_for(pid_t child, Duration limit, int& status) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  while (std::chrono::steady_clock::now() < until) {
+    if (ended(child, status)) return true;
+    std::this_thread::sleep_for(kLook);
+  }
+  return false;
+}
+
+}  // namespace
+
+ProcessEnd run_process(const std::vector<std::string>& arguments, const std::string& log,
+                       std::uint64_t deadline_s) {
+  const pid_t child = spawn(arguments, log);
+  ProcessEnd end;
+  int status = 0;
+  if (!wait_for(child, std::chrono::seconds(deadline_s), status)) {
+    end.timed_out = true;
+    ::kill(-child, SIGTERM);
+    if (!wait_for(child, kGrace, status)) {
+      ::kill(-child, SIGKILL);
+      while (!ended(child, status)) std::this_thread::sleep_for(kLook);
+    }
+  }
+  end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return end;
+}
+
+}  // namespace reprise::driver

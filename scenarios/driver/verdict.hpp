@@ -1,0 +1,18 @@
+#pragma once
+// From the ranks' records to a verdict. Pure.
+
+#include <span>
+
+#include "scenarios/driver/record.hpp"
+#include "scenarios/driver/scenario.hpp"
+
+namespace reprise::driver {
+
+/// `lives` are the incarnations that were run, in order; a run stops at the first that did not come
+/// to its end.
+reports::ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord> lives);
+
+/// True if every rank came to its end and no judge found anything.
+bool went_well(const IncarnationRecord& life);
+
+}  // namespace reprise::driver
