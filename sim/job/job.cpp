@@ -148,13 +148,22 @@ Value TrainingJob::common() const {
                             .identity = {config_.run, parent_step_, config_.engine}});
 }
 
-StateDict TrainingJob::state() {
+StateDict TrainingJob::state() { return policy_.saved(leaves()); }
+
+StateDict TrainingJob::live_state() {
+  const JobPolicy policy = std::exchange(policy_, JobPolicy{});
+  StateDict state = leaves();
+  policy_ = policy;
+  return state;
+}
+
+StateDict TrainingJob::leaves() {
   StateDict state;
   for (auto& parameter : parameters_) state.tensors.push_back(weight_leaf(parameter));
   for (auto& parameter : parameters_) add_optimizer_leaves(state, parameter);
   state.objects.push_back(rng_leaf());
   state.common = common();
-  return policy_.saved(std::move(state));
+  return state;
 }
 
 LoadRequest TrainingJob::load_request(const Value* stored_common) {

@@ -62,6 +62,8 @@ class TrainingJob {
   /// Collective over the world.
   StepRecord step();
 
+  /// Everything that the job has, whatever the policy hands to a save: what judges look at.
+  StateDict live_state();
   /// All that a checkpoint is to hold. Leaves point into the job's memory and hold until the next
   /// call that changes it.
   StateDict state();
@@ -79,6 +81,7 @@ class TrainingJob {
   void take(StateDict& loaded);
 
  private:
+  StateDict leaves();
   TensorLeaf leaf(std::string key, const LocalParameter& parameter) const;
   TensorLeaf weight_leaf(LocalParameter& parameter) const;
   TensorLeaf stored_leaf(LocalParameter& parameter) const;

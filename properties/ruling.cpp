@@ -1,0 +1,44 @@
+#include "properties/ruling.hpp"
+
+#include <array>
+
+#include "core/base/check.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::array<std::string_view, 14> kNames = {
+    "BIT_MISMATCH",
+    "WRONG_OWNER",
+    "SHIFTED_BYTES",
+    "ZERO_FILL",
+    "NOT_FILLED",
+    "REPLICA_MISMATCH",
+    "COVERAGE_GAP",
+    "KEYSET_ASYMMETRY",
+    "LOST_OBJECT",
+    "COMMON_STATE_DIVERGES",
+    "SHAPE_DRIFT",
+    "DTYPE_DRIFT",
+    "TRAJECTORY_DIVERGENCE",
+    "ORACLE_VACUOUS",
+};
+
+}  // namespace
+
+std::string_view name_of(Defect defect) {
+  const auto index = static_cast<std::size_t>(defect);
+  CHECK(index < kNames.size(), index);
+  return kNames[index];
+}
+
+std::ostream& operator<<(std::ostream& out, const Ruling& ruling) {
+  out << name_of(ruling.defect) << ": " << ruling.message;
+  if (!ruling.rank && ruling.key.empty()) return out;
+  out << " [";
+  if (ruling.rank) out << "rank " << *ruling.rank << (ruling.key.empty() ? "" : ", ");
+  if (!ruling.key.empty()) out << "key " << ruling.key;
+  return out << ']';
+}
+
+}  // namespace reprise

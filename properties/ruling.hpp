@@ -1,0 +1,46 @@
+#pragma once
+// What judges say: a name from the field's defects, and a sentence with the place.
+
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/ids.hpp"
+
+namespace reprise {
+
+enum class Defect : std::uint8_t {
+  kBitMismatch,           ///< an element differs and nothing known explains how
+  kWrongOwner,            ///< an element is another tensor's, or another rank's part
+  kShiftedBytes,          ///< an element is another index's of the same tensor
+  kZeroFill,              ///< zeros stand where there was content
+  kNotFilled,             ///< the poison that stood there before the load
+  kReplicaMismatch,       ///< copies that should be equal differ
+  kCoverageGap,           ///< no rank holds some element
+  kKeysetAsymmetry,       ///< saved, requested and live keys are not the same
+  kLostObject,            ///< a value or object is not back, or not the same
+  kCommonStateDiverges,   ///< what is stored once differs between ranks
+  kShapeDrift,            ///< global shapes differ
+  kDtypeDrift,            ///< element types differ
+  kTrajectoryDivergence,  ///< two runs differ at some later step
+  kOracleVacuous,         ///< nothing was compared
+};
+
+/// Stable upper-case name: "WRONG_OWNER".
+std::string_view name_of(Defect defect);
+
+struct Ruling {
+  Defect defect = Defect::kBitMismatch;
+  std::string key;
+  std::string message;
+  std::optional<GlobalRank> rank;
+
+  /// "WRONG_OWNER: <message> [rank 0, key ...]"
+  friend std::ostream& operator<<(std::ostream& out, const Ruling& ruling);
+};
+
+using Rulings = std::vector<Ruling>;
+
+}  // namespace reprise

@@ -1,0 +1,154 @@
+#include "properties/state_judge.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/geometry/compare.hpp"
+#include "properties/origin.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::int64_t kRunMax = 8;  // neighbours that identify a value
+
+/// The elements of a piece, row-major.
+Bytes packed(const TensorLeaf& leaf, const Piece& piece) {
+  const std::size_t width = size_of(leaf.dtype);
+  Bytes elements(static_cast<std::size_t>(piece.box.elements()) * width);
+  if (elements.empty()) return elements;
+  copy_strided({leaf.data + static_cast<std::size_t>(piece.local) * width, piece.strides},
+               {elements.data(), contiguous_strides(piece.box.extent)}, piece.box.extent, width);
+  return elements;
+}
+
+double larger(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
+}
+
+class Judge {
+ public:
+  Judge(const GlobalState& saved, const JudgeOptions& options, StateEvidence& evidence)
+      : saved_(saved), options_(options), evidence_(evidence) {}
+
+  void tensors(const std::vector<TensorLeaf>& leaves) {
+    std::set<std::string_view> seen;
+    for (const auto& leaf : leaves) {
+      seen.insert(leaf.key);
+      tensor(leaf);
+    }
+    for (const auto& known : saved_.tensors) {
+      if (seen.count(known.key) > 0) continue;
+      find(Defect::kKeysetAsymmetry, known.key, "it was saved and the job does not have it");
+    }
+  }
+
+  void objects(const std::vector<ObjectLeaf>& leaves) {
+    for (const auto& leaf : leaves) {
+      if (skipped(leaf.key)) continue;
+      const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
+      const GlobalObject* known = saved_.object(key);
+      if (known == nullptr) {
+        find(Defect::kLostObject, key, "the job has it and it was not saved");
+      } else {
+        value(key, known->value, leaf.value);
+      }
+    }
+  }
+
+  void common(const Value& loaded) {
+    if (options_.comparable == nullptr) {
+      value("common", saved_.common, loaded);
+    } else {
+      value("common", options_.comparable(saved_.common), options_.comparable(loaded));
+    }
+  }
+
+ private:
+  void find(Defect defect, const std::string& key, std::string message) {
+    evidence_.rulings.push_back({defect, key, std::move(message), evidence_.rank});
+  }
+
+  bool skipped(const std::string& key) const {
+    const auto& keys = options_.skipped_objects;
+    return std::find(keys.begin(), keys.end(), key) != keys.end();
+  }
+
+  void value(const std::string& key, const Value& saved, const Value& loaded) {
+    ++evidence_.values;
+    const auto differing = differences(saved, loaded, 1);
+    if (differing.empty()) return;
+    const auto& first = differing.front();
+    find(Defect::kLostObject, key + first.path,
+         "saved " + first.left + ", the job has " + first.right);
+  }
+
+  void tensor(const TensorLeaf& leaf) {
+    const GlobalTensor* known = saved_.tensor(leaf.key);
+    if (known == nullptr) {
+      return find(Defect::kKeysetAsymmetry, leaf.key, "the job has it and it was not saved");
+    }
+    if (known->dtype != leaf.dtype) return find(Defect::kDtypeDrift, leaf.key, "types differ");
+    if (!(known->shape == leaf.shape)) {
+      return find(Defect::kShapeDrift, leaf.key,
+                  "saved " + to_string(known->shape) + ", the job has " + to_string(leaf.shape));
+    }
+    ++evidence_.tensors;
+    bool reported = false;
+    for (const auto& piece : leaf.pieces) piece_of(*known, leaf, piece, reported);
+  }
+
+  void piece_of(const GlobalTensor& known, const TensorLeaf& leaf, const Piece& piece,
+                bool& reported) {
+    const Bytes loaded = packed(leaf, piece);
+    const Bytes saved = elements_of(known, piece.box);
+    const auto compared =
+        compare_elements(leaf.dtype, saved.data(), loaded.data(), piece.box.elements());
+    evidence_.elements += compared.elements;
+    evidence_.bit_mismatches += compared.bit_mismatches;
+    evidence_.max_delta = larger(evidence_.max_delta, compared.max_delta);
+    if (!compared.first || reported) return;
+    reported = true;
+    report(leaf, piece.box, saved, loaded, *compared.first);
+  }
+
+  void report(const TensorLeaf& leaf, const Box& box, const Bytes& saved, const Bytes& loaded,
+              std::int64_t at) {
+    const std::size_t width = size_of(leaf.dtype);
+    Dims index = index_at(at, box.extent);
+    const std::int64_t row = box.rank() == 0 ? 1 : box.extent[box.rank() - 1];
+    const std::int64_t run = std::min(kRunMax, row - at % row);
+    for (std::size_t d = 0; d < index.size(); ++d) index[d] += box.offset[d];
+    const std::size_t start = static_cast<std::size_t>(at) * width;
+    const ByteSpan wrong(loaded.data() + start, static_cast<std::size_t>(run) * width);
+    const Origin origin = origin_of(saved_, leaf.key, index, leaf.dtype, wrong);
+    const FirstDifference first{evidence_.rank,
+                                leaf.key,
+                                index,
+                                print_element(leaf.dtype, saved.data() + start),
+                                print_element(leaf.dtype, wrong.data()),
+                                origin.text};
+    find(origin.defect, leaf.key,
+         "element " + to_string(index) + " was saved as " + first.saved + " and is " +
+             first.loaded + "; it comes from " + origin.text);
+    if (!evidence_.first) evidence_.first = first;
+  }
+
+  const GlobalState& saved_;
+  const JudgeOptions& options_;
+  StateEvidence& evidence_;
+};
+
+}  // namespace
+
+StateEvidence judge_state(const GlobalState& saved, const RankState& loaded,
+                          const JudgeOptions& options) {
+  StateEvidence evidence{.rank = loaded.rank};
+  Judge judge(saved, options, evidence);
+  judge.tensors(loaded.state->tensors);
+  judge.objects(loaded.state->objects);
+  judge.common(loaded.state->common);
+  return evidence;
+}
+
+}  // namespace reprise
