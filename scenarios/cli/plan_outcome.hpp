@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/plan/save_plan.hpp"
+#include "core/state/catalog.hpp"
 #include "core/state/state_dict.hpp"
 
 namespace reprise::cli {

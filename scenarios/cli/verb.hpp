@@ -15,6 +15,7 @@ class Verb {
  public:
   virtual ~Verb() = default;
   virtual std::string_view name() const = 0;
+  /// Empty: the verb is not for people and stays out of the help.
   virtual std::string_view summary() const = 0;
   /// Lines for the end of the help, indented by two.
   virtual std::string_view examples() const = 0;
@@ -26,11 +27,13 @@ class Verb {
 
 using Verbs = std::vector<std::unique_ptr<Verb>>;
 
+std::unique_ptr<Verb> make_run();
 std::unique_ptr<Verb> make_inspect();
 std::unique_ptr<Verb> make_verify();
 std::unique_ptr<Verb> make_diff();
 std::unique_ptr<Verb> make_reshard();
 std::unique_ptr<Verb> make_plan();
+std::unique_ptr<Verb> make_rank();
 
 /// In the order of the help.
 Verbs all_verbs();

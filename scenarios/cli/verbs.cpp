@@ -4,11 +4,13 @@ namespace reprise::cli {
 
 Verbs all_verbs() {
   Verbs verbs;
+  verbs.push_back(make_run());
   verbs.push_back(make_inspect());
   verbs.push_back(make_verify());
   verbs.push_back(make_diff());
   verbs.push_back(make_reshard());
   verbs.push_back(make_plan());
+  verbs.push_back(make_rank());
   return verbs;
 }
 

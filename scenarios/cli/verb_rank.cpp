@@ -1,0 +1,34 @@
+#include "scenarios/cli/verb.hpp"
+#include "scenarios/driver/mpi_lane.hpp"
+
+namespace reprise::cli {
+namespace {
+
+/// What the mpi lane's launcher starts; not for people, so it is left out of the help.
+class RankVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "rank"; }
+  std::string_view summary() const override { return ""; }
+  std::string_view examples() const override { return ""; }
+  void declare(Options& options) override {
+    options.text(task_.scenario, "--scenario", "FILE", "the scenario")
+        .number(incarnation_, "--incarnation", 0, "which of its incarnations")
+        .text(task_.store, "--store", "DIR", "where checkpoints stand")
+        .text(task_.records, "--records", "DIR", "where the record goes")
+        .text(task_.mutant, "--mutant", "NAME", "a historical defect");
+  }
+  ExitCode run(const Console&) override {
+    task_.incarnation = static_cast<std::uint64_t>(incarnation_);
+    return driver::run_mpi_rank(task_) == 0 ? ExitCode::kPass : ExitCode::kFail;
+  }
+
+ private:
+  driver::RankTask task_;
+  std::int64_t incarnation_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_rank() { return std::make_unique<RankVerb>(); }
+
+}  // namespace reprise::cli

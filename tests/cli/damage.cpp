@@ -1,0 +1,58 @@
+#include "tests/cli/damage.hpp"
+
+#include <array>
+#include <fstream>
+#include <iterator>
+
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/engine/checkpoint.hpp"
+
+namespace reprise::test {
+
+Victim::Victim(const std::string& fixture) : path_(directory_.path()) {
+  path_ /= "ckpt";
+  std::filesystem::copy(std::filesystem::path(REPRISE_TEST_DATA) / fixture, path_,
+                        std::filesystem::copy_options::recursive);
+}
+
+void Victim::truncate(const std::string& name, std::uint64_t size) const {
+  std::filesystem::resize_file(file(name), size);
+}
+
+void Victim::flip(const std::string& name, std::int64_t offset) const {
+  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(file(name)));
+  const std::int64_t at = offset < 0 ? size + offset : offset;
+  std::fstream stream(file(name), std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekg(at);
+  const int byte = stream.get();
+  stream.seekp(at);
+  stream.put(static_cast<char>(byte ^ 0x10));
+}
+
+void Victim::write(const std::string& name, std::string_view content) const {
+  std::ofstream(file(name), std::ios::binary) << content;
+}
+
+void Victim::remove(const std::string& name) const { std::filesystem::remove(file(name)); }
+
+void Victim::edit_metadata(const std::function<void(Metadata&)>& change) const {
+  PosixStore store(path());
+  const Bytes bytes = read_all(store, ".metadata", std::uint64_t{1} << 30U);
+  const std::array<ByteSpan, 1> files = {bytes};
+  const std::array<std::string, 1> names = {".metadata"};
+  Metadata metadata = read_metadata(files, names);
+  change(metadata);
+  write(".metadata", as_text(write_metadata(metadata)));
+}
+
+Victim::Elements Victim::elements_of(const std::string& key) const {
+  PosixStore store(directory_.path());
+  Checkpoint checkpoint = Checkpoint::open(store, "ckpt");
+  const StoredTensor& tensor = *checkpoint.catalog().tensor(key);
+  const StoredChunk& chunk = tensor.chunks.at(0);
+  const auto item = checkpoint.tensor_item(tensor, chunk);
+  return {checkpoint.catalog().files[chunk.file],
+          static_cast<std::int64_t>(chunk.range.offset + item.data_offset)};
+}
+
+}  // namespace reprise::test

@@ -1,0 +1,44 @@
+#pragma once
+// A checkpoint in a directory of its own, and ways to spoil it.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "core/base/bytes.hpp"
+#include "core/format/metadata.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+
+namespace reprise::test {
+
+class Victim {
+ public:
+  /// A copy of a fixture of the test data.
+  explicit Victim(const std::string& fixture);
+
+  std::string path() const { return path_.string(); }
+  std::filesystem::path file(const std::string& name) const { return path_ / name; }
+
+  void truncate(const std::string& name, std::uint64_t size) const;
+  /// Changes one bit at `offset`; a negative one counts from the end.
+  void flip(const std::string& name, std::int64_t offset) const;
+  void write(const std::string& name, std::string_view content) const;
+  void remove(const std::string& name) const;
+
+  /// Reads `.metadata`, lets `change` have it, and writes it back.
+  void edit_metadata(const std::function<void(Metadata&)>& change) const;
+  /// Where the elements of the first chunk of a tensor begin in its file.
+  struct Elements {
+    std::string file;
+    std::int64_t offset;
+  };
+  Elements elements_of(const std::string& key) const;
+
+ private:
+  contracts::TemporaryDirectory directory_;
+  std::filesystem::path path_;
+};
+
+}  // namespace reprise::test

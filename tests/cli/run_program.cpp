@@ -1,0 +1,60 @@
+#include "tests/cli/run_program.hpp"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <iterator>
+
+#include "tests/contracts/temporary_directory.hpp"
+
+namespace reprise::test {
+namespace {
+
+std::string content_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// In the child: limits, streams to files, exec.
+[[noreturn]] void become(std::vector<char*>& argv, const RunLimits& limits, const std::string& out,
+                         const std::string& err) {
+  if (limits.address_space_bytes) {
+    const rlimit limit{*limits.address_space_bytes, *limits.address_space_bytes};
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  alarm(static_cast<unsigned>(limits.seconds));
+  if (std::freopen(out.c_str(), "w", stdout) == nullptr) _exit(126);
+  if (std::freopen(err.c_str(), "w", stderr) == nullptr) _exit(126);
+  execv(argv[0], argv.data());
+  _exit(127);
+}
+
+}  // namespace
+
+ProgramResult run_program(const std::vector<std::string>& arguments, const RunLimits& limits) {
+  const contracts::TemporaryDirectory directory;
+  const std::string out = directory.path() + "/out";
+  const std::string err = directory.path() + "/err";
+  std::vector<std::string> words = {REPRISE_EXE};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+
+  const pid_t child = fork();
+  if (child == 0) become(argv, limits, out, err);
+  int status = 0;
+  rusage usage{};
+  wait4(child, &status, 0, &usage);
+  ProgramResult result;
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.out = content_of(out);
+  result.err = content_of(err);
+  result.peak_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  return result;
+}
+
+}  // namespace reprise::test

@@ -1,0 +1,28 @@
+#pragma once
+// Runs the program and takes what it prints.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace reprise::test {
+
+struct ProgramResult {
+  int exit_code = -1;  ///< 128 + the signal if one ended it
+  std::string out;
+  std::string err;
+  std::uint64_t peak_rss_bytes = 0;
+
+  std::string all() const { return out + err; }
+};
+
+struct RunLimits {
+  int seconds = 60;  ///< after that it is killed
+  std::optional<std::uint64_t> address_space_bytes = {};
+};
+
+ProgramResult run_program(const std::vector<std::string>& arguments, const RunLimits& limits = {});
+
+}  // namespace reprise::test

@@ -1,0 +1,168 @@
+// The program from outside: what it prints and how it exits.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/damage.hpp"
+#include "tests/cli/run_program.hpp"
+
+namespace reprise::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+std::string data(const std::string& name) { return std::string(REPRISE_TEST_DATA) + "/" + name; }
+
+const std::string kA = "torch_2.15.0/same_content_a";
+const std::string kB = "torch_2.15.0/same_content_b";
+const std::string kC = "torch_2.15.0/different_content";
+const std::string kGpt = "mcore_0.16.1_gpt_tp2_pp2";
+
+TEST(CommandLine, EveryVerbHasHelpWithExamples) {
+  for (const char* verb : {"inspect", "verify", "diff", "reshard", "plan"}) {
+    const auto help = run_program({verb, "--help"});
+    EXPECT_EQ(help.exit_code, 0) << verb;
+    EXPECT_THAT(help.out, AllOf(HasSubstr("Examples:"), HasSubstr("--json"))) << verb;
+  }
+  const auto help = run_program({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("Exit codes"));
+  EXPECT_EQ(run_program({"--version"}).exit_code, 0);
+}
+
+TEST(CommandLine, WrongUsageIsExplainedWithASuggestion) {
+  struct Row {
+    std::vector<std::string> words;
+    const char* says;
+  };
+  const std::vector<Row> rows = {
+      {{"diff", "--jsn", "a", "b"}, "did you mean '--json'"},
+      {{"verfy", "a"}, "did you mean 'verify'"},
+      {{"diff", "a"}, "B is required"},
+      {{}, "reprise --help"},
+      {{"reshard", "--ranks", "0", "a", "b"}, "--ranks"},
+      {{"reshard", "--ranks", "x", "a", "b"}, "--ranks"},
+      {{"reshard", "--split", "w=1", data(kA), "/tmp/never-written"}, "REGEX=DIM:N"},
+      {{"diff", "--keys", "(", data(kA), data(kB)}, "is no regular expression"},
+      {{"plan"}, "--model"},
+      {{"plan", "--model", "gpt-tyni", "--layout", "tp=2"}, "gpt-tiny"},
+  };
+  for (const auto& row : rows) {
+    const auto result = run_program(row.words);
+    EXPECT_EQ(result.exit_code, 2) << row.says << result.all();
+    EXPECT_THAT(result.err, HasSubstr(row.says));
+    EXPECT_THAT(result.out, IsEmpty());
+  }
+}
+
+TEST(Inspect, ListsTensorsObjectsAndFiles) {
+  const auto result = run_program({"inspect", data(kA)});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("plain DCP"), HasSubstr("layers.0.weight"), HasSubstr("[6, 4]"),
+                    HasSubstr("args.betas"), HasSubstr("__3_0.distcp")));
+}
+
+TEST(Inspect, FollowsTheTrackerAndShowsTheCommonState) {
+  const auto result = run_program({"inspect", "--common", data(kGpt)});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("iter_0000010"), HasSubstr("Megatron torch_dist"),
+                                HasSubstr("common.pt"), HasSubstr("iteration: ")));
+}
+
+TEST(Inspect, KeysAndChunksNarrowAndWiden) {
+  const auto result = run_program({"inspect", "--chunks", "--keys", "^embedding", data(kA)});
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("embedding"), HasSubstr("[0:3, 0:4]"), Not(HasSubstr("layers.0"))));
+}
+
+TEST(Inspect, JsonHoldsEveryChunk) {
+  const auto json = Json::parse(run_program({"inspect", "--json", data(kGpt)}).out);
+  EXPECT_EQ(json["step"], 10);
+  EXPECT_GT(json["tensors"].size(), 10U);
+  for (const auto& tensor : json["tensors"]) EXPECT_FALSE(tensor["chunks"].empty());
+}
+
+TEST(Verify, WholeCheckpointsEndInALineOfCounts) {
+  const auto result = run_program({"verify", data(kA), data(kGpt)});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_THAT(result.out, AllOf(HasSubstr("same_content_a: whole: 6 tensors, "),
+                                HasSubstr("0 errors, 0 warnings")));
+}
+
+TEST(Verify, TheWorstCheckpointDecides) {
+  const Victim victim(kA);
+  victim.truncate("__1_0.distcp", 100);
+  EXPECT_EQ(run_program({"verify", victim.path(), data(kA)}).exit_code, 1);
+  EXPECT_EQ(run_program({"verify", data(kA), victim.path() + "x", victim.path()}).exit_code, 2);
+  const auto json =
+      Json::parse(run_program({"verify", "--json", victim.path(), data(kA)}).out)["checkpoints"];
+  ASSERT_EQ(json.size(), 2U);
+  EXPECT_EQ(json[0]["whole"], false);
+  EXPECT_GT(json[0]["errors"], 0);
+  EXPECT_EQ(json[1]["whole"], true);
+}
+
+TEST(Diff, SameDifferentAndNothingCompared) {
+  const auto same = run_program({"diff", data(kA), data(kB)});
+  EXPECT_EQ(same.exit_code, 0) << same.all();
+  EXPECT_THAT(same.out, StartsWith("same: "));
+  const auto different = run_program({"diff", data(kA), data(kC)});
+  EXPECT_EQ(different.exit_code, 1) << different.all();
+  EXPECT_THAT(different.out, AllOf(HasSubstr("first at ["), HasSubstr("1 of "), HasSubstr("(0x")));
+  const auto nothing = run_program({"diff", "--keys", "no such key", data(kA), data(kB)});
+  EXPECT_EQ(nothing.exit_code, 3) << nothing.all();
+  EXPECT_THAT(nothing.out, HasSubstr("nothing was compared"));
+}
+
+TEST(Diff, IgnoredKeysDoNotCount) {
+  const auto json = Json::parse(run_program({"diff", "--json", data(kA), data(kC)}).out);
+  std::string key;
+  for (const auto& tensor : json["tensors"]) {
+    if (tensor["verdict"] == "different") key = tensor["key"];
+  }
+  ASSERT_FALSE(key.empty());
+  EXPECT_EQ(run_program({"diff", "--ignore", key, data(kA), data(kC)}).exit_code, 0);
+}
+
+TEST(Reshard, WritesTheSameContentAndLeavesWhatIsThere) {
+  const Victim victim(kGpt);
+  const std::string out = victim.path() + "-out";
+  const auto first = run_program({"reshard", "--ranks", "3", victim.path(), out});
+  EXPECT_EQ(first.exit_code, 0) << first.all();
+  EXPECT_EQ(run_program({"verify", out}).exit_code, 0);
+  const auto same = run_program({"diff", victim.path(), out});
+  EXPECT_EQ(same.exit_code, 0) << same.all();
+  const auto again = run_program({"reshard", "--ranks", "3", victim.path(), out});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("--force"));
+  EXPECT_EQ(run_program({"reshard", "--split", "weight=1:2", "--writers", "2", "--force",
+                         victim.path(), out})
+                .exit_code,
+            0);
+  EXPECT_EQ(run_program({"diff", victim.path(), out}).exit_code, 0);
+}
+
+TEST(Plan, SaveAndLoadOfAModelAndLoadOfACheckpoint) {
+  const auto model = run_program(
+      {"plan", "--json", "--model", "gpt-tiny", "--layout", "tp=2,dp=2", "--to", "tp=4"});
+  EXPECT_EQ(model.exit_code, 0) << model.all();
+  const auto json = Json::parse(model.out);
+  EXPECT_EQ(json["save"]["bytes"].size(), 4U);
+  EXPECT_GT(json["load"]["items"], 0);
+  const auto stored = run_program({"plan", "--per-rank", "--ckpt", data(kGpt), "--ranks", "3"});
+  EXPECT_EQ(stored.exit_code, 0) << stored.all();
+  EXPECT_THAT(stored.out, HasSubstr("balance"));
+}
+
+}  // namespace
+}  // namespace reprise::test
