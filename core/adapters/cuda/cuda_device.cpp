@@ -17,4 +17,10 @@ std::vector<std::string> cuda_devices() {
   return devices;
 }
 
+std::string cuda_version() {
+  int version = 0;  // 1000 * major + 10 * minor
+  if (cudaRuntimeGetVersion(&version) != cudaSuccess) return {};
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 }  // namespace reprise

@@ -5,4 +5,6 @@ namespace reprise {
 
 std::vector<std::string> cuda_devices() { return {}; }
 
+std::string cuda_version() { return {}; }
+
 }  // namespace reprise

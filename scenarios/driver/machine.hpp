@@ -1,0 +1,14 @@
+#pragma once
+// The machine that a report was made on.
+
+#include <string>
+
+#include "reports/report.hpp"
+
+namespace reprise::driver {
+
+reports::Machine this_machine();
+/// "2026-01-31T12:00:00Z"
+std::string utc_now();
+
+}  // namespace reprise::driver

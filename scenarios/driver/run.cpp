@@ -1,0 +1,150 @@
+#include "scenarios/driver/run.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "core/adapters/mpi/mpi_session.hpp"
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/base/error.hpp"
+#include "core/format/sha256.hpp"
+#include "core/ports/store.hpp"
+#include "scenarios/driver/build_info.hpp"
+#include "scenarios/driver/machine.hpp"
+#include "scenarios/driver/verdict.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using reports::ScenarioResult;
+using reports::Verdict;
+using SteadyClock = std::chrono::steady_clock;
+
+double seconds_since(SteadyClock::time_point start) {
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
+
+std::string replay_line(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
+  std::string line = "reprise run " + scenario.file + " --lane " + std::string(name_of(lane));
+  if (lane == LaneKind::kSim) line += " --seed " + std::to_string(options.seed);
+  if (!options.mutant.empty()) line += " --mutant " + options.mutant;
+  return line;
+}
+
+std::vector<IncarnationRecord> run_lives(const Scenario& scenario, LaneKind lane,
+                                         const LaneOptions& options) {
+  const auto runs =
+      lane == LaneKind::kSim ? make_sim_lane(scenario, options) : make_mpi_lane(scenario, options);
+  std::vector<IncarnationRecord> lives;
+  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
+    lives.push_back(runs->run(i));
+    if (!went_well(lives.back())) break;
+  }
+  runs->finish();
+  return lives;
+}
+
+/// What a report on this lane does not show, in words.
+std::vector<std::string> not_claimed_by(LaneKind lane) {
+  std::vector<std::string> texts;
+  for (const LaneKind other : {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu}) {
+    if (other != lane) texts.push_back("lane " + std::string(name_of(other)) + ": not run here");
+  }
+  if (lane == LaneKind::kMpi)
+    texts.emplace_back("more than one node; a launcher other than mpirun");
+  return texts;
+}
+
+}  // namespace
+
+std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario) {
+  if (std::find(scenario.lanes.begin(), scenario.lanes.end(), lane) == scenario.lanes.end()) {
+    return scenario.lanes_reason;
+  }
+  if (lane == LaneKind::kMpi && !build_info().has_mpi) return "this program was built without MPI";
+  if (lane == LaneKind::kGpu) return "the GPU lane is not built yet; nothing was run";
+  return std::nullopt;
+}
+
+ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
+  const auto start = SteadyClock::now();
+  ScenarioResult result;
+  if (const auto reason = why_not(lane, scenario)) {
+    result = judge(scenario, {});
+    result.verdict = Verdict::kNotRun;
+    result.reason = *reason;
+  } else {
+    result = judge(scenario, run_lives(scenario, lane, options));
+  }
+  result.seconds = seconds_since(start);
+  result.replay = replay_line(scenario, lane, options);
+  return result;
+}
+
+reports::Report run_all(
+    const RunRequest& request,
+    const std::function<void(std::size_t, std::size_t, const std::string&)>& started) {
+  const auto start = SteadyClock::now();
+  std::vector<Scenario> scenarios;
+  for (const auto& file : find_scenarios(request.paths)) scenarios.push_back(read_scenario(file));
+
+  reports::Report report = empty_report(std::string(name_of(request.lane)));
+  report.planned = scenarios.size();
+  report.scenarios.resize(scenarios.size());
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < scenarios.size(); i = next++) {
+      try {
+        {
+          const std::lock_guard lock(mutex);
+          started(i, scenarios.size(), scenarios[i].name);
+        }
+        report.scenarios[i] = run_scenario(scenarios[i], request.lane, request.options);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  };
+  const std::size_t jobs =
+      request.lane == LaneKind::kSim ? std::max<std::size_t>(request.jobs, 1) : 1;
+  std::vector<std::thread> threads;
+  for (std::size_t j = 1; j < std::min(jobs, scenarios.size()); ++j) threads.emplace_back(work);
+  work();
+  for (auto& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
+
+  for (const auto& result : report.scenarios) {
+    if (result.verdict == Verdict::kNotRun) report.skipped.push_back({result.name, result.reason});
+  }
+  report.verdict = reports::overall(report.scenarios);
+  report.seconds = seconds_since(start);
+  report.not_claimed = not_claimed_by(request.lane);
+  return report;
+}
+
+reports::Report empty_report(const std::string& lane) {
+  const BuildInfo build = build_info();
+  reports::Report report;
+  report.project = {
+      .commit = std::string(build.commit), .dirty = build.dirty, .build = std::string(build.build)};
+  report.lane = lane;
+  report.machine = this_machine();
+  report.started = utc_now();
+  return report;
+}
+
+void write_report(const reports::Report& report, const std::string& directory) {
+  PosixStore store(directory);
+  store.make_directory("");
+  const std::string json = to_json(report);
+  write_atomically(store, "report.json", as_bytes(json));
+  const std::string digest = hex(sha256_of(as_bytes(json)));
+  write_atomically(store, "junit.xml", as_bytes(to_junit(report, digest)));
+}
+
+}  // namespace reprise::driver
