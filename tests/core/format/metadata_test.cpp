@@ -1,0 +1,399 @@
+#include "core/format/metadata.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/core/format/items.hpp"
+#include "tests/core/format/pickles.hpp"
+
+namespace reprise::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+Metadata read(const Bytes& bytes) {
+  const std::vector<ByteSpan> files{bytes};
+  const std::vector<std::string> names{".metadata"};
+  return read_metadata(files, names);
+}
+
+/// All files of a directory that end in ".metadata", in order of their names.
+Metadata read_directory(const fs::path& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".metadata")) names.push_back(name);
+  }
+  std::ranges::sort(names);
+  std::vector<Bytes> contents;
+  for (const auto& name : names) {
+    contents.push_back(test_file(fs::relative(directory / name, REPRISE_TEST_DATA).string()));
+  }
+  const std::vector<ByteSpan> spans(contents.begin(), contents.end());
+  return read_metadata(spans, names);
+}
+
+/// Directories of real checkpoints with what torch itself said of them.
+std::vector<std::pair<fs::path, Json>> fixtures() {
+  std::vector<std::pair<fs::path, Json>> found;
+  for (const auto& entry : fs::recursive_directory_iterator(REPRISE_TEST_DATA)) {
+    const std::string path = entry.path().string();
+    const std::string suffix = ".expected.json";
+    if (!path.ends_with(suffix)) continue;
+    fs::path directory = path.substr(0, path.size() - suffix.size());
+    if (fs::exists(directory / "iter_0000010")) directory /= "iter_0000010";
+    const Json expected = Json::parse(std::ifstream(path));
+    if (expected.contains("tensors")) found.emplace_back(directory, expected);
+  }
+  std::ranges::sort(found, {}, [](const auto& f) { return f.first; });
+  return found;
+}
+
+void expect_same_catalog(const Catalog& a, const Catalog& b) {
+  EXPECT_EQ(a.files.size(), b.files.size());
+  const auto file = [](const Catalog& c, FileIndex i) {
+    return i == kNoFile ? std::string("none") : c.files.at(i);
+  };
+  ASSERT_EQ(a.tensors.size(), b.tensors.size());
+  for (std::size_t i = 0; i < a.tensors.size(); ++i) {
+    EXPECT_EQ(a.tensors[i].key, b.tensors[i].key);
+    EXPECT_EQ(a.tensors[i].dtype, b.tensors[i].dtype);
+    EXPECT_EQ(a.tensors[i].shape, b.tensors[i].shape);
+    EXPECT_EQ(a.tensors[i].original_shape, b.tensors[i].original_shape);
+    ASSERT_EQ(a.tensors[i].chunks.size(), b.tensors[i].chunks.size());
+    for (std::size_t c = 0; c < a.tensors[i].chunks.size(); ++c) {
+      const StoredChunk& left = a.tensors[i].chunks[c];
+      const StoredChunk& right = b.tensors[i].chunks[c];
+      EXPECT_EQ(left.box, right.box) << a.tensors[i].key;
+      EXPECT_EQ(left.range, right.range) << a.tensors[i].key;
+      EXPECT_EQ(file(a, left.file), file(b, right.file)) << a.tensors[i].key;
+    }
+  }
+  ASSERT_EQ(a.objects.size(), b.objects.size());
+  for (std::size_t i = 0; i < a.objects.size(); ++i) {
+    EXPECT_EQ(a.objects[i].key, b.objects[i].key);
+    EXPECT_EQ(a.objects[i].range, b.objects[i].range);
+    EXPECT_EQ(file(a, a.objects[i].file), file(b, b.objects[i].file));
+  }
+}
+
+TEST(Metadata, says_of_each_real_checkpoint_what_torch_says) {
+  const auto all = fixtures();
+  ASSERT_GE(all.size(), 16U);
+  for (const auto& [directory, expected] : all) {
+    SCOPED_TRACE(directory.string());
+    const Metadata metadata = read_directory(directory);
+    const Json& tensors = expected.at("tensors");
+    EXPECT_EQ(metadata.catalog.tensors.size(), tensors.size());
+    for (const auto& [key, wanted] : tensors.items()) {
+      const StoredTensor* tensor = metadata.catalog.tensor(key);
+      ASSERT_NE(tensor, nullptr) << key;
+      EXPECT_EQ(name_of(tensor->dtype), wanted.at("dtype").get<std::string>()) << key;
+      const auto shape = wanted.at("shape").get<std::vector<std::int64_t>>();
+      EXPECT_EQ(tensor->shape, Dims(shape)) << key;
+      EXPECT_EQ(tensor->chunks.size(), wanted.at("chunks").get<std::size_t>()) << key;
+      for (const StoredChunk& chunk : tensor->chunks) {
+        ASSERT_NE(chunk.file, kNoFile) << key;
+        const auto bytes = fs::file_size(directory / metadata.catalog.files.at(chunk.file));
+        EXPECT_TRUE(chunk.range.fits(bytes)) << key;
+      }
+    }
+    std::set<std::string> objects;
+    for (const auto& [label, wanted] : expected.at("objects").items()) {
+      if (label.starts_with("common.pt ")) continue;                   // in that file, not here
+      const std::string key = label.substr(0, label.find(" (rank "));  // one per rank's metadata
+      objects.insert(key);
+      const StoredObject* object = metadata.catalog.object(key);
+      ASSERT_NE(object, nullptr) << key;
+      EXPECT_NE(object->file, kNoFile) << key;
+    }
+    EXPECT_EQ(metadata.catalog.objects.size(), objects.size());
+    EXPECT_EQ(metadata.version, "1.0.0");
+  }
+}
+
+TEST(Metadata, written_and_read_again_says_the_same_and_is_written_the_same) {
+  for (const auto& [directory, expected] : fixtures()) {
+    SCOPED_TRACE(directory.string());
+    const Metadata first = read_directory(directory);
+    const Bytes written = write_metadata(first);
+    const Metadata second = read(written);
+    expect_same_catalog(first.catalog, second.catalog);
+    EXPECT_EQ(first.save_id, second.save_id);
+    EXPECT_EQ(first.checkpoint_id, second.checkpoint_id);
+    EXPECT_FALSE(second.has_local_plans);
+    EXPECT_EQ(second.planner_data.size(),
+              first.catalog.tensors.size() + first.catalog.objects.size());
+    for (const PlannerEntry& entry : first.planner_data) {
+      const auto same = std::ranges::find(second.planner_data, entry.key, &PlannerEntry::key);
+      ASSERT_NE(same, second.planner_data.end()) << entry.key;
+      EXPECT_EQ(same->path, entry.path) << entry.key;
+    }
+    EXPECT_EQ(write_metadata(second), written);
+  }
+}
+
+TEST(Metadata, reads_the_classes_of_torch_2_4_to_2_13) {
+  for (const std::string name : {"md241.bin", "md280.bin", "md291.bin", "md2130.bin"}) {
+    SCOPED_TRACE(name);
+    const Metadata metadata = read(test_file("vectors/" + name));
+    EXPECT_NE(metadata.catalog.tensor("model.w"), nullptr);
+    EXPECT_NE(metadata.catalog.object("extra"), nullptr);
+    EXPECT_EQ(metadata.version, name == "md291.bin" || name == "md2130.bin" ? "1.0.0" : "");
+  }
+}
+
+TEST(Metadata, reads_protocols_2_and_4_and_the_least_that_torch_needs) {
+  for (const std::string name : {"ck_p4", "ck_p2", "ck_min"}) {
+    SCOPED_TRACE(name);
+    const Metadata metadata = read(test_file("vectors/" + name + "/.metadata"));
+    const StoredTensor* w = metadata.catalog.tensor("model.w");
+    ASSERT_NE(w, nullptr);
+    EXPECT_EQ(w->dtype, DType::kFloat32);
+    EXPECT_EQ(w->shape, (Dims{4, 6}));
+    EXPECT_EQ(w->chunks.size(), 2U);
+    ASSERT_NE(metadata.catalog.tensor("step"), nullptr);
+    EXPECT_EQ(metadata.catalog.tensor("step")->shape, Dims{});
+    EXPECT_NE(metadata.catalog.object("extra"), nullptr);
+  }
+}
+
+TEST(Metadata, says_the_same_whatever_the_protocol) {
+  const std::string folder = "torch_2.15.0/objects/metadata_p";
+  const Metadata first = read(test_file(folder + "4.bin"));
+  EXPECT_FALSE(first.catalog.tensors.empty());
+  for (const std::string protocol : {"2", "3", "5"}) {
+    SCOPED_TRACE(protocol);
+    expect_same_catalog(first.catalog, read(test_file(folder + protocol + ".bin")).catalog);
+  }
+}
+
+TEST(Metadata, notes_megatrons_plans_without_keeping_them) {
+  bool seen = false;
+  for (const auto& [directory, expected] : fixtures()) {
+    if (directory.string().find("mcore_") == std::string::npos) continue;
+    seen = true;
+    EXPECT_TRUE(read_directory(directory).has_local_plans) << directory;
+  }
+  EXPECT_TRUE(seen);
+}
+
+Metadata small() {
+  Metadata metadata;
+  metadata.catalog.files = {"__0_0.distcp"};
+  metadata.catalog.tensors = {{"w",
+                               DType::kBFloat16,
+                               {2, 3},
+                               {{{{0, 0}, {1, 3}}, 0, {0, 100}}, {{{1, 0}, {1, 3}}, 0, {100, 90}}},
+                               {}}};
+  metadata.catalog.objects = {{"extra", 0, {190, 10}}};
+  metadata.checkpoint_id = "/data/x";
+  metadata.save_id = "id";
+  return metadata;
+}
+
+/// The error that reading ends in after one text in the file was replaced by another as long.
+Error error_after(Metadata metadata, const std::string& from, const std::string& to) {
+  const Bytes written = write_metadata(metadata);
+  std::string bytes(as_text(written));
+  const std::size_t at = bytes.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  bytes.replace(at, from.size(), to);
+  return error_of([&] { read(to_bytes(bytes)); });
+}
+
+TEST(Metadata, storage_paths_that_leave_the_directory_are_refused) {
+  const std::vector<std::string> paths{
+      "../../x.distcp", "/etc/x.distcp", "a/../x", "a\\..\\x", "./x", "a//b", "a/", "x\0y"s, ""};
+  for (const std::string& path : paths) {
+    SCOPED_TRACE(path);
+    Metadata metadata = small();
+    metadata.catalog.files = {path};
+    const Error error = error_of([&] { read(write_metadata(metadata)); });
+    EXPECT_EQ(error.code(), Code::kPathEscape);
+    EXPECT_EQ(error.place().file, ".metadata");
+    EXPECT_TRUE(error.place().offset.has_value());
+  }
+  Metadata nested = small();
+  nested.catalog.files = {"parts/__0_0.distcp"};
+  EXPECT_EQ(read(write_metadata(nested)).catalog.files, nested.catalog.files);
+}
+
+TEST(Metadata, what_does_not_fit_together_is_refused) {
+  Metadata ranks = small();
+  ranks.catalog.tensors[0].chunks[0].box = {{0}, {1}};
+  EXPECT_EQ(error_of([&] { read(write_metadata(ranks)); }).code(), Code::kTornFile);
+  Metadata negative = small();
+  negative.catalog.tensors[0].chunks[0].box.offset[0] = -1;
+  EXPECT_EQ(error_of([&] { read(write_metadata(negative)); }).code(), Code::kTornFile);
+  Metadata huge = small();
+  huge.catalog.tensors[0].shape = {std::int64_t{1} << 40, std::int64_t{1} << 40};
+  EXPECT_EQ(error_of([&] { read(write_metadata(huge)); }).code(), Code::kLimit);
+  Metadata twice = small();
+  twice.catalog.objects.push_back(twice.catalog.objects.front());
+  EXPECT_EQ(error_of([&] { read(write_metadata(twice)); }).code(), Code::kTornFile);
+  Metadata both = small();
+  both.catalog.objects[0].key = "w";
+  EXPECT_EQ(error_of([&] { read(write_metadata(both)); }).code(), Code::kTornFile);
+  EXPECT_EQ(error_after(small(), "bfloat16", "bits1x8!").code(), Code::kRefusedName);
+  EXPECT_EQ(error_after(small(), "torch.strided", "torch.sparse_").code(), Code::kUnsupported);
+  EXPECT_EQ(error_of([] { read(pickle("]")); }).code(), Code::kTornFile);
+}
+
+TEST(Metadata, a_chunk_without_storage_is_left_to_verify_and_storage_without_a_chunk_is_noted) {
+  Metadata metadata = small();
+  metadata.catalog.tensors[0].chunks[1].file = kNoFile;
+  metadata.catalog.objects[0].file = kNoFile;
+  const Metadata again = read(write_metadata(metadata));
+  EXPECT_EQ(again.catalog.tensors[0].chunks[1].file, kNoFile);
+  EXPECT_EQ(again.catalog.objects[0].file, kNoFile);
+  EXPECT_TRUE(again.notes.empty());
+  const Bytes written = write_metadata(small());
+  std::string bytes(as_text(written));
+  const std::string index = "\x8c\6offset";
+  ASSERT_NE(bytes.find(index), std::string::npos);
+  bytes.replace(bytes.find(index), index.size(), "\x8c\6offzet");
+  const Error error = error_of([&] { read(to_bytes(bytes)); });
+  EXPECT_EQ(error.code(), Code::kTornFile) << error.what();  // _StorageInfo has it too
+}
+
+TEST(Metadata, empty_chunks_may_start_where_others_do) {
+  Metadata metadata = small();
+  metadata.catalog.tensors[0].chunks = {{{{0, 0}, {2, 3}}, 0, {0, 100}},
+                                        {{{0, 0}, {0, 3}}, 0, {0, 100}},
+                                        {{{2, 0}, {0, 3}}, 0, {100, 90}}};
+  const Metadata again = read(write_metadata(metadata));
+  expect_same_catalog(metadata.catalog, again.catalog);
+  EXPECT_EQ(again.notes.size(), 1U);
+}
+
+TEST(Metadata, the_shape_before_flattening_is_kept) {
+  Metadata metadata = small();
+  metadata.catalog.tensors[0] = {
+      "exp_avg", DType::kFloat32, {2, 1, 12}, {{{{0, 0, 3}, {1, 1, 6}}, 0, {0, 100}}}, {4, 6}};
+  const Metadata again = read(write_metadata(metadata));
+  EXPECT_EQ(again.catalog.tensors[0].original_shape, (Dims{4, 6}));
+}
+
+TEST(Metadata, files_of_several_ranks_are_merged_and_must_agree) {
+  Metadata first = small();
+  first.catalog.tensors[0].chunks.resize(1);
+  Metadata second = small();
+  second.catalog.files = {"__1_0.distcp"};
+  second.catalog.tensors[0].chunks.erase(second.catalog.tensors[0].chunks.begin());
+  const Bytes one = write_metadata(first);
+  const Bytes two = write_metadata(second);
+  const std::vector<std::string> names{"__0.metadata", "__1.metadata"};
+  const Metadata merged = read_metadata(std::vector<ByteSpan>{one, two}, names);
+  ASSERT_EQ(merged.catalog.tensors.size(), 1U);
+  ASSERT_EQ(merged.catalog.tensors[0].chunks.size(), 2U);
+  EXPECT_EQ(merged.catalog.files.at(merged.catalog.tensors[0].chunks[1].file), "__1_0.distcp");
+  EXPECT_EQ(merged.catalog.objects.size(), 1U);
+  EXPECT_EQ(merged.notes.size(), 1U);
+  second.catalog.tensors[0].dtype = DType::kFloat32;
+  const Bytes other_type = write_metadata(second);
+  EXPECT_EQ(error_of([&] {
+              read_metadata(std::vector<ByteSpan>{one, other_type}, names);
+            }).code(),
+            Code::kDtypeDrift);
+  second.catalog.tensors[0].shape = {2, 4};
+  const Bytes other_shape = write_metadata(second);
+  EXPECT_EQ(error_of([&] {
+              read_metadata(std::vector<ByteSpan>{one, other_shape}, names);
+            }).code(),
+            Code::kShapeDrift);
+}
+
+TEST(MetadataHostile, truncation_anywhere_is_refused) {
+  for (const std::string name : {"vectors/md280.bin", "vectors/ck_p2/.metadata"}) {
+    const Bytes whole = test_file(name);
+    for (std::size_t length = 0; length < whole.size(); ++length) {
+      const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+      EXPECT_EQ(error_of([&] { read(cut); }).code(), Code::kTornFile) << name << length;
+    }
+  }
+}
+
+TEST(MetadataHostile, any_byte_changed_is_read_or_refused_in_words) {
+  std::size_t refused = 0;
+  for (const std::string name : {"vectors/md280.bin", "vectors/ck_p2/.metadata"}) {
+    const Bytes whole = test_file(name);
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      for (const unsigned flip : {0x01U, 0x04U, 0x20U, 0x80U, 0xffU}) {
+        Bytes changed = whole;
+        changed[i] ^= static_cast<std::byte>(flip);
+        try {
+          read(changed);
+        } catch (const Error& error) {
+          ++refused;
+          EXPECT_FALSE(error.message().empty());
+          EXPECT_EQ(error.place().file, ".metadata") << error.what();
+        }
+      }
+    }
+  }
+  EXPECT_GT(refused, 1000U);
+}
+
+/// An object of torch.distributed.checkpoint.metadata with these attributes, as opcodes.
+std::string object(const std::string& name, const std::string& attributes) {
+  return global("torch.distributed.checkpoint.metadata", name) + ")\x81}(" + attributes + "ub";
+}
+
+/// A `.metadata` whose tensors all take one list of `chunks` chunks from the memo.
+Bytes sharing(int tensors, int chunks) {
+  const std::string size = global("torch", "Size") + "K\2\x85\x85R";
+  const std::string chunk =
+      object("ChunkStorageMetadata", text("offsets") + size + text("sizes") + size);
+  std::string list = "](";
+  for (int i = 0; i < chunks; ++i) list += i == 0 ? chunk + "q\1" : "h\1";
+  list += "eq\2";
+  std::string keys;
+  for (int i = 0; i < tensors; ++i) {
+    const std::string properties =
+        global("torch.distributed.checkpoint.metadata", "TensorProperties") + ")\x81(" +
+        global("torch", "float32") + "NNNNtb";
+    keys += text("t" + std::to_string(i)) +
+            object("TensorStorageMetadata", text("properties") + properties + text("size") + size +
+                                                text("chunks") + (i == 0 ? list : "h\2"));
+  }
+  return pickle(object("Metadata", text("state_dict_metadata") + "}(" + keys + "u"));
+}
+
+TEST(MetadataHostile, sharing_one_list_of_chunks_a_thousand_times_is_no_amplifier) {
+  EXPECT_EQ(read(sharing(3, 5)).catalog.tensors.at(2).chunks.size(), 5U);
+  const Error error = error_of([&] { read(sharing(1000, 1000)); });
+  EXPECT_EQ(error.code(), Code::kLimit) << error.what();
+}
+
+TEST(Metadata, a_hundred_thousand_chunks_are_read_as_written) {
+  Metadata metadata;
+  metadata.catalog.files = {"__0_0.distcp", "__1_0.distcp"};
+  constexpr int kTensors = 100;
+  constexpr int kChunks = 1000;
+  for (int t = 0; t < kTensors; ++t) {
+    StoredTensor tensor;
+    tensor.key = "layer." + std::to_string(1000 + t);
+    tensor.shape = {kChunks, 8};
+    for (int c = 0; c < kChunks; ++c) {
+      const auto offset = static_cast<std::uint64_t>(t * kChunks + c) << 16U;
+      tensor.chunks.push_back({{{c, 0}, {1, 8}}, static_cast<FileIndex>(c % 2), {offset, 1577}});
+    }
+    metadata.catalog.tensors.push_back(std::move(tensor));
+  }
+  const Metadata again = read(write_metadata(metadata));
+  ASSERT_EQ(again.catalog.tensors.size(), metadata.catalog.tensors.size());
+  for (int t = 0; t < kTensors; ++t) {
+    ASSERT_EQ(again.catalog.tensors[static_cast<std::size_t>(t)].chunks,
+              metadata.catalog.tensors[static_cast<std::size_t>(t)].chunks);
+  }
+}
+
+}  // namespace
+}  // namespace reprise::test

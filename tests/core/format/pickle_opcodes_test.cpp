@@ -1,0 +1,158 @@
+#include "core/format/pickle_opcodes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+
+#include "tests/core/format/items.hpp"
+#include "tests/core/format/pickles.hpp"
+
+namespace reprise::test {
+namespace {
+
+struct Row {
+  std::string name;
+  std::string body;            ///< a pickle that uses the opcode, without PROTO and STOP
+  std::optional<Value> value;  ///< what it is read as; nothing if it is refused
+  Code refused = Code::kUsage;
+};
+
+Object size_object() { return {{"torch", "Size"}, Object::How::kCall, {Tuple{{Value(3)}}}}; }
+Object bytearray_object() {
+  return {{"builtins", "bytearray"}, Object::How::kCall, {to_bytes("ab")}};
+}
+Object ordered(Object::How how) { return {{"collections", "OrderedDict"}, how}; }
+Object attributes() {
+  Object object{{"argparse", "Namespace"}, Object::How::kNew};
+  object.state = {Dict{{"a", 1}}};
+  return object;
+}
+
+std::vector<Row> rows() {
+  const std::string eight = le(std::uint64_t{2});
+  return {
+      {"MARK", "(t", Tuple{}},
+      {"EMPTY_TUPLE", ")", Tuple{}},
+      {"STOP", "N", None{}},
+      {"POP",
+       "NK\1"
+       "0",
+       None{}},
+      {"POP_MARK",
+       "N(K\1K\2"
+       "1",
+       None{}},
+      {"DUP", "N2\x86", {}, Code::kUnsupported},
+      {"BINBYTES", "B" + le(std::uint32_t{2}) + "ab", to_bytes("ab")},
+      {"SHORT_BINBYTES", "C\2ab", to_bytes("ab")},
+      {"FLOAT", "F1.5\n", {}, Code::kUnsupported},
+      {"BINFLOAT", "G\x3f\xf8\0\0\0\0\0\0"s, 1.5},
+      {"INT", "I1\n", {}, Code::kUnsupported},
+      {"BININT", "J\xfe\xff\xff\xff", -2},
+      {"BININT1", "K\xff", 255},
+      {"LONG", "L1L\n", {}, Code::kUnsupported},
+      {"BININT2", "M\1\2", 513},
+      {"NONE", "N", None{}},
+      {"PERSID", "P1\n", {}, Code::kRefusedName},
+      {"BINPERSID", "K\1Q", {}, Code::kRefusedName},
+      {"REDUCE", global("torch", "Size") + "K\3\x85\x85R", size_object()},
+      {"STRING", "S'a'\n", {}, Code::kUnsupported},
+      {"BINSTRING", "T" + le(std::uint32_t{2}) + "ab", "ab"},
+      {"SHORT_BINSTRING", "U\2ab", "ab"},
+      {"UNICODE", "Va\n", {}, Code::kUnsupported},
+      {"BINUNICODE", text("ab"), "ab"},
+      {"EMPTY_LIST", "]", List{}},
+      {"APPEND", "]K\1a", List{1}},
+      {"BUILD", global("argparse", "Namespace") + ")\x81}" + text("a") + "K\1sb", attributes()},
+      {"GLOBAL", global("torch", "float32"), Name{"torch", "float32"}},
+      {"DICT", "(K\1K\2d", {}, Code::kUnsupported},
+      {"APPENDS", "](K\1K\2e", List{1, 2}},
+      {"GET", "g0\n", {}, Code::kUnsupported},
+      {"BINGET",
+       "Nq\0"
+       "0h\0"s,
+       None{}},
+      {"INST", "(icollections\nOrderedDict\n", {}, Code::kRefusedName},
+      {"LONG_BINGET",
+       "Nq\0"
+       "0j\0\0\0\0"s,
+       None{}},
+      {"LIST", "(K\1l", {}, Code::kUnsupported},
+      {"OBJ", "(" + global("collections", "OrderedDict") + "o", {}, Code::kRefusedName},
+      {"PUT", "Np0\n", {}, Code::kUnsupported},
+      {"BINPUT", "Nq\0"s, None{}},
+      {"LONG_BINPUT", "Nr\0\0\0\0"s, None{}},
+      {"SETITEM", "}K\1K\2s", Dict{{1, 2}}},
+      {"TUPLE", "(K\1K\2K\3K\4t", Tuple{{1, 2, 3, 4}}},
+      {"SETITEMS", "}(K\1K\2K\3K\4u", Dict{{1, 2}, {3, 4}}},
+      {"EMPTY_DICT", "}", Dict{}},
+      {"PROTO", "N", None{}},
+      {"NEWOBJ", global("collections", "OrderedDict") + ")\x81", ordered(Object::How::kNew)},
+      {"EXT1", "\x82\1", {}, Code::kRefusedName},
+      {"EXT2", "\x83\1\1", {}, Code::kRefusedName},
+      {"EXT4", "\x84\1\1\1\1", {}, Code::kRefusedName},
+      {"TUPLE1", "K\1\x85", Tuple{{1}}},
+      {"TUPLE2", "K\1K\2\x86", Tuple{{1, 2}}},
+      {"TUPLE3", "K\1K\2K\3\x87", Tuple{{1, 2, 3}}},
+      {"NEWTRUE", "\x88", true},
+      {"NEWFALSE", "\x89", false},
+      {"LONG1", "\x8a\5\0\0\0\x80\0"s, std::int64_t{1} << 31},
+      {"LONG4", "\x8b\1\0\0\0\xff"s, -1},
+      {"SHORT_BINUNICODE", "\x8c\2ab", "ab"},
+      {"BINUNICODE8", "\x8d" + eight + "ab", "ab"},
+      {"BINBYTES8", "\x8e" + eight + "ab", to_bytes("ab")},
+      {"EMPTY_SET", "\x8f", Set{}},
+      {"ADDITEMS", "\x8f(K\1K\2\x90", Set{{1, 2}}},
+      {"FROZENSET", "(K\1\x91", Set{{1}, true}},
+      {"NEWOBJ_EX", global("collections", "OrderedDict") + ")}\x92", ordered(Object::How::kNew)},
+      {"STACK_GLOBAL", text("torch") + text("float32") + "\x93", Name{"torch", "float32"}},
+      {"MEMOIZE",
+       "N\x94"
+       "0h\0"s,
+       None{}},
+      {"FRAME", "\x95" + le(std::uint64_t{2}) + "N", None{}},
+      {"BYTEARRAY8", "\x96" + eight + "ab", bytearray_object()},
+      {"NEXT_BUFFER", "\x97", {}, Code::kRefusedName},
+      {"READONLY_BUFFER", "\x98", {}, Code::kRefusedName},
+  };
+}
+
+TEST(PickleOpcodes, each_of_the_68_has_a_rule_and_an_example) {
+  std::map<std::string, int> examples;
+  for (const Row& row : rows()) ++examples[row.name];
+  ASSERT_EQ(pickle::all_opcodes().size(), 68U);
+  for (const pickle::Opcode& opcode : pickle::all_opcodes()) {
+    EXPECT_EQ(examples[std::string(opcode.name)], 1) << opcode.name;
+    EXPECT_EQ(pickle::opcode_of(static_cast<std::byte>(opcode.code))->name, opcode.name);
+  }
+}
+
+TEST(PickleOpcodes, accepted_ones_yield_their_value_and_others_are_refused_by_name_and_place) {
+  for (const Row& row : rows()) {
+    SCOPED_TRACE(row.name);
+    if (row.value) {
+      const PickledValue read = decode(row.body);
+      EXPECT_FALSE(read.opaque) << read.reason;
+      EXPECT_EQ(read.value, *row.value) << read.value;
+    } else {
+      const Error error = error_of([&] { decode(row.body); });
+      EXPECT_EQ(error.code(), row.refused) << error.what();
+      EXPECT_NE(error.message().find("opcode " + row.name), std::string::npos) << error.what();
+      EXPECT_EQ(error.place().file, "hand.pkl");
+      EXPECT_GE(error.place().offset.value_or(0), 102U);
+    }
+  }
+}
+
+TEST(PickleOpcodes, every_other_byte_is_garbled) {
+  for (int code = 0; code < 256; ++code) {
+    if (pickle::opcode_of(static_cast<std::byte>(code)) != nullptr) continue;
+    const Error error = error_of([&] { decode(std::string(1, static_cast<char>(code))); });
+    EXPECT_EQ(error.code(), Code::kTornFile) << code;
+    EXPECT_EQ(error.place().offset, 102U) << code;
+  }
+}
+
+}  // namespace
+}  // namespace reprise::test

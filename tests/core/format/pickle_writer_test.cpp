@@ -1,0 +1,316 @@
+#include "core/format/pickle_writer.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <bit>
+#include <filesystem>
+#include <map>
+
+#include "core/format/archive.hpp"
+#include "core/format/pickle_reader.hpp"
+#include "tests/core/format/items.hpp"
+#include "tests/core/format/pickles.hpp"
+
+namespace reprise::test {
+namespace {
+
+class Storages final : public StorageSource {
+ public:
+  explicit Storages(std::vector<ByteSpan> storages) : storages_(std::move(storages)) {}
+  std::optional<ByteSpan> storage(std::string_view key) override {
+    const auto index = static_cast<std::size_t>(std::stoul(std::string(key)));
+    if (index >= storages_.size()) return std::nullopt;
+    return storages_[index];
+  }
+
+ private:
+  std::vector<ByteSpan> storages_;
+};
+
+Value written_and_read(const Value& value) {
+  std::vector<ByteSpan> storages;
+  const Bytes pickle = encode_value(value, &storages);
+  Storages source(storages);
+  PickledValue read = decode_value(pickle, {"round.pkl"}, &source);
+  EXPECT_FALSE(read.opaque) << read.reason;
+  return std::move(read.value);
+}
+
+Bytes record_of(ByteSpan item, std::string_view name) {
+  SpanSource source(item);
+  Archive archive(source);
+  return archive.read(archive.at(name), 1U << 20U);
+}
+
+Dims drawn_shape() {
+  Dims shape;
+  const int rank = *rc::gen::inRange(0, 5);
+  for (int d = 0; d < rank; ++d) shape.push_back(*rc::gen::inRange(0, 4));
+  return shape;
+}
+
+Bytes drawn_bytes(std::size_t size) {
+  Bytes bytes(size);
+  for (auto& b : bytes) b = static_cast<std::byte>(*rc::gen::inRange(0, 256));
+  return bytes;
+}
+
+/// Text of any code points, some of them long.
+std::string drawn_text() {
+  std::string text;
+  const int length = *rc::gen::inRange(0, 90);
+  for (int i = 0; i < length; ++i) {
+    text += *rc::gen::element<std::string>("a", "Z", "\n", "\xc3\xa9", "\xe2\x82\xac",
+                                           "\xf0\x9f\x99\x82", std::string(1, '\0'));
+  }
+  return text;
+}
+
+Value drawn_value(int depth);
+
+List drawn_list(int depth) {
+  List list;
+  const int count = *rc::gen::inRange(0, 5);
+  for (int i = 0; i < count; ++i) list.push_back(drawn_value(depth - 1));
+  return list;
+}
+
+Dict drawn_dict(int depth) {
+  Dict dict;
+  const int count = *rc::gen::inRange(0, 5);
+  for (int i = 0; i < count; ++i) {
+    Value key = i % 2 == 0 ? Value(std::int64_t{i} << 30) : Value("key" + std::to_string(i));
+    dict.emplace_back(std::move(key), drawn_value(depth - 1));
+  }
+  return dict;
+}
+
+Value drawn_leaf() {
+  switch (*rc::gen::inRange(0, 8)) {
+    case 0:
+      return None{};
+    case 1:
+      return *rc::gen::arbitrary<bool>();
+    case 2:
+      return *rc::gen::arbitrary<std::int64_t>();
+    case 3:
+      return std::bit_cast<double>(*rc::gen::arbitrary<std::uint64_t>());
+    case 4:
+      return drawn_text();
+    case 5:
+      return drawn_bytes(static_cast<std::size_t>(*rc::gen::inRange(0, 300)));
+    case 6: {
+      TensorValue tensor;
+      const auto all = all_dtypes();
+      tensor.dtype =
+          all[static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(all.size())))];
+      tensor.shape = drawn_shape();
+      tensor.data =
+          drawn_bytes(static_cast<std::size_t>(volume(tensor.shape)) * size_of(tensor.dtype));
+      return tensor;
+    }
+    default: {
+      BigInt big{drawn_bytes(20)};
+      big.digits.back() = std::byte{0x41};  // no shorter form
+      return big;
+    }
+  }
+}
+
+Value drawn_value(int depth) {
+  const int kind = *rc::gen::inRange(0, depth > 0 ? 12 : 5);
+  switch (kind) {
+    case 5:
+      return drawn_list(depth);
+    case 6:
+      return Tuple{drawn_list(depth)};
+    case 7:
+      return drawn_dict(depth);
+    case 8:
+      return Set{{1, "two", Tuple{{3}}}, *rc::gen::arbitrary<bool>()};
+    case 9:
+      return Name{"torch", "bfloat16"};
+    case 10: {
+      Object object{{"argparse", "Namespace"}, Object::How::kNew};
+      object.state = {drawn_dict(depth)};
+      return object;
+    }
+    case 11: {
+      Object object{{"collections", "defaultdict"}, Object::How::kCall};
+      object.args = {Name{"builtins", "list"}};
+      object.dict_items = drawn_dict(depth);
+      return object;
+    }
+    default:
+      return drawn_leaf();
+  }
+}
+
+RC_GTEST_PROP(PickleWriter, what_is_written_is_read_again, ()) {
+  const Value value = drawn_value(4);
+  RC_ASSERT(written_and_read(value) == value);
+}
+
+TEST(PickleWriter, integers_take_the_form_that_python_gives_them) {
+  const std::vector<std::pair<std::int64_t, std::string>> rows{
+      {0, "K\0"s},
+      {255, "K\xff"},
+      {256, "M\0\1"s},
+      {65535, "M\xff\xff"},
+      {65536, "J\0\0\1\0"s},
+      {-1, "J\xff\xff\xff\xff"},
+      {-2147483648, "J\0\0\0\x80"s},
+      {2147483648, "\x8a\5\0\0\0\x80\0"s},
+      {-2147483649, "\x8a\5\xff\xff\xff\x7f\xff"},
+      {INT64_MAX, "\x8a\x8\xff\xff\xff\xff\xff\xff\xff\x7f"},
+      {INT64_MIN, "\x8a\x8\0\0\0\0\0\0\0\x80"s}};
+  for (const auto& [value, body] : rows) {
+    EXPECT_EQ(encode_value(value, nullptr), pickle(body)) << value;
+    EXPECT_EQ(decode(body).value, Value(value)) << value;
+  }
+}
+
+TEST(PickleWriter, an_int_is_torchs_bytes) {
+  const Bytes item = test_file("vectors/b_int.bin");
+  EXPECT_EQ(encode_value(5, nullptr), record_of(item, "data.pkl"));
+}
+
+// torch.save of a tensor: torch 2.15's own items, byte for byte, where the tensor is contiguous.
+TEST(PickleWriter, tensor_pickles_are_torchs_bytes) {
+  std::map<DType, int> compared;
+  for (const std::string& path : payload_files()) {
+    const Bytes payload = test_file(path);
+    for (const ByteSpan item : items_in(payload)) {
+      const Bytes real = record_of(item, "data.pkl");
+      if (as_text(real).find("_rebuild_tensor_v") > 20) continue;  // no tensor at its root
+      TensorDescription tensor;
+      try {
+        tensor = decode_tensor(real, {path});
+      } catch (const Error& error) {
+        const bool expected = error.message().find("flag") != std::string::npos ||
+                              error.message().find("holds no tensor") != std::string::npos;
+        EXPECT_TRUE(expected) << error.what();
+        continue;
+      }
+      const bool plain = tensor.contiguous() && !tensor.requires_grad &&
+                         tensor.strides == contiguous_strides(tensor.shape) &&
+                         tensor.storage_elements == volume(tensor.shape);
+      if (!plain) continue;
+      EXPECT_EQ(as_text(encode_tensor_pickle(tensor.dtype, tensor.shape)), as_text(real)) << path;
+      ++compared[tensor.dtype];
+    }
+  }
+  EXPECT_GE(compared.size(), 20U);
+}
+
+TEST(PickleReader, tensor_items_of_torch_1_13_say_what_they_hold) {
+  for (const std::string name :
+       {"t_f32", "t_0d", "t_T", "t_bf16_req", "t_bool", "t_c64", "t_empty", "t_view", "t_param"}) {
+    SCOPED_TRACE(name);
+    const Bytes item = test_file("vectors/" + name + ".bin");
+    const TensorDescription tensor = decode_tensor(record_of(item, "data.pkl"), {name});
+    const Bytes storage = record_of(item, "data/" + tensor.storage_key);
+    EXPECT_EQ(storage.size(), static_cast<std::size_t>(tensor.storage_bytes()));
+    EXPECT_EQ(gather(tensor, storage, {name}).size(),
+              static_cast<std::size_t>(volume(tensor.shape)) * size_of(tensor.dtype));
+    EXPECT_EQ(tensor.contiguous(), name != std::string("t_T") && name != std::string("t_view"))
+        << tensor.shape << tensor.strides;
+    EXPECT_EQ(tensor.dtype == DType::kBFloat16, name == std::string("t_bf16_req"));
+  }
+}
+
+/// data.pkl of a float32 tensor, put together by hand.
+Bytes tensor_pickle(const std::string& elements, const std::string& rest) {
+  return pickle(global("torch._utils", "_rebuild_tensor_v2") + "((" + text("storage") +
+                global("torch", "FloatStorage") + text("0") + text("cpu") + elements + "tQ" + rest +
+                "\x89" + global("collections", "OrderedDict") + ")RtR");
+}
+
+TEST(PickleReader, views_are_gathered_and_must_stay_in_their_storage) {
+  Bytes storage;
+  for (int i = 0; i < 6; ++i) append_le(storage, static_cast<float>(i));
+  const Bytes transposed = tensor_pickle("K\6"s, "K\0K\3K\2\x86K\1K\3\x86"s);
+  const Bytes data = gather(decode_tensor(transposed, {"t"}), storage, {"t"});
+  std::vector<float> values(6);
+  std::memcpy(values.data(), data.data(), data.size());
+  EXPECT_EQ(values, (std::vector<float>{0, 3, 1, 4, 2, 5}));
+  const auto code = [](const std::string& elements, const std::string& rest) {
+    return error_of([&] { decode_tensor(tensor_pickle(elements, rest), {"t"}); }).code();
+  };
+  EXPECT_EQ(code("K\6"s, "K\1K\6\x85K\1\x85"s), Code::kExtentMismatch);
+  EXPECT_EQ(code("K\6"s, "K\0K\7\x85K\0\x85"s), Code::kExtentMismatch);
+  EXPECT_EQ(code("K\1"s, "K\0J\xff\xff\xff\x7fJ\xff\xff\xff\x7f\x86K\0K\0\x86"s),
+            Code::kExtentMismatch);
+  EXPECT_EQ(code("K\6"s, "K\0K\2\x85J\xff\xff\xff\xff\x85"s), Code::kTornFile);
+  EXPECT_EQ(code("J\xff\xff\xff\xff", "K\0))"s), Code::kTornFile);
+  EXPECT_EQ(code("K\6"s, "K\0K\2\x85)"s), Code::kTornFile);
+  EXPECT_EQ(code("K\6"s, "K\0("s + std::string("K\1K\1K\1K\1K\1K\1K\1K\1K\1t"s) + ")"),
+            Code::kUnsupported);
+  EXPECT_EQ(code("\x8a\x8\xff\xff\xff\xff\xff\xff\xff\x7f"s, "K\0))"s), Code::kLimit);
+  const TensorDescription claim = decode_tensor(tensor_pickle("K\7"s, "K\0K\6\x85K\1\x85"s), {"t"});
+  EXPECT_EQ(error_of([&] { gather(claim, storage, {"t"}); }).code(), Code::kExtentMismatch);
+}
+
+// Every bytes item and common.pt of the real checkpoints is read, written and read again.
+TEST(PickleReader, real_values_survive_being_written) {
+  int values = 0;
+  const auto check = [&values](ByteSpan item, const std::string& path) {
+    SpanSource source(item);
+    Archive archive(source);
+    std::map<std::string, Bytes> records;
+    for (const Record& record : archive.records()) {
+      records[record.name] = archive.read(record, 1U << 24U);
+    }
+    std::vector<ByteSpan> storages;
+    for (int i = 0; records.contains("data/" + std::to_string(i)); ++i) {
+      storages.emplace_back(records["data/" + std::to_string(i)]);
+    }
+    Storages known(storages);
+    PickledValue read;
+    try {
+      read = decode_value(records.at("data.pkl"), {path}, &known);
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+      return;
+    }
+    EXPECT_FALSE(read.opaque) << path << ": " << read.reason;
+    if (read.opaque) return;
+    EXPECT_EQ(written_and_read(read.value), read.value) << path;
+    ++values;
+  };
+  for (const std::string& path : payload_files()) {
+    if (path.find("plain_odd") != std::string::npos) continue;  // conjugated and negated
+    const Bytes payload = test_file(path);
+    for (const ByteSpan item : items_in(payload)) check(item, path);
+  }
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(REPRISE_TEST_DATA)) {
+    const std::string stem = entry.path().stem().string();
+    if (entry.path().extension() != ".pt" || stem == "legacy_stream" || stem == "foreign_class") {
+      continue;
+    }
+    const Bytes item =
+        test_file(std::filesystem::relative(entry.path(), REPRISE_TEST_DATA).string());
+    check(item, entry.path().string());
+  }
+  EXPECT_GT(values, 100);
+}
+
+TEST(PickleReader, a_class_of_somebody_else_makes_an_item_opaque) {
+  const Bytes item = test_file("torch_2.15.0/objects/foreign_class.pt");
+  const PickledValue read = decode_value(record_of(item, "data.pkl"), {"foreign"}, nullptr);
+  EXPECT_TRUE(read.opaque);
+  EXPECT_FALSE(read.unlisted_names.empty());
+}
+
+TEST(PickleReader, the_rerun_machines_objects_are_interpreted) {
+  const Bytes item = test_file("torch_2.15.0/objects/rerun_objects.pt");
+  const PickledValue read = decode_value(record_of(item, "data.pkl"), {"rerun"}, nullptr);
+  EXPECT_FALSE(read.opaque) << read.reason;
+  const std::string shown = to_string(read.value, 100000);
+  EXPECT_NE(shown.find("Caller"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("RerunMode"), std::string::npos) << shown;
+}
+
+}  // namespace
+}  // namespace reprise::test
