@@ -1,0 +1,82 @@
+#include <benchmark/benchmark.h>
+
+#include "core/plan/load_plan.hpp"
+#include "core/plan/save_plan.hpp"
+
+namespace reprise {
+namespace {
+
+/// 64 ranks (tp 8, dp 8), some shapes as a transformer has them.
+std::vector<LocalPlan> plans_of(int ranks, int tensors, bool placed) {
+  const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 8}, {"dp", ranks / 8}});
+  const Placement split({{"tp", 0}});
+  std::vector<LocalPlan> plans;
+  for (int r = 0; r < ranks; ++r) {
+    StateDict state;
+    for (int t = 0; t < tensors; ++t) {
+      TensorLeaf leaf;
+      leaf.key = "decoder.layers." + std::to_string(t) + ".mlp.linear_fc1.weight";
+      leaf.shape = {64 * (1 + t % 20), 128};
+      leaf.pieces = {contiguous_piece(split.box(leaf.shape, *mesh, {r}))};
+      leaf.replica = split.replica(*mesh, {r});
+      if (placed) leaf.placed = Placed{mesh, split};
+      state.tensors.push_back(std::move(leaf));
+    }
+    plans.push_back(local_plan(state));
+  }
+  return plans;
+}
+
+void global_plan_of_mesh_placements(benchmark::State& state) {
+  const auto plans = plans_of(64, static_cast<int>(state.range(0)), true);
+  for (auto _ : state) benchmark::DoNotOptimize(global_plan(plans));
+}
+BENCHMARK(global_plan_of_mesh_placements)->Arg(1600)->Arg(10000)->Unit(benchmark::kMillisecond);
+
+void global_plan_by_sweep(benchmark::State& state) {
+  const auto plans = plans_of(64, static_cast<int>(state.range(0)), false);
+  for (auto _ : state) benchmark::DoNotOptimize(global_plan(plans));
+}
+BENCHMARK(global_plan_by_sweep)->Arg(1600)->Arg(10000)->Unit(benchmark::kMillisecond);
+
+void plan_over_the_wire(benchmark::State& state) {
+  const auto plan = plans_of(8, 10000, true)[0];
+  for (auto _ : state) benchmark::DoNotOptimize(decode_local_plan(encode(plan)));
+}
+BENCHMARK(plan_over_the_wire)->Unit(benchmark::kMillisecond);
+
+/// One tensor of 100,000 chunks in a square grid, proved by sweep.
+void cover_of_a_grid(benchmark::State& state) {
+  std::vector<Box> boxes;
+  for (std::int64_t i = 0; i < 316; ++i) {
+    for (std::int64_t j = 0; j < 316; ++j) boxes.push_back({{4 * i, 4 * j}, {4, 4}});
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(prove_cover({4 * 316, 4 * 316}, boxes));
+}
+BENCHMARK(cover_of_a_grid)->Unit(benchmark::kMillisecond);
+
+/// 1,600 tensors of 64 slabs, read under another cut.
+void load_plan_of_slabs(benchmark::State& state) {
+  Catalog catalog;
+  catalog.files = {"a"};
+  std::vector<TensorLeaf> wanted;
+  for (int t = 0; t < 1600; ++t) {
+    StoredTensor tensor;
+    tensor.key = "w" + std::to_string(10000 + t);
+    tensor.shape = {640, 16};
+    for (std::int64_t c = 0; c < 64; ++c) {
+      tensor.chunks.push_back({{{10 * c, 0}, {10, 16}}, 0, {static_cast<std::uint64_t>(c), 1}});
+    }
+    TensorLeaf leaf;
+    leaf.key = tensor.key;
+    leaf.shape = tensor.shape;
+    leaf.pieces = {contiguous_piece({{105, 0}, {300, 16}})};
+    wanted.push_back(std::move(leaf));
+    catalog.tensors.push_back(std::move(tensor));
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(load_plan(wanted, {}, catalog));
+}
+BENCHMARK(load_plan_of_slabs)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace reprise
