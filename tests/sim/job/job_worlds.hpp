@@ -1,0 +1,98 @@
+#pragma once
+// Whole jobs in tests: trained, put together, and loaded from each other without files.
+
+#include <mutex>
+
+#include "properties/global_state.hpp"
+#include "sim/job/job.hpp"
+#include "tests/sim/job/thread_world.hpp"
+
+namespace reprise::sim {
+
+struct Trained {
+  GlobalState state;
+  Rulings rulings;
+  std::vector<StepRecord> records;  ///< of rank 0
+};
+
+/// Runs `work` with a job on every rank and puts together what `view` shows of the jobs afterwards.
+inline Trained run_jobs(const JobConfig& config, const JobPolicy& policy,
+                        const std::function<void(TrainingJob&, std::vector<StepRecord>&)>& work,
+                        StateDict (TrainingJob::*view)() = &TrainingJob::live_state) {
+  const auto ranks = static_cast<std::size_t>(config.layout.world_size());
+  std::vector<std::unique_ptr<TrainingJob>> jobs(ranks);
+  std::vector<std::vector<StepRecord>> records(ranks);
+  run_world(config.layout.world_size(), [&](Fabric& fabric) {
+    const auto rank = static_cast<std::size_t>(fabric.rank().value);
+    jobs[rank] = std::make_unique<TrainingJob>(config, fabric, policy);
+    work(*jobs[rank], records[rank]);
+  });
+  std::vector<StateDict> dicts;
+  for (const auto& job : jobs) dicts.push_back((job.get()->*view)());
+  std::vector<RankState> views;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    views.push_back({{static_cast<std::int32_t>(r)}, &dicts[r]});
+  }
+  Trained trained;
+  trained.state = assemble(views, trained.rulings);
+  trained.records = records.front();
+  return trained;
+}
+
+inline void train(TrainingJob& job, int steps, std::vector<StepRecord>& records) {
+  for (int i = 0; i < steps; ++i) records.push_back(job.step());
+}
+
+inline Trained trained(const Layout& layout, int steps, std::uint64_t seed = 7) {
+  return run_jobs({.layout = layout, .seed = seed}, {},
+                  [steps](TrainingJob& job, auto& records) { train(job, steps, records); });
+}
+
+/// What a load does, from a state in memory: requested tensors that are there are filled.
+inline void fill(StateDict& wanted, const GlobalState& saved) {
+  for (auto& leaf : wanted.tensors) {
+    const GlobalTensor* known = saved.tensor(leaf.key);
+    if (known == nullptr) continue;
+    const std::size_t width = size_of(leaf.dtype);
+    for (const auto& piece : leaf.pieces) {
+      const Bytes elements = elements_of(*known, piece.box);
+      copy_strided({elements.data(), contiguous_strides(piece.box.extent)},
+                   {leaf.data + static_cast<std::size_t>(piece.local) * width, piece.strides},
+                   piece.box.extent, width);
+    }
+  }
+  for (auto& leaf : wanted.objects) {
+    const auto* known = saved.object(object_key(leaf.key, leaf.coordinate, leaf.grid));
+    if (known != nullptr) leaf.value = known->value;
+  }
+  wanted.common = saved.common;
+}
+
+inline void load_from(TrainingJob& job, const GlobalState& saved) {
+  auto request = job.load_request(&saved.common);
+  fill(request.wanted, saved);
+  job.take(request.wanted);
+}
+
+/// A fresh job of another seed that loads `saved` and goes on for `steps`.
+inline Trained resumed(const GlobalState& saved, const Layout& layout, int steps,
+                       const JobPolicy& policy = {}) {
+  return run_jobs({.layout = layout, .seed = 1234}, policy, [&](TrainingJob& job, auto& records) {
+    load_from(job, saved);
+    train(job, steps, records);
+  });
+}
+
+/// The first tensor or value that differs; empty if none does.
+inline std::string difference(const GlobalState& a, const GlobalState& b) {
+  if (a.tensors.size() != b.tensors.size()) return "number of tensors";
+  for (std::size_t t = 0; t < a.tensors.size(); ++t) {
+    const bool same =
+        a.tensors[t].key == b.tensors[t].key && a.tensors[t].data == b.tensors[t].data;
+    if (!same) return a.tensors[t].key;
+  }
+  const auto values = differences(layout_free(a.common), layout_free(b.common), 1);
+  return values.empty() ? "" : "common" + values.front().path;
+}
+
+}  // namespace reprise::sim
