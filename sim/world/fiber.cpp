@@ -70,7 +70,9 @@ struct Fiber::State {
     } catch (const RankKilled&) {
       end.killed = true;
     } catch (const context::detail::forced_unwind&) {
-      throw;  // Boost's own, for a fiber that goes while it is suspended
+      stack.entered_again();  // Boost's own, for a fiber that goes while it is suspended
+      stack.leaving_last();
+      throw;
     } catch (...) {
       end.failure = std::current_exception();
     }
@@ -82,7 +84,15 @@ Fiber::Fiber(std::function<void()> body) : state_(std::make_unique<State>()) {
   state_->body = std::move(body);
 }
 
-Fiber::~Fiber() = default;
+Fiber::~Fiber() {
+  if (!state_->started || state_->finished) return;
+  const auto mine = CaughtExceptions::current();
+  state_->caught.install();
+  state_->stack.entering();
+  state_->inside = context::fiber();  // unwinds the stack
+  state_->stack.returned();
+  mine.install();
+}
 
 void Fiber::resume() {
   CHECK(!state_->finished);

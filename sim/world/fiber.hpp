@@ -23,7 +23,7 @@ class Fiber {
  public:
   /// Runs nothing yet. The stack is made at the first resume, with a guard page below it.
   explicit Fiber(std::function<void()> body);
-  /// Not started or finished; a suspended one would leave its stack's objects behind.
+  /// A suspended fiber's stack is unwound; nothing on it may suspend or catch everything then.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
