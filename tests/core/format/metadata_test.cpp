@@ -114,7 +114,8 @@ TEST(Metadata, says_of_each_real_checkpoint_what_torch_says) {
       EXPECT_NE(object->file, kNoFile) << key;
     }
     EXPECT_EQ(metadata.catalog.objects.size(), objects.size());
-    EXPECT_EQ(metadata.version, "1.0.0");
+    const int minor = std::stoi(expected.at("torch").get<std::string>().substr(2));
+    EXPECT_EQ(metadata.version, minor >= 9 ? "1.0.0" : "");
   }
 }
 
