@@ -10,7 +10,7 @@ namespace reprise {
 
 struct Sha256::State {
   struct Free {
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+    void operator()(EVP_MD_CTX* freed) const { EVP_MD_CTX_free(freed); }
   };
   using Context = std::unique_ptr<EVP_MD_CTX, Free>;
 
