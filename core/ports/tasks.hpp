@@ -7,13 +7,14 @@
 
 namespace reprise {
 
-/// A piece of background work. Destroying it unfinished waits for it.
+/// A piece of background work. Destroying it unfinished waits for it. Several threads may ask and
+/// wait at once: the caller, and the next piece of work.
 class Task {
  public:
   virtual ~Task() = default;
   /// True once the work returned or threw; does not block.
   virtual bool done() = 0;
-  /// Blocks until done and rethrows what the work threw, once.
+  /// Blocks until done and rethrows what the work threw, to one of those who wait.
   virtual void wait() = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "core/adapters/posix/thread_tasks.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -16,24 +17,23 @@ namespace {
 
 class ThreadTask final : public Task {
  public:
-  explicit ThreadTask(std::future<void> result) : result_(std::move(result)) {}
-  ~ThreadTask() override {
-    if (result_.valid()) result_.wait();
-  }
+  explicit ThreadTask(std::shared_future<void> result) : result_(std::move(result)) {}
+  ~ThreadTask() override { result_.wait(); }
   ThreadTask(const ThreadTask&) = delete;
   ThreadTask& operator=(const ThreadTask&) = delete;
 
   bool done() override {
-    return !result_.valid() ||
-           result_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    return result_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
 
   void wait() override {
-    if (result_.valid()) result_.get();  // invalid afterwards, so that it is thrown once
+    result_.wait();
+    if (!asked_.exchange(true)) result_.get();
   }
 
  private:
-  std::future<void> result_;
+  const std::shared_future<void> result_;
+  std::atomic<bool> asked_ = false;  // what the work threw is thrown once
 };
 
 }  // namespace
@@ -78,7 +78,7 @@ ThreadTasks::~ThreadTasks() {
 
 std::unique_ptr<Task> ThreadTasks::start(std::function<void()> work) {
   std::packaged_task<void()> piece(std::move(work));
-  auto result = piece.get_future();
+  auto result = piece.get_future().share();
   {
     const std::lock_guard lock(pool_->mutex);
     pool_->queue.push_back(std::move(piece));
