@@ -38,7 +38,7 @@ const std::vector<Mutant>& registry() {
        "another interface and stays out.",
        "JobPolicy::saved, JobPolicy::requested",
        "any",
-       {"KEYSET_ASYMMETRY", "MISSING_KEY_ON_LOAD", "STALE_DERIVED"},
+       {"KEYSET_ASYMMETRY", "LOST_OBJECT", "MISSING_KEY_ON_LOAD"},
        forget_optimizer},
       {"no-optimizer-in-dcp/m",
        "The first moments are neither saved nor asked for.",

@@ -16,11 +16,13 @@ const std::vector<std::string> kLayouts = {
 TEST(Job, TheStateAndTheLossesAreTheSameUnderEveryLayout) {
   const Trained one = trained(parse_layout("tp1"), kSteps);
   ASSERT_EQ(one.records.size(), static_cast<std::size_t>(kSteps));
+  EXPECT_NE(one.digest, trained(parse_layout("tp1"), kSteps - 1).digest);
   for (const auto& text : kLayouts) {
     SCOPED_TRACE(text);
     const Trained many = trained(parse_layout(text), kSteps);
     EXPECT_EQ(many.records, one.records);
     EXPECT_EQ(difference(many.state, one.state), "");
+    EXPECT_EQ(many.digest, one.digest);
     EXPECT_TRUE(many.rulings.empty());
   }
 }

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "properties/content_digest.hpp"
 #include "properties/global_state.hpp"
 #include "sim/job/job.hpp"
 #include "tests/sim/job/thread_world.hpp"
@@ -13,6 +14,7 @@ struct Trained {
   GlobalState state;
   Rulings rulings;
   std::vector<StepRecord> records;  ///< of rank 0
+  std::uint64_t digest = 0;         ///< of the tensors
 };
 
 /// Runs `work` with a job on every rank and puts together what `view` shows of the jobs afterwards.
@@ -36,6 +38,7 @@ inline Trained run_jobs(const JobConfig& config, const JobPolicy& policy,
   Trained trained;
   trained.state = assemble(views, trained.rulings);
   trained.records = records.front();
+  for (const auto& dict : dicts) trained.digest += content_digest(dict);
   return trained;
 }
 
