@@ -126,6 +126,7 @@ class AtomReader {
     file_.read_at(storage_offset_ + static_cast<std::uint64_t>(first * width_), block);
     bytes_read_ += block.size();
     if (item_.byteswap) swap_bytes(item_.dtype, block);
+    if (item_.flips.any()) flip_signs(item_.dtype, block, item_.flips);
     copies_.clear();
     for (const auto& target : targets) {
       copies_.push_back({.host = {block.data(), strides},

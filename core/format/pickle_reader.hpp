@@ -65,6 +65,7 @@ struct TensorDescription {
   Dims shape;
   Dims strides;
   bool requires_grad = false;
+  SignFlips flips;  ///< of a lazily conjugated or negated view
 
   std::int64_t storage_bytes() const {
     return storage_elements * static_cast<std::int64_t>(size_of(dtype));
@@ -73,8 +74,7 @@ struct TensorDescription {
   bool contiguous() const;
 };
 
-/// Throws as decode_value; a lazily conjugated or negated tensor, a sparse or quantized one, and an
-/// unknown dtype are UNSUPPORTED.
+/// Throws as decode_value; a sparse or quantized tensor and an unknown dtype are UNSUPPORTED.
 TensorDescription decode_tensor(ByteSpan pickle, const PickleSource& where);
 
 /// The tensor's elements, row-major and contiguous, out of its storage. Throws EXTENT_MISMATCH if

@@ -55,7 +55,7 @@ class TensorReader {
   DType dtype_of(NodeId node);
   Dims extents(NodeId node, const char* what);
   std::int64_t count(NodeId node, const char* what);
-  void check_flags(NodeId metadata);
+  void read_flags(NodeId metadata, TensorDescription& tensor);
   void check_fits(const TensorDescription& tensor);
 
   [[noreturn]] void fail(Code code, std::string message) const {
@@ -100,7 +100,7 @@ TensorDescription TensorReader::read_rebuilt(std::span<const NodeId> args, int v
   }
   if (version > 1) {
     tensor.requires_grad = graph_.kind(args[4]) == Kind::kBool && graph_.boolean(args[4]);
-    if (args.size() > least) check_flags(args[least]);
+    if (args.size() > least) read_flags(args[least], tensor);
   }
   check_fits(tensor);
   return tensor;
@@ -173,14 +173,18 @@ std::int64_t TensorReader::count(NodeId node, const char* what) {
   return graph_.integer(node);
 }
 
-void TensorReader::check_flags(NodeId metadata) {
+void TensorReader::read_flags(NodeId metadata, TensorDescription& tensor) {
   if (graph_.kind(metadata) == Kind::kNone) return;
   if (graph_.kind(metadata) != Kind::kDict) fail(Code::kTornFile, "tensor flags that are no dict");
   graph_.each_pair(graph_.chain(metadata), [&](NodeId key, NodeId value) {
     if (graph_.kind(value) == Kind::kBool && !graph_.boolean(value)) return;
     const std::string name(graph_.kind(key) == Kind::kText ? graph_.text(key) : "?");
-    fail(Code::kUnsupported, "a tensor with the flag '" + name.substr(0, 64) +
-                                 "' set is not handled: resolve it before saving");
+    tensor.flips.conjugate = tensor.flips.conjugate || name == "conj";
+    tensor.flips.negate = tensor.flips.negate || name == "neg";
+    if ((name != "conj" && name != "neg") || !can_flip(tensor.dtype, tensor.flips)) {
+      fail(Code::kUnsupported, "a tensor with the flag '" + name.substr(0, 64) +
+                                   "' set is not handled: resolve it before saving");
+    }
   });
 }
 
@@ -246,6 +250,7 @@ Bytes gather(const TensorDescription& tensor, ByteSpan storage, const PickleSour
   const auto first = static_cast<std::size_t>(tensor.storage_offset) * element;
   copy_strided({storage.data() + first, tensor.strides},
                {data.data(), contiguous_strides(tensor.shape)}, tensor.shape, element);
+  if (tensor.flips.any()) flip_signs(tensor.dtype, data, tensor.flips);
   return data;
 }
 

@@ -100,6 +100,7 @@ TensorItem read_tensor_item(ItemSource& source) {
           .data_bytes = data.size,
           .crc = storage.crc,
           .byteswap = order == ByteOrder::kBig,
+          .flips = tensor.flips,
           .description_intact = archive.intact()};
 }
 

@@ -25,6 +25,7 @@ struct TensorItem {
   std::uint64_t data_bytes = 0;     ///< of the record; may exceed what the view needs
   std::uint32_t crc = 0;            ///< of the record's data_bytes bytes, as stored
   bool byteswap = false;            ///< elements are big-endian
+  SignFlips flips = {};             ///< to be applied to elements that were read
   /// The small records (data.pkl, version, byteorder) have their stored checksums. If not, the
   /// fields above may be wrong, or torch was told not to compute checksums: the caller judges.
   bool description_intact = true;
@@ -35,8 +36,7 @@ struct TensorItem {
 };
 
 /// Reads everything but the elements, in one or two reads. Beyond what Archive refuses: UNSUPPORTED
-/// (dtype, version, byte order,
-/// lazily conjugated), EXTENT_MISMATCH (a record shorter than the storage that is
+/// (dtype, version, byte order), EXTENT_MISMATCH (a record shorter than the storage that is
 /// claimed, a view that leaves it), TORN_FILE (records missing, data.pkl is no tensor, strides
 /// under which elements fall together).
 TensorItem read_tensor_item(ItemSource& source);

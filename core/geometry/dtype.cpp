@@ -175,4 +175,33 @@ Scalar scalar_at(DType dtype, const std::byte* element) {
   return {};
 }
 
+bool can_flip(DType dtype, SignFlips flips) {
+  switch (dtype) {
+    case DType::kComplex128:
+    case DType::kComplex64:
+    case DType::kComplex32:
+      return true;
+    case DType::kFloat64:
+    case DType::kFloat32:
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return !flips.conjugate;
+    default:
+      return !flips.any();
+  }
+}
+
+void flip_signs(DType dtype, std::span<std::byte> elements, SignFlips flips) {
+  CHECK(can_flip(dtype, flips), dtype);
+  const bool complex = can_flip(dtype, {.conjugate = true, .negate = false});
+  const std::size_t part = complex ? size_of(dtype) / 2 : size_of(dtype);
+  const bool real = flips.negate;
+  const bool imaginary = flips.conjugate != flips.negate;
+  bool in_imaginary = false;
+  for (std::size_t end = part; end <= elements.size(); end += part) {
+    if (in_imaginary ? imaginary : real) elements[end - 1] ^= std::byte{0x80};
+    in_imaginary = complex && !in_imaginary;
+  }
+}
+
 }  // namespace reprise

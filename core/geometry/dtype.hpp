@@ -42,6 +42,19 @@ std::string_view name_of(DType dtype);
 std::optional<DType> dtype_named(std::string_view name);
 std::span<const DType> all_dtypes();
 
+/// Lazy views of PyTorch: signs that are flipped when elements are read (Tensor.is_conj, is_neg).
+struct SignFlips {
+  bool conjugate = false;  ///< of the imaginary parts
+  bool negate = false;     ///< of every part
+
+  bool any() const { return conjugate || negate; }
+};
+/// True if elements of this type can have their signs flipped so: floats, and to conjugate complex
+/// ones.
+bool can_flip(DType dtype, SignFlips flips);
+/// In place; whole elements in host order.
+void flip_signs(DType dtype, std::span<std::byte> elements, SignFlips flips);
+
 inline std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }
 
 /// The element's value as a double (complex: the real part at index 0, the imaginary part at 1),
