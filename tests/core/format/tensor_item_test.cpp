@@ -136,8 +136,9 @@ TEST(TensorItem, is_written_as_torch_2_15_writes_it_to_the_byte_but_for_the_iden
       try {
         item = read_item(bytes);
       } catch (const Error&) {
-        continue;  // an object, or a lazily conjugated tensor
+        continue;  // an object
       }
+      if (item.flips.any()) continue;  // lazy views are never written
       if (item.strides != contiguous_strides(item.size)) continue;
       const ByteSpan elements = bytes.subspan(item.data_offset, item.data_bytes);
       expect_same_but_identity(item_of(item.dtype, item.size, elements), bytes, path);
