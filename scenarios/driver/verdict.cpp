@@ -23,6 +23,12 @@ Finding fail(std::string code, std::string reason) {
   return {Verdict::kFail, std::move(code), std::move(reason)};
 }
 
+/// Messages of errors and rulings begin with their code, which the reason already has.
+std::string without_code(const std::string& text, const std::string& code) {
+  const std::string lead = code + ": ";
+  return text.starts_with(lead) ? text.substr(lead.size()) : text;
+}
+
 std::string rank_text(const RankRecord& rank) { return "rank " + std::to_string(rank.result.rank); }
 
 /// How the worst ended rank ended. Our own mistakes and hangs come before errors, which all ranks
@@ -30,7 +36,8 @@ std::string rank_text(const RankRecord& rank) { return "rank " + std::to_string(
 Finding ending_of(const IncarnationRecord& life) {
   for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
     for (const auto& rank : life.ranks) {
-      if (rank.ending == ending) return fail(rank.code, rank_text(rank) + ": " + rank.message);
+      if (rank.ending != ending) continue;
+      return fail(rank.code, rank_text(rank) + ": " + without_code(rank.message, rank.code));
     }
   }
   return {};
@@ -38,8 +45,9 @@ Finding ending_of(const IncarnationRecord& life) {
 
 Finding difference_of(const IncarnationRecord& life) {
   for (const auto& rank : life.ranks) {
-    if (!rank.rulings.empty())
-      return fail(rank.rulings[0].code, rank_text(rank) + ": " + rank.rulings[0].text);
+    if (rank.rulings.empty()) continue;
+    const RulingText& first = rank.rulings[0];
+    return fail(first.code, rank_text(rank) + ": " + without_code(first.text, first.code));
   }
   for (const auto& rank : life.ranks) {
     if (rank.result.bit_mismatches > 0) {
