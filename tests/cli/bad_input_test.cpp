@@ -139,7 +139,9 @@ TEST(BadInput, EachIsRefusedByVerifyAndByDiff) {
     EXPECT_THAT(verified.all(), HasSubstr(row.says)) << row.name;
     const auto compared = run_program({"diff", good, victim.path()}, limits);
     EXPECT_EQ(compared.exit_code, row.diff) << row.name << '\n' << compared.all();
-    if (row.diff == 2) EXPECT_THAT(compared.err, HasSubstr("reprise diff: ")) << row.name;
+    if (row.diff == 2) {
+      EXPECT_THAT(compared.err, HasSubstr("reprise diff: ")) << row.name;
+    }
   }
 }
 
