@@ -161,15 +161,24 @@ class ObjectDiffer {
       }
       count(result);
     }
-    report_.objects.push_back(std::move(result));
-    common_entries_ = 1;
+    report_.objects.insert(report_.objects.begin(), std::move(result));
+    common_entries_ = report_.objects.size();
   }
 
-  /// Differences whose paths take part; the paths say where in the common state they are.
-  void judge_common(const Value& left, const Value& right, ObjectDiff& result) const {
+  /// Differences whose paths take part; the paths say where in the common state they are. What
+  /// describes the layout is listed apart.
+  void judge_common(const Value& left, const Value& right, ObjectDiff& result) {
     for (auto& difference : differences(left, right, kFilteredMax)) {
+      const bool bound = is_layout_argument(difference.path);
       difference.path.insert(0, kCommonStatePath);
       if (!wanted(difference.path)) continue;
+      if (bound) {
+        report_.objects.push_back({.key = difference.path,
+                                   .verdict = DiffVerdict::kNotComparable,
+                                   .reason = "describes the layout: " + difference.left +
+                                             " in A, " + difference.right + " in B"});
+        continue;
+      }
       result.verdict = DiffVerdict::kDifferent;
       if (result.differences.size() < options_.differences_max) {
         result.differences.push_back(std::move(difference));

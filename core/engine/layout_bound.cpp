@@ -1,5 +1,8 @@
 #include "core/engine/layout_bound.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace reprise {
 namespace {
 
@@ -9,11 +12,34 @@ bool is_last_part(std::string_view key, std::string_view name) {
   return key.size() == name.size() || key[key.size() - name.size() - 1] == '.';
 }
 
+constexpr std::array<std::string_view, 11> kLayoutArguments = {
+    "tensor_model_parallel_size",
+    "pipeline_model_parallel_size",
+    "virtual_pipeline_model_parallel_size",
+    "transformer_pipeline_model_parallel_size",
+    "context_parallel_size",
+    "expert_model_parallel_size",
+    "expert_tensor_parallel_size",
+    "data_parallel_size",
+    "world_size",
+    "rank",
+    "local_rank"};
+
 }  // namespace
 
 bool is_layout_bound(std::string_view key) {
   return is_last_part(key, "rng_state") || is_last_part(key, "rerun_state_machine_state") ||
          key.find("optimizer.distributed.dp_group_idx_") != std::string_view::npos;
+}
+
+bool is_layout_argument(std::string_view path) {
+  constexpr std::string_view kBegin = "['args']['";
+  constexpr std::string_view kEnd = "']";
+  if (!path.starts_with(kBegin) || !path.ends_with(kEnd)) return false;
+  path.remove_prefix(kBegin.size());
+  path.remove_suffix(kEnd.size());
+  return std::find(kLayoutArguments.begin(), kLayoutArguments.end(), path) !=
+         kLayoutArguments.end();
 }
 
 }  // namespace reprise

@@ -10,4 +10,8 @@ namespace reprise {
 /// chained optimizers may stand before the name.
 bool is_layout_bound(std::string_view key);
 
+/// `path` within the common state, such as "['args']['tensor_model_parallel_size']": a launch
+/// argument that is the layout, and so differs where layouts do.
+bool is_layout_argument(std::string_view path);
+
 }  // namespace reprise

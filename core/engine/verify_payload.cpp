@@ -56,8 +56,12 @@ class PayloadVerifier {
       const auto slice = checkpoint_.slice(key, visit.file, visit.range);
       tally_.add(*slice, key);
     } catch (const Error& error) {
-      add(finding_from(error.within(
-          {.key = key, .file = checkpoint_.display(visit.file), .offset = visit.range.offset})));
+      // What is not handled here may still be what torch reads.
+      const bool unknown = error.code() == Code::kUnsupported;
+      add(finding_from(
+          error.within(
+              {.key = key, .file = checkpoint_.display(visit.file), .offset = visit.range.offset}),
+          unknown ? Severity::kWarning : Severity::kError));
     }
   }
 

@@ -5,6 +5,7 @@
 #include "core/base/print.hpp"
 #include "core/engine/diff.hpp"
 #include "scenarios/cli/checkpoint_argument.hpp"
+#include "scenarios/cli/files_report.hpp"
 #include "scenarios/cli/json_output.hpp"
 #include "scenarios/cli/key_filter.hpp"
 #include "scenarios/cli/progress_line.hpp"
@@ -50,10 +51,13 @@ class DiffVerb final : public Verb {
                "not these keys; paths in the common state count, too")
         .flag(unchecked_, "--no-checksums", "don't read everything twice to check checksums")
         .flag(json_, "--json", "print one JSON document")
+        .text(report_, "--report", "DIR", "write report.json (lane files) and junit.xml there")
         .flag(quiet_, "-q,--quiet", "print differences alone, no progress");
   }
 
   ExitCode run(const Console& console) override {
+    PosixClock clock;
+    const std::uint64_t start = clock.now_ns();
     const StoredPath left_path = stored_path(left_);
     const StoredPath right_path = stored_path(right_);
     Checkpoint left = Checkpoint::open(*left_path.store, left_path.path);
@@ -66,6 +70,10 @@ class DiffVerb final : public Verb {
       console.out << diff_json(left_, right_, report);
     } else if (report.damage.empty()) {
       print(report, console);
+    }
+    if (!report_.empty()) {
+      write_files_report({diff_result(left_, right_, report)},
+                         static_cast<double>(clock.now_ns() - start) * 1e-9, report_);
     }
     if (!report.damage.empty()) return ExitCode::kUnusable;
     if (report.empty()) return ExitCode::kInconclusive;
@@ -142,6 +150,7 @@ class DiffVerb final : public Verb {
   std::string right_;
   std::vector<std::string> keys_;
   std::vector<std::string> ignored_;
+  std::string report_;
   bool unchecked_ = false;
   bool json_ = false;
   bool quiet_ = false;

@@ -7,6 +7,7 @@
 #include "core/base/print.hpp"
 #include "core/engine/verify.hpp"
 #include "scenarios/cli/checkpoint_argument.hpp"
+#include "scenarios/cli/files_report.hpp"
 #include "scenarios/cli/json_output.hpp"
 #include "scenarios/cli/progress_line.hpp"
 #include "scenarios/cli/verb.hpp"
@@ -41,16 +42,19 @@ class VerifyVerb final : public Verb {
     options.positional(paths_, "CKPT", "directory with .metadata, or a root with a tracker")
         .flag(skip_payload_, "--no-payload", "don't read payload files")
         .flag(json_, "--json", "print one JSON document")
+        .text(report_, "--report", "DIR", "write report.json (lane files) and junit.xml there")
         .flag(quiet_, "-q,--quiet", "no progress, no notes");
   }
 
   ExitCode run(const Console& console) override {
     ExitCode worst = ExitCode::kPass;
-    std::vector<std::pair<std::string, VerifyReport>> reports;
+    PosixClock clock;
+    const std::uint64_t start = clock.now_ns();
+    std::vector<std::pair<std::string, VerifyReport>> examined;
     for (const auto& path : paths_) {
       try {
-        reports.emplace_back(path, examine(path, console));
-        const auto& report = reports.back().second;
+        examined.emplace_back(path, examine(path, console));
+        const auto& report = examined.back().second;
         if (!json_) print(path, report, console);
         if (!report.whole()) worst = std::max(worst, ExitCode::kFail);
       } catch (const Error& error) {
@@ -58,7 +62,13 @@ class VerifyVerb final : public Verb {
         worst = ExitCode::kUnusable;
       }
     }
-    if (json_) console.out << verify_json(reports);
+    if (json_) console.out << verify_json(examined);
+    if (!report_.empty()) {
+      std::vector<reports::ScenarioResult> results;
+      for (const auto& [path, report] : examined) results.push_back(verify_result(path, report));
+      write_files_report(std::move(results), static_cast<double>(clock.now_ns() - start) * 1e-9,
+                         report_);
+    }
     return worst;
   }
 
@@ -82,6 +92,7 @@ class VerifyVerb final : public Verb {
   }
 
   std::vector<std::string> paths_;
+  std::string report_;
   bool skip_payload_ = false;
   bool json_ = false;
   bool quiet_ = false;

@@ -91,7 +91,8 @@ std::vector<Row> rows() {
          v.write(".metadata", std::string("\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.", 12));
        },
        1, 2, ".metadata"},
-      {"chunk missing", edit([](StoredTensor& t) { t.chunks.pop_back(); }), 1, 2, "COVERAGE_GAP"},
+      {"chunk missing", edit([](StoredTensor& t) { t.chunks.erase(t.chunks.begin()); }), 1, 2,
+       "COVERAGE_GAP"},
       {"chunks overlap", edit([](StoredTensor& t) { t.chunks[1].box.offset[0] -= 1; }), 1, 2,
        "CHUNK_OVERLAP"},
       {"chunk outside its tensor", edit([](StoredTensor& t) { t.chunks[0].box.offset[0] = 1000; }),

@@ -1,5 +1,6 @@
 #include "tests/cli/run_program.hpp"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,13 +22,14 @@ std::string content_of(const std::string& path) {
 /// In the child: limits, streams to files, exec.
 [[noreturn]] void become(std::vector<char*>& argv, const RunLimits& limits, const std::string& out,
                          const std::string& err) {
-  if (limits.address_space_bytes) {
+  if (limits.address_space_bytes && kAddressSpaceLimited) {
     const rlimit limit{*limits.address_space_bytes, *limits.address_space_bytes};
     setrlimit(RLIMIT_AS, &limit);
   }
   alarm(static_cast<unsigned>(limits.seconds));
-  if (std::freopen(out.c_str(), "w", stdout) == nullptr) _exit(126);
-  if (std::freopen(err.c_str(), "w", stderr) == nullptr) _exit(126);
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
+  if (dup2(open(out.c_str(), kFlags, 0600), STDOUT_FILENO) < 0) _exit(126);
+  if (dup2(open(err.c_str(), kFlags, 0600), STDERR_FILENO) < 0) _exit(126);
   execv(argv[0], argv.data());
   _exit(127);
 }

@@ -18,9 +18,22 @@ struct ProgramResult {
   std::string all() const { return out + err; }
 };
 
+/// Sanitizers reserve more addresses than any limit leaves.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kAddressSpaceLimited = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kAddressSpaceLimited = false;
+#else
+inline constexpr bool kAddressSpaceLimited = true;
+#endif
+#else
+inline constexpr bool kAddressSpaceLimited = true;
+#endif
+
 struct RunLimits {
-  int seconds = 60;  ///< after that it is killed
-  std::optional<std::uint64_t> address_space_bytes = {};
+  int seconds = 60;                                       ///< after that it is killed
+  std::optional<std::uint64_t> address_space_bytes = {};  ///< left out under sanitizers
 };
 
 ProgramResult run_program(const std::vector<std::string>& arguments, const RunLimits& limits = {});

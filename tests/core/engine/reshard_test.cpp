@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
@@ -90,7 +91,18 @@ TEST_F(Reshard, CopiesObjectsByteForByte) {
     EXPECT_EQ(before.object_bytes(object), after.object_bytes(*after.catalog().object(object.key)))
         << object.key;
   }
-  EXPECT_EQ(before.metadata().planner_data.size(), after.metadata().planner_data.size());
+}
+
+TEST_F(Reshard, KeepsThePathsOfTheNestedStateDict) {
+  run("torch_2.15.0/plain", {.rule = over_ranks(2), .writers = 2});
+  const auto paths_of = [](const Checkpoint& checkpoint) {
+    std::map<std::string, std::vector<PathStep>> paths;
+    for (const auto& entry : checkpoint.metadata().planner_data) paths[entry.key] = entry.path;
+    return paths;
+  };
+  const auto before = paths_of(Checkpoint::open(test::data_store(), "torch_2.15.0/plain"));
+  EXPECT_FALSE(before.empty());
+  EXPECT_EQ(before, paths_of(Checkpoint::open(store_, "out")));
 }
 
 TEST_F(Reshard, ReplacesWhatIsThereAsAWhole) {

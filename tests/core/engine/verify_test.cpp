@@ -40,6 +40,7 @@ const std::vector<std::string> kFixtures = {"torch_2.15.0/async_threads",
                                             "torch_2.15.0/nocollectives",
                                             "torch_2.15.0/plain",
                                             "torch_2.15.0/plain_odd",
+
                                             "torch_2.15.0/replicated",
                                             "torch_2.15.0/replicated_lowest_rank",
                                             "torch_2.15.0/same_content_a",

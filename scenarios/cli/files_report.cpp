@@ -1,0 +1,134 @@
+#include "scenarios/cli/files_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "scenarios/driver/run.hpp"
+
+namespace reprise::cli {
+namespace {
+
+std::string words_of(const Finding& finding) {
+  std::ostringstream out;
+  out << finding;
+  return out.str();
+}
+
+void blame(const Finding& finding, reports::ScenarioResult& result) {
+  result.code = std::string(name_of(finding.code));
+  result.reason = words_of(finding);
+}
+
+/// The code of a difference of form; elements that differ have none.
+std::string code_of(DiffVerdict verdict) {
+  switch (verdict) {
+    case DiffVerdict::kShape:
+      return std::string(name_of(Code::kShapeDrift));
+    case DiffVerdict::kDtype:
+      return std::string(name_of(Code::kDtypeDrift));
+    case DiffVerdict::kOnlyLeft:
+    case DiffVerdict::kOnlyRight:
+      return std::string(name_of(Code::kMissingKey));
+    default:
+      return "";
+  }
+}
+
+double larger_delta(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
+}
+
+void count(const TensorDiff& tensor, reports::RankResult& rank) {
+  rank.bit_mismatches += tensor.comparison.bit_mismatches;
+  rank.max_delta = larger_delta(rank.max_delta, tensor.comparison.max_delta);
+  if (tensor.comparison.elements != 0) ++rank.compared;
+  if (tensor.verdict == DiffVerdict::kOnlyLeft) rank.missing.push_back(tensor.key);
+  if (tensor.verdict == DiffVerdict::kOnlyRight) rank.unexpected.push_back(tensor.key);
+  if (tensor.verdict == DiffVerdict::kShape) rank.shape_mismatches.push_back(tensor.key);
+  if (tensor.verdict == DiffVerdict::kDtype) rank.dtype_mismatches.push_back(tensor.key);
+  if (tensor.verdict == DiffVerdict::kNotComparable) rank.excused.push_back(tensor.key);
+}
+
+void count(const ObjectDiff& object, reports::RankResult& rank) {
+  if (object.verdict == DiffVerdict::kOnlyLeft) rank.missing.push_back(object.key);
+  if (object.verdict == DiffVerdict::kOnlyRight) rank.unexpected.push_back(object.key);
+  if (object.verdict == DiffVerdict::kNotComparable) rank.excused.push_back(object.key);
+}
+
+void explain(const DiffReport& report, reports::ScenarioResult& result) {
+  for (const auto& tensor : report.tensors) {
+    if (!counts_as_different(tensor.verdict)) continue;
+    if (result.reason.empty()) {
+      result.code = code_of(tensor.verdict);
+      result.reason = tensor.key + ": " + std::string(name_of(tensor.verdict));
+    }
+    if (!tensor.first) continue;
+    result.first_difference =
+        reports::FirstDifference{.key = tensor.key,
+                                 .index = {tensor.first->begin(), tensor.first->end()},
+                                 .saved = tensor.first_left,
+                                 .loaded = tensor.first_right};
+    return;
+  }
+  for (const auto& object : report.objects) {
+    if (!result.reason.empty() || !counts_as_different(object.verdict)) continue;
+    result.reason = object.key + ": " + std::string(name_of(object.verdict));
+  }
+}
+
+}  // namespace
+
+reports::ScenarioResult verify_result(const std::string& path, const VerifyReport& report) {
+  reports::ScenarioResult result{.name = "verify " + path,
+                                 .file = path,
+                                 .proves = "The checkpoint is whole.",
+                                 .verdict = reports::Verdict::kPass};
+  result.replay = "reprise verify " + path;
+  const auto error =
+      std::find_if(report.findings.begin(), report.findings.end(),
+                   [](const Finding& finding) { return finding.severity == Severity::kError; });
+  if (error != report.findings.end()) {
+    result.verdict = reports::Verdict::kFail;
+    blame(*error, result);
+  }
+  result.ranks.push_back(
+      {.compared = report.tensors + report.objects, .elements = report.elements});
+  return result;
+}
+
+reports::ScenarioResult diff_result(const std::string& left, const std::string& right,
+                                    const DiffReport& report) {
+  reports::ScenarioResult result{.name = "diff " + left + " " + right,
+                                 .file = right,
+                                 .proves = "The checkpoints hold the same content.",
+                                 .verdict = reports::Verdict::kPass};
+  result.replay = "reprise diff " + left + " " + right;
+  reports::RankResult rank{.compared = report.objects_compared, .elements = report.elements};
+  for (const auto& tensor : report.tensors) count(tensor, rank);
+  for (const auto& object : report.objects) count(object, rank);
+  result.ranks.push_back(std::move(rank));
+  if (!report.damage.empty()) {
+    result.verdict = reports::Verdict::kInconclusive;
+    blame(report.damage.front(), result);
+  } else if (report.empty()) {
+    result.verdict = reports::Verdict::kInconclusive;
+    result.reason = "nothing was compared";
+  } else if (report.different() != 0) {
+    result.verdict = reports::Verdict::kFail;
+    explain(report, result);
+  }
+  return result;
+}
+
+void write_files_report(std::vector<reports::ScenarioResult> results, double seconds,
+                        const std::string& directory) {
+  reports::Report report = driver::empty_report("files");
+  report.planned = results.size();
+  report.seconds = seconds;
+  report.scenarios = std::move(results);
+  report.verdict = reports::overall(report.scenarios);
+  driver::write_report(report, directory);
+}
+
+}  // namespace reprise::cli
