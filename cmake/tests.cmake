@@ -94,6 +94,7 @@ function(_reprise_add_test folder)
   endif()
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE reprise_options rapidcheck)
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O1>)  # compiled more than run
   if("${_root}/${folder}/main.cpp" IN_LIST sources)
     target_link_libraries(${name} PRIVATE GTest::gtest GTest::gmock)
   else()
