@@ -1,0 +1,121 @@
+#include "properties/global_state.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/properties/small_job.hpp"
+
+namespace reprise {
+namespace {
+
+using test::fill;
+using test::OneRank;
+
+const Dims kShape{4, 3};
+const Box kTop{{0, 0}, {2, 3}};
+const Box kBottom{{2, 0}, {2, 3}};
+
+std::vector<Defect> defects(const Rulings& rulings) {
+  std::vector<Defect> all;
+  for (const auto& ruling : rulings) all.push_back(ruling.defect);
+  return all;
+}
+
+TEST(Assemble, puts_pieces_where_they_belong_and_knows_whose_they_are) {
+  OneRank whole(9);
+  fill(whole.add("w", DType::kFloat32, kShape, {Box::whole(kShape)}));
+  OneRank low(3);
+  OneRank high(1);
+  fill(low.add("w", DType::kFloat32, kShape, {kBottom}));
+  fill(high.add("w", DType::kFloat32, kShape, {kTop}));
+  Rulings rulings;
+  const RankState ranks[] = {low.view(), high.view()};
+  const GlobalState state = assemble(ranks, rulings);
+  EXPECT_TRUE(rulings.empty());
+  const GlobalTensor* tensor = state.tensor("w");
+  ASSERT_NE(tensor, nullptr);
+  const std::byte* expected = whole.state.tensors[0].data;
+  EXPECT_EQ(tensor->data, Bytes(expected, expected + 48));
+  ASSERT_EQ(tensor->holders.size(), 2U);
+  EXPECT_EQ(tensor->holders[0].rank, GlobalRank{3});
+  EXPECT_EQ(tensor->holders[0].box, kBottom);
+  const Box column{{1, 1}, {2, 1}};
+  const Bytes taken = elements_of(*tensor, column);
+  ASSERT_EQ(taken.size(), 8U);
+  EXPECT_TRUE(std::equal(taken.begin(), taken.begin() + 4, expected + 4 * 4));
+  EXPECT_TRUE(std::equal(taken.begin() + 4, taken.end(), expected + 7 * 4));
+}
+
+/// Two ranks, and what the second does wrong.
+struct Row {
+  const char* what;
+  void (*spoil)(OneRank& second);
+  Defect defect;
+  const char* says;
+};
+
+TEST(Assemble, rules_on_ranks_that_disagree) {
+  const Row rows[] = {
+      {"one bit of a replica", [](OneRank& r) { r.state.tensors[0].data[7] ^= std::byte{1}; },
+       Defect::kReplicaMismatch, "element [0, 1]"},
+      {"another type", [](OneRank& r) { r.state.tensors[0].dtype = DType::kInt32; },
+       Defect::kDtypeDrift, "type"},
+      {"another shape",
+       [](OneRank& r) {
+         r.state.tensors[0].shape = {4, 4};
+       },
+       Defect::kShapeDrift, "shape"},
+      {"a box outside", [](OneRank& r) { r.state.tensors[0].pieces[0].box.offset[0] = 1; },
+       Defect::kShapeDrift, "leaves"},
+      {"an object of another value", [](OneRank& r) { r.state.objects[0].value = 2; },
+       Defect::kReplicaMismatch, "values"},
+      {"another common state",
+       [](OneRank& r) {
+         r.state.common = Dict{{"step", 6}};
+       },
+       Defect::kCommonStateDiverges, "5 on rank 0, here 6"},
+  };
+  for (const auto& row : rows) {
+    OneRank first(0);
+    OneRank second(1);
+    for (OneRank* rank : {&first, &second}) {
+      fill(rank->add("w", DType::kFloat32, kShape, {Box::whole(kShape)}, rank == &second ? 1 : 0));
+      rank->state.objects.push_back({"rng", {1}, {0}, 0, Value(1)});
+      rank->state.common = Dict{{"step", 5}};
+    }
+    const RankState ranks[] = {first.view(), second.view()};
+    Rulings none;
+    (void)assemble(ranks, none);
+    EXPECT_TRUE(none.empty()) << row.what;
+
+    row.spoil(second);
+    Rulings rulings;
+    (void)assemble(ranks, rulings);
+    ASSERT_EQ(defects(rulings), std::vector{row.defect}) << row.what;
+    EXPECT_NE(rulings[0].message.find(row.says), std::string::npos) << rulings[0];
+    EXPECT_EQ(rulings[0].rank, GlobalRank{1}) << row.what;
+  }
+}
+
+TEST(Assemble, names_the_first_element_that_nobody_holds) {
+  OneRank rank(0);
+  fill(rank.add("w", DType::kFloat32, kShape, {kTop, Box{{2, 1}, {2, 2}}}));
+  Rulings rulings;
+  const RankState ranks[] = {rank.view()};
+  (void)assemble(ranks, rulings);
+  ASSERT_EQ(defects(rulings), std::vector{Defect::kCoverageGap});
+  EXPECT_NE(rulings[0].message.find("[2, 0]"), std::string::npos) << rulings[0];
+}
+
+TEST(Assemble, minus_zero_and_zero_are_not_the_same_replica) {
+  OneRank first(0);
+  OneRank second(1);
+  test::put(first.add("w", DType::kFloat32, {1}, {Box::whole({1})}), {0}, 0.0F);
+  test::put(second.add("w", DType::kFloat32, {1}, {Box::whole({1})}), {0}, -0.0F);
+  Rulings rulings;
+  const RankState ranks[] = {first.view(), second.view()};
+  (void)assemble(ranks, rulings);
+  EXPECT_EQ(defects(rulings), std::vector{Defect::kReplicaMismatch});
+}
+
+}  // namespace
+}  // namespace reprise

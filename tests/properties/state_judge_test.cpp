@@ -1,0 +1,213 @@
+#include "properties/state_judge.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/properties/small_job.hpp"
+
+namespace reprise {
+namespace {
+
+using test::fill;
+using test::OneRank;
+using test::put;
+
+const Dims kShape{4, 6};
+const Box kTop{{0, 0}, {2, 6}};
+const Box kBottom{{2, 0}, {2, 6}};
+
+/// Two tensors, halves on two ranks; saved by ranks 0 and 1, held again by rank 0 or 1.
+class StateJudge : public testing::Test {
+ protected:
+  StateJudge() {
+    for (OneRank* rank : {&saver_[0], &saver_[1]}) {
+      const Box& box = rank == &saver_[0] ? kTop : kBottom;
+      fill(rank->add("fc1", DType::kFloat32, kShape, {box}));
+      fill(rank->add("fc2", DType::kFloat32, kShape, {box}));
+      rank->state.common = Dict{{"step", 5}, {"lr", 0.5}};
+    }
+    saver_[0].state.objects.push_back({"rng", {2}, {0}, 0, Value(List{1, 2})});
+    saver_[1].state.objects.push_back({"rng", {2}, {1}, 0, Value(List{3, 4})});
+    Rulings rulings;
+    const RankState ranks[] = {saver_[0].view(), saver_[1].view()};
+    saved_ = assemble(ranks, rulings);
+    EXPECT_TRUE(rulings.empty());
+
+    fill(loaded_.add("fc1", DType::kFloat32, kShape, {kTop}));
+    fill(loaded_.add("fc2", DType::kFloat32, kShape, {kTop}));
+    loaded_.state.objects = saver_[0].state.objects;
+    loaded_.state.common = saver_[0].state.common;
+  }
+
+  TensorLeaf& leaf(std::size_t i) { return loaded_.state.tensors[i]; }
+  StateEvidence judged(const JudgeOptions& options = {}) {
+    return judge_state(saved_, loaded_.view(), options);
+  }
+  /// The one ruling there is.
+  Ruling only_ruling() {
+    const auto evidence = judged();
+    EXPECT_EQ(evidence.rulings.size(), 1U);
+    EXPECT_FALSE(evidence.holds());
+    return evidence.rulings.empty() ? Ruling{} : evidence.rulings.front();
+  }
+  void expect_first(Defect defect, const Dims& index, const std::string& comes_from) {
+    const auto evidence = judged();
+    ASSERT_EQ(evidence.rulings.size(), 1U) << comes_from;
+    EXPECT_EQ(evidence.rulings[0].defect, defect) << evidence.rulings[0];
+    ASSERT_TRUE(evidence.first);
+    EXPECT_EQ(evidence.first->index, index);
+    EXPECT_EQ(evidence.first->rank, GlobalRank{0});
+    EXPECT_NE(evidence.first->comes_from.find(comes_from), std::string::npos)
+        << evidence.first->comes_from;
+  }
+
+  OneRank saver_[2] = {OneRank(0), OneRank(1)};
+  OneRank loaded_{0};
+  GlobalState saved_;
+};
+
+constexpr std::size_t kRow = 6 * sizeof(float);
+
+TEST_F(StateJudge, counts_what_it_compared_when_all_is_well) {
+  const auto evidence = judged();
+  EXPECT_TRUE(evidence.holds());
+  EXPECT_EQ(evidence.tensors, 2U);
+  EXPECT_EQ(evidence.elements, 24U);
+  EXPECT_EQ(evidence.values, 2U);  // an object and the common state
+  EXPECT_EQ(evidence.max_delta, 0);
+  EXPECT_FALSE(evidence.first);
+}
+
+TEST_F(StateJudge, nothing_compared_does_not_hold) {
+  const OneRank nothing(0);
+  EXPECT_FALSE(judge_state({}, nothing.view()).holds());
+}
+
+TEST_F(StateJudge, another_ranks_part_is_wrong_owner) {
+  std::copy_n(saver_[1].state.tensors[1].data, 2 * kRow, leaf(0).data);
+  expect_first(Defect::kWrongOwner, {0, 0}, "fc2[2, 0], which is rank 1's");
+  EXPECT_EQ(judged().bit_mismatches, 12U);
+}
+
+TEST_F(StateJudge, another_ranks_part_of_the_same_tensor_says_whose_it_is) {
+  std::copy_n(saver_[1].state.tensors[0].data, 2 * kRow, leaf(0).data);
+  expect_first(Defect::kShiftedBytes, {0, 0}, "fc1[2, 0], which is rank 1's");
+}
+
+TEST_F(StateJudge, elements_of_another_place_are_shifted_bytes) {
+  std::copy_n(saver_[0].state.tensors[0].data + sizeof(float), kRow, leaf(0).data + kRow);
+  expect_first(Defect::kShiftedBytes, {1, 0}, "fc1[0, 1], which is rank 0's");
+}
+
+TEST_F(StateJudge, zeros_are_zero_fill) {
+  std::fill_n(leaf(1).data + kRow, kRow, std::byte{0});
+  expect_first(Defect::kZeroFill, {1, 0}, "nobody");
+}
+
+TEST_F(StateJudge, poison_that_was_never_filled) {
+  std::fill_n(leaf(1).data + 2 * sizeof(float), 4 * sizeof(float), std::byte{0xBD});
+  expect_first(Defect::kNotFilled, {0, 2}, "never filled");
+}
+
+TEST_F(StateJudge, a_value_that_nobody_saved_is_a_bit_mismatch) {
+  put(leaf(0), {1, 3}, 1234.5F);
+  expect_first(Defect::kBitMismatch, {1, 3}, "nobody");
+  const auto evidence = judged();
+  EXPECT_EQ(evidence.bit_mismatches, 1U);
+  EXPECT_EQ(evidence.first->loaded.substr(0, 6), "1234.5");
+}
+
+TEST_F(StateJudge, minus_zero_for_zero_differs_although_no_delta_shows_it) {
+  put(saver_[0].state.tensors[0], {0, 5}, 0.0F);
+  put(leaf(0), {0, 5}, -0.0F);
+  Rulings rulings;
+  const RankState ranks[] = {saver_[0].view(), saver_[1].view()};
+  saved_ = assemble(ranks, rulings);
+  const auto evidence = judged();
+  EXPECT_EQ(evidence.bit_mismatches, 1U);
+  EXPECT_EQ(evidence.max_delta, 0);
+  EXPECT_FALSE(evidence.holds());
+  EXPECT_EQ(evidence.rulings.at(0).defect, Defect::kBitMismatch);
+}
+
+TEST_F(StateJudge, the_same_nan_is_equal_and_another_is_not) {
+  const float quiet = std::numeric_limits<float>::quiet_NaN();
+  put(saver_[0].state.tensors[0], {1, 1}, quiet);
+  put(leaf(0), {1, 1}, quiet);
+  Rulings rulings;
+  const RankState ranks[] = {saver_[0].view(), saver_[1].view()};
+  saved_ = assemble(ranks, rulings);
+  EXPECT_TRUE(judged().holds());
+  put(leaf(0), {1, 1}, -quiet);
+  EXPECT_EQ(judged().bit_mismatches, 1U);
+  put(leaf(0), {1, 1}, 1.0F);
+  const auto evidence = judged();
+  EXPECT_TRUE(std::isnan(evidence.max_delta)) << evidence.max_delta;
+  EXPECT_FALSE(evidence.holds());
+}
+
+TEST_F(StateJudge, a_value_of_many_places_is_called_ambiguous) {
+  OneRank saver(0);
+  OneRank loaded(0);
+  TensorLeaf& from = saver.add("mask", DType::kBool, {8}, {Box::whole({8})});
+  TensorLeaf& to = loaded.add("mask", DType::kBool, {8}, {Box::whole({8})});
+  for (const std::int64_t i : {1, 3, 5, 7}) put(from, {i}, true);
+  for (const std::int64_t i : {1, 3, 5, 6, 7}) put(to, {i}, true);
+  Rulings rulings;
+  const RankState ranks[] = {saver.view()};
+  saved_ = assemble(ranks, rulings);
+  const auto evidence = judge_state(saved_, loaded.view());
+  ASSERT_TRUE(evidence.first);
+  EXPECT_EQ(evidence.first->index, (Dims{6}));
+  EXPECT_EQ(evidence.rulings.at(0).defect, Defect::kBitMismatch);
+}
+
+TEST_F(StateJudge, at_most_one_ruling_a_leaf_and_the_first_of_all_is_kept) {
+  std::fill_n(leaf(0).data, 2 * kRow, std::byte{0});
+  std::fill_n(leaf(1).data, 2 * kRow, std::byte{0});
+  const auto evidence = judged();
+  EXPECT_EQ(evidence.rulings.size(), 2U);
+  EXPECT_EQ(evidence.first->key, "fc1");
+}
+
+TEST_F(StateJudge, a_tensor_on_one_side_alone) {
+  leaf(1).key = "fc3";
+  const auto evidence = judged();
+  ASSERT_EQ(evidence.rulings.size(), 2U);
+  EXPECT_EQ(evidence.rulings[0].defect, Defect::kKeysetAsymmetry);
+  EXPECT_EQ(evidence.rulings[0].key, "fc3");
+  EXPECT_EQ(evidence.rulings[1].defect, Defect::kKeysetAsymmetry);
+  EXPECT_EQ(evidence.rulings[1].key, "fc2");
+}
+
+TEST_F(StateJudge, another_type_or_shape_is_not_compared) {
+  leaf(0).dtype = DType::kInt32;
+  EXPECT_EQ(only_ruling().defect, Defect::kDtypeDrift);
+  leaf(0).dtype = DType::kFloat32;
+  leaf(0).shape = {6, 4};
+  EXPECT_EQ(only_ruling().defect, Defect::kShapeDrift);
+  EXPECT_EQ(judged().tensors, 1U);
+}
+
+TEST_F(StateJudge, a_lost_or_changed_object_says_where) {
+  loaded_.state.objects[0].value = List{1, 3};
+  EXPECT_EQ(only_ruling().defect, Defect::kLostObject);
+  EXPECT_EQ(only_ruling().key, "rng/shard_0_2[1]");
+  EXPECT_TRUE(judged({.skipped_objects = {"rng"}}).holds());
+  loaded_.state.objects[0].value = List{1, 2};
+  loaded_.state.objects[0].grid = {4};
+  EXPECT_EQ(only_ruling().key, "rng/shard_0_4");
+}
+
+TEST_F(StateJudge, common_state_is_judged_but_for_what_may_differ) {
+  loaded_.state.common = Dict{{"step", 6}, {"lr", 0.5}};
+  EXPECT_EQ(only_ruling().defect, Defect::kLostObject);
+  EXPECT_EQ(only_ruling().key, "common['step']");
+  const auto rate_alone = [](const Value& common) { return Value(*common.find("lr")); };
+  EXPECT_TRUE(judged({.comparable = rate_alone}).holds());
+}
+
+}  // namespace
+}  // namespace reprise
