@@ -272,13 +272,12 @@ Save Save::begin(const Ports& ports, std::shared_ptr<Communicator> group, const 
   State& own = *save.state_;
   own.make_plan(state);
   agree_on(*own.group, [&] {
-    if (own.leads()) prepare(ports.store, own.options.target);
-    return Bytes{};
-  });
-  if (own.leads()) {
+    if (!own.leads()) return Bytes{};
     CHECK(state.common.as<Dict>() != nullptr);
     own.common = *state.common.as<Dict>();
-  }
+    prepare(ports.store, own.options.target);
+    return Bytes{};
+  });
   agree_on(*own.group, [&] {
     own.snapshot(state);
     return Bytes{};

@@ -7,6 +7,7 @@
 #include "scenarios/cli/plan_subject.hpp"
 #include "scenarios/cli/table.hpp"
 #include "scenarios/cli/verb.hpp"
+#include "scenarios/driver/model_file.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -29,11 +30,15 @@ class PlanVerb final : public Verb {
   std::string_view examples() const override {
     return "  reprise plan --model gpt-tiny --layout 'tp=2,dp=2'             a save\n"
            "  reprise plan --model gpt-tiny --layout 'tp=2,dp=2' --to tp=4   and its load\n"
+           "  reprise plan --model llm.yaml --layout tp=8,dp=64              llm.yaml holds, say:\n"
+           "      gpt: {layers: 32, hidden: 4096, ffn: 11008, vocabulary: 128256}\n"
            "  reprise plan --ckpt runs/llm --ranks 64     a load of what is there, dimension 0\n"
            "                                              cut over 64 ranks\n";
   }
   void declare(Options& options) override {
-    options.text(model_, "--model", "NAME", "a model of the simulated job")
+    options
+        .text(model_, "--model", "NAME|FILE.yaml",
+              "a model of the simulated job, or one given as a file")
         .text(layout_, "--layout", "LAYOUT", "the layout that saves: \"tp=2,dp=2\"")
         .text(to_, "--to", "LAYOUT", "the layout that loads")
         .text(checkpoint_, "--ckpt", "CKPT", "plan a load of this checkpoint")
@@ -73,7 +78,7 @@ class PlanVerb final : public Verb {
 
   void plan_model() {
     if (layout_.empty()) throw Error(Code::kUsage, "--model needs --layout");
-    const sim::ModelSpec model = sim::model_named(model_);
+    const sim::ModelSpec model = driver::model_of(model_);
     Catalog catalog;
     rows_.push_back({"save", plan_save(states_of(model, sim::parse_layout(layout_)), catalog)});
     if (to_.empty()) return;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "core/base/error.hpp"
 #include "core/base/print.hpp"
@@ -19,7 +17,6 @@ constexpr std::array kLanes = {std::pair{LaneKind::kSim, std::string_view{"sim"}
                                std::pair{LaneKind::kGpu, std::string_view{"gpu"}}};
 constexpr std::int64_t kStepsMax = 10000;
 constexpr std::int32_t kWorldMax = 1024;
-constexpr std::uintmax_t kFileBytesMax = 64 * 1024;
 
 /// `base` with the sizes that the mapping names; an order named there replaces it.
 sim::Layout parse_layout_map(YamlMap map, sim::Layout base) {
@@ -160,13 +157,7 @@ LaneKind lane_named(std::string_view name) {
 }
 
 Scenario parse_scenario(const std::string& text, const std::string& file) {
-  YAML::Node root;
-  try {
-    root = YAML::Load(text);
-  } catch (const YAML::Exception& error) {
-    throw Error(Code::kUsage, "no YAML: " + error.msg,
-                {.file = file + ":" + std::to_string(error.mark.line + 1)});
-  }
+  const YAML::Node root = load_yaml(text, file);
   Scenario scenario;
   scenario.file = file;
   scenario.name = std::filesystem::path(file).stem().string();
@@ -192,14 +183,7 @@ Scenario parse_scenario(const std::string& text, const std::string& file) {
 }
 
 Scenario read_scenario(const std::string& file) {
-  std::error_code failed;
-  const auto size = std::filesystem::file_size(file, failed);
-  if (failed) throw Error(Code::kNotFound, "no scenario file", {.file = file});
-  if (size > kFileBytesMax) throw Error(Code::kUsage, "too large for a scenario", {.file = file});
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return parse_scenario(text.str(), file);
+  return parse_scenario(read_yaml_text(file), file);
 }
 
 std::vector<std::string> find_scenarios(const std::vector<std::string>& paths) {

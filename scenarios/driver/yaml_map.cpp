@@ -1,6 +1,9 @@
 #include "scenarios/driver/yaml_map.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "core/base/error.hpp"
 #include "core/base/print.hpp"
@@ -9,6 +12,7 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::size_t kTextMax = 1000;
+constexpr std::uintmax_t kFileBytesMax = 64 * 1024;
 
 }  // namespace
 
@@ -41,10 +45,12 @@ YAML::Node YamlMap::node(std::string_view key) {
   return YAML::Node(YAML::NodeType::Undefined);
 }
 
-YamlMap YamlMap::map(std::string_view key) {
+YAML::Node YamlMap::required_node(std::string_view key) {
   if (!has(key)) fail(node_, "lacks '" + std::string(key) + "'");
-  return {node(key), file_, std::string(key)};
+  return node(key);
 }
+
+YamlMap YamlMap::map(std::string_view key) { return {required_node(key), file_, std::string(key)}; }
 
 std::optional<std::string> YamlMap::text(std::string_view key) {
   if (!has(key)) {
@@ -115,6 +121,26 @@ void YamlMap::fail(const YAML::Node& at, const std::string& message) const {
   const int line = at.Mark().line;
   throw Error(Code::kUsage, what_ + " " + message,
               {.file = line >= 0 ? file_ + ":" + std::to_string(line + 1) : file_});
+}
+
+std::string read_yaml_text(const std::string& file) {
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(file, failed);
+  if (failed) throw Error(Code::kNotFound, failed.message(), {.file = file});
+  if (size > kFileBytesMax) throw Error(Code::kUsage, "more than 64 KiB", {.file = file});
+  std::ifstream in(file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+YAML::Node load_yaml(const std::string& text, const std::string& file) {
+  try {
+    return YAML::Load(text);
+  } catch (const YAML::Exception& error) {
+    throw Error(Code::kUsage, "no YAML: " + error.msg,
+                {.file = file + ":" + std::to_string(error.mark.line + 1)});
+  }
 }
 
 }  // namespace reprise::driver

@@ -22,6 +22,8 @@ class YamlMap {
   /// The node under `key`, which counts as known from here on; an undefined node if it is not
   /// there.
   YAML::Node node(std::string_view key);
+  /// The same, but it must be there.
+  YAML::Node required_node(std::string_view key);
   YamlMap map(std::string_view key);
   std::optional<std::string> text(std::string_view key);
   std::optional<std::int64_t> integer(std::string_view key);
@@ -41,5 +43,10 @@ class YamlMap {
   std::string what_;
   std::vector<std::string> known_;
 };
+
+/// The file's content. NOT_FOUND, or USAGE for more than 64 KiB.
+std::string read_yaml_text(const std::string& file);
+/// USAGE with the line for text that is no YAML.
+YAML::Node load_yaml(const std::string& text, const std::string& file);
 
 }  // namespace reprise::driver
