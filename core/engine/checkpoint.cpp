@@ -16,6 +16,8 @@ constexpr std::uint64_t kMetadataBytesMax = std::uint64_t{4} << 30U;
 constexpr std::uint64_t kTrackerBytesMax = 4096;
 constexpr std::string_view kMetadataName = ".metadata";
 constexpr std::string_view kRankMetadataSuffix = ".metadata";
+// See core/engine/commit.hpp.
+constexpr const char* kReplacedSuffix = ".replaced";
 
 /// A range of an open file; the checkpoint that made it finds the file again when it is needed.
 class FileSlice final : public ItemSource {
@@ -68,13 +70,19 @@ bool has_payload(Store& store, const std::string& directory) {
                      [](const Entry& entry) { return entry.name.ends_with(".distcp"); });
 }
 
+/// From "<anything>/iter_0000010".
+std::optional<Step> step_in_name(const std::string& path) {
+  const auto tracker = tracker_of_directory(path.substr(path.rfind('/') + 1));
+  return tracker ? tracker->step : std::nullopt;
+}
+
 Location follow_tracker(Store& store, const std::string& root, const std::string& tracker) {
   const Tracker entry =
       read_tracker(read_all(store, tracker, kTrackerBytesMax), {.file = store.display(tracker)});
   const std::string directory = join_path(root, directory_of(entry));
   Location location{directory, entry.step, tracker};
   if (!metadata_names(store, directory).empty()) return location;
-  location.directory = directory + ".replaced";
+  location.directory = directory + kReplacedSuffix;
   if (!metadata_names(store, location.directory).empty()) return location;
   throw Error(Code::kTrackerDangling,
               "the tracker names " + directory_of(entry) +
@@ -87,17 +95,16 @@ Location follow_tracker(Store& store, const std::string& root, const std::string
 
 Location locate(Store& store, const std::string& path) {
   const auto found = store.stat(path);
-  if (!found) throw Error(Code::kNotFound, "nothing is there", {.file = store.display(path)});
+  if (!found) {
+    const std::string replaced = path + kReplacedSuffix;
+    if (!metadata_names(store, replaced).empty()) return {replaced, step_in_name(path), {}};
+    throw Error(Code::kNotFound, "nothing is there", {.file = store.display(path)});
+  }
   if (!found->directory) {
     throw Error(Code::kNotFound, "a checkpoint is a directory, and this is a file",
                 {.file = store.display(path)});
   }
-  if (!metadata_names(store, path).empty()) {
-    const auto slash = path.rfind('/');
-    const auto name =
-        tracker_of_directory(slash == std::string::npos ? path : path.substr(slash + 1));
-    return {path, name ? name->step : std::nullopt, std::nullopt};
-  }
+  if (!metadata_names(store, path).empty()) return {path, step_in_name(path), {}};
   const std::string tracker = join_path(path, std::string(kTrackerFile));
   if (store.stat(tracker)) return follow_tracker(store, path, tracker);
   if (has_payload(store, path)) {

@@ -24,8 +24,8 @@ struct Location {
 };
 
 /// Finds the checkpoint that `path` means: a directory with `.metadata` or `__<rank>.metadata`, or
-/// a root whose latest_checkpointed_iteration.txt names one. If the tracker's directory is missing
-/// and a crash left `<directory>.replaced`, that is it. NOT_FOUND, INCOMPLETE_SELECTED (payload but
+/// a root whose latest_checkpointed_iteration.txt names one. If that directory is missing and a
+/// crash left `<directory>.replaced`, that is it. NOT_FOUND, INCOMPLETE_SELECTED (payload but
 /// no metadata) or TRACKER_DANGLING otherwise.
 Location locate(Store& store, const std::string& path);
 

@@ -60,13 +60,18 @@ CommitTarget CommitTarget::iteration(const std::string& root, Step step) {
 }
 
 void prepare(Store& store, const CommitTarget& target) {
-  make_durable_directory(store, parent_path(target.directory));
-  store.remove(target.saving());
-  if (store.stat(target.directory)) {
-    store.remove(target.replaced());
-  } else if (store.stat(target.replaced())) {  // a crash fell between the two renames
+  const std::string parent = parent_path(target.directory);
+  make_durable_directory(store, parent);
+  const bool replaced = store.stat(target.replaced()).has_value();
+  if (replaced && !store.stat(target.directory)) {  // a crash fell between the two renames
     store.rename(target.replaced(), target.directory);
-    store.sync_directory(parent_path(target.directory));
+  }
+  if (replaced || store.stat(target.saving())) {
+    // A power cut may still bring back the names from before a swap whose process died: then they
+    // must not lead to what is removed here.
+    store.sync_directory(parent);
+    store.remove(target.saving());
+    store.remove(target.replaced());
   }
   store.make_directory(target.saving());
 }

@@ -1,0 +1,247 @@
+// Every crash of a save: at each call to the store, as the end of the process or as a power cut,
+// and once more while the next save cleans up. A reader then finds one whole checkpoint.
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "core/engine/checkpoint.hpp"
+#include "core/engine/commit.hpp"
+#include "core/format/crc32.hpp"
+#include "core/format/tensor_item.hpp"
+#include "sim/world/sim_store.hpp"
+
+namespace reprise::sim {
+namespace {
+
+/// The end of a process; no std::exception, so that nothing handles it.
+struct Killed {};
+
+/// Dies at its n-th change or sync. Trees are removed name by name, and each removal is durable at
+/// once: the worst that a file system may do.
+class MortalStore final : public Store {
+ public:
+  MortalStore(SimStore& store, int calls_left) : store_(store), calls_left_(calls_left) {}
+
+  std::unique_ptr<ReadFile> open(const std::string& path) override { return store_.open(path); }
+  std::unique_ptr<WriteFile> create(const std::string& path) override {
+    live();
+    return std::make_unique<MortalFile>(*this, store_.create(path));
+  }
+  std::optional<Entry> stat(const std::string& path) override { return store_.stat(path); }
+  std::vector<Entry> list(const std::string& directory) override { return store_.list(directory); }
+  void make_directory(const std::string& path) override {
+    live();
+    store_.make_directory(path);
+  }
+  void rename(const std::string& from, const std::string& to) override {
+    live();
+    store_.rename(from, to);
+  }
+  void exchange(const std::string& a, const std::string& b) override {
+    live();
+    store_.exchange(a, b);
+  }
+  void remove(const std::string& path) override {
+    const auto entry = store_.stat(path);
+    if (!entry) return;
+    if (entry->directory) {
+      for (const auto& inner : store_.list(path)) {
+        remove(join_path(path, inner.name));
+        store_.sync_directory(path);
+      }
+    }
+    live();
+    store_.remove(path);
+  }
+  void sync_directory(const std::string& directory) override {
+    live();
+    store_.sync_directory(directory);
+  }
+  StoreCapabilities capabilities() const override { return store_.capabilities(); }
+  std::string display(const std::string& path) const override { return store_.display(path); }
+
+ private:
+  class MortalFile final : public WriteFile {
+   public:
+    MortalFile(MortalStore& store, std::unique_ptr<WriteFile> file)
+        : store_(store), file_(std::move(file)) {}
+    void write_at(std::uint64_t offset, ByteSpan bytes) override {
+      store_.live();
+      file_->write_at(offset, bytes);
+    }
+    void sync() override {
+      store_.live();
+      file_->sync();
+    }
+    void close() override { file_->close(); }
+
+   private:
+    MortalStore& store_;
+    std::unique_ptr<WriteFile> file_;
+  };
+
+  void live() {
+    if (calls_left_-- <= 0) throw Killed();
+  }
+
+  SimStore& store_;
+  int calls_left_;
+};
+
+struct NoTrace final : Trace {
+  void event(const TraceEvent&) override {}
+};
+
+constexpr int kForEver = 1 << 20;
+constexpr std::int64_t kElements = 3;
+
+/// Writes generation `n`: each file of it says which it is.
+void save(Store& store, const CommitTarget& target, std::int64_t n) {
+  prepare(store, target);
+  const TensorItemLayout layout(DType::kInt64, {kElements});
+  Bytes elements;
+  for (std::int64_t i = 0; i < kElements; ++i) append_le(elements, n);
+  Crc32 crc;
+  crc.update(elements);
+  Bytes item = layout.head();
+  append(item, elements);
+  append(item, layout.tail(crc.value()));
+  const auto file = store.create(join_path(target.saving(), "__0_0.distcp"));
+  file->write_at(0, item);
+  file->sync();
+  file->close();
+
+  CommitContent content;
+  content.metadata.catalog.files = {"__0_0.distcp"};
+  content.metadata.catalog.tensors = {
+      {.key = "w" + std::to_string(n),
+       .dtype = DType::kInt64,
+       .shape = {kElements},
+       .chunks = {{.box = Box::whole({kElements}), .file = 0, .range = {0, item.size()}}},
+       .original_shape = {}}};
+  content.common = Dict{{"generation", n}};
+  NoTrace trace;
+  run_protocol(commit_protocol(store, target, content), trace);
+}
+
+/// Which generation a reader finds; throws or fails if it isn't a whole one.
+std::int64_t found(Store& store, const std::string& path) {
+  Checkpoint checkpoint = Checkpoint::open(store, path);
+  const auto common = checkpoint.common();
+  EXPECT_TRUE(common && common->item.value);
+  const auto n = *common->item.value->find("generation")->as<std::int64_t>();
+  const StoredTensor* tensor = checkpoint.catalog().tensor("w" + std::to_string(n));
+  EXPECT_NE(tensor, nullptr) << "metadata of another save";
+  if (tensor == nullptr) return -1;
+  const StoredChunk& chunk = tensor->chunks.at(0);
+  const TensorItem item = checkpoint.tensor_item(*tensor, chunk);
+  const Bytes data = read_range(*checkpoint.slice("w", chunk.file, chunk.range),
+                                {item.data_offset, item.data_bytes});
+  for (std::int64_t i = 0; i < kElements; ++i) {
+    EXPECT_EQ(load_le<std::int64_t>(ByteSpan(data).subspan(static_cast<std::size_t>(8 * i))), n)
+        << "payload of another save";
+  }
+  EXPECT_TRUE(store.stat(checkpoint.location().directory + "/metadata.json"));
+  return n;
+}
+
+enum class End { kKill, kPowerCut };
+
+/// True if the save came to its end within so many calls.
+bool save_until(SimStore& store, const CommitTarget& target, std::int64_t n, int calls, End end) {
+  bool finished = false;
+  try {
+    MortalStore mortal(store, calls);
+    save(mortal, target, n);
+    finished = true;
+  } catch (const Killed&) {  // judged by what is left
+  }
+  if (end == End::kPowerCut) store.crash();
+  return finished;
+}
+
+struct Case {
+  const char* name;
+  std::string path;     ///< that a reader is given
+  CommitTarget first;   ///< of generation 1
+  CommitTarget second;  ///< of generations 2 and 3
+};
+
+const Case kCases[] = {
+    {"a new directory", "run", CommitTarget::iteration("run", Step{1}),
+     CommitTarget::iteration("run", Step{2})},
+    {"the directory that the tracker names", "run", CommitTarget::iteration("run", Step{1}),
+     CommitTarget::iteration("run", Step{1})},
+    {"the same directory, given by its own name", "run/iter_0000001",
+     CommitTarget::iteration("run", Step{1}), CommitTarget::iteration("run", Step{1})},
+    {"the same directory without a tracker", "out", {"out", std::nullopt}, {"out", std::nullopt}},
+};
+
+class CommitCrash : public testing::TestWithParam<bool> {
+ protected:
+  SimStore with_generation_one(const Case& row) {
+    SimStore store("sim:", {.exchange = GetParam()});
+    save_until(store, row.first, 1, kForEver, End::kPowerCut);
+    return store;
+  }
+};
+
+TEST_P(CommitCrash, leaves_the_old_checkpoint_or_the_new_one_whole) {
+  for (const Case& row : kCases) {
+    for (const End end : {End::kKill, End::kPowerCut}) {
+      std::int64_t last = 1;
+      bool finished = false;
+      for (int calls = 0; !finished; ++calls) {
+        SCOPED_TRACE(std::string(row.name) + (end == End::kKill ? ", killed" : ", power cut") +
+                     " after " + std::to_string(calls) + " calls");
+        SimStore store = with_generation_one(row);
+        ASSERT_EQ(found(store, row.path), 1);
+        finished = save_until(store, row.second, 2, calls, end);
+        std::int64_t now = 0;
+        ASSERT_NO_THROW(now = found(store, row.path));
+        EXPECT_TRUE(now == 1 || now == 2) << now;
+        EXPECT_GE(now, last) << "committed, and then not";
+        last = now;
+        if (HasFailure()) return;
+      }
+      EXPECT_EQ(last, 2);
+    }
+  }
+}
+
+TEST_P(CommitCrash, and_a_power_cut_in_the_next_save_leaves_one_whole) {
+  int runs = 0;
+  for (const Case& row : kCases) {
+    for (const End end : {End::kKill, End::kPowerCut}) {
+      bool first_finished = false;
+      for (int calls = 0; !first_finished; ++calls) {
+        bool second_finished = false;
+        for (int again = 0; !second_finished; ++again) {
+          SCOPED_TRACE(std::string(row.name) + (end == End::kKill ? ", killed" : ", power cut") +
+                       " after " + std::to_string(calls) + " calls, power cut after " +
+                       std::to_string(again) + " of the next");
+          SimStore store = with_generation_one(row);
+          first_finished = save_until(store, row.second, 2, calls, end);
+          second_finished = save_until(store, row.second, 3, again, End::kPowerCut);
+          std::int64_t now = 0;
+          ASSERT_NO_THROW(now = found(store, row.path));
+          EXPECT_TRUE(now >= 1 && now <= 3) << now;
+          EXPECT_TRUE(now == 3 || !second_finished) << now;
+          if (HasFailure()) return;
+          ++runs;
+        }
+      }
+    }
+  }
+  EXPECT_GT(runs, 1000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Store, CommitCrash, testing::Bool(), [](const auto& kind) {
+  return kind.param ? "that_exchanges" : "that_only_renames";
+});
+
+}  // namespace
+}  // namespace reprise::sim
