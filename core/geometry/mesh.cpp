@@ -42,7 +42,7 @@ Mesh::Mesh(std::vector<Axis> axes, Group members)
   }
 }
 
-Mesh::Mesh(std::vector<Axis> axes)
+Mesh::Mesh(const std::vector<Axis>& axes)
     : Mesh(axes, Group::world(static_cast<std::int32_t>(product_of(axes)))) {}
 
 std::optional<AxisIndex> Mesh::axis(std::string_view name) const {

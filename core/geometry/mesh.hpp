@@ -35,7 +35,7 @@ class Mesh {
   /// multiply to the number of members. Throws LAYOUT_MISMATCH otherwise, or if a name is repeated.
   Mesh(std::vector<Axis> axes, Group members);
   /// Members 0 .. product-1.
-  explicit Mesh(std::vector<Axis> axes);
+  explicit Mesh(const std::vector<Axis>& axes);
 
   const std::vector<Axis>& axes() const { return axes_; }
   const Group& members() const { return members_; }
