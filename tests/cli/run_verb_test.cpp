@@ -1,0 +1,134 @@
+// `reprise run` from outside: lanes, mutants, reports, what it says about wrong input.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/run_program.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+
+namespace reprise::test {
+namespace {
+
+using contracts::TemporaryDirectory;
+
+const std::string kScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
+
+std::string text_of(const std::string& file) {
+  std::ifstream in(file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+nlohmann::json report_of(const TemporaryDirectory& directory) {
+  return nlohmann::json::parse(text_of(directory.path() + "/report.json"));
+}
+
+TEST(RunVerb, the_catalogue_passes_with_a_table_and_a_report) {
+  const TemporaryDirectory out;
+  const auto result = run_program({"run", REPRISE_SOURCE_DIR "/scenarios", "--report", out.path()});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_NE(result.out.find("tp2 dp2 -> tp4"), std::string::npos) << result.out;
+  const auto report = report_of(out);
+  EXPECT_EQ(report["schema_version"], 1);
+  EXPECT_EQ(report["verdict"], "pass");
+  EXPECT_EQ(report["lane"], "sim");
+  EXPECT_EQ(report["lanes"]["run"], report["lanes"]["planned"]);
+  EXPECT_FALSE(report["not_claimed"].empty());
+  for (const auto& scenario : report["scenarios"]) {
+    EXPECT_EQ(scenario["event_hash"].get<std::string>().size(), 16U);
+    for (const auto& rank : scenario["ranks"]) {
+      EXPECT_GT(rank["elements"], 0);
+      EXPECT_EQ(rank["max_delta"], 0);
+      EXPECT_EQ(rank["bit_mismatches"], 0);
+    }
+  }
+  EXPECT_NE(text_of(out.path() + "/junit.xml").find("report_sha256"), std::string::npos);
+}
+
+TEST(RunVerb, two_processes_with_one_seed_have_one_event_hash) {
+  const TemporaryDirectory one;
+  const TemporaryDirectory two;
+  for (const auto* out : {&one, &two}) {
+    ASSERT_EQ(run_program({"run", kScenario, "--seed", "5", "--report", out->path()}).exit_code, 0);
+  }
+  EXPECT_EQ(report_of(one)["scenarios"][0]["event_hash"],
+            report_of(two)["scenarios"][0]["event_hash"]);
+}
+
+TEST(RunVerb, a_mutant_turns_it_red_and_the_reason_names_key_and_replay) {
+  const auto result = run_program({"run", kScenario, "--mutant", "floor-vs-ceil-chunk"});
+  EXPECT_EQ(result.exit_code, 1) << result.all();
+  EXPECT_NE(result.out.find("CHUNK_OVERLAP"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("embedding.word_embeddings.weight"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("--mutant floor-vs-ceil-chunk"), std::string::npos) << result.out;
+}
+
+TEST(RunVerb, kept_checkpoints_are_whole_and_hold_the_same_under_every_sharding) {
+  const TemporaryDirectory kept;
+  ASSERT_EQ(run_program({"run", kScenario, "--keep", kept.path()}).exit_code, 0);
+  const std::string root = kept.path() + "/tp2dp2-to-tp4/checkpoints";
+  EXPECT_EQ(run_program({"verify", root}).exit_code, 0);
+  EXPECT_EQ(run_program({"verify", root + "/iter_0000003"}).exit_code, 0);
+  EXPECT_EQ(run_program({"diff", root + "/iter_0000003", root}).exit_code, 1) << "two steps apart";
+  const std::string again = kept.path() + "/again";
+  ASSERT_EQ(run_program({"reshard", root, again, "--ranks", "3"}).exit_code, 0);
+  const auto same = run_program({"diff", root, again});
+  EXPECT_EQ(same.exit_code, 0) << same.all();
+}
+
+TEST(RunVerb, mistakes_are_exit_code_2_and_say_what_was_meant) {
+  struct Row {
+    std::vector<std::string> arguments;
+    std::string says;
+  };
+  const std::vector<Row> rows = {
+      {{"run", kScenario, "--mutant", "flor-vs-ceil-chunk"}, "floor-vs-ceil-chunk"},
+      {{"run", kScenario, "--lane", "cpu"}, "sim, mpi, gpu"},
+      {{"run", kScenario, "--launcher", "ssh"}, "mpirun, srun"},
+      {{"run", "nowhere.yaml"}, "nowhere.yaml"},
+      {{"run", REPRISE_TEST_DATA}, "no scenario"},
+      {{"run"}, "PATH"},
+  };
+  for (const auto& row : rows) {
+    const auto result = run_program(row.arguments);
+    EXPECT_EQ(result.exit_code, 2) << row.says << ": " << result.all();
+    EXPECT_NE(result.err.find(row.says), std::string::npos) << result.all();
+  }
+}
+
+TEST(RunVerb, the_gpu_lane_is_not_run_and_says_so) {
+  const auto result = run_program({"run", kScenario, "--lane", "gpu"});
+  EXPECT_EQ(result.exit_code, 3) << result.all();
+  EXPECT_NE(result.out.find("not_run"), std::string::npos) << result.all();
+}
+
+TEST(RunVerb, four_mpi_processes_reach_the_simulated_lane_s_verdict_and_digest) {
+  const TemporaryDirectory sim;
+  const TemporaryDirectory mpi;
+  ASSERT_EQ(run_program({"run", kScenario, "--report", sim.path()}).exit_code, 0);
+  const auto result =
+      run_program({"run", kScenario, "--lane", "mpi", "--report", mpi.path()}, {.seconds = 120});
+  if (result.exit_code == 3) GTEST_SKIP() << "no MPI here: " << result.out;
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  const auto on_sim = report_of(sim)["scenarios"][0];
+  const auto on_mpi = report_of(mpi)["scenarios"][0];
+  EXPECT_EQ(on_mpi["world"], 4);
+  EXPECT_EQ(on_mpi["content_digest"], on_sim["content_digest"]);
+  EXPECT_EQ(on_mpi["trajectory"], on_sim["trajectory"]);
+  EXPECT_EQ(on_mpi["event_hash"], "") << "event hashes are the simulated lane's";
+}
+
+TEST(RunVerb, a_mutant_is_caught_on_mpi_processes_too) {
+  const auto result = run_program(
+      {"run", kScenario, "--lane", "mpi", "--mutant", "floor-vs-ceil-chunk"}, {.seconds = 120});
+  if (result.exit_code == 3) GTEST_SKIP() << "no MPI here: " << result.out;
+  EXPECT_EQ(result.exit_code, 1) << result.all();
+  EXPECT_NE(result.out.find("CHUNK_OVERLAP"), std::string::npos) << result.all();
+}
+
+}  // namespace
+}  // namespace reprise::test
