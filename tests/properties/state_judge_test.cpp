@@ -165,6 +165,9 @@ TEST_F(StateJudge, a_value_of_many_places_is_called_ambiguous) {
 }
 
 TEST_F(StateJudge, at_most_one_ruling_a_leaf_and_the_first_of_all_is_kept) {
+  leaf(0).pieces = {contiguous_piece({{0, 0}, {1, 6}}), contiguous_piece({{1, 0}, {1, 6}})};
+  leaf(0).pieces[1].local = 6;
+  EXPECT_TRUE(judged().holds());
   std::fill_n(leaf(0).data, 2 * kRow, std::byte{0});
   std::fill_n(leaf(1).data, 2 * kRow, std::byte{0});
   const auto evidence = judged();
