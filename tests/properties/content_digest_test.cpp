@@ -40,13 +40,14 @@ TEST(ContentDigest, is_the_same_under_every_sharding_of_every_small_mesh) {
                       {DType::kComplex128, {}},
                       {DType::kBFloat16, {0, 3}}};
   int shardings = 0;
-  for (const auto& [dtype, shape] : rows) {
+  for (const Row& row : rows) {  // clang captures no structured binding
+    const Dims& shape = row.shape;
     std::optional<std::uint64_t> whole;
     test::for_each_world(2, 3, [&](const test::World& world) {
       test::for_each_placement(
           world, static_cast<int>(shape.size()),
           [&](const Placement& placement, const brute::Splits&) {
-            const auto digest = digest_of_job(world.mesh, placement, dtype, shape);
+            const auto digest = digest_of_job(world.mesh, placement, row.dtype, shape);
             if (!whole) whole = digest;
             ASSERT_EQ(digest, *whole) << placement << " on " << world.mesh << " of " << shape;
             ++shardings;
