@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "core/base/print.hpp"
+#include "core/engine/commit.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "core/format/tracker.hpp"
@@ -16,8 +17,6 @@ constexpr std::uint64_t kMetadataBytesMax = std::uint64_t{4} << 30U;
 constexpr std::uint64_t kTrackerBytesMax = 4096;
 constexpr std::string_view kMetadataName = ".metadata";
 constexpr std::string_view kRankMetadataSuffix = ".metadata";
-// See core/engine/commit.hpp.
-constexpr const char* kReplacedSuffix = ".replaced";
 
 /// A range of an open file; the checkpoint that made it finds the file again when it is needed.
 class FileSlice final : public ItemSource {
@@ -82,7 +81,7 @@ Location follow_tracker(Store& store, const std::string& root, const std::string
   const std::string directory = join_path(root, directory_of(entry));
   Location location{directory, entry.step, tracker};
   if (!metadata_names(store, directory).empty()) return location;
-  location.directory = directory + kReplacedSuffix;
+  location.directory = directory + std::string(kReplacedSuffix);
   if (!metadata_names(store, location.directory).empty()) return location;
   throw Error(Code::kTrackerDangling,
               "the tracker names " + directory_of(entry) +
@@ -93,10 +92,14 @@ Location follow_tracker(Store& store, const std::string& root, const std::string
 
 }  // namespace
 
+bool holds_metadata(Store& store, const std::string& directory) {
+  return !metadata_names(store, directory).empty();
+}
+
 Location locate(Store& store, const std::string& path) {
   const auto found = store.stat(path);
   if (!found) {
-    const std::string replaced = path + kReplacedSuffix;
+    const std::string replaced = path + std::string(kReplacedSuffix);
     if (!metadata_names(store, replaced).empty()) return {replaced, step_in_name(path), {}};
     throw Error(Code::kNotFound, "nothing is there", {.file = store.display(path)});
   }

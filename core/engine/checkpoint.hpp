@@ -29,6 +29,9 @@ struct Location {
 /// no metadata) or TRACKER_DANGLING otherwise.
 Location locate(Store& store, const std::string& path);
 
+/// Does the directory itself hold `.metadata` or `__<rank>.metadata`? False if it is not there.
+bool holds_metadata(Store& store, const std::string& directory);
+
 /// The metadata files of a directory, read whole: `.metadata`, or else all `__<rank>.metadata` by
 /// rank.
 struct MetadataFiles {

@@ -10,7 +10,7 @@
 //     swap_in              rename to iter_0000010; exchange with it if it exists
 //     sync_parent          <- from here on the checkpoint exists
 //     tracker              latest_checkpointed_iteration.txt, beside and renamed
-//     remove_replaced      what stood there before
+//     remove_replaced      what stood there before; failing here is no failure of the save
 //
 // A store that cannot exchange moves the old directory to iter_0000010.replaced first; `locate`
 // finds it there if a crash falls between the two renames.
@@ -30,6 +30,10 @@
 
 namespace reprise {
 
+/// What the protocol appends to a directory's name: while it is written, and while it makes way.
+inline constexpr std::string_view kSavingSuffix = ".saving";
+inline constexpr std::string_view kReplacedSuffix = ".replaced";
+
 /// Where a checkpoint goes: `directory` within the store; with a step the tracker beside it moves.
 struct CommitTarget {
   std::string directory;
@@ -37,8 +41,8 @@ struct CommitTarget {
 
   /// `<root>/iter_%07d` with the root's tracker.
   static CommitTarget iteration(const std::string& root, Step step);
-  std::string saving() const { return directory + ".saving"; }
-  std::string replaced() const { return directory + ".replaced"; }
+  std::string saving() const { return directory + std::string(kSavingSuffix); }
+  std::string replaced() const { return directory + std::string(kReplacedSuffix); }
 };
 
 struct CommitContent {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/base/print.hpp"
+#include "core/engine/commit.hpp"
 #include "core/engine/file_digest.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/common_state.hpp"
@@ -54,6 +55,17 @@ void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& find
                         "its SHA-256 is not the one in " + std::string(kIntegrityFile), "",
                         display});
   }
+}
+
+bool has_commit_suffix(std::string_view name) {
+  return name.ends_with(kSavingSuffix) || name.ends_with(kReplacedSuffix);
+}
+
+/// The name that "<name>.replaced" made way for, if no checkpoint stands there.
+std::optional<std::string> base_without_checkpoint(Store& store, const std::string& path) {
+  if (!path.ends_with(kReplacedSuffix)) return std::nullopt;
+  const std::string base = path.substr(0, path.size() - kReplacedSuffix.size());
+  return holds_metadata(store, base) ? std::nullopt : std::optional(base);
 }
 
 }  // namespace
@@ -147,18 +159,31 @@ Findings check_manifest(Checkpoint& checkpoint, Progress& progress) {
 
 Findings check_leftovers(Checkpoint& checkpoint) {
   if (directory_of(checkpoint).empty()) return {};
+  Store& store = checkpoint.store();
   const std::string parent = parent_path(directory_of(checkpoint));
   std::vector<std::string> left;
-  for (const Entry& entry : checkpoint.store().list(parent)) {
-    if (entry.name.ends_with(".saving") || entry.name.ends_with(".replaced")) {
+  Findings findings;
+  for (const Entry& entry : store.list(parent)) {
+    const std::string path = join_path(parent, entry.name);
+    if (const auto base = base_without_checkpoint(store, path)) {
+      if (!holds_metadata(store, path)) continue;
+      findings.push_back({Severity::kWarning, Code::kIncomplete,
+                          "the only copy: a save that did not finish moved " +
+                              store.display(*base) +
+                              " here; keep it, or rename it back; the next save to that name puts "
+                              "it back first",
+                          "", store.display(path)});
+    } else if (path != directory_of(checkpoint) && has_commit_suffix(entry.name)) {
       left.push_back(entry.name);
     }
   }
-  if (left.empty()) return {};
-  return {
-      {Severity::kNote, Code::kIncomplete,
-       "left by a save that did not finish, safe to remove while no save runs: " + some_of(left),
-       "", checkpoint.store().display(parent)}};
+  if (!left.empty()) {
+    findings.push_back(
+        {Severity::kNote, Code::kIncomplete,
+         "left by a save that did not finish, safe to remove while no save runs: " + some_of(left),
+         "", store.display(parent)});
+  }
+  return findings;
 }
 
 }  // namespace reprise

@@ -18,7 +18,8 @@ Findings check_backend_info(Checkpoint& checkpoint);
 /// integrity.json, if there is one: each file has its SHA-256. Reads every file.
 Findings check_manifest(Checkpoint& checkpoint, Progress& progress);
 
-/// `*.saving` and `*.replaced` beside the checkpoint (note).
+/// `*.saving` and `*.replaced` beside the checkpoint (note); a `*.replaced` that is the only copy
+/// of what it replaced (warning).
 Findings check_leftovers(Checkpoint& checkpoint);
 
 }  // namespace reprise

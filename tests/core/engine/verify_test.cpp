@@ -124,6 +124,30 @@ TEST(Verify, LeftoversOfCrashedSavesAreNoted) {
   EXPECT_THAT(words_of(report.findings), HasSubstr("iter_0000020.saving"));
 }
 
+TEST(Verify, TheOnlyCopyIsNeverCalledSafeToRemove) {
+  test::FixtureCopy copy("mcore_0.16.1_gpt_dp2");
+  const auto ten = copy.path("ckpt") / "iter_0000010";
+  std::filesystem::rename(ten, ten.string() + ".replaced");
+  std::filesystem::create_directory(copy.path("ckpt") / "iter_0000020.replaced");
+  std::filesystem::create_directory(copy.path("ckpt") / "iter_0000030.saving");
+  const VerifyReport report = verify_in(copy.store, "ckpt");
+  EXPECT_TRUE(report.whole()) << words_of(report.findings);
+  for (const auto& finding : report.findings) {
+    if (finding.message.find("safe to remove") == std::string::npos) continue;
+    EXPECT_THAT(finding.message, Not(HasSubstr(".replaced")));
+    EXPECT_THAT(finding.message, HasSubstr("iter_0000030.saving"));
+  }
+  EXPECT_THAT(words_of(report.findings), HasSubstr("the only copy"));
+}
+
+TEST(Verify, WhatWasReplacedIsSafeToRemoveOnceItsSuccessorStands) {
+  test::FixtureCopy copy("mcore_0.16.1_gpt_dp2");
+  std::filesystem::create_directory(copy.path("ckpt") / "iter_0000010.replaced");
+  const std::string words = words_of(verify_in(copy.store, "ckpt").findings);
+  EXPECT_THAT(words, HasSubstr("safe to remove while no save runs: iter_0000010.replaced"));
+  EXPECT_THAT(words, Not(HasSubstr("the only copy")));
+}
+
 TEST(Verify, AManifestThatDisagreesIsAnError) {
   test::FixtureCopy copy("torch_2.15.0/same_content_a");
   std::ofstream(copy.path("ckpt") / "integrity.json")
