@@ -105,8 +105,13 @@ std::vector<CommitStep> commit_protocol(Store& store, const CommitTarget& target
                      }});
   }
   steps.push_back({"remove_replaced", [&store, &target] {
-                     store.remove(target.saving());  // the old directory, where it was exchanged
-                     store.remove(target.replaced());
+                     try {
+                       store.remove(target.saving());  // the old directory, if it was exchanged
+                       store.remove(target.replaced());
+                     } catch (const Error&) {
+                       // The checkpoint stands; the next save of this directory clears what is
+                       // left.
+                     }
                    }});
   return steps;
 }

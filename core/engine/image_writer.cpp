@@ -1,6 +1,8 @@
 #include "core/engine/image_writer.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <utility>
 #include <variant>
 
@@ -48,6 +50,10 @@ struct ImageWriter::Batch {
 /// The background's side. Batches come one after another, each task waiting for the one before, so
 /// nothing here is used by two threads at once.
 struct ImageWriter::File {
+  /// What went wrong first; the batches after it are not written.
+  std::exception_ptr failure;
+  std::atomic<bool> failed = false;  ///< set after `failure`, which is not changed again
+
   std::unique_ptr<WriteFile> out;
   Checksums checksums;
   Crc32 crc;  ///< of the elements of the item in progress
@@ -184,10 +190,16 @@ void ImageWriter::hand_over(std::shared_ptr<Batch> batch) {
 void ImageWriter::start(std::shared_ptr<Batch> batch, std::function<void()> work) {
   // The task before is waited for first: batches reach the file and its checksums in order.
   std::shared_ptr<Task> before = in_flight_.empty() ? nullptr : in_flight_.back().task;
-  auto chained = [before, work = std::move(work)]() mutable {
+  auto chained = [before, file = file_, work = std::move(work)]() mutable {
     if (before) before->wait();
     before.reset();
-    work();
+    if (file->failed) return;
+    try {
+      work();
+    } catch (const std::exception&) {
+      file->failure = std::current_exception();
+      file->failed = true;
+    }
   };
   in_flight_.push_back({std::move(batch), tasks_.start(std::move(chained))});
 }
@@ -196,6 +208,7 @@ void ImageWriter::wait_oldest() {
   const InFlight oldest = std::move(in_flight_.front());
   in_flight_.pop_front();
   oldest.task->wait();
+  if (file_->failed) std::rethrow_exception(file_->failure);
   if (!oldest.batch) return;
   if (spare_) allocated_ -= spare_->capacity;
   spare_ = oldest.batch;
@@ -208,6 +221,7 @@ bool ImageWriter::done() {
 WrittenFile ImageWriter::finish() {
   CHECK(staged_);
   while (!in_flight_.empty()) wait_oldest();
+  if (file_->failed) std::rethrow_exception(file_->failure);
   if (options_.checksums == Checksums::kCrc32AndSha256) written_.sha256 = file_->sha256.digest();
   return written_;
 }

@@ -70,7 +70,7 @@ class ImageWriter {
   void stage(ContentSource& source);
   /// True once everything is written and synced, or failed. Does not block.
   bool done();
-  /// Waits; throws what went wrong.
+  /// Waits; throws what went wrong, each time.
   WrittenFile finish();
   /// Most bytes of staging that were in use at once.
   std::uint64_t peak_bytes() const { return peak_bytes_; }

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <set>
 
 #include "core/base/check.hpp"
 #include "core/base/print.hpp"
 #include "core/engine/agreement.hpp"
 #include "core/engine/region_reader.hpp"
+#include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "core/plan/cover.hpp"
@@ -221,12 +223,28 @@ class Reader {
   std::vector<RegionTarget> targets_;
 };
 
+/// A checkpoint of Megatron's form has a common state; plain DCP has none.
+void require_no_common(Checkpoint& checkpoint) {
+  const std::string& directory = checkpoint.location().directory;
+  Store& store = checkpoint.store();
+  if (!store.stat(join_path(directory, std::string(kBackendFile)))) return;
+  throw Error(Code::kMissingKey,
+              "the common state is gone: " + std::string(kBackendFile) + " is there, and neither " +
+                  std::string(kCommonFile) + " nor " + std::string(kCommonObjectKey),
+              {.file = store.display(directory)});
+}
+
 /// The common state, read by one rank for all.
-Value common_for_all(Checkpoint& checkpoint, Communicator& group) {
+std::optional<Value> common_for_all(Communicator& group,
+                                    const std::function<Checkpoint&()>& checkpoint) {
   const auto all = agree_on(group, [&] {
     if (group.rank() != GroupRank{0}) return Bytes{};
-    const auto common = checkpoint.common();
-    if (!common) return Bytes{};
+    Checkpoint& opened = checkpoint();
+    const auto common = opened.common();
+    if (!common) {
+      require_no_common(opened);
+      return Bytes{};
+    }
     if (!common->item.value) {
       throw Error(Code::kUnsupported,
                   "the common state can't be loaded: " + common->item.opaque_because,
@@ -234,8 +252,8 @@ Value common_for_all(Checkpoint& checkpoint, Communicator& group) {
     }
     return write_common_file(*common->item.value->as<Dict>());
   });
-  if (all.front().empty()) return Dict{};
-  return *read_common_file(all.front()).value;
+  if (all.front().empty()) return std::nullopt;
+  return read_common_file(all.front()).value;
 }
 
 void remember_log(LoadReport& report, std::vector<std::string> lines, Trace& trace) {
@@ -244,6 +262,12 @@ void remember_log(LoadReport& report, std::vector<std::string> lines, Trace& tra
 }
 
 }  // namespace
+
+std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path) {
+  std::optional<Checkpoint> checkpoint;
+  return common_for_all(
+      group, [&]() -> Checkpoint& { return checkpoint.emplace(Checkpoint::open(store, path)); });
+}
 
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadOptions& options) {
@@ -278,26 +302,31 @@ LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
   report.bytes_needed = plan.bytes_needed;
   report.peak_staging = options.staging_bytes;
 
-  Reader reader(checkpoint, ports.device, into, options.staging_bytes);
-  std::vector<std::pair<ObjectLeaf*, Value>> objects;
-  Value common;
+  std::optional<Reader> reader;
+  std::vector<Value> objects;  // as in plan.objects
+  std::optional<Value> common;
   try {
     agree_on(group, [&] {
-      for (const auto& read : plan.reads) report.bytes_read += reader.read(read);
-      for (auto& leaf : into.objects) {
-        const auto* stored = catalog.object(object_key(leaf.key, leaf.coordinate, leaf.grid));
-        if (stored != nullptr) objects.emplace_back(&leaf, reader.object(*stored));
+      reader.emplace(checkpoint, ports.device, into, options.staging_bytes);
+      for (const auto& read : plan.reads) report.bytes_read += reader->read(read);
+      for (const auto& read : plan.objects) {
+        objects.push_back(reader->object(catalog.objects[read.object]));
       }
       return Bytes{};
     });
-    common = common_for_all(checkpoint, group);
+    common = common_for_all(group, [&]() -> Checkpoint& { return checkpoint; });
   } catch (const Error&) {
-    reader.poison();
+    if (reader) reader->poison();
     throw;
   }
-  for (auto& [leaf, value] : objects) leaf->value = std::move(value);
-  into.common = std::move(common);
-  report.tensors = into.tensors.size() - absent.size();
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    into.objects[plan.objects[i].leaf].value = std::move(objects[i]);
+  }
+  if (common) into.common = std::move(*common);
+  report.objects = objects.size();
+  report.tensors = static_cast<std::uint64_t>(std::count_if(
+      into.tensors.begin(), into.tensors.end(),
+      [&catalog](const TensorLeaf& leaf) { return catalog.tensor(leaf.key) != nullptr; }));
   ports.trace.event({.phase = "load",
                      .detail = checkpoint.location().directory,
                      .bytes = report.bytes_read,

@@ -26,6 +26,7 @@ struct LoadOptions {
 struct LoadReport {
   Location location;
   std::uint64_t tensors = 0;  ///< leaves of this rank that were filled
+  std::uint64_t objects = 0;  ///< likewise
   std::uint64_t elements = 0;
   std::uint64_t bytes_read = 0;  ///< element bytes, this rank
   std::uint64_t bytes_needed = 0;
@@ -35,10 +36,15 @@ struct LoadReport {
   std::vector<std::string> log;
 };
 
+/// The common state of the checkpoint at `path`, read by one rank for all, for jobs that need it to
+/// say what they want. Nothing where a checkpoint has none. Collective; fails alike on all ranks.
+std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path);
+
 /// Collective over `group`. Fills the tensors' pieces, the objects' values and the common state of
-/// `into`, whose keys, shapes and dtypes are the request. A refusal that follows from names,
-/// metadata or plan leaves `into` as it was; after a data error its tensors are poisoned (0xBD) and
-/// the job may not go on from them. The same Error on all ranks.
+/// `into`, whose keys, shapes and dtypes are the request; where a plain DCP checkpoint has no
+/// common state, that of `into` stays. A refusal that follows from names, metadata or plan leaves
+/// `into` as it was; after a data error its tensors are poisoned (0xBD) and the job may not go on
+/// from them. The same Error on all ranks.
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadOptions& options);
 

@@ -1,6 +1,7 @@
 #include "core/engine/save.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -189,6 +190,7 @@ struct Save::State {
   std::unique_ptr<ImageWriter> writer;  ///< none if this rank owns nothing
   SaveReport report;
   bool committed = false;
+  std::optional<Error> failed;  ///< a failed save stays failed; the same on all ranks
 
   bool leads() const { return group->rank() == GroupRank{0}; }
 
@@ -231,6 +233,25 @@ struct Save::State {
     return encode(file);
   }
 
+  /// Runs `work` unless the save is through, and remembers how it failed.
+  void settle(const std::function<void()>& work) {
+    if (failed) throw *failed;
+    if (committed) return;
+    try {
+      work();
+    } catch (const Error& error) {
+      failed = error;
+      throw;
+    }
+  }
+
+  void poll() {
+    const auto votes = agree_on(*group, [this] { return vote(); });
+    const bool all =
+        std::none_of(votes.begin(), votes.end(), [](const Bytes& vote) { return vote.empty(); });
+    if (all) commit(votes);
+  }
+
   void commit(const std::vector<Bytes>& votes) {
     agree_on(*group, [&] {
       if (!leads()) return Bytes{};
@@ -268,7 +289,8 @@ Save Save::begin(const Ports& ports, std::shared_ptr<Communicator> group, const 
                                           .plan = {},
                                           .common = {},
                                           .writer = nullptr,
-                                          .report = {}}));
+                                          .report = {},
+                                          .failed = {}}));
   State& own = *save.state_;
   own.make_plan(state);
   agree_on(*own.group, [&] {
@@ -287,23 +309,21 @@ Save Save::begin(const Ports& ports, std::shared_ptr<Communicator> group, const 
 
 bool Save::poll() {
   State& own = *state_;
-  if (own.committed) return true;
-  const auto votes = agree_on(*own.group, [&own] { return own.vote(); });
-  const bool all =
-      std::none_of(votes.begin(), votes.end(), [](const Bytes& vote) { return vote.empty(); });
-  if (all) own.commit(votes);
+  own.settle([&own] { own.poll(); });
   return own.committed;
 }
 
 SaveReport Save::finish() {
   State& own = *state_;
-  while (!own.committed) {
-    agree_on(*own.group, [&own] {
-      if (own.writer) own.writer->finish();
-      return Bytes{};
-    });
-    poll();
-  }
+  own.settle([&own] {
+    while (!own.committed) {
+      agree_on(*own.group, [&own] {
+        if (own.writer) own.writer->finish();
+        return Bytes{};
+      });
+      own.poll();
+    }
+  });
   return own.report;
 }
 

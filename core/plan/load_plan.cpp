@@ -55,17 +55,19 @@ class Loader {
     if (find_hits(leaf, index, *stored, tensor)) plan_.elements += union_volume(boxes);
   }
 
-  void want(const ObjectLeaf& leaf) {
+  void want(const ObjectLeaf& leaf, std::uint32_t index) {
     const std::string name = object_key(leaf.key, leaf.coordinate, leaf.grid);
     const StoredObject* stored = catalog_.object(name);
     if (stored == nullptr) stored = find_with_short_grid(leaf);
     if (stored == nullptr) {
       return miss(Code::kMissingKey, name, "the checkpoint lacks this object");
     }
-    object_wanted_[static_cast<std::size_t>(stored - catalog_.objects.data())] = true;
+    const auto object = static_cast<std::size_t>(stored - catalog_.objects.data());
+    object_wanted_[object] = true;
     if (stored->file == kNoFile) {
-      miss(Code::kCoverageGap, name, "the metadata lists this object and no storage for it");
+      return miss(Code::kCoverageGap, name, "the metadata lists this object and no storage for it");
     }
+    plan_.objects.push_back({index, static_cast<std::uint32_t>(object)});
   }
 
   LoadPlan take() {
@@ -165,7 +167,9 @@ LoadPlan load_plan(std::span<const TensorLeaf> wanted, std::span<const ObjectLea
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     loader.want(wanted[i], static_cast<std::uint32_t>(i));
   }
-  for (const ObjectLeaf& leaf : wanted_objects) loader.want(leaf);
+  for (std::size_t i = 0; i < wanted_objects.size(); ++i) {
+    loader.want(wanted_objects[i], static_cast<std::uint32_t>(i));
+  }
   return loader.take();
 }
 

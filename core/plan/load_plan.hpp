@@ -36,8 +36,15 @@ struct LoadMismatch {
   std::string message;
 };
 
+/// A wanted object that is stored.
+struct ObjectRead {
+  std::uint32_t leaf = 0;    ///< index into the wanted objects
+  std::uint32_t object = 0;  ///< index into Catalog::objects
+};
+
 struct LoadPlan {
-  std::vector<ChunkRead> reads;  ///< in file order: by file, then offset
+  std::vector<ObjectRead> objects;  ///< in the order of the wanted ones
+  std::vector<ChunkRead> reads;     ///< in file order: by file, then offset
   std::vector<LoadMismatch> mismatches;
   std::vector<std::string> unrequested;  ///< keys of the catalog that no leaf or object asks for
   std::uint64_t elements = 0;            ///< wanted, each once per leaf

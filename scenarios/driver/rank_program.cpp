@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "core/base/hash.hpp"
-#include "core/engine/checkpoint.hpp"
 #include "core/engine/load.hpp"
 #include "core/engine/save.hpp"
 #include "properties/content_digest.hpp"
@@ -86,8 +85,8 @@ class RankProgram {
     LoadOptions options;
     options.path = kCheckpointRoot;
     options.strictness = scenario_.strictness;
-    Value common = stored_common();
-    sim::LoadRequest request = job_.load_request(&common);
+    const auto common = read_common(ports_.store, job_.world(), kCheckpointRoot);
+    sim::LoadRequest request = job_.load_request(common ? &*common : nullptr);
     options.excused = request.excused;
     const LoadReport report = load(ports_, job_.world(), request.wanted, options);
     job_.take(request.wanted);
@@ -99,12 +98,6 @@ class RankProgram {
     twin_ = std::make_unique<Twin>(scenario_);
     twin_->train_to(job_.iteration());
     compare("right after the load");
-  }
-
-  Value stored_common() {
-    Checkpoint checkpoint = Checkpoint::open(ports_.store, kCheckpointRoot);
-    auto common = checkpoint.common();
-    return common && common->item.value ? std::move(*common->item.value) : Value(Dict{});
   }
 
   void step() {

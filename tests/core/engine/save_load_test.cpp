@@ -318,5 +318,99 @@ TEST(SaveLoad, a_payload_cut_short_poisons_the_destination_on_every_rank) {
   });
 }
 
+// --- objects and common state -------------------------------------------------------------------
+
+/// Saves one rank with one object `o` on a grid, and loads it into a fresh rank.
+struct OneRank {
+  TemporaryDirectory directory;
+
+  void save() {
+    run_ranks(1, directory.path(), [&](const Ports& ports) {
+      RankState rank(specs(), mesh_of({{"tp", 1}}), ports.fabric.rank());
+      testing_job::fill(rank.state);
+      rank.state.objects = {{"o", {1, 1}, {0, 0}, 0, Value(std::int64_t{7})}};
+      rank.state.common = Dict{{"iteration", Value(3)}};
+      Save::begin(ports, ports.fabric.communicator(Group::world(1)), rank.state,
+                  options_for(Step{3}))
+          .finish();
+    });
+  }
+
+  LoadReport load(StateDict& into_objects, Strictness strictness = Strictness::kRaiseAll) {
+    LoadReport report;
+    run_ranks(1, directory.path(), [&](const Ports& ports) {
+      RankState rank(specs(), mesh_of({{"tp", 1}}), ports.fabric.rank());
+      rank.state.objects = into_objects.objects;
+      const auto group = ports.fabric.communicator(Group::world(1));
+      LoadOptions options;
+      options.path = "run";
+      options.strictness = strictness;
+      report = reprise::load(ports, *group, rank.state, options);
+      into_objects.objects = rank.state.objects;
+      into_objects.common = rank.state.common;
+    });
+    return report;
+  }
+};
+
+TEST(SaveLoad, objects_and_common_state_come_back) {
+  OneRank one;
+  one.save();
+  StateDict into;
+  into.objects = {{"o", {1, 1}, {0, 0}, 0, Value(-1)}};
+  const LoadReport report = one.load(into);
+  EXPECT_EQ(into.objects[0].value, Value(7));
+  EXPECT_EQ(report.objects, 1U);
+  EXPECT_EQ(report.tensors, specs().size());
+  ASSERT_NE(into.common.find("iteration"), nullptr);
+  EXPECT_EQ(*into.common.find("iteration"), Value(3));
+}
+
+TEST(SaveLoad, an_absent_object_is_counted_as_absent_and_stays_as_it_was) {
+  OneRank one;
+  one.save();
+  StateDict into;
+  into.objects = {{"o", {1, 1}, {0, 0}, 0, Value(-1)}, {"p", {1}, {0}, 0, Value(-1)}};
+  const LoadReport report = one.load(into, Strictness::kLogAll);
+  EXPECT_EQ(into.objects[0].value, Value(7));
+  EXPECT_EQ(into.objects[1].value, Value(-1));
+  EXPECT_EQ(report.objects, 1U);
+  EXPECT_EQ(report.tensors, specs().size());
+}
+
+TEST(SaveLoad, a_lost_common_state_is_refused) {
+  OneRank one;
+  one.save();
+  std::filesystem::remove(one.directory.path() + "/run/iter_0000003/common.pt");
+  StateDict into;
+  into.objects = {{"o", {1, 1}, {0, 0}, 0, Value(-1)}};
+  const auto failed = error_of([&] { one.load(into); });
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->code(), Code::kMissingKey) << failed->what();
+  EXPECT_NE(failed->message().find("common.pt"), std::string::npos);
+}
+
+TEST(SaveLoad, a_failed_save_stays_failed_however_often_it_is_asked) {
+  const TemporaryDirectory directory;
+  const auto wrap = [](Store& store, GlobalRank) -> std::unique_ptr<Store> {
+    return std::make_unique<FailingStore>(store);
+  };
+  run_ranks(
+      1, directory.path(),
+      [&](const Ports& ports) {
+        RankState rank({{"w", DType::kUInt8, {16}, {}}}, mesh_of({{"tp", 1}}), ports.fabric.rank());
+        Save save = Save::begin(ports, ports.fabric.communicator(Group::world(1)), rank.state,
+                                options_for(Step{1}));
+        for (int i = 0; i < 3; ++i) {
+          const auto failed = error_of([&] { save.finish(); });
+          ASSERT_TRUE(failed) << i;
+          EXPECT_EQ(failed->code(), Code::kNoSpace) << i;
+        }
+        EXPECT_TRUE(error_of([&] { save.poll(); }));
+      },
+      wrap);
+  EXPECT_FALSE(PosixStore(directory.path()).stat("run/iter_0000001"));
+}
+
 }  // namespace
 }  // namespace reprise
