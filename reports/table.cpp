@@ -11,6 +11,9 @@ namespace {
 
 using Row = std::array<std::string, 7>;
 
+/// What names and layouts keep of their columns.
+constexpr std::array<std::size_t, 2> kLeast = {16, 13};
+
 struct Sums {
   std::uint64_t compared = 0;
   std::uint64_t elements = 0;
@@ -66,18 +69,23 @@ std::string to_table(const Report& report, int columns) {
   for (const auto& row : rows) {
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
   }
-  std::size_t fixed = 2 * (widths.size() - 1);
-  for (std::size_t c = 1; c < widths.size(); ++c) fixed += widths[c];
-  const auto total = static_cast<std::size_t>(std::max(columns, 60));
-  if (fixed + widths[0] > total)
-    widths[0] = std::max<std::size_t>(16, total > fixed ? total - fixed : 0);
+  // Layouts and names give way, in this order, where the terminal is too narrow.
+  std::size_t total = 2 * (widths.size() - 1);
+  for (const auto width : widths) total += width;
+  const auto room = static_cast<std::size_t>(std::max(columns, 60));
+  for (const std::size_t c : {std::size_t{1}, std::size_t{0}}) {
+    const std::size_t excess = total > room ? total - room : 0;
+    const std::size_t given = std::min(excess, widths[c] > kLeast[c] ? widths[c] - kLeast[c] : 0);
+    widths[c] -= given;
+    total -= given;
+  }
 
   std::ostringstream out;
   for (const auto& row : rows) {
     out << std::left << std::setw(static_cast<int>(widths[0])) << clipped(row[0], widths[0]);
     for (std::size_t c = 1; c < row.size(); ++c) {
       out << "  " << (c < 3 ? std::left : std::right) << std::setw(static_cast<int>(widths[c]))
-          << row[c];
+          << (c == 1 ? clipped(row[c], widths[c]) : row[c]);
     }
     out << '\n';
   }

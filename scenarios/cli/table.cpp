@@ -48,7 +48,12 @@ void Table::print(const Console& console) const {
     std::string text;
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       if (c != 0) text += kGap;
-      text += padded(shorten_middle(cell_of(c), widths[c]), widths[c], columns_[c].align);
+      std::string cell = cell_of(c);
+      if (c == 0 && cell.size() > widths[0]) {  // a long key has a line of its own
+        console.out << cell << '\n';
+        cell.clear();
+      }
+      text += padded(shorten_middle(cell, widths[c]), widths[c], columns_[c].align);
     }
     text.erase(text.find_last_not_of(' ') + 1);
     console.out << text << '\n';

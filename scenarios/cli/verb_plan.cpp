@@ -13,6 +13,7 @@ namespace reprise::cli {
 namespace {
 
 constexpr std::int64_t kRanksMax = 1 << 16;
+constexpr std::uint64_t kOffersMax = 2000000;
 
 /// One line of JSON: there is nothing in it that would need escaping but digits and fixed words.
 std::string json_of(std::string_view what, const PlanOutcome& outcome) {
@@ -66,12 +67,28 @@ class PlanVerb final : public Verb {
     PlanOutcome outcome;
   };
 
+  /// Plans are made in memory, rank by rank.
+  static void require_feasible(std::uint64_t tensors, std::int64_t ranks) {
+    if (tensors * static_cast<std::uint64_t>(ranks) <= kOffersMax) return;
+    throw Error(Code::kUsage, with_commas(tensors) + " tensors on " +
+                                  with_commas(static_cast<std::uint64_t>(ranks)) +
+                                  " ranks are more than the " + with_commas(kOffersMax) +
+                                  " offers that are planned here; take fewer ranks");
+  }
+
+  static std::vector<StateDict> states_under(const sim::ModelSpec& model, const std::string& text) {
+    const sim::Layout layout = sim::parse_layout(text);
+    require_feasible(4 * model.parameters.size(), layout.world_size());
+    return states_of(model, layout);
+  }
+
   void plan_checkpoint() {
     if (ranks_ == 0 || ranks_ > kRanksMax) {
       throw Error(Code::kUsage, "--ckpt needs --ranks of 1 to " + std::to_string(kRanksMax));
     }
     const StoredPath stored = stored_path(checkpoint_);
     const Checkpoint checkpoint = Checkpoint::open(*stored.store, stored.path);
+    require_feasible(checkpoint.catalog().tensors.size(), ranks_);
     const auto states = states_of(checkpoint.catalog(), static_cast<std::int32_t>(ranks_));
     rows_.push_back({"load", plan_load(states, checkpoint.catalog())});
   }
@@ -80,9 +97,9 @@ class PlanVerb final : public Verb {
     if (layout_.empty()) throw Error(Code::kUsage, "--model needs --layout");
     const sim::ModelSpec model = driver::model_of(model_);
     Catalog catalog;
-    rows_.push_back({"save", plan_save(states_of(model, sim::parse_layout(layout_)), catalog)});
+    rows_.push_back({"save", plan_save(states_under(model, layout_), catalog)});
     if (to_.empty()) return;
-    rows_.push_back({"load", plan_load(states_of(model, sim::parse_layout(to_)), catalog)});
+    rows_.push_back({"load", plan_load(states_under(model, to_), catalog)});
   }
 
   void print(const Console& console) const {

@@ -54,9 +54,9 @@ class RunVerb final : public Verb {
       driver::write_report(report, report_);
       console.out << "\nreport: " << report_ << "/report.json\n";
     }
-    console.out << fmt::format("\n{}: {} scenarios on lane {} in {:.1f} s\n",
-                               reports::name_of(report.verdict), report.scenarios.size(), lane_,
-                               report.seconds);
+    console.out << fmt::format("\n{}: {} scenario{} on lane {} in {:.1f} s\n",
+                               reports::name_of(report.verdict), report.scenarios.size(),
+                               report.scenarios.size() == 1 ? "" : "s", lane_, report.seconds);
     return code_of(report.verdict);
   }
 

@@ -55,7 +55,6 @@ class MpiLane final : public Lane {
   MpiLane(const Scenario& scenario, const LaneOptions& options)
       : scenario_(scenario), options_(options), work_(fresh_directory()) {
     store_ = options.keep.empty() ? work_ / "store" : fs::path(options.keep) / scenario.name;
-    if (!options.keep.empty()) fs::remove_all(store_);
     fs::create_directories(store_);
   }
   ~MpiLane() override {
@@ -107,8 +106,14 @@ class MpiLane final : public Lane {
 
   static RankRecord collect(const fs::path& records, std::int32_t rank, const ProcessEnd& end) {
     const fs::path file = records / record_name(rank);
-    if (fs::exists(file)) return parse_record(text_of(file), file.string());
     RankRecord record;
+    try {
+      if (fs::exists(file)) return parse_record(text_of(file), file.string());
+    } catch (const Error& error) {
+      record.code = std::string(name_of(error.code()));
+      record.message = error.what();
+      return record;
+    }
     record.result.rank = rank;
     record.ending = end.timed_out ? Ending::kHung : Ending::kLost;
     record.code = std::string(name_of(end.timed_out ? Code::kDeadline : Code::kPeerFailed));
@@ -127,7 +132,10 @@ class MpiLane final : public Lane {
 void write_record(const RankTask& task, const RankRecord& record) {
   const fs::path file = fs::path(task.records) / record_name(record.result.rank);
   const fs::path beside = file.string() + ".tmp";
-  std::ofstream(beside) << to_json(record);
+  std::ofstream out(beside);
+  out << to_json(record);
+  out.close();
+  if (!out) throw Error(Code::kIo, "the rank's record can't be written", {.file = beside.string()});
   fs::rename(beside, file);
 }
 

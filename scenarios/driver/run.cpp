@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
@@ -46,6 +47,15 @@ std::vector<IncarnationRecord> run_lives(const Scenario& scenario, LaneKind lane
   return lives;
 }
 
+void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
+  if (options.keep.empty()) return;
+  const auto kept = std::filesystem::path(options.keep) / scenario.name;
+  if (!std::filesystem::exists(kept)) return;
+  throw Error(Code::kUsage,
+              "checkpoints are kept there already: remove them or name another --keep",
+              {.file = kept.string()});
+}
+
 /// What a report on this lane does not show, in words.
 std::vector<std::string> not_claimed_by(LaneKind lane) {
   std::vector<std::string> texts;
@@ -70,6 +80,7 @@ std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario) {
 
 ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
   const auto start = SteadyClock::now();
+  refuse_to_overwrite(scenario, options);
   ScenarioResult result;
   if (const auto reason = why_not(lane, scenario)) {
     result = judge(scenario, {});
@@ -104,7 +115,7 @@ reports::Report run_all(
           started(i, scenarios.size(), scenarios[i].name);
         }
         report.scenarios[i] = run_scenario(scenarios[i], request.lane, request.options);
-      } catch (...) {
+      } catch (const std::exception&) {
         const std::lock_guard lock(mutex);
         if (!failure) failure = std::current_exception();
       }

@@ -84,15 +84,19 @@ Finding vacuity_of(const IncarnationRecord& last) {
 Finding finding_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   const IncarnationRecord& last = lives.back();
   if (!last.launch_error.empty()) return {Verdict::kInconclusive, "IO", last.launch_error};
-  if (scenario.expect.refusal) return refusal_of(last, *scenario.expect.refusal);
-  for (const auto& life : lives) {
+  const bool refuses = scenario.expect.refusal.has_value();  // in the last incarnation
+  for (const auto& life : refuses ? lives.first(lives.size() - 1) : lives) {
     // A judge's word comes first: it says why, where an error only says that.
     if (const Finding found = difference_of(life); found.verdict != Verdict::kPass) return found;
     if (const Finding found = ending_of(life); found.verdict != Verdict::kPass) return found;
   }
   if (lives.size() < scenario.incarnations.size()) {
-    return {Verdict::kInconclusive, "ORACLE_VACUOUS", "not all incarnations were run"};
+    return refuses
+               ? fail(last.ranks.front().code,
+                      "refused before the last incarnation: " + last.ranks.front().message)
+               : Finding{Verdict::kInconclusive, "ORACLE_VACUOUS", "not all incarnations were run"};
   }
+  if (refuses) return refusal_of(last, *scenario.expect.refusal);
   return vacuity_of(last);
 }
 

@@ -12,7 +12,8 @@ namespace reprise::driver {
 /// to its end.
 reports::ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord> lives);
 
-/// True if every rank came to its end and no judge found anything.
+/// True if every rank came to its end, so that the next incarnation can start from what it left;
+/// judges have their say at the end.
 bool went_well(const IncarnationRecord& life);
 
 }  // namespace reprise::driver

@@ -22,7 +22,7 @@ std::int32_t Layout::*member_named(std::string_view axis) {
   if (axis == "pp") return &Layout::pp;
   const std::string near = closest(axis, kAxisNames);
   throw Error(Code::kUsage, "a layout has no axis '" + std::string(axis) + "'" +
-                                (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                                (near.empty() ? "." : "; did you mean '" + near + "'?") +
                                 " The axes are tp cp ep dp pp, as in 'tp2 dp2'.");
 }
 
@@ -115,7 +115,8 @@ void check(const Layout& layout) {
     const std::int32_t size = layout.size_of(axis);
     if (size < 1) mismatch(std::string(axis) + " is " + std::to_string(size) + "; the least is 1");
     if (axis != "ep") ranks *= size;
-    if (ranks > (std::int64_t{1} << 30U)) mismatch("a layout of more than 2^30 ranks");
+    if (ranks > kRanksMax)
+      mismatch("a layout of more than " + std::to_string(kRanksMax) + " ranks");
   }
   check_order(layout);
   if (layout.cp * layout.dp % layout.ep != 0) {

@@ -21,6 +21,9 @@ namespace reprise::sim {
 /// The names, in the default order.
 inline constexpr std::array<std::string_view, 5> kAxisNames = {"tp", "cp", "ep", "dp", "pp"};
 
+/// More ranks than any job has; beyond it a layout is a typing error.
+inline constexpr std::int64_t kRanksMax = std::int64_t{1} << 20U;
+
 struct Layout {
   /// Names joined by '-', each at most once; every axis larger than 1 is named.
   std::string order = "tp-cp-ep-dp-pp";

@@ -54,7 +54,7 @@ ModelSpec model_named(std::string_view name) {
   if (name == "gpt-tiny") return gpt("gpt-tiny", {});
   const std::string near = closest(name, kModelNames);
   throw Error(Code::kUsage, "there is no model '" + std::string(name) + "'" +
-                                (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                                (near.empty() ? "." : "; did you mean '" + near + "'?") +
                                 " Known: " + join(kModelNames, ", "));
 }
 

@@ -107,7 +107,7 @@ const Mutant& mutant_named(std::string_view name) {
   }
   const std::string near = closest(name, names);
   throw Error(Code::kUsage, "there is no mutant '" + std::string(name) + "'" +
-                                (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                                (near.empty() ? "." : "; did you mean '" + near + "'?") +
                                 " Known: " + join(names, ", "));
 }
 

@@ -186,6 +186,28 @@ TEST(Verdict, a_table_of_records) {
   }
 }
 
+TEST(Verdict, an_expected_refusal_counts_in_the_last_incarnation_alone) {
+  Scenario scenario = read_scenario(kSkeleton);
+  scenario.expect.refusal = "SHAPE_DRIFT";
+  const auto refusing = [] {
+    IncarnationRecord life = good_life(2);
+    for (auto& rank : life.ranks) {
+      rank.ending = Ending::kFailed;
+      rank.code = "SHAPE_DRIFT";
+    }
+    return life;
+  };
+  const auto verdict_of = [&](const std::vector<IncarnationRecord>& lives) {
+    return judge(scenario, lives).verdict;
+  };
+  EXPECT_EQ(verdict_of({good_life(4), good_life(4), refusing()}), Verdict::kPass);
+  EXPECT_EQ(verdict_of({good_life(4), refusing()}), Verdict::kFail) << "refused too early";
+  EXPECT_EQ(verdict_of({good_life(4), good_life(4), good_life(2)}), Verdict::kFail) << "went on";
+  std::vector<IncarnationRecord> differing = {good_life(4), good_life(4), refusing()};
+  differing[1].ranks[0].result.bit_mismatches = 1;
+  EXPECT_EQ(verdict_of(differing), Verdict::kFail) << "and differed before";
+}
+
 TEST(Verdict, a_record_survives_its_file) {
   RankRecord record = good_life(1).ranks[0];
   record.result.max_delta = std::numeric_limits<double>::quiet_NaN();
