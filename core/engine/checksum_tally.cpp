@@ -11,21 +11,23 @@ namespace {
 
 constexpr std::size_t kKept = 64;
 
-bool is_archive(ItemSource& item) {
+/// The stream of torch before 1.6, which has no records.
+bool is_legacy(ItemSource& item) {
   std::array<std::byte, kItemKindBytes> first{};
   const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(item.size(), first.size()));
   item.read_at(0, MutableByteSpan(first.data(), size));
-  return item_kind_of(ByteSpan(first.data(), size)) == ItemKind::kArchive;
+  return item_kind_of(ByteSpan(first.data(), size)) == ItemKind::kLegacy;
 }
 
 }  // namespace
 
 void ChecksumTally::add(ItemSource& item, const std::string& key) {
-  if (!is_archive(item)) return;
+  if (is_legacy(item)) return;
   Archive archive(item);
   for (const Record& record : archive.records()) {
     if (record.size == 0) continue;
     ++records_;
+    if (record.crc == 0) ++unset_;
     if (archive.checksum_matches(record)) continue;
     ++mismatches_;
     if (kept_.size() == kKept) continue;
@@ -37,12 +39,18 @@ void ChecksumTally::add(ItemSource& item, const std::string& key) {
   }
 }
 
+bool ChecksumTally::switched_off() const {
+  constexpr std::uint64_t kRecordsMin = 2;
+  return records_ >= kRecordsMin && unset_ == records_ && mismatches_ != 0;
+}
+
 Findings ChecksumTally::findings() const {
   if (switched_off()) {
-    return {{Severity::kNote, Code::kChecksum,
-             "none of " + with_commas(records_) +
-                 " records has its checksum: the writer had them switched off, so flipped bits "
-                 "cannot be seen"}};
+    return {
+        {Severity::kNote, Code::kChecksum,
+         "all of " + with_commas(records_) +
+             " records have 0 for a checksum: the writer had them switched off, so flipped bits "
+             "cannot be seen"}};
   }
   Findings all = kept_;
   if (mismatches_ > kept_.size()) {

@@ -2,16 +2,30 @@
 
 #include <utility>
 
+#include "core/engine/checksum_tally.hpp"
 #include "core/engine/verify_catalog.hpp"
 #include "core/engine/verify_directory.hpp"
 #include "core/engine/verify_objects.hpp"
 #include "core/engine/verify_payload.hpp"
+#include "core/format/common_state.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise {
 namespace {
 
 void take(Findings more, VerifyReport& report) {
   for (auto& finding : more) report.findings.push_back(std::move(finding));
+}
+
+/// What is wrong with the metadata itself stands in its file, unless a finding knows better.
+void take_of_metadata(Findings more, const Checkpoint& checkpoint, VerifyReport& report) {
+  for (auto& finding : more) {
+    if (finding.file.empty()) {
+      finding.file =
+          checkpoint.store().display(join_path(checkpoint.location().directory, ".metadata"));
+    }
+  }
+  take(std::move(more), report);
 }
 
 std::vector<StoredFile> stored_files(Checkpoint& checkpoint) {
@@ -35,10 +49,22 @@ void count(const Catalog& catalog, VerifyReport& report) {
   for (const auto& object : catalog.objects) report.bytes += object.range.size;
 }
 
+/// The file stands beside the payload, so its checksums are judged by themselves.
+Findings check_common_file(Checkpoint& checkpoint) {
+  Store& store = checkpoint.store();
+  const std::string path = join_path(checkpoint.location().directory, std::string(kCommonFile));
+  const Bytes bytes = read_all(store, path, kBytesItemMax);
+  SpanSource source(bytes, {.file = store.display(path)});
+  ChecksumTally tally;
+  tally.add(source, std::string(kCommonFile));
+  return tally.findings();
+}
+
 void check_common(Checkpoint& checkpoint, VerifyReport& report) {
   try {
     const auto common = checkpoint.common();
     if (!common) return;
+    if (common->source == kCommonFile) take(check_common_file(checkpoint), report);
     if (!common->item.value) {
       report.opaque.push_back(common->source);
       report.findings.push_back({Severity::kNote, Code::kUnsupported,
@@ -79,10 +105,10 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
     report.findings.push_back({Severity::kNote, Code::kUnsupported, note});
   }
   const auto files = stored_files(*checkpoint);
-  take(check_cover(catalog), report);
+  take_of_metadata(check_cover(catalog, files), *checkpoint, report);
   take(check_storage(catalog, files), report);
-  take(check_grids(catalog), report);
-  take(check_modules(catalog), report);
+  take_of_metadata(check_grids(catalog), *checkpoint, report);
+  take_of_metadata(check_modules(catalog), *checkpoint, report);
   check_common(*checkpoint, report);
   take(check_backend_info(*checkpoint), report);
   take(check_stale_files(*checkpoint), report);

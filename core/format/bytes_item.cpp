@@ -1,6 +1,5 @@
 #include "core/format/bytes_item.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/base/hash.hpp"
@@ -57,15 +56,6 @@ BytesItem read_archive(Archive& archive) {
 }  // namespace
 
 BytesItem read_bytes_item(ItemSource& source) {
-  const std::size_t looked_at = std::min<std::uint64_t>(source.size(), kItemKindBytes);
-  switch (item_kind_of(read_range(source, {0, looked_at}))) {
-    case ItemKind::kArchive:
-      break;
-    case ItemKind::kLegacy:
-      return opaque("written by torch.save before 1.6");
-    case ItemKind::kOther:
-      return opaque("no archive of torch.save");
-  }
   try {
     Archive archive(source);
     return read_archive(archive);

@@ -29,9 +29,10 @@ struct BytesItem {
   std::vector<std::string> checksum_mismatches;
 };
 
-/// Opaque: bytes that are no archive, torch's stream before 1.6, compressed records, and pickles
-/// with unlisted names. Throws as Archive does if an archive is damaged, REFUSED_NAME for names
-/// that are never accepted, LIMIT if sizes or counts are beyond what is there.
+/// Opaque: torch's stream before 1.6, compressed records, and pickles with unlisted names. Throws
+/// as Archive does if an archive is damaged, TORN_FILE for bytes that torch.save can't have
+/// written, REFUSED_NAME for names that are never accepted, LIMIT if sizes or counts are beyond
+/// what is there.
 BytesItem read_bytes_item(ItemSource& source);
 BytesItem read_bytes_item(ByteSpan bytes, const ErrorPlace& place = {});
 

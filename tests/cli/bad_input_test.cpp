@@ -17,6 +17,8 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr const char* kFixture = "torch_2.15.0/same_content_a";
+/// One with common.pt and objects.
+constexpr const char* kMegatron = "mcore_0.16.1_gpt_dp2/iter_0000010";
 constexpr const char* kTensor = "layers.0.weight";
 
 struct Row {
@@ -25,6 +27,7 @@ struct Row {
   int verify;        ///< exit code of verify
   int diff;          ///< exit code of diff against the undamaged one
   const char* says;  ///< in verify's output
+  const char* fixture = kFixture;
 };
 
 StoredTensor& tensor_in(Metadata& metadata, const std::string& key) {
@@ -125,15 +128,26 @@ std::vector<Row> rows() {
          v.edit_metadata([](Metadata& m) { m.catalog.files[0] = "/etc/passwd"; });
        },
        1, 2, "PATH_ESCAPE"},
+      {"common.pt flipped at its first byte", [](const Victim& v) { v.flip("common.pt", 0); }, 1, 2,
+       "common.pt, offset 0", kMegatron},
+      {"common.pt empty", [](const Victim& v) { v.truncate("common.pt", 0); }, 1, 2, "common.pt",
+       kMegatron},
+      {"common.pt is text", [](const Victim& v) { v.write("common.pt", "{\"hello\": 1}"); }, 1, 2,
+       "common.pt", kMegatron},
+      {"object of zeros", [](const Victim& v) { v.zero_object_in("__0_0.distcp"); }, 1, 2,
+       "__0_0.distcp", kMegatron},
+      {"common.pt with a flipped bit in a value",
+       [](const Victim& v) { v.flip("common.pt", v.offset_of("common.pt", "iteration") + 12); }, 1,
+       1, "CHECKSUM", kMegatron},
   };
 }
 
 TEST(BadInput, EachIsRefusedByVerifyAndByDiff) {
-  const std::string good = std::string(REPRISE_TEST_DATA) + "/" + kFixture;
   // Enough for what is there, far too little for what is claimed.
   const RunLimits limits{.seconds = 20, .address_space_bytes = std::uint64_t{1} << 30U};
   for (const Row& row : rows()) {
-    const Victim victim(kFixture);
+    const std::string good = std::string(REPRISE_TEST_DATA) + "/" + row.fixture;
+    const Victim victim(row.fixture);
     row.damage(victim);
     const auto verified = run_program({"verify", victim.path()}, limits);
     EXPECT_EQ(verified.exit_code, row.verify) << row.name << '\n' << verified.all();

@@ -3,6 +3,7 @@
 #include <array>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/engine/checkpoint.hpp"
@@ -34,6 +35,27 @@ void Victim::write(const std::string& name, std::string_view content) const {
 }
 
 void Victim::remove(const std::string& name) const { std::filesystem::remove(file(name)); }
+
+std::int64_t Victim::offset_of(const std::string& name, std::string_view text) const {
+  std::ifstream stream(file(name), std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(stream), {}};
+  const std::size_t at = content.find(text);
+  if (at == std::string::npos) throw std::out_of_range(std::string(text));
+  return static_cast<std::int64_t>(at);
+}
+
+void Victim::zero_object_in(const std::string& file) const {
+  PosixStore store(directory_.path());
+  const Checkpoint checkpoint = Checkpoint::open(store, "ckpt");
+  for (const auto& object : checkpoint.catalog().objects) {
+    if (checkpoint.catalog().files[object.file] != file) continue;
+    std::fstream stream(this->file(file), std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(static_cast<std::streamoff>(object.range.offset));
+    for (std::uint64_t i = 0; i < object.range.size; ++i) stream.put('\0');
+    return;
+  }
+  throw std::out_of_range(file);
+}
 
 void Victim::edit_metadata(const std::function<void(Metadata&)>& change) const {
   PosixStore store(path());

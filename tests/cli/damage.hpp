@@ -26,6 +26,10 @@ class Victim {
   void flip(const std::string& name, std::int64_t offset) const;
   void write(const std::string& name, std::string_view content) const;
   void remove(const std::string& name) const;
+  /// Of the first place of `text` in the file.
+  std::int64_t offset_of(const std::string& name, std::string_view text) const;
+  /// Makes all bytes of an object zero; the first in `file`.
+  void zero_object_in(const std::string& file) const;
 
   /// Reads `.metadata`, lets `change` have it, and writes it back.
   void edit_metadata(const std::function<void(Metadata&)>& change) const;

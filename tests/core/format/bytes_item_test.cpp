@@ -57,14 +57,22 @@ TEST(BytesItem, reads_what_it_writes_storages_included) {
   EXPECT_EQ(write_bytes_item(value), bytes);
 }
 
-TEST(BytesItem, keeps_what_is_no_archive_as_opaque) {
-  for (const std::string_view text : {"", "x", "just some bytes", "\x80\x02K\x05.", "PK\5\6"}) {
-    const BytesItem item = read_bytes_item(as_bytes(text));
-    EXPECT_FALSE(item.value.has_value());
-    EXPECT_NE(item.opaque_because, "");
+TEST(BytesItem, refuses_what_torch_cannot_have_written) {
+  Bytes first_byte_flipped = write_bytes_item(sample());
+  first_byte_flipped[0] ^= std::byte{1};
+  for (const Bytes& bytes :
+       {Bytes{}, to_bytes("x"), to_bytes("{\"hello\": 1}"), to_bytes("\x80\x02K\x05."),
+        to_bytes("PK\5\6"), to_bytes(std::string(60, 'a')), Bytes(1261), first_byte_flipped}) {
+    const Error error = error_of([&] { read_bytes_item(bytes, {.file = "f", .offset = 7000}); });
+    EXPECT_EQ(error.code(), Code::kTornFile) << as_text(bytes).substr(0, 20);
+    EXPECT_EQ(error.place().file, "f");
+    EXPECT_EQ(error.place().offset, 7000U);
   }
-  const std::string_view legacy("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e...",
-                                18);
+}
+
+TEST(BytesItem, keeps_the_stream_of_torch_before_1_6_as_opaque) {
+  const std::string_view legacy(
+      "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e..........", 25);
   EXPECT_NE(read_bytes_item(as_bytes(legacy)).opaque_because.find("1.6"), std::string::npos);
 }
 
