@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/plan/sweep.hpp"
+#include "core/plan/tiling.hpp"
 
 namespace reprise {
 namespace {
@@ -40,20 +40,19 @@ std::optional<CoverDefect> prove_cover(const Dims& shape, std::span<const Box> b
     }
     if (!box.empty()) full.push_back(box);
   }
-  if (const auto pair = first_overlap(full)) {
-    const Box& a = full[pair->first];
-    const Box& b = full[pair->second];
+  const auto fault = tiling_fault(Box::whole(shape), full);
+  if (!fault) return std::nullopt;
+  if (fault->overlap) {
+    const Box& a = full[fault->overlap->first];
+    const Box& b = full[fault->overlap->second];
     const Box common = *intersect(a, b);
     return CoverDefect{
         Code::kChunkOverlap, common,
         "boxes " + to_string(a) + " and " + to_string(b) + " overlap in " + to_string(common)};
   }
-  if (const auto gap = first_gap(Box::whole(shape), full)) {
-    return CoverDefect{Code::kCoverageGap, *gap,
-                       "elements " + to_string(*gap) + " of shape " + to_string(shape) +
-                           " are in none of the " + std::to_string(full.size()) + " boxes"};
-  }
-  return std::nullopt;
+  return CoverDefect{Code::kCoverageGap, *fault->gap,
+                     "elements " + to_string(*fault->gap) + " of shape " + to_string(shape) +
+                         " are in none of the " + std::to_string(full.size()) + " boxes"};
 }
 
 }  // namespace reprise

@@ -20,8 +20,8 @@ struct CoverDefect {
   std::string message;  ///< names the boxes, for people
 };
 
-/// Arbitrary boxes, by sweep over one dimension: O(n log n) for boxes that overlap in few
-/// places, never worse than O(n^2). Empty boxes cover nothing and are allowed if they lie within.
+/// Arbitrary boxes, at the cost that core/plan/tiling.hpp states, and LIMIT as there. Empty boxes
+/// cover nothing and are allowed if they lie within.
 std::optional<CoverDefect> prove_cover(const Dims& shape, std::span<const Box> boxes);
 
 /// All members of a mesh under one placement: proved on each dimension's axes. The cost depends on

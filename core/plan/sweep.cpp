@@ -1,6 +1,7 @@
 #include "core/plan/sweep.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <vector>
@@ -57,8 +58,12 @@ std::vector<std::size_t> order_by(std::span<const Box> boxes, std::size_t dim, b
 }  // namespace
 
 std::optional<std::pair<std::size_t, std::size_t>> first_overlap(std::span<const Box> boxes) {
-  if (boxes.size() < 2) return std::nullopt;
-  if (boxes[0].rank() == 0) return std::pair{std::size_t{0}, std::size_t{1}};
+  return search_overlap(boxes, std::numeric_limits<std::uint64_t>::max()).pair;
+}
+
+OverlapSearch search_overlap(std::span<const Box> boxes, std::uint64_t steps_max) {
+  if (boxes.size() < 2) return {};
+  if (boxes[0].rank() == 0) return {.pair = std::pair{std::size_t{0}, std::size_t{1}}};
   const auto [sweep, order] = sweep_dims(boxes);
   const auto begins = order_by(boxes, sweep, false);
   const auto ends = order_by(boxes, sweep, true);
@@ -75,11 +80,14 @@ std::optional<std::pair<std::size_t, std::size_t>> first_overlap(std::span<const
     const Interval span = box.interval(order);
     for (auto at = active.upper_bound(span.begin - longest);
          at != active.end() && at->first < span.end; ++at) {
-      if (intersect(boxes[at->second], box)) return std::minmax(at->second, i);
+      if (intersect(boxes[at->second], box)) {
+        return {.pair = std::minmax(at->second, i)};
+      }
+      if (steps_max-- == 0) return {.pair = std::nullopt, .finished = false};
     }
     place[i] = active.emplace(span.begin, i);
   }
-  return std::nullopt;
+  return {};
 }
 
 namespace {

@@ -17,6 +17,13 @@ namespace reprise {
 /// O(n log n) for tilings with few distinct boxes across the sweep, never worse than O(n^2).
 std::optional<std::pair<std::size_t, std::size_t>> first_overlap(std::span<const Box> boxes);
 
+/// The same, given up after about `steps_max` pairs of boxes.
+struct OverlapSearch {
+  std::optional<std::pair<std::size_t, std::size_t>> pair;
+  bool finished = true;  ///< false: given up, and nothing is known
+};
+OverlapSearch search_overlap(std::span<const Box> boxes, std::uint64_t steps_max);
+
 /// A region of `whole` that is in none of the boxes, which lie within it and do not overlap.
 ///
 ///   cut dimension 0 at every face; the first slab whose boxes do not fill it holds the gap

@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "core/base/random.hpp"
+#include "core/plan/tiling.hpp"
 #include "tests/core/geometry/small_worlds.hpp"
 
 namespace reprise {
@@ -76,6 +77,17 @@ RC_GTEST_PROP(CoverOfBoxes, agrees_with_counting_elements, (std::uint64_t seed))
   const auto defect = prove_cover(shape, boxes);
   RC_ASSERT(!defect == covered_once(shape, boxes));
   if (defect) expect_witness(shape, boxes, *defect);
+
+  // The corners alone, which judge when the sweep has no steps left.
+  std::erase_if(boxes, [](const Box& box) { return box.empty(); });
+  if (defect && defect->code == Code::kExtentMismatch) return;
+  const auto fault = tiling_fault(Box::whole(shape), boxes, 0);
+  RC_ASSERT(!fault == covered_once(shape, boxes));
+  if (!fault) return;
+  RC_ASSERT(fault->gap.has_value() != fault->overlap.has_value());
+  if (fault->gap) return expect_witness(shape, boxes, {Code::kCoverageGap, *fault->gap, "gap"});
+  const auto common = intersect(boxes[fault->overlap->first], boxes[fault->overlap->second]);
+  RC_ASSERT(common.has_value());
 }
 
 TEST(CoverOfBoxes, a_box_outside_is_an_extent_mismatch_whatever_its_numbers) {
@@ -103,6 +115,33 @@ TEST(CoverOfBoxes, empty_boxes_and_empty_tensors_need_nothing) {
   EXPECT_EQ(prove_cover({}, {})->code, Code::kCoverageGap);
   EXPECT_FALSE(prove_cover({}, std::vector<Box>{Box{}}));
   EXPECT_EQ(prove_cover({}, std::vector<Box>{Box{}, Box{}})->code, Code::kChunkOverlap);
+}
+
+/// Stairs [i:n, i:i+1] over a floor [n:n+1, 0:n]: all are alive at once and none of them overlap.
+std::vector<Box> stairs(std::int64_t n) {
+  std::vector<Box> boxes;
+  for (std::int64_t i = 0; i < n; ++i) boxes.push_back({{i, i}, {n - i, 1}});
+  for (std::int64_t i = 1; i < n; ++i) boxes.push_back({{0, i}, {i, 1}});
+  boxes.push_back({{n, 0}, {1, n}});
+  return boxes;
+}
+
+TEST(CoverOfBoxes, boxes_made_to_be_slow_are_judged_exactly_and_soon) {
+  constexpr std::int64_t kMany = 30000;
+  auto boxes = stairs(kMany);
+  const Dims shape{kMany + 1, kMany};
+  EXPECT_FALSE(prove_cover(shape, boxes));
+  auto hurt = boxes;
+  hurt.erase(hurt.begin() + 777);
+  EXPECT_EQ(prove_cover(shape, hurt)->code, Code::kCoverageGap);
+  hurt.push_back({{780, 777}, {1, 1}});
+  const auto gap = prove_cover(shape, hurt);
+  ASSERT_EQ(gap->code, Code::kCoverageGap);
+  EXPECT_EQ(gap->where.offset, (Dims{777, 777}));
+  boxes.push_back({{kMany, 5}, {1, 1}});
+  const auto overlap = prove_cover(shape, boxes);
+  ASSERT_EQ(overlap->code, Code::kChunkOverlap);
+  EXPECT_EQ(overlap->where, (Box{{kMany, 5}, {1, 1}}));
 }
 
 TEST(CoverOfBoxes, the_message_names_the_boxes) {
