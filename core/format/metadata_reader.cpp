@@ -27,34 +27,48 @@ using pickle::Kind;
 using pickle::kNoNode;
 using pickle::NodeId;
 
-/// Finds text quickly although hostile files may share one long string a million times.
-class TextIndex {
+/// Numbers texts: equal ones have one number. Hostile files share one long text a million times, so
+/// a long one is hashed once per node.
+class Texts {
  public:
-  explicit TextIndex(const pickle::Graph& graph) : graph_(graph) {}
+  explicit Texts(const pickle::Graph& graph) : graph_(graph) {}
 
-  /// False if the text is already there.
-  bool add(NodeId text, std::uint32_t value) {
-    if (long_text(text) && by_node_.count(text) != 0) return false;
-    const bool is_new = by_text_.emplace(graph_.text(text), value).second;
-    if (is_new && long_text(text)) by_node_.emplace(text, value);
-    return is_new;
-  }
-  std::optional<std::uint32_t> find(NodeId text) {
-    if (long_text(text)) {
-      if (const auto found = by_node_.find(text); found != by_node_.end()) return found->second;
-    }
-    const auto found = by_text_.find(graph_.text(text));
-    if (found == by_text_.end()) return std::nullopt;
-    if (long_text(text)) by_node_.emplace(text, found->second);
-    return found->second;
+  std::uint32_t number_of(NodeId text) {
+    const std::string_view content = graph_.text(text);
+    if (content.size() <= kShort) return number_of(content);
+    const auto known = by_node_.find(text);
+    if (known != by_node_.end()) return known->second;
+    return by_node_.emplace(text, number_of(content)).first->second;
   }
 
  private:
-  bool long_text(NodeId text) const { return graph_.text(text).size() > 256; }
+  static constexpr std::size_t kShort = 256;
+
+  std::uint32_t number_of(std::string_view content) {
+    return by_text_.emplace(content, static_cast<std::uint32_t>(by_text_.size())).first->second;
+  }
 
   const pickle::Graph& graph_;
   std::unordered_map<std::string_view, std::uint32_t> by_text_;  ///< never iterated
-  std::unordered_map<NodeId, std::uint32_t> by_node_;            ///< never iterated
+  std::unordered_map<NodeId, std::uint32_t> by_node_;            ///< long texts; never iterated
+};
+
+class TextIndex {
+ public:
+  explicit TextIndex(Texts& texts) : texts_(texts) {}
+
+  /// False if the text is already there.
+  bool add(NodeId text, std::uint32_t value) {
+    return values_.emplace(texts_.number_of(text), value).second;
+  }
+  std::optional<std::uint32_t> find(NodeId text) {
+    const auto found = values_.find(texts_.number_of(text));
+    return found == values_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  Texts& texts_;
+  std::unordered_map<std::uint32_t, std::uint32_t> values_;  ///< never iterated
 };
 
 void check_path(const pickle::Objects& objects, NodeId node, std::string_view path) {
@@ -87,10 +101,11 @@ class TablesReader {
         notes_(notes),
         chunk_budget_(file_bytes / 16),
         text_budget_(8 * file_bytes + 65536),
-        tensor_index_(reading.graph),
-        object_index_(reading.graph),
-        planner_index_(reading.graph),
-        file_index_(reading.graph) {}
+        texts_(reading.graph),
+        tensor_index_(texts_),
+        object_index_(texts_),
+        planner_index_(texts_),
+        file_index_(texts_) {}
 
   MetadataTables read() {
     const std::string_view type = objects_.type_name(root_);
@@ -153,6 +168,7 @@ class TablesReader {
   std::size_t text_budget_;
   MetadataTables tables_;
   pickle::NodeId current_key_ = kNoNode;
+  Texts texts_;
   TextIndex tensor_index_;
   TextIndex object_index_;
   TextIndex planner_index_;

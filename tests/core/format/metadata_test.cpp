@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -371,6 +372,33 @@ TEST(MetadataHostile, sharing_one_list_of_chunks_a_thousand_times_is_no_amplifie
   EXPECT_EQ(read(sharing(3, 5)).catalog.tensors.at(2).chunks.size(), 5U);
   const Error error = error_of([&] { read(sharing(1000, 1000)); });
   EXPECT_EQ(error.code(), Code::kLimit) << error.what();
+}
+
+/// A `.metadata` whose entries of storage all name one long key that is no tensor and no object.
+Bytes storage_of_a_stranger(int entries, std::size_t key_bytes) {
+  std::string keys;  // so many that a table of them is searched by hash
+  for (int i = 0; i < 100; ++i)
+    keys += text(std::to_string(i)) + object("BytesStorageMetadata", "");
+  std::string storage;
+  for (int i = 0; i < entries; ++i) {
+    const std::string key = i == 0 ? text(std::string(key_bytes, 'k')) + "q\1" : "h\1";
+    const std::string path = i == 0 ? text("__0_0.distcp") + "q\2" : "h\2";
+    storage +=
+        object("MetadataIndex", text("fqn") + key + text("offset") + "N" + text("index") + "N") +
+        global("torch.distributed.checkpoint.filesystem", "_StorageInfo") + ")\x81}(" +
+        text("relative_path") + path + text("offset") + "K\0"s + text("length") + "K\1ub";
+  }
+  return pickle(object("Metadata", text("state_dict_metadata") + "}(" + keys + "u" +
+                                       text("storage_data") + "}(" + storage + "u"));
+}
+
+TEST(MetadataHostile, a_long_key_that_nothing_has_is_looked_up_without_hashing_it_each_time) {
+  const Bytes file = storage_of_a_stranger(20000, 2U << 20U);
+  const std::clock_t begin = std::clock();
+  const Metadata metadata = read(file);
+  const double cpu_seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  EXPECT_FALSE(metadata.notes.empty());
+  EXPECT_LT(cpu_seconds, 2.5);  // 7 and more if each entry costs the key's length
 }
 
 TEST(Metadata, a_hundred_thousand_chunks_are_read_as_written) {
