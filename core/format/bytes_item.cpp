@@ -1,5 +1,7 @@
 #include "core/format/bytes_item.hpp"
 
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "core/base/hash.hpp"
@@ -14,20 +16,22 @@ namespace reprise {
 
 namespace {
 
+/// Reads each storage once, however many tensors take turns with it: records don't overlap, so all
+/// of them together are no larger than the item.
 class ArchiveStorages final : public StorageSource {
  public:
   explicit ArchiveStorages(Archive& archive) : archive_(archive) {}
 
   std::optional<ByteSpan> storage(std::string_view key) override {
+    if (const auto known = read_.find(key); known != read_.end()) return known->second;
     const Record* record = archive_.find("data/" + std::string(key));
     if (record == nullptr) return std::nullopt;
-    current_ = archive_.read(*record, kBytesItemMax);
-    return current_;
+    return read_.emplace(key, archive_.read(*record, kBytesItemMax)).first->second;
   }
 
  private:
   Archive& archive_;
-  Bytes current_;
+  std::map<std::string, Bytes, std::less<>> read_;
 };
 
 BytesItem opaque(std::string because) { return {.opaque_because = std::move(because)}; }

@@ -9,12 +9,14 @@
 #include "core/format/archive_writer.hpp"
 #include "core/format/common_state.hpp"
 #include "tests/core/format/items.hpp"
+#include "tests/core/format/pickles.hpp"
 
 namespace reprise {
 namespace {
 
 using test::error_of;
 using test::SpoiledItem;
+using namespace std::string_literals;
 
 // One of each kind of value that common state holds, with a tensor inside.
 Dict sample() {
@@ -91,6 +93,36 @@ Bytes item_with_pickle(std::string_view pickle) {
   writer.add("version", as_bytes("3\n"));
   writer.finish();
   return writer.take();
+}
+
+/// A list of `tensors` tensors of one element that take turns with the storages "0" and "1" of
+/// `elements` floats each.
+Bytes item_of_shared_storages(int tensors, std::uint32_t elements) {
+  const auto tensor = [&](const std::string& key) {
+    return test::global("torch._utils", "_rebuild_tensor_v2") + "((" + test::text("storage") +
+           test::global("torch", "FloatStorage") + test::text(key) + test::text("cpu") + "J" +
+           test::le(elements) + "tQK\0K\1\x85K\1\x85\x89"s +
+           test::global("collections", "OrderedDict") + ")RtR";
+  };
+  std::string list = "](" + tensor("0") + "q\1" + tensor("1") + "q\2";
+  for (int i = 2; i < tensors; ++i) list += i % 2 == 0 ? "h\1" : "h\2";
+  ArchiveWriter writer("archive");
+  writer.add("data.pkl", test::pickle(list + "e"));
+  writer.add("data/0", Bytes(4U * elements));
+  writer.add("data/1", Bytes(4U * elements));
+  writer.add("version", as_bytes("3\n"));
+  writer.finish();
+  return writer.take();
+}
+
+TEST(BytesItem, reads_a_storage_once_however_many_tensors_share_it) {
+  const Bytes bytes = item_of_shared_storages(2000, 20000);
+  test::CountingSource source(bytes);
+  const BytesItem item = read_bytes_item(source);
+  ASSERT_TRUE(item.value.has_value()) << item.opaque_because;
+  ASSERT_EQ(item.value->as<List>()->size(), 2000U);
+  EXPECT_EQ(item.value->as<List>()->back(), Value(TensorValue{DType::kFloat32, {1}, Bytes(4)}));
+  EXPECT_LT(source.bytes_read, 2 * bytes.size());
 }
 
 TEST(BytesItem, lists_unlisted_names_and_keeps_the_item_opaque) {
