@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "core/base/error.hpp"
 #include "core/geometry/piece.hpp"
@@ -10,6 +9,9 @@
 namespace reprise {
 namespace pickle {
 namespace {
+
+/// torch numbers its storages.
+constexpr std::size_t kStorageKeyMax = 256;
 
 struct StorageClass {
   std::string_view name;
@@ -29,6 +31,12 @@ constexpr std::array<StorageClass, 12> kStorageClasses{{
     {"ComplexFloatStorage", DType::kComplex64},
     {"ComplexDoubleStorage", DType::kComplex128},
 }};
+
+/// Null if the class is none of these.
+const StorageClass* storage_class_named(std::string_view name) {
+  const auto* found = std::ranges::find(kStorageClasses, name, &StorageClass::name);
+  return found == kStorageClasses.end() ? nullptr : found;
+}
 
 std::string_view function_of(const Graph& graph, NodeId node) {
   if (graph.kind(node) != Kind::kInstance || !graph.instance(node).called) return {};
@@ -51,7 +59,8 @@ class TensorReader {
  private:
   TensorDescription read_call(std::string_view function, std::span<const NodeId> args);
   TensorDescription read_rebuilt(std::span<const NodeId> args, int version);
-  void read_storage(NodeId node, std::optional<DType> dtype, TensorDescription& tensor);
+  /// `dtype` is kNoNode where the storage's class tells it.
+  void read_storage(NodeId node, NodeId dtype, TensorDescription& tensor);
   DType dtype_of(NodeId node);
   Dims extents(NodeId node, const char* what);
   std::int64_t count(NodeId node, const char* what);
@@ -89,8 +98,7 @@ TensorDescription TensorReader::read_rebuilt(std::span<const NodeId> args, int v
     fail(Code::kTornFile, "a tensor with " + std::to_string(args.size()) + " arguments: garbled");
   }
   TensorDescription tensor;
-  const auto dtype = version == 3 ? std::optional(dtype_of(args[6])) : std::nullopt;
-  read_storage(args[0], dtype, tensor);
+  read_storage(args[0], version == 3 ? args[6] : kNoNode, tensor);
   tensor.storage_offset = count(args[1], "a tensor's storage offset");
   tensor.shape = extents(args[2], "a tensor's size");
   tensor.strides = extents(args[3], "a tensor's strides");
@@ -106,33 +114,30 @@ TensorDescription TensorReader::read_rebuilt(std::span<const NodeId> args, int v
   return tensor;
 }
 
-void TensorReader::read_storage(NodeId node, std::optional<DType> dtype,
-                                TensorDescription& tensor) {
+void TensorReader::read_storage(NodeId node, NodeId dtype, TensorDescription& tensor) {
   if (graph_.kind(node) != Kind::kStorage) fail(Code::kTornFile, "a tensor without a storage");
   const auto id = graph_.tuple(graph_[node].low);
   const std::string_view type = graph_.global(id[1]).name;
-  const auto* known = std::find_if(kStorageClasses.begin(), kStorageClasses.end(),
-                                   [&](const StorageClass& c) { return c.name == type; });
-  std::int64_t unit = 1;
-  if (known != kStorageClasses.end()) {
-    unit = static_cast<std::int64_t>(size_of(known->dtype));
-    if (!dtype) dtype = known->dtype;
-  } else if (type != "UntypedStorage" || !dtype) {
+  const std::string_view key = graph_.text(id[2]);
+  if (key.size() > kStorageKeyMax) fail(Code::kLimit, "a storage with a key of many characters");
+  const StorageClass* known = storage_class_named(type);
+  if (known == nullptr && (type != "UntypedStorage" || dtype == kNoNode)) {
     fail(Code::kUnsupported,
          "a tensor in a storage of class " + std::string(type) + ", which is not handled");
   }
+  tensor.dtype = dtype == kNoNode ? known->dtype : dtype_of(dtype);
+  tensor.storage_key = key;
+  const std::size_t unit = known == nullptr ? 1 : size_of(known->dtype);
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(count(id[4], "a storage's size"), unit, &bytes)) {
     fail(Code::kLimit, "a storage of more than 2^63 bytes: garbled");
   }
-  const auto element = static_cast<std::int64_t>(size_of(*dtype));
+  const auto element = static_cast<std::int64_t>(size_of(tensor.dtype));
   if (bytes % element != 0) {
     fail(Code::kExtentMismatch, "a storage of " + std::to_string(bytes) +
                                     " bytes for elements of " + std::to_string(element) + " bytes");
   }
-  tensor.dtype = *dtype;
   tensor.storage_elements = bytes / element;
-  tensor.storage_key = graph_.text(id[2]);
 }
 
 DType TensorReader::dtype_of(NodeId node) {
@@ -210,6 +215,11 @@ void TensorReader::check_fits(const TensorDescription& tensor) {
 }
 
 }  // namespace
+
+std::string_view storage_class_of(DType dtype) {
+  const auto* found = std::ranges::find(kStorageClasses, dtype, &StorageClass::dtype);
+  return found == kStorageClasses.end() ? std::string_view{} : found->name;
+}
 
 bool is_tensor(const Graph& graph, NodeId node) { return !function_of(graph, node).empty(); }
 

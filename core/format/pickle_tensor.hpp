@@ -9,9 +9,15 @@
 //   storage             persistent id ('storage', class, key, location, count of elements; of bytes
 //                       for UntypedStorage, which v3 uses)
 
+#include <string_view>
+
 #include "core/format/pickle_machine.hpp"
 
 namespace reprise::pickle {
+
+/// Class of the storage that torch pickles for a dtype; empty for the dtypes that came later, which
+/// have UntypedStorage and name their dtype.
+std::string_view storage_class_of(DType dtype);
 
 /// True if the node is an instance made by one of these calls.
 bool is_tensor(const Graph& graph, NodeId node);

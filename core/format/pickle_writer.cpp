@@ -4,45 +4,13 @@
 
 #include "core/base/error.hpp"
 #include "core/format/pickle_emit.hpp"
+#include "core/format/pickle_tensor.hpp"
 
 namespace reprise {
 namespace {
 
 using pickle::Emitter;
 using pickle::Protocol;
-
-/// Class of the storage that torch pickles for a dtype; empty for the dtypes that came later,
-/// which have UntypedStorage and name their dtype.
-std::string_view storage_class(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return "DoubleStorage";
-    case DType::kFloat32:
-      return "FloatStorage";
-    case DType::kFloat16:
-      return "HalfStorage";
-    case DType::kBFloat16:
-      return "BFloat16Storage";
-    case DType::kInt64:
-      return "LongStorage";
-    case DType::kInt32:
-      return "IntStorage";
-    case DType::kInt16:
-      return "ShortStorage";
-    case DType::kInt8:
-      return "CharStorage";
-    case DType::kUInt8:
-      return "ByteStorage";
-    case DType::kBool:
-      return "BoolStorage";
-    case DType::kComplex128:
-      return "ComplexDoubleStorage";
-    case DType::kComplex64:
-      return "ComplexFloatStorage";
-    default:
-      return {};
-  }
-}
 
 void emit_dims(Emitter& out, const Dims& dims) {
   if (dims.size() > 3) out.mark();
@@ -54,7 +22,7 @@ void emit_dims(Emitter& out, const Dims& dims) {
 /// Byte for byte what torch.save writes for a contiguous CPU tensor: it memoizes what it makes, and
 /// within a value it takes classes and texts from the memo.
 void emit_tensor(Emitter& out, DType dtype, const Dims& shape, std::string_view key) {
-  const std::string_view typed = storage_class(dtype);
+  const std::string_view typed = pickle::storage_class_of(dtype);
   const std::int64_t elements = volume(shape);
   const auto element = static_cast<std::int64_t>(size_of(dtype));
   out.global("torch._utils", typed.empty() ? "_rebuild_tensor_v3" : "_rebuild_tensor_v2");
