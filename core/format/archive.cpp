@@ -345,10 +345,6 @@ bool Archive::checksum_matches(const Record& record) {
   return known == Checksum::kMatches;
 }
 
-bool Archive::intact() const {
-  return std::ranges::find(checksums_, Checksum::kDiffers) == checksums_.end();
-}
-
 Archive::Checksum& Archive::checksum_of(const Record& record) {
   const auto index = static_cast<std::size_t>(&record - records_.data());
   CHECK(index < checksums_.size());

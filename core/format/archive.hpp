@@ -64,10 +64,8 @@ class Archive {
   /// The record's content; LIMIT above `size_max` bytes.
   Bytes read(const Record& record, std::uint64_t size_max);
   /// True if the content has the stored checksum; read in bounded steps unless read() has seen it.
+  /// A difference is for the caller to judge: torch may be told not to compute them.
   bool checksum_matches(const Record& record);
-  /// True if whatever was read or compared so far has its stored checksum. A difference is for the
-  /// caller to judge: torch may be told not to compute them.
-  bool intact() const;
 
   ItemSource& source() { return source_; }
 

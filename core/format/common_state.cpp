@@ -38,6 +38,4 @@ BytesItem read_common_object(ByteSpan bytes, const ErrorPlace& place) {
 
 Bytes write_common_file(const Dict& state) { return write_bytes_item(state, "common"); }
 
-Bytes write_common_object(const Dict& state) { return write_bytes_item(List{Value(state)}); }
-
 }  // namespace reprise

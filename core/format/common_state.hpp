@@ -23,6 +23,5 @@ BytesItem read_common_file(ByteSpan bytes, const ErrorPlace& place = {});
 BytesItem read_common_object(ByteSpan bytes, const ErrorPlace& place = {});
 
 Bytes write_common_file(const Dict& state);
-Bytes write_common_object(const Dict& state);
 
 }  // namespace reprise

@@ -100,8 +100,7 @@ TensorItem read_tensor_item(ItemSource& source) {
           .data_bytes = data.size,
           .crc = storage.crc,
           .byteswap = order == ByteOrder::kBig,
-          .flips = tensor.flips,
-          .description_intact = archive.intact()};
+          .flips = tensor.flips};
 }
 
 TensorItemLayout::TensorItemLayout(DType dtype, const Dims& size) : open_("archive") {
@@ -121,7 +120,5 @@ Bytes TensorItemLayout::tail(std::uint32_t crc) const {
   add_trailing_records(out, pickle_hash_, crc);
   return out.take();
 }
-
-TensorItemLayout tensor_item_layout(DType dtype, const Dims& size) { return {dtype, size}; }
 
 }  // namespace reprise

@@ -26,19 +26,17 @@ struct TensorItem {
   std::uint32_t crc = 0;            ///< of the record's data_bytes bytes, as stored
   bool byteswap = false;            ///< elements are big-endian
   SignFlips flips = {};             ///< to be applied to elements that were read
-  /// The small records (data.pkl, version, byteorder) have their stored checksums. If not, the
-  /// fields above may be wrong, or torch was told not to compute checksums: the caller judges.
-  bool description_intact = true;
 
   /// Row-major, without gaps, from the storage's first element on.
   bool contiguous() const;
   std::uint64_t element_bytes() const;  ///< of the elements: volume(size) * size_of(dtype)
 };
 
-/// Reads everything but the elements, in one or two reads. Beyond what Archive refuses: UNSUPPORTED
-/// (dtype, version, byte order), EXTENT_MISMATCH (a record shorter than the storage that is
-/// claimed, a view that leaves it), TORN_FILE (records missing, data.pkl is no tensor, strides
-/// under which elements fall together).
+/// Reads everything but the elements, in one or two reads. Checksums are not judged, because torch
+/// may be told not to compute them: who needs to know compares all of them (Archive). Beyond what
+/// Archive refuses: UNSUPPORTED (dtype, version, byte order), EXTENT_MISMATCH (a record shorter
+/// than the storage that is claimed, a view that leaves it), TORN_FILE (records missing, data.pkl
+/// is no tensor, strides under which elements fall together).
 TensorItem read_tensor_item(ItemSource& source);
 
 /// The bytes around a row-major tensor's elements, all known before the elements are:
@@ -61,7 +59,5 @@ class TensorItemLayout {
   Bytes head_;
   ArchiveWriter open_;  ///< with the record of the elements begun
 };
-
-TensorItemLayout tensor_item_layout(DType dtype, const Dims& size);
 
 }  // namespace reprise

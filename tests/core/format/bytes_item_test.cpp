@@ -235,7 +235,7 @@ TEST(CommonState, reads_what_it_writes_as_file_and_as_object) {
   ASSERT_TRUE(file.value.has_value());
   EXPECT_EQ(*file.value, Value(state));
   EXPECT_EQ(file.prefix, "common");
-  const BytesItem object = read_common_object(write_common_object(state));
+  const BytesItem object = read_common_object(write_bytes_item(List{Value(state)}));
   ASSERT_TRUE(object.value.has_value());
   EXPECT_EQ(*object.value, Value(state));
   EXPECT_EQ(object.prefix, "archive");
