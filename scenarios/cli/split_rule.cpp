@@ -9,6 +9,8 @@
 namespace reprise::cli {
 namespace {
 
+constexpr std::int64_t kPartsMax = 65536;
+
 struct Split {
   KeyPattern pattern;
   Cut cut;
@@ -33,6 +35,10 @@ Split parse(const std::string& word) {
   const std::string_view text(word);
   const auto dim = number_in(text.substr(equals + 1, colon - equals - 1), word);
   const auto parts = number_in(text.substr(colon + 1), word);
+  if (parts > kPartsMax) {
+    throw Error(Code::kUsage, "--split '" + word + "' asks for more than " +
+                                  std::to_string(kPartsMax) + " parts");
+  }
   if (parts < 1) throw Error(Code::kUsage, "--split '" + word + "' asks for no parts");
   return {KeyPattern(word.substr(0, equals), "--split"), {static_cast<std::size_t>(dim), parts}};
 }
@@ -40,6 +46,9 @@ Split parse(const std::string& word) {
 }  // namespace
 
 CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks) {
+  if (ranks > kPartsMax) {
+    throw Error(Code::kUsage, "--ranks is more than " + std::to_string(kPartsMax));
+  }
   std::vector<Split> rules;
   for (const auto& word : splits) rules.push_back(parse(word));
   return [rules, ranks](const std::string& key, const Dims& shape) -> std::optional<Cut> {

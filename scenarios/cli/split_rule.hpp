@@ -11,7 +11,7 @@ namespace reprise::cli {
 
 /// The first split whose expression is found in the key, and whose dimension the tensor has,
 /// decides; else dimension 0 in `ranks` parts; with `ranks` 0 a tensor keeps its chunks. USAGE for
-/// words that are no split.
+/// words that are no split, and for more than 65,536 parts.
 CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks);
 
 }  // namespace reprise::cli

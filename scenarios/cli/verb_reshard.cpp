@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 
 #include "core/adapters/posix/host_device.hpp"
@@ -18,6 +19,14 @@ namespace reprise::cli {
 namespace {
 
 constexpr std::int64_t kWritersMax = 65536;
+
+/// Are they the same, or is `inner` somewhere below `outer`? Links are followed.
+bool lies_within(const std::string& inner, const std::string& outer) {
+  const auto within = std::filesystem::weakly_canonical(std::filesystem::absolute(inner));
+  const auto above = std::filesystem::weakly_canonical(std::filesystem::absolute(outer));
+  return std::mismatch(above.begin(), above.end(), within.begin(), within.end()).first ==
+         above.end();
+}
 
 class ReshardVerb final : public Verb {
  public:
@@ -38,7 +47,7 @@ class ReshardVerb final : public Verb {
         .texts(splits_, "--split", "REGEX=DIM:N",
                "cut tensors whose key matches along DIM into N parts; the first match decides")
         .number(writers_, "--writers", 1, "number of writers (default: the ranks, or 1)")
-        .flag(force_, "--force", "replace OUT if it is there")
+        .flag(force_, "--force", "replace OUT if it is a checkpoint")
         .flag(unchecked_, "--no-checksums", "don't read everything twice to check checksums")
         .flag(json_, "--json", "print one JSON document")
         .flag(quiet_, "-q,--quiet", "no progress");
@@ -50,11 +59,10 @@ class ReshardVerb final : public Verb {
     ReshardOptions options{.rule = cut_rule(splits_, ranks_), .checksums = !unchecked_};
     options.writers = writers();
     if (to.path.empty()) throw Error(Code::kUsage, "OUT can't be the root of the file system");
-    if (!force_ && to.store->stat(to.path)) {
-      throw Error(Code::kUsage, "OUT is there already; name another, or give --force",
-                  {.file = to.display()});
-    }
+    check_apart(from.display(), to);
+    check_may_write(to);
     Checkpoint source = Checkpoint::open(*from.store, from.path);
+    check_apart(from.store->display(source.location().directory), to);
     const ReshardReport report = write(source, to, options, console);
     if (json_) {
       console.out << reshard_json(source_, target_, report);
@@ -69,6 +77,34 @@ class ReshardVerb final : public Verb {
   }
 
  private:
+  /// Writing to OUT removes what stands there and beside it under the names of the commit.
+  static void check_apart(const std::string& in, const StoredPath& to) {
+    const CommitTarget target{to.path};
+    if (!lies_within(in, to.display()) && !lies_within(to.display(), in) &&
+        !lies_within(in, to.store->display(target.saving())) &&
+        !lies_within(in, to.store->display(target.replaced()))) {
+      return;
+    }
+    throw Error(Code::kUsage,
+                "IN and OUT are one directory or lie within each other, and writing OUT would "
+                "remove IN; name an OUT apart from it",
+                {.file = to.display()});
+  }
+
+  void check_may_write(const StoredPath& to) const {
+    if (!to.store->stat(to.path)) return;
+    if (!force_) {
+      throw Error(Code::kUsage, "OUT is there already; name another, or give --force",
+                  {.file = to.display()});
+    }
+    if (!holds_metadata(*to.store, to.path)) {
+      throw Error(Code::kUsage,
+                  "OUT is there and holds no .metadata itself: --force replaces checkpoints, "
+                  "nothing else; remove it yourself, or name another",
+                  {.file = to.display()});
+    }
+  }
+
   std::int32_t writers() const {
     const std::int64_t wanted = writers_ != 0 ? writers_ : std::max<std::int64_t>(ranks_, 1);
     if (wanted > kWritersMax) {

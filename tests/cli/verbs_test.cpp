@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -52,6 +53,11 @@ TEST(CommandLine, WrongUsageIsExplainedWithASuggestion) {
       {{"reshard", "--ranks", "0", "a", "b"}, "--ranks"},
       {{"reshard", "--ranks", "x", "a", "b"}, "--ranks"},
       {{"reshard", "--split", "w=1", data(kA), "/tmp/never-written"}, "REGEX=DIM:N"},
+      {{"reshard", "--split", ".=0:9223372036854775807", data(kA), "/tmp/never-written"},
+       "more than 65536 parts"},
+      {{"reshard", "--ranks", "9223372036854775807", "--writers", "1", data(kA),
+        "/tmp/never-written"},
+       "more than 65536"},
       {{"diff", "--keys", "(", data(kA), data(kB)}, "is no regular expression"},
       {{"plan"}, "--model"},
       {{"plan", "--model", "gpt-tyni", "--layout", "tp=2"}, "gpt-tiny"},
@@ -150,6 +156,38 @@ TEST(Reshard, WritesTheSameContentAndLeavesWhatIsThere) {
                 .exit_code,
             0);
   EXPECT_EQ(run_program({"diff", victim.path(), out}).exit_code, 0);
+}
+
+TEST(Reshard, NeverTakesItsSourceAwayNorWhatIsNoCheckpoint) {
+  namespace fs = std::filesystem;
+  const Victim victim(kGpt);
+  const std::string root = victim.path();
+  const std::string ten = root + "/iter_0000010";
+  fs::create_directory_symlink(root, root + "-link");
+  fs::create_directory(root + "-notes");
+  fs::copy(ten, root + "-old.saving", fs::copy_options::recursive);
+  struct Row {
+    std::string in;
+    std::string out;
+    const char* says;
+  };
+  const std::vector<Row> rows = {{ten, root, "within each other"},
+                                 {ten, ten, "within each other"},
+                                 {ten + "/", root + "-link/iter_0000010", "within each other"},
+                                 {root, ten, "within each other"},
+                                 {root, root + "/new", "within each other"},
+                                 {ten, root + "-link", "within each other"},
+                                 {root + "-old.saving", root + "-old", "would remove IN"},
+                                 {ten, root + "-notes", "holds no .metadata"}};
+  for (const auto& row : rows) {
+    const auto result = run_program({"reshard", "--force", "--ranks", "2", row.in, row.out});
+    EXPECT_EQ(result.exit_code, 2) << row.in << " " << row.out << result.all();
+    EXPECT_THAT(result.err, HasSubstr(row.says)) << row.in << " " << row.out;
+  }
+  EXPECT_EQ(run_program({"diff", root, data(kGpt)}).exit_code, 0);
+  EXPECT_TRUE(fs::exists(root + "-old.saving/.metadata"));
+  EXPECT_TRUE(fs::exists(root + "-notes"));
+  EXPECT_FALSE(fs::exists(root + "/new"));
 }
 
 TEST(Plan, SaveAndLoadOfAModelAndLoadOfACheckpoint) {
