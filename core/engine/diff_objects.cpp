@@ -1,6 +1,7 @@
 #include "core/engine/diff_objects.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/base/print.hpp"
@@ -14,8 +15,8 @@ namespace {
 
 /// Larger items are compared as bytes, so that one object cannot take all memory.
 constexpr std::uint64_t kDecodedMax = std::uint64_t{16} << 20U;
-/// Differences of which the caller's filter may drop some.
-constexpr std::size_t kFilteredMax = 4096;
+/// Layout arguments of the common state that are listed; there are eleven names.
+constexpr std::size_t kLayoutListed = 64;
 
 /// "rng_state" of "rng_state/shard_0.1_2.4"; other keys as they are.
 std::string base_of(const std::string& key) {
@@ -26,10 +27,11 @@ std::string base_of(const std::string& key) {
 /// The grids that the shards of one key claim.
 std::set<std::string> grids_of(const Catalog& catalog, const std::string& base) {
   std::set<std::string> grids;
+  const std::string prefix = base + "/";
   const auto first = std::lower_bound(
-      catalog.objects.begin(), catalog.objects.end(), base,
+      catalog.objects.begin(), catalog.objects.end(), prefix,
       [](const StoredObject& object, const std::string& key) { return object.key < key; });
-  for (auto at = first; at != catalog.objects.end() && at->key.starts_with(base); ++at) {
+  for (auto at = first; at != catalog.objects.end() && at->key.starts_with(prefix); ++at) {
     const auto parsed = parse_object_key(at->key);
     if (parsed && parsed->key == base) grids.insert(to_string(parsed->grid));
   }
@@ -95,12 +97,15 @@ class ObjectDiffer {
     return all;
   }
 
-  /// Does the key have the same grid on both sides? If not, it is listed once as not comparable.
+  /// Does the key have the same grid on both sides? Found out once for all its shards; if not, it
+  /// is listed once as not comparable.
   bool same_grid(const std::string& base) {
+    const auto [known, is_new] = same_grid_.try_emplace(base, true);
+    if (!is_new) return known->second;
     const auto left = grids_of(left_.catalog(), base);
     const auto right = grids_of(right_.catalog(), base);
     if (left == right) return true;
-    if (!listed_.insert(base).second) return false;
+    known->second = false;
     const auto words = [](const std::set<std::string>& grids) {
       return grids.empty() ? std::string("absent") : "grid " + join(grids, ", ");
     };
@@ -168,21 +173,24 @@ class ObjectDiffer {
   /// Differences whose paths take part; the paths say where in the common state they are. What
   /// describes the layout is listed apart.
   void judge_common(const Value& left, const Value& right, ObjectDiff& result) {
-    for (auto& difference : differences(left, right, kFilteredMax)) {
-      const bool bound = is_layout_argument(difference.path);
-      difference.path.insert(0, kCommonStatePath);
-      if (!wanted(difference.path)) continue;
-      if (bound) {
-        report_.objects.push_back({.key = difference.path,
-                                   .verdict = DiffVerdict::kNotComparable,
-                                   .reason = "describes the layout: " + difference.left +
-                                             " in A, " + difference.right + " in B"});
-        continue;
-      }
-      result.verdict = DiffVerdict::kDifferent;
-      if (result.differences.size() < options_.differences_max) {
-        result.differences.push_back(std::move(difference));
-      }
+    const auto full_path = [](const std::string& path) {
+      return std::string(kCommonStatePath) + path;
+    };
+    const std::size_t most = std::max<std::size_t>(options_.differences_max, 1);
+    result.differences = differences(left, right, most, [&](const std::string& path) {
+      return !is_layout_argument(path) && wanted(full_path(path));
+    });
+    if (!result.differences.empty()) result.verdict = DiffVerdict::kDifferent;
+    result.differences.resize(std::min(result.differences.size(), options_.differences_max));
+    for (auto& difference : result.differences) difference.path = full_path(difference.path);
+    const auto bound = differences(left, right, kLayoutListed, [&](const std::string& path) {
+      return is_layout_argument(path) && wanted(full_path(path));
+    });
+    for (const auto& difference : bound) {
+      report_.objects.push_back({.key = full_path(difference.path),
+                                 .verdict = DiffVerdict::kNotComparable,
+                                 .reason = "describes the layout: " + difference.left + " in A, " +
+                                           difference.right + " in B"});
     }
   }
 
@@ -205,7 +213,7 @@ class ObjectDiffer {
   ChecksumTally& left_checksums_;
   ChecksumTally& right_checksums_;
   DiffReport& report_;
-  std::set<std::string> listed_;
+  std::map<std::string, bool> same_grid_;  ///< by base key
   std::size_t common_entries_ = 0;
 };
 

@@ -3,6 +3,7 @@
 // Nothing here is ever called. A tree: sharing in a pickle is expanded within a budget.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -132,8 +133,11 @@ struct ValueDifference {
   std::string left;
   std::string right;
 };
-/// Empty vector if equal; at most `most` differences in the order of the left side.
-std::vector<ValueDifference> differences(const Value& left, const Value& right, std::size_t most);
+/// Empty vector if equal; at most `most` differences in the order of the left side. With `wanted`
+/// only those at paths for which it says yes: the others neither count nor take a place.
+std::vector<ValueDifference> differences(
+    const Value& left, const Value& right, std::size_t most,
+    const std::function<bool(const std::string& path)>& wanted = {});
 
 /// Order-independent for dicts and sets, so that equal values have equal hashes.
 std::uint64_t hash_of(const Value& value);

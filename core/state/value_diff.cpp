@@ -8,7 +8,9 @@ namespace {
 
 class Differ {
  public:
-  explicit Differ(std::size_t most) : most_(most) {}
+  using Wanted = std::function<bool(const std::string& path)>;
+
+  Differ(std::size_t most, const Wanted& wanted) : most_(most), wanted_(wanted) {}
 
   std::vector<ValueDifference> between(const Value& left, const Value& right) {
     identity_.of(left);
@@ -26,12 +28,14 @@ class Differ {
   bool full() const { return found_.size() >= most_; }
 
   void add(const std::string& path, std::string left, std::string right) {
-    if (!full()) found_.push_back({path, std::move(left), std::move(right)});
+    ++seen_;
+    if (full() || (wanted_ && !wanted_(path))) return;
+    found_.push_back({path, std::move(left), std::move(right)});
   }
 
   void compare(const std::string& path, const Value& a, const Value& b) {
     if (full() || identity_.known(a) == identity_.known(b)) return;
-    const std::size_t before = found_.size();
+    const std::uint64_t before = seen_;
     if (both<List>(a, b)) {
       items(path, *a.as<List>(), *b.as<List>());
     } else if (both<Tuple>(a, b)) {
@@ -42,7 +46,7 @@ class Differ {
       object(path, *a.as<Object>(), *b.as<Object>());
     }
     // Nothing within differs alone: kinds, lengths, or how often a key stands in a dict.
-    if (found_.size() == before) add(path, to_string(a), to_string(b));
+    if (seen_ == before) add(path, to_string(a), to_string(b));
   }
 
   void items(const std::string& path, const List& a, const List& b) {
@@ -90,15 +94,19 @@ class Differ {
   }
 
   std::size_t most_;
+  const Wanted& wanted_;
+  std::uint64_t seen_ = 0;  ///< wanted or not
   ValueIdentity identity_;
   std::vector<ValueDifference> found_;
 };
 
 }  // namespace
 
-std::vector<ValueDifference> differences(const Value& left, const Value& right, std::size_t most) {
+std::vector<ValueDifference> differences(
+    const Value& left, const Value& right, std::size_t most,
+    const std::function<bool(const std::string& path)>& wanted) {
   if (hash_of(left) == hash_of(right) && left == right) return {};
-  return Differ(most).between(left, right);
+  return Differ(most, wanted).between(left, right);
 }
 
 }  // namespace reprise

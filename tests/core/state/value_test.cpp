@@ -298,6 +298,24 @@ TEST(Value, differences_name_the_path_and_both_sides) {
   EXPECT_EQ(differences(left, right, 2).size(), 2U);
 }
 
+TEST(Value, differences_that_are_not_wanted_take_no_place_and_hide_none) {
+  Dict left;
+  Dict right;
+  for (int i = 0; i < 5000; ++i) {
+    left.push_back({"noise" + std::to_string(i), 0});
+    right.push_back({"noise" + std::to_string(i), 1});
+  }
+  left.push_back({"inner", Dict{{"lr", 1}, {"noise", 1}}});
+  right.push_back({"inner", Dict{{"lr", 2}, {"noise", 2}}});
+  const auto wanted = [](const std::string& path) { return path.find("noise") == path.npos; };
+  const auto found = differences(left, right, 4, wanted);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].path, "['inner']['lr']");
+  EXPECT_TRUE(differences(Dict{{"inner", Dict{{"noise", 1}}}}, Dict{{"inner", Dict{{"noise", 2}}}},
+                          4, wanted)
+                  .empty());
+}
+
 TEST(Value, differences_of_dicts_that_differ_in_how_often_a_key_stands_are_not_empty) {
   EXPECT_FALSE(differences(Dict{{"k", 1}, {"k", 1}}, Dict{{"k", 1}, {"k", 2}}, 5).empty());
 }
