@@ -85,25 +85,31 @@ TEST(Verify, AFlippedBitInThePayloadIsFoundByItsChecksum) {
 }
 
 /// Changes the stored checksums in the central directories of all items.
-void garble_checksums(const std::filesystem::path& file) {
+void replace_checksums(const std::filesystem::path& file, char (*by)(char)) {
   std::ifstream in(file, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
   in.close();
   for (auto at = bytes.find("PK\x01\x02"); at != std::string::npos;
        at = bytes.find("PK\x01\x02", at + 4)) {
-    bytes[at + 16] = static_cast<char>(bytes[at + 16] ^ 0x5a);
+    for (std::size_t i = 16; i < 20; ++i) bytes[at + i] = by(bytes[at + i]);
   }
   std::ofstream(file, std::ios::binary) << bytes;
 }
 
-TEST(Verify, ChecksumsThatAreAllWrongWereSwitchedOff) {
+TEST(Verify, ChecksumsThatAreAllZeroWereSwitchedOffAndOtherWrongOnesAreDamage) {
   test::FixtureCopy copy("torch_2.15.0/same_content_a");
-  for (const auto& entry : std::filesystem::directory_iterator(copy.path("ckpt"))) {
-    if (entry.path().extension() == ".distcp") garble_checksums(entry.path());
-  }
-  const VerifyReport report = verify_in(copy.store, "ckpt");
-  EXPECT_TRUE(report.whole()) << words_of(report.findings);
-  EXPECT_THAT(words_of(report.findings), HasSubstr("switched off"));
+  const auto replace = [&copy](char (*by)(char)) {
+    for (const auto& entry : std::filesystem::directory_iterator(copy.path("ckpt"))) {
+      if (entry.path().extension() == ".distcp") replace_checksums(entry.path(), by);
+    }
+    return verify_in(copy.store, "ckpt");
+  };
+  const VerifyReport wrong = replace([](char c) { return static_cast<char>(c ^ 0x5a); });
+  EXPECT_FALSE(wrong.whole());
+  EXPECT_THAT(words_of(wrong.findings), Not(HasSubstr("switched")));
+  const VerifyReport zero = replace([](char) { return '\0'; });
+  EXPECT_TRUE(zero.whole()) << words_of(zero.findings);
+  EXPECT_THAT(words_of(zero.findings), HasSubstr("switched off"));
 }
 
 TEST(Verify, StalePayloadIsAWarningAndAnEmptyFileIsNot) {
