@@ -17,10 +17,7 @@ class SmallFiles {
   }
 
   void write(const std::string& name, ByteSpan bytes) {
-    const auto file = store_.create(join_path(directory_, name));
-    file->write_at(0, bytes);
-    file->sync();
-    file->close();
+    write_durably(store_, join_path(directory_, name), bytes);
     if (content_.manifest) manifest_.files.push_back({name, sha256_of(bytes)});
   }
 

@@ -18,12 +18,16 @@ Bytes read_all(Store& store, const std::string& path, std::uint64_t size_max) {
   return content;
 }
 
-void write_atomically(Store& store, const std::string& path, ByteSpan content) {
-  const std::string beside = path + ".tmp";
-  const auto file = store.create(beside);
+void write_durably(Store& store, const std::string& path, ByteSpan content) {
+  const auto file = store.create(path);
   file->write_at(0, content);
   file->sync();
   file->close();
+}
+
+void write_atomically(Store& store, const std::string& path, ByteSpan content) {
+  const std::string beside = path + ".tmp";
+  write_durably(store, beside, content);
   store.rename(beside, path);
   store.sync_directory(parent_path(path));
 }

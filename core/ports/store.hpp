@@ -70,6 +70,8 @@ class Store {
 
 /// The whole file; LIMIT if it is larger than `size_max` bytes.
 Bytes read_all(Store& store, const std::string& path, std::uint64_t size_max);
+/// Creates or truncates; the content, not yet the name, would survive a power cut.
+void write_durably(Store& store, const std::string& path, ByteSpan content);
 /// Beside its place, synced, renamed over it, directory synced: old or new content, never a mix.
 void write_atomically(Store& store, const std::string& path, ByteSpan content);
 /// "a" and "b" to "a/b"; "" is the root.
