@@ -5,17 +5,10 @@
 
 #include "core/base/check.hpp"
 #include "core/geometry/compare.hpp"
+#include "core/state/by_key.hpp"
 
 namespace reprise {
 namespace {
-
-template <class Item>
-const Item* find_by_key(const std::vector<Item>& items, std::string_view key) {
-  const auto found =
-      std::lower_bound(items.begin(), items.end(), key,
-                       [](const Item& item, std::string_view wanted) { return item.key < wanted; });
-  return found != items.end() && found->key == key ? &*found : nullptr;
-}
 
 std::int64_t at_in(const Dims& shape, const Dims& index) { return linear_index(index, shape); }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/format/crc32.hpp"
-
 namespace reprise {
 namespace {
 
@@ -179,19 +177,6 @@ std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
   } catch (const Error& error) {
     throw error.within(place);
   }
-}
-
-std::uint32_t payload_crc(Checkpoint& checkpoint, const StoredChunk& chunk, const TensorItem& item,
-                          MutableByteSpan staging) {
-  Crc32 crc;
-  ReadFile& file = checkpoint.file(chunk.file);
-  for (std::uint64_t at = 0; at < item.data_bytes;) {
-    const auto part = staging.first(std::min<std::uint64_t>(staging.size(), item.data_bytes - at));
-    file.read_at(chunk.range.offset + item.data_offset + at, part);
-    crc.update(part);
-    at += part.size();
-  }
-  return crc.value();
 }
 
 }  // namespace reprise

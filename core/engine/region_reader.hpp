@@ -29,8 +29,4 @@ std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            std::span<const RegionTarget> targets, MutableByteSpan staging,
                            Device& device);
 
-/// Reads a whole payload in file order through `staging` and gives its CRC-32. For `verify`.
-std::uint32_t payload_crc(Checkpoint& checkpoint, const StoredChunk& chunk, const TensorItem& item,
-                          MutableByteSpan staging);
-
 }  // namespace reprise

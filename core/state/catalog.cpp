@@ -1,22 +1,9 @@
 #include "core/state/catalog.hpp"
 
-#include <algorithm>
-
 #include "core/base/error.hpp"
+#include "core/state/by_key.hpp"
 
 namespace reprise {
-namespace {
-
-template <class Item>
-const Item* find_by_key(const std::vector<Item>& items, std::string_view key) {
-  const auto found =
-      std::lower_bound(items.begin(), items.end(), key,
-                       [](const Item& item, std::string_view k) { return item.key < k; });
-  return found != items.end() && found->key == key ? &*found : nullptr;
-}
-
-}  // namespace
-
 const StoredTensor* Catalog::tensor(std::string_view key) const {
   return find_by_key(tensors, key);
 }
