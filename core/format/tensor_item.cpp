@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
 #include <string>
 
 #include "core/base/hash.hpp"
@@ -28,12 +29,13 @@ bool elements_fall_together(const Dims& size, const Dims& strides) {
   std::array<std::size_t, kMaxRank> order{};
   std::size_t count = 0;
   for (std::size_t d = 0; d < size.size(); ++d) {
-    if (size[d] > 1) order[count++] = d;
+    if (size[d] <= 1) continue;
+    std::size_t at = count++;
+    for (; at > 0 && strides[order[at - 1]] > strides[d]; --at) order[at] = order[at - 1];
+    order[at] = d;
   }
-  const std::span steps(order.data(), count);
-  std::ranges::sort(steps, {}, [&](std::size_t d) { return strides[d]; });
   std::int64_t reach = 0;
-  for (const std::size_t d : steps) {
+  for (const std::size_t d : std::span(order.data(), count)) {
     if (strides[d] <= reach) return true;
     reach += (size[d] - 1) * strides[d];
   }
