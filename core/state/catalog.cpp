@@ -4,6 +4,7 @@
 #include "core/state/by_key.hpp"
 
 namespace reprise {
+
 const StoredTensor* Catalog::tensor(std::string_view key) const {
   return find_by_key(tensors, key);
 }
