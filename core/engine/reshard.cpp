@@ -8,6 +8,7 @@
 #include "core/engine/file_digest.hpp"
 #include "core/engine/tensor_reader.hpp"
 #include "core/format/backend_info.hpp"
+#include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "core/format/integrity.hpp"
 
@@ -98,15 +99,30 @@ class Resharder {
     const auto shares = plan_reshard(old, options_.rule, options_.writers);
     for (const auto& share : shares) total_ += share.bytes;
     if (options_.checksums) check_content(source_, ports_.progress);
+    refuse_hostile_objects();
     prepare(ports_.store, target_);
-    start_catalog();
-    for (std::size_t w = 0; w < shares.size(); ++w) write_share(w, shares[w]);
+    try {
+      start_catalog();
+      for (std::size_t w = 0; w < shares.size(); ++w) write_share(w, shares[w]);
+    } catch (const Error&) {
+      ports_.store.remove(target_.saving());
+      throw;
+    }
     commit();
     count(old);
     return report_;
   }
 
  private:
+  /// Objects are copied as bytes; those with names that nobody may accept (os.system) are not
+  /// handed on.
+  void refuse_hostile_objects() {
+    for (const auto& object : source_.catalog().objects) {
+      read_bytes_item(*source_.slice(object.key, object.file, object.range));
+    }
+    static_cast<void>(source_.common());
+  }
+
   /// The new catalog: the same keys, dtypes and logical shapes, without chunks yet.
   void start_catalog() {
     Catalog& catalog = metadata_.catalog;
@@ -176,10 +192,7 @@ class Resharder {
     const std::string from = join_path(source_.location().directory, std::string(name));
     if (!source_.store().stat(from)) return;
     const Bytes content = read_all(source_.store(), from, kBytesItemMax);
-    const auto out = ports_.store.create(path_of(std::string(name)));
-    out->write_at(0, content);
-    out->sync();
-    out->close();
+    write_durably(ports_.store, path_of(std::string(name)), content);
     digests.push_back({std::string(name), sha256_of(content)});
   }
 

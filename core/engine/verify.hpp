@@ -28,6 +28,8 @@ struct VerifyReport {
   std::uint64_t records_checked = 0;  ///< against their checksums
   std::vector<std::string> opaque;    ///< keys of objects that are not interpreted
 
+  /// Nothing was named by the metadata, so nothing was examined.
+  bool vacuous() const { return location && tensors + objects == 0; }
   bool whole() const { return count_of(findings, Severity::kError) == 0; }
 };
 

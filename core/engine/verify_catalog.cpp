@@ -33,7 +33,23 @@ std::string and_others(std::size_t others) {
   return others == 0 ? "" : "; and " + with_commas(others) + " more items of this file";
 }
 
-void check_tensor(const StoredTensor& tensor, Findings& findings) {
+/// Says which bytes hold a chunk at fault: the last one that meets the place, since the one before
+/// it may be right.
+void blame_chunk(const StoredTensor& tensor, const CoverDefect& defect,
+                 std::span<const StoredFile> files, Finding& finding) {
+  if (defect.code == Code::kCoverageGap) return;
+  for (const auto& chunk : tensor.chunks) {
+    if (chunk.file >= files.size()) continue;
+    for (const auto& piece : pieces_of(tensor, chunk)) {
+      if (piece.box.rank() != defect.where.rank() || !intersect(piece.box, defect.where)) continue;
+      finding.file = files[chunk.file].display;
+      finding.offset = chunk.range.offset;
+    }
+  }
+}
+
+void check_tensor(const StoredTensor& tensor, std::span<const StoredFile> files,
+                  Findings& findings) {
   try {
     std::vector<Box> boxes;
     for (const auto& chunk : tensor.chunks) {
@@ -41,6 +57,7 @@ void check_tensor(const StoredTensor& tensor, Findings& findings) {
     }
     if (const auto defect = prove_cover(logical_shape(tensor), boxes)) {
       findings.push_back({Severity::kError, defect->code, defect->message, tensor.key});
+      blame_chunk(tensor, *defect, files, findings.back());
     }
   } catch (const Error& error) {
     findings.push_back(finding_from(error.within({.key = tensor.key})));
@@ -106,9 +123,9 @@ void check_overlaps(std::span<const Item> items, const StoredFile& file, Finding
 
 }  // namespace
 
-Findings check_cover(const Catalog& catalog) {
+Findings check_cover(const Catalog& catalog, std::span<const StoredFile> files) {
   Findings findings;
-  for (const auto& tensor : catalog.tensors) check_tensor(tensor, findings);
+  for (const auto& tensor : catalog.tensors) check_tensor(tensor, files, findings);
   check_has_storage(items_of(catalog), findings);
   return findings;
 }

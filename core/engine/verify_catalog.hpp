@@ -12,14 +12,15 @@
 
 namespace reprise {
 
-/// Each tensor's chunks tile it exactly, and every item has storage.
-Findings check_cover(const Catalog& catalog);
-
 /// A payload file as it is on disk.
 struct StoredFile {
   std::string display;
   std::optional<std::uint64_t> size;  ///< nothing: there is no such file
 };
+
+/// Each tensor's chunks tile it exactly, and every item has storage. `files[i]` is
+/// Catalog::files[i], for saying where a chunk at fault is; may be empty.
+Findings check_cover(const Catalog& catalog, std::span<const StoredFile> files = {});
 
 /// Files are there, items lie within them and do not overlap. `files[i]` is Catalog::files[i]. One
 /// finding per file and kind; it names the first item and counts the others.

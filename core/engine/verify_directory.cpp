@@ -163,7 +163,13 @@ Findings check_leftovers(Checkpoint& checkpoint) {
   const std::string parent = parent_path(directory_of(checkpoint));
   std::vector<std::string> left;
   Findings findings;
-  for (const Entry& entry : store.list(parent)) {
+  std::vector<Entry> siblings;
+  try {
+    siblings = store.list(parent);
+  } catch (const Error&) {
+    return {};  // a directory that can't be listed is no fault of the checkpoint in it
+  }
+  for (const Entry& entry : siblings) {
     const std::string path = join_path(parent, entry.name);
     if (const auto base = base_without_checkpoint(store, path)) {
       if (!holds_metadata(store, path)) continue;

@@ -92,6 +92,10 @@ reports::ScenarioResult verify_result(const std::string& path, const VerifyRepor
     result.verdict = reports::Verdict::kFail;
     blame(*error, result);
   }
+  if (report.vacuous() && result.verdict == reports::Verdict::kPass) {
+    result.verdict = reports::Verdict::kInconclusive;
+    result.reason = "the metadata names no tensor and no object";
+  }
   result.ranks.push_back(
       {.compared = report.tensors + report.objects, .elements = report.elements});
   return result;

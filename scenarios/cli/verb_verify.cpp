@@ -23,9 +23,10 @@ std::string verdict_line(const VerifyReport& report) {
   const auto errors = counted(count_of(report.findings, Severity::kError), "error");
   const auto warnings = counted(count_of(report.findings, Severity::kWarning), "warning");
   if (!report.location) return fmt::format("damaged: can't be read, {}", errors);
-  return fmt::format("{}: {}, {}, {}, {}, {}", report.whole() ? "whole" : "damaged",
-                     counted(report.tensors, "tensor"), counted(report.elements, "element"),
-                     counted(report.objects, "object"), errors, warnings);
+  const char* verdict = !report.whole() ? "damaged" : report.vacuous() ? "empty" : "whole";
+  return fmt::format("{}: {}, {}, {}, {}, {}", verdict, counted(report.tensors, "tensor"),
+                     counted(report.elements, "element"), counted(report.objects, "object"), errors,
+                     warnings);
 }
 
 class VerifyVerb final : public Verb {
@@ -57,6 +58,7 @@ class VerifyVerb final : public Verb {
         const auto& report = examined.back().second;
         if (!json_) print(path, report, console);
         if (!report.whole()) worst = std::max(worst, ExitCode::kFail);
+        if (report.vacuous() && worst == ExitCode::kPass) worst = ExitCode::kInconclusive;
       } catch (const Error& error) {
         console.err << "reprise verify: " << error.what() << '\n';
         worst = ExitCode::kUnusable;

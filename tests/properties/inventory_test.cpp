@@ -16,8 +16,8 @@ TEST(Inventory, names_tensors_and_objects_sorted) {
 }
 
 TEST(Inventory, common_entries_have_paths_and_an_empty_list_is_one) {
-  const Value common = Dict{
-      {"step", 5}, {"groups", List{Dict{{"lr", 0.5}}}}, {"none", List{}}, {3, "three"}};
+  const Value common =
+      Dict{{"step", 5}, {"groups", List{Dict{{"lr", 0.5}}}}, {"none", List{}}, {3, "three"}};
   EXPECT_EQ(common_paths_of(common),
             (Inventory{"['groups'][0]['lr']", "['none']", "['step']", "[3]"}));
 }
