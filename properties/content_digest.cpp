@@ -29,7 +29,8 @@ std::uint64_t content_digest(const StateDict& state) {
   std::uint64_t sum = 0;
   for (const auto& leaf : state.tensors) {
     if (leaf.replica != 0) continue;
-    const std::uint64_t key = mix64(hash_of(std::string_view(leaf.key)), static_cast<std::uint64_t>(leaf.dtype));
+    const std::uint64_t key =
+        mix64(hash_of(std::string_view(leaf.key)), static_cast<std::uint64_t>(leaf.dtype));
     for (const auto& piece : leaf.pieces) sum += piece_digest(leaf, piece, key);
   }
   return sum;

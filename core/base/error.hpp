@@ -45,7 +45,7 @@ enum class Code {
   kDeadlock,             ///< all ranks wait and none can go on
   kCollectiveMismatch,   ///< ranks of one group called different operations
   kStaleDerived,         ///< a derived copy is not what its source gives
-  kInternal,            ///< our own mistake, carried to the other ranks
+  kInternal,             ///< our own mistake, carried to the other ranks
 };
 
 /// Stable upper-case name, for example "COVERAGE_GAP".

@@ -13,8 +13,8 @@ namespace reprise {
 struct Comparison {
   std::uint64_t elements = 0;        ///< compared
   std::uint64_t bit_mismatches = 0;  ///< elements whose bits differ
-  /// Largest absolute difference among mismatches; NaN if one side of one is NaN and the other is not, or
-  /// both with different bits. Complex: the larger of the two components.
+  /// Largest absolute difference among mismatches; NaN if one side of one is NaN and the other is
+  /// not, or both with different bits. Complex: the larger of the two components.
   double max_delta = 0;
   std::optional<std::int64_t> first;  ///< index of the first mismatch
 
