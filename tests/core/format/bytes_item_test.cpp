@@ -253,7 +253,7 @@ TEST(CommonState, refuses_what_is_no_dict) {
   EXPECT_EQ(object(sample()), Code::kTornFile);
   EXPECT_EQ(object(List{}), Code::kTornFile);
   EXPECT_EQ(object(List{sample(), sample()}), Code::kTornFile);
-  EXPECT_EQ(object(List{List{}}), Code::kTornFile);
+  EXPECT_EQ(object(List(1, Value(List{}))), Code::kTornFile);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ std::vector<Value> different_values() {
           List{1},
           List{1, 2},
           List{2, 1},
-          List{List{}},
+          List(1, Value(List{})),
           Tuple{},
           Tuple{{1}},
           Set{},

@@ -6,7 +6,7 @@
 #include "properties/content_digest.hpp"
 #include "properties/global_state.hpp"
 #include "sim/job/job.hpp"
-#include "tests/sim/job/thread_world.hpp"
+#include "tests/contracts/thread_fabric.hpp"
 
 namespace reprise::sim {
 
@@ -24,7 +24,7 @@ inline Trained run_jobs(const JobConfig& config, const JobPolicy& policy,
   const auto ranks = static_cast<std::size_t>(config.layout.world_size());
   std::vector<std::unique_ptr<TrainingJob>> jobs(ranks);
   std::vector<std::vector<StepRecord>> records(ranks);
-  run_world(config.layout.world_size(), [&](Fabric& fabric) {
+  contracts::run_world(config.layout.world_size(), [&](Fabric& fabric) {
     const auto rank = static_cast<std::size_t>(fabric.rank().value);
     jobs[rank] = std::make_unique<TrainingJob>(config, fabric, policy);
     work(*jobs[rank], records[rank]);

@@ -28,7 +28,7 @@ std::vector<std::string> verdicts_of(const Policies& policies) {
   StateDict requested;
   std::mutex mutex;
   try {
-    run_world(4, [&](Fabric& fabric) {
+    contracts::run_world(4, [&](Fabric& fabric) {
       TrainingJob job({.layout = layout, .seed = 1234}, fabric, policies.job);
       const StateDict state = job.state();
       const std::lock_guard lock(mutex);

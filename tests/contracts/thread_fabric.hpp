@@ -1,6 +1,6 @@
 #pragma once
-// A world of threads: each rank runs the same function on its own thread, collectives meet at a
-// mutex. For tests of the job alone.
+// Ranks as threads of the test's process: collectives meet at a mutex. A rank that fails closes all
+// meetings, so that nobody waits for it.
 
 #include <condition_variable>
 #include <functional>
@@ -13,7 +13,7 @@
 #include "core/base/error.hpp"
 #include "core/ports/fabric.hpp"
 
-namespace reprise::sim {
+namespace reprise::contracts {
 
 /// Where the members of one group meet. A member that fails closes all meetings of the world.
 class Meeting {
@@ -148,4 +148,4 @@ inline void run_world(std::int32_t size, const std::function<void(Fabric&)>& wor
   }
 }
 
-}  // namespace reprise::sim
+}  // namespace reprise::contracts
