@@ -53,11 +53,11 @@ class Shares {
  public:
   explicit Shares(std::int32_t writers) : shares_(static_cast<std::size_t>(writers)) {}
 
-  void add_tensor(std::uint32_t index, const StoredTensor& tensor, std::vector<Box> boxes) {
+  void add_tensor(std::uint32_t index, const StoredTensor& tensor, const std::vector<Box>& boxes) {
     for (std::size_t p = 0; p < boxes.size(); ++p) {
       WriterShare& share = boxes.size() == 1 ? lightest() : shares_[p % shares_.size()];
       share.bytes += static_cast<std::uint64_t>(boxes[p].elements()) * size_of(tensor.dtype);
-      share.parts.push_back({index, std::move(boxes[p])});
+      share.parts.push_back({index, boxes[p]});
     }
   }
 

@@ -19,14 +19,14 @@ void unite_chunks(StoredTensor& tensor, StoredTensor&& more) {
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return tensor.chunks[a].box < tensor.chunks[b].box;
   });
-  for (StoredChunk& chunk : more.chunks) {
+  for (const StoredChunk& chunk : more.chunks) {
     const auto same =
         std::lower_bound(order.begin(), order.end(), chunk.box,
                          [&](std::size_t i, const Box& box) { return tensor.chunks[i].box < box; });
     if (same == order.end() || tensor.chunks[*same].box != chunk.box) {
-      tensor.chunks.push_back(std::move(chunk));
+      tensor.chunks.push_back(chunk);
     } else if (tensor.chunks[*same].file == kNoFile) {
-      tensor.chunks[*same] = std::move(chunk);
+      tensor.chunks[*same] = chunk;
     }
   }
 }

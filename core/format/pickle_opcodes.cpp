@@ -84,7 +84,9 @@ static_assert(std::is_sorted(kOpcodes.begin(), kOpcodes.end(),
 constexpr auto kByCode = [] {
   std::array<std::uint8_t, 256> table{};
   table.fill(kOpcodes.size());
-  for (std::uint8_t i = 0; i < kOpcodes.size(); ++i) table[kOpcodes[i].code] = i;
+  for (std::size_t i = 0; i < kOpcodes.size(); ++i) {
+    table[kOpcodes[i].code] = static_cast<std::uint8_t>(i);
+  }
   return table;
 }();
 

@@ -130,7 +130,7 @@ CoverDefect widened(const Dims& shape, std::size_t dim, const DimDefect& defect)
 
 std::optional<CoverDefect> prove_cover(const Dims& shape, const Mesh& mesh,
                                        const Placement& placement, ChunkRule rule) {
-  if (const auto defect = prove_cover(shape, std::vector{Box::whole(shape)})) return defect;
+  if (auto defect = prove_cover(shape, std::vector{Box::whole(shape)})) return defect;
   // Refuses what is no placement of this shape.
   static_cast<void>(placement.box(shape, mesh, GroupRank{0}, ceil_chunk));
   std::optional<CoverDefect> gap;

@@ -124,12 +124,12 @@ class Loader {
     };
     std::stable_sort(hits_.begin(), hits_.end(),
                      [&](const Hit& a, const Hit& b) { return place(a) < place(b); });
-    for (Hit& hit : hits_) {
+    for (const Hit& hit : hits_) {
       auto& reads = plan_.reads;
       if (reads.empty() || reads.back().tensor != hit.tensor || reads.back().chunk != hit.chunk) {
         reads.push_back({hit.tensor, hit.chunk, {}});
       }
-      reads.back().targets.push_back(std::move(hit.target));
+      reads.back().targets.push_back(hit.target);
     }
     for (const ChunkRead& read : plan_.reads) plan_.bytes_needed += bytes_of(read);
   }

@@ -157,7 +157,7 @@ Mesh dense_mesh(const Layout& layout) {
     if (name == "ep" || std::any_of(axes.begin(), axes.end(), known)) continue;
     axes.push_back({name, layout.size_of(name)});
   }
-  return Mesh(std::move(axes));
+  return Mesh(axes);
 }
 
 std::ostream& operator<<(std::ostream& out, const Layout& layout) {
