@@ -87,8 +87,8 @@ Finding finding_of(const Scenario& scenario, std::span<const IncarnationRecord> 
   const bool refuses = scenario.expect.refusal.has_value();  // in the last incarnation
   for (const auto& life : refuses ? lives.first(lives.size() - 1) : lives) {
     // A judge's word comes first: it says why, where an error only says that.
-    if (const Finding found = difference_of(life); found.verdict != Verdict::kPass) return found;
-    if (const Finding found = ending_of(life); found.verdict != Verdict::kPass) return found;
+    if (Finding found = difference_of(life); found.verdict != Verdict::kPass) return found;
+    if (Finding found = ending_of(life); found.verdict != Verdict::kPass) return found;
   }
   if (lives.size() < scenario.incarnations.size()) {
     return refuses

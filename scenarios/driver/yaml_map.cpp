@@ -16,7 +16,7 @@ constexpr std::uintmax_t kFileBytesMax = 64 * 1024;
 
 }  // namespace
 
-YamlMap::YamlMap(YAML::Node node, std::string file, std::string what)
+YamlMap::YamlMap(const YAML::Node& node, std::string file, std::string what)
     : node_(node), file_(std::move(file)), what_(std::move(what)) {
   if (!node_.IsMap()) fail(node_, "is to be a mapping (key: value)");
   std::vector<std::string> seen;

@@ -16,7 +16,7 @@ class YamlMap {
  public:
   /// `what` names the mapping in messages: "job", "step 3". Throws USAGE if `node` is no mapping or
   /// repeats a key.
-  YamlMap(YAML::Node node, std::string file, std::string what);
+  YamlMap(const YAML::Node& node, std::string file, std::string what);
 
   bool has(std::string_view key) const;
   /// The node under `key`, which counts as known from here on; an undefined node if it is not
