@@ -44,7 +44,7 @@ TEST(Hasher, fields_delimit_themselves) {
 }
 
 RC_GTEST_PROP(Hasher, equal_fields_are_the_only_way_to_equal_digests,
-              (std::vector<std::string> left, std::vector<std::string> right)) {
+              (const std::vector<std::string>& left, const std::vector<std::string>& right)) {
   const auto digest = [](const std::vector<std::string>& fields) {
     Hasher hasher;
     for (const auto& field : fields) hasher.text(field);

@@ -30,7 +30,7 @@ RC_GTEST_PROP(Stream, the_nth_number_drawn_is_the_one_at_n, (std::uint64_t seed)
 }
 
 RC_GTEST_PROP(Stream, a_part_does_not_depend_on_what_was_drawn_before,
-              (std::uint64_t seed, std::string name)) {
+              (std::uint64_t seed, const std::string& name)) {
   Stream stream(seed);
   const auto before = stream.split(name).at(3);
   stream.next();

@@ -97,8 +97,8 @@ inline std::size_t element_count(const StateDict& state) {
   return count;
 }
 
-inline std::shared_ptr<const Mesh> mesh_of(std::vector<Axis> axes) {
-  return std::make_shared<const Mesh>(std::move(axes));
+inline std::shared_ptr<const Mesh> mesh_of(const std::vector<Axis>& axes) {
+  return std::make_shared<const Mesh>(axes);
 }
 
 }  // namespace reprise::testing_job

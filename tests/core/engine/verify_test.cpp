@@ -115,7 +115,8 @@ TEST(Verify, ChecksumsThatAreAllZeroWereSwitchedOffAndOtherWrongOnesAreDamage) {
 TEST(Verify, StalePayloadIsAWarningAndAnEmptyFileIsNot) {
   test::FixtureCopy copy("torch_2.15.0/same_content_a");
   std::ofstream(copy.path("ckpt") / "__9_0.distcp") << "left over";
-  std::ofstream(copy.path("ckpt") / "__8_0.distcp");
+  std::ofstream empty(copy.path("ckpt") / "__8_0.distcp");
+  empty.close();
   const VerifyReport report = verify_in(copy.store, "ckpt");
   EXPECT_TRUE(report.whole());
   EXPECT_THAT(words_of(report.findings), HasSubstr("__9_0.distcp"));
