@@ -10,7 +10,6 @@
 namespace reprise {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TensorLeaf leaf_at(const std::string& key, const Dims& shape, std::shared_ptr<const Mesh> mesh,
