@@ -13,7 +13,8 @@ set(_environment
   "ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=0:allocator_may_return_null=1"
   "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
   "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
-  "OMPI_ALLOW_RUN_AS_ROOT=1" "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+  "OMPI_ALLOW_RUN_AS_ROOT=1" "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+  "RC_PARAMS=seed=1")  # properties draw the same cases in every run
 
 # Extra links of a test folder, from tests/links.txt: "tests/folder : layer...".
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_root}/links.txt)
