@@ -64,6 +64,9 @@ class TrainingJob {
 
   /// Everything that the job has, whatever the policy hands to a save: what judges look at.
   StateDict live_state();
+  /// The whole training state by the model's own keys, each parameter's compute copy and its share
+  /// of the optimizer, however a checkpoint keeps them: what is compared between jobs.
+  StateDict model_space() { return live_state(); }
   /// All that a checkpoint is to hold. Leaves point into the job's memory and hold until the next
   /// call that changes it.
   StateDict state();

@@ -6,13 +6,15 @@
 //     rank 0: tp 0 dp 0   rank 1: tp 1 dp 0      rank 0: tp 0 dp 0   rank 1: tp 0 dp 1
 //     rank 2: tp 0 dp 1   rank 3: tp 1 dp 1      rank 2: tp 1 dp 0   rank 3: tp 1 dp 1
 //
-// ep takes no ranks of its own: experts share the ranks of cp x dp, whose product it divides.
+// Experts share the ranks of tp x cp x dp, dealt to them as etp x ep x edp. dp may be split into
+// dp_replicate copies of a smaller group that shards (HSDP).
 
 #include <array>
 #include <cstdint>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/geometry/mesh.hpp"
 
@@ -20,6 +22,9 @@ namespace reprise::sim {
 
 /// The names, in the default order.
 inline constexpr std::array<std::string_view, 5> kAxisNames = {"tp", "cp", "ep", "dp", "pp"};
+
+/// Further sizes that a layout names.
+inline constexpr std::array<std::string_view, 3> kFurtherSizes = {"etp", "dp_replicate", "vpp"};
 
 /// More ranks than any job has; beyond it a layout is a typing error.
 inline constexpr std::int64_t kRanksMax = std::int64_t{1} << 20U;
@@ -32,6 +37,11 @@ struct Layout {
   std::int32_t ep = 1;
   std::int32_t dp = 1;
   std::int32_t pp = 1;
+  std::int32_t etp = 0;           ///< tensor parallelism of experts; 0: as tp
+  std::int32_t dp_replicate = 1;  ///< divides dp
+  std::int32_t vpp = 1;           ///< virtual stages on each pipeline stage
+  /// Layers of each of the pp x vpp chunks, in model order; empty: dealt out evenly.
+  std::vector<std::int64_t> stage_layers;
 
   std::int32_t world_size() const { return tp * cp * dp * pp; }
   /// Size of the axis of that name; USAGE with a suggestion if there is none.

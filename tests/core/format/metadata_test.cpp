@@ -201,7 +201,7 @@ Metadata small() {
 }
 
 /// The error that reading ends in after one text in the file was replaced by another as long.
-Error error_after(Metadata metadata, const std::string& from, const std::string& to) {
+Error error_after(const Metadata& metadata, const std::string& from, const std::string& to) {
   const Bytes written = write_metadata(metadata);
   std::string bytes(as_text(written));
   const std::size_t at = bytes.find(from);
