@@ -16,8 +16,14 @@ constexpr std::array kSizeNames = {
     std::pair{std::string_view{"ep"}, std::string_view{"expert_model_parallel_size"}},
     std::pair{std::string_view{"dp"}, std::string_view{"data_parallel_size"}},
     std::pair{std::string_view{"pp"}, std::string_view{"pipeline_model_parallel_size"}},
+    std::pair{std::string_view{"etp"}, std::string_view{"expert_tensor_parallel_size"}},
+    std::pair{std::string_view{"dp_replicate"},
+              std::string_view{"num_distributed_optimizer_instances"}},
+    std::pair{std::string_view{"vpp"}, std::string_view{"virtual_pipeline_model_parallel_size"}},
 };
+constexpr const char* kShardingName = "param_state_sharding_type";
 constexpr std::string_view kOrderName = "rank_order";
+constexpr std::string_view kLayersName = "pipeline_model_parallel_layout";
 
 // --- writing ------------------------------------------------------------------------------------
 
@@ -32,6 +38,9 @@ Dict encode_args(const CommonState& state) {
     args.emplace_back(std::string(name), std::int64_t{state.layout.size_of(axis)});
   }
   args.emplace_back(std::string(kOrderName), state.layout.order);
+  List layers;
+  for (const auto count : state.layout.stage_layers) layers.emplace_back(count);
+  args.emplace_back(std::string(kLayersName), std::move(layers));
   return args;
 }
 
@@ -54,7 +63,7 @@ Value encode_optimizer(const CommonState& state) {
               {"grad_scaler", Dict{{"scale", scale.scale},
                                    {"growth_tracker", scale.growth_tracker},
                                    {"growth_interval", scale.growth_interval}}},
-              {"param_state_sharding_type", state.optimizer_sharding}};
+              {kShardingName, state.optimizer_sharding}};
 }
 
 Value encode_schedule(const Schedule& schedule) {
@@ -159,6 +168,12 @@ void decode_args(const Entries& args, CommonState& state) {
     state.layout.set_size(axis, static_cast<std::int32_t>(size));
   }
   args.read(kOrderName, state.layout.order);
+  List layers;
+  args.read(kLayersName, layers);
+  for (const auto& count : layers) {
+    if (count.as<std::int64_t>() == nullptr) args.refuse("has layers that are no numbers");
+    state.layout.stage_layers.push_back(*count.as<std::int64_t>());
+  }
 }
 
 void decode_optimizer(const Entries& optimizer, CommonState& state) {
@@ -167,7 +182,7 @@ void decode_optimizer(const Entries& optimizer, CommonState& state) {
   scaler.read("scale", state.progress.loss_scale.scale);
   scaler.read("growth_tracker", state.progress.loss_scale.growth_tracker);
   scaler.read("growth_interval", state.progress.loss_scale.growth_interval);
-  optimizer.read("param_state_sharding_type", state.optimizer_sharding);
+  optimizer.read(kShardingName, state.optimizer_sharding);
 }
 
 void decode_schedule(const Entries& in, Schedule& schedule) {
@@ -226,7 +241,7 @@ Value layout_free(const Value& common) {
   const auto sized = [](const Value& key) {
     const auto* name = key.as<std::string>();
     if (name == nullptr) return false;
-    if (*name == kOrderName) return true;
+    if (*name == kOrderName || *name == kLayersName) return true;
     return std::any_of(kSizeNames.begin(), kSizeNames.end(),
                        [name](const auto& size) { return *name == size.second; });
   };
@@ -235,9 +250,13 @@ Value layout_free(const Value& common) {
   if (entries == nullptr) return result;
   std::erase_if(*entries, [](const auto& entry) { return entry.first == Value("reprise"); });
   for (auto& [key, value] : *entries) {
-    auto* args = key == Value("args") ? value.as<Dict>() : nullptr;
-    if (args == nullptr) continue;
-    std::erase_if(*args, [&sized](const auto& arg) { return sized(arg.first); });
+    auto* inner = value.as<Dict>();
+    if (inner == nullptr) continue;
+    if (key == Value("args")) {
+      std::erase_if(*inner, [&sized](const auto& arg) { return sized(arg.first); });
+    } else if (key == Value("optimizer")) {
+      std::erase_if(*inner, [](const auto& entry) { return entry.first == Value(kShardingName); });
+    }
   }
   return result;
 }

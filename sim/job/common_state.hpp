@@ -41,7 +41,7 @@ Value encode(const CommonState& state);
 CommonState decode_common(const Value& common);
 
 /// What of it is the same however the job was laid out and whoever wrote it: without the parallel
-/// sizes of `args` and without `reprise`. For digests and for judging two jobs.
+/// sizes of `args`, the optimizer's sharding and `reprise`. For digests and for judging two jobs.
 Value layout_free(const Value& common);
 
 }  // namespace reprise::sim

@@ -28,6 +28,15 @@ HostRng HostRng::fresh(std::uint64_t run_seed, std::int32_t pp, std::int32_t tp)
   return {stream.at(static_cast<std::uint64_t>(tp)), 0, 0};
 }
 
+HostRng HostRng::fresh_expert(std::uint64_t run_seed, std::int32_t pp, std::int32_t ep,
+                              std::int32_t etp) {
+  const Stream stream = Stream(run_seed)
+                            .split("expert")
+                            .split(static_cast<std::uint64_t>(pp))
+                            .split(static_cast<std::uint64_t>(ep));
+  return {stream.at(static_cast<std::uint64_t>(etp)), 0, 0};
+}
+
 void HostRng::advance() {
   const Stream stream(seed);
   for (int draw = 0; draw < kDrawsPerStep; ++draw) tally = mix64(tally, stream.at(counter++));

@@ -11,6 +11,8 @@
 namespace reprise::sim {
 
 inline constexpr std::string_view kRngKey = "rng_state";
+/// The experts' streams: one state per (pipeline, expert, expert tensor) coordinate.
+inline constexpr std::string_view kExpertRngKey = "expert_rng_state";
 
 struct HostRng {
   std::uint64_t seed = 0;     ///< of this coordinate's stream
@@ -18,6 +20,8 @@ struct HostRng {
   std::uint64_t tally = 0;    ///< hash of all numbers drawn
 
   static HostRng fresh(std::uint64_t run_seed, std::int32_t pp, std::int32_t tp);
+  static HostRng fresh_expert(std::uint64_t run_seed, std::int32_t pp, std::int32_t ep,
+                              std::int32_t etp);
   /// Draws what one training step draws.
   void advance();
 

@@ -1,5 +1,6 @@
 #include "sim/job/job.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -8,37 +9,39 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::string_view kMasterPrefix = "optimizer.state.fp32_param.";
-constexpr std::string_view kExpAvgPrefix = "optimizer.state.exp_avg.";
-constexpr std::string_view kExpAvgSqPrefix = "optimizer.state.exp_avg_sq.";
-
-std::string joined(std::string_view prefix, const std::string& key) {
-  return std::string(prefix) + key;
-}
-
-void check_supported(const JobConfig& config) {
-  check(config.layout);
-  if (config.layout.pp > 1 || config.layout.ep > 1) {
-    throw Error(Code::kUnsupported, "model " + config.model +
-                                        " has neither pipeline stages nor experts: use pp 1 and "
-                                        "ep 1, not " +
-                                        to_string(config.layout));
-  }
-  if (config.optimizer_sharding != "fully_reshardable") {
-    throw Error(Code::kUnsupported, "optimizer sharding '" + config.optimizer_sharding +
-                                        "'; this job has fully_reshardable");
-  }
-}
-
-/// Where the random states stand in their grid (pp, tp).
-const Placement& rng_placement() {
-  static const Placement placement({{"pp", 0}, {"tp", 1}});
-  return placement;
-}
-
 template <class T>
-std::byte* data_of(std::vector<T>& buffer) {
-  return reinterpret_cast<std::byte*>(buffer.data());
+std::byte* data_at(std::vector<T>& buffer, std::int64_t element) {
+  return reinterpret_cast<std::byte*>(buffer.data() + element);
+}
+
+/// The sizes that dp_reshardable state is bound to.
+bool same_parts(const Layout& a, const Layout& b) {
+  return a.tp == b.tp && a.pp == b.pp && a.ep == b.ep && a.expert_tp() == b.expert_tp() &&
+         a.vpp == b.vpp && a.stage_layers == b.stage_layers;
+}
+
+/// A list of one number for each bucket.
+Value numbers_of(const std::vector<Bucket>& buckets, std::int64_t Bucket::*number) {
+  List numbers;
+  for (const auto& bucket : buckets) numbers.emplace_back(bucket.*number);
+  return numbers;
+}
+
+constexpr std::string_view kUnpadded = "per_bucket_numel_unpadded";
+
+void check_buckets(const ObjectLeaf& object, const Family& family) {
+  const OptimizerShard& optimizer = family.foreign ? *family.foreign : *family.optimizer;
+  const auto& buckets = optimizer.table().buckets;
+  if (object.key !=
+      bucket_group_prefix(family.prefix, family.bucket_group) + std::string(kUnpadded))
+    return;
+  if (object.value == numbers_of(buckets, &Bucket::unpadded)) return;
+  throw Error(
+      Code::kLayoutMismatch,
+      "the checkpoint's buckets are not this job's: they hold other numbers of elements; "
+      "dp_reshardable state loads only where the parameters of each model-parallel rank are "
+      "the same",
+      {.key = object.key});
 }
 
 }  // namespace
@@ -48,32 +51,68 @@ std::ostream& operator<<(std::ostream& out, const StepRecord& record) {
              << " loss_scale " << record.loss_scale << (record.overflow ? " overflow" : "");
 }
 
+// --- the job ------------------------------------------------------------------------------------
+
 TrainingJob::TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy)
-    : config_(std::move(config)), policy_(policy), rank_(fabric.rank()) {
-  check_supported(config_);
+    : config_(std::move(config)),
+      policy_(policy),
+      sharding_(sharding_named(config_.optimizer_sharding)),
+      rank_(fabric.rank()),
+      model_(model_named(config_.model)) {
+  check(config_.layout);
   if (fabric.world_size() != config_.layout.world_size()) {
     throw Error(Code::kLayoutMismatch, "layout " + to_string(config_.layout) + " is for " +
                                            std::to_string(config_.layout.world_size()) +
                                            " ranks and there are " +
                                            std::to_string(fabric.world_size()));
   }
-  mesh_ = std::make_shared<const Mesh>(dense_mesh(config_.layout));
-  member_ = {rank_.value};
-  world_ = fabric.communicator(mesh_->members());
-  dp_ = fabric.communicator(mesh_->group_along(member_, "dp"));
-  const ModelSpec model = model_named(config_.model);
-  for (const auto& spec : model.parameters) {
-    parameters_.push_back(place(spec, *mesh_, member_, policy_.slice));
-    initialise(parameters_.back(), config_.seed);
+  if (config_.layout.ep > 1 && !model_.has_experts()) {
+    throw Error(Code::kUnsupported, "model " + model_.name + " has no experts: use ep 1, not " +
+                                        to_string(config_.layout));
+  }
+  for (auto& spec : model_.parameters) {
+    Protocol protocol = protocol_of(spec.key, policy_.names());
+    spec.placement = std::move(protocol.placement);
+    spec.mesh = protocol.mesh;
+  }
+  const GroupRank member{rank_.value};
+  dense_mesh_ = std::make_shared<const Mesh>(dense_mesh(config_.layout));
+  expert_mesh_ = std::make_shared<const Mesh>(expert_mesh(config_.layout));
+  world_ = fabric.communicator(dense_mesh_->members());
+  const std::uint64_t seed = policy_.start(config_.seed, *dense_mesh_, member);
+  for (const MeshKind kind : kinds_of(model_)) {
+    Family family = family_of(kind, model_, config_.layout, rank_, policy_.slice);
+    const Group sharers = sharing_group(family);
+    family.group = fabric.communicator(sharers);
+    for (auto& parameter : family.parameters) {
+      const Group holders = parameter.mesh->group_along(parameter.member, "pp");
+      parameter.in_sync = policy_.sync(holders).rank_of(rank_).has_value();
+      initialise(parameter, seed);
+    }
+    const auto own = sharers.rank_of(rank_);
+    CHECK(own.has_value(), sharers, rank_);
+    family.optimizer.emplace(family.parameters, family.sharing, *own, family.instances,
+                             rule_of(sharding_));
+    family.optimizer->initialise(family.parameters, seed);
+    families_.push_back(std::move(family));
   }
   progress_ = initial_progress(config_.seed, config_.schedule);
-  rng_ = HostRng::fresh(config_.seed, mesh_->coordinate(member_, "pp"),
-                        mesh_->coordinate(member_, "tp"));
+  take_random({}, config_.seed);
+}
+
+ShareRule TrainingJob::rule_of(Sharding sharding) const {
+  return {.sharding = sharding,
+          .dim = config_.shard_dim,
+          .slice = policy_.slice,
+          .buckets = {},
+          .layout = policy_.buckets};
 }
 
 StepRecord TrainingJob::step() {
   std::int64_t mine = 0;
-  for (const auto& parameter : parameters_) mine += local_loss(parameter, progress_);
+  for (const auto& family : families_) {
+    for (const auto& parameter : family.parameters) mine += local_loss(parameter, progress_);
+  }
   const std::int64_t loss = world_->all_reduce(Reduce::kSum, std::span(&mine, 1)).front();
   const bool overflow = progress_.loss_scale.overflows();
   StepRecord record{.loss = loss,
@@ -81,13 +120,13 @@ StepRecord TrainingJob::step() {
                     .loss_scale = progress_.loss_scale.scale,
                     .overflow = overflow};
   if (!overflow) {
-    for (auto& parameter : parameters_) {
-      update(parameter, progress_, loss);
-      round_own(parameter);
+    for (auto& family : families_) {
+      family.optimizer->step(family.parameters, progress_, loss);
+      family.optimizer->gather_weights(family.parameters, *family.group);
     }
-    gather_weights(parameters_, *dp_);
   }
   rng_.advance();
+  expert_rng_.advance();
   progress_.after_step(overflow);
   record.step = iteration();
   return record;
@@ -95,49 +134,131 @@ StepRecord TrainingJob::step() {
 
 // --- leaves -------------------------------------------------------------------------------------
 
-TensorLeaf TrainingJob::leaf(std::string key, const LocalParameter& parameter) const {
-  const Placement& placement = parameter.own_placement;
-  TensorLeaf leaf{.key = std::move(key), .shape = parameter.spec.shape};
-  if (!parameter.own_box.empty()) leaf.pieces.push_back(contiguous_piece(parameter.own_box));
-  leaf.replica = policy_.replica(placement, *mesh_, member_);
-  leaf.placed = Placed{mesh_, placement};
+Holding TrainingJob::holding_of(const Family& family, std::size_t p,
+                                const OptimizerShard* share) const {
+  const LocalParameter& parameter = family.parameters[p];
+  Holding holding{.spec = parameter.spec,
+                  .model = model_,
+                  .layout = config_.layout,
+                  .mesh = parameter.mesh,
+                  .member = parameter.member,
+                  .tensor = parameter.tensor,
+                  .placement = parameter.spec.placement};
+  holding.ranks_per_node = config_.ranks_per_node;
+  if (share != nullptr) {
+    const Sharding sharding = share->rule().sharding;
+    holding.boxes = share->share(p).boxes;
+    holding.placement = shared_placement(parameter.spec, family.sharing, share->rule());
+    holding.flat =
+        sharding == Sharding::kFullyShardedModelSpace || sharding == Sharding::kDpReshardable;
+    holding.shares = share->table().shares[p];
+    holding.own = share->own();
+  }
+  holding.replica = policy_.replica(holding.placement, *holding.mesh, holding.member);
+  return holding;
+}
+
+TensorLeaf TrainingJob::leaf(Description description, DType dtype, std::byte* data) const {
+  TensorLeaf leaf{.key = std::move(description.key), .dtype = dtype, .shape = description.shape};
+  leaf.pieces = std::move(description.pieces);
+  leaf.data = data;
+  leaf.replica = description.replica;
+  leaf.placed = std::move(description.placed);
   return leaf;
 }
 
-TensorLeaf TrainingJob::weight_leaf(LocalParameter& parameter) const {
-  const Placement& placement = parameter.spec.placement;
-  TensorLeaf leaf{.key = parameter.spec.key, .dtype = DType::kBFloat16};
-  leaf.shape = parameter.spec.shape;
-  if (!parameter.weight_box.empty()) leaf.pieces.push_back(contiguous_piece(parameter.weight_box));
-  leaf.data = data_of(parameter.weight);
-  leaf.replica = policy_.replica(placement, *mesh_, member_);
-  leaf.placed = Placed{mesh_, placement};
-  return leaf;
+void TrainingJob::add_weights(StateDict& state, const JobPolicy& policy) {
+  for (auto& family : families_) {
+    for (std::size_t p = 0; p < family.parameters.size(); ++p) {
+      LocalParameter& parameter = family.parameters[p];
+      const Box whole = parameter.tensor.whole();
+      Holding holding = holding_of(family, p, nullptr);
+      holding.boxes = {&whole, 1};
+      holding.replica = policy.replica(holding.placement, *holding.mesh, holding.member);
+      state.tensors.push_back(
+          leaf(policy.described_save(holding), DType::kBFloat16, data_at(parameter.weight, 0)));
+    }
+  }
 }
 
-TensorLeaf TrainingJob::stored_leaf(LocalParameter& parameter) const {
-  TensorLeaf stored = leaf(parameter.spec.key, parameter);
-  stored.dtype = DType::kBFloat16;
-  stored.data = data_of(parameter.stored);
-  return stored;
+void TrainingJob::add_stored(StateDict& state, Family& family,
+                             Description (*described)(const Holding&)) {
+  OptimizerShard& optimizer = *family.optimizer;
+  for (std::size_t p = 0; p < family.parameters.size(); ++p) {
+    state.tensors.push_back(leaf(described(holding_of(family, p, &optimizer)), DType::kBFloat16,
+                                 data_at(optimizer.stored(), optimizer.share(p).begin)));
+  }
 }
 
-void TrainingJob::add_optimizer_leaves(StateDict& state, LocalParameter& parameter) const {
-  const auto add = [&](std::string_view prefix, std::vector<float>& buffer) {
-    state.tensors.push_back(leaf(joined(prefix, parameter.spec.key), parameter));
-    state.tensors.back().data = data_of(buffer);
+void TrainingJob::add_slots(StateDict& state, Family& family, Sharding keys,
+                            Description (*described)(const Holding&)) {
+  OptimizerShard& optimizer = *family.optimizer;
+  for (std::size_t p = 0; p < family.parameters.size(); ++p) {
+    const Description description = described(holding_of(family, p, &optimizer));
+    for (const Slot slot : kSlots) {
+      state.tensors.push_back(leaf(description, DType::kFloat32,
+                                   data_at(optimizer.slot(slot), optimizer.share(p).begin)));
+      state.tensors.back().key = slot_key(keys, slot, description.key);
+    }
+  }
+}
+
+void TrainingJob::add_buckets(StateDict& state, Family& family, OptimizerShard& optimizer) const {
+  const std::string prefix = bucket_group_prefix(family.prefix, family.bucket_group);
+  const auto copy = family.mesh->coordinate(
+      family.member, family.kind == MeshKind::kDense ? "dp_replicate" : "edp_replicate");
+  std::int64_t arena = 0;
+  const auto& buckets = optimizer.table().buckets;
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    const Interval part = buckets[b].part(optimizer.own().value);
+    const Interval held{std::min(part.begin, buckets[b].unpadded),
+                        std::min(part.end, buckets[b].unpadded)};
+    for (const Slot slot : kSlots) {
+      TensorLeaf leaf{.key = bucket_key(prefix, b, slot), .shape = {buckets[b].unpadded}};
+      if (held.length() > 0) {
+        leaf.pieces.push_back(contiguous_piece({{held.begin}, {held.length()}}));
+      }
+      leaf.data = data_at(optimizer.slot(slot), arena);
+      leaf.replica = copy;
+      state.tensors.push_back(std::move(leaf));
+    }
+    arena += part.length();
+  }
+  const std::int32_t replica = copy * family.sharing.size() + optimizer.own().value;
+  const auto object = [&](std::string_view name, std::int64_t Bucket::*number) {
+    state.objects.push_back(
+        {prefix + std::string(name), {1}, {0}, replica, numbers_of(buckets, number)});
   };
-  add(kMasterPrefix, parameter.master);
-  add(kExpAvgPrefix, parameter.exp_avg);
-  add(kExpAvgSqPrefix, parameter.exp_avg_sq);
+  object("per_bucket_numel", &Bucket::padded);
+  object(kUnpadded, &Bucket::unpadded);
 }
 
-ObjectLeaf TrainingJob::rng_leaf() const {
-  return {.key = std::string(kRngKey),
-          .grid = {config_.layout.pp, config_.layout.tp},
-          .coordinate = {mesh_->coordinate(member_, "pp"), mesh_->coordinate(member_, "tp")},
-          .replica = policy_.replica(rng_placement(), *mesh_, member_),
-          .value = encode(rng_)};
+std::vector<Box> TrainingJob::padding_of(const std::string& key) const {
+  std::vector<Box> padding;
+  for (const auto& family : families_) {
+    const std::string prefix = bucket_group_prefix(family.prefix, family.bucket_group);
+    const auto& buckets = family.optimizer->table().buckets;
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      const bool named = std::any_of(kSlots.begin(), kSlots.end(),
+                                     [&](Slot slot) { return key == bucket_key(prefix, b, slot); });
+      if (!named) continue;
+      std::int64_t end = 0;
+      for (const auto& entry : buckets[b].entries) {
+        if (entry.range.begin > end) padding.push_back({{end}, {entry.range.begin - end}});
+        end = entry.range.end;
+      }
+    }
+  }
+  return padding;
+}
+
+void TrainingJob::add_random(StateDict& state, const JobPolicy& policy) const {
+  auto leaves = policy.random({.host = rng_,
+                               .expert = model_.has_experts() ? &expert_rng_ : nullptr,
+                               .dense = *dense_mesh_,
+                               .experts = *expert_mesh_,
+                               .member = {rank_.value}});
+  for (auto& leaf : leaves) state.objects.push_back(std::move(leaf));
 }
 
 Value TrainingJob::common() const {
@@ -148,42 +269,122 @@ Value TrainingJob::common() const {
                             .identity = {config_.run, parent_step_, config_.engine}});
 }
 
-StateDict TrainingJob::state() { return policy_.saved(leaves()); }
-
-StateDict TrainingJob::live_state() {
-  const JobPolicy policy = std::exchange(policy_, JobPolicy{});
-  StateDict state = leaves();
-  policy_ = policy;
-  return state;
-}
-
-StateDict TrainingJob::leaves() {
+StateDict TrainingJob::leaves(const JobPolicy& policy) {
   StateDict state;
-  for (auto& parameter : parameters_) state.tensors.push_back(weight_leaf(parameter));
-  for (auto& parameter : parameters_) add_optimizer_leaves(state, parameter);
-  state.objects.push_back(rng_leaf());
+  if (sharding_ == Sharding::kFsdpDtensor) {
+    for (auto& family : families_) {
+      family.optimizer->pack_stored(family.parameters);
+      add_stored(state, family, policy.described_save);
+    }
+  } else {
+    add_weights(state, policy);
+  }
+  for (auto& family : families_) {
+    if (sharding_ == Sharding::kDpReshardable) {
+      add_buckets(state, family, *family.optimizer);
+    } else {
+      add_slots(state, family, sharding_, policy.described_save);
+    }
+  }
+  add_random(state, policy);
   state.common = common();
   return state;
 }
 
-LoadRequest TrainingJob::load_request(const Value* stored_common) {
-  LoadRequest request;
-  for (auto& parameter : parameters_) request.wanted.tensors.push_back(stored_leaf(parameter));
-  for (auto& parameter : parameters_) add_optimizer_leaves(request.wanted, parameter);
-  const Layout stored =
-      stored_common == nullptr ? config_.layout : decode_common(*stored_common).layout;
-  if (stored.tp == config_.layout.tp && stored.pp == config_.layout.pp) {
-    request.wanted.objects.push_back(rng_leaf());
-  } else {
-    request.excused.emplace_back(kRngKey);
-    request.notes.push_back("the random states are of " + to_string(stored) + " and this job is " +
-                            to_string(config_.layout) + ": they start anew");
+StateDict TrainingJob::state() { return policy_.saved(leaves(policy_)); }
+
+StateDict TrainingJob::live_state() {
+  const JobPolicy policy = std::exchange(policy_, JobPolicy{});
+  StateDict state = leaves(policy_);
+  policy_ = policy;
+  return state;
+}
+
+StateDict TrainingJob::model_space() {
+  const JobPolicy policy = std::exchange(policy_, JobPolicy{});
+  StateDict state;
+  add_weights(state, policy_);
+  for (auto& family : families_) add_slots(state, family, Sharding::kFullyReshardable, describe);
+  add_random(state, policy_);
+  state.common = common();
+  policy_ = policy;
+  return state;
+}
+
+// --- requesting
+// -----------------------------------------------------------------------------------
+
+void TrainingJob::request_optimizer(StateDict& wanted, Sharding stored) {
+  for (auto& family : families_) {
+    family.foreign.reset();
+    add_stored(wanted, family, policy_.described_load);
+    if (stored != Sharding::kDpReshardable) {
+      add_slots(wanted, family, stored, policy_.described_load);
+      continue;
+    }
+    if (sharding_ != stored) {
+      family.foreign.emplace(family.parameters, family.sharing, family.optimizer->own(),
+                             family.instances, rule_of(stored));
+    }
+    add_buckets(wanted, family, family.foreign ? *family.foreign : *family.optimizer);
   }
+}
+
+void TrainingJob::request_random(LoadRequest& request, const Layout& stored) {
+  const Layout& own = config_.layout;
+  StateDict random;
+  add_random(random, policy_);
+  for (auto& object : random.objects) {
+    const bool expert = object.key == kExpertRngKey;
+    const bool same = stored.pp == own.pp &&
+                      (expert ? stored.ep == own.ep && stored.expert_tp() == own.expert_tp()
+                              : stored.tp == own.tp);
+    if (same) {
+      request.wanted.objects.push_back(std::move(object));
+      continue;
+    }
+    request.excused.push_back(object.key);
+    request.notes.push_back("the random states " + object.key + " are of " + to_string(stored) +
+                            " and this job is " + to_string(own) + ": they start anew");
+  }
+}
+
+LoadRequest TrainingJob::load_request(const Value* stored_common) {
+  Layout stored_layout = config_.layout;
+  Sharding stored = sharding_;
+  if (stored_common != nullptr) {
+    const CommonState common = decode_common(*stored_common);
+    stored_layout = common.layout;
+    stored = sharding_named(common.optimizer_sharding);
+  }
+  if (stored == Sharding::kDpReshardable && !same_parts(stored_layout, config_.layout)) {
+    throw Error(Code::kLayoutMismatch,
+                "the checkpoint's optimizer state is dp_reshardable, saved under " +
+                    to_string(stored_layout) +
+                    ": it survives a change of dp alone, and this job is " +
+                    to_string(config_.layout) + "; save it as fully_reshardable for that");
+  }
+  LoadRequest request;
+  request_optimizer(request.wanted, stored);
+  request_random(request, stored_layout);
   request.wanted = policy_.requested(std::move(request.wanted));
   return request;
 }
 
 // --- taking -------------------------------------------------------------------------------------
+
+void TrainingJob::take_random(const StateDict& loaded, std::uint64_t seed) {
+  const auto at = [this](const Mesh& mesh, std::string_view axis) {
+    return mesh.coordinate(GroupRank{rank_.value}, axis);
+  };
+  rng_ = HostRng::fresh(seed, at(*dense_mesh_, "pp"), at(*dense_mesh_, "tp"));
+  expert_rng_ = HostRng::fresh_expert(seed, at(*expert_mesh_, "pp"), at(*expert_mesh_, "ep"),
+                                      at(*expert_mesh_, "etp"));
+  for (const auto& object : loaded.objects) {
+    if (object.key == kRngKey) rng_ = decode_rng(object.value);
+    if (object.key == kExpertRngKey) expert_rng_ = decode_rng(object.value);
+  }
+}
 
 void TrainingJob::take_values(const StateDict& loaded) {
   const CommonState common = decode_common(loaded.common);
@@ -192,19 +393,12 @@ void TrainingJob::take_values(const StateDict& loaded) {
                                               "', model " + common.model + "; this job is run '" +
                                               config_.run + "', model " + config_.model);
   }
-  if (common.optimizer_sharding != config_.optimizer_sharding) {
-    throw Error(Code::kUnsupported, "the checkpoint's optimizer state is sharded '" +
-                                        common.optimizer_sharding + "'; this job reads " +
-                                        config_.optimizer_sharding);
-  }
-  HostRng rng = HostRng::fresh(common.progress.seed, mesh_->coordinate(member_, "pp"),
-                               mesh_->coordinate(member_, "tp"));
   for (const auto& object : loaded.objects) {
-    if (object.key == kRngKey) rng = decode_rng(object.value);
+    for (const auto& family : families_) check_buckets(object, family);
   }
+  take_random(loaded, common.progress.seed);
   progress_ = common.progress;
   parent_step_ = common.progress.iteration;
-  rng_ = rng;
 }
 
 void TrainingJob::take(StateDict& loaded) {
@@ -212,7 +406,7 @@ void TrainingJob::take(StateDict& loaded) {
     take_values(loaded);
     return Bytes{};
   });
-  const Loaded sources{parameters_, *dp_, *world_};
+  const Loaded sources{families_, *world_};
   for (const auto& step : policy_.refresh(sources)) step.run();
 }
 

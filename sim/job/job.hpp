@@ -24,9 +24,11 @@ struct JobConfig {
   Layout layout;
   std::uint64_t seed = 1;  ///< of start values, data and random streams; a load replaces it
   Schedule schedule;
-  std::string optimizer_sharding = "fully_reshardable";
-  std::string run = "run";         ///< identity that is written, and expected when loading
-  std::string engine = "reprise";  ///< name and version that is written
+  std::string optimizer_sharding = "fully_reshardable";  ///< see sharding.hpp
+  std::size_t shard_dim = 0;        ///< that the optimizer's boxes are cut along
+  std::int32_t ranks_per_node = 0;  ///< 0: all on one node
+  std::string run = "run";          ///< identity that is written, and expected when loading
+  std::string engine = "reprise";   ///< name and version that is written
 };
 
 struct StepRecord {
@@ -62,21 +64,25 @@ class TrainingJob {
   /// Collective over the world.
   StepRecord step();
 
-  /// Everything that the job has, whatever the policy hands to a save: what judges look at.
+  /// Everything that a checkpoint of this job is to hold, whatever the policy hands to a save.
   StateDict live_state();
   /// The whole training state by the model's own keys, each parameter's compute copy and its share
   /// of the optimizer, however a checkpoint keeps them: what is compared between jobs.
-  StateDict model_space() { return live_state(); }
-  /// All that a checkpoint is to hold. Leaves point into the job's memory and hold until the next
-  /// call that changes it.
+  StateDict model_space();
+  /// What the job hands to a save. Leaves point into the job's memory and hold until the next call
+  /// that changes it.
   StateDict state();
   /// What to ask of a checkpoint whose common state is `stored_common` (see Checkpoint::common);
-  /// without it the checkpoint is taken to be of this layout. Random states are asked for only
-  /// where (tp, pp) are the same.
+  /// without it the checkpoint is taken to be of this layout and sharding. The sharding of the
+  /// checkpoint decides how it is read. Random states are asked for only where their grids are the
+  /// same. LAYOUT_MISMATCH for dp_reshardable state of other model-parallel sizes, UNSUPPORTED for
+  /// a sharding that this job can't read; the same on all ranks.
   LoadRequest load_request(const Value* stored_common = nullptr);
   StateDict load_template(const Value* stored_common = nullptr) {
     return load_request(stored_common).wanted;
   }
+  /// Boxes of this rank's leaf of that key whose bytes mean nothing: padding of buckets.
+  std::vector<Box> padding_of(const std::string& key) const;
   /// Collective over the world, after the template was filled: takes common state and objects, then
   /// runs the refresh protocol. FOREIGN_CHECKPOINT for another run's or model's,
   /// MISSING_KEY_ON_LOAD for common state that lacks something, STALE_DERIVED if weights and
@@ -84,25 +90,35 @@ class TrainingJob {
   void take(StateDict& loaded);
 
  private:
-  StateDict leaves();
-  TensorLeaf leaf(std::string key, const LocalParameter& parameter) const;
-  TensorLeaf weight_leaf(LocalParameter& parameter) const;
-  TensorLeaf stored_leaf(LocalParameter& parameter) const;
-  void add_optimizer_leaves(StateDict& state, LocalParameter& parameter) const;
-  ObjectLeaf rng_leaf() const;
+  StateDict leaves(const JobPolicy& policy);
+  Holding holding_of(const Family& family, std::size_t parameter,
+                     const OptimizerShard* share) const;
+  TensorLeaf leaf(Description description, DType dtype, std::byte* data) const;
+  void add_weights(StateDict& state, const JobPolicy& policy);
+  void add_stored(StateDict& state, Family& family, Description (*described)(const Holding&));
+  void add_slots(StateDict& state, Family& family, Sharding keys,
+                 Description (*described)(const Holding&));
+  void add_buckets(StateDict& state, Family& family, OptimizerShard& optimizer) const;
+  void add_random(StateDict& state, const JobPolicy& policy) const;
+  void request_optimizer(StateDict& wanted, Sharding stored);
+  void request_random(LoadRequest& request, const Layout& stored);
   Value common() const;
+  ShareRule rule_of(Sharding sharding) const;
   void take_values(const StateDict& loaded);
+  void take_random(const StateDict& loaded, std::uint64_t seed);
 
   JobConfig config_;
   JobPolicy policy_;
+  Sharding sharding_;
   GlobalRank rank_;
-  std::shared_ptr<const Mesh> mesh_;
-  GroupRank member_;  ///< in mesh_
+  ModelSpec model_;
+  std::shared_ptr<const Mesh> dense_mesh_;
+  std::shared_ptr<const Mesh> expert_mesh_;
   std::shared_ptr<Communicator> world_;
-  std::shared_ptr<Communicator> dp_;
-  std::vector<LocalParameter> parameters_;
+  std::vector<Family> families_;
   Progress progress_;
   HostRng rng_;
+  HostRng expert_rng_;
   std::optional<std::int64_t> parent_step_;
 };
 

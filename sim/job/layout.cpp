@@ -20,10 +20,14 @@ std::int32_t Layout::*member_named(std::string_view axis) {
   if (axis == "ep") return &Layout::ep;
   if (axis == "dp") return &Layout::dp;
   if (axis == "pp") return &Layout::pp;
+  if (axis == "etp") return &Layout::etp;
+  if (axis == "dp_replicate") return &Layout::dp_replicate;
+  if (axis == "vpp") return &Layout::vpp;
   const std::string near = closest(axis, kAxisNames);
   throw Error(Code::kUsage, "a layout has no axis '" + std::string(axis) + "'" +
                                 (near.empty() ? "." : "; did you mean '" + near + "'?") +
-                                " The axes are tp cp ep dp pp, as in 'tp2 dp2'.");
+                                " The axes are tp cp ep dp pp, and etp, dp_replicate, vpp; as in "
+                                "'tp2 dp2'.");
 }
 
 std::vector<std::string> names_of(std::string_view order) {
@@ -55,6 +59,53 @@ void check_order(const Layout& layout) {
   }
 }
 
+void check_experts(const Layout& layout) {
+  if (layout.etp < 0) mismatch("etp is " + std::to_string(layout.etp) + "; the least is 1");
+  const std::int64_t ranks = std::int64_t{layout.tp} * layout.cp * layout.dp;
+  const std::int64_t parts = std::int64_t{layout.expert_tp()} * layout.ep;
+  if (ranks % parts != 0) {
+    mismatch("experts share the ranks of tp x cp x dp = " + std::to_string(ranks) +
+             ", and etp x ep = " + std::to_string(parts) + " does not divide it");
+  }
+  const std::int32_t copies = layout.dp_replicate;
+  if (copies < 1 || layout.dp % copies != 0 || layout.expert_dp() % copies != 0) {
+    mismatch("dp_replicate " + std::to_string(copies) + " does not divide dp " +
+             std::to_string(layout.dp) + " and the experts' " + std::to_string(layout.expert_dp()));
+  }
+}
+
+void check_stages(const Layout& layout) {
+  if (layout.vpp < 1 || layout.vpp > kRanksMax || (layout.vpp > 1 && layout.pp == 1)) {
+    mismatch("vpp is " + std::to_string(layout.vpp) + ", and virtual stages need pp above 1");
+  }
+  const auto chunks = static_cast<std::size_t>(layout.pp) * static_cast<std::size_t>(layout.vpp);
+  if (!layout.stage_layers.empty() && layout.stage_layers.size() != chunks) {
+    mismatch("layers are given for " + std::to_string(layout.stage_layers.size()) +
+             " stages and pp x vpp is " + std::to_string(chunks));
+  }
+  for (const auto layers : layout.stage_layers) {
+    if (layers < 0) mismatch("a stage of " + std::to_string(layers) + " layers");
+  }
+}
+
+/// What stands where the order names an axis; the axes there, fastest first.
+using Places = std::vector<std::pair<std::string_view, std::vector<Axis>>>;
+
+Mesh in_order(const Layout& layout, const Places& places) {
+  auto names = names_of(layout.order);
+  names.insert(names.end(), kAxisNames.begin(), kAxisNames.end());
+  std::vector<std::string> seen;
+  std::vector<Axis> axes;
+  for (const auto& name : names) {
+    if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
+    seen.push_back(name);
+    for (const auto& [place, there] : places) {
+      if (place == name) axes.insert(axes.end(), there.begin(), there.end());
+    }
+  }
+  return Mesh(axes);
+}
+
 /// A reader of "tp2", "tp=2", "order dp-tp"; separators are spaces and commas.
 class Words {
  public:
@@ -65,7 +116,7 @@ class Words {
     return !rest_.empty();
   }
   std::string_view name() {
-    return take([](char c) { return c >= 'a' && c <= 'z'; });
+    return take([](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
   }
   std::int32_t size(std::string_view axis) {
     skip_equals();
@@ -80,6 +131,15 @@ class Words {
   std::string_view order() {
     skip_equals();
     return take([](char c) { return (c >= 'a' && c <= 'z') || c == '-'; });
+  }
+  /// "1-3-2"
+  std::vector<std::int64_t> numbers() {
+    std::vector<std::int64_t> all{size("layers")};
+    while (rest_.starts_with('-')) {
+      rest_.remove_prefix(1);
+      all.push_back(size("layers"));
+    }
+    return all;
   }
   [[noreturn]] void refuse(const std::string& why) const {
     throw Error(Code::kUsage, "layout '" + std::string(text_) + "': " + why +
@@ -114,15 +174,14 @@ void check(const Layout& layout) {
   for (const auto axis : kAxisNames) {
     const std::int32_t size = layout.size_of(axis);
     if (size < 1) mismatch(std::string(axis) + " is " + std::to_string(size) + "; the least is 1");
+    if (size > kRanksMax) mismatch(std::string(axis) + " is " + std::to_string(size));
     if (axis != "ep") ranks *= size;
     if (ranks > kRanksMax)
       mismatch("a layout of more than " + std::to_string(kRanksMax) + " ranks");
   }
   check_order(layout);
-  if (layout.cp * layout.dp % layout.ep != 0) {
-    mismatch("ep " + std::to_string(layout.ep) + " does not divide cp x dp = " +
-             std::to_string(layout.cp * layout.dp) + "; experts share those ranks");
-  }
+  check_experts(layout);
+  check_stages(layout);
 }
 
 Layout parse_layout(std::string_view text) {
@@ -138,6 +197,8 @@ Layout parse_layout(std::string_view text) {
     seen.push_back(name);
     if (name == "order") {
       layout.order = words.order();
+    } else if (name == "layers") {
+      layout.stage_layers = words.numbers();
     } else {
       layout.*member_named(name) = words.size(name);
     }
@@ -149,33 +210,57 @@ Layout parse_layout(std::string_view text) {
 
 Mesh dense_mesh(const Layout& layout) {
   check(layout);
-  std::vector<Axis> axes;
-  auto names = names_of(layout.order);
-  names.insert(names.end(), kAxisNames.begin(), kAxisNames.end());
-  for (const auto& name : names) {
-    const auto known = [&name](const Axis& axis) { return axis.name == name; };
-    if (name == "ep" || std::any_of(axes.begin(), axes.end(), known)) continue;
-    axes.push_back({name, layout.size_of(name)});
+  const std::int32_t copies = layout.dp_replicate;
+  return in_order(layout, {{"tp", {{"tp", layout.tp}}},
+                           {"cp", {{"cp", layout.cp}}},
+                           {"dp", {{"dp_shard", layout.dp / copies}, {"dp_replicate", copies}}},
+                           {"pp", {{"pp", layout.pp}}}});
+}
+
+Mesh expert_mesh(const Layout& layout) {
+  check(layout);
+  const std::int32_t copies = layout.dp_replicate;
+  return in_order(layout,
+                  {{"tp", {{"etp", layout.expert_tp()}}},
+                   {"ep", {{"ep", layout.ep}}},
+                   {"dp", {{"edp_shard", layout.expert_dp() / copies}, {"edp_replicate", copies}}},
+                   {"pp", {{"pp", layout.pp}}}});
+}
+
+std::int32_t stage_of(std::int64_t layer, std::int64_t layers, const Layout& layout) {
+  const std::int64_t chunks = std::int64_t{layout.pp} * layout.vpp;
+  std::int64_t end = 0;
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    // Evenly: the first chunks take one more where it does not come out even.
+    end += layout.stage_layers.empty() ? layers / chunks + (chunk < layers % chunks ? 1 : 0)
+                                       : layout.stage_layers[static_cast<std::size_t>(chunk)];
+    if (layer < end) return static_cast<std::int32_t>(chunk % layout.pp);
   }
-  return Mesh(axes);
+  mismatch("the stages of " + to_string(layout) + " take " + std::to_string(end) +
+           " layers and the model has " + std::to_string(layers));
 }
 
 std::ostream& operator<<(std::ostream& out, const Layout& layout) {
-  bool first = true;
-  for (const auto axis : kAxisNames) {
-    if (layout.size_of(axis) == 1) continue;
-    out << (first ? "" : " ") << axis << layout.size_of(axis);
-    first = false;
-  }
-  if (first) out << "tp1";
+  const char* gap = "";
+  const auto size = [&](std::string_view name, std::int32_t usual) {
+    if (layout.size_of(name) == usual) return;
+    out << gap << name << layout.size_of(name);
+    gap = " ";
+  };
+  for (const auto axis : kAxisNames) size(axis, 1);
+  size("etp", 0);
+  size("dp_replicate", 1);
+  size("vpp", 1);
+  if (*gap == '\0') out << "tp1";
+  if (!layout.stage_layers.empty()) out << " layers " << join(layout.stage_layers, "-");
   if (layout.order != kDefaultOrder) out << " order " << layout.order;
   return out;
 }
 
 std::string to_string(const Layout& layout) {
-  std::ostringstream out;
-  out << layout;
-  return out.str();
+  std::ostringstream text;
+  text << layout;
+  return text.str();
 }
 
 }  // namespace reprise::sim

@@ -44,27 +44,44 @@ struct Layout {
   std::vector<std::int64_t> stage_layers;
 
   std::int32_t world_size() const { return tp * cp * dp * pp; }
+  std::int32_t expert_tp() const { return etp == 0 ? tp : etp; }
+  /// Copies of each expert, sharded or not.
+  std::int32_t expert_dp() const { return tp * cp * dp / (expert_tp() * ep); }
   /// Size of the axis of that name; USAGE with a suggestion if there is none.
   std::int32_t size_of(std::string_view axis) const;
   void set_size(std::string_view axis, std::int32_t size);
 
   friend bool operator==(const Layout&, const Layout&) = default;
-  /// "tp2 dp2", with " order dp-tp" unless it is the default; "tp1" for a single rank.
+  /// "tp2 dp2", with " order dp-tp" unless it is the default, and " layers 1-3" where they are
+  /// dealt out by hand; "tp1" for a single rank.
   friend std::ostream& operator<<(std::ostream& out, const Layout& layout);
 };
 
 std::string to_string(const Layout& layout);
 
 /// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or leaves out one
-/// that is larger than 1, or ep does not divide cp x dp; USAGE for an unknown name in the order.
+/// that is larger than 1, the ranks can't be dealt out as etp x ep x edp, dp_replicate does not
+/// divide what it splits, or vpp and stage_layers don't fit pp; USAGE for an unknown name in the
+/// order.
 void check(const Layout& layout);
 
-/// "tp2 dp2", "tp2dp2", "tp=2, dp=2 order=dp-tp": sizes by name, in any order; what is not named is
-/// 1. The result is checked. USAGE with a suggestion on anything else.
+/// "tp2 dp2", "tp2dp2", "tp=2, dp=2 order=dp-tp layers=1-3": sizes by name, in any order; what is
+/// not named is 1. The result is checked. USAGE with a suggestion on anything else.
 Layout parse_layout(std::string_view text);
 
-/// The mesh of the dense tensors: axes tp, cp, dp, pp in the layout's order; axes that the order
-/// leaves out have size 1 and come last. Checks the layout.
+/// The mesh of the dense tensors: tp, cp, dp_shard, dp_replicate, pp in the layout's order, the two
+/// parts of dp where dp stands, dp_shard the faster; axes that the order leaves out have size 1 and
+/// come last. Checks the layout.
 Mesh dense_mesh(const Layout& layout);
+/// The mesh of the experts on the same ranks: etp where tp stands, ep, edp_shard and edp_replicate
+/// where dp stands, pp.
+Mesh expert_mesh(const Layout& layout);
+
+/// Which pipeline stage a layer of `layers` stands on: chunks of consecutive layers are dealt to
+/// the stages in turn, vpp times around. LAYOUT_MISMATCH if stage_layers do not add up.
+///
+///   8 layers, pp2: 0 0 0 0 1 1 1 1     pp2 vpp2: 0 0 1 1 0 0 1 1     pp2 layers 3-5: 0 0 0 1 1 1 1
+///   1
+std::int32_t stage_of(std::int64_t layer, std::int64_t layers, const Layout& layout);
 
 }  // namespace reprise::sim

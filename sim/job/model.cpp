@@ -1,5 +1,6 @@
 #include "sim/job/model.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "core/base/error.hpp"
@@ -8,43 +9,161 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::array<std::string_view, 1> kModelNames = {"gpt-tiny"};
+constexpr std::array<std::string_view, 6> kModelNames = {"gpt-tiny",  "moe-tiny",  "moe-tiny-mtp",
+                                                         "llama3-8b", "gpt3-175b", "mixtral-8x7b"};
 
-Placement split_by_tp(std::size_t dim) { return Placement({{"tp", dim}}); }
+/// Collects parameters of one place of the model.
+class Builder {
+ public:
+  explicit Builder(ModelSpec& model) : model_(model) {}
 
-ParameterSpec column(std::string key, Dims shape) {
-  return {std::move(key), shape, split_by_tp(0), ParameterGroup::kDecayed};
-}
-ParameterSpec row(std::string key, Dims shape) {
-  return {std::move(key), shape, split_by_tp(1), ParameterGroup::kDecayed};
-}
-ParameterSpec norm(std::string key, std::int64_t hidden) {
-  return {std::move(key), {hidden}, Placement(), ParameterGroup::kPlain, true};
+  Builder& at(std::vector<Place> places, std::string prefix = "") {
+    places_ = std::move(places);
+    prefix_ = std::move(prefix);
+    return *this;
+  }
+  Builder& layer(std::int64_t number) {
+    return at({Place::of_layer(number)}, "decoder.layers." + std::to_string(number) + ".");
+  }
+  void matrix(const std::string& name, const Dims& shape, Fused fused = {}) {
+    add(name, shape, ParameterGroup::kDecayed, false).fused = fused;
+  }
+  void vector(const std::string& name, std::int64_t length) {
+    add(name, {length}, ParameterGroup::kPlain, false);
+  }
+  void norm(const std::string& name, std::int64_t length) {
+    add(name, {length}, ParameterGroup::kPlain, true);
+  }
+  void scalar(const std::string& name) { add(name, {}, ParameterGroup::kPlain, true); }
+
+ private:
+  ParameterSpec& add(const std::string& name, const Dims& shape, ParameterGroup group, bool norm) {
+    const std::string key = prefix_ + name;
+    Protocol protocol = protocol_of(key);
+    model_.parameters.push_back({.key = key,
+                                 .shape = shape,
+                                 .placement = std::move(protocol.placement),
+                                 .group = group,
+                                 .norm = norm,
+                                 .mesh = protocol.mesh,
+                                 .places = places_});
+    return model_.parameters.back();
+  }
+
+  ModelSpec& model_;
+  std::vector<Place> places_;
+  std::string prefix_;
+};
+
+void add_attention(Builder& build, std::int64_t hidden, std::int64_t key_value) {
+  const std::int64_t rows = hidden + 2 * (key_value == 0 ? hidden : key_value);
+  build.norm("self_attention.linear_qkv.layer_norm_weight", hidden);
+  build.matrix("self_attention.linear_qkv.weight", {rows, hidden});
+  build.matrix("self_attention.linear_proj.weight", {hidden, hidden});
 }
 
-void add_layer(std::vector<ParameterSpec>& out, std::int64_t number, const GptSizes& sizes) {
-  const std::string at = "decoder.layers." + std::to_string(number) + ".";
-  const std::int64_t hidden = sizes.hidden;
-  out.push_back(norm(at + "self_attention.linear_qkv.layer_norm_weight", hidden));
-  out.push_back(column(at + "self_attention.linear_qkv.weight", {3 * hidden, hidden}));
-  out.push_back(row(at + "self_attention.linear_proj.weight", {hidden, hidden}));
-  out.push_back(norm(at + "mlp.linear_fc1.layer_norm_weight", hidden));
-  out.push_back(column(at + "mlp.linear_fc1.weight", {sizes.ffn, hidden}));
-  out.push_back({at + "mlp.linear_fc1.bias", {sizes.ffn}, split_by_tp(0), ParameterGroup::kPlain});
-  out.push_back(row(at + "mlp.linear_fc2.weight", {hidden, sizes.ffn}));
+void add_gpt_mlp(Builder& build, std::int64_t hidden, std::int64_t ffn) {
+  build.norm("mlp.linear_fc1.layer_norm_weight", hidden);
+  build.matrix("mlp.linear_fc1.weight", {ffn, hidden});
+  build.vector("mlp.linear_fc1.bias", ffn);
+  build.matrix("mlp.linear_fc2.weight", {hidden, ffn});
 }
+
+void add_swiglu(Builder& build, const std::string& name, std::int64_t hidden, std::int64_t ffn) {
+  build.matrix(name + ".linear_fc1.weight", {2 * ffn, hidden}, {2, 0});
+  build.matrix(name + ".linear_fc2.weight", {hidden, ffn});
+}
+
+void add_experts(Builder& build, const MoeSizes& sizes) {
+  build.norm("pre_mlp_layernorm.weight", sizes.hidden);
+  build.matrix("mlp.router.weight", {sizes.experts, sizes.hidden});
+  build.vector("mlp.router.expert_bias", sizes.experts);
+  build.matrix("mlp.experts.linear_fc1.weight", {sizes.experts, 2 * sizes.expert_ffn, sizes.hidden},
+               {2, 1});
+  build.matrix("mlp.experts.linear_fc2.weight", {sizes.experts, sizes.hidden, sizes.expert_ffn});
+  if (sizes.shared_ffn > 0) add_swiglu(build, "mlp.shared_experts", sizes.hidden, sizes.shared_ffn);
+}
+
+void add_moe_layer(Builder& build, bool dense, const MoeSizes& sizes) {
+  add_attention(build, sizes.hidden, sizes.key_value);
+  if (sizes.streams > 0) {
+    build.matrix("hyper_connection.beta", {sizes.streams, sizes.streams + 1});
+    build.scalar("hyper_connection.scale");
+  }
+  if (dense) {
+    build.norm("pre_mlp_layernorm.weight", sizes.hidden);
+    add_swiglu(build, "mlp", sizes.hidden, sizes.ffn);
+  } else {
+    add_experts(build, sizes);
+  }
+}
+
+void add_prediction(Builder& build, std::int64_t number, const MoeSizes& sizes) {
+  build.at({Place::last()}, "mtp.layers." + std::to_string(number) + ".");
+  build.norm("enorm.weight", sizes.hidden);
+  build.matrix("eh_proj.weight", {sizes.hidden, 2 * sizes.hidden});
+  build.at({Place::last()}, "mtp.layers." + std::to_string(number) + ".transformer_layer.");
+  add_moe_layer(build, false, sizes);
+}
+
+/// Dense layers with SwiGLU are a mixture without experts.
+constexpr MoeSizes kLlama3 = {.layers = 32,
+                              .dense_layers = 32,
+                              .hidden = 4096,
+                              .ffn = 14336,
+                              .experts = 0,
+                              .vocabulary = 128256,
+                              .key_value = 1024,
+                              .streams = 0};
+constexpr MoeSizes kMixtral = {.layers = 32,
+                               .dense_layers = 0,
+                               .hidden = 4096,
+                               .experts = 8,
+                               .expert_ffn = 14336,
+                               .shared_ffn = 0,
+                               .vocabulary = 32000,
+                               .key_value = 1024,
+                               .streams = 0};
 
 }  // namespace
 
+bool ModelSpec::has_experts() const {
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const auto& spec) { return spec.mesh == MeshKind::kExpert; });
+}
+
 ModelSpec gpt(std::string name, const GptSizes& sizes) {
-  ModelSpec model{std::move(name), {}};
-  auto& parameters = model.parameters;
-  parameters.push_back(
-      column("embedding.word_embeddings.weight", {sizes.vocabulary, sizes.hidden}));
-  for (std::int64_t layer = 0; layer < sizes.layers; ++layer) add_layer(parameters, layer, sizes);
-  parameters.push_back(norm("decoder.final_layernorm.weight", sizes.hidden));
-  parameters.push_back(column("output_layer.weight", {sizes.vocabulary, sizes.hidden}));
-  parameters.push_back({"output_layer.logit_scale", {}, Placement(), ParameterGroup::kPlain, true});
+  ModelSpec model{std::move(name), {}, sizes.layers};
+  Builder build(model);
+  build.at({Place::first()})
+      .matrix("embedding.word_embeddings.weight", {sizes.vocabulary, sizes.hidden});
+  for (std::int64_t layer = 0; layer < sizes.layers; ++layer) {
+    build.layer(layer);
+    add_attention(build, sizes.hidden, sizes.key_value);
+    add_gpt_mlp(build, sizes.hidden, sizes.ffn);
+  }
+  build.at({Place::last()}).norm("decoder.final_layernorm.weight", sizes.hidden);
+  build.matrix("output_layer.weight", {sizes.vocabulary, sizes.hidden});
+  build.scalar("output_layer.logit_scale");
+  return model;
+}
+
+ModelSpec moe(std::string name, const MoeSizes& sizes) {
+  ModelSpec model{std::move(name), {}, sizes.layers};
+  Builder build(model);
+  std::vector<Place> embedding = {Place::first()};
+  if (sizes.mtp_layers > 0) embedding.push_back(Place::last());
+  build.at(embedding).matrix("embedding.word_embeddings.weight", {sizes.vocabulary, sizes.hidden});
+  for (std::int64_t layer = 0; layer < sizes.layers; ++layer) {
+    build.layer(layer);
+    add_moe_layer(build, layer < sizes.dense_layers, sizes);
+  }
+  build.at({Place::last()}).norm("decoder.final_layernorm.weight", sizes.hidden);
+  if (sizes.streams > 0) build.matrix("hc_head.weight", {sizes.streams, sizes.hidden});
+  build.matrix("head.weight", {sizes.vocabulary, sizes.hidden});
+  for (std::int64_t layer = 0; layer < sizes.mtp_layers; ++layer) {
+    add_prediction(build, layer, sizes);
+  }
   return model;
 }
 
@@ -52,16 +171,28 @@ std::span<const std::string_view> model_names() { return kModelNames; }
 
 ModelSpec model_named(std::string_view name) {
   if (name == "gpt-tiny") return gpt("gpt-tiny", {});
+  if (name == "moe-tiny") return moe("moe-tiny", {});
+  if (name == "moe-tiny-mtp") return moe("moe-tiny-mtp", {.mtp_layers = 1});
+  if (name == "llama3-8b") return moe("llama3-8b", kLlama3);
+  if (name == "gpt3-175b") return gpt("gpt3-175b", {96, 12288, 49152, 50257});
+  if (name == "mixtral-8x7b") return moe("mixtral-8x7b", kMixtral);
   const std::string near = closest(name, kModelNames);
   throw Error(Code::kUsage, "there is no model '" + std::string(name) + "'" +
                                 (near.empty() ? "." : "; did you mean '" + near + "'?") +
                                 " Known: " + join(kModelNames, ", "));
 }
 
-Placement optimizer_placement(const ParameterSpec& parameter) {
-  auto splits = parameter.placement.splits();
-  if (!parameter.shape.empty()) splits.push_back({"dp", 0});
-  return Placement(std::move(splits));
+std::vector<std::int32_t> stages_of(const ParameterSpec& parameter, const ModelSpec& model,
+                                    const Layout& layout) {
+  std::vector<std::int32_t> stages;
+  for (const Place& place : parameter.places) {
+    stages.push_back(place.at == Place::At::kFirst  ? 0
+                     : place.at == Place::At::kLast ? layout.pp - 1
+                                                    : stage_of(place.layer, model.layers, layout));
+  }
+  std::sort(stages.begin(), stages.end());
+  stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+  return stages;
 }
 
 }  // namespace reprise::sim

@@ -1,6 +1,7 @@
 #pragma once
-// What a model is to a checkpoint: named parameters with global shapes and the dimensions that
-// tensor parallelism splits. Layers are numbered over the whole model.
+// What a model is to a checkpoint: named parameters with global shapes, how model parallelism
+// splits them, and where in the model they stand. Layers and experts are numbered over the whole
+// model.
 
 #include <span>
 #include <string>
@@ -9,6 +10,8 @@
 
 #include "core/geometry/dims.hpp"
 #include "core/geometry/placement.hpp"
+#include "sim/job/layout.hpp"
+#include "sim/job/name_rules.hpp"
 
 namespace reprise::sim {
 
@@ -19,17 +22,41 @@ enum class ParameterGroup : std::uint8_t {
 };
 inline constexpr std::size_t kParameterGroups = 2;
 
+/// Equal parts of one dimension that are cut each by itself, as the gate and up halves of a SwiGLU
+/// projection: each rank holds its part of every component.
+struct Fused {
+  std::int64_t components = 1;
+  std::size_t dim = 0;
+};
+
+/// Where in the model a parameter stands, which decides its pipeline stage.
+struct Place {
+  enum class At : std::uint8_t { kFirst, kLayer, kLast } at = At::kFirst;
+  std::int64_t layer = 0;  ///< of kLayer
+
+  static Place first() { return {At::kFirst}; }
+  static Place last() { return {At::kLast}; }
+  static Place of_layer(std::int64_t layer) { return {At::kLayer, layer}; }
+};
+
 struct ParameterSpec {
   std::string key;  ///< "decoder.layers.0.mlp.linear_fc1.weight"
   Dims shape;       ///< of the global tensor
   Placement placement;
   ParameterGroup group = ParameterGroup::kDecayed;
   bool norm = false;  ///< starts near 1 instead of near 0
+  MeshKind mesh = MeshKind::kDense;
+  Fused fused;
+  /// One, or several that hold copies (an embedding that two stages use).
+  std::vector<Place> places = {Place::first()};
 };
 
 struct ModelSpec {
   std::string name;
   std::vector<ParameterSpec> parameters;  ///< in the order of the model
+  std::int64_t layers = 0;
+
+  bool has_experts() const;
 };
 
 /// Sizes of a dense GPT. The defaults leave uneven shards at every tp and dp above 1.
@@ -38,17 +65,37 @@ struct GptSizes {
   std::int64_t hidden = 24;
   std::int64_t ffn = 54;
   std::int64_t vocabulary = 131;
+  std::int64_t key_value = 0;  ///< hidden size of keys and of values; 0: as hidden
 };
 
 ModelSpec gpt(std::string name, const GptSizes& sizes);
 
-/// The models that scenarios name: "gpt-tiny".
+/// Sizes of a mixture of experts: the first `dense_layers` are as in a GPT, the others have a
+/// router, experts in one stacked tensor each for their SwiGLU projections, and a shared expert.
+struct MoeSizes {
+  std::int64_t layers = 4;
+  std::int64_t dense_layers = 1;
+  std::int64_t hidden = 12;
+  std::int64_t ffn = 14;
+  std::int64_t experts = 6;
+  std::int64_t expert_ffn = 7;
+  std::int64_t shared_ffn = 10;  ///< of the shared expert; 0: there is none
+  std::int64_t vocabulary = 61;
+  std::int64_t key_value = 0;   ///< as above
+  std::int64_t streams = 3;     ///< of the hyper-connections; 0: none
+  std::int64_t mtp_layers = 0;  ///< multi-token prediction, on the last stage with an embedding
+};
+
+ModelSpec moe(std::string name, const MoeSizes& sizes);
+
+/// The models that scenarios name: "gpt-tiny", "moe-tiny", "moe-tiny-mtp" and, for plans, real
+/// ones: "llama3-8b", "gpt3-175b", "mixtral-8x7b".
 std::span<const std::string_view> model_names();
 /// USAGE with a suggestion if there is none of that name.
 ModelSpec model_named(std::string_view name);
 
-/// The same tensor's optimizer state: after the model's own splits, dp splits the first dimension.
-/// A tensor without dimensions stays whole.
-Placement optimizer_placement(const ParameterSpec& parameter);
+/// The stages that hold a parameter, ascending.
+std::vector<std::int32_t> stages_of(const ParameterSpec& parameter, const ModelSpec& model,
+                                    const Layout& layout);
 
 }  // namespace reprise::sim

@@ -1,19 +1,19 @@
 #pragma once
-// What one rank holds of one parameter.
+// What one rank holds of one parameter for the forward pass: its bf16 compute copy.
 //
 //   fc1 [54, 24], tp2 dp2, rank tp 0 dp 1:
 //     weight  bf16   rows  0..27   the compute copy; dp ranks hold the same
-//     master  fp32   rows 14..27   this rank's share of the optimizer, with exp_avg and exp_avg_sq
+//   and in the optimizer (see optimizer_shard.hpp), under fully_reshardable:
+//     master  fp32   rows 14..27   this rank's share, with exp_avg and exp_avg_sq
 //     stored  bf16   rows 14..27   where a load puts this rank's share of the weights
 
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <vector>
 
 #include "core/geometry/mesh.hpp"
-#include "core/geometry/placement.hpp"
-#include "core/ports/fabric.hpp"
 #include "sim/job/content.hpp"
+#include "sim/job/local_tensor.hpp"
 #include "sim/job/model.hpp"
 #include "sim/job/progress.hpp"
 
@@ -21,39 +21,39 @@ namespace reprise::sim {
 
 struct LocalParameter {
   ParameterSpec spec;
-  Placement own_placement;  ///< of the optimizer's tensors
-  Box weight_box;
-  std::vector<Box> dp_boxes;  ///< shares of the dp group's ranks within weight_box, in group order
-  Box own_box;                ///< this rank's
-  std::int32_t replica = 0;   ///< which copy of weight_box this is
-  std::int32_t replicas = 1;
+  std::shared_ptr<const Mesh> mesh;  ///< the ranks of the stages that hold it
+  GroupRank member;                  ///< this rank, in it
+  LocalTensor tensor;
+  std::vector<Piece> pieces;  ///< of `weight`
+  std::int32_t copy = 0;      ///< which copy of its part this is
+  std::int32_t copies = 1;
+  bool in_sync = true;  ///< gradients are summed with the other stages that hold it
 
-  std::vector<std::uint16_t> weight;
-  std::vector<std::uint16_t> stored;
-  std::vector<float> master;
-  std::vector<float> exp_avg;
-  std::vector<float> exp_avg_sq;
+  std::vector<std::uint16_t> weight;  ///< the local array, row-major
 };
 
-/// Boxes by `slice`, buffers of the right size filled with zeros. `member` is this rank in `mesh`.
-LocalParameter place(const ParameterSpec& spec, const Mesh& mesh, GroupRank member,
-                     ChunkRule slice);
+/// Consecutive elements along the last dimension, on both sides of two equal lists of pieces.
+/// Calls visit(global index, offset in a, offset in b, count); `shape` is the global tensor's.
+template <class Visit>
+void for_each_run(const Dims& shape, const std::vector<Piece>& a, const std::vector<Piece>& b,
+                  const Visit& visit) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const Box& box = a[i].box;
+    const std::int64_t run = box.rank() == 0 ? 1 : box.extent[box.rank() - 1];
+    for (std::int64_t done = 0; done < box.elements(); done += run) {
+      Dims at = index_at(done, box.extent);
+      for (std::size_t d = 0; d < at.size(); ++d) at[d] += box.offset[d];
+      visit(linear_index(at, shape), static_cast<std::size_t>(local_offset(a[i], at)),
+            static_cast<std::size_t>(local_offset(b[i], at)), run);
+    }
+  }
+}
 
-/// Start values; the compute copy is rounded from them without communication.
+/// Start values of the compute copy.
 void initialise(LocalParameter& parameter, std::uint64_t seed);
 
 /// This rank's part of the loss: of each element that several ranks hold, the copy whose turn it
 /// is counts, so a wrong copy anywhere is seen sooner or later.
 std::int64_t local_loss(const LocalParameter& parameter, const Progress& progress);
-
-/// One Adam update of this rank's share; gradients follow from the compute copy.
-void update(LocalParameter& parameter, const Progress& progress, std::int64_t loss);
-
-/// Rounds the masters into this rank's share of the compute copy.
-void round_own(LocalParameter& parameter);
-/// Puts `share`, the elements of `box` row-major, into the compute copy.
-void install(LocalParameter& parameter, const Box& box, std::span<const std::uint16_t> share);
-/// Collective over dp: everybody's share of the compute copies, of all parameters in one message.
-void gather_weights(std::span<LocalParameter> parameters, Communicator& dp);
 
 }  // namespace reprise::sim

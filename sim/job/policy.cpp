@@ -6,46 +6,103 @@
 namespace reprise::sim {
 namespace {
 
-void check_masters(std::span<const LocalParameter> parameters) {
-  for (const auto& parameter : parameters) {
-    for (std::size_t i = 0; i < parameter.master.size(); ++i) {
-      if (to_bf16(parameter.master[i]) == parameter.stored[i]) continue;
-      const Box& box = parameter.own_box;
-      Dims at = index_at(static_cast<std::int64_t>(i), box.extent);
-      for (std::size_t d = 0; d < at.size(); ++d) at[d] += box.offset[d];
-      throw Error(Code::kStaleDerived,
-                  "the stored weight at " + to_string(at) +
-                      " is not the stored fp32 master rounded to bf16; one of the two is of "
-                      "another step or place",
-                  {.key = parameter.spec.key});
+void check_master(const LocalParameter& parameter, std::size_t p, OptimizerShard& optimizer) {
+  const auto begin = static_cast<std::size_t>(optimizer.share(p).begin);
+  const float* master = optimizer.slot(Slot::kMaster).data() + begin;
+  const std::uint16_t* stored = optimizer.stored().data() + begin;
+  const Dims& shape = parameter.spec.shape;
+  for_each_run(shape, optimizer.packed(p), optimizer.packed(p),
+               [&](std::int64_t global, std::size_t own, std::size_t, std::int64_t count) {
+                 for (std::int64_t i = 0; i < count; ++i, ++own) {
+                   if (to_bf16(master[own]) == stored[own]) continue;
+                   throw Error(Code::kStaleDerived,
+                               "the stored weight at " + to_string(index_at(global + i, shape)) +
+                                   " is not the stored fp32 master rounded to bf16; one of the "
+                                   "two is of another step or place",
+                               {.key = parameter.spec.key});
+                 }
+               });
+}
+
+void check_masters(std::span<Family> families) {
+  for (auto& family : families) {
+    for (std::size_t p = 0; p < family.parameters.size(); ++p) {
+      check_master(family.parameters[p], p, *family.optimizer);
     }
   }
 }
 
-void install_own(std::span<LocalParameter> parameters) {
-  for (auto& parameter : parameters) install(parameter, parameter.own_box, parameter.stored);
+void convert(std::span<Family> families) {
+  for (auto& family : families) {
+    if (!family.foreign) continue;
+    family.optimizer->take_slots(family.parameters, *family.foreign, *family.group);
+    family.foreign.reset();
+  }
+}
+
+void install_own(std::span<Family> families) {
+  for (auto& family : families) family.optimizer->install_stored(family.parameters);
+}
+
+void gather(std::span<Family> families) {
+  for (auto& family : families) family.optimizer->gather_weights(family.parameters, *family.group);
 }
 
 }  // namespace
 
 std::vector<RefreshStep> refresh_protocol(const Loaded& loaded) {
   return {
+      {"convert", [loaded] { convert(loaded.families); }},
       {"check_masters",
        [loaded] {
          agree_on(loaded.world, [loaded] {
-           check_masters(loaded.parameters);
+           check_masters(loaded.families);
            return Bytes{};
          });
        }},
-      {"install_own", [loaded] { install_own(loaded.parameters); }},
-      {"gather", [loaded] { gather_weights(loaded.parameters, loaded.dp); }},
+      {"install_own", [loaded] { install_own(loaded.families); }},
+      {"gather", [loaded] { gather(loaded.families); }},
   };
 }
 
 StateDict whole_state(StateDict state) { return state; }
 
+Description describe(const Holding& holding) {
+  Description description{.key = holding.spec.key, .shape = holding.spec.shape};
+  description.pieces = pieces_packed(holding.tensor, holding.boxes);
+  description.replica = holding.replica;
+  if (!holding.flat && holding.spec.fused.components == 1) {
+    description.placed = Placed{holding.mesh, holding.placement};
+  }
+  return description;
+}
+
 std::int32_t replica_of(const Placement& placement, const Mesh& mesh, GroupRank member) {
   return placement.replica(mesh, member);
 }
+
+std::vector<ObjectLeaf> random_leaves(const RandomStates& states) {
+  const auto leaf = [&](std::string_view key, const Mesh& mesh,
+                        std::initializer_list<std::string_view> axes, const HostRng& rng) {
+    ObjectLeaf made{.key = std::string(key), .value = encode(rng)};
+    std::vector<Split> splits;
+    for (const auto axis : axes) {
+      splits.push_back({std::string(axis), made.grid.size()});
+      made.grid.push_back(mesh.axis_size(axis));
+      made.coordinate.push_back(mesh.coordinate(states.member, axis));
+    }
+    made.replica = Placement(splits).replica(mesh, states.member);
+    return made;
+  };
+  std::vector<ObjectLeaf> leaves = {leaf(kRngKey, states.dense, {"pp", "tp"}, states.host)};
+  if (states.expert != nullptr) {
+    leaves.push_back(leaf(kExpertRngKey, states.experts, {"pp", "ep", "etp"}, *states.expert));
+  }
+  return leaves;
+}
+
+Group all_holders(const Group& holders) { return holders; }
+
+std::uint64_t common_seed(std::uint64_t seed, const Mesh&, GroupRank) { return seed; }
 
 }  // namespace reprise::sim

@@ -3,6 +3,7 @@
 // mutant swaps a function.
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -10,14 +11,16 @@
 #include "core/geometry/placement.hpp"
 #include "core/ports/fabric.hpp"
 #include "core/state/state_dict.hpp"
-#include "sim/job/parameter.hpp"
+#include "sim/job/family.hpp"
+#include "sim/job/host_rng.hpp"
 
 namespace reprise::sim {
 
+// --- what is loaded, and how it reaches the next step ------------------------------------------
+
 /// What the refresh after a load works on; outlives its steps.
 struct Loaded {
-  std::span<LocalParameter> parameters;
-  Communicator& dp;
+  std::span<Family> families;
   Communicator& world;
 };
 
@@ -28,21 +31,84 @@ struct RefreshStep {
 
 /// From what was loaded to what the next forward pass uses:
 ///
+///   convert          slots that were kept under another sharding into this job's shares
 ///   check_masters    bf16(master) is the stored weight, on every rank; else STALE_DERIVED on all
 ///   install_own      this rank's share into the compute copy
-///   gather           the other shares, over dp
+///   gather           the other shares, over the group that shares
 std::vector<RefreshStep> refresh_protocol(const Loaded& loaded);
 
 /// Everything: the right inventory.
 StateDict whole_state(StateDict state);
 
+// --- how a tensor is described to a checkpoint -------------------------------------------------
+
+/// What a rank holds of a tensor, and why.
+struct Holding {
+  const ParameterSpec& spec;
+  const ModelSpec& model;
+  const Layout& layout;
+  const std::shared_ptr<const Mesh>& mesh;  ///< the ranks that hold parts or copies of it
+  GroupRank member;                         ///< this rank, in the mesh
+  const LocalTensor& tensor;                ///< its part under model parallelism
+  std::span<const Box> boxes;               ///< of the local array: all of it, or a share
+  Placement placement;                      ///< splits of the model and of the sharing
+  bool flat = false;                        ///< the share is a flattened range
+  std::int32_t replica = 0;                 ///< which copy of the boxes
+  std::span<const Share> shares;            ///< of all ranks that share; none for all of it
+  GroupRank own;                            ///< this rank among them
+  std::int32_t ranks_per_node = 0;          ///< 0: all on one
+};
+
+/// What is told: a leaf without bytes. Pieces are those of a buffer that holds the boxes packed.
+struct Description {
+  std::string key;
+  Dims shape;
+  std::vector<Piece> pieces;
+  std::int32_t replica = 0;
+  std::optional<Placed> placed;
+};
+
+/// The parameter's own key and global shape, its boxes, and mesh and placement where these alone
+/// decide the boxes.
+Description describe(const Holding& holding);
+
 /// Which copy this member holds of what is placed so; 0 is the main copy.
 std::int32_t replica_of(const Placement& placement, const Mesh& mesh, GroupRank member);
+
+// --- random states -------------------------------------------------------------------------------
+
+struct RandomStates {
+  const HostRng& host;
+  const HostRng* expert = nullptr;  ///< nullptr: the model has no experts
+  const Mesh& dense;
+  const Mesh& experts;
+  GroupRank member;  ///< in both
+};
+
+/// `rng_state` over (pp, tp), and, private to their EP rank, `expert_rng_state` over (pp, ep, etp).
+std::vector<ObjectLeaf> random_leaves(const RandomStates& states);
+
+// --- training
+// -------------------------------------------------------------------------------------
+
+/// Ranks that sum their gradients of a parameter that several stages hold: all of them.
+Group all_holders(const Group& holders);
+
+/// Seed of this member's start values.
+std::uint64_t common_seed(std::uint64_t seed, const Mesh& mesh, GroupRank member);
 
 struct JobPolicy {
   /// How a placement cuts dimensions; must be the rule by which the plan describes.
   ChunkRule slice = ceil_chunk;
+  /// By which rules a key gets its placement.
+  const NameRules& (*names)() = name_rules;
   std::int32_t (*replica)(const Placement&, const Mesh&, GroupRank) = replica_of;
+  Description (*described_save)(const Holding&) = describe;
+  Description (*described_load)(const Holding&) = describe;
+  decltype(ShareRule::layout) buckets = bucket_layout;
+  std::vector<ObjectLeaf> (*random)(const RandomStates&) = random_leaves;
+  Group (*sync)(const Group&) = all_holders;
+  std::uint64_t (*start)(std::uint64_t, const Mesh&, GroupRank) = common_seed;
   /// What of the whole state is handed to a save, and what of it is requested by a load.
   StateDict (*saved)(StateDict) = whole_state;
   StateDict (*requested)(StateDict) = whole_state;

@@ -70,20 +70,21 @@ std::vector<RefreshStep> refresh_without_gather(const Loaded& loaded) {
 
 /// The replica id as if the axis had one coordinate.
 std::int32_t replica_without(const Placement& placement, const Mesh& mesh, GroupRank member,
-                             std::string_view axis) {
+                             std::initializer_list<std::string_view> axes) {
   std::vector<std::int32_t> coordinates;
   for (AxisIndex a = 0; a < mesh.axes().size(); ++a) {
-    const bool dropped = mesh.axes()[a].name == axis;
+    const bool dropped = std::find(axes.begin(), axes.end(), mesh.axes()[a].name) != axes.end();
     coordinates.push_back(dropped ? 0 : mesh.coordinate(member, a));
   }
   return placement.replica(mesh, mesh.member_at(coordinates));
 }
 
 std::int32_t replica_without_tp(const Placement& placement, const Mesh& mesh, GroupRank member) {
-  return replica_without(placement, mesh, member, "tp");
+  return replica_without(placement, mesh, member, {"tp", "etp"});
 }
 std::int32_t replica_without_dp(const Placement& placement, const Mesh& mesh, GroupRank member) {
-  return replica_without(placement, mesh, member, "dp");
+  return replica_without(placement, mesh, member,
+                         {"dp_shard", "dp_replicate", "edp_shard", "edp_replicate"});
 }
 
 }  // namespace

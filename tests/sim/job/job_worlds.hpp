@@ -46,9 +46,13 @@ inline void train(TrainingJob& job, int steps, std::vector<StepRecord>& records)
   for (int i = 0; i < steps; ++i) records.push_back(job.step());
 }
 
-inline Trained trained(const Layout& layout, int steps, std::uint64_t seed = 7) {
-  return run_jobs({.layout = layout, .seed = seed}, {},
-                  [steps](TrainingJob& job, auto& records) { train(job, steps, records); });
+inline Trained trained(const JobConfig& config, int steps,
+                       StateDict (TrainingJob::*view)() = &TrainingJob::model_space) {
+  return run_jobs(
+      config, {}, [steps](TrainingJob& job, auto& records) { train(job, steps, records); }, view);
+}
+inline Trained trained(const Layout& layout, int steps) {
+  return trained({.layout = layout, .seed = 7}, steps);
 }
 
 /// What a load does, from a state in memory: requested tensors that are there are filled.
@@ -77,13 +81,20 @@ inline void load_from(TrainingJob& job, const GlobalState& saved) {
   job.take(request.wanted);
 }
 
-/// A fresh job of another seed that loads `saved` and goes on for `steps`.
+/// A fresh job that loads `saved` and goes on for `steps`.
+inline Trained resumed(const GlobalState& saved, const JobConfig& config, int steps,
+                       const JobPolicy& policy = {}) {
+  return run_jobs(
+      config, policy,
+      [&](TrainingJob& job, auto& records) {
+        load_from(job, saved);
+        train(job, steps, records);
+      },
+      &TrainingJob::model_space);
+}
 inline Trained resumed(const GlobalState& saved, const Layout& layout, int steps,
                        const JobPolicy& policy = {}) {
-  return run_jobs({.layout = layout, .seed = 1234}, policy, [&](TrainingJob& job, auto& records) {
-    load_from(job, saved);
-    train(job, steps, records);
-  });
+  return resumed(saved, {.layout = layout, .seed = 1234}, steps, policy);
 }
 
 /// The first tensor or value that differs; empty if none does.

@@ -1,0 +1,124 @@
+#include "sim/job/family.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "core/base/error.hpp"
+
+namespace reprise::sim {
+namespace {
+
+/// Axes that share, fastest first; and those that make up a model-parallel part, ditto.
+constexpr std::array<std::string_view, 2> kDenseSharing = {"cp", "dp_shard"};
+constexpr std::array<std::string_view, 1> kExpertSharing = {"edp_shard"};
+constexpr std::array<std::string_view, 2> kDenseParts = {"tp", "pp"};
+constexpr std::array<std::string_view, 3> kExpertParts = {"etp", "ep", "pp"};
+
+std::span<const std::string_view> sharing_axes(MeshKind kind) {
+  if (kind == MeshKind::kDense) return kDenseSharing;
+  return kExpertSharing;
+}
+std::span<const std::string_view> part_axes(MeshKind kind) {
+  if (kind == MeshKind::kDense) return kDenseParts;
+  return kExpertParts;
+}
+
+Mesh sharing_mesh(const Mesh& mesh, MeshKind kind) {
+  std::vector<Axis> axes;
+  for (const auto name : sharing_axes(kind)) {
+    axes.push_back({std::string(name), mesh.axis_size(name)});
+  }
+  return Mesh(axes);
+}
+
+std::int32_t part_index(const Mesh& mesh, GroupRank member, MeshKind kind) {
+  std::int32_t index = 0;
+  std::int32_t stride = 1;
+  for (const auto name : part_axes(kind)) {
+    index += stride * mesh.coordinate(member, name);
+    stride *= mesh.axis_size(name);
+  }
+  return index;
+}
+
+/// The part of `mesh` with the given pipeline coordinates, in their order.
+std::shared_ptr<const Mesh> on_stages(const std::shared_ptr<const Mesh>& mesh,
+                                      const std::vector<std::int32_t>& stages) {
+  const auto pp = mesh->axis("pp");
+  CHECK(pp.has_value());
+  if (static_cast<std::int32_t>(stages.size()) == mesh->axis_size("pp")) return mesh;
+  std::vector<Axis> axes = mesh->axes();
+  axes[*pp].size = static_cast<std::int32_t>(stages.size());
+  std::vector<GlobalRank> members;
+  for (std::int32_t m = 0; m < mesh->size(); ++m) {
+    if (std::find(stages.begin(), stages.end(), mesh->coordinate({m}, *pp)) != stages.end()) {
+      members.push_back(mesh->members().member({m}));
+    }
+  }
+  return std::make_shared<const Mesh>(axes, Group(std::move(members)));
+}
+
+void refuse_uneven_fusion(const ParameterSpec& spec) {
+  if (spec.fused.components <= 1) return;
+  if (spec.shape[spec.fused.dim] % spec.fused.components == 0) return;
+  throw Error(Code::kLayoutMismatch,
+              "dimension " + std::to_string(spec.fused.dim) + " of " + to_string(spec.shape) +
+                  " does not come apart into " + std::to_string(spec.fused.components) +
+                  " equal components",
+              {.key = spec.key});
+}
+
+}  // namespace
+
+Family family_of(MeshKind kind, const ModelSpec& model, const Layout& layout, GlobalRank rank,
+                 ChunkRule slice) {
+  const auto mesh = std::make_shared<const Mesh>(kind == MeshKind::kDense ? dense_mesh(layout)
+                                                                          : expert_mesh(layout));
+  Family family{.kind = kind, .mesh = mesh, .sharing = sharing_mesh(*mesh, kind)};
+  family.member = {rank.value};
+  family.instances = layout.dp_replicate;
+  family.bucket_group = part_index(*mesh, family.member, kind);
+  if (model.has_experts()) family.prefix = kind == MeshKind::kDense ? "chained_0." : "chained_1.";
+  std::map<std::vector<std::int32_t>, std::shared_ptr<const Mesh>> meshes;
+  for (const auto& spec : model.parameters) {
+    if (spec.mesh != kind) continue;
+    refuse_uneven_fusion(spec);
+    const auto stages = stages_of(spec, model, layout);
+    auto& held_by = meshes[stages];
+    if (!held_by) held_by = on_stages(mesh, stages);
+    const auto member = held_by->members().rank_of(rank);
+    if (!member) continue;
+    LocalParameter parameter{.spec = spec, .mesh = held_by, .member = *member};
+    parameter.tensor = local_tensor(spec, spec.placement, *held_by, *member, slice);
+    const Box whole = parameter.tensor.whole();
+    parameter.pieces = pieces_in_place(parameter.tensor, {&whole, 1});
+    parameter.copy = spec.placement.replica(*held_by, *member);
+    parameter.copies = spec.placement.replicas(*held_by);
+    family.parameters.push_back(std::move(parameter));
+  }
+  return family;
+}
+
+std::vector<MeshKind> kinds_of(const ModelSpec& model) {
+  std::vector<MeshKind> kinds = {MeshKind::kDense};
+  if (model.has_experts()) kinds.push_back(MeshKind::kExpert);
+  return kinds;
+}
+
+Group sharing_group(const Family& family) {
+  return family.mesh->group_along(family.member, sharing_axes(family.kind));
+}
+
+Placement shared_placement(const ParameterSpec& spec, const Mesh& sharing, const ShareRule& rule) {
+  auto splits = spec.placement.splits();
+  const bool flat = rule.sharding == Sharding::kFullyShardedModelSpace ||
+                    rule.sharding == Sharding::kDpReshardable;
+  // A flattened range cuts even what has no dimensions: one rank holds it.
+  const auto shares =
+      flat ? share_splits({1}, 0, sharing) : share_splits(spec.shape, rule.dim, sharing);
+  splits.insert(splits.end(), shares.begin(), shares.end());
+  return Placement(std::move(splits));
+}
+
+}  // namespace reprise::sim

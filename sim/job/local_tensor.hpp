@@ -1,0 +1,46 @@
+#pragma once
+// What a rank holds of one tensor under model parallelism, as an array of its own, and which parts
+// of the global tensor the local indices stand for.
+//
+//   fc1 [12, 4] of a gate and an up half, tp 2, rank tp 1: local shape [6, 4]
+//     local rows 0..3 are rows 3..6   (its part of the gate half)
+//     local rows 3..6 are rows 9..12  (its part of the up half)
+
+#include <span>
+#include <vector>
+
+#include "core/geometry/piece.hpp"
+#include "core/geometry/placement.hpp"
+#include "sim/job/model.hpp"
+
+namespace reprise::sim {
+
+struct LocalTensor {
+  Dims shape;  ///< of the local array
+  /// For each dimension the intervals of the global one, in the order of the local indices.
+  std::vector<std::vector<Interval>> global;
+
+  Box whole() const { return Box::whole(shape); }
+};
+
+/// `placement` cuts each component of a fused dimension by itself. LAYOUT_MISMATCH as
+/// Placement::box.
+LocalTensor local_tensor(const ParameterSpec& spec, const Placement& placement, const Mesh& mesh,
+                         GroupRank member, ChunkRule slice);
+
+/// What local boxes stand for: pieces of a buffer that holds the boxes one after another, each
+/// row-major. Boxes without elements give none.
+std::vector<Piece> pieces_packed(const LocalTensor& tensor, std::span<const Box> boxes);
+/// The same global boxes in the same order, as pieces of the local array itself.
+std::vector<Piece> pieces_in_place(const LocalTensor& tensor, std::span<const Box> boxes);
+
+/// Elements of all boxes.
+std::int64_t elements_of(std::span<const Box> boxes);
+
+/// Copies between the local array and a buffer that holds the boxes one after another.
+void pack(const Dims& shape, std::span<const Box> boxes, const std::byte* array, std::byte* packed,
+          std::size_t element_bytes);
+void unpack(const Dims& shape, std::span<const Box> boxes, const std::byte* packed,
+            std::byte* array, std::size_t element_bytes);
+
+}  // namespace reprise::sim

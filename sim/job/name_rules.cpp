@@ -1,0 +1,41 @@
+#include "sim/job/name_rules.hpp"
+
+#include <algorithm>
+
+namespace reprise::sim {
+
+const NameRules& name_rules() {
+  static const NameRules rules = {
+      {"hc_head.", {}},
+      {"hyper_connection.", {}},
+      {"shared_experts.linear_fc1.", {{"tp", 0}}},
+      {"shared_experts.linear_fc2.", {{"tp", 1}}},
+      {"experts.linear_fc1.", {{"ep", 0}, {"etp", 1}}, MeshKind::kExpert},
+      {"experts.linear_fc2.", {{"ep", 0}, {"etp", 2}}, MeshKind::kExpert},
+      {"layer_norm_", {}},
+      {"linear_qkv.", {{"tp", 0}}},
+      {"linear_proj.", {{"tp", 1}}},
+      {"linear_fc1.", {{"tp", 0}}},
+      {"linear_fc2.", {{"tp", 1}}},
+      {"eh_proj.", {{"tp", 0}}},
+      {"word_embeddings.", {{"tp", 0}}},
+      {"output_layer.weight", {{"tp", 0}}},
+      {"head.weight", {{"tp", 0}}},
+  };
+  return rules;
+}
+
+const NameRule* rule_for(std::string_view key, const NameRules& rules) {
+  const auto found = std::find_if(rules.begin(), rules.end(), [key](const NameRule& rule) {
+    return key.find(rule.part) != std::string_view::npos;
+  });
+  return found == rules.end() ? nullptr : &*found;
+}
+
+Protocol protocol_of(std::string_view key, const NameRules& rules) {
+  const NameRule* rule = rule_for(key, rules);
+  if (rule == nullptr) return {};
+  return {Placement(rule->splits), rule->mesh};
+}
+
+}  // namespace reprise::sim

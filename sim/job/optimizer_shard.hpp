@@ -1,0 +1,72 @@
+#pragma once
+// One rank's share of Adam's state over a list of parameters: fp32 masters and moments in arenas,
+// and how the compute copies are made from them.
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "core/ports/fabric.hpp"
+#include "sim/job/parameter.hpp"
+#include "sim/job/share.hpp"
+
+namespace reprise::sim {
+
+class OptimizerShard {
+ public:
+  /// `own` is this rank in `group`; arenas are filled with a pattern that is no number, so that
+  /// padding can't pass for content.
+  OptimizerShard(std::span<const LocalParameter> parameters, const Mesh& group, GroupRank own,
+                 std::int32_t instances, const ShareRule& rule);
+
+  const ShareRule& rule() const { return rule_; }
+  const ShareTable& table() const { return table_; }
+  GroupRank own() const { return own_; }
+  const Share& share(std::size_t parameter) const;
+
+  /// This rank's arena of a slot; a parameter's share begins at share(parameter).begin.
+  std::vector<float>& slot(Slot slot) { return slots_[static_cast<std::size_t>(slot)]; }
+  /// Where a load puts this rank's share of the stored weights.
+  std::vector<std::uint16_t>& stored() { return stored_; }
+
+  /// Pieces of a parameter's share, of a buffer that begins with it; and, in the same order, of the
+  /// compute copy.
+  const std::vector<Piece>& packed(std::size_t parameter) const { return packed_[parameter]; }
+  const std::vector<Piece>& in_place(std::size_t parameter) const { return in_place_[parameter]; }
+
+  /// Masters from start values, moments zero.
+  void initialise(std::span<const LocalParameter> parameters, std::uint64_t seed);
+  /// One Adam update of this rank's share; gradients follow from the compute copy. The new weights
+  /// are put into this rank's share of the compute copy.
+  void step(std::span<LocalParameter> parameters, const Progress& progress, std::int64_t loss);
+  /// This rank's share of the compute copies into stored(), for a save that cuts the weights alike.
+  void pack_stored(std::span<const LocalParameter> parameters);
+  /// Puts the stored weights into this rank's share of the compute copies.
+  void install_stored(std::span<LocalParameter> parameters);
+  /// Collective over the group: everybody's share of the compute copies, in one message.
+  void gather_weights(std::span<LocalParameter> parameters, Communicator& group) const;
+  /// Collective over the group: takes the slots of `other`, which shares the same parameters
+  /// otherwise over the same group.
+  void take_slots(std::span<const LocalParameter> parameters, OptimizerShard& other,
+                  Communicator& group);
+
+ private:
+  void update(LocalParameter& parameter, std::size_t p, const Progress& progress,
+              std::int64_t loss);
+  std::size_t begin(std::size_t parameter) const {
+    return static_cast<std::size_t>(share(parameter).begin);
+  }
+  /// Everybody's share of one slot, parameter by parameter, as whole local arrays.
+  std::vector<std::vector<float>> whole_slot(std::span<const LocalParameter> parameters, Slot which,
+                                             Communicator& group);
+
+  ShareRule rule_;
+  ShareTable table_;
+  GroupRank own_;
+  std::vector<std::vector<Piece>> packed_;
+  std::vector<std::vector<Piece>> in_place_;
+  std::array<std::vector<float>, 3> slots_;
+  std::vector<std::uint16_t> stored_;
+};
+
+}  // namespace reprise::sim

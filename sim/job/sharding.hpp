@@ -1,0 +1,46 @@
+#pragma once
+// How the distributed optimizer's state is shared out over the data-parallel ranks, and under which
+// keys a checkpoint keeps it. The names are the field's.
+//
+//   fully_reshardable          boxes of the model's tensors: dp cuts one dimension. Any layout
+//   loads it. fully_sharded_model_space  flattened ranges of the model's tensors: up to 2n-1 boxes
+//   each dp_reshardable             ranges of flat buckets that hold many parameters and padding;
+//   the keys
+//                              name bucket and model-parallel rank, so only dp may change
+//   fsdp_dtensor               boxes as in the first, with the weights cut alike; keys end in the
+//   slot
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace reprise::sim {
+
+enum class Sharding : std::uint8_t {
+  kFullyReshardable,
+  kDpReshardable,
+  kFullyShardedModelSpace,
+  kFsdpDtensor,
+};
+
+std::span<const std::string_view> sharding_names();
+std::string_view name_of(Sharding sharding);
+/// UNSUPPORTED for the field's older ones (fully_sharded_bucket_space, dp_zero_gather_scatter),
+/// USAGE with a suggestion for any other name.
+Sharding sharding_named(std::string_view name);
+
+/// What the optimizer keeps of each element.
+enum class Slot : std::uint8_t { kMaster, kExpAvg, kExpAvgSq };
+inline constexpr std::array kSlots = {Slot::kMaster, Slot::kExpAvg, Slot::kExpAvgSq};
+
+/// Key of a parameter's slot where it is kept tensor by tensor:
+/// "optimizer.state.exp_avg.<key>"; under fsdp_dtensor "optimizer.state.<key>.exp_avg".
+std::string slot_key(Sharding sharding, Slot slot, const std::string& key);
+/// Key of a bucket's slot: "optimizer.distributed.dp_group_idx_3.gbuf_idx_0.dtype_(torch.bfloat16,
+/// torch.float32).bucket_idx_1.exp_avg".
+std::string bucket_key(const std::string& group_prefix, std::size_t bucket, Slot slot);
+/// "<prefix>optimizer.distributed.dp_group_idx_<index>."
+std::string bucket_group_prefix(const std::string& prefix, std::int32_t index);
+
+}  // namespace reprise::sim

@@ -1,0 +1,46 @@
+#pragma once
+// Which part of each local tensor's optimizer state a data-parallel rank keeps. Pure.
+
+#include <span>
+#include <vector>
+
+#include "core/geometry/mesh.hpp"
+#include "sim/job/buckets.hpp"
+#include "sim/job/local_tensor.hpp"
+#include "sim/job/sharding.hpp"
+
+namespace reprise::sim {
+
+/// One rank's part of one parameter: boxes of its local array, one after another in that rank's
+/// arena from element `begin` on.
+struct Share {
+  std::vector<Box> boxes;
+  std::int64_t begin = 0;
+};
+
+/// How to share.
+struct ShareRule {
+  Sharding sharding = Sharding::kFullyReshardable;
+  std::size_t dim = 0;  ///< that boxes are cut along; a tensor with fewer dimensions takes its last
+  ChunkRule slice = ceil_chunk;
+  BucketSizes buckets;
+  std::vector<Bucket> (*layout)(std::span<const std::int64_t>, const BucketGroup&,
+                                const BucketSizes&) = bucket_layout;
+};
+
+struct ShareTable {
+  std::vector<std::vector<Share>> shares;  ///< by parameter, by rank of the group
+  std::vector<std::int64_t> arena;         ///< elements that each rank of the group keeps
+  std::vector<Bucket> buckets;             ///< of dp_reshardable
+};
+
+/// `group` is a mesh of the sharding axes alone, whose i-th member is rank i of the group that
+/// shares; `instances` counts such groups that hold copies.
+ShareTable share_out(std::span<const LocalTensor> tensors, const Mesh& group,
+                     std::int32_t instances, const ShareRule& rule);
+
+/// The splits of `dim` along all axes of `group`, the slowest first; none for a tensor without
+/// dimensions.
+std::vector<Split> share_splits(const Dims& shape, std::size_t dim, const Mesh& group);
+
+}  // namespace reprise::sim
