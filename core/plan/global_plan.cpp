@@ -135,7 +135,10 @@ class Planner {
                      [](const Holding& a, const Holding& b) { return *a.box < *b.box; });
   }
 
-  /// Equal boxes become one chunk; their ranks its candidates.
+  /// Equal boxes become one chunk; their ranks its candidates. Metadata tells chunks apart by their
+  /// offset alone, so an empty box makes way for another one that begins where it does:
+  ///
+  ///   length 3, tp 2 then dp 3:   tp 0: [0:1] [1:2] [2:2]   tp 1: [2:3] [3:3] [3:3]
   void add_chunks(PlannedTensor& tensor, std::uint32_t index) {
     for (std::size_t first = 0; first < holdings_.size();) {
       const Box& box = *holdings_[first].box;
@@ -143,6 +146,8 @@ class Planner {
       while (last < holdings_.size() && *holdings_[last].box == box) ++last;
       const auto group = std::span(holdings_).subspan(first, last - first);
       check_main_copy(group);
+      first = last;
+      if (has_no_elements(box) && begins_beside(box, tensor, last)) continue;
       Item item{index, static_cast<std::uint32_t>(tensor.chunks.size()),
                 bytes_of(box, tensor.dtype), candidates_.size(), 0};
       for (const Holding& holding : group) {
@@ -153,8 +158,18 @@ class Planner {
       item.count = candidates_.size() - item.first;
       items_.push_back(item);
       tensor.chunks.push_back({box, {}});
-      first = last;
     }
+  }
+
+  /// Safe for any numbers.
+  static bool has_no_elements(const Box& box) {
+    return std::find(box.extent.begin(), box.extent.end(), 0) != box.extent.end();
+  }
+
+  /// True if the chunk before `box` or the holding after it has the same offset.
+  bool begins_beside(const Box& box, const PlannedTensor& tensor, std::size_t after) const {
+    return (!tensor.chunks.empty() && tensor.chunks.back().box.offset == box.offset) ||
+           (after < holdings_.size() && holdings_[after].box->offset == box.offset);
   }
 
   static std::uint64_t bytes_of(const Box& box, DType dtype) {
@@ -175,7 +190,7 @@ class Planner {
     const auto main_copies =
         std::count_if(group.begin(), group.end(), [](const Holding& h) { return h.replica == 0; });
     if (main_copies == 1) return;
-    if (std::find(box.extent.begin(), box.extent.end(), 0) != box.extent.end()) return;
+    if (has_no_elements(box)) return;
     for (const Holding& holding : group) {
       all.push_back(savers_.member(holding.rank));
       if (holding.replica == 0) mains.push_back(all.back());

@@ -75,7 +75,7 @@ struct PlannedTensor {
   std::string key;
   DType dtype = DType::kFloat32;
   Dims shape;
-  std::vector<PlannedChunk> chunks;  ///< sorted by box; of several equal empty boxes one stays
+  std::vector<PlannedChunk> chunks;  ///< sorted by box; no empty one has another's offset
 };
 struct PlannedObject {
   std::string key;

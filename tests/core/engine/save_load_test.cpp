@@ -28,7 +28,7 @@ struct World {
 
 const std::vector<World> kWorlds = {
     {"one", {{"tp", 1}}}, {"tp2", {{"tp", 2}}}, {"tp2dp2", {{"tp", 2}, {"dp", 2}}},
-    {"dp3", {{"dp", 3}}}, {"tp4", {{"tp", 4}}},
+    {"dp3", {{"dp", 3}}}, {"tp4", {{"tp", 4}}}, {"tp2dp3", {{"tp", 2}, {"dp", 3}}},
 };
 
 /// Uneven, empty, 0-d, every width, TP before FSDP on one dimension and on two.
@@ -41,7 +41,7 @@ std::vector<TensorSpec> specs() {
           {"both", DType::kFloat64, {9}, both},    {"grid", DType::kInt16, {5, 6, 2}, grid},
           {"few", DType::kUInt8, {3, 2}, rows},    {"none", DType::kFloat32, {0, 4}, rows},
           {"scalar", DType::kInt64, {}, {}},       {"complex", DType::kComplex128, {4, 3}, both},
-          {"flags", DType::kBool, {13}, {}}};
+          {"ends", DType::kInt32, {3, 2}, both},   {"flags", DType::kBool, {13}, {}}};
 }
 
 SaveOptions options_for(Step step) {

@@ -250,6 +250,22 @@ TEST(GlobalPlan, of_equal_empty_boxes_one_stays) {
   EXPECT_EQ(plan.tensors[0].chunks[3].box, (Box{{3, 0}, {0, 2}}));
 }
 
+TEST(GlobalPlan, an_empty_box_makes_way_for_the_one_that_begins_where_it_does) {
+  const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 2}, {"dp", 3}});
+  std::vector<LocalPlan> plans;
+  for (int r = 0; r < 6; ++r) {
+    StateDict state;
+    state.tensors.push_back(leaf_at("w", {3, 2}, mesh, Placement({{"tp", 0}, {"dp", 0}}), {r}));
+    plans.push_back(local_plan(state));
+  }
+  const GlobalPlan plan = global_plan(plans);
+  std::vector<Box> boxes;
+  for (const auto& chunk : plan.tensors[0].chunks) boxes.push_back(chunk.box);
+  const std::vector<Box> expected = {
+      {{0, 0}, {1, 2}}, {{1, 0}, {1, 2}}, {{2, 0}, {1, 2}}, {{3, 0}, {0, 2}}};
+  EXPECT_EQ(boxes, expected);
+}
+
 TEST(LocalPlanOnTheWire, is_refused_when_cut_or_flipped_and_never_crashes) {
   const Bytes bytes = encode(four_ranks()[1]);
   for (std::size_t size = 0; size < bytes.size(); ++size) {
