@@ -77,10 +77,29 @@ struct ImageWriter::File {
   }
 };
 
+namespace {
+
+/// Bytes around a tensor's elements, generously.
+constexpr std::uint64_t kAroundTensor = 2048;
+
+std::uint64_t expected_bytes(const std::vector<ImageItem>& items) {
+  std::uint64_t sum = 0;
+  for (const auto& item : items) {
+    sum += item.content.size();
+    if (!item.content.empty()) continue;
+    sum += static_cast<std::uint64_t>(volume(item.extent)) * size_of(item.dtype) + kAroundTensor;
+  }
+  return sum;
+}
+
+}  // namespace
+
 /// Lays items out into batches; hands each over when it is full.
 class ImageWriter::Filler {
  public:
-  Filler(ImageWriter& writer, ContentSource& source) : writer_(writer), source_(source) {}
+  /// `expected`: about how many bytes the image will have; no batch needs to be larger.
+  Filler(ImageWriter& writer, ContentSource& source, std::uint64_t expected)
+      : writer_(writer), source_(source), expected_(expected) {}
 
   void bytes(ByteSpan rest) {
     while (!rest.empty()) {
@@ -119,7 +138,9 @@ class ImageWriter::Filler {
   std::size_t room(std::size_t least) {
     if (!batch_ || batch_->room() < least) {
       flush();
-      batch_ = writer_.new_batch(std::max<std::size_t>(writer_.options_.batch_bytes, least));
+      const std::uint64_t rest = std::max(expected_, offset_ + kAroundTensor) - offset_;
+      const std::uint64_t bytes = std::min(writer_.options_.batch_bytes, rest);
+      batch_ = writer_.new_batch(std::max<std::size_t>(bytes, least));
       batch_->offset = offset_;
     }
     return batch_->room();
@@ -127,6 +148,7 @@ class ImageWriter::Filler {
 
   ImageWriter& writer_;
   ContentSource& source_;
+  std::uint64_t expected_;
   std::shared_ptr<Batch> batch_;
   std::uint64_t offset_ = 0;
 };
@@ -143,7 +165,7 @@ ImageWriter::~ImageWriter() = default;
 
 void ImageWriter::stage(ContentSource& source) {
   CHECK(!staged_);
-  Filler filler(*this, source);
+  Filler filler(*this, source, expected_bytes(items_));
   for (std::size_t i = 0; i < items_.size(); ++i) {
     ImageItem& item = items_[i];
     ByteRange range{written_.bytes, item.content.size()};

@@ -168,7 +168,11 @@ std::string first_few(const std::vector<std::string>& keys) {
 class Reader {
  public:
   Reader(Checkpoint& checkpoint, Device& device, StateDict& into, std::uint64_t staging_bytes)
-      : checkpoint_(checkpoint), device_(device), into_(into), staging_(staging_bytes) {}
+      : checkpoint_(checkpoint),
+        device_(device),
+        into_(into),
+        staging_bytes_(staging_bytes),
+        staging_(std::make_unique_for_overwrite<std::byte[]>(staging_bytes)) {}
 
   std::uint64_t read(const ChunkRead& read) {
     const StoredTensor& tensor = checkpoint_.catalog().tensors[read.tensor];
@@ -182,7 +186,8 @@ class Reader {
       targets_.push_back(
           {target.source, target.region, {leaf.data + first * size_of(leaf.dtype), piece.strides}});
     }
-    return read_regions(checkpoint_, tensor, chunk, item, targets_, staging_, device_);
+    return read_regions(checkpoint_, tensor, chunk, item, targets_,
+                        {staging_.get(), staging_bytes_}, device_);
   }
 
   /// The stored value; the list of one that it is wrapped in is taken off.
@@ -219,9 +224,19 @@ class Reader {
   Checkpoint& checkpoint_;
   Device& device_;
   StateDict& into_;
-  Bytes staging_;
+  std::uint64_t staging_bytes_;
+  std::unique_ptr<std::byte[]> staging_;
   std::vector<RegionTarget> targets_;
 };
+
+/// No read takes more than the largest item, and none more than what is allowed.
+std::uint64_t staging_for(const LoadPlan& plan, const Catalog& catalog, std::uint64_t most) {
+  std::uint64_t largest = 0;
+  for (const auto& read : plan.reads) {
+    largest = std::max(largest, catalog.tensors[read.tensor].chunks[read.chunk].range.size);
+  }
+  return std::min(largest, most);
+}
 
 /// A checkpoint of Megatron's form has a common state; plain DCP has none.
 void require_no_common(Checkpoint& checkpoint) {
@@ -300,14 +315,14 @@ LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
   report.returned = std::move(verdict.returned);
   report.elements = plan.elements;
   report.bytes_needed = plan.bytes_needed;
-  report.peak_staging = options.staging_bytes;
+  report.peak_staging = staging_for(plan, catalog, options.staging_bytes);
 
   std::optional<Reader> reader;
   std::vector<Value> objects;  // as in plan.objects
   std::optional<Value> common;
   try {
     agree_on(group, [&] {
-      reader.emplace(checkpoint, ports.device, into, options.staging_bytes);
+      reader.emplace(checkpoint, ports.device, into, report.peak_staging);
       for (const auto& read : plan.reads) report.bytes_read += reader->read(read);
       for (const auto& read : plan.objects) {
         objects.push_back(reader->object(catalog.objects[read.object]));
