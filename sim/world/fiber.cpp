@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "core/base/check.hpp"
 #include "sim/world/sanitizer_switch.hpp"
@@ -21,6 +22,47 @@ namespace {
 namespace context = boost::context;
 
 constexpr std::size_t kStackBytes = 1U << 20U;  // of address space; pages come as they are touched
+
+// Stacks of fibers that ended, for the next ones of this thread: to map a stack and to touch its
+// pages for the first time takes longer than most fibers run.
+class StackPool {
+ public:
+  StackPool() = default;
+  ~StackPool() {
+    for (auto& stack : free_) maker_.deallocate(stack);
+  }
+  StackPool(const StackPool&) = delete;
+  StackPool& operator=(const StackPool&) = delete;
+
+  static StackPool& of_this_thread() {
+    thread_local StackPool pool;
+    return pool;
+  }
+
+  context::stack_context take() {
+    if (free_.empty()) return maker_.allocate();
+    const context::stack_context stack = free_.back();
+    free_.pop_back();
+    return stack;
+  }
+  void give_back(context::stack_context& stack) {
+    constexpr std::size_t kKeptMax = 64;
+    if (free_.size() == kKeptMax) return maker_.deallocate(stack);
+    free_.push_back(stack);
+  }
+
+ private:
+  context::protected_fixedsize_stack maker_{kStackBytes};
+  std::vector<context::stack_context> free_;
+};
+
+// The pool as Boost wants it.
+struct PooledStack {
+  context::stack_context allocate() const { return StackPool::of_this_thread().take(); }
+  void deallocate(context::stack_context& stack) const {
+    StackPool::of_this_thread().give_back(stack);
+  }
+};
 
 // The runtime's record of exceptions in flight (Itanium C++ ABI 2.2.2): the stack of caught ones
 // and the count of uncaught ones.
@@ -48,7 +90,7 @@ struct Fiber::State {
   bool finished = false;
 
   void start() {
-    context::protected_fixedsize_stack allocator(kStackBytes);
+    const PooledStack allocator;
     const context::stack_context memory = allocator.allocate();
     stack.set_memory(static_cast<std::byte*>(memory.sp) - memory.size, memory.size);
     inside =

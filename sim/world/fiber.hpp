@@ -21,7 +21,8 @@ struct FiberEnd {
 
 class Fiber {
  public:
-  /// Runs nothing yet. The stack is made at the first resume, with a guard page below it.
+  /// Runs nothing yet. The stack comes at the first resume, with a guard page below it. A fiber
+  /// stays on one thread.
   explicit Fiber(std::function<void()> body);
   /// A suspended fiber's stack is unwound; nothing on it may suspend or catch everything then.
   ~Fiber();

@@ -16,6 +16,7 @@
 #endif
 
 #if defined(REPRISE_ASAN)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #if defined(REPRISE_TSAN)
@@ -32,7 +33,12 @@ void start_switch(void** fake, const void* bottom, std::size_t size) {
 void finish_switch(void* fake, const void** bottom, std::size_t* size) {
   __sanitizer_finish_switch_fiber(fake, bottom, size);
 }
+// The last frames of the fiber that had this memory before never returned.
+void forget_frames(const void* bottom, std::size_t size) {
+  __asan_unpoison_memory_region(bottom, size);
+}
 #else
+void forget_frames(const void* /*bottom*/, std::size_t /*size*/) {}
 void start_switch(void** /*fake*/, const void* /*bottom*/, std::size_t /*size*/) {}
 void finish_switch(void* /*fake*/, const void** /*bottom*/, std::size_t* /*size*/) {}
 #endif
@@ -58,6 +64,7 @@ SanitizedStack::~SanitizedStack() {
 void SanitizedStack::set_memory(const void* bottom, std::size_t size) {
   bottom_ = bottom;
   size_ = size;
+  forget_frames(bottom, size);
   tsan_inner_ = new_tsan_fiber();
 }
 
