@@ -74,6 +74,20 @@ Rulings judge_inventory(const Inventory& live, const Inventory& saved, const Inv
   return rulings;
 }
 
+Rulings judge_request(const Inventory& requested, const Inventory& stored,
+                      std::span<const std::string> excused) {
+  Rulings rulings;
+  const auto compare = [&](const Inventory& here, const Inventory& there, const char* message) {
+    for (const auto& key : here) {
+      if (has(there, key) || excuses(excused, key)) continue;
+      rulings.push_back({Defect::kKeysetAsymmetry, key, message, {}});
+    }
+  };
+  compare(stored, requested, "the checkpoint has it and no rank requests it");
+  compare(requested, stored, "a rank requests it and the checkpoint does not have it");
+  return rulings;
+}
+
 Rulings judge_common_inventory(const Value& live, const Value& saved) {
   const Inventory kept = common_paths_of(saved);
   Rulings rulings;

@@ -23,6 +23,11 @@ Inventory common_paths_of(const Value& common);
 Rulings judge_inventory(const Inventory& live, const Inventory& saved, const Inventory& requested,
                         std::span<const std::string> excused);
 
+/// What all ranks together request of a load is what the checkpoint holds. One KEYSET_ASYMMETRY for
+/// each key that is not.
+Rulings judge_request(const Inventory& requested, const Inventory& stored,
+                      std::span<const std::string> excused);
+
 /// Every entry of the live common state is saved: LOST_OBJECT for each that is not.
 Rulings judge_common_inventory(const Value& live, const Value& saved);
 

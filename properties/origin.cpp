@@ -1,7 +1,7 @@
 #include "properties/origin.hpp"
 
 #include <algorithm>
-#include <vector>
+#include <optional>
 
 namespace reprise {
 namespace {
@@ -33,37 +33,142 @@ std::vector<Place> places_of(const GlobalState& state, DType dtype, ByteSpan run
   return places;
 }
 
-std::string print(const Place& place) {
-  std::string text = place.tensor->key + to_string(place.index);
-  const Box element{place.index, Dims::filled(place.index.size(), 1)};
-  for (const auto& holder : place.tensor->holders) {
-    if (!contains(holder.box, element)) continue;
-    return text + ", which is rank " + std::to_string(holder.rank.value) + "'s";
-  }
-  return text;
+bool holds(const Box& box, const Dims& index) {
+  return box.rank() == index.size() && contains(box, {index, Dims::filled(index.size(), 1)});
 }
 
-}  // namespace
-
-Origin origin_of(const GlobalState& saved, const std::string& key, const Dims& index, DType dtype,
-                 ByteSpan run) {
-  if (filled_with(run, std::byte{0})) return {Defect::kZeroFill, "nobody: it is zero"};
-  if (filled_with(run, kPoison)) return {Defect::kNotFilled, "nobody: it was never filled"};
-  const auto places = places_of(saved, dtype, run);
-  const auto count = std::to_string(run.size() / size_of(dtype));
-  if (places.empty()) {
-    return {Defect::kBitMismatch, "nobody: no run of " + count + " such elements was saved"};
+/// Are a and b at the same place within their boxes, which are of one size and not the same?
+bool parallel(const Box& box_a, const Dims& a, const Box& box_b, const Dims& b) {
+  if (box_a == box_b || !(box_a.extent == box_b.extent)) return false;
+  for (std::size_t d = 0; d < a.size(); ++d) {
+    if (a[d] - box_a.offset[d] != b[d] - box_b.offset[d]) return false;
   }
-  if (places.size() > 1) {
+  return true;
+}
+
+class Search {
+ public:
+  Search(const GlobalState& saved, const WrongRun& wrong, const Suspects& suspects)
+      : saved_(saved), wrong_(wrong), suspects_(suspects) {}
+
+  Origin origin() const {
+    const ByteSpan run = wrong_.elements;
+    if (filled_with(run, std::byte{0})) return {Defect::kZeroFill, "nobody: it is zero"};
+    if (filled_with(run, kPoison)) return {Defect::kNotFilled, "nobody: it was never filled"};
+    const auto places = places_of(saved_, wrong_.dtype, run);
+    if (places.size() == 1) return from(places.front());
+    if (const auto elsewhere = from_others()) return *elsewhere;
+    const auto count = std::to_string(run.size() / size_of(wrong_.dtype));
+    if (places.empty()) {
+      return {Defect::kBitMismatch, "nobody: no run of " + count + " such elements was saved"};
+    }
     return {Defect::kBitMismatch, "ambiguous: " + std::to_string(places.size()) +
                                       " places have this run of " + count + ", the first is " +
                                       print(places.front())};
   }
-  const bool same_tensor = places.front().tensor->key == key;
-  if (same_tensor && places.front().index == index) {
-    return {Defect::kBitMismatch, "its own place, with other bits"};
+
+ private:
+  Origin from(const Place& place) const {
+    const std::string text = print(place);
+    if (place.tensor->key != wrong_.key) return {Defect::kWrongOwner, text};
+    if (place.index == wrong_.index) {
+      return {Defect::kBitMismatch, "its own place, with other bits"};
+    }
+    if (crosses_components(place.index)) {
+      return {Defect::kPermutedComponents, text + "; it is another component of the fused tensor"};
+    }
+    if (const auto shards = crosses_shards(place.index)) {
+      return {Defect::kPermutedShards, text + *shards};
+    }
+    return {Defect::kShiftedBytes, text};
   }
-  return {same_tensor ? Defect::kShiftedBytes : Defect::kWrongOwner, print(places.front())};
+
+  /// Equal boxes of one holder are the components of a fused tensor.
+  bool crosses_components(const Dims& found) const {
+    const auto crosses = [&](const Box& a, const Box& b) {
+      return holds(a, wrong_.index) && holds(b, found) && parallel(a, wrong_.index, b, found);
+    };
+    for (const auto& a : wrong_.pieces) {
+      for (const auto& b : wrong_.pieces) {
+        if (crosses(a.box, b.box)) return true;
+      }
+    }
+    const auto held = holders(wrong_.key);
+    for (const auto& a : held) {
+      for (const auto& b : held) {
+        if (a.rank == b.rank && crosses(a.box, b.box)) return true;
+      }
+    }
+    return false;
+  }
+
+  std::optional<std::string> crosses_shards(const Dims& found) const {
+    const auto held = holders(wrong_.key);
+    const auto holder_of = [&held](const Dims& index) {
+      return std::find_if(held.begin(), held.end(),
+                          [&index](const Holder& holder) { return holds(holder.box, index); });
+    };
+    const auto own = holder_of(wrong_.index);
+    const auto other = holder_of(found);
+    if (own == held.end() || other == held.end() || own->rank == other->rank) return {};
+    if (!parallel(own->box, wrong_.index, other->box, found)) return {};
+    return "; rank " + std::to_string(other->rank.value) + "'s shard stands in the place of rank " +
+           std::to_string(own->rank.value) + "'s";
+  }
+
+  /// The states that have this run at its own place.
+  std::optional<Origin> from_others() const {
+    std::optional<Origin> found;
+    for (const auto& other : suspects_.others ? suspects_.others() : std::vector<OtherState>{}) {
+      if (!has_run(*other.state)) continue;
+      if (found) {
+        found->text += ", or " + other.what;
+      } else {
+        found = Origin{other.defect, "its own place " + other.what};
+      }
+    }
+    if (found && wrong_.elements.size() == size_of(wrong_.dtype)) {
+      found->text += " (one element alone: it may be chance)";
+    }
+    return found;
+  }
+
+  bool has_run(const GlobalState& state) const {
+    const GlobalTensor* tensor = state.tensor(wrong_.key);
+    if (tensor == nullptr || tensor->dtype != wrong_.dtype) return false;
+    if (tensor->shape.size() != wrong_.index.size()) return false;
+    const auto at =
+        static_cast<std::size_t>(linear_index(wrong_.index, tensor->shape)) * size_of(wrong_.dtype);
+    const ByteSpan run = wrong_.elements;
+    return at + run.size() <= tensor->data.size() &&
+           std::equal(run.begin(), run.end(),
+                      tensor->data.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+
+  std::vector<Holder> holders(const std::string& key) const {
+    if (suspects_.holders) return suspects_.holders(key);
+    const GlobalTensor* tensor = saved_.tensor(key);
+    return tensor == nullptr ? std::vector<Holder>{} : tensor->holders;
+  }
+
+  std::string print(const Place& place) const {
+    std::string text = place.tensor->key + to_string(place.index);
+    for (const auto& holder : holders(place.tensor->key)) {
+      if (!holds(holder.box, place.index)) continue;
+      return text + ", which is rank " + std::to_string(holder.rank.value) + "'s";
+    }
+    return text;
+  }
+
+  const GlobalState& saved_;
+  const WrongRun& wrong_;
+  const Suspects& suspects_;
+};
+
+}  // namespace
+
+Origin origin_of(const GlobalState& saved, const WrongRun& wrong, const Suspects& suspects) {
+  return Search(saved, wrong, suspects).origin();
 }
 
 }  // namespace reprise

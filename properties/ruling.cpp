@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::array<std::string_view, 14> kNames = {
+constexpr std::array<std::string_view, 24> kNames = {
     "BIT_MISMATCH",
     "WRONG_OWNER",
     "SHIFTED_BYTES",
@@ -22,6 +22,16 @@ constexpr std::array<std::string_view, 14> kNames = {
     "DTYPE_DRIFT",
     "TRAJECTORY_DIVERGENCE",
     "ORACLE_VACUOUS",
+    "FALSE_REPLICA",
+    "NO_WRITER",
+    "MULTI_WRITER",
+    "STALE_DERIVED",
+    "PERMUTED_SHARDS",
+    "PERMUTED_COMPONENTS",
+    "STALE_BYTES",
+    "RNG_STREAM_COLLAPSE",
+    "RNG_DRIFT",
+    "LAYOUT_MISMATCH",
 };
 
 }  // namespace

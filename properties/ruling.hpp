@@ -26,6 +26,16 @@ enum class Defect : std::uint8_t {
   kDtypeDrift,            ///< element types differ
   kTrajectoryDivergence,  ///< two runs differ at some later step
   kOracleVacuous,         ///< nothing was compared
+  kFalseReplica,          ///< copies declared equal hold different bytes at a save
+  kNoWriter,              ///< no rank has the main copy
+  kMultiWriter,           ///< several ranks have the main copy
+  kStaleDerived,          ///< a derived copy is not what its source gives
+  kPermutedShards,        ///< an element is another shard's of the same tensor, at the same place
+  kPermutedComponents,    ///< an element is another component's of the same fused tensor
+  kStaleBytes,            ///< an element is its own place's at another step
+  kRngStreamCollapse,     ///< a random stream equals one that it should differ from
+  kRngDrift,              ///< a random stream moved otherwise than by the steps trained
+  kLayoutMismatch,        ///< the layout that a checkpoint names is not the one that saved it
 };
 
 /// Stable upper-case name: "WRONG_OWNER".

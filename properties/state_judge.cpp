@@ -1,11 +1,8 @@
 #include "properties/state_judge.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 #include <set>
-
-#include "core/geometry/compare.hpp"
-#include "properties/origin.hpp"
 
 namespace reprise {
 namespace {
@@ -22,8 +19,15 @@ Bytes packed(const TensorLeaf& leaf, const Piece& piece) {
   return elements;
 }
 
-double larger(double a, double b) {
-  return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
+/// How many elements from `at` on differ without a gap, at most `most`.
+std::int64_t wrong_run(const Bytes& saved, const Bytes& loaded, std::size_t width, std::int64_t at,
+                       std::int64_t most) {
+  std::int64_t run = 1;
+  for (; run < most; ++run) {
+    const std::size_t next = static_cast<std::size_t>(at + run) * width;
+    if (std::memcmp(saved.data() + next, loaded.data() + next, width) == 0) break;
+  }
+  return run;
 }
 
 class Judge {
@@ -39,6 +43,8 @@ class Judge {
     }
     for (const auto& known : saved_.tensors) {
       if (seen.count(known.key) > 0) continue;
+      evidence_.absent.push_back(known.key);
+      if (options_.asked == Asked::kItsPart) continue;
       find(Defect::kKeysetAsymmetry, known.key, "it was saved and the job does not have it");
     }
   }
@@ -104,9 +110,7 @@ class Judge {
     const Bytes saved = elements_of(known, piece.box);
     const auto compared =
         compare_elements(leaf.dtype, saved.data(), loaded.data(), piece.box.elements());
-    evidence_.elements += compared.elements;
-    evidence_.bit_mismatches += compared.bit_mismatches;
-    evidence_.max_delta = larger(evidence_.max_delta, compared.max_delta);
+    evidence_.compared.append(compared);
     if (!compared.first || reported) return;
     reported = true;
     report(leaf, piece.box, saved, loaded, *compared.first);
@@ -117,11 +121,12 @@ class Judge {
     const std::size_t width = size_of(leaf.dtype);
     Dims index = index_at(at, box.extent);
     const std::int64_t row = box.rank() == 0 ? 1 : box.extent[box.rank() - 1];
-    const std::int64_t run = std::min(kRunMax, row - at % row);
+    const std::int64_t run = wrong_run(saved, loaded, width, at, std::min(kRunMax, row - at % row));
     for (std::size_t d = 0; d < index.size(); ++d) index[d] += box.offset[d];
     const std::size_t start = static_cast<std::size_t>(at) * width;
     const ByteSpan wrong(loaded.data() + start, static_cast<std::size_t>(run) * width);
-    const Origin origin = origin_of(saved_, leaf.key, index, leaf.dtype, wrong);
+    const Origin origin =
+        origin_of(saved_, {leaf.key, index, leaf.dtype, wrong, leaf.pieces}, options_.suspects);
     const FirstDifference first{evidence_.rank,
                                 leaf.key,
                                 index,

@@ -150,10 +150,11 @@ class RankProgram {
     add(evidence.rulings);
     reports::RankResult& result = record_.result;
     result.compared += evidence.tensors + evidence.values;
-    result.elements += evidence.elements;
-    result.bit_mismatches += evidence.bit_mismatches;
-    const bool unordered = std::isnan(result.max_delta) || std::isnan(evidence.max_delta);
-    result.max_delta = unordered ? std::nan("") : std::max(result.max_delta, evidence.max_delta);
+    result.elements += evidence.compared.elements;
+    result.bit_mismatches += evidence.compared.bit_mismatches;
+    const bool unordered = std::isnan(result.max_delta) || std::isnan(evidence.compared.max_delta);
+    result.max_delta =
+        unordered ? std::nan("") : std::max(result.max_delta, evidence.compared.max_delta);
     result.owns = result.owns && !own.tensors.empty();
     if (evidence.first && !record_.first_difference) {
       const auto& first = *evidence.first;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "tests/properties/small_job.hpp"
@@ -74,9 +75,9 @@ TEST_F(StateJudge, counts_what_it_compared_when_all_is_well) {
   const auto evidence = judged();
   EXPECT_TRUE(evidence.holds());
   EXPECT_EQ(evidence.tensors, 2U);
-  EXPECT_EQ(evidence.elements, 24U);
+  EXPECT_EQ(evidence.compared.elements, 24U);
   EXPECT_EQ(evidence.values, 2U);  // an object and the common state
-  EXPECT_EQ(evidence.max_delta, 0);
+  EXPECT_EQ(evidence.compared.max_delta, 0);
   EXPECT_FALSE(evidence.first);
 }
 
@@ -88,17 +89,88 @@ TEST_F(StateJudge, nothing_compared_does_not_hold) {
 TEST_F(StateJudge, another_ranks_part_is_wrong_owner) {
   std::copy_n(saver_[1].state.tensors[1].data, 2 * kRow, leaf(0).data);
   expect_first(Defect::kWrongOwner, {0, 0}, "fc2[2, 0], which is rank 1's");
-  EXPECT_EQ(judged().bit_mismatches, 12U);
+  EXPECT_EQ(judged().compared.bit_mismatches, 12U);
 }
 
 TEST_F(StateJudge, another_ranks_part_of_the_same_tensor_says_whose_it_is) {
   std::copy_n(saver_[1].state.tensors[0].data, 2 * kRow, leaf(0).data);
-  expect_first(Defect::kShiftedBytes, {0, 0}, "fc1[2, 0], which is rank 1's");
+  expect_first(Defect::kPermutedShards, {0, 0},
+               "fc1[2, 0], which is rank 1's; rank 1's shard stands in the place of rank 0's");
 }
 
 TEST_F(StateJudge, elements_of_another_place_are_shifted_bytes) {
   std::copy_n(saver_[0].state.tensors[0].data + sizeof(float), kRow, leaf(0).data + kRow);
   expect_first(Defect::kShiftedBytes, {1, 0}, "fc1[0, 1], which is rank 0's");
+}
+
+TEST_F(StateJudge, the_holders_are_those_of_the_saving_layout_where_they_are_given) {
+  std::copy_n(saver_[1].state.tensors[0].data, 2 * kRow, leaf(0).data);
+  JudgeOptions options;
+  options.suspects.holders = [](const std::string&) {
+    return std::vector<Holder>{{{{0, 0}, {2, 6}}, GlobalRank{4}},
+                               {{{2, 0}, {2, 6}}, GlobalRank{5}}};
+  };
+  const auto evidence = judged(options);
+  ASSERT_TRUE(evidence.first);
+  EXPECT_EQ(evidence.rulings.at(0).defect, Defect::kPermutedShards);
+  EXPECT_EQ(evidence.first->comes_from,
+            "fc1[2, 0], which is rank 5's; rank 5's shard stands in the place of rank 4's");
+}
+
+TEST_F(StateJudge, swapped_halves_of_a_fused_tensor_are_permuted_components) {
+  // Gate rows 0..3 and up rows 4..7; this rank holds the upper half of each.
+  const Dims shape{8, 3};
+  const std::vector<Box> gate_and_up = {{{0, 0}, {2, 3}}, {{4, 0}, {2, 3}}};
+  OneRank saver(0);
+  OneRank loaded(0);
+  fill(saver.add("fc1", DType::kFloat32, shape, {Box::whole(shape)}));
+  TensorLeaf& held = loaded.add("fc1", DType::kFloat32, shape, gate_and_up);
+  fill(held);
+  std::swap_ranges(held.data, held.data + 6 * sizeof(float), held.data + 6 * sizeof(float));
+  Rulings rulings;
+  const RankState ranks[] = {saver.view()};
+  saved_ = assemble(ranks, rulings);
+  const auto evidence = judge_state(saved_, loaded.view());
+  ASSERT_EQ(evidence.rulings.size(), 1U);
+  EXPECT_EQ(evidence.rulings[0].defect, Defect::kPermutedComponents) << evidence.rulings[0];
+  EXPECT_NE(evidence.first->comes_from.find("fc1[4, 0]"), std::string::npos);
+}
+
+TEST_F(StateJudge, an_element_of_another_step_says_of_which) {
+  OneRank before(0);
+  fill(before.add("fc1", DType::kFloat32, kShape, {Box::whole(kShape)}));
+  for (std::int64_t i = 0; i < 6; ++i)
+    put(before.state.tensors[0], {1, i}, 0.5F + 0.1F * static_cast<float>(i));
+  Rulings rulings;
+  const RankState ranks[] = {before.view()};
+  const auto earlier = std::make_shared<const GlobalState>(assemble(ranks, rulings));
+  JudgeOptions options;
+  options.suspects.others = [&earlier] {
+    return std::vector<OtherState>{{"of step 2", earlier}, {"of step 3", earlier}};
+  };
+  for (std::int64_t i = 0; i < 3; ++i) put(leaf(0), {1, i}, 0.5F + 0.1F * static_cast<float>(i));
+  auto evidence = judged(options);
+  EXPECT_EQ(evidence.rulings.at(0).defect, Defect::kStaleBytes);
+  EXPECT_EQ(evidence.first->comes_from, "its own place of step 2, or of step 3");
+  fill(leaf(0));
+  put(leaf(0), {1, 2}, 0.5F + 0.1F * 2);  // the run is one element now
+  evidence = judged(options);
+  EXPECT_NE(evidence.first->comes_from.find("may be chance"), std::string::npos);
+}
+
+TEST_F(StateJudge, one_wrong_element_among_right_ones_is_found_by_itself) {
+  float other = 0;
+  std::memcpy(&other, saver_[1].state.tensors[1].data, sizeof other);
+  put(leaf(0), {1, 2}, other);
+  expect_first(Defect::kWrongOwner, {1, 2}, "fc2[2, 0], which is rank 1's");
+}
+
+TEST_F(StateJudge, a_part_of_the_model_may_lack_tensors_and_lists_them) {
+  loaded_.state.tensors.pop_back();
+  EXPECT_EQ(only_ruling().defect, Defect::kKeysetAsymmetry);
+  const auto evidence = judged({.asked = Asked::kItsPart});
+  EXPECT_TRUE(evidence.holds());
+  EXPECT_EQ(evidence.absent, std::vector<std::string>{"fc2"});
 }
 
 TEST_F(StateJudge, zeros_are_zero_fill) {
@@ -115,7 +187,7 @@ TEST_F(StateJudge, a_value_that_nobody_saved_is_a_bit_mismatch) {
   put(leaf(0), {1, 3}, 1234.5F);
   expect_first(Defect::kBitMismatch, {1, 3}, "nobody");
   const auto evidence = judged();
-  EXPECT_EQ(evidence.bit_mismatches, 1U);
+  EXPECT_EQ(evidence.compared.bit_mismatches, 1U);
   EXPECT_EQ(evidence.first->loaded.substr(0, 6), "1234.5");
 }
 
@@ -126,8 +198,8 @@ TEST_F(StateJudge, minus_zero_for_zero_differs_although_no_delta_shows_it) {
   const RankState ranks[] = {saver_[0].view(), saver_[1].view()};
   saved_ = assemble(ranks, rulings);
   const auto evidence = judged();
-  EXPECT_EQ(evidence.bit_mismatches, 1U);
-  EXPECT_EQ(evidence.max_delta, 0);
+  EXPECT_EQ(evidence.compared.bit_mismatches, 1U);
+  EXPECT_EQ(evidence.compared.max_delta, 0);
   EXPECT_FALSE(evidence.holds());
   EXPECT_EQ(evidence.rulings.at(0).defect, Defect::kBitMismatch);
 }
@@ -141,10 +213,10 @@ TEST_F(StateJudge, the_same_nan_is_equal_and_another_is_not) {
   saved_ = assemble(ranks, rulings);
   EXPECT_TRUE(judged().holds());
   put(leaf(0), {1, 1}, -quiet);
-  EXPECT_EQ(judged().bit_mismatches, 1U);
+  EXPECT_EQ(judged().compared.bit_mismatches, 1U);
   put(leaf(0), {1, 1}, 1.0F);
   const auto evidence = judged();
-  EXPECT_TRUE(std::isnan(evidence.max_delta)) << evidence.max_delta;
+  EXPECT_TRUE(std::isnan(evidence.compared.max_delta)) << evidence.compared.max_delta;
   EXPECT_FALSE(evidence.holds());
 }
 

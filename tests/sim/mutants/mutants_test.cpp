@@ -51,7 +51,7 @@ std::vector<std::string> verdicts_of(const Policies& policies) {
                                         {.skipped_objects = {}, .comparable = layout_free});
       const std::lock_guard lock(mutex);
       add(evidence.rulings);
-      if (evidence.elements == 0) verdicts.emplace_back("ORACLE_VACUOUS");
+      if (evidence.compared.elements == 0) verdicts.emplace_back("ORACLE_VACUOUS");
     });
   } catch (const Error& error) {
     verdicts.emplace_back(name_of(error.code()));
