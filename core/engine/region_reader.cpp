@@ -158,7 +158,6 @@ std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            const StoredChunk& chunk, const TensorItem& item,
                            std::span<const RegionTarget> targets, MutableByteSpan staging,
                            Device& device) {
-  const ErrorPlace place{.key = tensor.key, .file = checkpoint.display(chunk.file)};
   try {
     const auto pieces = pieces_of(tensor, chunk);
     AtomReader reader(checkpoint.file(chunk.file), chunk.range.offset + item.data_offset, item,
@@ -175,7 +174,7 @@ std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
     }
     return reader.bytes_read();
   } catch (const Error& error) {
-    throw error.within(place);
+    throw error.within({.key = tensor.key, .file = checkpoint.display(chunk.file)});
   }
 }
 

@@ -205,6 +205,7 @@ void Archive::read_directory(const End& end) {
                  range.offset);
   }
   const ByteSpan directory = fetch(range);
+  records_.reserve(end.records);
   std::size_t at = 0;
   for (std::uint64_t n = 0; n < end.records; ++n) {
     std::size_t used = 0;
@@ -282,6 +283,7 @@ void Archive::check_layout(std::uint64_t directory_offset) {
 
 void Archive::check_names() {
   std::vector<std::string_view> names;
+  names.reserve(records_.size());
   for (const Record& record : records_) names.push_back(record.name);
   std::ranges::sort(names);
   const auto twice = std::ranges::adjacent_find(names);
@@ -291,13 +293,18 @@ void Archive::check_names() {
   }
 }
 
+bool Archive::is_name_of(const Record& record, std::string_view full_name) const {
+  return full_name.starts_with(prefix_) && full_name.substr(prefix_.size()).starts_with('/') &&
+         full_name.substr(prefix_.size() + 1) == record.name;
+}
+
 ByteRange Archive::content_range(const Record& record) {
-  const std::string name = prefix_ + '/' + record.name;
-  const std::uint64_t fixed = zip::kLocalBytes + name.size();
+  const std::size_t name_size = prefix_.size() + 1 + record.name.size();
+  const std::uint64_t fixed = zip::kLocalBytes + name_size;
   const ByteSpan header = fetch({record.header_offset, fixed});
-  if (u32(header, 0) != zip::kLocalSignature || u16(header, 26) != name.size() ||
-      as_text(header.subspan(zip::kLocalBytes)) != name || u16(header, 8) != zip::kMethodStored ||
-      (u16(header, 6) & zip::kFlagEncrypted) != 0) {
+  if (u32(header, 0) != zip::kLocalSignature || u16(header, 26) != name_size ||
+      !is_name_of(record, as_text(header.subspan(zip::kLocalBytes))) ||
+      u16(header, 8) != zip::kMethodStored || (u16(header, 6) & zip::kFlagEncrypted) != 0) {
     source_.fail(Code::kTornFile,
                  "the local header of record '" + record.name + "' does not match the directory",
                  record.header_offset);

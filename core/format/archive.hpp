@@ -90,6 +90,8 @@ class Archive {
   void adopt_name(Record& record, std::string_view full_name, std::uint64_t offset);
   void check_layout(std::uint64_t directory_offset);
   void check_names();
+  /// "<prefix>/<record>"
+  bool is_name_of(const Record& record, std::string_view full_name) const;
   Checksum& checksum_of(const Record& record);
 
   ItemSource& source_;

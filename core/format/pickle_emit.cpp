@@ -125,7 +125,7 @@ void Emitter::get(std::uint32_t index) {
 }
 
 void Emitter::global(std::string_view module, std::string_view name) {
-  std::pair key{std::string(module), std::string(name)};
+  const std::pair key{module, name};
   if (const auto known = globals_.find(key); known != globals_.end()) return get(known->second);
   if (protocol_ == Protocol::kTwo) {
     const ModuleAndName written = protocol2_name({module, name});
@@ -139,7 +139,7 @@ void Emitter::global(std::string_view module, std::string_view name) {
     shared_text(name);
     op('\x93');
   }
-  globals_.emplace(std::move(key), memoize());
+  globals_.emplace(key, memoize());
 }
 
 void Emitter::shared_text(std::string_view value) {

@@ -41,7 +41,7 @@ class Emitter {
   /// Puts the value on the stack into the memo and returns its index there.
   std::uint32_t memoize();
   void get(std::uint32_t index);
-  /// A class or function: written once, then taken from the memo.
+  /// A class or function: written once, then taken from the memo. Both texts outlive the emitter.
   void global(std::string_view module, std::string_view name);
   /// Text that occurs often: as global().
   void shared_text(std::string_view value);
@@ -50,7 +50,7 @@ class Emitter {
   Protocol protocol_;
   Bytes out_;
   std::uint32_t memo_count_ = 0;
-  std::map<std::pair<std::string, std::string>, std::uint32_t, std::less<>> globals_;
+  std::map<std::pair<std::string_view, std::string_view>, std::uint32_t> globals_;
   std::map<std::string, std::uint32_t, std::less<>> texts_;
 };
 

@@ -16,7 +16,7 @@ std::string full_name(const GlobalName& name) {
 }  // namespace
 
 NodeId Globals::load(std::string_view module, std::string_view name) {
-  const std::string written = std::string(module) + "\n" + std::string(name);
+  const std::pair written{module, name};
   if (const auto found = loaded_.find(written); found != loaded_.end()) return found->second;
   const ModuleAndName known =
       protocol_ <= 2 ? modern_name({module, name}) : ModuleAndName{module, name};

@@ -1,10 +1,11 @@
 #pragma once
 // What the machine may do with names: each use is checked against the rule of its name.
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/format/pickle_graph.hpp"
@@ -53,7 +54,7 @@ class Globals {
   const Input& input_;
   Grammar grammar_;
   int protocol_ = 0;
-  std::unordered_map<std::string, NodeId> loaded_;  ///< by "module\nname"; never iterated
+  std::map<std::pair<std::string_view, std::string_view>, NodeId> loaded_;  ///< as written
   std::set<std::string> unlisted_;
   std::string reason_;
 };

@@ -1,5 +1,6 @@
 #include "core/format/pickle_graph.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -9,6 +10,22 @@ namespace reprise::pickle {
 namespace {
 
 constexpr std::int64_t kSmallIntegers = 256;
+
+// Nodes that every graph begins with.
+constexpr NodeId kNone = 0;
+constexpr NodeId kFalse = 1;
+constexpr NodeId kTrue = 2;
+constexpr NodeId kEmptyTuple = 3;
+constexpr NodeId kZero = 4;
+constexpr auto kShared = [] {
+  std::array<Node, kZero + kSmallIntegers> nodes{};
+  nodes[kNone] = {Kind::kNone, 0, 0};
+  nodes[kFalse] = {Kind::kBool, 0, 0};
+  nodes[kTrue] = {Kind::kBool, 0, 1};
+  nodes[kEmptyTuple] = {Kind::kTuple, 0, 0};
+  for (std::uint64_t i = 0; i < kSmallIntegers; ++i) nodes[kZero + i] = {Kind::kInteger, 0, i};
+  return nodes;
+}();
 
 std::uint32_t index_of(std::size_t size) {
   if (size >= kNoNode) throw Error(Code::kLimit, "the pickle has more than 2^32 parts");
@@ -25,13 +42,16 @@ std::string_view name_of(Kind kind) {
 }
 
 Graph::Graph(ByteSpan input) : input_(input) {
-  none_ = add(Node{Kind::kNone, 0, 0});
-  false_ = add(Node{Kind::kBool, 0, 0});
-  true_ = add(Node{Kind::kBool, 0, 1});
-  empty_tuple_ = add(Node{Kind::kTuple, 0, 0});
-  small_integers_ = static_cast<NodeId>(nodes_.size());
-  for (std::uint64_t i = 0; i < kSmallIntegers; ++i) add(Node{Kind::kInteger, 0, i});
+  // Room for a small pickle at once: what is written for tensors has 4 bytes or more per node.
+  constexpr std::size_t kRoomMax = 4096;
+  const std::size_t room = std::min(input.size() / 4, kRoomMax);
+  nodes_.reserve(kShared.size() + room);
+  nodes_.assign(kShared.begin(), kShared.end());
+  items_.reserve(room);
 }
+
+NodeId Graph::add_none() { return kNone; }
+NodeId Graph::add_bool(bool value) { return value ? kTrue : kFalse; }
 
 double Graph::floating(NodeId id) const { return std::bit_cast<double>(nodes_[id].high); }
 
@@ -48,7 +68,7 @@ NodeId Graph::add(Node node) {
 }
 
 NodeId Graph::add_integer(std::int64_t value) {
-  if (value >= 0 && value < kSmallIntegers) return small_integers_ + static_cast<NodeId>(value);
+  if (value >= 0 && value < kSmallIntegers) return kZero + static_cast<NodeId>(value);
   return add(Node{Kind::kInteger, 0, static_cast<std::uint64_t>(value)});
 }
 
@@ -61,7 +81,7 @@ NodeId Graph::add_span(Kind kind, std::size_t position, std::size_t length) {
 }
 
 NodeId Graph::add_tuple(std::span<const NodeId> items) {
-  if (items.empty()) return empty_tuple_;
+  if (items.empty()) return kEmptyTuple;
   const std::uint32_t first =
       index_of(items_.size() + items.size()) - static_cast<std::uint32_t>(items.size());
   items_.insert(items_.end(), items.begin(), items.end());

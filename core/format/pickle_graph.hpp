@@ -104,8 +104,8 @@ class Graph {
   void each_pair(Chain chain, Visit&& visit) const;
 
   NodeId add(Kind kind) { return add({kind, kNoNode, kNoNode}); }
-  NodeId add_bool(bool value) { return value ? true_ : false_; }
-  NodeId add_none() const { return none_; }
+  static NodeId add_none();
+  static NodeId add_bool(bool value);
   NodeId add_integer(std::int64_t value);
   NodeId add_float(double value);
   NodeId add_span(Kind kind, std::size_t position, std::size_t length);
@@ -126,11 +126,6 @@ class Graph {
   std::vector<std::uint32_t> items_;
   std::vector<GlobalName> names_;
   std::vector<Instance> instances_;
-  NodeId none_;
-  NodeId true_;
-  NodeId false_;
-  NodeId empty_tuple_;
-  NodeId small_integers_;  ///< of 0; 1 to 255 follow
 };
 
 template <class Visit>

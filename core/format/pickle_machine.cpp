@@ -39,6 +39,7 @@ class Machine {
   void push(NodeId node) { stack_.push_back(node); }
   NodeId pop();
   NodeId& top();
+  [[noreturn]] void no_value() const;
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   /// Items above the last mark, which is taken away; call drop() when done with them.
   std::span<const NodeId> marked();
@@ -50,9 +51,11 @@ class Machine {
   void pop_or_unmark();
   void put(std::size_t index);
   void get(std::size_t index);
-  void append(std::span<const NodeId> items);
-  void set_items(std::span<const NodeId> items);
-  void add_items(std::span<const NodeId> items);
+  /// What the items at the top of the stack go into.
+  NodeId below(std::span<const NodeId> items);
+  void append(NodeId target, std::span<const NodeId> items);
+  void set_items(NodeId target, std::span<const NodeId> items);
+  void add_items(NodeId target, std::span<const NodeId> items);
   void stack_global();
   void new_object();
   void persistent_id();
@@ -235,22 +238,22 @@ void Machine::container(std::byte code) {
     }
     case 'a': {
       const NodeId item = pop();
-      return append({&item, 1});
+      return append(top(), {&item, 1});
     }
     case 's': {
       const NodeId value = pop();
       const std::array pair{pop(), value};
-      return set_items(pair);
+      return set_items(top(), pair);
     }
     case 'e':
     case 'u':
     case '\x90': {
       const auto items = marked();
-      const std::vector<NodeId> copy(items.begin(), items.end());
-      drop(items);
-      if (static_cast<char>(code) == 'e') return append(copy);
-      if (static_cast<char>(code) == 'u') return set_items(copy);
-      return add_items(copy);
+      const NodeId target = below(items);
+      if (static_cast<char>(code) == 'e') append(target, items);
+      if (static_cast<char>(code) == 'u') set_items(target, items);
+      if (static_cast<char>(code) == '\x90') add_items(target, items);
+      return drop(items);
     }
     default:
       CHECK(false, static_cast<unsigned>(code));
@@ -281,10 +284,12 @@ NodeId Machine::pop() {
   return node;
 }
 
+void Machine::no_value() const {
+  input_.fail(Code::kTornFile, "an opcode takes a value that is not there: garbled");
+}
+
 NodeId& Machine::top() {
-  if (stack_.size() <= floor()) {
-    input_.fail(Code::kTornFile, "an opcode takes a value that is not there: garbled");
-  }
+  if (stack_.size() <= floor()) no_value();
   return stack_.back();
 }
 
@@ -362,14 +367,18 @@ void Machine::get(std::size_t index) {
   push(memo_[index]);
 }
 
-void Machine::append(std::span<const NodeId> items) {
-  const NodeId target = top();
+NodeId Machine::below(std::span<const NodeId> items) {
+  const std::size_t size = stack_.size() - items.size();
+  if (size <= floor()) no_value();
+  return stack_[size - 1];
+}
+
+void Machine::append(NodeId target, std::span<const NodeId> items) {
   if (graph_.kind(target) == Kind::kList) return graph_.extend(target, items);
   globals_.extend_list(target, items);
 }
 
-void Machine::set_items(std::span<const NodeId> items) {
-  const NodeId target = top();
+void Machine::set_items(NodeId target, std::span<const NodeId> items) {
   if (items.size() % 2 != 0) {
     input_.fail(Code::kTornFile, "a dict gets a key without a value: garbled");
   }
@@ -384,8 +393,7 @@ void Machine::set_items(std::span<const NodeId> items) {
   globals_.extend_dict(target, items);
 }
 
-void Machine::add_items(std::span<const NodeId> items) {
-  const NodeId target = top();
+void Machine::add_items(NodeId target, std::span<const NodeId> items) {
   if (graph_.kind(target) != Kind::kSet) {
     input_.fail(Code::kTornFile, "ADDITEMS to what is no set: garbled");
   }

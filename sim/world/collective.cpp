@@ -1,8 +1,19 @@
 #include "sim/world/collective.hpp"
 
+#include <sstream>
 #include <utility>
 
 namespace reprise::sim {
+
+namespace {
+
+std::string name_of(const Group& group) {
+  std::ostringstream text;
+  text << group;
+  return text.str();
+}
+
+}  // namespace
 
 std::string to_string(const CollectiveCall& call) {
   std::string text(call.operation);
@@ -15,7 +26,9 @@ std::string to_string(const CollectiveCall& call) {
 }
 
 Channel::Channel(Group members)
-    : group(std::move(members)), next(static_cast<std::size_t>(group.size()), 0) {}
+    : group(std::move(members)),
+      name(name_of(group)),
+      next(static_cast<std::size_t>(group.size()), 0) {}
 
 bool Channel::complete(std::uint64_t sequence) const {
   return rounds.at(sequence).arrived == group.size();

@@ -45,6 +45,7 @@ struct Channel {
   std::vector<GlobalRank> missing(std::uint64_t sequence) const;
 
   Group group;
+  std::string name;                 ///< the group's, as it prints itself
   std::vector<std::uint64_t> next;  ///< per member: the number of its next call
   std::map<std::uint64_t, Round> rounds;
   std::optional<Error> broken;

@@ -28,6 +28,7 @@ class EventLog {
  private:
   std::vector<Hasher> ranks_;
   Hasher all_;
+  Bytes event_;  ///< the one at hand
   std::uint64_t count_ = 0;
 };
 

@@ -41,9 +41,7 @@ std::vector<Bytes> SimNetwork::meet(RankLife& life, Channel& channel, const Coll
   const auto member = channel.group.rank_of(life.rank());
   CHECK(member.has_value(), life.rank(), channel.group);
   const std::uint64_t sequence = channel.next[static_cast<std::size_t>(member->value)]++;
-  std::ostringstream where;
-  where << channel.group;
-  life.step(call.operation, where.str(),
+  life.step(call.operation, channel.name,
             {sequence, call.root, call.reduction, mine.size(), hash_of(mine)});
   if (channel.broken) throw *channel.broken;
   join(channel, *member, sequence, call, mine);
