@@ -79,11 +79,11 @@ struct MoeSizes {
   std::int64_t ffn = 14;
   std::int64_t experts = 6;
   std::int64_t expert_ffn = 7;
-  std::int64_t shared_ffn = 10;  ///< of the shared expert; 0: there is none
-  std::int64_t vocabulary = 61;
-  std::int64_t key_value = 0;   ///< as above
-  std::int64_t streams = 3;     ///< of the hyper-connections; 0: none
-  std::int64_t mtp_layers = 0;  ///< multi-token prediction, on the last stage with an embedding
+  std::int64_t shared_ffn = 10;   ///< of the shared expert; 0: there is none
+  std::int64_t vocabulary = 512;  ///< over 30 ranks: 28 full shards, one of 8, one empty
+  std::int64_t key_value = 0;     ///< as above
+  std::int64_t streams = 3;       ///< of the hyper-connections; 0: none
+  std::int64_t mtp_layers = 0;    ///< multi-token prediction, on the last stage with an embedding
 };
 
 ModelSpec moe(std::string name, const MoeSizes& sizes);
