@@ -31,22 +31,27 @@ std::size_t busiest_dim(const std::vector<StoredPiece>& pieces, std::size_t rank
 
 ChunkIndex::ChunkIndex(const StoredTensor& tensor) {
   const std::size_t rank = logical_shape(tensor).size();
+  pieces_.reserve(tensor.chunks.size());
   for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
     const StoredChunk& chunk = tensor.chunks[c];
     std::uint32_t source = 0;
-    for (const Piece& piece : pieces_of(tensor, chunk)) {
-      if (piece.box.rank() != rank || piece.box.extent.size() != rank) {
+    const auto add = [&](const Box& box) {
+      if (box.rank() != rank || box.extent.size() != rank) {
         throw Error(Code::kExtentMismatch,
                     "chunk " + to_string(chunk.box.offset) + " has another number of dimensions",
                     {.key = tensor.key});
       }
-      if (!piece.box.empty()) {
-        pieces_.push_back({static_cast<std::uint32_t>(c), source, piece.box});
-      }
+      if (!box.empty()) pieces_.push_back({static_cast<std::uint32_t>(c), source, box});
       ++source;
+    };
+    if (tensor.original_shape.empty()) {
+      add(chunk.box);
+    } else {
+      for (const Piece& piece : pieces_of(tensor, chunk)) add(piece.box);
     }
   }
-  if (rank == 0) return;
+  constexpr std::size_t kScanned = 8;  // so few are sooner looked through than sorted
+  if (rank == 0 || pieces_.size() <= kScanned) return;
   dim_ = busiest_dim(pieces_, rank);
   std::stable_sort(pieces_.begin(), pieces_.end(), [this](const auto& a, const auto& b) {
     return a.box.offset[dim_] < b.box.offset[dim_];

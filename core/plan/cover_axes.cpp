@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <vector>
 
 #include "core/plan/cover.hpp"
@@ -33,8 +32,9 @@ struct DimDefect {
 std::vector<Cut> cuts_of(const Mesh& mesh, const Placement& placement, std::size_t dim) {
   std::vector<Cut> cuts;
   for (const Split& split : placement.splits()) {
-    if (split.dim == dim && mesh.axis(split.axis)) {
-      cuts.push_back({split.axis, mesh.axis_size(split.axis)});
+    if (split.dim != dim) continue;
+    if (const auto axis = mesh.axis(split.axis)) {
+      cuts.push_back({split.axis, mesh.axes()[*axis].size});
     }
   }
   return cuts;
@@ -42,15 +42,21 @@ std::vector<Cut> cuts_of(const Mesh& mesh, const Placement& placement, std::size
 
 /// Every split of every length that occurs tiles: sufficient, and the usual case.
 bool levels_tile(const std::vector<Cut>& cuts, std::int64_t length, ChunkRule rule) {
-  std::set<std::int64_t> lengths = {length};
-  for (const Cut& cut : cuts) {
-    std::set<std::int64_t> shorter;
+  std::vector<std::int64_t> lengths = {length};
+  std::vector<std::int64_t> shorter;
+  for (std::size_t level = 0; level < cuts.size(); ++level) {
+    const std::int64_t parts = cuts[level].parts;
     for (const std::int64_t whole : lengths) {
-      if (!tiles(rule, whole, cut.parts)) return false;
-      for (std::int64_t i = 0; i < cut.parts; ++i)
-        shorter.insert(rule(whole, cut.parts, i).length());
+      if (!tiles(rule, whole, parts)) return false;
     }
-    lengths = std::move(shorter);
+    if (level + 1 == cuts.size()) return true;
+    shorter.clear();
+    for (const std::int64_t whole : lengths) {
+      for (std::int64_t i = 0; i < parts; ++i) shorter.push_back(rule(whole, parts, i).length());
+    }
+    std::sort(shorter.begin(), shorter.end());
+    shorter.erase(std::unique(shorter.begin(), shorter.end()), shorter.end());
+    lengths.swap(shorter);
   }
   return true;
 }
@@ -130,7 +136,7 @@ CoverDefect widened(const Dims& shape, std::size_t dim, const DimDefect& defect)
 
 std::optional<CoverDefect> prove_cover(const Dims& shape, const Mesh& mesh,
                                        const Placement& placement, ChunkRule rule) {
-  if (auto defect = prove_cover(shape, std::vector{Box::whole(shape)})) return defect;
+  if (!checked_volume(shape)) return prove_cover(shape, {});
   // Refuses what is no placement of this shape.
   static_cast<void>(placement.box(shape, mesh, GroupRank{0}, ceil_chunk));
   std::optional<CoverDefect> gap;

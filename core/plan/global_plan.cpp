@@ -131,8 +131,9 @@ class Planner {
         holdings_.push_back({&box, at.rank, at.offer->replica});
       }
     }
-    std::stable_sort(holdings_.begin(), holdings_.end(),
-                     [](const Holding& a, const Holding& b) { return *a.box < *b.box; });
+    const auto by_box = [](const Holding& a, const Holding& b) { return *a.box < *b.box; };
+    if (std::is_sorted(holdings_.begin(), holdings_.end(), by_box)) return;
+    std::stable_sort(holdings_.begin(), holdings_.end(), by_box);
   }
 
   /// Equal boxes become one chunk; their ranks its candidates. Metadata tells chunks apart by their
@@ -185,12 +186,12 @@ class Planner {
 
   void check_main_copy(std::span<const Holding> group) const {
     const Box& box = *group.front().box;
-    std::vector<GlobalRank> mains;
-    std::vector<GlobalRank> all;
     const auto main_copies =
         std::count_if(group.begin(), group.end(), [](const Holding& h) { return h.replica == 0; });
     if (main_copies == 1) return;
     if (has_no_elements(box)) return;
+    std::vector<GlobalRank> mains;
+    std::vector<GlobalRank> all;
     for (const Holding& holding : group) {
       all.push_back(savers_.member(holding.rank));
       if (holding.replica == 0) mains.push_back(all.back());

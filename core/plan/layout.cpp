@@ -1,12 +1,18 @@
 #include "core/plan/layout.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 namespace reprise {
 namespace {
 
 std::vector<std::int32_t> members_by_saver(const Mesh& mesh, const Group& savers) {
+  if (mesh.members() == savers) {
+    std::vector<std::int32_t> same(savers.members().size());
+    std::iota(same.begin(), same.end(), 0);
+    return same;
+  }
   std::unordered_map<GlobalRank, std::size_t> group_rank;
   for (std::size_t r = 0; r < savers.members().size(); ++r) group_rank[savers.members()[r]] = r;
   std::vector<std::int32_t> members(savers.members().size(), -1);
@@ -28,10 +34,12 @@ Layout layout_of(const Placed& placed, const Dims& shape, ChunkRule rule) {
   layout.defect = prove_cover(shape, *placed.mesh, placed.placement, rule);
   if (layout.defect) return layout;
   std::vector<Box> all;
+  all.reserve(static_cast<std::size_t>(placed.mesh->size()));
   for (std::int32_t m = 0; m < placed.mesh->size(); ++m) {
     all.push_back(placed.placement.box(shape, *placed.mesh, {m}, rule));
   }
   layout.boxes = all;
+  layout.box_of.reserve(all.size());
   std::sort(layout.boxes.begin(), layout.boxes.end());
   layout.boxes.erase(std::unique(layout.boxes.begin(), layout.boxes.end()), layout.boxes.end());
   for (const Box& box : all) {

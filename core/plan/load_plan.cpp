@@ -1,7 +1,9 @@
 #include "core/plan/load_plan.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "core/plan/chunk_index.hpp"
 #include "core/plan/sweep.hpp"
@@ -43,8 +45,10 @@ class Loader {
                       ", wanted is " + std::string(name_of(leaf.dtype)));
     }
     std::vector<Box> boxes;
+    boxes.reserve(leaf.pieces.size());
+    const Box whole = Box::whole(shape);
     for (const Piece& piece : leaf.pieces) {
-      if (piece.box.rank() != shape.size() || !contains(Box::whole(shape), piece.box)) {
+      if (piece.box.rank() != shape.size() || !contains(whole, piece.box)) {
         return miss(
             Code::kShapeDrift, leaf.key,
             "wanted is " + to_string(piece.box) + ", which leaves shape " + to_string(shape));
@@ -122,10 +126,15 @@ class Loader {
       const StoredChunk& chunk = catalog_.tensors[hit.tensor].chunks[hit.chunk];
       return std::tuple(chunk.file, chunk.range.offset, hit.tensor, hit.chunk);
     };
-    std::stable_sort(hits_.begin(), hits_.end(),
-                     [&](const Hit& a, const Hit& b) { return place(a) < place(b); });
-    for (const Hit& hit : hits_) {
-      auto& reads = plan_.reads;
+    std::vector<std::uint32_t> order(hits_.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::pair(place(hits_[a]), a) < std::pair(place(hits_[b]), b);
+    });
+    auto& reads = plan_.reads;
+    reads.reserve(hits_.size());
+    for (const std::uint32_t at : order) {
+      const Hit& hit = hits_[at];
       if (reads.empty() || reads.back().tensor != hit.tensor || reads.back().chunk != hit.chunk) {
         reads.push_back({hit.tensor, hit.chunk, {}});
       }
@@ -135,10 +144,14 @@ class Loader {
   }
 
   std::uint64_t bytes_of(const ChunkRead& read) const {
+    const std::size_t width = size_of(catalog_.tensors[read.tensor].dtype);
+    if (read.targets.size() == 1) {
+      return static_cast<std::uint64_t>(read.targets[0].region.elements()) * width;
+    }
     std::vector<Box> regions;
     regions.reserve(read.targets.size());
     for (const LoadTarget& target : read.targets) regions.push_back(target.region);
-    return union_volume(regions) * size_of(catalog_.tensors[read.tensor].dtype);
+    return union_volume(regions) * width;
   }
 
   void list_unrequested() {

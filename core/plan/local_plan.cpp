@@ -47,8 +47,10 @@ std::string object_name(const ObjectLeaf& leaf) {
 
 template <class Offer>
 void sort_by_key(std::vector<Offer>& offers) {
-  std::sort(offers.begin(), offers.end(),
-            [](const Offer& a, const Offer& b) { return a.key < b.key; });
+  const auto by_key = [](const Offer& a, const Offer& b) { return a.key < b.key; };
+  if (!std::is_sorted(offers.begin(), offers.end(), by_key)) {
+    std::sort(offers.begin(), offers.end(), by_key);
+  }
   const auto twice = std::adjacent_find(
       offers.begin(), offers.end(), [](const Offer& a, const Offer& b) { return a.key == b.key; });
   if (twice != offers.end()) {

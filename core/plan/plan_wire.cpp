@@ -8,6 +8,7 @@
 // Lists and texts begin with their count. Numbers are LEB128, signed ones by zigzag. Each entry of
 // a list takes at least one byte, so no count is believed that exceeds the bytes left.
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -19,6 +20,8 @@ namespace {
 constexpr std::uint32_t kMagic = 0x31504c52;  // "RLP1"
 /// Far more than any mesh has; keeps the cost of checking names bounded.
 constexpr std::size_t kAxesMax = 64;
+/// Most tensors that room is made for by claim.
+constexpr std::size_t kRoomMax = 4096;
 
 class Writer {
  public:
@@ -241,7 +244,9 @@ LocalPlan decode_local_plan(ByteSpan bytes) {
   if (in.fixed<std::uint32_t>() != kMagic) torn("does not begin as one", 0);
   plan.common_digest = in.fixed<std::uint64_t>();
   for (std::size_t n = in.entries(); n > 0; --n) plan.placements.push_back(read_placed(in));
-  for (std::size_t n = in.entries(); n > 0; --n) {
+  const std::size_t tensors = in.entries();
+  plan.tensors.reserve(std::min(tensors, kRoomMax));
+  for (std::size_t n = tensors; n > 0; --n) {
     plan.tensors.push_back(read_offer(in, plan.placements.size()));
   }
   for (std::size_t n = in.entries(); n > 0; --n) {
