@@ -14,6 +14,7 @@ namespace {
 // 'FB' and its length field.
 constexpr std::uint64_t kPaddingHeader = 4;
 constexpr std::uint64_t kSpecVersion = 45;  // the first with ZIP64
+constexpr std::size_t kRoom = 1024;         // bytes before and after a tensor's elements
 constexpr std::uint16_t kMadeBy = 0x031e;   // as PyTorch's writer says in its ZIP64 end record
 
 bool is_wide(std::uint64_t value) { return value >= zip::kSaturated32; }
@@ -57,17 +58,17 @@ void ArchiveWriter::add(std::string_view name, ByteSpan content) {
 }
 
 void ArchiveWriter::begin(std::string_view name, std::uint64_t size) {
-  const Entry& entry =
-      entries_.emplace_back(Entry{prefix_ + '/' + std::string(name), position_, size});
+  std::string full_name;
+  full_name.reserve(prefix_.size() + 1 + name.size());
+  full_name.append(prefix_).append(1, '/').append(name);
+  const Entry& entry = entries_.emplace_back(Entry{std::move(full_name), position_, size});
   const std::size_t before = pending_.size();
+  if (pending_.empty()) pending_.reserve(kRoom);
   // The packed size stays 0 here, as PyTorch writes it.
-  Bytes extra = wide_field(size, 0, entry.header_offset);
+  const Bytes extra = wide_field(size, 0, entry.header_offset);
   const std::uint64_t unpadded =
       entry.header_offset + zip::kLocalBytes + entry.name.size() + extra.size() + kPaddingHeader;
   const std::uint64_t pad = (kStorageAlignment - unpadded % kStorageAlignment) % kStorageAlignment;
-  append_le(extra, zip::kPaddingExtra);
-  append_le(extra, static_cast<std::uint16_t>(pad));
-  extra.insert(extra.end(), pad, std::byte{'Z'});
 
   append_le(pending_, zip::kLocalSignature);
   append_le(pending_, std::uint16_t{0});
@@ -75,9 +76,12 @@ void ArchiveWriter::begin(std::string_view name, std::uint64_t size) {
   append_le(pending_, zip::kMethodStored);
   append_zeros<std::uint32_t>(pending_, 4);  // time and date, checksum, sizes
   append_le(pending_, static_cast<std::uint16_t>(entry.name.size()));
-  append_le(pending_, static_cast<std::uint16_t>(extra.size()));
+  append_le(pending_, static_cast<std::uint16_t>(extra.size() + kPaddingHeader + pad));
   append(pending_, as_bytes(entry.name));
   append(pending_, extra);
+  append_le(pending_, zip::kPaddingExtra);
+  append_le(pending_, static_cast<std::uint16_t>(pad));
+  pending_.insert(pending_.end(), pad, std::byte{'Z'});
   position_ += pending_.size() - before;
 }
 
@@ -88,6 +92,7 @@ void ArchiveWriter::end(std::uint32_t crc) {
   position_ += entry.size;
   if (entry.size == 0) return;
   const std::size_t before = pending_.size();
+  if (pending_.empty()) pending_.reserve(kRoom);
   append_le(pending_, zip::kDescriptorSignature);
   append_le(pending_, crc);
   if (is_wide(entry.size) || is_wide(entry.header_offset)) {

@@ -15,7 +15,11 @@ constexpr std::size_t kNameLengthMax = 256;
 class Machine {
  public:
   Machine(ByteSpan bytes, Grammar grammar, const PickleSource& where)
-      : bytes_(bytes), input_(bytes, where), graph_(bytes), globals_(graph_, input_, grammar) {}
+      : bytes_(bytes), input_(bytes, where), graph_(bytes), globals_(graph_, input_, grammar) {
+    constexpr std::size_t kRoom = 64;  // for what stands in a tensor's pickle
+    stack_.reserve(kRoom);
+    memo_.reserve(kRoom);
+  }
 
   Reading run() {
     while (step()) {

@@ -51,8 +51,10 @@ ByteOrder byte_order_of(Archive& archive) {
 }
 
 PickleSource pickle_at(const ItemSource& source, std::uint64_t offset) {
-  const ErrorPlace place = source.place_at(offset);
-  return {.file = place.file, .offset = place.offset.value_or(0), .key = place.key};
+  ErrorPlace place = source.place_at(offset);
+  return {.file = std::move(place.file),
+          .offset = place.offset.value_or(0),
+          .key = std::move(place.key)};
 }
 
 void add_leading_records(ArchiveWriter& out, ByteSpan pickle) {

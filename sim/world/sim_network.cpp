@@ -48,9 +48,17 @@ std::vector<Bytes> SimNetwork::meet(RankLife& life, Channel& channel, const Coll
   wait_for_all(life, channel, sequence);
 
   Round& round = channel.rounds.at(sequence);
+  const bool last = ++round.left == channel.group.size();
   std::vector<Bytes> parts;
-  for (const auto& part : round.parts) parts.push_back(*part);
-  if (++round.left == channel.group.size()) channel.rounds.erase(sequence);
+  parts.reserve(round.parts.size());
+  for (auto& part : round.parts) {
+    if (last) {
+      parts.push_back(std::move(*part));
+    } else {
+      parts.push_back(*part);
+    }
+  }
+  if (last) channel.rounds.erase(sequence);
   return parts;
 }
 
