@@ -1,19 +1,15 @@
 #include "reports/report.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <nlohmann/json.hpp>
+
+#include "reports/document.hpp"
 
 namespace reprise::reports {
 namespace {
 
 using Json = nlohmann::json;  // objects keep their keys sorted
-
-Json delta(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return "inf";
-  return value;
-}
 
 Json to_json_value(const RankResult& rank) {
   return {{"rank", rank.rank},
@@ -21,7 +17,7 @@ Json to_json_value(const RankResult& rank) {
           {"owns", rank.owns},
           {"compared", rank.compared},
           {"elements", rank.elements},
-          {"max_delta", delta(rank.max_delta)},
+          {"max_delta", number_or_word(rank.max_delta)},
           {"bit_mismatches", rank.bit_mismatches},
           {"metrics_finite", rank.metrics_finite},
           {"missing", rank.missing},
@@ -38,16 +34,21 @@ Json to_json_value(const Incarnation& life) {
           {"last_step", life.last_step}};
 }
 
+Json number_or_null(const std::optional<double>& value) {
+  return value ? number_or_word(*value) : Json(nullptr);
+}
+
 Json to_json_value(const TrainingPoint& point) {
   Json uninterrupted = nullptr;
   if (point.uninterrupted_loss) {
-    uninterrupted = {{"loss", *point.uninterrupted_loss},
-                     {"lr", point.uninterrupted_lr.value_or(0)}};
+    uninterrupted = {{"loss", number_or_word(*point.uninterrupted_loss)},
+                     {"lr", number_or_null(point.uninterrupted_lr)},
+                     {"loss_scale", number_or_null(point.uninterrupted_loss_scale)}};
   }
   return {{"step", point.step},
-          {"loss", point.loss},
-          {"lr", point.lr},
-          {"loss_scale", point.loss_scale},
+          {"loss", number_or_word(point.loss)},
+          {"lr", number_or_word(point.lr)},
+          {"loss_scale", number_or_word(point.loss_scale)},
           {"uninterrupted", uninterrupted}};
 }
 
@@ -98,6 +99,15 @@ Json to_json_value(const ScenarioResult& result) {
           {"replay", result.replay}};
 }
 
+Json to_json_value(const PropertyResult& property) {
+  return {
+      {"name", property.name},
+      {"cases", property.cases},
+      {"seed", property.seed},
+      {"verdict", name_of(property.verdict)},
+      {"counterexample", property.counterexample ? Json(*property.counterexample) : Json(nullptr)}};
+}
+
 Json to_json_value(const MutantResult& mutant) {
   Json by = Json::array();
   for (const auto& one : mutant.caught_by) {
@@ -113,32 +123,66 @@ Json to_json_value(const Skipped& skipped) {
   return {{"scenario", skipped.scenario}, {"reason", skipped.reason}};
 }
 
-constexpr int kSchemaVersion = 1;
+Verdict verdict_of(const MutantResult& mutant) {
+  return mutant.caught ? Verdict::kPass : Verdict::kFail;
+}
+
+/// The order in which verdicts prevail.
+Verdict worst_of(const std::vector<Verdict>& verdicts) {
+  for (const auto verdict : {Verdict::kFail, Verdict::kInconclusive, Verdict::kPass}) {
+    if (std::find(verdicts.begin(), verdicts.end(), verdict) != verdicts.end()) return verdict;
+  }
+  return Verdict::kNotRun;
+}
+
+constexpr std::array kVerdicts = {
+    std::pair{Verdict::kPass, "pass"}, std::pair{Verdict::kFail, "fail"},
+    std::pair{Verdict::kInconclusive, "inconclusive"}, std::pair{Verdict::kNotRun, "not_run"}};
 
 }  // namespace
 
 std::string name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kPass:
-      return "pass";
-    case Verdict::kFail:
-      return "fail";
-    case Verdict::kInconclusive:
-      return "inconclusive";
-    case Verdict::kNotRun:
-      return "not_run";
+  for (const auto& [known, name] : kVerdicts) {
+    if (known == verdict) return name;
   }
   return "not_run";
 }
 
+std::optional<Verdict> verdict_named(std::string_view name) {
+  for (const auto& [verdict, known] : kVerdicts) {
+    if (name == known) return verdict;
+  }
+  return std::nullopt;
+}
+
 Verdict overall(const std::vector<ScenarioResult>& scenarios) {
-  const auto any = [&scenarios](Verdict verdict) {
-    return std::any_of(scenarios.begin(), scenarios.end(),
-                       [verdict](const auto& result) { return result.verdict == verdict; });
-  };
-  if (any(Verdict::kFail)) return Verdict::kFail;
-  if (any(Verdict::kInconclusive)) return Verdict::kInconclusive;
-  return any(Verdict::kPass) ? Verdict::kPass : Verdict::kNotRun;
+  std::vector<Verdict> verdicts;
+  for (const auto& result : scenarios) verdicts.push_back(result.verdict);
+  return worst_of(verdicts);
+}
+
+Verdict overall(const Report& report) {
+  std::vector<Verdict> verdicts = {overall(report.scenarios)};
+  for (const auto& property : report.properties) verdicts.push_back(property.verdict);
+  for (const auto& mutant : report.mutants) verdicts.push_back(verdict_of(mutant));
+  if (report.determinism_mismatches != 0) verdicts.push_back(Verdict::kFail);
+  return worst_of(verdicts);
+}
+
+MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants) {
+  std::string survivors;
+  std::size_t caught = 0;
+  for (const auto& mutant : mutants) {
+    if (mutant.caught) ++caught;
+    if (!mutant.caught) survivors += (survivors.empty() ? "" : ", ") + mutant.name;
+  }
+  if (survivors.empty()) return {};
+  if (caught == 0) {
+    return {
+        "VALIDATOR_VACUOUS",
+        "no mutant was caught: nothing shows that the judges can fail; survivors: " + survivors};
+  }
+  return {"MUTANT_SURVIVED", "no scenario and no property noticed: " + survivors};
 }
 
 std::string to_json(const Report& report) {
@@ -168,14 +212,14 @@ std::string to_json(const Report& report) {
        {{"planned", report.planned},
         {"run", run},
         {"skipped", array_of(report.skipped, to_json_value)}}},
-      {"properties", Json::array()},
+      {"properties", array_of(report.properties, to_json_value)},
       {"mutants", array_of(report.mutants, to_json_value)},
       {"exhaustive", nullptr},
       {"coverage", nullptr},
       {"determinism",
        {{"runs_doubled", report.runs_doubled}, {"mismatches", report.determinism_mismatches}}},
       {"not_claimed", report.not_claimed}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return text_of(document);
 }
 
 }  // namespace reprise::reports

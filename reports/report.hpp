@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace reprise::reports {
@@ -13,6 +14,8 @@ namespace reprise::reports {
 enum class Verdict : std::uint8_t { kPass, kFail, kInconclusive, kNotRun };
 /// "pass", "fail", "inconclusive", "not_run"
 std::string name_of(Verdict verdict);
+/// Inverse of name_of; empty if there is no such name.
+std::optional<Verdict> verdict_named(std::string_view name);
 
 struct RankResult {
   std::int32_t rank = 0;
@@ -44,6 +47,7 @@ struct TrainingPoint {
   double loss_scale = 0;
   std::optional<double> uninterrupted_loss;
   std::optional<double> uninterrupted_lr;
+  std::optional<double> uninterrupted_loss_scale = {};
 };
 
 struct FirstDifference {
@@ -92,6 +96,16 @@ struct ScenarioResult {
   std::string replay;  ///< a command line
 };
 
+/// Random cases of one property.
+struct PropertyResult {
+  std::string name;
+  std::uint64_t cases = 0;
+  std::uint64_t seed = 0;
+  Verdict verdict = Verdict::kNotRun;
+  std::optional<std::string> counterexample = {};  ///< the smallest case that failed
+};
+
+/// One historical defect, switched on.
 struct MutantResult {
   std::string name;
   std::string defect;
@@ -134,6 +148,7 @@ struct Report {
   std::vector<ScenarioResult> scenarios;
   std::uint64_t planned = 0;
   std::vector<Skipped> skipped;
+  std::vector<PropertyResult> properties = {};
   std::vector<MutantResult> mutants;
   std::uint64_t runs_doubled = 0;
   std::uint64_t determinism_mismatches = 0;
@@ -142,9 +157,23 @@ struct Report {
 
 /// fail if any scenario failed, else inconclusive if any was, not_run if none ran, else pass.
 Verdict overall(const std::vector<ScenarioResult>& scenarios);
+/// The same over all that a report holds: a property counts like a scenario, a mutant passes if it
+/// was caught and fails if it survived, a run that took another course when doubled is a failure.
+Verdict overall(const Report& report);
+
+/// What is the matter where not every mutant was caught.
+struct MutantsFinding {
+  std::string code;  ///< VALIDATOR_VACUOUS: none was caught; MUTANT_SURVIVED; empty: all were
+  std::string reason;
+};
+MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants);
 
 /// The document, canonical: sorted keys, two spaces, a newline at the end.
 std::string to_json(const Report& report);
+/// Reads what to_json wrote; to_json of the result is the same text. Strict: a ReadError names file
+/// and field of what is cut off, missing, of another type, or counted wrong. Fields that it doesn't
+/// know are passed over.
+Report parse_report(const std::string& text, const std::string& file);
 /// JUnit XML made from a report.json, with that file's SHA-256 as a property.
 std::string to_junit(const Report& report, const std::string& report_sha256);
 /// The table that a person reads in a terminal of `columns` columns.

@@ -1,0 +1,156 @@
+#include "reports/document.hpp"
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace reprise::reports {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Refuses what the parser would settle in silence by keeping the last value.
+class RepeatedKeys {
+ public:
+  explicit RepeatedKeys(std::string file) : file_(std::move(file)) {}
+
+  bool operator()(int /*depth*/, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) open_.emplace_back();
+    if (event == Json::parse_event_t::object_end) open_.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!open_.back().insert(key).second) {
+        throw ReadError(file_ + ": " + key + ": stands twice in one object");
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::string file_;
+  std::vector<std::set<std::string>> open_;
+};
+
+std::string explain(const Json::parse_error& error, const std::string& text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return "is empty";
+  if (error.byte > text.size()) {
+    return "is cut off after " + std::to_string(text.size()) + " bytes";
+  }
+  return "is no JSON at byte " + std::to_string(error.byte);
+}
+
+std::string kind_of(const Json& value) {
+  if (value.is_number_float()) return "a number that is no integer";
+  if (value.is_number()) return "the number " + value.dump();
+  if (value.is_string())
+    return "the text " + value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (value.is_array()) return "a list";
+  return value.is_object() ? "an object" : value.dump();
+}
+
+}  // namespace
+
+Json parse_document(const std::string& text, const std::string& file) {
+  try {
+    Json document = Json::parse(text, RepeatedKeys(file));
+    if (!document.is_object()) throw ReadError(file + ": is no JSON object");
+    return document;
+  } catch (const Json::parse_error& error) {
+    throw ReadError(file + ": " + explain(error, text));
+  } catch (const Json::exception&) {
+    throw ReadError(file + ": holds a number that is too large");
+  }
+}
+
+Json number_or_word(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+std::string text_of(const Json& document) {
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Node Node::at(const std::string& key) const {
+  const std::string path = path_.empty() ? key : path_ + "." + key;
+  if (!value_.is_object()) expected("an object");
+  const auto found = value_.find(key);
+  if (found == value_.end()) Node(value_, file_, path).refuse("is missing");
+  return {*found, file_, path};
+}
+
+bool Node::has(const std::string& key) const { return value_.is_object() && value_.contains(key); }
+
+std::vector<Node> Node::items() const {
+  if (!value_.is_array()) expected("a list");
+  std::vector<Node> nodes;
+  for (std::size_t i = 0; i < value_.size(); ++i) {
+    nodes.emplace_back(value_[i], file_, path_ + "[" + std::to_string(i) + "]");
+  }
+  return nodes;
+}
+
+std::vector<std::pair<std::string, Node>> Node::entries() const {
+  if (!value_.is_object()) expected("an object");
+  std::vector<std::pair<std::string, Node>> nodes;
+  for (const auto& [key, value] : value_.items()) {
+    nodes.emplace_back(key, Node(value, file_, path_ + "[" + key + "]"));
+  }
+  return nodes;
+}
+
+std::string Node::text() const {
+  if (!value_.is_string()) expected("a text");
+  return value_.get<std::string>();
+}
+
+std::vector<std::string> Node::texts() const {
+  std::vector<std::string> all;
+  for (const auto& node : items()) all.push_back(node.text());
+  return all;
+}
+
+bool Node::flag() const {
+  if (!value_.is_boolean()) expected("true or false");
+  return value_.get<bool>();
+}
+
+std::uint64_t Node::count() const {
+  if (!value_.is_number_unsigned()) expected("a count");
+  return value_.get<std::uint64_t>();
+}
+
+std::int64_t Node::integer() const {
+  constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (!value_.is_number_integer()) expected("an integer");
+  if (value_.is_number_unsigned() && value_.get<std::uint64_t>() > kLargest) {
+    expected("an integer below 2^63");
+  }
+  return value_.get<std::int64_t>();
+}
+
+std::int32_t Node::small_integer() const {
+  const std::int64_t value = integer();
+  if (value != static_cast<std::int32_t>(value)) expected("an integer of 32 bits");
+  return static_cast<std::int32_t>(value);
+}
+
+double Node::number() const {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (value_ == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (value_ == "inf") return kInfinity;
+  if (value_ == "-inf") return -kInfinity;
+  if (!value_.is_number()) expected("a number, \"nan\" or \"inf\"");
+  return value_.get<double>();
+}
+
+void Node::refuse(const std::string& what) const {
+  throw ReadError(std::string(file_) + ": " + (path_.empty() ? "" : path_ + ": ") + what);
+}
+
+void Node::expected(std::string_view what) const {
+  refuse("expected " + std::string(what) + ", found " + kind_of(value_));
+}
+
+}  // namespace reprise::reports

@@ -1,0 +1,258 @@
+#include "reports/evidence.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <sstream>
+
+namespace reprise::reports {
+namespace {
+
+constexpr const char* kRepair = "repair what it found, and run the lane again";
+constexpr const char* kWriteAgain = "the report contradicts itself: write it again by a run";
+
+std::string counted(std::uint64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+/// The first key that is in no list of excused ones; empty if all are.
+std::string unexcused(const std::vector<std::string>& keys,
+                      const std::vector<std::string>& excused) {
+  for (const auto& key : keys) {
+    if (std::find(excused.begin(), excused.end(), key) == excused.end()) return key;
+  }
+  return "";
+}
+
+/// Lane `files` judges whole checkpoints, which may hold objects alone; elsewhere elements count.
+bool compared_nothing(const RankResult& rank, const std::string& lane) {
+  return lane == "files" ? rank.compared == 0 : rank.elements == 0;
+}
+
+/// Empty: the rank's counts bear a pass out.
+std::string flaw_in_counts(const RankResult& rank, const std::string& lane) {
+  if (rank.owns && compared_nothing(rank, lane)) return "owns state and compared nothing";
+  if (!rank.owns && (rank.elements != 0 || rank.compared != 0)) {
+    return "owns nothing and yet compared " + counted(rank.elements, "element");
+  }
+  if (rank.elements != 0 && rank.compared == 0) {
+    return "compared " + counted(rank.elements, "element") + " of no tensor";
+  }
+  if (rank.bit_mismatches != 0)
+    return "has " + counted(rank.bit_mismatches, "element") + " with other bits";
+  if (!(rank.max_delta == 0)) {
+    std::ostringstream delta;
+    delta << rank.max_delta;
+    return "has max_delta " + delta.str();
+  }
+  return rank.metrics_finite ? "" : "has metrics that are not finite";
+}
+
+std::string flaw_in_keys(const RankResult& rank) {
+  const std::pair<const std::vector<std::string>&, const char*> lists[] = {
+      {rank.missing, "did not request "},
+      {rank.unexpected, "requested what is not in the checkpoint: "},
+      {rank.shape_mismatches, "found another shape of "},
+      {rank.dtype_mismatches, "found another dtype of "}};
+  for (const auto& [keys, words] : lists) {
+    const std::string key = unexcused(keys, rank.excused);
+    if (!key.empty()) return words + key;
+  }
+  return "";
+}
+
+/// It came to its end; a scenario that is to be refused ends in an error, and then keys may lack.
+bool returned(const ScenarioResult& result) {
+  return result.incarnations.empty() || result.incarnations.back().exit_code == 0;
+}
+
+/// The first rank's flaw, with the number of ranks that have one, too.
+std::string flaw_in_ranks(const ScenarioResult& result, const std::string& lane) {
+  std::string first;
+  std::uint64_t others = 0;
+  for (const auto& rank : result.ranks) {
+    std::string flaw = flaw_in_counts(rank, lane);
+    if (flaw.empty() && returned(result)) flaw = flaw_in_keys(rank);
+    if (flaw.empty()) continue;
+    if (!first.empty()) ++others;
+    if (first.empty()) first = "rank " + std::to_string(rank.rank) + " " + flaw;
+  }
+  return others == 0 ? first : first + " (and " + counted(others, "further rank") + ")";
+}
+
+std::string flaw_in_rank_list(const ScenarioResult& result, const std::string& lane) {
+  std::set<std::int32_t> seen;
+  const Compared compared = compared_of(result);
+  if (result.ranks.empty()) return "has no rank's evidence";
+  for (const auto& rank : result.ranks) {
+    if (!seen.insert(rank.rank).second) return "lists rank " + std::to_string(rank.rank) + " twice";
+    const bool outside = rank.rank < 0 || (result.world > 0 && rank.rank >= result.world);
+    if (outside) {
+      return "lists rank " + std::to_string(rank.rank) + " of a world of " +
+             std::to_string(result.world);
+    }
+  }
+  if (compared_nothing({.compared = compared.leaves, .elements = compared.elements}, lane)) {
+    return "compared nothing on any rank";
+  }
+  return "";
+}
+
+bool same_metric(double own, const std::optional<double>& other) { return !other || own == *other; }
+
+std::string flaw_in_course(const ScenarioResult& result) {
+  for (const auto& point : result.trajectory) {
+    if (!std::isfinite(point.loss) || !std::isfinite(point.lr)) {
+      return "has no finite loss at step " + std::to_string(point.step);
+    }
+    if (!same_metric(point.loss, point.uninterrupted_loss) ||
+        !same_metric(point.lr, point.uninterrupted_lr) ||
+        !same_metric(point.loss_scale, point.uninterrupted_loss_scale)) {
+      return "left the uninterrupted run's course at step " + std::to_string(point.step);
+    }
+  }
+  for (const auto& fault : result.faults) {
+    if (!fault.fired) {
+      return "planned a fault '" + fault.kind + "' on rank " + std::to_string(fault.rank) +
+             " that never fired";
+    }
+  }
+  if (result.first_difference) return "names a first difference: " + result.first_difference->key;
+  return "";
+}
+
+/// Empty: the scenario's entries bear a pass out.
+std::string flaw_in(const ScenarioResult& result, const std::string& lane) {
+  for (const auto& flaw :
+       {flaw_in_rank_list(result, lane), flaw_in_ranks(result, lane), flaw_in_course(result)}) {
+    if (!flaw.empty()) return flaw;
+  }
+  return "";
+}
+
+void weigh_scenarios(const Report& report, std::vector<Refusal>& refusals) {
+  std::set<std::string> names;
+  for (const auto& result : report.scenarios) {
+    const std::string again =
+        result.replay.empty() ? kRepair : std::string("see it again: ") + result.replay;
+    if (!names.insert(result.name).second) {
+      refusals.push_back({"", result.name, "stands in the report twice", kWriteAgain});
+    }
+    if (result.verdict == Verdict::kPass) {
+      const std::string flaw = flaw_in(result, report.lane);
+      if (!flaw.empty()) refusals.push_back({"", result.name, "claims pass, but " + flaw, again});
+    } else if (result.verdict != Verdict::kNotRun) {
+      const std::string code = result.code.empty() ? "" : ": " + result.code;
+      const std::string reason = result.reason.empty() ? "" : ": " + result.reason;
+      refusals.push_back({"", result.name, name_of(result.verdict) + code + reason, again});
+    }
+  }
+}
+
+/// What was planned, run and skipped has to add up.
+void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
+  std::set<std::string> listed;
+  std::set<std::string> not_run;
+  for (const auto& result : report.scenarios) {
+    listed.insert(result.name);
+    if (result.verdict == Verdict::kNotRun) not_run.insert(result.name);
+  }
+  for (const auto& skipped : report.skipped) {
+    if (skipped.reason.empty()) {
+      refusals.push_back(
+          {"", skipped.scenario, "was not run, and no reason is given", kWriteAgain});
+    }
+    if (listed.insert(skipped.scenario).second) continue;
+    if (not_run.erase(skipped.scenario) == 0) {
+      refusals.push_back({"", skipped.scenario, "is listed as skipped and as run", kWriteAgain});
+    }
+  }
+  for (const auto& name : not_run) {
+    refusals.push_back({"", name, "was not run, and is not listed as skipped", kWriteAgain});
+  }
+  if (report.planned != listed.size()) {
+    refusals.push_back({"", "lanes.planned",
+                        "says " + std::to_string(report.planned) + ", but the report holds " +
+                            counted(listed.size(), "scenario"),
+                        kWriteAgain});
+  }
+}
+
+void weigh_properties(const Report& report, std::vector<Refusal>& refusals) {
+  for (const auto& property : report.properties) {
+    const std::string subject = "property " + property.name;
+    if (property.verdict != Verdict::kPass) {
+      const std::string shrunk = property.counterexample ? ": " + *property.counterexample : "";
+      refusals.push_back(
+          {"", subject,
+           name_of(property.verdict) + " with seed " + std::to_string(property.seed) + shrunk,
+           kRepair});
+    } else if (property.counterexample) {
+      refusals.push_back({"", subject, "claims pass, but has a counterexample", kWriteAgain});
+    } else if (property.cases == 0) {
+      refusals.push_back({"", subject, "claims pass, but tried no case", "give it cases"});
+    }
+  }
+}
+
+void weigh_mutants(const Report& report, std::vector<Refusal>& refusals) {
+  for (const auto& mutant : report.mutants) {
+    const bool named = !mutant.caught_by.empty();
+    const bool passed =
+        std::any_of(mutant.caught_by.begin(), mutant.caught_by.end(), [](const auto& by) {
+          return by.verdict == name_of(Verdict::kPass) || by.verdict == name_of(Verdict::kNotRun);
+        });
+    if (mutant.caught == named && !passed) continue;
+    refusals.push_back({"", "mutant " + mutant.name,
+                        passed          ? "is said to be caught by what passed or was not run"
+                        : mutant.caught ? "is said to be caught, but by nothing"
+                                        : "is said to survive, but something caught it",
+                        kWriteAgain});
+  }
+  const MutantsFinding finding = judge_mutants(report.mutants);
+  if (finding.code.empty()) return;
+  refusals.push_back({"", "mutants", finding.code + ": " + finding.reason,
+                      "let a scenario or property notice it; 'reprise mutants' shows which did"});
+}
+
+}  // namespace
+
+std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) {
+  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+  return a > kMost - b ? kMost : a + b;
+}
+
+Compared compared_of(const ScenarioResult& result) {
+  Compared sum;
+  for (const auto& rank : result.ranks) {
+    sum.leaves = saturating_sum(sum.leaves, rank.compared);
+    sum.elements = saturating_sum(sum.elements, rank.elements);
+  }
+  return sum;
+}
+
+std::vector<Refusal> weigh(const Report& report) {
+  std::vector<Refusal> refusals;
+  const Verdict found = overall(report);
+  if (report.verdict != Verdict::kPass) {
+    refusals.push_back({"", "", "the verdict is " + name_of(report.verdict), kRepair});
+  } else if (found != Verdict::kPass) {
+    refusals.push_back({"", "",
+                        "the verdict is pass, but its own entries make it " + name_of(found),
+                        kWriteAgain});
+  }
+  weigh_scenarios(report, refusals);
+  weigh_plan(report, refusals);
+  weigh_properties(report, refusals);
+  weigh_mutants(report, refusals);
+  if (report.determinism_mismatches != 0) {
+    refusals.push_back({"", "determinism",
+                        std::to_string(report.determinism_mismatches) + " of " +
+                            counted(report.runs_doubled, "doubled run") + " took another course",
+                        "find the source of chance: equal seeds must give equal event hashes"});
+  }
+  return refusals;
+}
+
+}  // namespace reprise::reports

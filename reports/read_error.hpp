@@ -1,0 +1,14 @@
+#pragma once
+// What is thrown about a document that can't be read.
+
+#include <stdexcept>
+
+namespace reprise::reports {
+
+/// "FILE: scenarios[3].ranks[0].rank: expected an integer, found true"
+class ReadError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace reprise::reports

@@ -1,0 +1,195 @@
+#include <algorithm>
+
+#include "reports/document.hpp"
+#include "reports/report.hpp"
+
+namespace reprise::reports {
+namespace {
+
+template <class Item>
+std::vector<Item> all_of(const Node& list, Item (*one)(const Node&)) {
+  std::vector<Item> items;
+  for (const auto& node : list.items()) items.push_back(one(node));
+  return items;
+}
+
+Verdict verdict_at(const Node& node) {
+  const auto verdict = verdict_named(node.text());
+  if (!verdict) {
+    node.refuse("'" + node.text() +
+                "' is no verdict; there are: pass, fail, inconclusive, not_run");
+  }
+  return *verdict;
+}
+
+RankResult rank_at(const Node& node) {
+  return {.rank = node.at("rank").small_integer(),
+          .loaded_step = node.at("loaded_step").integer(),
+          .owns = node.at("owns").flag(),
+          .compared = node.at("compared").count(),
+          .elements = node.at("elements").count(),
+          .max_delta = node.at("max_delta").number(),
+          .bit_mismatches = node.at("bit_mismatches").count(),
+          .metrics_finite = node.at("metrics_finite").flag(),
+          .missing = node.at("missing").texts(),
+          .unexpected = node.at("unexpected").texts(),
+          .excused = node.at("excused").texts(),
+          .shape_mismatches = node.at("shape_mismatches").texts(),
+          .dtype_mismatches = node.at("dtype_mismatches").texts()};
+}
+
+Incarnation incarnation_at(const Node& node) {
+  return {.layout = node.at("layout").text(),
+          .exit_code = node.at("exit_code").small_integer(),
+          .first_step = node.at("first_step").integer(),
+          .last_step = node.at("last_step").integer()};
+}
+
+std::optional<double> number_or_nothing(const Node& node) {
+  if (node.is_null()) return std::nullopt;
+  return node.number();
+}
+
+TrainingPoint point_at(const Node& node) {
+  TrainingPoint point{.step = node.at("step").integer(),
+                      .loss = node.at("loss").number(),
+                      .lr = node.at("lr").number(),
+                      .loss_scale = node.at("loss_scale").number(),
+                      .uninterrupted_loss = {},
+                      .uninterrupted_lr = {}};
+  const Node uninterrupted = node.at("uninterrupted");
+  if (uninterrupted.is_null()) return point;
+  point.uninterrupted_loss = uninterrupted.at("loss").number();
+  point.uninterrupted_lr = number_or_nothing(uninterrupted.at("lr"));
+  point.uninterrupted_loss_scale = number_or_nothing(uninterrupted.at("loss_scale"));
+  return point;
+}
+
+std::optional<FirstDifference> first_difference_at(const Node& node) {
+  if (node.is_null()) return std::nullopt;
+  FirstDifference first{.rank = node.at("rank").small_integer(),
+                        .key = node.at("key").text(),
+                        .index = {},
+                        .saved = node.at("saved").text(),
+                        .loaded = node.at("loaded").text(),
+                        .comes_from = node.at("comes_from").text()};
+  for (const auto& at : node.at("index").items()) first.index.push_back(at.integer());
+  return first;
+}
+
+FaultResult fault_at(const Node& node) {
+  return {.kind = node.at("kind").text(),
+          .rank = node.at("rank").small_integer(),
+          .armed = node.at("armed").flag(),
+          .reached = node.at("reached").flag(),
+          .fired = node.at("fired").flag()};
+}
+
+ScenarioResult scenario_at(const Node& node) {
+  const Node peak = node.at("peak_bytes");
+  return {.name = node.at("name").text(),
+          .file = node.at("file").text(),
+          .proves = node.at("proves").text(),
+          .verdict = verdict_at(node.at("verdict")),
+          .code = node.at("code").text(),
+          .reason = node.at("reason").text(),
+          .seconds = node.at("seconds").number(),
+          .event_hash = node.at("event_hash").text(),
+          .world = node.at("world").small_integer(),
+          .layouts = node.at("layouts").texts(),
+          .peak_bytes = {.snapshot = peak.at("snapshot").count(),
+                         .stage = peak.at("stage").count(),
+                         .load = peak.at("load").count()},
+          .ranks = all_of(node.at("ranks"), rank_at),
+          .incarnations = all_of(node.at("incarnations"), incarnation_at),
+          .replans = node.at("replans").count(),
+          .diagnosis = node.at("diagnosis").text(),
+          .content_digest = node.at("content_digest").text(),
+          .trajectory = all_of(node.at("trajectory"), point_at),
+          .first_difference = first_difference_at(node.at("first_difference")),
+          .faults = all_of(node.at("faults"), fault_at),
+          .replay = node.at("replay").text()};
+}
+
+Skipped skipped_at(const Node& node) {
+  return {.scenario = node.at("scenario").text(), .reason = node.at("reason").text()};
+}
+
+PropertyResult property_at(const Node& node) {
+  PropertyResult property{.name = node.at("name").text(),
+                          .cases = node.at("cases").count(),
+                          .seed = node.at("seed").count(),
+                          .verdict = verdict_at(node.at("verdict"))};
+  const Node counterexample = node.at("counterexample");
+  if (!counterexample.is_null()) property.counterexample = counterexample.text();
+  return property;
+}
+
+MutantResult mutant_at(const Node& node) {
+  MutantResult mutant{.name = node.at("name").text(),
+                      .defect = node.at("defect").text(),
+                      .caught = node.at("caught").flag(),
+                      .caught_by = {}};
+  for (const auto& by : node.at("caught_by").items()) {
+    mutant.caught_by.push_back({.scenario = by.at("scenario").text(),
+                                .verdict = by.at("verdict").text(),
+                                .reason = by.at("reason").text()});
+  }
+  return mutant;
+}
+
+Project project_at(const Node& node) {
+  return {.commit = node.at("commit").text(),
+          .dirty = node.at("dirty").flag(),
+          .build = node.at("build").text()};
+}
+
+Machine machine_at(const Node& node) {
+  return {.cpu = node.at("cpu").text(),
+          .memory = node.at("memory").count(),
+          .gpus = node.at("gpus").texts(),
+          .mpi = node.at("mpi").text(),
+          .nccl = node.at("nccl").text(),
+          .cuda = node.at("cuda").text()};
+}
+
+/// The document's one derived count.
+void check_run(const Node& run, const std::vector<ScenarioResult>& scenarios) {
+  const auto ran = std::count_if(scenarios.begin(), scenarios.end(), [](const auto& result) {
+    return result.verdict != Verdict::kNotRun;
+  });
+  if (run.count() == static_cast<std::uint64_t>(ran)) return;
+  run.refuse("says " + std::to_string(run.count()) + ", but " + std::to_string(ran) +
+             " of the scenarios listed ran");
+}
+
+}  // namespace
+
+Report parse_report(const std::string& text, const std::string& file) {
+  const auto document = parse_document(text, file);
+  const Node root(document, file, "");
+  if (const Node version = root.at("schema_version"); version.integer() != kSchemaVersion) {
+    version.refuse("is " + std::to_string(version.integer()) + "; this program reads " +
+                   std::to_string(kSchemaVersion));
+  }
+  const Node lanes = root.at("lanes");
+  const Node determinism = root.at("determinism");
+  Report report{.project = project_at(root.at("project")),
+                .lane = root.at("lane").text(),
+                .machine = machine_at(root.at("machine")),
+                .started = root.at("started").text(),
+                .seconds = root.at("seconds").number(),
+                .verdict = verdict_at(root.at("verdict")),
+                .scenarios = all_of(root.at("scenarios"), scenario_at),
+                .planned = lanes.at("planned").count(),
+                .skipped = all_of(lanes.at("skipped"), skipped_at),
+                .properties = all_of(root.at("properties"), property_at),
+                .mutants = all_of(root.at("mutants"), mutant_at),
+                .runs_doubled = determinism.at("runs_doubled").count(),
+                .determinism_mismatches = determinism.at("mismatches").count(),
+                .not_claimed = root.at("not_claimed").texts()};
+  check_run(lanes.at("run"), report.scenarios);
+  return report;
+}
+
+}  // namespace reprise::reports
