@@ -309,7 +309,7 @@ LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
     const auto taken = take_excused(*side, options.excused);
     report.excused.insert(report.excused.end(), taken.begin(), taken.end());
   }
-  StrictVerdict verdict = judge(options.strictness, keys);
+  StrictVerdict verdict = options.policy.strict(options.strictness, keys);
   remember_log(report, std::move(verdict.log), ports.trace);
   if (verdict.refuse || (!verdict.drop_unexpected && !keys.unexpected.empty())) refuse(keys);
   report.returned = std::move(verdict.returned);

@@ -15,12 +15,19 @@
 
 namespace reprise {
 
+/// The decisions of a load. Default-constructed ones are right; a mutant swaps one.
+struct LoadPolicy {
+  /// What a difference between requested and stored keys means.
+  StrictVerdict (*strict)(Strictness mode, const KeyMismatch& keys) = judge;
+};
+
 struct LoadOptions {
   std::string path;  ///< as for locate()
   Strictness strictness = Strictness::kRaiseAll;
   /// Keys that may be absent on one side; each use is reported.
   std::vector<std::string> excused;
   std::uint64_t staging_bytes = std::uint64_t{16} << 20U;
+  LoadPolicy policy = {};
 };
 
 struct LoadReport {

@@ -208,7 +208,7 @@ class Planner {
     std::vector<Box> boxes;
     boxes.reserve(tensor.chunks.size());
     for (const PlannedChunk& chunk : tensor.chunks) boxes.push_back(chunk.box);
-    if (const auto defect = prove_cover(tensor.shape, boxes)) throw_defect(*defect, holdings_);
+    if (const auto defect = policy_.cover(tensor.shape, boxes)) throw_defect(*defect, holdings_);
   }
 
   [[noreturn]] void throw_defect(const CoverDefect& defect,

@@ -51,6 +51,8 @@ struct PlanPolicy {
   /// rank r has so far. Default: the least loaded, then the lowest.
   GroupRank (*elect)(std::span<const GroupRank> candidates,
                      std::span<const std::uint64_t> load) = nullptr;
+  /// Whether boxes that no placement explains tile the tensor.
+  std::optional<CoverDefect> (*cover)(const Dims& shape, std::span<const Box> boxes) = prove_cover;
 };
 
 /// Default election.

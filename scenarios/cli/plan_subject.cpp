@@ -33,7 +33,8 @@ void add_family(const sim::Family& family, StateDict& state) {
       state.tensors.push_back(
           leaf(sim::slot_key(sim::Sharding::kFullyReshardable, slot, parameter.spec.key),
                DType::kFloat32, parameter, pieces_packed(parameter.tensor, boxes),
-               sim::shared_placement(parameter.spec, family.sharing, {})));
+               sim::shared_placement(parameter.spec.placement, parameter.spec.shape, family.sharing,
+                                     {})));
     }
   }
 }

@@ -110,13 +110,13 @@ Group sharing_group(const Family& family) {
   return family.mesh->group_along(family.member, sharing_axes(family.kind));
 }
 
-Placement shared_placement(const ParameterSpec& spec, const Mesh& sharing, const ShareRule& rule) {
-  auto splits = spec.placement.splits();
+Placement shared_placement(const Placement& model, const Dims& shape, const Mesh& sharing,
+                           const ShareRule& rule) {
+  auto splits = model.splits();
   const bool flat = rule.sharding == Sharding::kFullyShardedModelSpace ||
                     rule.sharding == Sharding::kDpReshardable;
   // A flattened range cuts even what has no dimensions: one rank holds it.
-  const auto shares =
-      flat ? share_splits({1}, 0, sharing) : share_splits(spec.shape, rule.dim, sharing);
+  const auto shares = flat ? share_splits({1}, 0, sharing) : share_splits(shape, rule.dim, sharing);
   splits.insert(splits.end(), shares.begin(), shares.end());
   return Placement(std::move(splits));
 }

@@ -40,6 +40,7 @@ std::vector<MeshKind> kinds_of(const ModelSpec& model);
 Group sharing_group(const Family& family);
 
 /// Model and sharing splits of a parameter that is kept tensor by tensor.
-Placement shared_placement(const ParameterSpec& spec, const Mesh& sharing, const ShareRule& rule);
+Placement shared_placement(const Placement& model, const Dims& shape, const Mesh& sharing,
+                           const ShareRule& rule);
 
 }  // namespace reprise::sim

@@ -70,11 +70,6 @@ TrainingJob::TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy)
     throw Error(Code::kUnsupported, "model " + model_.name + " has no experts: use ep 1, not " +
                                         to_string(config_.layout));
   }
-  for (auto& spec : model_.parameters) {
-    Protocol protocol = protocol_of(spec.key, policy_.names());
-    spec.placement = std::move(protocol.placement);
-    spec.mesh = protocol.mesh;
-  }
   const GroupRank member{rank_.value};
   dense_mesh_ = std::make_shared<const Mesh>(dense_mesh(config_.layout));
   expert_mesh_ = std::make_shared<const Mesh>(expert_mesh(config_.layout));
@@ -85,6 +80,7 @@ TrainingJob::TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy)
     const Group sharers = sharing_group(family);
     family.group = fabric.communicator(sharers);
     for (auto& parameter : family.parameters) {
+      parameter.described = protocol_of(parameter.spec.key, policy_.names()).placement;
       const Group holders = parameter.mesh->group_along(parameter.member, "pp");
       parameter.in_sync = policy_.sync(holders).rank_of(rank_).has_value();
       initialise(parameter, seed);
@@ -143,12 +139,13 @@ Holding TrainingJob::holding_of(const Family& family, std::size_t p,
                   .mesh = parameter.mesh,
                   .member = parameter.member,
                   .tensor = parameter.tensor,
-                  .placement = parameter.spec.placement};
+                  .placement = parameter.described};
   holding.ranks_per_node = config_.ranks_per_node;
   if (share != nullptr) {
     const Sharding sharding = share->rule().sharding;
     holding.boxes = share->share(p).boxes;
-    holding.placement = shared_placement(parameter.spec, family.sharing, share->rule());
+    holding.placement =
+        shared_placement(holding.placement, parameter.spec.shape, family.sharing, share->rule());
     holding.flat =
         sharding == Sharding::kFullyShardedModelSpace || sharding == Sharding::kDpReshardable;
     holding.shares = share->table().shares[p];

@@ -88,8 +88,7 @@ struct RandomStates {
 /// `rng_state` over (pp, tp), and, private to their EP rank, `expert_rng_state` over (pp, ep, etp).
 std::vector<ObjectLeaf> random_leaves(const RandomStates& states);
 
-// --- training
-// -------------------------------------------------------------------------------------
+// --- training -----------------------------------------------------------------------------------
 
 /// Ranks that sum their gradients of a parameter that several stages hold: all of them.
 Group all_holders(const Group& holders);
@@ -100,7 +99,7 @@ std::uint64_t common_seed(std::uint64_t seed, const Mesh& mesh, GroupRank member
 struct JobPolicy {
   /// How a placement cuts dimensions; must be the rule by which the plan describes.
   ChunkRule slice = ceil_chunk;
-  /// By which rules a key gets its placement.
+  /// By which rules a checkpoint is told the placement of a key.
   const NameRules& (*names)() = name_rules;
   std::int32_t (*replica)(const Placement&, const Mesh&, GroupRank) = replica_of;
   Description (*described_save)(const Holding&) = describe;
