@@ -16,6 +16,12 @@ Options& Options::positional(std::vector<std::string>& values, const std::string
   return *this;
 }
 
+Options& Options::optional_positional(std::vector<std::string>& values, const std::string& name,
+                                      const std::string& help) {
+  app_.add_option(name, values, help)->type_name("");
+  return *this;
+}
+
 Options& Options::flag(bool& value, const std::string& name, const std::string& help) {
   app_.add_flag(name, value, help);
   return *this;

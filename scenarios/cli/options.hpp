@@ -20,6 +20,9 @@ class Options {
   /// One or more of them.
   Options& positional(std::vector<std::string>& values, const std::string& name,
                       const std::string& help);
+  /// Any number of them; what `values` holds already is taken where none are given.
+  Options& optional_positional(std::vector<std::string>& values, const std::string& name,
+                               const std::string& help);
   /// `name` is "--json", or "-q,--quiet".
   Options& flag(bool& value, const std::string& name, const std::string& help);
   /// An option with a value, shown as `what`: "REGEX".

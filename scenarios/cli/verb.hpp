@@ -28,11 +28,14 @@ class Verb {
 using Verbs = std::vector<std::unique_ptr<Verb>>;
 
 std::unique_ptr<Verb> make_run();
+std::unique_ptr<Verb> make_replay();
+std::unique_ptr<Verb> make_mutants();
 std::unique_ptr<Verb> make_inspect();
 std::unique_ptr<Verb> make_verify();
 std::unique_ptr<Verb> make_diff();
 std::unique_ptr<Verb> make_reshard();
 std::unique_ptr<Verb> make_plan();
+std::unique_ptr<Verb> make_gate();
 std::unique_ptr<Verb> make_rank();
 
 /// In the order of the help.

@@ -1,7 +1,12 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "core/base/error.hpp"
 #include "scenarios/cli/verb.hpp"
+#include "scenarios/driver/determinism.hpp"
+#include "scenarios/driver/replay.hpp"
 #include "scenarios/driver/run.hpp"
 #include "sim/mutants/mutants.hpp"
 
@@ -18,23 +23,47 @@ class RunVerb final : public Verb {
     return "  reprise run scenarios                          everything, on the simulated lane\n"
            "  reprise run scenarios/placements/tp2dp2-to-tp4.yaml --lane mpi\n"
            "  reprise run scenarios --report out --keep out/checkpoints\n"
+           "  reprise run scenarios --tag core --jobs 2 --double\n"
+           "  reprise run 'scenarios/placements/moe.yaml[k=1]'   these rows of a table\n"
            "  reprise run scenarios --mutant floor-vs-ceil-chunk     must turn red\n";
   }
   void declare(Options& options) override {
     options.positional(paths_, "PATH", "scenario files or folders")
         .text(lane_, "--lane", "sim|mpi|gpu", "where they run; sim unless told")
+        .text(tag_, "--tag", "NAME", "only scenarios with this tag")
         .text(launcher_, "--launcher", "mpirun|srun", "what starts the ranks of the mpi lane")
         .text(report_, "--report", "DIR", "write report.json and junit.xml there")
         .text(keep_, "--keep", "DIR", "leave the checkpoints there, one folder a scenario")
+        .text(record_, "--record", "DIR", "write each scenario there with what came of it")
         .text(mutant_, "--mutant", "NAME", "switch a historical defect on")
         .number(seed_, "--seed", 0, "of the simulated scheduler")
         .number(jobs_, "--jobs", 1, "scenarios at a time on the simulated lane")
+        .flag(double_, "--double", "run all twice, the second time in another process")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
 
   ExitCode run(const Console& console) override {
+    const driver::RunRequest request = checked_request(console);
+    const auto scenarios = driver::read_catalogue(request.selection);
+    const bool shows_progress = console.err_is_terminal && !quiet_;
+    auto report = driver::run_these(
+        scenarios, request, [&](std::size_t done, std::size_t total, const std::string& scenario) {
+          if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, scenario);
+        });
+    if (double_) {
+      if (shows_progress) console.err << "once more, in a second process\n";
+      driver::compare_courses(driver::courses_elsewhere(request), report);
+    }
+    print(console, report);
+    if (!record_.empty()) record(scenarios, request, report);
+    if (report.determinism_mismatches > 0) return ExitCode::kNotDeterministic;
+    return code_of(report.verdict);
+  }
+
+ private:
+  driver::RunRequest checked_request(const Console& console) const {
     driver::RunRequest request;
-    request.paths = paths_;
+    request.selection = {paths_, tag_};
     request.lane = driver::lane_named(lane_);
     request.jobs = static_cast<std::size_t>(jobs_);
     request.options = {.seed = static_cast<std::uint64_t>(seed_),
@@ -43,11 +72,13 @@ class RunVerb final : public Verb {
                        .launcher = checked_launcher(),
                        .executable = console.executable};
     if (!mutant_.empty()) sim::mutant_named(mutant_);  // a wrong name is said before anything runs
-    const bool shows_progress = console.err_is_terminal && !quiet_;
-    const auto report = driver::run_all(
-        request, [&](std::size_t done, std::size_t total, const std::string& scenario) {
-          if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, scenario);
-        });
+    if (double_ && request.lane != driver::LaneKind::kSim) {
+      throw Error(Code::kUsage, "--double compares event hashes, which only the lane sim has");
+    }
+    return request;
+  }
+
+  void print(const Console& console, const reports::Report& report) const {
     const int columns = console.out_width > 0 ? static_cast<int>(console.out_width) : kPlainColumns;
     console.out << to_table(report, columns);
     if (!report_.empty()) {
@@ -57,10 +88,28 @@ class RunVerb final : public Verb {
     console.out << fmt::format("\n{}: {} scenario{} on lane {} in {:.1f} s\n",
                                reports::name_of(report.verdict), report.scenarios.size(),
                                report.scenarios.size() == 1 ? "" : "s", lane_, report.seconds);
-    return code_of(report.verdict);
+    if (double_) {
+      console.out << fmt::format("run twice: {}, with another course in a second process: {}\n",
+                                 report.runs_doubled, report.determinism_mismatches);
+    }
   }
 
- private:
+  /// Each scenario as a file of its own, with this run's outcome.
+  void record(const std::vector<driver::Scenario>& scenarios, const driver::RunRequest& request,
+              const reports::Report& report) const {
+    for (std::size_t i = 0; i < scenarios.size(); ++i) {
+      if (report.scenarios[i].verdict == reports::Verdict::kNotRun) continue;
+      driver::Scenario scenario = scenarios[i];
+      scenario.recorded = driver::record_of(report.scenarios[i], request.options, build_info());
+      const std::filesystem::path file = std::filesystem::path(record_) / (scenario.name + ".yaml");
+      std::filesystem::create_directories(file.parent_path());
+      std::ofstream out(file);
+      out << to_yaml(scenario);
+      out.close();
+      if (!out) throw Error(Code::kIo, "the record can't be written", {.file = file.string()});
+    }
+  }
+
   std::string checked_launcher() const {
     if (launcher_ == "mpirun" || launcher_ == "srun") return launcher_;
     throw Error(Code::kUsage, "no launcher is called '" + launcher_ + "'; there are: mpirun, srun");
@@ -83,6 +132,9 @@ class RunVerb final : public Verb {
   std::string report_;
   std::string keep_;
   std::string mutant_;
+  std::string tag_;
+  std::string record_;
+  bool double_ = false;
   std::int64_t seed_ = 1;
   std::int64_t jobs_ = 1;
   bool quiet_ = false;

@@ -17,6 +17,7 @@
 #include "scenarios/driver/lane.hpp"
 #include "scenarios/driver/process.hpp"
 #include "scenarios/driver/rank_program.hpp"
+#include "scenarios/driver/scratch_directory.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -25,6 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kNanoseconds = 1'000'000'000;
 constexpr std::size_t kLogShown = 400;
+constexpr const char* kScenarioFile = "scenario.yaml";
 
 struct SilentTrace final : Trace {
   void event(const TraceEvent&) override {}
@@ -44,25 +46,14 @@ std::string tail_of(const fs::path& file) {
   return text.size() <= kLogShown ? text : "..." + text.substr(text.size() - kLogShown);
 }
 
-fs::path fresh_directory() {
-  std::string name = (fs::temp_directory_path() / "reprise-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw Error(Code::kIo, "mkdtemp", {.file = name});
-  return name;
-}
-
 class MpiLane final : public Lane {
  public:
   MpiLane(const Scenario& scenario, const LaneOptions& options)
-      : scenario_(scenario), options_(options), work_(fresh_directory()) {
+      : scenario_(scenario), options_(options), work_(scratch_.path()) {
     store_ = options.keep.empty() ? work_ / "store" : fs::path(options.keep) / scenario.name;
     fs::create_directories(store_);
+    std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);  // one row, where it is of a table
   }
-  ~MpiLane() override {
-    std::error_code ignored;
-    fs::remove_all(work_, ignored);
-  }
-  MpiLane(const MpiLane&) = delete;
-  MpiLane& operator=(const MpiLane&) = delete;
 
   IncarnationRecord run(std::size_t incarnation) override {
     const sim::Layout& layout = scenario_.incarnations[incarnation].layout;
@@ -97,7 +88,7 @@ class MpiLane final : public Lane {
       if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
     }
     words.insert(words.end(), {"-n", std::to_string(ranks), options_.executable, "rank"});
-    words.insert(words.end(), {"--scenario", scenario_.file});
+    words.insert(words.end(), {"--scenario", (work_ / kScenarioFile).string()});
     words.insert(words.end(), {"--incarnation", std::to_string(incarnation)});
     words.insert(words.end(), {"--store", store_.string(), "--records", records.string()});
     if (!options_.mutant.empty()) words.insert(words.end(), {"--mutant", options_.mutant});
@@ -124,6 +115,7 @@ class MpiLane final : public Lane {
 
   const Scenario& scenario_;
   LaneOptions options_;
+  ScratchDirectory scratch_;
   fs::path work_;
   fs::path store_;
 };
@@ -160,8 +152,9 @@ int run_mpi_rank(const RankTask& task) {
   HostDevice device(session.node(), session.rank().value);
   ThreadTasks tasks(1);
   SilentTrace trace;
-  const RankRecord record =
-      run_rank(scenario, task.incarnation, policies, {store, fabric, device, clock, tasks, trace});
+  TwinBook twins;
+  const RankRecord record = run_rank(scenario, task.incarnation, policies,
+                                     {store, fabric, device, clock, tasks, trace}, twins);
   write_record(task, record);
   if (session.abandoned()) std::_Exit(1);
   return record.ending == Ending::kReturned ? 0 : 1;

@@ -1,11 +1,9 @@
 #include "scenarios/driver/run.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <mutex>
-#include <thread>
 
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/adapters/posix/posix_store.hpp"
@@ -14,6 +12,7 @@
 #include "core/ports/store.hpp"
 #include "scenarios/driver/build_info.hpp"
 #include "scenarios/driver/machine.hpp"
+#include "scenarios/driver/run_jobs.hpp"
 #include "scenarios/driver/verdict.hpp"
 
 namespace reprise::driver {
@@ -28,7 +27,9 @@ double seconds_since(SteadyClock::time_point start) {
 }
 
 std::string replay_line(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
-  std::string line = "reprise run " + scenario.file + " --lane " + std::string(name_of(lane));
+  const std::string path =
+      scenario.row.empty() ? scenario.file : "'" + scenario.file + scenario.row + "'";
+  std::string line = "reprise run " + path + " --lane " + std::string(name_of(lane));
   if (lane == LaneKind::kSim) line += " --seed " + std::to_string(options.seed);
   if (!options.mutant.empty()) line += " --mutant " + options.mutant;
   return line;
@@ -78,57 +79,48 @@ std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario) {
   return std::nullopt;
 }
 
-ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
+ScenarioRun run_and_count(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
   const auto start = SteadyClock::now();
   refuse_to_overwrite(scenario, options);
-  ScenarioResult result;
+  ScenarioRun run;
   if (const auto reason = why_not(lane, scenario)) {
-    result = judge(scenario, {});
-    result.verdict = Verdict::kNotRun;
-    result.reason = *reason;
+    run.result = judge(scenario, {});
+    run.result.verdict = Verdict::kNotRun;
+    run.result.reason = *reason;
   } else {
-    result = judge(scenario, run_lives(scenario, lane, options));
+    const auto lives = run_lives(scenario, lane, options);
+    run.result = judge(scenario, lives);
+    run.codes = codes_of(lives);
+    run.broke_down = broke_down(lives);
   }
-  result.seconds = seconds_since(start);
-  result.replay = replay_line(scenario, lane, options);
-  return result;
+  run.result.seconds = seconds_since(start);
+  run.result.replay = replay_line(scenario, lane, options);
+  return run;
 }
 
-reports::Report run_all(
-    const RunRequest& request,
-    const std::function<void(std::size_t, std::size_t, const std::string&)>& started) {
-  const auto start = SteadyClock::now();
-  std::vector<Scenario> scenarios;
-  for (const auto& file : find_scenarios(request.paths)) scenarios.push_back(read_scenario(file));
+ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
+  return run_and_count(scenario, lane, options).result;
+}
 
+reports::Report run_all(const RunRequest& request, const Started& started) {
+  return run_these(read_catalogue(request.selection), request, started);
+}
+
+reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& request,
+                          const Started& started) {
+  const auto start = SteadyClock::now();
   reports::Report report = empty_report(std::string(name_of(request.lane)));
   report.planned = scenarios.size();
   report.scenarios.resize(scenarios.size());
-  std::atomic<std::size_t> next = 0;
   std::mutex mutex;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < scenarios.size(); i = next++) {
-      try {
-        {
-          const std::lock_guard lock(mutex);
-          started(i, scenarios.size(), scenarios[i].name);
-        }
-        report.scenarios[i] = run_scenario(scenarios[i], request.lane, request.options);
-      } catch (const std::exception&) {
-        const std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
-      }
+  // Real ranks take the whole machine; only simulated ones share it.
+  run_jobs(scenarios.size(), request.lane == LaneKind::kSim ? request.jobs : 1, [&](std::size_t i) {
+    {
+      const std::lock_guard lock(mutex);
+      started(i, scenarios.size(), scenarios[i].name);
     }
-  };
-  const std::size_t jobs =
-      request.lane == LaneKind::kSim ? std::max<std::size_t>(request.jobs, 1) : 1;
-  std::vector<std::thread> threads;
-  for (std::size_t j = 1; j < std::min(jobs, scenarios.size()); ++j) threads.emplace_back(work);
-  work();
-  for (auto& thread : threads) thread.join();
-  if (failure) std::rethrow_exception(failure);
-
+    report.scenarios[i] = run_scenario(scenarios[i], request.lane, request.options);
+  });
   for (const auto& result : report.scenarios) {
     if (result.verdict == Verdict::kNotRun) report.skipped.push_back({result.name, result.reason});
   }

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "reports/report.hpp"
+#include "scenarios/driver/catalogue.hpp"
 #include "scenarios/driver/lane.hpp"
 
 namespace reprise::driver {
@@ -16,18 +18,29 @@ namespace reprise::driver {
 reports::ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane,
                                      const LaneOptions& options);
 
+/// What is known of a run besides its result.
+struct ScenarioRun {
+  reports::ScenarioResult result;
+  std::map<std::string, std::uint64_t> codes;  ///< of everything that was found, with counts
+  bool broke_down = false;                     ///< some rank ended by our own mistake or too late
+};
+ScenarioRun run_and_count(const Scenario& scenario, LaneKind lane, const LaneOptions& options);
+
 struct RunRequest {
-  std::vector<std::string> paths;  ///< scenario files and folders
+  Selection selection;
   LaneKind lane = LaneKind::kSim;
   LaneOptions options;
   std::size_t jobs = 1;  ///< scenarios at a time, on the simulated lane
 };
 
-/// All of them, in the files' order; `started(done, total, name)` is called as each one begins,
-/// from any thread, one at a time.
-reports::Report run_all(
-    const RunRequest& request,
-    const std::function<void(std::size_t, std::size_t, const std::string&)>& started);
+/// Called as each scenario begins, from any thread, one at a time.
+using Started = std::function<void(std::size_t done, std::size_t total, const std::string& name)>;
+
+/// All of them, in the files' order.
+reports::Report run_all(const RunRequest& request, const Started& started);
+/// The same of scenarios that were read already.
+reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& request,
+                          const Started& started);
 
 /// What every report says of the program and the machine.
 reports::Report empty_report(const std::string& lane);

@@ -1,13 +1,56 @@
+#include "scenarios/driver/sim_lane.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/base/hash.hpp"
 #include "scenarios/driver/lane.hpp"
 #include "scenarios/driver/rank_program.hpp"
 #include "sim/world/copy_tree.hpp"
 #include "sim/world/sim_store.hpp"
-#include "sim/world/world.hpp"
 
 namespace reprise::driver {
 namespace {
+
+/// "node<n>:<index>" of each rank; empty where all are on one node.
+std::vector<std::string> devices_of(std::int32_t world, std::int32_t per_node) {
+  std::vector<std::string> devices;
+  for (std::int32_t rank = 0; per_node > 0 && rank < world; ++rank) {
+    devices.push_back("node" + std::to_string(rank / per_node) + ":" +
+                      std::to_string(rank % per_node));
+  }
+  return devices;
+}
+
+Ending ending_of(sim::RankEnd end) {
+  switch (end) {
+    case sim::RankEnd::kReturned:
+      return Ending::kReturned;
+    case sim::RankEnd::kFailed:
+      return Ending::kFailed;
+    case sim::RankEnd::kDefect:
+      return Ending::kDefect;
+    case sim::RankEnd::kHung:
+      return Ending::kHung;
+    case sim::RankEnd::kKilled:
+      return Ending::kLost;
+  }
+  return Ending::kLost;
+}
+
+/// A rank that never came to write its record gets one from what the world saw of its end.
+void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
+  if (outcome.end == sim::RankEnd::kReturned) return;
+  record.ending = ending_of(outcome.end);
+  if (outcome.end == sim::RankEnd::kHung) {
+    record.code = kHangCode;
+    record.message = outcome.error ? outcome.error->message() : "it never came to an end";
+  } else if (outcome.error) {
+    record.code = name_of(outcome.error->code());
+    record.message = outcome.error->what();
+  } else {
+    const bool killed = outcome.end == sim::RankEnd::kKilled;
+    record.code = name_of(killed ? Code::kPeerFailed : Code::kInternal);
+    record.message = killed ? "it was killed" : outcome.message;
+  }
+}
 
 class SimLane final : public Lane {
  public:
@@ -18,20 +61,14 @@ class SimLane final : public Lane {
 
   IncarnationRecord run(std::size_t incarnation) override {
     const sim::Layout& layout = scenario_.incarnations[incarnation].layout;
-    sim::WorldOptions world_options;
-    world_options.seed = mix64(options_.seed, incarnation);
-    world_options.world_size = layout.world_size();
-    IncarnationRecord record;
-    record.layout = to_string(layout);
-    record.ranks.resize(static_cast<std::size_t>(layout.world_size()));
-    sim::World world(world_options, store_);
-    const sim::RunResult result = world.run([&](Ports& ports, GlobalRank rank) {
-      record.ranks[static_cast<std::size_t>(rank.value)] =
-          run_rank(scenario_, incarnation, policies_, ports);
+    sim::WorldOptions world;
+    world.seed = mix64(options_.seed, incarnation);
+    world.world_size = layout.world_size();
+    world.devices = devices_of(world.world_size, scenario_.ranks_per_node);
+    IncarnationRecord record = run_in_world(world, store_, [&](Ports& ports, GlobalRank) {
+      return run_rank(scenario_, incarnation, policies_, ports, *options_.twins);
     });
-    for (std::size_t r = 0; r < record.ranks.size(); ++r)
-      take_end(result.ranks[r], record.ranks[r]);
-    record.event_hash = hex(result.event_hash);
+    record.layout = to_string(layout);
     store_.crash();  // an incarnation ends as hard as it can: what was not synced is gone
     return record;
   }
@@ -43,17 +80,6 @@ class SimLane final : public Lane {
   }
 
  private:
-  /// A rank that never came to write its record gets one from what the world saw of its end.
-  static void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
-    if (outcome.end == sim::RankEnd::kReturned) return;
-    record.ending = outcome.end == sim::RankEnd::kHung     ? Ending::kHung
-                    : outcome.end == sim::RankEnd::kFailed ? Ending::kFailed
-                    : outcome.end == sim::RankEnd::kDefect ? Ending::kDefect
-                                                           : Ending::kLost;
-    record.code = outcome.error ? std::string(name_of(outcome.error->code())) : "INTERNAL";
-    record.message = outcome.error ? outcome.error->what() : outcome.message;
-  }
-
   const Scenario& scenario_;
   LaneOptions options_;
   sim::Policies policies_;
@@ -61,6 +87,25 @@ class SimLane final : public Lane {
 };
 
 }  // namespace
+
+IncarnationRecord run_in_world(
+    const sim::WorldOptions& options, Store& store,
+    const std::function<RankRecord(Ports& ports, GlobalRank rank)>& program) {
+  IncarnationRecord record;
+  record.ranks.resize(static_cast<std::size_t>(options.world_size));
+  for (std::int32_t rank = 0; rank < options.world_size; ++rank) {
+    record.ranks[static_cast<std::size_t>(rank)].result.rank = rank;
+  }
+  sim::World world(options, store);
+  const sim::RunResult result = world.run([&](Ports& ports, GlobalRank rank) {
+    record.ranks[static_cast<std::size_t>(rank.value)] = program(ports, rank);
+  });
+  for (std::size_t r = 0; r < record.ranks.size(); ++r) {
+    take_end(result.ranks[r], record.ranks[r]);
+  }
+  record.event_hash = hex(result.event_hash);
+  return record;
+}
 
 std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options) {
   return std::make_unique<SimLane>(scenario, options);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <sstream>
 
 #include "core/base/error.hpp"
 #include "core/base/hash.hpp"
+#include "scenarios/driver/life_judge.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -31,13 +33,20 @@ std::string without_code(const std::string& text, const std::string& code) {
 
 std::string rank_text(const RankRecord& rank) { return "rank " + std::to_string(rank.result.rank); }
 
+/// A rank that tells of another's end only.
+bool is_echo(const RankRecord& rank) {
+  return rank.ending == Ending::kFailed && rank.code == name_of(Code::kPeerFailed);
+}
+
 /// How the worst ended rank ended. Our own mistakes and hangs come before errors, which all ranks
-/// share.
+/// share, and causes before echoes.
 Finding ending_of(const IncarnationRecord& life) {
-  for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
-    for (const auto& rank : life.ranks) {
-      if (rank.ending != ending) continue;
-      return fail(rank.code, rank_text(rank) + ": " + without_code(rank.message, rank.code));
+  for (const bool echo : {false, true}) {
+    for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
+      for (const auto& rank : life.ranks) {
+        if (rank.ending != ending || is_echo(rank) != echo) continue;
+        return fail(rank.code, rank_text(rank) + ": " + without_code(rank.message, rank.code));
+      }
     }
   }
   return {};
@@ -49,6 +58,12 @@ Finding difference_of(const IncarnationRecord& life) {
     const RulingText& first = rank.rulings[0];
     return fail(first.code, rank_text(rank) + ": " + without_code(first.text, first.code));
   }
+  if (const Rulings rulings = judge_life(life); !rulings.empty()) {
+    const std::string code(name_of(rulings.front().defect));
+    std::ostringstream text;
+    text << rulings.front();
+    return fail(code, without_code(text.str(), code));
+  }
   for (const auto& rank : life.ranks) {
     if (rank.result.bit_mismatches > 0) {
       return fail("BIT_MISMATCH", rank_text(rank) + " has " +
@@ -59,24 +74,43 @@ Finding difference_of(const IncarnationRecord& life) {
   return {};
 }
 
-/// Refused as expected: every rank failed, all with that code.
-Finding refusal_of(const IncarnationRecord& life, const std::string& code) {
+/// Refused as expected: every rank failed, all with that code and those words.
+Finding refusal_of(const IncarnationRecord& life, const Expectation& expect) {
   for (const auto& rank : life.ranks) {
-    if (rank.ending == Ending::kFailed && rank.code == code) continue;
-    const std::string what =
-        rank.ending == Ending::kReturned ? "went on" : "ended by " + rank.message;
-    return fail("VERDICT_DISAGREEMENT",
-                rank_text(rank) + " was to refuse with " + code + " and " + what);
+    const std::string wanted = rank_text(rank) + " was to refuse with " + *expect.refusal;
+    if (rank.ending != Ending::kFailed || rank.code != *expect.refusal) {
+      const std::string what =
+          rank.ending == Ending::kReturned ? "went on" : "ended by " + rank.message;
+      return fail("VERDICT_DISAGREEMENT", wanted + " and " + what);
+    }
+    if (rank.message.find(expect.refusal_says) == std::string::npos) {
+      return fail("VERDICT_DISAGREEMENT",
+                  wanted + " saying '" + expect.refusal_says + "' and said: " + rank.message);
+    }
   }
   return {};
 }
 
-Finding vacuity_of(const IncarnationRecord& last) {
+Finding vacuous(std::string reason) {
+  return {Verdict::kInconclusive, "ORACLE_VACUOUS", std::move(reason)};
+}
+
+Finding vacuity_of(const IncarnationRecord& last, const Expectation& expect) {
+  std::uint64_t elements = 0;
   for (const auto& rank : last.ranks) {
+    elements += rank.result.elements;
     if (rank.result.owns && rank.result.elements == 0) {
-      return {Verdict::kInconclusive, "ORACLE_VACUOUS",
-              rank_text(rank) + " owns state and compared nothing"};
+      return vacuous(rank_text(rank) + " owns state and compared nothing");
     }
+    if (!rank.result.owns && expect.every_rank_owns) {
+      return vacuous(rank_text(rank) +
+                     " holds nothing; where that is meant, expect 'ranks_own: some'");
+    }
+  }
+  if (elements < std::max<std::uint64_t>(expect.elements_least, 1)) {
+    return vacuous(std::to_string(elements) + " elements were compared, " +
+                   std::to_string(std::max<std::uint64_t>(expect.elements_least, 1)) +
+                   " is the least");
   }
   return {};
 }
@@ -96,8 +130,26 @@ Finding finding_of(const Scenario& scenario, std::span<const IncarnationRecord> 
                       "refused before the last incarnation: " + last.ranks.front().message)
                : Finding{Verdict::kInconclusive, "ORACLE_VACUOUS", "not all incarnations were run"};
   }
-  if (refuses) return refusal_of(last, *scenario.expect.refusal);
-  return vacuity_of(last);
+  if (refuses) return refusal_of(last, scenario.expect);
+  return vacuity_of(last, scenario.expect);
+}
+
+/// "; also WRONG_OWNER x 3, STALE_DERIVED x 1": what else came up behind the first finding.
+std::string others_text(const std::map<std::string, std::uint64_t>& codes,
+                        const std::string& first) {
+  std::string text;
+  for (const auto& [code, count] : codes) {
+    if (code == first || code == name_of(Code::kPeerFailed)) continue;
+    text += (text.empty() ? "; also " : ", ") + code + " x " + std::to_string(count);
+  }
+  return text;
+}
+
+std::string difference_text(const reports::FirstDifference& first) {
+  std::string index;
+  for (const auto i : first.index) index += (index.empty() ? "" : ", ") + std::to_string(i);
+  return "; first difference: " + first.key + "[" + index + "] saved " + first.saved + ", loaded " +
+         first.loaded + ", which is " + first.comes_from;
 }
 
 int exit_code_of(const IncarnationRecord& life) {
@@ -132,6 +184,26 @@ bool went_well(const IncarnationRecord& life) {
   return life.launch_error.empty() && ending_of(life).verdict == Verdict::kPass;
 }
 
+std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord> lives) {
+  std::map<std::string, std::uint64_t> codes;
+  for (const auto& life : lives) {
+    for (const auto& rank : life.ranks) {
+      for (const auto& ruling : rank.rulings) ++codes[ruling.code];
+      if (!rank.code.empty()) ++codes[rank.code];
+    }
+    for (const auto& ruling : judge_life(life)) ++codes[std::string(name_of(ruling.defect))];
+  }
+  return codes;
+}
+
+bool broke_down(std::span<const IncarnationRecord> lives) {
+  return std::any_of(lives.begin(), lives.end(), [](const IncarnationRecord& life) {
+    return std::any_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
+      return rank.ending == Ending::kDefect || rank.code == name_of(Code::kDeadline);
+    });
+  });
+}
+
 ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   ScenarioResult result;
   result.name = scenario.name;
@@ -155,13 +227,9 @@ ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord
   result.verdict = found.verdict;
   result.code = found.code;
   result.reason = found.reason;
-  if (result.verdict == Verdict::kFail && result.first_difference) {
-    const auto& first = *result.first_difference;
-    std::string index;
-    for (const auto i : first.index) index += (index.empty() ? "" : ", ") + std::to_string(i);
-    result.reason += "; first difference: " + first.key + "[" + index + "] saved " + first.saved +
-                     ", loaded " + first.loaded + ", which is " + first.comes_from;
-  }
+  if (result.verdict != Verdict::kFail) return result;
+  result.reason += others_text(codes_of(lives), result.code);
+  if (result.first_difference) result.reason += difference_text(*result.first_difference);
   return result;
 }
 

@@ -16,8 +16,8 @@ constexpr std::uintmax_t kFileBytesMax = 64 * 1024;
 
 }  // namespace
 
-YamlMap::YamlMap(const YAML::Node& node, std::string file, std::string what)
-    : node_(node), file_(std::move(file)), what_(std::move(what)) {
+YamlMap::YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings)
+    : node_(node), file_(std::move(file)), what_(std::move(what)), bindings_(bindings) {
   if (!node_.IsMap()) fail(node_, "is to be a mapping (key: value)");
   std::vector<std::string> seen;
   for (const auto& entry : node_) {
@@ -37,10 +37,28 @@ bool YamlMap::has(std::string_view key) const {
   return false;
 }
 
+YAML::Node YamlMap::bound(const YAML::Node& value) const {
+  if (bindings_ == nullptr || !value.IsScalar() || !value.Scalar().starts_with('$')) return value;
+  const std::string name = value.Scalar().substr(1);
+  std::vector<std::string> names;
+  for (const auto& [known, node] : bindings_->values) {
+    if (known == name) {
+      bindings_->used.insert(name);
+      return node;
+    }
+    names.push_back(known);
+  }
+  if (names.empty()) fail(value, "says $" + name + ", and the file has no 'each'");
+  const std::string near = closest(name, names);
+  fail(value,
+       "says $" + name + ", which 'each' does not name" +
+           (near.empty() ? "; it names: " + join(names, ", ") : "; did you mean '$" + near + "'?"));
+}
+
 YAML::Node YamlMap::node(std::string_view key) {
   known_.emplace_back(key);
   for (const auto& entry : node_) {
-    if (entry.first.Scalar() == key) return entry.second;
+    if (entry.first.Scalar() == key) return bound(entry.second);
   }
   return YAML::Node(YAML::NodeType::Undefined);
 }
@@ -50,7 +68,23 @@ YAML::Node YamlMap::required_node(std::string_view key) {
   return node(key);
 }
 
-YamlMap YamlMap::map(std::string_view key) { return {required_node(key), file_, std::string(key)}; }
+YamlMap YamlMap::map(std::string_view key) {
+  return {required_node(key), file_, std::string(key), bindings_};
+}
+
+std::vector<YAML::Node> YamlMap::items(std::string_view key) {
+  const YAML::Node list = required_node(key);
+  if (!list.IsSequence()) fail(list, "wants a list under '" + std::string(key) + "'");
+  std::vector<YAML::Node> items;
+  for (const auto& item : list) items.push_back(bound(item));
+  return items;
+}
+
+std::vector<std::string> YamlMap::keys() const {
+  std::vector<std::string> keys;
+  for (const auto& entry : node_) keys.push_back(entry.first.Scalar());
+  return keys;
+}
 
 std::optional<std::string> YamlMap::text(std::string_view key) {
   if (!has(key)) {
@@ -93,7 +127,8 @@ std::vector<std::string> YamlMap::texts(std::string_view key) {
   if (value.IsScalar()) return {value.Scalar()};
   if (!value.IsSequence()) fail(value, "wants a list under '" + std::string(key) + "'");
   std::vector<std::string> items;
-  for (const auto& item : value) {
+  for (const auto& written : value) {
+    const YAML::Node item = bound(written);
     if (!item.IsScalar()) fail(item, "wants a list of texts under '" + std::string(key) + "'");
     items.push_back(item.Scalar());
   }

@@ -1,22 +1,31 @@
 #pragma once
 // A YAML mapping read strictly: unknown and duplicate keys are errors with a suggestion, and every
-// error names file and line. yaml-cpp itself keeps duplicates in silence.
+// error names file and line. yaml-cpp itself keeps duplicates in silence. Values written as $name
+// stand for what a table binds to that name.
 
 #include <yaml-cpp/yaml.h>
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace reprise::driver {
 
+/// Values for $names. Borrowed by the maps that read with them.
+struct Bindings {
+  std::vector<std::pair<std::string, YAML::Node>> values;
+  std::set<std::string> used;  ///< names that were read
+};
+
 class YamlMap {
  public:
   /// `what` names the mapping in messages: "job", "step 3". Throws USAGE if `node` is no mapping or
-  /// repeats a key.
-  YamlMap(const YAML::Node& node, std::string file, std::string what);
+  /// repeats a key. With `bindings`, each value that is a scalar $name is what it is bound to;
+  /// USAGE for a name that is not.
+  YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings = nullptr);
 
   bool has(std::string_view key) const;
   /// The node under `key`, which counts as known from here on; an undefined node if it is not
@@ -32,15 +41,24 @@ class YamlMap {
   /// As text(), but it must be there.
   std::string required(std::string_view key);
 
+  /// The items of the list under `key`, which must be there.
+  std::vector<YAML::Node> items(std::string_view key);
+  /// The mapping's keys in the file's order.
+  std::vector<std::string> keys() const;
+
   /// Throws USAGE for a key that was never asked for; the keys asked for are the suggestions.
   void refuse_unknown() const;
   [[noreturn]] void fail(const YAML::Node& at, const std::string& message) const;
   const std::string& file() const { return file_; }
+  Bindings* bindings() const { return bindings_; }
 
  private:
+  YAML::Node bound(const YAML::Node& value) const;
+
   YAML::Node node_;
   std::string file_;
   std::string what_;
+  Bindings* bindings_;
   std::vector<std::string> known_;
 };
 

@@ -1,0 +1,162 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "core/base/print.hpp"
+#include "scenarios/cli/table.hpp"
+#include "scenarios/cli/verb.hpp"
+#include "scenarios/driver/mutant_runs.hpp"
+
+namespace reprise::cli {
+namespace {
+
+constexpr std::size_t kReasonShown = 90;
+
+std::string clipped(const std::string& text) {
+  return text.size() <= kReasonShown ? text : text.substr(0, kReasonShown - 3) + "...";
+}
+
+class MutantsVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "mutants"; }
+  std::string_view summary() const override {
+    return "Switch historical defects on and see them caught";
+  }
+  std::string_view examples() const override {
+    return "  reprise mutants                        each against the scenarios that declare it\n"
+           "  reprise mutants --list\n"
+           "  reprise mutants --only floor-vs-ceil-chunk\n"
+           "  reprise mutants scenarios/placements --json mutants.json --jobs 2\n";
+  }
+  void declare(Options& options) override {
+    options
+        .optional_positional(paths_, "PATH", "scenario files or folders; 'scenarios' unless told")
+        .flag(list_, "--list", "what there is: defect, seam, what it needs, what it is caught as")
+        .text(only_, "--only", "NAME", "this one alone")
+        .text(json_, "--json", "FILE", "write the results there")
+        .text(report_, "--report", "DIR", "write report.json and junit.xml there")
+        .number(seed_, "--seed", 0, "of the simulated scheduler")
+        .number(jobs_, "--jobs", 1, "runs at a time")
+        .flag(quiet_, "-q,--quiet", "no progress");
+  }
+
+  ExitCode run(const Console& console) override { return list_ ? list(console) : run_all(console); }
+
+ private:
+  ExitCode list(const Console& console) const {
+    if (!only_.empty()) sim::mutant_named(only_);
+    for (const auto& mutant : sim::mutants()) {
+      if (!only_.empty() && mutant.name != only_) continue;
+      console.out << fmt::format("{}\n  {}\n  seam {}; needs {}; caught as {}\n\n", mutant.name,
+                                 mutant.defect, mutant.seam, mutant.needs,
+                                 join(mutant.caught_as, ", "));
+    }
+    return ExitCode::kPass;
+  }
+
+  ExitCode run_all(const Console& console) const {
+    driver::MutantRequest request;
+    request.selection.paths = paths_;
+    if (paths_.empty()) request.selection.paths.emplace_back("scenarios");
+    request.only = only_;
+    request.options.seed = static_cast<std::uint64_t>(seed_);
+    request.jobs = static_cast<std::size_t>(jobs_);
+    const bool shows_progress = console.err_is_terminal && !quiet_;
+    const auto outcomes = driver::run_mutants(
+        request, [&](std::size_t done, std::size_t total, const std::string& what) {
+          if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, what);
+        });
+    print(console, outcomes);
+    const ExitCode code = conclude(console, outcomes);
+    write(outcomes, code);
+    return code;
+  }
+
+  static void print(const Console& console, const std::vector<driver::MutantOutcome>& outcomes) {
+    Table table({{"mutant"}, {"verdict"}, {"scenario"}, {"code"}, {"reason"}});
+    for (const auto& outcome : outcomes) {
+      const std::string name(outcome.mutant->name);
+      if (outcome.trials.empty()) {
+        table.add({name, std::string(outcome.verdict()), "", "",
+                   clipped("no scenario names it under 'caught'; it needs " +
+                           std::string(outcome.mutant->needs))});
+      }
+      for (const auto& trial : outcome.trials) {
+        table.add({name, trial.caught ? "caught" : "survived", trial.scenario, trial.code,
+                   clipped(trial.reason)});
+      }
+    }
+    table.print(console);
+    for (const auto& outcome : outcomes) {
+      for (const auto& trial : outcome.trials) {
+        if (trial.caught) continue;
+        console.out << fmt::format("\n{} survived {}: {}\n", outcome.mutant->name, trial.scenario,
+                                   trial.reason);
+      }
+    }
+  }
+
+  static ExitCode conclude(const Console& console,
+                           const std::vector<driver::MutantOutcome>& outcomes) {
+    const auto caught = static_cast<std::size_t>(std::count_if(
+        outcomes.begin(), outcomes.end(), [](const auto& outcome) { return outcome.caught(); }));
+    console.out << fmt::format("\n{} of {} mutants caught\n", caught, outcomes.size());
+    if (caught == 0) {
+      console.out << "VALIDATOR_VACUOUS: no mutant was caught, so passing shows nothing\n";
+    }
+    return caught == outcomes.size() && caught > 0 ? ExitCode::kPass : ExitCode::kFail;
+  }
+
+  void write(const std::vector<driver::MutantOutcome>& outcomes, ExitCode code) const {
+    const auto results = driver::results_of(outcomes);
+    if (!json_.empty()) write_json(outcomes);
+    if (report_.empty()) return;
+    reports::Report report = driver::empty_report("sim");
+    report.mutants = results;
+    report.verdict = code == ExitCode::kPass ? reports::Verdict::kPass : reports::Verdict::kFail;
+    report.not_claimed.emplace_back("scenarios without mutants: not reported here");
+    driver::write_report(report, report_);
+  }
+
+  void write_json(const std::vector<driver::MutantOutcome>& outcomes) const {
+    nlohmann::json all = nlohmann::json::array();
+    for (const auto& outcome : outcomes) {
+      nlohmann::json trials = nlohmann::json::array();
+      for (const auto& trial : outcome.trials) {
+        trials.push_back({{"scenario", trial.scenario},
+                          {"caught", trial.caught},
+                          {"code", trial.code},
+                          {"reason", trial.reason}});
+      }
+      all.push_back({{"name", outcome.mutant->name},
+                     {"defect", outcome.mutant->defect},
+                     {"seam", outcome.mutant->seam},
+                     {"caught", outcome.caught()},
+                     {"trials", trials}});
+    }
+    std::ofstream out(json_);
+    out << nlohmann::json{{"mutants", all}}.dump(2, ' ', false,
+                                                 nlohmann::json::error_handler_t::replace)
+        << '\n';
+    out.close();
+    if (!out) throw Error(Code::kIo, "the results can't be written", {.file = json_});
+  }
+
+  std::vector<std::string> paths_;
+  bool list_ = false;
+  std::string only_;
+  std::string json_;
+  std::string report_;
+  std::int64_t seed_ = 1;
+  std::int64_t jobs_ = 1;
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_mutants() { return std::make_unique<MutantsVerb>(); }
+
+}  // namespace reprise::cli

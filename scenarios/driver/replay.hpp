@@ -1,0 +1,24 @@
+#pragma once
+// Was it the same this time? A run against what its scenario file recorded of an earlier one. Pure.
+
+#include <string>
+#include <vector>
+
+#include "reports/report.hpp"
+#include "scenarios/driver/build_info.hpp"
+#include "scenarios/driver/lane.hpp"
+
+namespace reprise::driver {
+
+/// What a file keeps of a run with these options by this program.
+Recorded record_of(const reports::ScenarioResult& result, const LaneOptions& options,
+                   const BuildInfo& build);
+
+struct ReplayFinding {
+  std::vector<std::string> outcome;  ///< sentences on verdict, code, first difference; empty: same
+  std::string course;                ///< on the event hashes; empty: the same, or not comparable
+  bool course_compared = false;      ///< the hashes are of one commit and build, with no changes
+};
+ReplayFinding compare_replay(const Recorded& then, const Recorded& now);
+
+}  // namespace reprise::driver
