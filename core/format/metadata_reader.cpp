@@ -45,7 +45,7 @@ class Texts {
   static constexpr std::size_t kShort = 256;
 
   std::uint32_t number_of(std::string_view content) {
-    return by_text_.emplace(content, static_cast<std::uint32_t>(by_text_.size())).first->second;
+    return by_text_.try_emplace(content, static_cast<std::uint32_t>(by_text_.size())).first->second;
   }
 
   const pickle::Graph& graph_;

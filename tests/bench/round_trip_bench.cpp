@@ -27,6 +27,8 @@ using bench::RandomCase;
 using bench::state_of;
 
 constexpr CaseBounds kRoundTrip = {};
+/// The same bytes in few tensors: what is left is not paid per tensor.
+constexpr CaseBounds kFewTensors = {.tensors_min = 4, .tensors_max = 4};
 constexpr CaseBounds kPlanOnly = {
     .ranks_min = 4, .ranks_max = 4, .tensors_min = 1, .tensors_max = 8, .bytes = 512};
 
@@ -46,6 +48,11 @@ class Cases {
   Stream draw_;
   std::uint64_t count_ = 0;
 };
+
+void per_iteration(benchmark::State& state, const char* what, std::uint64_t count) {
+  state.counters[what] =
+      benchmark::Counter(static_cast<double>(count), benchmark::Counter::kAvgIterations);
+}
 
 // ---------------------------------------------------------------- bytes
 
@@ -137,22 +144,31 @@ class RankMemory {
   Bytes memory_;
 };
 
-/// One incarnation, of which every rank returns.
-void run_world(const Mesh& mesh, Store& store,
-               const std::function<void(Ports&, GlobalRank)>& rank_main) {
+/// One incarnation, of which every rank returns; how many calls its ranks made of their ports.
+std::uint64_t run_world(const Mesh& mesh, Store& store,
+                        const std::function<void(Ports&, GlobalRank)>& rank_main) {
   sim::World world({.seed = 1, .world_size = mesh.size()}, store);
-  for (const auto& rank : world.run(rank_main).ranks) {
+  const sim::RunResult result = world.run(rank_main);
+  for (const auto& rank : result.ranks) {
     if (rank.end == sim::RankEnd::kReturned) continue;
     give_up(rank.error ? rank.error->what() : "a rank did not return: " + rank.message);
   }
+  return result.events;
 }
 
-/// Saved under one layout, loaded under the other, compared bit by bit; the elements compared.
-std::uint64_t round_trip(Stream draw) {
-  const RandomCase made = random_case(draw.split("case"), kRoundTrip);
-  const Bytes content = content_of(draw.split("content"), kRoundTrip.bytes);
+/// What a round trip took and did.
+struct Trip {
+  std::uint64_t elements = 0;  ///< compared
+  std::uint64_t calls = 0;     ///< of ports
+};
+
+/// Saved under one layout, loaded under the other, compared bit by bit.
+Trip round_trip(Stream draw, const CaseBounds& bounds) {
+  const RandomCase made = random_case(draw.split("case"), bounds);
+  const Bytes content = content_of(draw.split("content"), bounds.bytes);
   sim::SimStore store;
-  run_world(*made.mesh[0], store, [&](Ports& ports, GlobalRank rank) {
+  Trip trip;
+  trip.calls += run_world(*made.mesh[0], store, [&](Ports& ports, GlobalRank rank) {
     RankMemory memory(made, 0, rank);
     memory.fill(content);
     memory.state.common = Dict{{"iteration", 1}, {"lr", 0.5}};
@@ -162,28 +178,40 @@ std::uint64_t round_trip(Stream draw) {
     memory.poison();  // what is saved was taken by now
     save.finish();
   });
-  std::uint64_t compared = 0;
-  run_world(*made.mesh[1], store, [&](Ports& ports, GlobalRank rank) {
+  trip.calls += run_world(*made.mesh[1], store, [&](Ports& ports, GlobalRank rank) {
     RankMemory memory(made, 1, rank);
     auto group = ports.fabric.communicator(Group::world(ports.fabric.world_size()));
     load(ports, *group, memory.state, {.path = "run"});
     const Comparison found = memory.compare(content);
     if (!found.same() || found.elements != memory.elements()) give_up("the state differs");
-    compared += found.elements;
+    trip.elements += found.elements;
   });
-  return compared;
+  return trip;
 }
 
-void round_trips(benchmark::State& state) {
+void round_trips(benchmark::State& state, CaseBounds bounds) {
   Cases cases(state);
-  std::uint64_t compared = 0;
-  for (auto _ : state) compared += round_trip(cases.next());
-  if (compared == 0) give_up("nothing was compared");
+  Trip all;
+  for (auto _ : state) {
+    const Trip trip = round_trip(cases.next(), bounds);
+    all.elements += trip.elements;
+    all.calls += trip.calls;
+  }
+  if (all.elements == 0) give_up("nothing was compared");
   state.SetItemsProcessed(state.iterations());
-  state.counters["elements"] =
-      benchmark::Counter(static_cast<double>(compared), benchmark::Counter::kAvgIterations);
+  per_iteration(state, "elements", all.elements);
+  per_iteration(state, "calls", all.calls);
 }
-BENCHMARK(round_trips)->Threads(1)->Threads(2)->UseRealTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(round_trips, twenty_tensors, kRoundTrip)
+    ->Threads(1)
+    ->Threads(2)
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(round_trips, four_tensors, kFewTensors)
+    ->Threads(1)
+    ->Threads(2)
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
 
 // ---------------------------------------------------------------- plans
 
@@ -260,8 +288,7 @@ void plans_only(benchmark::State& state) {
   for (auto _ : state) elements += plan_only(cases.next());
   if (elements == 0) give_up("nothing was planned");
   state.SetItemsProcessed(state.iterations());
-  state.counters["elements"] =
-      benchmark::Counter(static_cast<double>(elements), benchmark::Counter::kAvgIterations);
+  per_iteration(state, "elements", elements);
 }
 BENCHMARK(plans_only)->Threads(1)->Threads(2)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
