@@ -11,6 +11,7 @@
 
 #include "scenarios/driver/record.hpp"
 #include "scenarios/driver/scenario.hpp"
+#include "scenarios/driver/twin.hpp"
 
 namespace reprise::driver {
 
@@ -21,6 +22,8 @@ struct LaneOptions {
   std::string launcher = "mpirun";
   std::string executable;          ///< of this program, for lanes that start processes
   std::uint64_t deadline_s = 120;  ///< of one incarnation in real time
+  /// Shared by all scenarios that are run with copies of these options.
+  std::shared_ptr<TwinBook> twins = std::make_shared<TwinBook>();
 };
 
 /// One scenario's life on a lane.

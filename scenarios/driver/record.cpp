@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "scenarios/driver/evidence_json.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -132,6 +133,9 @@ std::string to_json(const RankRecord& record) {
       {"trajectory", trajectory},
       {"first_difference", record.first_difference ? put(*record.first_difference) : Json(nullptr)},
       {"rulings", rulings},
+      {"audits", put_all(record.audits)},
+      {"loads", put_all(record.loads)},
+      {"absent", record.absent},
       {"content_digest", record.content_digest},
       {"peak_stage", record.peak_bytes.stage},
       {"peak_load", record.peak_bytes.load}};
@@ -154,6 +158,9 @@ RankRecord parse_record(const std::string& text, const std::string& file) try {
     record.rulings.push_back(
         {ruling.at("code").get<std::string>(), ruling.at("text").get<std::string>()});
   }
+  record.audits = take_audits(json.at("audits"));
+  record.loads = take_loads(json.at("loads"));
+  json.at("absent").get_to(record.absent);
   json.at("content_digest").get_to(record.content_digest);
   json.at("peak_stage").get_to(record.peak_bytes.stage);
   json.at("peak_load").get_to(record.peak_bytes.load);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "properties/inventory.hpp"
+#include "properties/replica_audit.hpp"
 #include "reports/report.hpp"
 
 namespace reprise::driver {
@@ -25,6 +27,16 @@ struct RulingText {
   std::string text;
 };
 
+/// One load: what this rank asked for, and what the checkpoint holds.
+struct LoadEvidence {
+  std::int64_t step = -1;
+  Inventory requested;
+  Inventory stored;  ///< from rank 0 alone; empty where it could not be read
+  std::vector<std::string> excused;
+
+  friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
+};
+
 struct RankRecord {
   Ending ending = Ending::kLost;
   std::string code;     ///< of the failure
@@ -35,6 +47,10 @@ struct RankRecord {
   std::vector<reports::TrainingPoint> trajectory;
   std::optional<reports::FirstDifference> first_difference;
   std::vector<RulingText> rulings;
+  std::vector<AuditPage> audits;    ///< one a save; there even if the save then failed
+  std::vector<LoadEvidence> loads;  ///< that came to their end
+  /// Tensors of the uninterrupted job of which this rank had none when it was compared; sorted.
+  Inventory absent;
   std::string content_digest;  ///< of the whole job at the end, equal on all ranks
   reports::PeakBytes peak_bytes;
 };

@@ -1,0 +1,18 @@
+#pragma once
+// The evidence of a record that is judged beside that of the other ranks, as JSON: short, since
+// there is a line of it for every box of every save.
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "scenarios/driver/record.hpp"
+
+namespace reprise::driver {
+
+nlohmann::json put_all(const std::vector<AuditPage>& pages);
+nlohmann::json put_all(const std::vector<LoadEvidence>& loads);
+/// They throw what nlohmann's reader throws, and std::invalid_argument for a number that is none.
+std::vector<AuditPage> take_audits(const nlohmann::json& json);
+std::vector<LoadEvidence> take_loads(const nlohmann::json& json);
+
+}  // namespace reprise::driver

@@ -1,0 +1,54 @@
+#include "scenarios/driver/history.hpp"
+
+#include <algorithm>
+
+namespace reprise::driver {
+namespace {
+
+bool same_host_streams(const sim::Layout& a, const sim::Layout& b) {
+  return a.tp == b.tp && a.pp == b.pp;
+}
+bool same_expert_streams(const sim::Layout& a, const sim::Layout& b) {
+  return a.pp == b.pp && a.ep == b.ep && a.expert_tp() == b.expert_tp();
+}
+
+}  // namespace
+
+void Position::train(std::int64_t steps) {
+  step.value += steps;
+  ages.host += steps;
+  ages.expert += steps;
+}
+
+void Position::load(const SavePoint& saved) {
+  step = saved.step;
+  parent_step = saved.step.value;
+  ages.host = same_host_streams(saved.layout, layout) ? saved.ages.host : 0;
+  ages.expert = same_expert_streams(saved.layout, layout) ? saved.ages.expert : 0;
+}
+
+SavePoint Position::save() const { return {step, incarnation, layout, parent_step, ages}; }
+
+std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t incarnation) {
+  std::vector<SavePoint> saves;
+  for (std::size_t i = 0; i < incarnation; ++i) {
+    Position position{.incarnation = i, .layout = scenario.incarnations[i].layout};
+    if (i > 0 && !saves.empty()) position.load(saves.back());
+    for (const auto& action : scenario.incarnations[i].actions) {
+      if (const auto* train = std::get_if<TrainAction>(&action)) position.train(train->steps);
+      if (std::holds_alternative<SaveAction>(action)) saves.push_back(position.save());
+      if (std::holds_alternative<LoadAction>(action) && !saves.empty()) {
+        position.load(saves.back());
+      }
+    }
+  }
+  return saves;
+}
+
+const SavePoint* save_of(const std::vector<SavePoint>& saves, Step step) {
+  const auto found = std::find_if(saves.rbegin(), saves.rend(),
+                                  [step](const SavePoint& save) { return save.step == step; });
+  return found == saves.rend() ? nullptr : &*found;
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,52 @@
+#pragma once
+// What a scenario has come to at some point, as its actions tell it and without having seen any
+// run: which saves there are, and how far the random streams have moved. A load that takes another
+// checkpoint than it should is seen by this.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/base/ids.hpp"
+#include "scenarios/driver/scenario.hpp"
+
+namespace reprise::driver {
+
+/// Steps that random streams have drawn since they last began anew. Host streams come back from a
+/// checkpoint where tp and pp are as when it was saved, expert streams where pp, ep and etp are;
+/// else they begin anew.
+struct StreamAges {
+  std::int64_t host = 0;
+  std::int64_t expert = 0;
+
+  friend bool operator==(const StreamAges&, const StreamAges&) = default;
+};
+
+struct SavePoint {
+  Step step;
+  std::size_t incarnation = 0;  ///< that saved it
+  sim::Layout layout;
+  std::optional<std::int64_t> parent_step;  ///< of the checkpoint that the saving job came from
+  StreamAges ages;
+};
+
+/// A running job.
+struct Position {
+  std::size_t incarnation = 0;
+  sim::Layout layout;
+  Step step;
+  std::optional<std::int64_t> parent_step;
+  StreamAges ages;
+
+  void train(std::int64_t steps);
+  void load(const SavePoint& saved);
+  SavePoint save() const;
+};
+
+/// The saves of all incarnations before that one, in order.
+std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t incarnation);
+
+/// The latest of that step; nothing if there is none.
+const SavePoint* save_of(const std::vector<SavePoint>& saves, Step step);
+
+}  // namespace reprise::driver

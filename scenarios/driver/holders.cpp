@@ -1,0 +1,71 @@
+#include "scenarios/driver/holders.hpp"
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+/// A member of a group that cannot speak: enough for a job that is made and not run.
+class SilentCommunicator final : public Communicator {
+ public:
+  SilentCommunicator(Group group, GroupRank rank) : group_(std::move(group)), rank_(rank) {}
+
+  const Group& group() const override { return group_; }
+  GroupRank rank() const override { return rank_; }
+  void barrier() override { refuse(); }
+  std::vector<Bytes> all_gather(ByteSpan /*mine*/) override { refuse(); }
+  Bytes broadcast(GroupRank /*root*/, ByteSpan /*bytes*/) override { refuse(); }
+  std::vector<std::int64_t> all_reduce(Reduce /*how*/,
+                                       std::span<const std::int64_t> /*mine*/) override {
+    refuse();
+  }
+
+ private:
+  [[noreturn]] static void refuse() {
+    throw Error(Code::kInternal, "a job that only says what it holds does not communicate");
+  }
+
+  Group group_;
+  GroupRank rank_;
+};
+
+class SilentFabric final : public Fabric {
+ public:
+  SilentFabric(GlobalRank rank, std::int32_t world_size) : rank_(rank), world_size_(world_size) {}
+
+  GlobalRank rank() const override { return rank_; }
+  std::int32_t world_size() const override { return world_size_; }
+  std::shared_ptr<Communicator> communicator(const Group& group) override {
+    const auto member = group.rank_of(rank_);
+    CHECK(member.has_value(), rank_, group);
+    return std::make_shared<SilentCommunicator>(group, *member);
+  }
+
+ private:
+  GlobalRank rank_;
+  std::int32_t world_size_;
+};
+
+}  // namespace
+
+Holders holders_of(const sim::JobConfig& config) {
+  Holders main_copies;
+  Holders others;
+  for (std::int32_t r = 0; r < config.layout.world_size(); ++r) {
+    SilentFabric fabric(GlobalRank{r}, config.layout.world_size());
+    sim::TrainingJob job(config, fabric);
+    for (const auto& leaf : job.model_space().tensors) {
+      auto& holders = (leaf.replica == 0 ? main_copies : others)[leaf.key];
+      for (const auto& piece : leaf.pieces) holders.push_back({piece.box, GlobalRank{r}});
+    }
+  }
+  for (auto& [key, holders] : others) {
+    auto& all = main_copies[key];
+    all.insert(all.end(), holders.begin(), holders.end());
+  }
+  return main_copies;
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,88 @@
+#include "scenarios/driver/life_judge.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace reprise::driver {
+namespace {
+
+void append(Rulings& rulings, Rulings more) {
+  rulings.insert(rulings.end(), std::make_move_iterator(more.begin()),
+                 std::make_move_iterator(more.end()));
+}
+
+void sort_unique(Inventory& keys) {
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+}
+
+/// Of the ranks that came to it, the i-th piece of evidence.
+template <class Item>
+std::vector<Item> each_ranks(const IncarnationRecord& life, std::vector<Item> RankRecord::*list,
+                             std::size_t i) {
+  std::vector<Item> items;
+  for (const auto& rank : life.ranks) {
+    if (i < (rank.*list).size()) items.push_back((rank.*list)[i]);
+  }
+  return items;
+}
+
+Rulings judge_saves(const IncarnationRecord& life) {
+  Rulings rulings;
+  for (std::size_t i = 0;; ++i) {
+    const auto pages = each_ranks(life, &RankRecord::audits, i);
+    if (pages.empty()) return rulings;
+    append(rulings,
+           judge_replicas(pages, pages.size() == life.ranks.size() ? Pages::kAll : Pages::kSome));
+  }
+}
+
+Rulings judge_loads(const IncarnationRecord& life) {
+  Rulings rulings;
+  for (std::size_t i = 0;; ++i) {
+    const auto loads = each_ranks(life, &RankRecord::loads, i);
+    if (loads.empty()) return rulings;
+    if (loads.size() < life.ranks.size()) continue;  // others may have asked for more
+    LoadEvidence all;
+    for (const auto& load : loads) {
+      all.requested.insert(all.requested.end(), load.requested.begin(), load.requested.end());
+      all.stored.insert(all.stored.end(), load.stored.begin(), load.stored.end());
+      all.excused.insert(all.excused.end(), load.excused.begin(), load.excused.end());
+    }
+    if (all.stored.empty()) continue;
+    sort_unique(all.requested);
+    sort_unique(all.stored);
+    append(rulings, judge_request(all.requested, all.stored, all.excused));
+  }
+}
+
+/// A tensor that each rank lacks stands nowhere, and no rank's comparison shows it.
+Rulings judge_absent(const IncarnationRecord& life) {
+  if (life.ranks.empty()) return {};
+  Inventory nowhere = life.ranks.front().absent;
+  for (const auto& rank : life.ranks) {
+    Inventory both;
+    std::set_intersection(nowhere.begin(), nowhere.end(), rank.absent.begin(), rank.absent.end(),
+                          std::back_inserter(both));
+    nowhere = std::move(both);
+  }
+  Rulings rulings;
+  for (const auto& key : nowhere) {
+    rulings.push_back({Defect::kKeysetAsymmetry,
+                       key,
+                       "the uninterrupted job has it and no rank of this one does",
+                       {}});
+  }
+  return rulings;
+}
+
+}  // namespace
+
+Rulings judge_life(const IncarnationRecord& life) {
+  Rulings rulings = judge_saves(life);
+  append(rulings, judge_loads(life));
+  append(rulings, judge_absent(life));
+  return rulings;
+}
+
+}  // namespace reprise::driver

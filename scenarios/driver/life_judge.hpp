@@ -1,0 +1,14 @@
+#pragma once
+// What shows only where the records of all ranks of one incarnation lie side by side. Pure.
+
+#include "properties/ruling.hpp"
+#include "scenarios/driver/record.hpp"
+
+namespace reprise::driver {
+
+/// Replicas at each save (FALSE_REPLICA, MULTI_WRITER, NO_WRITER, COMMON_STATE_DIVERGES), also of a
+/// save that failed afterwards; keys requested by all ranks together against those in the
+/// checkpoint, and tensors that no rank has (KEYSET_ASYMMETRY).
+Rulings judge_life(const IncarnationRecord& life);
+
+}  // namespace reprise::driver

@@ -1,0 +1,226 @@
+#include "scenarios/driver/rank_judge.hpp"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "core/base/error.hpp"
+#include "properties/derived.hpp"
+#include "properties/inventory.hpp"
+#include "scenarios/driver/job_config.hpp"
+#include "scenarios/driver/rng_judge.hpp"
+#include "sim/job/common_state.hpp"
+
+namespace reprise::driver {
+namespace {
+
+constexpr double kLossUnit = 1.0 / (1 << 20);
+
+/// A weight that is wrong although its master is right is a stale copy, and that explains it: such
+/// rulings come before those on the weights themselves.
+Rulings explained(const Rulings& state, const Rulings& derived) {
+  std::set<std::string> wrong;
+  for (const auto& ruling : state) wrong.insert(ruling.key);
+  Rulings first;
+  Rulings last;
+  for (const auto& ruling : derived) {
+    const bool right_master = wrong.count(std::string(kMasterPrefix) + ruling.key) == 0;
+    (right_master ? first : last).push_back(ruling);
+  }
+  first.insert(first.end(), state.begin(), state.end());
+  first.insert(first.end(), last.begin(), last.end());
+  return first;
+}
+
+Inventory merged(const Inventory& a, const Inventory& b) {
+  Inventory all;
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(all));
+  return all;
+}
+
+std::vector<Undefined> padding(const sim::TrainingJob& job, const StateDict& saved) {
+  std::vector<Undefined> undefined;
+  for (const auto& leaf : saved.tensors) {
+    for (const Box& box : job.padding_of(leaf.key)) undefined.push_back({leaf.key, box});
+  }
+  return undefined;
+}
+
+template <class T>
+std::string printed(const T& value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+std::string printed(const std::optional<std::int64_t>& step) {
+  return step ? std::to_string(*step) : "none";
+}
+
+}  // namespace
+
+RankJudge::RankJudge(const Scenario& scenario, std::size_t incarnation, GlobalRank rank,
+                     TwinBook& twins, RankRecord& record)
+    : scenario_(scenario),
+      incarnation_(incarnation),
+      rank_(rank),
+      twins_(twins),
+      record_(record),
+      twin_(twins.twin(config_of(scenario, incarnation))),
+      saves_(saves_before(scenario, incarnation)),
+      position_{.incarnation = incarnation, .layout = scenario.incarnations[incarnation].layout} {}
+
+void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
+  record_.loads.push_back({load.report.location.step ? load.report.location.step->value : -1,
+                           load.requested, load.stored, load.report.excused});
+  const SavePoint* source = save_of(saves_, job.iteration());
+  if (source == nullptr) {
+    add({{Defect::kStaleBytes, "",
+          "the job is at step " + printed(job.iteration()) + " and no save was made there",
+          rank_}});
+    position_.step = job.iteration();
+  } else {
+    source_ = *source;
+    holders_.reset();
+    position_.load(*source);
+    judge_common(load.state.common, *source);
+  }
+  compare(job, "right after the load");
+}
+
+void RankJudge::stepped(const sim::StepRecord& own) {
+  position_.train(1);
+  const sim::StepRecord other = twin_->record(own.step);
+  record_.trajectory.push_back({.step = own.step.value,
+                                .loss = static_cast<double>(own.loss) * kLossUnit,
+                                .lr = own.lr,
+                                .loss_scale = own.loss_scale,
+                                .uninterrupted_loss = static_cast<double>(other.loss) * kLossUnit,
+                                .uninterrupted_lr = other.lr});
+  if (own == other) return;
+  add({{Defect::kTrajectoryDivergence, "",
+        "the job's step is " + printed(own) + ", the uninterrupted one's " + printed(other),
+        rank_}});
+}
+
+void RankJudge::trained(sim::TrainingJob& job) {
+  compare(job, "after " + std::to_string(job.iteration().value) + " steps");
+}
+
+void RankJudge::saving(sim::TrainingJob& job, const StateDict& saved) {
+  const StateDict live = job.live_state();
+  add(judge_inventory(keys_of(live), keys_of(saved), keys_of(job.load_template()), {}));
+  add(judge_common_inventory(live.common, saved.common));
+  record_.audits.push_back(audit_page(rank_, job.iteration(), saved, padding(job, saved)));
+}
+
+void RankJudge::saved() { saves_.push_back(position_.save()); }
+
+void RankJudge::compare(sim::TrainingJob& job, const std::string& when) {
+  const auto expected = twin_->state(job.iteration());
+  const StateDict own = job.model_space();
+  JudgeOptions options{.asked = Asked::kItsPart, .comparable = sim::layout_free};
+  for (const auto& object : own.objects) {
+    if (is_stream(object.key)) options.skipped_objects.push_back(object.key);
+  }
+  options.suspects = suspects();
+  const RankState held{rank_, &own};
+  const StateEvidence evidence = judge_state(*expected, held, options);
+  Rulings derived = judge_derived(held).rulings;
+  if (derived.empty()) derived = judge_derived(held, *expected).rulings;
+  add(explained(evidence.rulings, derived));
+  add(judge_streams(rank_, own, scenario_.seed, position_.ages));
+  record_.absent = merged(record_.absent, evidence.absent);
+  count(evidence, own);
+  keep_first(evidence, when);
+}
+
+void RankJudge::count(const StateEvidence& evidence, const StateDict& own) {
+  total_.append(evidence.compared);
+  reports::RankResult& result = record_.result;
+  result.compared += evidence.tensors + evidence.values;
+  result.elements = total_.elements;
+  result.bit_mismatches = total_.bit_mismatches;
+  result.max_delta = total_.max_delta;
+  result.owns = std::any_of(own.tensors.begin(), own.tensors.end(),
+                            [](const TensorLeaf& leaf) { return !leaf.pieces.empty(); });
+}
+
+void RankJudge::keep_first(const StateEvidence& evidence, const std::string& when) {
+  if (!evidence.first || record_.first_difference) return;
+  const auto& first = *evidence.first;
+  record_.first_difference =
+      reports::FirstDifference{.rank = first.rank.value,
+                               .key = first.key,
+                               .index = {first.index.begin(), first.index.end()},
+                               .saved = first.saved,
+                               .loaded = first.loaded,
+                               .comes_from = first.comes_from + " (" + when + ")"};
+}
+
+/// As it came from the checkpoint: the job takes only what it knows of. Who saved it, under which
+/// layout, come from where, never enters the training, so the twin can't tell; the scenario does.
+void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
+  const auto twin = twins_.twin(config_of(scenario_, expected.incarnation));
+  for (const auto& differing : differences(sim::layout_free(twin->state(expected.step)->common),
+                                           sim::layout_free(common), 1)) {
+    add({{Defect::kLostObject, "common" + differing.path,
+          "it was saved as " + differing.left + " and is loaded as " + differing.right, rank_}});
+  }
+  const sim::CommonState stored = sim::decode_common(common);
+  if (!(stored.layout == expected.layout)) {
+    add({{Defect::kLayoutMismatch, "common['args']",
+          "the checkpoint says that it was saved under " + to_string(stored.layout) +
+              ", and it was under " + to_string(expected.layout),
+          rank_}});
+  }
+  const sim::RunIdentity right{.run = scenario_.name,
+                               .parent_step = expected.parent_step,
+                               .engine = config_of(scenario_, incarnation_).engine};
+  if (stored.identity == right) return;
+  const auto text = [](const sim::RunIdentity& identity) {
+    return "run '" + identity.run + "' from step " + printed(identity.parent_step) + " by '" +
+           identity.engine + "'";
+  };
+  add({{Defect::kLostObject, "common['reprise']",
+        "the checkpoint says that it is of " + text(stored.identity) + ", and it is of " +
+            text(right),
+        rank_}});
+}
+
+void RankJudge::add(const Rulings& rulings) {
+  for (const auto& ruling : rulings) {
+    record_.rulings.push_back({std::string(name_of(ruling.defect)), printed(ruling)});
+  }
+}
+
+Suspects RankJudge::suspects() {
+  if (!source_) return {};
+  return {.holders =
+              [this](const std::string& key) {
+                if (!holders_) holders_ = holders_of(config_of(scenario_, source_->incarnation));
+                const auto found = holders_->find(key);
+                return found == holders_->end() ? std::vector<Holder>{} : found->second;
+              },
+          .others = [this] { return other_states(); }};
+}
+
+/// Earlier saves, the step before, and what the job had before it loaded.
+std::vector<OtherState> RankJudge::other_states() {
+  std::set<Step> steps;
+  for (const auto& save : saves_) steps.insert(save.step);
+  if (position_.step.value > 0) steps.insert(Step{position_.step.value - 1});
+  steps.erase(position_.step);
+  std::vector<OtherState> others;
+  for (const Step step : steps) {
+    others.push_back({"of step " + printed(step), twin_->state(step), Defect::kStaleBytes});
+  }
+  if (incarnation_ > 0) {
+    others.push_back({"before the load, which left it as it was",
+                      twins_.twin(unloaded_config_of(scenario_, incarnation_))->state(Step{0}),
+                      Defect::kBitMismatch});
+  }
+  return others;
+}
+
+}  // namespace reprise::driver

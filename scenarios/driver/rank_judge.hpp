@@ -1,0 +1,65 @@
+#pragma once
+// What one rank finds out about itself while its job runs, and the evidence that it leaves for
+// those who see all ranks. It holds the job against the one that was never interrupted and against
+// what the scenario says has happened; it changes nothing and speaks to no other rank.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/engine/load.hpp"
+#include "properties/state_judge.hpp"
+#include "scenarios/driver/history.hpp"
+#include "scenarios/driver/holders.hpp"
+#include "scenarios/driver/record.hpp"
+#include "scenarios/driver/scenario.hpp"
+#include "scenarios/driver/twin.hpp"
+
+namespace reprise::driver {
+
+/// A load as the job sees it.
+struct FinishedLoad {
+  const LoadReport& report;
+  const StateDict& state;  ///< as it was taken
+  Inventory requested;
+  Inventory stored;  ///< empty except on rank 0
+};
+
+class RankJudge {
+ public:
+  /// All are borrowed but the scenario's config. `record` gets the rulings and the evidence.
+  RankJudge(const Scenario& scenario, std::size_t incarnation, GlobalRank rank, TwinBook& twins,
+            RankRecord& record);
+
+  /// After the job took it.
+  void loaded(sim::TrainingJob& job, const FinishedLoad& load);
+  void stepped(const sim::StepRecord& own);
+  /// After a stretch of training.
+  void trained(sim::TrainingJob& job);
+  /// Before the job's state goes to the engine.
+  void saving(sim::TrainingJob& job, const StateDict& saved);
+  void saved();
+
+ private:
+  void compare(sim::TrainingJob& job, const std::string& when);
+  void count(const StateEvidence& evidence, const StateDict& own);
+  void keep_first(const StateEvidence& evidence, const std::string& when);
+  void judge_common(const Value& common, const SavePoint& expected);
+  void add(const Rulings& rulings);
+  Suspects suspects();
+  std::vector<OtherState> other_states();
+
+  const Scenario& scenario_;
+  std::size_t incarnation_;
+  GlobalRank rank_;
+  TwinBook& twins_;
+  RankRecord& record_;
+  std::shared_ptr<Twin> twin_;
+  std::vector<SavePoint> saves_;     ///< of all incarnations up to now
+  Position position_;                ///< of this job, as the scenario tells it
+  std::optional<SavePoint> source_;  ///< what the job was loaded from
+  std::optional<Holders> holders_;   ///< of source_'s layout, once somebody asked
+  Comparison total_;
+};
+
+}  // namespace reprise::driver

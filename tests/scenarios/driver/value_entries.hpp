@@ -1,0 +1,22 @@
+#pragma once
+// Every entry of a value, and a way to change one.
+
+#include <string>
+#include <vector>
+
+#include "core/state/value.hpp"
+
+namespace reprise::driver::test {
+
+/// An entry without entries of its own: positions from the root inwards.
+struct Entry {
+  std::string path;  ///< "['optimizer'][0]['lr']"
+  std::vector<std::size_t> at;
+};
+
+std::vector<Entry> entries_of(const Value& root);
+
+/// Changes it to another value of its type: one more, a flipped bit, an added letter or item.
+void corrupt(Value& root, const Entry& entry);
+
+}  // namespace reprise::driver::test
