@@ -1,0 +1,122 @@
+#include "scenarios/driver/distribution.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "scenarios/driver/history.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using sim::Layout;
+using Values = std::set<std::pair<std::string, std::string>>;  // axis, value
+
+constexpr std::size_t kNameWidth = 12;
+
+std::int32_t sharding_ranks(const Layout& layout) {
+  return layout.cp * layout.dp / layout.dp_replicate;
+}
+
+std::string world_range(std::int32_t world) {
+  if (world <= 2) return std::to_string(world);
+  return world <= 4 ? "3-4" : world <= 8 ? "5-8" : "9-16";
+}
+
+std::string range_of(std::int32_t size) {
+  return size == 1 ? "1" : size == 2 ? "2" : size <= 4 ? "3-4" : "5+";
+}
+
+void add_layout(const Layout& layout, Values& values) {
+  values.emplace("world", world_range(layout.world_size()));
+  for (const auto axis : sim::kAxisNames) {
+    values.emplace(axis, range_of(layout.size_of(axis)));
+  }
+  if (layout.dp_replicate > 1) values.emplace("layout", "hsdp");
+  if (layout.vpp > 1) values.emplace("layout", "vpp");
+  if (!layout.stage_layers.empty()) values.emplace("layout", "stage_layers");
+  if (layout.etp != 0 && layout.etp != layout.tp) values.emplace("layout", "etp");
+}
+
+void add_actions(const std::vector<Action>& actions, bool last, Values& values) {
+  std::int64_t steps = 0;
+  for (const auto& action : actions) {
+    if (const auto* train = std::get_if<TrainAction>(&action)) steps += train->steps;
+    if (std::holds_alternative<LoadAction>(action)) values.emplace("steps", "load in place");
+  }
+  if (last) values.emplace("k", std::to_string(steps));
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+  return std::to_string((100 * part + whole / 2) / std::max<std::uint64_t>(whole, 1)) + "%";
+}
+
+}  // namespace
+
+std::vector<std::string_view> changes_between(const IncarnationPlan& saved,
+                                              const IncarnationPlan& loading) {
+  const Layout& a = saved.layout;
+  const Layout& b = loading.layout;
+  std::vector<std::string_view> changes;
+  const auto note = [&changes](bool changed, std::string_view name) {
+    if (changed) changes.push_back(name);
+  };
+  note(a.ep != b.ep || a.expert_tp() != b.expert_tp(), "EP");
+  note(sharding_ranks(a) != sharding_ranks(b), "FSDP");
+  note(a.tp != b.tp, "TP");
+  note(a.cp != b.cp, "CP");
+  note(a.pp != b.pp || a.vpp != b.vpp || a.stage_layers != b.stage_layers, "PP");
+  note(a.dp_replicate != b.dp_replicate, "HSDP");
+  note(a.world_size() < b.world_size(), "world up");
+  note(a.world_size() > b.world_size(), "world down");
+  note(a.order != b.order, "order");
+  note(saved.optimizer_sharding != loading.optimizer_sharding, "sharding");
+  return changes;
+}
+
+void Distribution::add(const Scenario& scenario) {
+  Values values;
+  const auto& lives = scenario.incarnations;
+  values.emplace("model", scenario.model);
+  values.emplace("lives", std::to_string(lives.size()));
+  values.emplace("dim", std::to_string(scenario.shard_dim));
+  values.emplace("strictness",
+                 scenario.strictness == Strictness::kRaiseAll ? "raise_all" : "others");
+  values.emplace("expected", scenario.expect.refusal ? "refusal" : "continuity");
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    add_layout(lives[i].layout, values);
+    values.emplace("sharding", lives[i].optimizer_sharding);
+    add_actions(lives[i].actions, i + 1 == lives.size(), values);
+    const auto saves = saves_before(scenario, i);
+    if (i == 0 || saves.empty()) continue;
+    const IncarnationPlan& saver = lives[saves.back().incarnation];
+    const auto changes = changes_between(saver, lives[i]);
+    for (const auto change : changes) values.emplace("change", change);
+    if (changes.empty()) values.emplace("change", "none");
+    if (changes.size() > 2) values.emplace("change", "3 or more");
+  }
+  for (const auto& [axis, value] : values) ++counts_[axis][value];
+  ++cases_;
+}
+
+std::uint64_t Distribution::count(const std::string& axis, const std::string& value) const {
+  const auto values = counts_.find(axis);
+  if (values == counts_.end()) return 0;
+  const auto found = values->second.find(value);
+  return found == values->second.end() ? 0 : found->second;
+}
+
+std::string Distribution::table() const {
+  std::string text = std::to_string(cases_) + " cases\n";
+  for (const auto& [axis, values] : counts_) {
+    text += "  " + axis + std::string(kNameWidth - std::min(axis.size(), kNameWidth - 1), ' ');
+    const char* gap = "";
+    for (const auto& [value, count] : values) {
+      text += gap + value + " " + percent(count, cases_);
+      gap = ", ";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,287 @@
+#include "scenarios/driver/generator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "core/base/error.hpp"
+#include "sim/job/model.hpp"
+#include "sim/job/sharding.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using sim::Layout;
+
+constexpr std::array<std::string_view, 3> kModels = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
+/// dp twice: it may be split into replicas.
+constexpr std::array<std::string_view, 5> kFactorAxes = {"tp", "cp", "dp", "dp", "pp"};
+/// Stages of a pipeline; more only leaves more of them without layers.
+constexpr std::int32_t kStagesMax = 4;
+
+bool chance(Stream& random, std::uint64_t in) { return random.below(in) == 0; }
+
+std::int64_t number(Stream& random, std::int64_t least, std::int64_t most) {
+  return least +
+         static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most - least + 1)));
+}
+
+template <class Range>
+const auto& one_of(Stream& random, const Range& range) {
+  return range[random.below(std::size(range))];
+}
+
+std::vector<std::int32_t> divisors(std::int32_t n) {
+  std::vector<std::int32_t> all;
+  for (std::int32_t d = 1; d <= n; ++d) {
+    if (n % d == 0) all.push_back(d);
+  }
+  return all;
+}
+
+/// The smallest prime that divides n > 1.
+std::int32_t prime_of(std::int32_t n) {
+  std::int32_t p = 2;
+  while (n % p != 0) ++p;
+  return p;
+}
+
+/// Deals the world's prime factors out to the axes.
+void draw_sizes(Stream& random, std::int32_t world, Layout& layout) {
+  for (std::int32_t left = world; left > 1;) {
+    const std::int32_t prime = prime_of(left);
+    std::string_view axis = one_of(random, kFactorAxes);
+    if (axis == "pp" && layout.pp * prime > kStagesMax) axis = "dp";
+    layout.set_size(axis, layout.size_of(axis) * prime);
+    left /= prime;
+  }
+}
+
+void draw_expert_sizes(Stream& random, Layout& layout) {
+  const std::int32_t ranks = layout.tp * layout.cp * layout.dp;
+  layout.etp = chance(random, 3) ? one_of(random, divisors(ranks)) : 0;
+  if (ranks % layout.expert_tp() != 0) layout.etp = 1;
+  layout.ep = one_of(random, divisors(ranks / layout.expert_tp()));
+}
+
+void draw_replicas(Stream& random, Layout& layout) {
+  auto copies = divisors(std::gcd(layout.dp, layout.expert_dp()));
+  if (copies.size() > 1 && !chance(random, 3)) copies.erase(copies.begin());
+  layout.dp_replicate = one_of(random, copies);
+}
+
+void draw_stages(Stream& random, std::int64_t layers, Layout& layout) {
+  if (layout.pp == 1) return;
+  if (chance(random, 3)) layout.vpp = 2;
+  if (!chance(random, 3)) return;
+  const std::size_t chunks = static_cast<std::size_t>(layout.pp * layout.vpp);
+  layout.stage_layers.assign(chunks, 0);
+  for (std::int64_t l = 0; l < layers; ++l) ++layout.stage_layers[random.below(chunks)];
+}
+
+void draw_order(Stream& random, Layout& layout) {
+  std::vector<std::string_view> names(sim::kAxisNames.begin(), sim::kAxisNames.end());
+  for (std::size_t i = names.size(); i > 1; --i) std::swap(names[i - 1], names[random.below(i)]);
+  layout.order.clear();
+  for (const auto name : names) {
+    layout.order += (layout.order.empty() ? "" : "-") + std::string(name);
+  }
+}
+
+bool is_valid(const Layout& layout, const CaseLimits& limits) {
+  try {
+    sim::check(layout);
+    return layout.world_size() <= limits.world_max;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void change_size(Stream& random, std::string_view axis, Layout& layout) {
+  constexpr std::array<std::int32_t, 4> kSizes = {1, 2, 3, 4};
+  layout.set_size(axis, one_of(random, kSizes));
+}
+
+/// Changes one thing; what hangs on it (stages on pp, replicas on dp) is drawn anew.
+void change_one(Stream& random, const sim::ModelSpec& model, Layout& layout) {
+  switch (random.below(model.has_experts() ? 7 : 5)) {
+    case 0:
+      return change_size(random, "tp", layout);
+    case 1:
+      change_size(random, "pp", layout);
+      layout.vpp = 1;
+      layout.stage_layers.clear();
+      return draw_stages(random, model.layers, layout);
+    case 2:
+      return change_size(random, chance(random, 4) ? "cp" : "dp", layout);
+    case 3:
+      return draw_replicas(random, layout);
+    case 4:
+      return draw_order(random, layout);
+    default:
+      return draw_expert_sizes(random, layout);
+  }
+}
+
+std::int32_t draw_world(Stream& random, const CaseLimits& limits) {
+  const std::int32_t most = chance(random, 2) ? std::min(limits.world_max, 4) : limits.world_max;
+  return static_cast<std::int32_t>(number(random, 1, most));
+}
+
+/// Another layout: near the one before, or any.
+Layout next_layout(Stream& random, const std::string& model, const Layout& before,
+                   const CaseLimits& limits) {
+  if (chance(random, 8)) return before;
+  if (chance(random, 2)) return random_layout(random, model, draw_world(random, limits));
+  const sim::ModelSpec spec = sim::model_named(model);
+  for (int tries = 0; tries < 20; ++tries) {
+    Layout near = before;
+    for (std::int64_t changes = number(random, 1, 2); changes > 0; --changes) {
+      change_one(random, spec, near);
+    }
+    if (is_valid(near, limits) && !(near == before)) return near;
+  }
+  return random_layout(random, model, draw_world(random, limits));
+}
+
+void add_training(Stream& random, std::int64_t steps_max, std::vector<Action>& actions) {
+  const std::int64_t steps = number(random, 0, steps_max);
+  if (steps > 0) actions.emplace_back(TrainAction{steps});
+}
+
+/// Some steps, a save, and perhaps more of both; sometimes the job goes back to what it saved.
+void add_saving(Stream& random, std::vector<Action>& actions) {
+  add_training(random, 3, actions);
+  actions.emplace_back(SaveAction{});
+  if (chance(random, 3)) {
+    add_training(random, 2, actions);
+    if (chance(random, 2)) actions.emplace_back(LoadAction{});
+    add_training(random, 1, actions);
+    if (chance(random, 2)) actions.emplace_back(SaveAction{});
+  }
+}
+
+std::string draw_sharding(Stream& random) {
+  return std::string(one_of(random, sim::sharding_names()));
+}
+
+Strictness draw_strictness(Stream& random) {
+  if (chance(random, 2)) return Strictness::kRaiseAll;
+  return static_cast<Strictness>(number(random, 0, static_cast<int>(Strictness::kIgnoreAll)));
+}
+
+/// All but the incarnations.
+Scenario random_job(Stream& random) {
+  Scenario scenario;
+  scenario.proves = "A random job goes on from its checkpoints as if it had never stopped.";
+  scenario.name = "random";
+  scenario.model = one_of(random, kModels);
+  scenario.seed = 1 + random.below(1000);
+  scenario.shard_dim = chance(random, 2) ? 0 : number(random, 1, 2);
+  scenario.strictness = draw_strictness(random);
+  scenario.lanes = {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu};
+  return scenario;
+}
+
+void change_for_restart(Stream& random, const std::string& model, const CaseLimits& limits,
+                        IncarnationPlan& plan) {
+  plan.layout = next_layout(random, model, plan.layout, limits);
+  if (chance(random, 2)) plan.optimizer_sharding = draw_sharding(random);
+}
+
+/// The sizes that decide which elements a model-parallel rank has, in words.
+std::string parts_of(const Layout& layout) {
+  std::string text = "tp" + std::to_string(layout.tp) + " pp" + std::to_string(layout.pp) + " vpp" +
+                     std::to_string(layout.vpp) + " ep" + std::to_string(layout.ep) + " etp" +
+                     std::to_string(layout.etp == 0 ? layout.tp : layout.etp) + " layers";
+  for (const auto layers : layout.stage_layers) text += " " + std::to_string(layers);
+  return text;
+}
+
+}  // namespace
+
+Layout random_layout(Stream& random, const std::string& model, std::int32_t world) {
+  const sim::ModelSpec spec = sim::model_named(model);
+  Layout layout;
+  draw_sizes(random, world, layout);
+  if (spec.has_experts()) draw_expert_sizes(random, layout);
+  draw_replicas(random, layout);
+  draw_stages(random, spec.layers, layout);
+  if (chance(random, 3)) draw_order(random, layout);
+  sim::check(layout);
+  return layout;
+}
+
+Scenario random_scenario(Stream random, const CaseLimits& limits) {
+  Scenario scenario = random_job(random);
+  IncarnationPlan plan;
+  plan.layout = random_layout(random, scenario.model, draw_world(random, limits));
+  plan.optimizer_sharding = draw_sharding(random);
+  scenario.optimizer_sharding = plan.optimizer_sharding;
+  std::size_t lives = 2;
+  while (lives < limits.incarnations_max && chance(random, 3)) ++lives;
+  for (std::size_t i = 0; i < lives; ++i) {
+    if (i > 0) change_for_restart(random, scenario.model, limits, plan);
+    plan.actions.clear();
+    if (i + 1 < lives) {
+      add_saving(random, plan.actions);
+    } else {
+      add_training(random, 2, plan.actions);
+    }
+    scenario.incarnations.push_back(plan);
+  }
+  expect_what_must_come(scenario);
+  return scenario;
+}
+
+std::optional<std::string> refusal_between(const IncarnationPlan& saved,
+                                           const IncarnationPlan& loading) {
+  if (saved.optimizer_sharding != "dp_reshardable") return std::nullopt;
+  if (parts_of(saved.layout) == parts_of(loading.layout)) return std::nullopt;
+  return "LAYOUT_MISMATCH";
+}
+
+bool every_rank_owns(const Layout& layout, const std::string& model) {
+  const std::int64_t layers = sim::model_named(model).layers;
+  std::vector<bool> owns(static_cast<std::size_t>(layout.pp));
+  owns.front() = owns.back() = true;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    owns[static_cast<std::size_t>(sim::stage_of(layer, layers, layout))] = true;
+  }
+  return std::find(owns.begin(), owns.end(), false) == owns.end();
+}
+
+void expect_what_must_come(Scenario& scenario) {
+  scenario.expect = {};
+  auto& lives = scenario.incarnations;
+  const IncarnationPlan* saved = nullptr;
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    if (i > 0 && saved != nullptr) scenario.expect.refusal = refusal_between(*saved, lives[i]);
+    if (scenario.expect.refusal) {
+      scenario.expect.refusal_says = "dp_reshardable";
+      lives.resize(i + 1);
+      break;
+    }
+    for (const auto& action : lives[i].actions) {
+      if (std::holds_alternative<SaveAction>(action)) saved = &lives[i];
+    }
+  }
+  scenario.expect.every_rank_owns = every_rank_owns(lives.back().layout, scenario.model);
+}
+
+bool makes_sense(const Scenario& scenario) {
+  bool saved = false;
+  bool loads = scenario.incarnations.size() > 1;
+  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
+    if (i > 0 && !saved) return false;
+    for (const auto& action : scenario.incarnations[i].actions) {
+      saved = saved || std::holds_alternative<SaveAction>(action);
+      if (!std::holds_alternative<LoadAction>(action)) continue;
+      if (!saved) return false;
+      loads = true;
+    }
+  }
+  return loads;
+}
+
+}  // namespace reprise::driver

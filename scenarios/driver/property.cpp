@@ -1,0 +1,190 @@
+#include "scenarios/driver/property.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/base/error.hpp"
+#include "core/base/hash.hpp"
+#include "core/base/print.hpp"
+#include "scenarios/driver/build_info.hpp"
+#include "scenarios/driver/replay.hpp"
+#include "scenarios/driver/run.hpp"
+#include "scenarios/driver/shrink.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using reports::ScenarioResult;
+using reports::Verdict;
+
+constexpr std::size_t kCommitDigits = 15;  // of 4 bits: fits a signed number, too
+
+ScenarioResult run_on_sim(const Scenario& scenario, const LaneOptions& options) {
+  return run_scenario(scenario, LaneKind::kSim, options);
+}
+
+std::optional<Failure> failure_of(const ScenarioResult& result) {
+  if (result.verdict == Verdict::kPass) return std::nullopt;
+  return Failure{reports::name_of(result.verdict), result.code, result.reason};
+}
+
+Failure broken(std::string code, std::string reason) {
+  return {reports::name_of(Verdict::kFail), std::move(code), std::move(reason)};
+}
+
+/// A pass is believed only with its evidence.
+std::optional<Failure> judge_evidence(const Scenario& scenario, const ScenarioResult& result) {
+  if (scenario.expect.refusal) return std::nullopt;
+  for (const auto& rank : result.ranks) {
+    const std::string who = "rank " + std::to_string(rank.rank) + " passed and ";
+    if (rank.owns == (rank.elements == 0)) {
+      return broken("ORACLE_VACUOUS", who + "compared nothing, or owned nothing and did");
+    }
+    if (rank.max_delta != 0 || std::isnan(rank.max_delta) || rank.bit_mismatches != 0) {
+      return broken("BIT_MISMATCH", who + "differs");
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> check_continuity(const Scenario& scenario, const LaneOptions& options) {
+  const ScenarioResult result = run_on_sim(scenario, options);
+  if (auto failure = failure_of(result)) return failure;
+  return judge_evidence(scenario, result);
+}
+
+Scenario on_one_rank(Scenario scenario) {
+  for (auto& plan : scenario.incarnations) plan.layout = {};
+  expect_what_must_come(scenario);
+  return scenario;
+}
+
+std::optional<Failure> check_layout_free(const Scenario& scenario, const LaneOptions& options) {
+  if (scenario.expect.refusal) return std::nullopt;
+  const ScenarioResult many = run_on_sim(scenario, options);
+  if (auto failure = failure_of(many)) return failure;
+  const ScenarioResult one = run_on_sim(on_one_rank(scenario), options);
+  if (auto failure = failure_of(one)) return failure;
+  if (!many.content_digest.empty() && many.content_digest == one.content_digest) {
+    return std::nullopt;
+  }
+  return broken("CONTENT_DIFFERS", "the content's digest is '" + many.content_digest +
+                                       "', and on one rank '" + one.content_digest + "'");
+}
+
+std::optional<Failure> check_deterministic(const Scenario& scenario, const LaneOptions& options) {
+  LaneOptions again = options;
+  again.twins = std::make_shared<TwinBook>();
+  const ScenarioResult first = run_on_sim(scenario, options);
+  const ScenarioResult second = run_on_sim(scenario, again);
+  if (first.event_hash.empty() || first.event_hash != second.event_hash) {
+    return broken("NOT_DETERMINISTIC",
+                  "the event hash is '" + first.event_hash + "', then '" + second.event_hash + "'");
+  }
+  const bool same = first.verdict == second.verdict && first.code == second.code &&
+                    first.content_digest == second.content_digest;
+  if (same) return std::nullopt;
+  return broken("NOT_DETERMINISTIC",
+                "one event hash and two outcomes: '" + first.code + "' and '" + second.code + "'");
+}
+
+constexpr std::array kProperties = {
+    Property{"continuity", "a job goes on from its checkpoints as if it had never stopped",
+             check_continuity},
+    Property{"layout-free", "the content is the same under every layout", check_layout_free},
+    Property{"deterministic", "the same scenario takes the same course", check_deterministic},
+};
+
+std::string lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+std::string name_of(const Property& property, const Counterexample& found) {
+  const std::string code = found.failure.code.empty() ? found.failure.verdict : found.failure.code;
+  return std::string(property.name) + "-" + lower(code) + "-" +
+         hex(hash_of(to_yaml(found.scenario))).substr(0, 6);
+}
+
+/// What a replay can compare with, where the scenario fails without the property's help.
+void record_outcome(const LaneOptions& lane, Scenario& scenario) {
+  const ScenarioResult result = run_on_sim(scenario, lane);
+  if (result.verdict != Verdict::kPass) {
+    scenario.recorded = record_of(result, lane, build_info());
+  }
+}
+
+void write_scenario(const Scenario& scenario, const std::string& folder, const std::string& file) {
+  PosixStore store(folder);
+  store.make_directory("");
+  const std::string text = to_yaml(scenario);
+  write_atomically(store, file, as_bytes(text));
+}
+
+}  // namespace
+
+std::span<const Property> properties() { return kProperties; }
+
+const Property& property_named(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& property : kProperties) {
+    if (property.name == name) return property;
+    names.push_back(property.name);
+  }
+  throw Error(Code::kUsage,
+              "there is no property '" + std::string(name) + "'; there are: " + join(names, ", "));
+}
+
+Counterexample shrink_and_keep(const Property& property, Scenario failing, const Failure& failure,
+                               const PropertyRequest& request) {
+  Counterexample found{.failure = failure, .scenario = std::move(failing)};
+  Shrunk shrunk = shrink(std::move(found.scenario), [&](const Scenario& variant) {
+    const auto now = property.check(variant, request.lane);
+    if (!now || !now->like(failure)) return false;
+    found.failure = *now;
+    return true;
+  });
+  found.scenario = std::move(shrunk.scenario);
+  found.tries = shrunk.tries;
+  found.scenario.proves = "Once " + found.failure.code + ": " + std::string(property.says) + ".";
+  found.scenario.name = name_of(property, found);
+  record_outcome(request.lane, found.scenario);
+  if (!request.out.empty()) {
+    found.file = request.out + "/" + found.scenario.name + ".yaml";
+    write_scenario(found.scenario, request.out, found.scenario.name + ".yaml");
+  }
+  return found;
+}
+
+PropertyRun run_property(const Property& property, const PropertyRequest& request) {
+  PropertyRun run;
+  run.result.name = property.name;
+  run.result.seed = request.seed;
+  run.result.verdict = request.cases == 0 ? Verdict::kInconclusive : Verdict::kPass;
+  for (std::uint64_t n = 0; n < request.cases && !run.counterexample; ++n) {
+    Scenario scenario = random_scenario(Stream(request.seed).split(n), request.limits);
+    run.distribution.add(scenario);
+    ++run.result.cases;
+    const auto failure = property.check(scenario, request.lane);
+    if (!failure) continue;
+    run.counterexample = shrink_and_keep(property, std::move(scenario), *failure, request);
+    run.result.verdict = Verdict::kFail;
+    run.result.counterexample = to_yaml(run.counterexample->scenario);
+  }
+  return run;
+}
+
+std::uint64_t seed_of_commit(std::string_view commit) {
+  std::uint64_t seed = 0;
+  for (const char c : commit.substr(0, kCommitDigits)) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit && (c < 'a' || c > 'f')) return 1;
+    seed = 16 * seed + static_cast<std::uint64_t>(digit ? c - '0' : c - 'a' + 10);
+  }
+  return seed == 0 ? 1 : seed;
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,90 @@
+// Properties of random scenarios. The cases are those of the commit, unless REPRISE_PROPERTY_SEED
+// names others; a failure is shrunk and left as a file under regress-found in the build folder.
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "core/base/hash.hpp"
+#include "scenarios/driver/build_info.hpp"
+#include "scenarios/driver/property.hpp"
+
+namespace reprise::driver {
+namespace {
+
+constexpr const char* kSeedVariable = "REPRISE_PROPERTY_SEED";
+constexpr const char* kCasesVariable = "REPRISE_PROPERTY_CASES";
+
+std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+std::uint64_t seed_of_run() {
+  return number_from_environment(kSeedVariable, seed_of_commit(build_info().commit));
+}
+
+/// RapidCheck draws; it can't shrink what a stream is spread into, so that is left to us.
+rc::Gen<Scenario> any_scenario() {
+  return rc::gen::noShrink(rc::gen::map(
+      rc::gen::resize(100, rc::gen::arbitrary<std::uint64_t>()),
+      [](std::uint64_t number) { return random_scenario(Stream(number), CaseLimits{}); }));
+}
+
+struct Checked {
+  Distribution distribution;
+  std::optional<Counterexample> found;
+};
+
+Checked check(const Property& property, std::uint64_t cases) {
+  Checked checked;
+  const rc::Gen<Scenario> scenarios = any_scenario();
+  PropertyRequest request{.seed = seed_of_run(),
+                          .cases = number_from_environment(kCasesVariable, cases),
+                          .limits = {},
+                          .lane = {},
+                          .out = "regress-found"};
+  rc::detail::TestParams params;
+  params.seed = mix64(request.seed, hash_of(property.name));  // each has cases of its own
+  params.maxSuccess = static_cast<int>(request.cases);
+  params.disableShrinking = true;
+  std::optional<std::pair<Scenario, Failure>> failed;
+  rc::detail::checkTestable(
+      [&] {
+        const Scenario scenario = *scenarios;
+        checked.distribution.add(scenario);
+        const auto failure = property.check(scenario, request.lane);
+        if (failure) failed.emplace(scenario, *failure);
+        RC_ASSERT(!failure);
+      },
+      rc::detail::TestMetadata{std::string(property.name), std::string(property.says)}, params);
+  if (failed) checked.found = shrink_and_keep(property, failed->first, failed->second, request);
+  return checked;
+}
+
+void expect_holds(const std::string& name, std::uint64_t cases) {
+  const Property& property = property_named(name);
+  const std::uint64_t seed = seed_of_run();
+  ::setenv("RC_PARAMS", ("seed=" + std::to_string(seed)).c_str(), 1);  // RapidCheck prints it
+  std::cout << name << ": seed " << seed << " of commit " << build_info().commit
+            << "; the same cases again: " << kSeedVariable << "=" << seed
+            << " test_scenarios_properties --gtest_filter=RandomScenarios.*\n";
+  testing::Test::RecordProperty("seed", std::to_string(seed));
+  const Checked checked = check(property, cases);
+  std::cout << checked.distribution.table();
+  EXPECT_GT(checked.distribution.cases(), 0U);
+  if (!checked.found) return;
+  ADD_FAILURE() << property.says << ": " << checked.found->failure.code << ": "
+                << checked.found->failure.reason << "\nshrunk in " << checked.found->tries
+                << " runs to " << checked.found->file << "; move it to scenarios/regress:\n"
+                << to_yaml(checked.found->scenario);
+}
+
+TEST(RandomScenarios, continuity) { expect_holds("continuity", 60); }
+TEST(RandomScenarios, layout_free) { expect_holds("layout-free", 20); }
+TEST(RandomScenarios, deterministic) { expect_holds("deterministic", 15); }
+
+}  // namespace
+}  // namespace reprise::driver

@@ -1,0 +1,137 @@
+// What fails is made small and keeps the way in which it fails.
+
+#include "scenarios/driver/shrink.hpp"
+
+#include <gtest/gtest.h>
+
+#include "scenarios/driver/property.hpp"
+#include "scenarios/driver/run.hpp"
+#include "sim/mutants/mutants.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using reports::Verdict;
+
+TEST(Shrink, simpler_variants_are_lighter_and_could_be_written_in_a_file) {
+  for (std::uint64_t n = 0; n < 40; ++n) {
+    const Scenario scenario = random_scenario(Stream(n), {});
+    for (auto& variant : simpler(scenario)) {
+      EXPECT_LT(weight_of(variant), weight_of(scenario));
+      EXPECT_TRUE(makes_sense(variant));
+      variant.file = "variant.yaml";
+      EXPECT_EQ(parse_scenario(to_yaml(variant), variant.file), variant) << to_yaml(variant);
+    }
+  }
+}
+
+bool tensor_parallelism_appears(const Scenario& scenario) {
+  for (std::size_t i = 1; i < scenario.incarnations.size(); ++i) {
+    if (scenario.incarnations[i - 1].layout.tp == 1 && scenario.incarnations[i].layout.tp > 1) {
+      return true;
+    }
+  }
+  return false;
+}
+
+TEST(Shrink, to_the_smallest_scenario_of_a_kind_from_wherever_it_begins) {
+  std::size_t shrunk = 0;
+  for (std::uint64_t n = 0; n < 100; ++n) {
+    const Scenario from = random_scenario(Stream(n), {});
+    if (!tensor_parallelism_appears(from)) continue;
+    ++shrunk;
+    const Scenario small = shrink(from, tensor_parallelism_appears).scenario;
+    ASSERT_EQ(small.incarnations.size(), 2U) << to_yaml(small);
+    EXPECT_EQ(small.incarnations[0].layout, sim::Layout{}) << to_yaml(small);
+    EXPECT_EQ(small.incarnations[1].layout, sim::parse_layout("tp2")) << to_yaml(small);
+    EXPECT_EQ(small.model, "gpt-tiny");
+    EXPECT_EQ(small.incarnations[0].actions.size(), 1U);
+    EXPECT_TRUE(small.incarnations[1].actions.empty());
+    EXPECT_EQ(small, shrink(from, tensor_parallelism_appears).scenario) << "the same every time";
+  }
+  EXPECT_GT(shrunk, 15U);
+}
+
+TEST(Shrink, a_scenario_that_fails_alone_stays_as_it_is) {
+  const Scenario from = random_scenario(Stream(1), {});
+  const Shrunk shrunk = shrink(from, [](const Scenario&) { return false; });
+  EXPECT_EQ(shrunk.scenario, from);
+  EXPECT_EQ(shrunk.tries, simpler(from).size());
+  EXPECT_EQ(shrink(
+                from, [](const Scenario&) { return true; }, 3)
+                .tries,
+            3U);
+}
+
+// --- defects that are switched on
+// -----------------------------------------------------------------
+
+struct MutantRow {
+  std::string mutant;
+  std::string property;
+  std::int32_t world_max;  ///< of the smallest scenario that shows it
+  std::size_t actions_max;
+};
+
+std::size_t actions_of(const Scenario& scenario) {
+  std::size_t actions = 0;
+  for (const auto& plan : scenario.incarnations) actions += plan.actions.size();
+  return actions;
+}
+
+reports::ScenarioResult replayed(const std::string& file, const std::string& mutant) {
+  return run_scenario(read_scenario(file), LaneKind::kSim, {.mutant = mutant});
+}
+
+TEST(Shrink, a_mutant_is_found_by_random_cases_and_left_as_a_small_file_that_shows_it_again) {
+  const std::vector<MutantRow> rows = {
+      {"floor-vs-ceil-chunk", "continuity", 3, 2},
+      {"replica-zero-axis/tp", "continuity", 2, 2},
+      {"replica-zero-axis/dp", "continuity", 2, 2},
+      {"post-load-gather-noop", "continuity", 2, 2},
+      {"lazy-state-template", "continuity", 1, 2},
+      {"no-optimizer-in-dcp/master", "layout-free", 1, 2},
+  };
+  const contracts::TemporaryDirectory directory;
+  for (const auto& row : rows) {
+    PropertyRequest request{.seed = 1, .cases = 60, .limits = {}, .lane = {}};
+    request.lane.mutant = row.mutant;
+    request.out = directory.path();
+    const PropertyRun run = run_property(property_named(row.property), request);
+    ASSERT_TRUE(run.counterexample) << row.mutant;
+    EXPECT_EQ(run.result.verdict, Verdict::kFail);
+    const Counterexample& found = *run.counterexample;
+    EXPECT_LE(found.scenario.incarnations.size(), 2U) << to_yaml(found.scenario);
+    EXPECT_LE(actions_of(found.scenario), row.actions_max) << to_yaml(found.scenario);
+    for (const auto& plan : found.scenario.incarnations) {
+      EXPECT_LE(plan.layout.world_size(), row.world_max) << to_yaml(found.scenario);
+    }
+    const auto with = replayed(found.file, row.mutant);
+    EXPECT_EQ(with.verdict, Verdict::kFail) << row.mutant;
+    EXPECT_EQ(with.code, found.failure.code) << row.mutant;
+    EXPECT_EQ(read_scenario(found.file).recorded->mutant, row.mutant);
+    const auto without = replayed(found.file, "");
+    EXPECT_EQ(without.verdict, Verdict::kPass) << row.mutant << ": " << without.reason;
+  }
+}
+
+TEST(Property, a_run_says_what_it_tried) {
+  const PropertyRun run = run_property(
+      property_named("continuity"),
+      {.seed = 5, .cases = 3, .limits = {.world_max = 2, .incarnations_max = 2}, .lane = {}});
+  EXPECT_EQ(run.result.name, "continuity");
+  EXPECT_EQ(run.result.cases, 3U);
+  EXPECT_EQ(run.result.seed, 5U);
+  EXPECT_EQ(run.result.verdict, Verdict::kPass);
+  EXPECT_FALSE(run.result.counterexample);
+  EXPECT_EQ(run.distribution.cases(), 3U);
+}
+
+TEST(Property, without_cases_nothing_was_shown) {
+  EXPECT_EQ(run_property(property_named("continuity"), {.cases = 0}).result.verdict,
+            Verdict::kInconclusive);
+}
+
+}  // namespace
+}  // namespace reprise::driver
