@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/engine/load.hpp"
 #include "core/engine/save.hpp"
 #include "sim/job/policy.hpp"
 
@@ -16,6 +17,7 @@ namespace reprise::sim {
 /// Every seam that a run is made of.
 struct Policies {
   SavePolicy save;
+  LoadPolicy load;
   JobPolicy job;
 };
 

@@ -2,47 +2,22 @@
 
 #include <algorithm>
 
+#include "sim/mutants/inventory.hpp"
+
 namespace reprise::sim {
 namespace {
 
-constexpr std::string_view kMasters = "optimizer.state.fp32_param.";
-constexpr std::string_view kFirstMoments = "optimizer.state.exp_avg.";
-constexpr std::string_view kSecondMoments = "optimizer.state.exp_avg_sq.";
-
-StateDict without_tensors(StateDict state, std::string_view prefix) {
-  std::erase_if(state.tensors,
-                [prefix](const TensorLeaf& leaf) { return leaf.key.starts_with(prefix); });
-  return state;
-}
-
-StateDict without_masters(StateDict state) { return without_tensors(std::move(state), kMasters); }
+StateDict without_masters(StateDict state) { return without_slot(std::move(state), Slot::kMaster); }
 StateDict without_first_moments(StateDict state) {
-  return without_tensors(std::move(state), kFirstMoments);
+  return without_slot(std::move(state), Slot::kExpAvg);
 }
 StateDict without_second_moments(StateDict state) {
-  return without_tensors(std::move(state), kSecondMoments);
-}
-StateDict without_moments(StateDict state) {
-  return without_second_moments(without_first_moments(std::move(state)));
-}
-
-Value* entry(Value* value, std::string_view key) {
-  auto* dict = value == nullptr ? nullptr : value->as<Dict>();
-  if (dict == nullptr) return nullptr;
-  for (auto& [name, found] : *dict) {
-    if (name == Value(std::string(key))) return &found;
-  }
-  return nullptr;
+  return without_slot(std::move(state), Slot::kExpAvgSq);
 }
 
 StateDict without_steps(StateDict state) {
-  Value* groups = entry(entry(entry(&state.common, "optimizer"), "optimizer"), "param_groups");
-  auto* list = groups == nullptr ? nullptr : groups->as<List>();
-  if (list == nullptr) return state;
-  for (auto& group : *list) {
-    if (auto* settings = group.as<Dict>()) {
-      std::erase_if(*settings, [](const auto& setting) { return setting.first == Value("step"); });
-    }
+  for (Dict* group : parameter_groups(state)) {
+    std::erase_if(*group, [](const auto& setting) { return setting.first == Value("step"); });
   }
   return state;
 }
@@ -51,45 +26,25 @@ StateDict without_optimizer(StateDict state) {
   return without_steps(without_moments(without_masters(std::move(state))));
 }
 
+StateDict with_own_steps(StateDict state) {
+  const bool experts = std::any_of(
+      state.tensors.begin(), state.tensors.end(),
+      [](const TensorLeaf& leaf) { return protocol_of(leaf.key).mesh == MeshKind::kExpert; });
+  if (experts) return state;
+  for (Dict* group : parameter_groups(state)) {
+    for (auto& [name, setting] : *group) {
+      if (name == Value("step")) setting = std::int64_t{0};
+    }
+  }
+  return state;
+}
+
 void forget(Policies& policies, StateDict (*rest)(StateDict)) {
   policies.job.saved = rest;
   policies.job.requested = rest;
 }
 
-std::vector<RefreshStep> no_refresh(const Loaded& loaded) {
-  auto steps = refresh_protocol(loaded);
-  std::erase_if(steps, [](const RefreshStep& step) { return step.name != "check_masters"; });
-  return steps;
-}
-
-std::vector<RefreshStep> refresh_without_gather(const Loaded& loaded) {
-  auto steps = refresh_protocol(loaded);
-  std::erase_if(steps, [](const RefreshStep& step) { return step.name == "gather"; });
-  return steps;
-}
-
-/// The replica id as if the axis had one coordinate.
-std::int32_t replica_without(const Placement& placement, const Mesh& mesh, GroupRank member,
-                             std::initializer_list<std::string_view> axes) {
-  std::vector<std::int32_t> coordinates;
-  for (AxisIndex a = 0; a < mesh.axes().size(); ++a) {
-    const bool dropped = std::find(axes.begin(), axes.end(), mesh.axes()[a].name) != axes.end();
-    coordinates.push_back(dropped ? 0 : mesh.coordinate(member, a));
-  }
-  return placement.replica(mesh, mesh.member_at(coordinates));
-}
-
-std::int32_t replica_without_tp(const Placement& placement, const Mesh& mesh, GroupRank member) {
-  return replica_without(placement, mesh, member, {"tp", "etp"});
-}
-std::int32_t replica_without_dp(const Placement& placement, const Mesh& mesh, GroupRank member) {
-  return replica_without(placement, mesh, member,
-                         {"dp_shard", "dp_replicate", "edp_shard", "edp_replicate"});
-}
-
 }  // namespace
-
-void lazy_state_template(Policies& policies) { policies.job.requested = without_moments; }
 
 void forget_masters(Policies& policies) { forget(policies, without_masters); }
 void forget_first_moments(Policies& policies) { forget(policies, without_first_moments); }
@@ -97,10 +52,8 @@ void forget_second_moments(Policies& policies) { forget(policies, without_second
 void forget_steps(Policies& policies) { forget(policies, without_steps); }
 void forget_optimizer(Policies& policies) { forget(policies, without_optimizer); }
 
-void skip_refresh(Policies& policies) { policies.job.refresh = no_refresh; }
-void gather_nothing(Policies& policies) { policies.job.refresh = refresh_without_gather; }
-
-void drop_tp_from_replica(Policies& policies) { policies.job.replica = replica_without_tp; }
-void drop_dp_from_replica(Policies& policies) { policies.job.replica = replica_without_dp; }
+void keep_steps_of_ranks_without_experts(Policies& policies) {
+  policies.job.saved = with_own_steps;
+}
 
 }  // namespace reprise::sim

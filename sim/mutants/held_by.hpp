@@ -1,0 +1,20 @@
+#pragma once
+// Where in the world the rank stands that holds something.
+
+#include "sim/job/layout.hpp"
+#include "sim/job/policy.hpp"
+
+namespace reprise::sim {
+
+inline GlobalRank rank_of(const Holding& holding) {
+  return holding.mesh->members().member(holding.member);
+}
+
+/// As a member of a mesh of all ranks.
+inline GroupRank in_world(const Holding& holding) { return {rank_of(holding).value}; }
+
+inline std::int32_t stage_of_rank(const Holding& holding) {
+  return dense_mesh(holding.layout).coordinate(in_world(holding), "pp");
+}
+
+}  // namespace reprise::sim

@@ -1,0 +1,200 @@
+#include "sim/mutants/wrong_description.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/mutants/held_by.hpp"
+
+namespace reprise::sim {
+namespace {
+
+// --- layer numbers ------------------------------------------------------------------------------
+
+bool in_layer(const ParameterSpec& spec) { return spec.places.front().at == Place::At::kLayer; }
+
+std::int32_t stage_of_layer(std::int64_t layer, const Holding& holding) {
+  return stage_of(layer, holding.model.layers, holding.layout);
+}
+
+/// "decoder.layers.2.<name>" with the layer's number among those of its stage.
+std::string local_key(const ParameterSpec& spec, const Holding& holding) {
+  const std::int64_t layer = spec.places.front().layer;
+  const std::int32_t stage = stage_of_layer(layer, holding);
+  std::int64_t local = 0;
+  for (std::int64_t l = 0; l < layer; ++l) local += stage_of_layer(l, holding) == stage ? 1 : 0;
+  const std::string number = "." + std::to_string(layer) + ".";
+  std::string key = spec.key;
+  return key.replace(key.find(number), number.size(), "." + std::to_string(local) + ".");
+}
+
+/// Stages before this one that have another tensor of that name.
+std::int32_t stages_before(const std::string& key, const Holding& holding) {
+  const std::int32_t own = stage_of_layer(holding.spec.places.front().layer, holding);
+  std::int32_t count = 0;
+  for (const auto& spec : holding.model.parameters) {
+    if (!in_layer(spec) || stage_of_layer(spec.places.front().layer, holding) >= own) continue;
+    if (local_key(spec, holding) == key) ++count;
+  }
+  return count;
+}
+
+Description with_local_layers(const Holding& holding) {
+  Description description = describe(holding);
+  if (!in_layer(holding.spec)) return description;
+  description.key = local_key(holding.spec, holding);
+  description.replica = holding.replica + stages_before(description.key, holding) *
+                                              holding.placement.replicas(*holding.mesh);
+  return description;
+}
+
+// --- experts ------------------------------------------------------------------------------------
+
+/// The experts of this rank as all there are; the other ranks' claim the same boxes as copies.
+Description without_ep(const Holding& holding) {
+  Description description = describe(holding);
+  const bool expert = holding.spec.mesh == MeshKind::kExpert;
+  if (!expert || holding.mesh->axis_size("ep") == 1) return description;
+  const std::int64_t first = holding.tensor.global.front().front().begin;
+  description.shape[0] = holding.tensor.shape[0];
+  for (Piece& piece : description.pieces) piece.box.offset[0] -= first;
+  description.replica +=
+      holding.mesh->coordinate(holding.member, "ep") * holding.placement.replicas(*holding.mesh);
+  description.placed.reset();
+  return description;
+}
+
+const NameRules& head_before_hc_head() {
+  static const NameRules rules = [] {
+    NameRules all = name_rules();
+    const auto hc_head = std::find_if(all.begin(), all.end(),
+                                      [](const NameRule& rule) { return rule.part == "hc_head."; });
+    std::rotate(hc_head, hc_head + 1, all.end());
+    return all;
+  }();
+  return rules;
+}
+
+// --- whose share --------------------------------------------------------------------------------
+
+/// The sharers on this rank's node that stand before it.
+std::int32_t place_in_node(const Holding& holding) {
+  constexpr std::array<std::string_view, 3> kSharing = {"cp", "dp_shard", "edp_shard"};
+  const Group sharers = holding.mesh->group_along(holding.member, kSharing);
+  const std::int32_t node = rank_of(holding).value / holding.ranks_per_node;
+  std::int32_t before = 0;
+  for (std::int32_t r = 0; r < holding.own.value; ++r) {
+    if (sharers.member({r}).value / holding.ranks_per_node == node) ++before;
+  }
+  return before;
+}
+
+/// As much of another's share as fits where the own one goes.
+std::vector<Box> cut_to(const Holding& holding, const Share& other) {
+  const std::int64_t room = elements_of(holding.boxes);
+  if (room == 0 || other.boxes.empty()) return {};
+  if (!holding.flat) return {{other.boxes.front().offset, holding.boxes.front().extent}};
+  const Box whole = holding.tensor.whole();
+  const std::int64_t begin = linear_index(other.boxes.front().offset, whole.extent);
+  return boxes_of_range(whole, begin, begin + std::min(room, elements_of(other.boxes)));
+}
+
+Description of_place_in_node(const Holding& holding) {
+  if (holding.ranks_per_node == 0 || holding.shares.empty()) return describe(holding);
+  const auto place = static_cast<std::size_t>(place_in_node(holding));
+  const std::vector<Box> boxes = cut_to(holding, holding.shares[place]);
+  Holding wrong = holding;
+  wrong.boxes = boxes;
+  return describe(wrong);
+}
+
+// --- boxes --------------------------------------------------------------------------------------
+
+/// Rows [begin, end) of k interleaved components taken for k equal parts one after another.
+LocalTensor with_even_components(const Holding& holding, Interval rows) {
+  const std::size_t d = holding.spec.fused.dim;
+  const std::int64_t k = holding.spec.fused.components;
+  LocalTensor tensor = holding.tensor;
+  for (std::int64_t c = 0; c < k; ++c) {
+    Interval& part = tensor.global[d][static_cast<std::size_t>(c)];
+    part = {part.begin + (rows.begin + c) / k, part.begin + (rows.end + c) / k};
+  }
+  tensor.shape[d] = rows.length();
+  return tensor;
+}
+
+Description as_whole_components(const Holding& holding) {
+  Description description = describe(holding);
+  if (holding.spec.fused.components == 1 || holding.flat || holding.boxes.size() != 1) {
+    return description;
+  }
+  Box box = holding.boxes.front();
+  const std::size_t d = holding.spec.fused.dim;
+  const LocalTensor wrong = with_even_components(holding, box.interval(d));
+  box.offset[d] = 0;
+  description.pieces = pieces_packed(wrong, {&box, 1});
+  return description;
+}
+
+/// As many elements as the share has, from where the canonical chunk begins.
+Description as_rows(const Holding& holding) {
+  if (!holding.flat || holding.shares.empty() || holding.tensor.shape.empty()) {
+    return describe(holding);
+  }
+  const Box whole = holding.tensor.whole();
+  const std::int64_t rows = whole.extent[0];
+  const auto ranks = static_cast<std::int64_t>(holding.shares.size());
+  const std::int64_t row = rows == 0 ? 0 : whole.elements() / rows;
+  const std::int64_t begin = ceil_chunk(rows, ranks, holding.own.value).begin * row;
+  const std::int64_t end = std::min(begin + elements_of(holding.boxes), whole.elements());
+  std::vector<Box> boxes;
+  if (begin < end) boxes = boxes_of_range(whole, begin, end);
+  Holding wrong = holding;
+  wrong.boxes = boxes;
+  return describe(wrong);
+}
+
+std::optional<CoverDefect> always_covers(const Dims&, std::span<const Box>) { return {}; }
+
+/// 512 over 30 are chunks of 18: the last, empty one is to begin at 522.
+Interval empty_as_if_full(std::int64_t length, std::int64_t parts, std::int64_t index) {
+  const Interval chunk = ceil_chunk(length, parts, index);
+  if (chunk.length() > 0) return chunk;
+  const std::int64_t begin = index * ((length + parts - 1) / parts);
+  return {begin, begin};
+}
+
+}  // namespace
+
+void number_layers_by_stage(Policies& policies) {
+  policies.job.described_save = with_local_layers;
+  policies.job.described_load = with_local_layers;
+}
+
+void describe_experts_without_ep(Policies& policies) {
+  policies.job.described_save = without_ep;
+  policies.job.described_load = without_ep;
+}
+void save_experts_as_replicas(Policies& policies) { policies.job.described_save = without_ep; }
+void match_head_first(Policies& policies) { policies.job.names = head_before_hc_head; }
+
+void load_share_by_place_in_node(Policies& policies) {
+  policies.job.described_load = of_place_in_node;
+}
+
+void split_rows_as_whole_components(Policies& policies) {
+  policies.job.described_save = as_whole_components;
+  policies.job.described_load = as_whole_components;
+}
+
+void describe_flat_as_rows(Policies& policies) { policies.job.described_save = as_rows; }
+void describe_flat_as_rows_unproved(Policies& policies) {
+  describe_flat_as_rows(policies);
+  policies.save.plan.cover = always_covers;
+}
+
+void place_empty_shards_as_full(Policies& policies) {
+  policies.job.slice = empty_as_if_full;
+  policies.save.plan.describe = empty_as_if_full;
+}
+
+}  // namespace reprise::sim

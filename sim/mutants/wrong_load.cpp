@@ -1,0 +1,203 @@
+#include "sim/mutants/wrong_load.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "sim/mutants/inventory.hpp"
+
+namespace reprise::sim {
+namespace {
+
+// --- what is asked for --------------------------------------------------------------------------
+
+StateDict first_bucket(StateDict state) {
+  std::erase_if(state.tensors, [](const TensorLeaf& leaf) {
+    return leaf.key.find(".bucket_idx_") != std::string::npos &&
+           leaf.key.find(".bucket_idx_0.") == std::string::npos;
+  });
+  return state;
+}
+
+StateDict renamed_norm(StateDict state) {
+  constexpr std::string_view kOld = "final_layernorm";
+  for (TensorLeaf& leaf : state.tensors) {
+    const auto at = leaf.key.find(kOld);
+    if (at != std::string::npos) leaf.key.replace(at, kOld.size(), "final_norm");
+  }
+  return state;
+}
+
+StrictVerdict never_refused(Strictness mode, const KeyMismatch& keys) {
+  StrictVerdict verdict = judge(mode, keys);
+  return verdict.refuse ? judge(Strictness::kIgnoreAll, keys) : verdict;
+}
+
+StateDict bf16_masters(StateDict state) {
+  for (TensorLeaf& leaf : state.tensors) {
+    if (holds_slot(leaf.key, Slot::kMaster)) leaf.dtype = DType::kBFloat16;
+  }
+  return state;
+}
+
+// --- how it reaches the next step ---------------------------------------------------------------
+
+std::vector<RefreshStep> without(std::vector<RefreshStep> steps, std::string_view name) {
+  std::erase_if(steps, [name](const RefreshStep& step) { return step.name == name; });
+  return steps;
+}
+
+void cast_masters(std::span<Family> families) {
+  for (Family& family : families) {
+    for (float& master : family.optimizer->slot(Slot::kMaster)) master = from_bf16(to_bf16(master));
+  }
+}
+
+std::vector<RefreshStep> with_cast(const Loaded& loaded) {
+  auto steps = refresh_protocol(loaded);
+  steps.insert(steps.begin() + 1, {"cast", [loaded] { cast_masters(loaded.families); }});
+  return steps;
+}
+
+/// What a level of masters holds that no load has reached: some start values.
+void start_masters(Family& family) {
+  constexpr std::uint64_t kOtherSeed = 0x0ff10ad;
+  OptimizerShard& optimizer = *family.optimizer;
+  for (std::size_t p = 0; p < family.parameters.size(); ++p) {
+    const ParameterSpec& spec = family.parameters[p].spec;
+    const Stream stream = parameter_stream(kOtherSeed, spec.key);
+    float* masters = optimizer.slot(Slot::kMaster).data() + optimizer.share(p).begin;
+    for_each_run(spec.shape, optimizer.packed(p), optimizer.packed(p),
+                 [&](std::int64_t global, std::size_t own, std::size_t, std::int64_t count) {
+                   for (std::int64_t i = 0; i < count; ++i) {
+                     masters[own++] = initial_value(stream, global++, spec.norm);
+                   }
+                 });
+  }
+}
+
+std::vector<RefreshStep> with_stale_masters(const Loaded& loaded) {
+  auto steps = refresh_protocol(loaded);
+  steps.push_back({"offloaded_masters", [loaded] {
+                     for (Family& family : loaded.families) start_masters(family);
+                   }});
+  return steps;
+}
+
+std::vector<RefreshStep> without_install(const Loaded& loaded) {
+  return without(without(refresh_protocol(loaded), "install_own"), "gather");
+}
+std::vector<RefreshStep> without_gather(const Loaded& loaded) {
+  return without(refresh_protocol(loaded), "gather");
+}
+
+// --- buckets without padding, ranges with it ----------------------------------------------------
+
+/// One slot of all buckets one after another, without what pads them; the same on all ranks.
+std::vector<float> gathered(OptimizerShard& shard, Slot which, Communicator& group) {
+  const auto all = group.all_gather(std::as_bytes(std::span(shard.slot(which))));
+  std::vector<float> buckets;
+  std::vector<std::size_t> taken(all.size());
+  for (const Bucket& bucket : shard.table().buckets) {
+    std::vector<float> padded;
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      for (std::int64_t i = bucket.part(static_cast<std::int32_t>(r)).length(); i > 0; --i) {
+        const auto bits = load_le<std::uint32_t>(ByteSpan(all[r]).subspan(taken[r]));
+        padded.push_back(std::bit_cast<float>(bits));
+        taken[r] += sizeof(float);
+      }
+    }
+    buckets.insert(buckets.end(), padded.begin(), padded.begin() + bucket.unpadded);
+  }
+  return buckets;
+}
+
+/// Where the parameter begins if the padding of the buckets before its own counts.
+std::int64_t begin_with_padding(const std::vector<Bucket>& buckets, std::size_t parameter) {
+  std::int64_t begin = 0;
+  for (const Bucket& bucket : buckets) {
+    for (const BucketEntry& entry : bucket.entries) {
+      if (entry.parameter == parameter) return begin + entry.range.begin;
+    }
+    begin += bucket.padded;
+  }
+  return begin;
+}
+
+std::byte* share_of(OptimizerShard& optimizer, Slot which, std::size_t p) {
+  return reinterpret_cast<std::byte*>(optimizer.slot(which).data() + optimizer.share(p).begin);
+}
+
+enum class PastTheEnd : std::uint8_t { kStays, kZeros };
+
+void take_slot(Family& family, Slot which, Communicator& group, PastTheEnd rule) {
+  const std::vector<float> all = gathered(*family.foreign, which, group);
+  const auto& buckets = family.foreign->table().buckets;
+  for (std::size_t p = 0; p < family.parameters.size(); ++p) {
+    const Dims& shape = family.parameters[p].tensor.shape;
+    const auto& boxes = family.optimizer->share(p).boxes;
+    std::byte* own = share_of(*family.optimizer, which, p);
+    std::vector<float> whole(static_cast<std::size_t>(volume(shape)));
+    auto* bytes = reinterpret_cast<std::byte*>(whole.data());
+    if (rule == PastTheEnd::kStays) unpack(shape, boxes, own, bytes, sizeof(float));
+    const auto from = static_cast<std::size_t>(begin_with_padding(buckets, p));
+    for (std::size_t i = 0; i < whole.size() && from + i < all.size(); ++i)
+      whole[i] = all[from + i];
+    pack(shape, boxes, bytes, own, sizeof(float));
+  }
+}
+
+void convert_wrongly(const Loaded& loaded, PastTheEnd rule) {
+  for (Family& family : loaded.families) {
+    if (!family.foreign) continue;
+    for (const Slot which : kSlots) take_slot(family, which, *family.group, rule);
+    family.foreign.reset();
+  }
+}
+
+std::vector<RefreshStep> wrong_conversion(const Loaded& loaded, PastTheEnd rule) {
+  auto steps = refresh_protocol(loaded);
+  for (RefreshStep& step : steps) {
+    if (step.name == "convert") step.run = [loaded, rule] { convert_wrongly(loaded, rule); };
+  }
+  return steps;
+}
+
+std::vector<RefreshStep> padding_ignored(const Loaded& loaded) {
+  return wrong_conversion(loaded, PastTheEnd::kStays);
+}
+std::vector<RefreshStep> padding_ignored_unchecked(const Loaded& loaded) {
+  return without(padding_ignored(loaded), "check_masters");
+}
+std::vector<RefreshStep> padding_ignored_with_zeros(const Loaded& loaded) {
+  return without(wrong_conversion(loaded, PastTheEnd::kZeros), "check_masters");
+}
+
+}  // namespace
+
+void lazy_state_template(Policies& policies) { policies.job.requested = without_moments; }
+void lazy_state_template_unreported(Policies& policies) {
+  lazy_state_template(policies);
+  policies.load.strict = never_refused;
+}
+void ask_for_first_bucket(Policies& policies) { policies.job.requested = first_bucket; }
+void retry_without_strictness(Policies& policies) {
+  policies.job.requested = renamed_norm;
+  policies.load.strict = never_refused;
+}
+
+void ask_for_masters_as_bf16(Policies& policies) { policies.job.requested = bf16_masters; }
+void cast_masters_to_bf16(Policies& policies) { policies.job.refresh = with_cast; }
+
+void ignore_bucket_padding(Policies& policies) { policies.job.refresh = padding_ignored; }
+void ignore_bucket_padding_unchecked(Policies& policies) {
+  policies.job.refresh = padding_ignored_unchecked;
+}
+void ignore_bucket_padding_with_zeros(Policies& policies) {
+  policies.job.refresh = padding_ignored_with_zeros;
+}
+
+void skip_install(Policies& policies) { policies.job.refresh = without_install; }
+void gather_nothing(Policies& policies) { policies.job.refresh = without_gather; }
+void keep_start_masters(Policies& policies) { policies.job.refresh = with_stale_masters; }
+
+}  // namespace reprise::sim

@@ -1,0 +1,191 @@
+#pragma once
+// Two lives of a job in a simulated world, through the real engine: one trains and saves, a fresh
+// one loads and goes on. What the engine refuses and what the judges say is collected.
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "properties/derived.hpp"
+#include "properties/inventory.hpp"
+#include "properties/replica_audit.hpp"
+#include "properties/state_judge.hpp"
+#include "sim/job/job.hpp"
+#include "sim/job/solo_fabric.hpp"
+#include "sim/mutants/mutants.hpp"
+#include "sim/world/world.hpp"
+
+namespace reprise::sim {
+
+/// Which job saves, and which one loads.
+struct Lives {
+  const char* model = "gpt-tiny";
+  const char* save = "tp2 dp2";
+  const char* sharding = "fully_reshardable";
+  const char* load = "";           ///< empty: as save
+  const char* load_sharding = "";  ///< empty: as sharding
+  std::int32_t ranks_per_node = 0;
+  std::size_t dim = 0;
+};
+
+inline std::string or_else(std::string_view text, std::string_view otherwise) {
+  return std::string(text.empty() ? otherwise : text);
+}
+
+inline std::ostream& operator<<(std::ostream& out, const Lives& lives) {
+  return out << lives.model << ", " << lives.save << " " << lives.sharding << " -> "
+             << or_else(lives.load, lives.save) << " "
+             << or_else(lives.load_sharding, lives.sharding);
+}
+
+/// Codes and verdicts by name, each with the first message.
+using Verdicts = std::map<std::string, std::string>;
+
+class MutantWorld {
+ public:
+  static constexpr int kStepsBefore = 2;
+  static constexpr int kStepsAfter = 1;
+
+  MutantWorld(const Lives& lives, const Policies& policies) : lives_(lives), policies_(policies) {}
+
+  Verdicts run() {
+    live(config(7, lives_.save, lives_.sharding), [this](TrainingJob& job, Ports& ports) {
+      train(job, kStepsBefore);
+      save(job, ports);
+    });
+    add(judge_replicas(pages_, Pages::kAll));
+    if (!refused_) {
+      live(config(99, or_else(lives_.load, lives_.save),
+                  or_else(lives_.load_sharding, lives_.sharding)),
+           [this](TrainingJob& job, Ports& ports) {
+             load(job, ports);
+             compare(job);
+             train(job, kStepsAfter);
+             compare(job);
+           });
+    }
+    if (!refused_ && elements_ == 0) say("ORACLE_VACUOUS", "nothing was compared");
+    return verdicts_;
+  }
+
+ private:
+  JobConfig config(std::uint64_t seed, const std::string& layout,
+                   const std::string& sharding) const {
+    return {.model = lives_.model,
+            .layout = parse_layout(layout),
+            .seed = seed,
+            .optimizer_sharding = sharding,
+            .shard_dim = lives_.dim,
+            .ranks_per_node = lives_.ranks_per_node};
+  }
+
+  void live(const JobConfig& job_config,
+            const std::function<void(TrainingJob&, Ports&)>& rank_main) {
+    World world({.world_size = job_config.layout.world_size()}, store_);
+    const RunResult result = world.run([&](Ports& ports, GlobalRank) {
+      TrainingJob job(job_config, ports.fabric, policies_.job);
+      rank_main(job, ports);
+    });
+    for (const auto& rank : result.ranks) {
+      if (rank.end == RankEnd::kReturned) continue;
+      refused_ = true;
+      say(rank.error ? std::string(name_of(rank.error->code())) : "a defect of ours",
+          rank.error ? rank.error->what() : rank.message);
+    }
+  }
+
+  void train(TrainingJob& job, int steps) {
+    for (int i = 0; i < steps; ++i) {
+      const StepRecord own = job.step();
+      if (own == twin(own.step).record) continue;
+      std::ostringstream text;
+      text << own << " instead of " << twin(own.step).record;
+      say("TRAJECTORY_DIVERGENCE", text.str());
+    }
+  }
+
+  void save(TrainingJob& job, Ports& ports) {
+    const StateDict live = job.live_state();
+    const StateDict saved = job.state();
+    pages_.push_back(audit_page(job.rank(), job.iteration(), saved));
+    add(judge_inventory(keys_of(live), keys_of(saved), keys_of(job.load_template()), {}));
+    add(judge_common_inventory(live.common, saved.common));
+    SaveOptions options;
+    options.target = CommitTarget::iteration("run", job.iteration());
+    options.policy = policies_.save;
+    Save::begin(ports, job.world_group(), saved, std::move(options)).finish();
+  }
+
+  void load(TrainingJob& job, Ports& ports) {
+    const auto common = read_common(ports.store, job.world(), "run");
+    LoadRequest request = job.load_request(common ? &*common : nullptr);
+    LoadOptions options;
+    options.path = "run";
+    options.excused = request.excused;
+    options.policy = policies_.load;
+    reprise::load(ports, job.world(), request.wanted, options);
+    job.take(request.wanted);
+  }
+
+  void compare(TrainingJob& job) {
+    const StateDict own = job.model_space();
+    const RankState held{job.rank(), &own};
+    const GlobalState& expected = twin(job.iteration()).state;
+    const StateEvidence evidence =
+        judge_state(expected, held,
+                    {.asked = Asked::kItsPart,
+                     .skipped_objects = {std::string(kRngKey), std::string(kExpertRngKey)},
+                     .comparable = layout_free,
+                     .suspects = {}});
+    elements_ += evidence.compared.elements;
+    add(evidence.rulings);
+    add(judge_derived(held, expected).rulings);
+  }
+
+  struct TwinState {
+    StepRecord record;
+    GlobalState state;
+  };
+
+  /// The job that was never interrupted, alone on one rank; right policies.
+  static const TwinState& twin_of(const std::string& model, Step step) {
+    static std::map<std::string, std::vector<TwinState>> known;
+    auto& steps = known[model];
+    if (steps.empty()) {
+      SoloFabric fabric;
+      TrainingJob job({.model = model, .seed = 7}, fabric);
+      for (int i = 0; i < kStepsBefore + kStepsAfter; ++i) {
+        const StepRecord record = job.step();
+        const StateDict state = job.model_space();
+        const RankState whole{GlobalRank{0}, &state};
+        Rulings rulings;
+        steps.push_back({record, assemble({&whole, 1}, rulings)});
+      }
+    }
+    return steps.at(static_cast<std::size_t>(step.value - 1));
+  }
+  const TwinState& twin(Step step) const { return twin_of(lives_.model, step); }
+
+  void say(const std::string& code, const std::string& message) {
+    verdicts_.emplace(code, message);
+  }
+  void add(const Rulings& rulings) {
+    for (const auto& ruling : rulings) {
+      std::ostringstream text;
+      text << ruling;
+      say(std::string(name_of(ruling.defect)), text.str());
+    }
+  }
+
+  Lives lives_;
+  Policies policies_;
+  SimStore store_;
+  std::vector<AuditPage> pages_;
+  Verdicts verdicts_;
+  std::uint64_t elements_ = 0;
+  bool refused_ = false;
+};
+
+}  // namespace reprise::sim
