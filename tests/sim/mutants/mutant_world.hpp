@@ -56,7 +56,8 @@ class MutantWorld {
       save(job, ports);
     });
     add(judge_replicas(pages_, Pages::kAll));
-    if (!refused_) {
+    saved_ = !refused_;
+    if (saved_) {
       live(config(99, or_else(lives_.load, lives_.save),
                   or_else(lives_.load_sharding, lives_.sharding)),
            [this](TrainingJob& job, Ports& ports) {
@@ -69,6 +70,9 @@ class MutantWorld {
     if (!refused_ && elements_ == 0) say("ORACLE_VACUOUS", "nothing was compared");
     return verdicts_;
   }
+
+  /// After run(): a checkpoint was written, whatever is in it.
+  bool saved() const { return saved_; }
 
  private:
   JobConfig config(std::uint64_t seed, const std::string& layout,
@@ -186,6 +190,7 @@ class MutantWorld {
   Verdicts verdicts_;
   std::uint64_t elements_ = 0;
   bool refused_ = false;
+  bool saved_ = false;
 };
 
 }  // namespace reprise::sim
