@@ -1,7 +1,6 @@
 #include "scenarios/cli/files_report.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <sstream>
 
 #include "scenarios/driver/run.hpp"
@@ -35,13 +34,11 @@ std::string code_of(DiffVerdict verdict) {
   }
 }
 
-double larger_delta(double a, double b) {
-  return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
-}
-
 void count(const TensorDiff& tensor, reports::RankResult& rank) {
-  rank.bit_mismatches += tensor.comparison.bit_mismatches;
-  rank.max_delta = larger_delta(rank.max_delta, tensor.comparison.max_delta);
+  Comparison total{.bit_mismatches = rank.bit_mismatches, .max_delta = rank.max_delta};
+  total.append(tensor.comparison);
+  rank.bit_mismatches = total.bit_mismatches;
+  rank.max_delta = total.max_delta;
   if (tensor.comparison.elements != 0) ++rank.compared;
   if (tensor.verdict == DiffVerdict::kOnlyLeft) rank.missing.push_back(tensor.key);
   if (tensor.verdict == DiffVerdict::kOnlyRight) rank.unexpected.push_back(tensor.key);
