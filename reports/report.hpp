@@ -176,6 +176,8 @@ std::string to_json(const Report& report);
 Report parse_report(const std::string& text, const std::string& file);
 /// JUnit XML made from a report.json, with that file's SHA-256 as a property.
 std::string to_junit(const Report& report, const std::string& report_sha256);
+/// What each rank of the last incarnation showed, ranks that showed the same on one line.
+std::string to_rank_table(const ScenarioResult& result);
 /// The table that a person reads in a terminal of `columns` columns.
 std::string to_table(const Report& report, int columns);
 

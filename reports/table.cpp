@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <iomanip>
+#include <span>
 #include <sstream>
 
 #include "reports/report.hpp"
@@ -14,6 +15,36 @@ using Row = std::array<std::string, 7>;
 /// What names and layouts keep of their columns.
 constexpr std::array<std::size_t, 2> kLeast = {16, 13};
 
+/// Scenarios side by side that are rows of one file: "placements/changes[k=1]".
+struct Rows {
+  std::string name;  ///< of the file
+  std::span<const ScenarioResult> results;
+};
+
+std::string file_part(const std::string& name) { return name.substr(0, name.find('[')); }
+
+/// Rows of one file that all passed stand together; any other scenario by itself.
+std::vector<Rows> folded(std::span<const ScenarioResult> results) {
+  std::vector<Rows> all;
+  for (std::size_t begin = 0; begin < results.size();) {
+    const std::string name = file_part(results[begin].name);
+    std::size_t end = begin;
+    bool passed = true;
+    for (; end < results.size() && file_part(results[end].name) == name; ++end) {
+      passed = passed && results[end].verdict == Verdict::kPass;
+    }
+    if (passed) {
+      all.push_back({name, results.subspan(begin, end - begin)});
+    } else {
+      for (std::size_t i = begin; i < end; ++i) {
+        all.push_back({results[i].name, results.subspan(i, 1)});
+      }
+    }
+    begin = end;
+  }
+  return all;
+}
+
 struct Sums {
   std::uint64_t compared = 0;
   std::uint64_t elements = 0;
@@ -21,14 +52,16 @@ struct Sums {
   double max_delta = 0;
 };
 
-Sums sums_of(const ScenarioResult& result) {
+Sums sums_of(std::span<const ScenarioResult> results) {
   Sums sums;
-  for (const auto& rank : result.ranks) {
-    sums.compared += rank.compared;
-    sums.elements += rank.elements;
-    sums.bit_mismatches += rank.bit_mismatches;
-    const bool unordered = std::isnan(rank.max_delta) || std::isnan(sums.max_delta);
-    sums.max_delta = unordered ? std::nan("") : std::max(sums.max_delta, rank.max_delta);
+  for (const auto& result : results) {
+    for (const auto& rank : result.ranks) {
+      sums.compared += rank.compared;
+      sums.elements += rank.elements;
+      sums.bit_mismatches += rank.bit_mismatches;
+      const bool unordered = std::isnan(rank.max_delta) || std::isnan(sums.max_delta);
+      sums.max_delta = unordered ? std::nan("") : std::max(sums.max_delta, rank.max_delta);
+    }
   }
   return sums;
 }
@@ -39,15 +72,20 @@ std::string number(double value) {
   return out.str();
 }
 
-Row row_of(const ScenarioResult& result) {
-  const Sums sums = sums_of(result);
+std::string layouts_of(const Rows& rows) {
+  if (rows.results.size() > 1) return std::to_string(rows.results.size()) + " rows";
   std::string layouts;
-  for (const auto& layout : result.layouts) {
+  for (const auto& layout : rows.results.front().layouts) {
     layouts += (layouts.empty() ? "" : " -> ") + layout;
   }
-  return {result.name,
-          layouts,
-          name_of(result.verdict),
+  return layouts;
+}
+
+Row row_of(const Rows& rows) {
+  const Sums sums = sums_of(rows.results);
+  return {rows.name,
+          layouts_of(rows),
+          name_of(rows.results.front().verdict),
           std::to_string(sums.compared),
           std::to_string(sums.elements),
           number(sums.max_delta),
@@ -64,7 +102,7 @@ std::string clipped(const std::string& text, std::size_t width) {
 std::string to_table(const Report& report, int columns) {
   std::vector<Row> rows = {
       {"scenario", "layouts", "verdict", "leaves", "elements", "max_delta", "bit_mismatches"}};
-  for (const auto& result : report.scenarios) rows.push_back(row_of(result));
+  for (const auto& row : folded(report.scenarios)) rows.push_back(row_of(row));
   std::array<std::size_t, 7> widths{};
   for (const auto& row : rows) {
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());

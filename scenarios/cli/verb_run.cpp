@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -22,6 +23,7 @@ class RunVerb final : public Verb {
   std::string_view examples() const override {
     return "  reprise run scenarios                          everything, on the simulated lane\n"
            "  reprise run scenarios/placements/tp2dp2-to-tp4.yaml --lane mpi\n"
+           "  reprise run scenarios --tag core --ranks all      what each rank compared\n"
            "  reprise run scenarios --report out --keep out/checkpoints\n"
            "  reprise run scenarios --tag core --jobs 2 --double\n"
            "  reprise run 'scenarios/placements/moe.yaml[k=1]'   these rows of a table\n"
@@ -38,6 +40,8 @@ class RunVerb final : public Verb {
         .text(mutant_, "--mutant", "NAME", "switch a historical defect on")
         .number(seed_, "--seed", 0, "of the simulated scheduler")
         .number(jobs_, "--jobs", 1, "scenarios at a time on the simulated lane")
+        .text(ranks_, "--ranks", "TAG",
+              "show what each rank compared, of scenarios so tagged; or: all")
         .flag(double_, "--double", "run all twice, the second time in another process")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
@@ -54,7 +58,7 @@ class RunVerb final : public Verb {
       if (shows_progress) console.err << "once more, in a second process\n";
       driver::compare_courses(driver::courses_elsewhere(request), report);
     }
-    print(console, report);
+    print(console, scenarios, report);
     if (!record_.empty()) record(scenarios, request, report);
     if (report.determinism_mismatches > 0) return ExitCode::kNotDeterministic;
     return code_of(report.verdict);
@@ -78,9 +82,11 @@ class RunVerb final : public Verb {
     return request;
   }
 
-  void print(const Console& console, const reports::Report& report) const {
+  void print(const Console& console, const std::vector<driver::Scenario>& scenarios,
+             const reports::Report& report) const {
     const int columns = console.out_width > 0 ? static_cast<int>(console.out_width) : kPlainColumns;
     console.out << to_table(report, columns);
+    print_ranks(console, scenarios, report);
     if (!report_.empty()) {
       driver::write_report(report, report_);
       console.out << "\nreport: " << report_ << "/report.json\n";
@@ -91,6 +97,15 @@ class RunVerb final : public Verb {
     if (double_) {
       console.out << fmt::format("run twice: {}, with another course in a second process: {}\n",
                                  report.runs_doubled, report.determinism_mismatches);
+    }
+  }
+
+  void print_ranks(const Console& console, const std::vector<driver::Scenario>& scenarios,
+                   const reports::Report& report) const {
+    for (std::size_t i = 0; i < scenarios.size() && !ranks_.empty(); ++i) {
+      const auto& tags = scenarios[i].tags;
+      if (ranks_ != "all" && std::find(tags.begin(), tags.end(), ranks_) == tags.end()) continue;
+      console.out << '\n' << to_rank_table(report.scenarios[i]);
     }
   }
 
@@ -134,6 +149,7 @@ class RunVerb final : public Verb {
   std::string mutant_;
   std::string tag_;
   std::string record_;
+  std::string ranks_;
   bool double_ = false;
   std::int64_t seed_ = 1;
   std::int64_t jobs_ = 1;

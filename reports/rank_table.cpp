@@ -1,0 +1,81 @@
+// What each rank showed: the table below the table of scenarios.
+
+#include <algorithm>
+#include <array>
+#include <iomanip>
+#include <sstream>
+
+#include "reports/report.hpp"
+
+namespace reprise::reports {
+namespace {
+
+using Line = std::array<std::string, 9>;
+
+constexpr std::array<const char*, 9> kHead = {"ranks",    "loaded step", "compared",
+                                              "elements", "max_delta",   "bit_mismatches",
+                                              "missing",  "shapes",      "metrics"};
+
+std::string number(double value) {
+  std::ostringstream out;
+  out << value;
+  return out.str();
+}
+
+Line line_of(const RankResult& rank) {
+  return {std::to_string(rank.rank),
+          rank.loaded_step < 0 ? "none" : std::to_string(rank.loaded_step),
+          std::to_string(rank.compared),
+          rank.owns ? std::to_string(rank.elements) : "0, owns nothing",
+          number(rank.max_delta),
+          std::to_string(rank.bit_mismatches),
+          std::to_string(rank.missing.size()),
+          std::to_string(rank.shape_mismatches.size() + rank.dtype_mismatches.size()),
+          rank.metrics_finite ? "finite" : "NOT FINITE"};
+}
+
+/// Neighbours that showed the same stand on one line, "2-5".
+std::vector<Line> lines_of(const ScenarioResult& result) {
+  std::vector<Line> lines;
+  std::int32_t first = 0;
+  for (const auto& rank : result.ranks) {
+    Line line = line_of(rank);
+    const bool same =
+        !lines.empty() && std::equal(line.begin() + 1, line.end(), lines.back().begin() + 1);
+    if (same) {
+      lines.back()[0] = std::to_string(first) + "-" + line[0];
+    } else {
+      first = rank.rank;
+      lines.push_back(std::move(line));
+    }
+  }
+  return lines;
+}
+
+void print(std::ostream& out, const Line& line, const std::array<std::size_t, 9>& widths) {
+  out << "  " << std::left << std::setw(static_cast<int>(widths[0])) << line[0];
+  for (std::size_t c = 1; c < line.size(); ++c) {
+    out << "  " << std::right << std::setw(static_cast<int>(widths[c])) << line[c];
+  }
+  out << '\n';
+}
+
+}  // namespace
+
+std::string to_rank_table(const ScenarioResult& result) {
+  Line head;
+  std::copy(kHead.begin(), kHead.end(), head.begin());
+  std::vector<Line> lines = lines_of(result);
+  std::array<std::size_t, 9> widths{};
+  for (std::size_t c = 0; c < widths.size(); ++c) {
+    widths[c] = head[c].size();
+    for (const auto& line : lines) widths[c] = std::max(widths[c], line[c].size());
+  }
+  std::ostringstream out;
+  out << result.name << ": " << name_of(result.verdict) << '\n';
+  print(out, head, widths);
+  for (const auto& line : lines) print(out, line, widths);
+  return out.str();
+}
+
+}  // namespace reprise::reports
