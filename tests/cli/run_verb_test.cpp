@@ -27,9 +27,11 @@ nlohmann::json report_of(const TemporaryDirectory& directory) {
   return nlohmann::json::parse(text_of(directory.path() + "/report.json"));
 }
 
-TEST(RunVerb, the_catalogue_passes_with_a_table_and_a_report) {
+TEST(RunVerb, the_catalogue_passes_twice_in_two_processes_with_equal_hashes) {
   const TemporaryDirectory out;
-  const auto result = run_program({"run", REPRISE_SOURCE_DIR "/scenarios", "--report", out.path()});
+  const auto result = run_program(
+      {"run", REPRISE_SOURCE_DIR "/scenarios", "--jobs", "2", "--double", "--report", out.path()},
+      {.seconds = 900});
   EXPECT_EQ(result.exit_code, 0) << result.all();
   EXPECT_NE(result.out.find("tp2 dp2 -> tp4"), std::string::npos) << result.out;
   const auto report = report_of(out);
@@ -37,26 +39,91 @@ TEST(RunVerb, the_catalogue_passes_with_a_table_and_a_report) {
   EXPECT_EQ(report["verdict"], "pass");
   EXPECT_EQ(report["lane"], "sim");
   EXPECT_EQ(report["lanes"]["run"], report["lanes"]["planned"]);
+  EXPECT_EQ(report["determinism"]["runs_doubled"], report["scenarios"].size());
+  EXPECT_EQ(report["determinism"]["mismatches"], 0);
   EXPECT_FALSE(report["not_claimed"].empty());
   for (const auto& scenario : report["scenarios"]) {
     EXPECT_EQ(scenario["event_hash"].get<std::string>().size(), 16U);
     for (const auto& rank : scenario["ranks"]) {
-      EXPECT_GT(rank["elements"], 0);
-      EXPECT_EQ(rank["max_delta"], 0);
-      EXPECT_EQ(rank["bit_mismatches"], 0);
+      EXPECT_EQ(rank["max_delta"], 0) << scenario["name"];
+      EXPECT_EQ(rank["bit_mismatches"], 0) << scenario["name"];
     }
   }
   EXPECT_NE(text_of(out.path() + "/junit.xml").find("report_sha256"), std::string::npos);
 }
 
-TEST(RunVerb, two_processes_with_one_seed_have_one_event_hash) {
+TEST(RunVerb, two_processes_with_one_seed_have_one_event_hash_and_another_seed_another) {
   const TemporaryDirectory one;
   const TemporaryDirectory two;
-  for (const auto* out : {&one, &two}) {
-    ASSERT_EQ(run_program({"run", kScenario, "--seed", "5", "--report", out->path()}).exit_code, 0);
+  const TemporaryDirectory other;
+  const auto hash = [](const TemporaryDirectory& out, const char* seed) {
+    EXPECT_EQ(run_program({"run", kScenario, "--seed", seed, "--report", out.path()}).exit_code, 0);
+    return report_of(out)["scenarios"][0]["event_hash"];
+  };
+  const auto first = hash(one, "5");
+  EXPECT_EQ(hash(two, "5"), first);
+  EXPECT_NE(hash(other, "6"), first);
+}
+
+/// A copy of the scenario that tests may write to.
+std::string copy_in(const TemporaryDirectory& directory) {
+  const std::string file = directory.path() + "/copy.yaml";
+  std::ofstream(file) << text_of(kScenario);
+  return file;
+}
+
+TEST(ReplayVerb, a_recorded_failure_is_seen_again_and_a_changed_record_is_said) {
+  const TemporaryDirectory directory;
+  const std::string file = copy_in(directory);
+  EXPECT_EQ(run_program({"replay", file}).exit_code, 2) << "nothing recorded";
+  const auto recorded =
+      run_program({"replay", file, "--record", "--mutant", "compute-weights-not-installed"});
+  EXPECT_EQ(recorded.exit_code, 0) << recorded.all();
+  EXPECT_NE(text_of(file).find("verdict: fail"), std::string::npos) << text_of(file);
+  const auto same = run_program({"replay", file});
+  EXPECT_EQ(same.exit_code, 0) << same.all();
+  std::string text = text_of(file);
+  text.replace(text.find("verdict: fail"), 13, "verdict: pass");
+  std::ofstream(file) << text;
+  const auto changed = run_program({"replay", file});
+  EXPECT_EQ(changed.exit_code, 1) << changed.all();
+  EXPECT_NE(changed.out.find("the verdict was 'pass' and is 'fail'"), std::string::npos)
+      << changed.all();
+}
+
+TEST(ReplayVerb, what_run_records_is_a_file_that_replays) {
+  const TemporaryDirectory directory;
+  ASSERT_EQ(run_program({"run", kScenario, "--record", directory.path()}).exit_code, 0);
+  const auto same = run_program({"replay", directory.path() + "/placements/tp2dp2-to-tp4.yaml"});
+  EXPECT_EQ(same.exit_code, 0) << same.all();
+}
+
+TEST(MutantsVerb, one_mutant_is_caught_and_one_that_no_scenario_names_is_exit_code_1) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.path() + "/mutants.json";
+  const auto caught = run_program({"mutants", kScenario, "--only", "floor-vs-ceil-chunk", "--json",
+                                   json, "--report", directory.path()});
+  EXPECT_EQ(caught.exit_code, 0) << caught.all();
+  EXPECT_NE(caught.out.find("CHUNK_OVERLAP"), std::string::npos) << caught.all();
+  EXPECT_EQ(nlohmann::json::parse(text_of(json))["mutants"][0]["caught"], true);
+  EXPECT_EQ(report_of(directory)["mutants"][0]["name"], "floor-vs-ceil-chunk");
+
+  std::ofstream bare(directory.path() + "/bare.yaml");
+  const std::string text = text_of(kScenario);
+  bare << text.substr(0, text.find("caught:"));
+  bare.close();
+  const auto vacuous = run_program({"mutants", directory.path() + "/bare.yaml"});
+  EXPECT_EQ(vacuous.exit_code, 1) << vacuous.all();
+  EXPECT_NE(vacuous.out.find("VALIDATOR_VACUOUS"), std::string::npos) << vacuous.all();
+  EXPECT_NE(vacuous.out.find("not declared"), std::string::npos) << vacuous.all();
+}
+
+TEST(MutantsVerb, the_list_says_defect_seam_and_what_it_is_caught_as) {
+  const auto result = run_program({"mutants", "--list", "--only", "floor-vs-ceil-chunk"});
+  EXPECT_EQ(result.exit_code, 0);
+  for (const char* word : {"floor division", "seam ", "needs ", "caught as CHUNK_OVERLAP"}) {
+    EXPECT_NE(result.out.find(word), std::string::npos) << result.all();
   }
-  EXPECT_EQ(report_of(one)["scenarios"][0]["event_hash"],
-            report_of(two)["scenarios"][0]["event_hash"]);
 }
 
 TEST(RunVerb, a_mutant_turns_it_red_and_the_reason_names_key_and_replay) {
@@ -70,7 +137,7 @@ TEST(RunVerb, a_mutant_turns_it_red_and_the_reason_names_key_and_replay) {
 TEST(RunVerb, kept_checkpoints_are_whole_and_hold_the_same_under_every_sharding) {
   const TemporaryDirectory kept;
   ASSERT_EQ(run_program({"run", kScenario, "--keep", kept.path()}).exit_code, 0);
-  const std::string root = kept.path() + "/tp2dp2-to-tp4/checkpoints";
+  const std::string root = kept.path() + "/placements/tp2dp2-to-tp4/checkpoints";
   EXPECT_EQ(run_program({"verify", root}).exit_code, 0);
   EXPECT_EQ(run_program({"verify", root + "/iter_0000003"}).exit_code, 0);
   EXPECT_EQ(run_program({"diff", root + "/iter_0000003", root}).exit_code, 1) << "two steps apart";
@@ -92,6 +159,10 @@ TEST(RunVerb, mistakes_are_exit_code_2_and_say_what_was_meant) {
       {{"run", "nowhere.yaml"}, "nowhere.yaml"},
       {{"run", REPRISE_TEST_DATA}, "no scenario"},
       {{"run"}, "PATH"},
+      {{"run", kScenario, "--tag", "kore"}, "'kore'"},
+      {{"run", kScenario, "--double", "--lane", "mpi"}, "only the lane sim"},
+      {{"run", kScenario + "[k=1]"}, "has no 'each'"},
+      {{"mutants", kScenario, "--only", "flor-vs-ceil-chunk"}, "floor-vs-ceil-chunk"},
   };
   for (const auto& row : rows) {
     const auto result = run_program(row.arguments);

@@ -10,8 +10,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "scenarios/driver/determinism.hpp"
+#include "scenarios/driver/mutant_runs.hpp"
+#include "scenarios/driver/replay.hpp"
+#include "scenarios/driver/sim_lane.hpp"
 #include "scenarios/driver/verdict.hpp"
-#include "sim/mutants/mutants.hpp"
+#include "sim/world/sim_store.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::driver {
@@ -33,30 +37,28 @@ std::uint64_t elements_of(const ScenarioResult& result) {
   return elements;
 }
 
-TEST(Run, every_scenario_passes_with_elements_compared_on_every_rank) {
-  for (const auto& file : find_scenarios({REPRISE_SOURCE_DIR "/scenarios"})) {
-    const ScenarioResult result = run_sim(file);
-    EXPECT_EQ(result.verdict, Verdict::kPass) << file << ": " << result.code << result.reason;
-    EXPECT_GT(elements_of(result), 10000U) << file;
-    for (const auto& rank : result.ranks) {
-      EXPECT_GT(rank.elements, 0U) << file << " rank " << rank.rank;
-      EXPECT_EQ(rank.max_delta, 0) << file << " rank " << rank.rank;
-      EXPECT_EQ(rank.bit_mismatches, 0U) << file << " rank " << rank.rank;
-    }
+TEST(Run, the_skeleton_passes_with_elements_compared_on_every_rank) {
+  const ScenarioResult result = run_sim(kSkeleton);
+  EXPECT_EQ(result.verdict, Verdict::kPass) << result.code << result.reason;
+  EXPECT_GT(elements_of(result), 10000U);
+  for (const auto& rank : result.ranks) {
+    EXPECT_GT(rank.elements, 0U) << " rank " << rank.rank;
+    EXPECT_EQ(rank.max_delta, 0) << " rank " << rank.rank;
+    EXPECT_EQ(rank.bit_mismatches, 0U) << " rank " << rank.rank;
   }
 }
 
-TEST(Run, every_mutant_that_a_scenario_names_turns_it_red_by_a_verdict_that_the_mutant_expects) {
-  for (const auto& file : find_scenarios({REPRISE_SOURCE_DIR "/scenarios"})) {
-    const Scenario scenario = read_scenario(file);
-    for (const auto& name : scenario.caught) {
-      const ScenarioResult result = run_sim(file, name);
-      EXPECT_EQ(result.verdict, Verdict::kFail) << name;
-      const auto& expected = sim::mutant_named(name).caught_as;
-      EXPECT_NE(std::find(expected.begin(), expected.end(), result.code), expected.end())
-          << name << " was caught as " << result.code << ": " << result.reason;
+TEST(Run, every_mutant_that_the_skeleton_names_is_caught) {
+  MutantRequest request;
+  request.selection.paths = {kSkeleton};
+  std::size_t caught = 0;
+  for (const auto& outcome : run_mutants(request, [](auto...) {})) {
+    for (const auto& trial : outcome.trials) {
+      ++caught;
+      EXPECT_TRUE(trial.caught) << outcome.mutant->name << ": " << trial.reason;
     }
   }
+  EXPECT_EQ(caught, read_scenario(kSkeleton).caught.size());
 }
 
 TEST(Run, the_resumed_trajectory_stands_beside_the_uninterrupted_one) {
@@ -68,7 +70,7 @@ TEST(Run, the_resumed_trajectory_stands_beside_the_uninterrupted_one) {
     EXPECT_EQ(point.loss, *point.uninterrupted_loss) << point.step;
     EXPECT_EQ(point.lr, *point.uninterrupted_lr) << point.step;
   }
-  EXPECT_EQ(beside, 5U);
+  EXPECT_EQ(beside, 8U);
   ASSERT_EQ(result.incarnations.size(), 3U);
   EXPECT_EQ(result.incarnations[2].first_step, 5);
   EXPECT_EQ(result.incarnations[2].last_step, 8);
@@ -106,7 +108,7 @@ TEST(Run, the_same_seed_has_the_same_event_hash_in_another_process) {
 TEST(Run, keep_leaves_real_checkpoints_behind) {
   const contracts::TemporaryDirectory directory;
   run_scenario(read_scenario(kSkeleton), LaneKind::kSim, {.keep = directory.path()});
-  const std::filesystem::path root(directory.path() + "/tp2dp2-to-tp4/checkpoints");
+  const std::filesystem::path root(directory.path() + "/placements/tp2dp2-to-tp4/checkpoints");
   EXPECT_TRUE(std::filesystem::exists(root / "latest_checkpointed_iteration.txt"));
   EXPECT_TRUE(std::filesystem::exists(root / "iter_0000003/.metadata"));
   EXPECT_TRUE(std::filesystem::exists(root / "iter_0000005/.metadata"));
@@ -151,7 +153,7 @@ TEST(Verdict, a_table_of_records) {
          l[2].ranks[1].result.elements = 0;
          l[2].ranks[1].result.owns = false;
        },
-       Verdict::kPass, ""},
+       Verdict::kInconclusive, "ORACLE_VACUOUS"},
       {"bits differ", [](auto& l) { l[1].ranks[0].result.bit_mismatches = 1; }, Verdict::kFail,
        "BIT_MISMATCH"},
       {"a judge found something",
@@ -184,6 +186,166 @@ TEST(Verdict, a_table_of_records) {
     EXPECT_EQ(result.verdict, row.verdict) << row.what;
     EXPECT_EQ(result.code, row.code) << row.what;
   }
+}
+
+TEST(Verdict, a_rank_may_hold_nothing_where_the_scenario_says_so_but_not_all_of_them) {
+  Scenario scenario = read_scenario(kSkeleton);
+  scenario.expect.every_rank_owns = false;
+  std::vector<IncarnationRecord> lives = {good_life(4), good_life(4), good_life(3)};
+  const auto empty = [&](std::size_t rank) {
+    lives[2].ranks[rank].result.elements = 0;
+    lives[2].ranks[rank].result.owns = false;
+  };
+  empty(1);
+  EXPECT_EQ(judge(scenario, lives).verdict, Verdict::kPass);
+  empty(0);
+  empty(2);
+  EXPECT_EQ(judge(scenario, lives).code, "ORACLE_VACUOUS") << "nothing was compared at all";
+}
+
+TEST(Verdict, fewer_elements_than_expected_show_nothing) {
+  Scenario scenario = read_scenario(kSkeleton);
+  scenario.expect.elements_least = 301;
+  const std::vector<IncarnationRecord> lives = {good_life(4), good_life(4), good_life(3)};
+  EXPECT_EQ(judge(scenario, lives).verdict, Verdict::kInconclusive);
+  scenario.expect.elements_least = 300;
+  EXPECT_EQ(judge(scenario, lives).verdict, Verdict::kPass);
+}
+
+TEST(Verdict, the_reason_is_the_first_ruling_and_counts_the_other_codes) {
+  std::vector<IncarnationRecord> lives = {good_life(2), good_life(2), good_life(2)};
+  lives[0].ranks[1].rulings = {{"FALSE_REPLICA", "FALSE_REPLICA: copies differ"},
+                               {"FALSE_REPLICA", "x"}};
+  lives[1].ranks[0].rulings = {{"WRONG_OWNER", "y"}, {"BIT_MISMATCH", "z"}};
+  lives[1].ranks[1].rulings = {{"WRONG_OWNER", "y"}};
+  const ScenarioResult result = judge(read_scenario(kSkeleton), lives);
+  EXPECT_EQ(result.code, "FALSE_REPLICA");
+  EXPECT_EQ(result.reason, "rank 1: copies differ; also BIT_MISMATCH x 1, WRONG_OWNER x 2");
+}
+
+TEST(Verdict, a_cause_comes_before_its_echo) {
+  std::vector<IncarnationRecord> lives = {good_life(2)};
+  for (auto& rank : lives[0].ranks) rank.ending = Ending::kFailed;
+  lives[0].ranks[0].code = "PEER_FAILED";
+  lives[0].ranks[1].code = "TORN_FILE";
+  EXPECT_EQ(judge(read_scenario(kSkeleton), lives).code, "TORN_FILE");
+}
+
+// --- ranks that wait for each other -------------------------------------------------------------
+
+RankRecord meets(Ports& ports, GlobalRank rank, const std::function<void(Communicator&)>& what) {
+  const auto group = ports.fabric.communicator(Group::world(ports.fabric.world_size()));
+  what(*group);
+  RankRecord record = good_life(1).ranks[0];
+  record.result.rank = rank.value;
+  return record;
+}
+
+TEST(Verdict, ranks_that_wait_for_ever_are_a_hang_that_names_rank_group_and_operation) {
+  sim::SimStore store;
+  const auto life = run_in_world({.world_size = 3}, store, [](Ports& ports, GlobalRank rank) {
+    return meets(ports, rank, [rank](Communicator& group) {
+      if (rank.value != 2) group.barrier();
+    });
+  });
+  const ScenarioResult result = judge(read_scenario(kSkeleton), {&life, 1});
+  EXPECT_EQ(result.verdict, Verdict::kFail);
+  EXPECT_EQ(result.code, "HANG");
+  for (const char* word :
+       {"rank 0 waits in barrier", "rank 1 waits in barrier", "#1 of group {0 1 2}"}) {
+    EXPECT_NE(result.reason.find(word), std::string::npos) << result.reason;
+  }
+}
+
+TEST(Verdict, different_operations_in_one_group_are_a_mismatch_that_names_both) {
+  sim::SimStore store;
+  const auto life = run_in_world({.world_size = 2}, store, [](Ports& ports, GlobalRank rank) {
+    return meets(ports, rank, [rank](Communicator& group) {
+      if (rank.value == 0) {
+        group.barrier();
+      } else {
+        group.all_gather({});
+      }
+    });
+  });
+  const ScenarioResult result = judge(read_scenario(kSkeleton), {&life, 1});
+  EXPECT_EQ(result.code, "COLLECTIVE_MISMATCH");
+  for (const char* word : {"barrier", "all_gather", "rank 0", "rank 1", "group"}) {
+    EXPECT_NE(result.reason.find(word), std::string::npos) << result.reason;
+  }
+}
+
+// --- mutants, replays, courses: decisions from results alone -------------------------------------
+
+ScenarioRun run_with(Verdict verdict, const std::string& code) {
+  ScenarioRun run;
+  run.result.verdict = verdict;
+  run.result.code = code;
+  if (!code.empty()) run.codes[code] = 1;
+  return run;
+}
+
+TEST(Mutants, caught_is_a_verdict_that_the_mutant_expects_and_a_pass_without_it) {
+  const auto& mutant = sim::mutant_named("floor-vs-ceil-chunk");  // CHUNK_OVERLAP and others
+  const ScenarioRun pass = run_with(Verdict::kPass, "");
+  EXPECT_TRUE(judge_trial(mutant, pass, run_with(Verdict::kFail, "CHUNK_OVERLAP")).caught);
+  ScenarioRun behind = run_with(Verdict::kFail, "IO");
+  EXPECT_FALSE(judge_trial(mutant, pass, behind).caught) << "for another reason";
+  behind.codes["CHUNK_OVERLAP"] = 2;
+  EXPECT_EQ(judge_trial(mutant, pass, behind).code, "CHUNK_OVERLAP") << "behind another code";
+  behind.broke_down = true;
+  EXPECT_FALSE(judge_trial(mutant, pass, behind).caught) << "by a CHECK";
+  EXPECT_FALSE(judge_trial(mutant, pass, pass).caught);
+  EXPECT_FALSE(judge_trial(mutant, pass, run_with(Verdict::kInconclusive, "CHUNK_OVERLAP")).caught);
+  EXPECT_FALSE(
+      judge_trial(mutant, run_with(Verdict::kFail, "IO"), run_with(Verdict::kFail, "CHUNK_OVERLAP"))
+          .caught)
+      << "red without it";
+}
+
+TEST(Mutants, a_check_or_a_deadline_on_any_rank_is_a_breakdown) {
+  std::vector<IncarnationRecord> lives = {good_life(2)};
+  EXPECT_FALSE(broke_down(lives));
+  lives[0].ranks[1].code = "DEADLINE";
+  EXPECT_TRUE(broke_down(lives));
+  lives[0].ranks[1].code = "";
+  lives[0].ranks[1].ending = Ending::kDefect;
+  EXPECT_TRUE(broke_down(lives));
+}
+
+TEST(Replay, what_differs_is_said_and_event_hashes_count_for_one_program_alone) {
+  const Recorded then{
+      "fail", "WRONG_OWNER", RecordedDifference{1, "w", {2}, "a", "b"}, "aa", "abc", "Release", "",
+      1};
+  EXPECT_TRUE(compare_replay(then, then).outcome.empty());
+  EXPECT_TRUE(compare_replay(then, then).course_compared);
+  Recorded now = then;
+  now.event_hash = "bb";
+  EXPECT_FALSE(compare_replay(then, now).course.empty());
+  now.commit = "abd";
+  EXPECT_TRUE(compare_replay(then, now).course.empty()) << "another program";
+  now = then;
+  now.first_difference->index = {3};
+  EXPECT_EQ(compare_replay(then, now).outcome.size(), 1U);
+  now = then;
+  now.verdict = "pass";
+  now.code = "";
+  now.first_difference.reset();
+  EXPECT_EQ(compare_replay(then, now).outcome.size(), 3U);
+}
+
+TEST(Determinism, another_course_elsewhere_is_a_failure) {
+  reports::Report report;
+  report.scenarios.push_back(run_sim(kSkeleton));
+  auto elsewhere = courses_in(to_json(report), "report.json");
+  compare_courses(elsewhere, report);
+  EXPECT_EQ(report.determinism_mismatches, 0U);
+  EXPECT_EQ(report.runs_doubled, 1U);
+  elsewhere[0].event_hash = "0000000000000000";
+  compare_courses(elsewhere, report);
+  EXPECT_EQ(report.determinism_mismatches, 1U);
+  EXPECT_EQ(report.scenarios[0].code, "NOT_DETERMINISTIC");
+  EXPECT_EQ(report.verdict, Verdict::kFail);
 }
 
 TEST(Verdict, an_expected_refusal_counts_in_the_last_incarnation_alone) {
