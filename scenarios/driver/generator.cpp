@@ -178,6 +178,7 @@ Scenario random_job(Stream& random) {
   scenario.model = one_of(random, kModels);
   scenario.seed = 1 + random.below(1000);
   scenario.shard_dim = chance(random, 2) ? 0 : number(random, 1, 2);
+  scenario.ranks_per_node = chance(random, 2) ? 0 : static_cast<std::int32_t>(number(random, 1, 4));
   scenario.strictness = draw_strictness(random);
   scenario.lanes = {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu};
   return scenario;

@@ -104,6 +104,14 @@ void change_layouts(const Scenario& from, Variants& variants,
   }
 }
 
+std::int32_t largest_world(const Scenario& scenario) {
+  std::int32_t largest = 1;
+  for (const auto& plan : scenario.incarnations) {
+    largest = std::max(largest, plan.layout.world_size());
+  }
+  return largest;
+}
+
 /// Layouts become those of simpler jobs: one rank, one axis less, a size less.
 void shrink_layouts(const Scenario& from, Variants& variants) {
   change_layouts(from, variants, [](Layout& layout) { layout = {}; });
@@ -123,13 +131,16 @@ void shrink_layouts(const Scenario& from, Variants& variants) {
     });
   }
   change_layouts(from, variants, [](Layout& layout) { layout.order = Layout{}.order; });
-  for (const auto name : kSizes) {
-    change_layouts(from, variants, [name](Layout& layout) {
-      layout.set_size(name, std::max(layout.size_of(name) - 1, Layout{}.size_of(name)));
+  for (std::int32_t size = 2; size < largest_world(from); ++size) {
+    change_layouts(from, variants, [size](Layout& layout) {
+      layout.dp = std::min(layout.dp, size);
+      layout.dp_replicate = std::min(layout.dp_replicate, size);
     });
-    change_layouts(from, variants, [name](Layout& layout) {
-      layout.set_size(name, std::max(layout.size_of(name) / 2, Layout{}.size_of(name)));
-    });
+    for (const auto name : kSizes) {
+      change_layouts(from, variants, [name, size](Layout& layout) {
+        if (layout.size_of(name) > size) layout.set_size(name, size);
+      });
+    }
   }
   change_layouts(from, variants, [](Layout& layout) { layout.stage_layers.clear(); });
 }
@@ -182,6 +193,7 @@ void shrink_job(Variants& variants) {
   }
   variants.add([](Scenario& scenario) { scenario.shard_dim = 0; });
   variants.add([](Scenario& scenario) { scenario.strictness = Strictness::kRaiseAll; });
+  variants.add([](Scenario& scenario) { scenario.ranks_per_node = 0; });
   variants.add([](Scenario& scenario) { scenario.seed = 1; });
 }
 
@@ -191,6 +203,7 @@ std::uint64_t weight_of(const Scenario& scenario) {
   std::uint64_t weight = 10 * position(kModels, scenario.model);
   for (const auto& plan : scenario.incarnations) weight += weight_of(plan);
   weight += static_cast<std::uint64_t>(scenario.shard_dim);
+  weight += static_cast<std::uint64_t>(scenario.ranks_per_node);
   weight += scenario.strictness == Strictness::kRaiseAll ? 0 : 1;
   return weight + (scenario.seed == 1 ? 0 : 1);
 }

@@ -86,6 +86,7 @@ TEST(Generator, no_kind_of_change_and_no_value_is_rare) {
       {"dim", "1", 15},
       {"world", "1", 10},
       {"strictness", "others", 25},
+      {"nodes", "some", 40},
   };
   for (const auto& row : rows) {
     EXPECT_GE(distribution.count(row.axis, row.value) * 100, row.percent * kCases)

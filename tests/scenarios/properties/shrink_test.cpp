@@ -46,6 +46,7 @@ TEST(Shrink, to_the_smallest_scenario_of_a_kind_from_wherever_it_begins) {
     EXPECT_EQ(small.incarnations[0].layout, sim::Layout{}) << to_yaml(small);
     EXPECT_EQ(small.incarnations[1].layout, sim::parse_layout("tp2")) << to_yaml(small);
     EXPECT_EQ(small.model, "gpt-tiny");
+    EXPECT_EQ(small.ranks_per_node, 0);
     EXPECT_EQ(small.incarnations[0].actions.size(), 1U);
     EXPECT_TRUE(small.incarnations[1].actions.empty());
     EXPECT_EQ(small, shrink(from, tensor_parallelism_appears).scenario) << "the same every time";
