@@ -68,4 +68,17 @@ Holders holders_of(const sim::JobConfig& config) {
   return main_copies;
 }
 
+std::map<std::string, Value> objects_of(const sim::JobConfig& config, std::set<std::string> keys) {
+  std::map<std::string, Value> found;
+  for (std::int32_t r = 0; r < config.layout.world_size() && !keys.empty(); ++r) {
+    SilentFabric fabric(GlobalRank{r}, config.layout.world_size());
+    sim::TrainingJob job(config, fabric);
+    for (const auto& leaf : job.live_state().objects) {
+      const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
+      if (keys.erase(key) > 0) found[key] = leaf.value;
+    }
+  }
+  return found;
+}
+
 }  // namespace reprise::driver

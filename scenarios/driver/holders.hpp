@@ -2,6 +2,7 @@
 // Who holds which box of each tensor under a layout: for saying whose value a wrong element is.
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,5 +15,9 @@ namespace reprise::driver {
 /// communication, and asking it what it holds in model space.
 using Holders = std::map<std::string, std::vector<Holder>>;
 Holders holders_of(const sim::JobConfig& config);
+
+/// The values that the named objects (with coordinate and grid) have in a job that was just made,
+/// found likewise; what no rank has is left out.
+std::map<std::string, Value> objects_of(const sim::JobConfig& config, std::set<std::string> keys);
 
 }  // namespace reprise::driver

@@ -1,6 +1,7 @@
 #include "scenarios/driver/rank_judge.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -84,6 +85,7 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
     holders_.reset();
     position_.load(*source);
     judge_common(load.state.common, *source);
+    judge_objects(load.state, *source);
   }
   compare(job, "right after the load");
 }
@@ -156,6 +158,26 @@ void RankJudge::keep_first(const StateEvidence& evidence, const std::string& whe
                                .saved = first.saved,
                                .loaded = first.loaded,
                                .comes_from = first.comes_from + " (" + when + ")"};
+}
+
+/// Objects that no training moves, such as the sizes of buckets, against what a job of the saving
+/// layout has.
+void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected) {
+  std::map<std::string, const Value*> values;
+  std::set<std::string> keys;
+  for (const auto& leaf : loaded.objects) {
+    if (is_stream(leaf.key)) continue;
+    const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
+    values[key] = &leaf.value;
+    keys.insert(key);
+  }
+  const auto saved = objects_of(config_of(scenario_, expected.incarnation), keys);
+  for (const auto& [key, value] : saved) {
+    for (const auto& differing : differences(value, *values.at(key), 1)) {
+      add({{Defect::kLostObject, key + differing.path,
+            "it was saved as " + differing.left + " and is loaded as " + differing.right, rank_}});
+    }
+  }
 }
 
 /// As it came from the checkpoint: the job takes only what it knows of. Who saved it, under which

@@ -44,6 +44,7 @@ class RankJudge {
   void compare(sim::TrainingJob& job, const std::string& when);
   void count(const StateEvidence& evidence, const StateDict& own);
   void keep_first(const StateEvidence& evidence, const std::string& when);
+  void judge_objects(const StateDict& loaded, const SavePoint& expected);
   void judge_common(const Value& common, const SavePoint& expected);
   void add(const Rulings& rulings);
   Suspects suspects();

@@ -165,5 +165,9 @@ TEST(Observability, each_persisted_item_of_gpt_tiny_made_wrong_at_a_load_is_seen
   EXPECT_GT(all.size(), 300U);
 }
 
+TEST(Observability, and_what_only_buckets_keep__tp2_dp2) {
+  expect_all_seen(corrupt_each("gpt-tiny", "tp2 dp2", "dp_reshardable"));
+}
+
 }  // namespace
 }  // namespace reprise::driver
