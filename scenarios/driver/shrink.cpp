@@ -193,7 +193,9 @@ void shrink_job(Variants& variants) {
   }
   variants.add([](Scenario& scenario) { scenario.shard_dim = 0; });
   variants.add([](Scenario& scenario) { scenario.strictness = Strictness::kRaiseAll; });
-  variants.add([](Scenario& scenario) { scenario.ranks_per_node = 0; });
+  for (const std::int32_t ranks : {0, 1, 2, 3}) {
+    variants.add([ranks](Scenario& scenario) { scenario.ranks_per_node = ranks; });
+  }
   variants.add([](Scenario& scenario) { scenario.seed = 1; });
 }
 
