@@ -4,38 +4,91 @@
 #include "reports/report.hpp"
 
 namespace reprise::reports {
+namespace {
+
+/// Counts as it writes: what did not pass is a failure or skipped, never a pass.
+class Suite {
+ public:
+  explicit Suite(pugi::xml_node node) : node_(node) {}
+
+  pugi::xml_node add(const std::string& group, const std::string& name) {
+    ++tests_;
+    auto test = node_.append_child("testcase");
+    test.append_attribute("classname") = group.c_str();
+    test.append_attribute("name") = name.c_str();
+    return test;
+  }
+  void fail(pugi::xml_node test, const std::string& code, const std::string& reason,
+            const std::string& text) {
+    ++failures_;
+    auto failure = test.append_child("failure");
+    failure.append_attribute("type") = code.c_str();
+    failure.append_attribute("message") = reason.c_str();
+    failure.append_child(pugi::node_pcdata).set_value(text.c_str());
+  }
+  void skip(pugi::xml_node test, Verdict verdict, const std::string& reason) {
+    ++skipped_;
+    const std::string message = name_of(verdict) + ": " + reason;
+    test.append_child("skipped").append_attribute("message") = message.c_str();
+  }
+  void write_counts() {
+    node_.append_attribute("tests") = tests_;
+    node_.append_attribute("failures") = failures_;
+    node_.append_attribute("skipped") = skipped_;
+  }
+
+ private:
+  pugi::xml_node node_;
+  unsigned tests_ = 0;
+  unsigned failures_ = 0;
+  unsigned skipped_ = 0;
+};
+
+void add_scenario(const ScenarioResult& result, Suite& suite) {
+  auto test = suite.add(result.file, result.name);
+  test.append_attribute("time") = result.seconds;
+  if (result.verdict == Verdict::kFail) {
+    suite.fail(test, result.code, result.reason, result.replay);
+  } else if (result.verdict != Verdict::kPass) {
+    suite.skip(test, result.verdict, result.reason);
+  }
+}
+
+void add_property(const PropertyResult& property, Suite& suite) {
+  const auto test = suite.add("properties", property.name);
+  const std::string reason =
+      std::to_string(property.cases) + " cases, seed " + std::to_string(property.seed);
+  if (property.verdict == Verdict::kFail) {
+    suite.fail(test, "", reason, property.counterexample.value_or(""));
+  } else if (property.verdict != Verdict::kPass) {
+    suite.skip(test, property.verdict, reason);
+  }
+}
+
+void add_mutants(const std::vector<MutantResult>& mutants, Suite& suite) {
+  const MutantsFinding finding = judge_mutants(mutants);
+  for (const auto& mutant : mutants) {
+    const auto test = suite.add("mutants", mutant.name);
+    if (!mutant.caught) suite.fail(test, finding.code, finding.reason, mutant.defect);
+  }
+}
+
+}  // namespace
 
 std::string to_junit(const Report& report, const std::string& report_sha256) {
   pugi::xml_document document;
-  auto suite = document.append_child("testsuites").append_child("testsuite");
-  suite.append_attribute("name") = ("reprise." + report.lane).c_str();
-  suite.append_attribute("timestamp") = report.started.c_str();
-  suite.append_attribute("time") = report.seconds;
-  auto digest = suite.append_child("properties").append_child("property");
+  auto node = document.append_child("testsuites").append_child("testsuite");
+  node.append_attribute("name") = ("reprise." + report.lane).c_str();
+  node.append_attribute("timestamp") = report.started.c_str();
+  node.append_attribute("time") = report.seconds;
+  auto digest = node.append_child("properties").append_child("property");
   digest.append_attribute("name") = "report_sha256";
   digest.append_attribute("value") = report_sha256.c_str();
-  int failures = 0;
-  int skipped = 0;
-  for (const auto& result : report.scenarios) {
-    auto test = suite.append_child("testcase");
-    test.append_attribute("classname") = result.file.c_str();
-    test.append_attribute("name") = result.name.c_str();
-    test.append_attribute("time") = result.seconds;
-    if (result.verdict == Verdict::kFail) {
-      ++failures;
-      auto failure = test.append_child("failure");
-      failure.append_attribute("type") = result.code.c_str();
-      failure.append_attribute("message") = result.reason.c_str();
-      failure.append_child(pugi::node_pcdata).set_value(result.replay.c_str());
-    } else if (result.verdict != Verdict::kPass) {
-      ++skipped;
-      auto skip = test.append_child("skipped");
-      skip.append_attribute("message") = (name_of(result.verdict) + ": " + result.reason).c_str();
-    }
-  }
-  suite.append_attribute("tests") = static_cast<unsigned>(report.scenarios.size());
-  suite.append_attribute("failures") = failures;
-  suite.append_attribute("skipped") = skipped;
+  Suite suite(node);
+  for (const auto& result : report.scenarios) add_scenario(result, suite);
+  for (const auto& property : report.properties) add_property(property, suite);
+  add_mutants(report.mutants, suite);
+  suite.write_counts();
   std::ostringstream out;
   document.save(out, "  ");
   return out.str();

@@ -92,6 +92,59 @@ Row row_of(const Rows& rows) {
           std::to_string(sums.bit_mismatches)};
 }
 
+/// Columns of text, each as wide as its widest cell; the last one is not padded.
+void print_columns(const std::vector<std::vector<std::string>>& rows, std::ostream& out) {
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c + 1 < row.size(); ++c) {
+      out << std::left << std::setw(static_cast<int>(widths[c])) << row[c] << "  ";
+    }
+    out << row.back() << '\n';
+  }
+}
+
+void print_properties(const std::vector<PropertyResult>& properties, std::ostream& out) {
+  if (properties.empty()) return;
+  std::vector<std::vector<std::string>> rows = {{"property", "cases", "seed", "verdict"}};
+  for (const auto& property : properties) {
+    rows.push_back({property.name, std::to_string(property.cases), std::to_string(property.seed),
+                    name_of(property.verdict)});
+  }
+  out << '\n';
+  print_columns(rows, out);
+  for (const auto& property : properties) {
+    if (!property.counterexample) continue;
+    out << '\n' << property.name << ": smallest case that fails: " << *property.counterexample;
+    out << '\n';
+  }
+}
+
+/// The first that caught it, and how many more did.
+std::string catchers_of(const MutantResult& mutant) {
+  if (!mutant.caught) return "SURVIVED";
+  if (mutant.caught_by.empty()) return "";
+  const auto& first = mutant.caught_by.front();
+  const std::string others = mutant.caught_by.size() == 1
+                                 ? ""
+                                 : " and " + std::to_string(mutant.caught_by.size() - 1) + " more";
+  return first.scenario + others + ": " + first.reason;
+}
+
+void print_mutants(const std::vector<MutantResult>& mutants, std::ostream& out) {
+  if (mutants.empty()) return;
+  std::vector<std::vector<std::string>> rows = {{"mutant", "defect", "caught by"}};
+  for (const auto& mutant : mutants) {
+    rows.push_back({mutant.name, mutant.defect, catchers_of(mutant)});
+  }
+  out << '\n';
+  print_columns(rows, out);
+  const MutantsFinding finding = judge_mutants(mutants);
+  if (!finding.code.empty()) out << '\n' << finding.code << ": " << finding.reason << '\n';
+}
+
 std::string clipped(const std::string& text, std::size_t width) {
   if (text.size() <= width) return text;
   return text.substr(0, width - 3) + "...";
@@ -137,6 +190,8 @@ std::string to_table(const Report& report, int columns) {
   for (const auto& skipped : report.skipped) {
     out << "\nnot run: " << skipped.scenario << ": " << skipped.reason << '\n';
   }
+  print_properties(report.properties, out);
+  print_mutants(report.mutants, out);
   return out.str();
 }
 

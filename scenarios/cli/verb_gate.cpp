@@ -34,8 +34,9 @@ reports::Submission submission_of(const std::string& argument) {
   } catch (const reports::ReadError& error) {
     submission.unreadable = without_file(error.what(), argument);
   } catch (const Error& error) {
-    const char* kind = error.code() == Code::kNotFound ? "is absent: " : "can't be read: ";
-    submission.unreadable = kind + error.message();
+    submission.unreadable = error.code() == Code::kNotFound
+                                ? "is absent: there is no such file, nor a report.json in it"
+                                : "can't be read: " + error.message();
   }
   return submission;
 }
@@ -51,10 +52,10 @@ reports::Baseline baseline_at(const std::string& file) {
 
 std::string summary_line(const reports::LaneSummary& lane) {
   return fmt::format(
-      "{}: {} scenarios (baseline {}), {} elements (baseline {}), {} skipped (baseline {})",
-      lane.lane, with_commas(lane.shown.scenarios), with_commas(lane.demanded.scenarios),
-      with_commas(lane.shown.elements), with_commas(lane.demanded.elements), lane.shown.skipped,
-      lane.demanded.skipped);
+      "{}: {} scenario{} (baseline {}), {} elements (baseline {}), {} skipped (baseline {})",
+      lane.lane, with_commas(lane.shown.scenarios), lane.shown.scenarios == 1 ? "" : "s",
+      with_commas(lane.demanded.scenarios), with_commas(lane.shown.elements),
+      with_commas(lane.demanded.elements), lane.shown.skipped, lane.demanded.skipped);
 }
 
 std::string refusal_line(const reports::Refusal& refusal) {
