@@ -27,13 +27,13 @@ nlohmann::json report_of(const TemporaryDirectory& directory) {
   return nlohmann::json::parse(text_of(directory.path() + "/report.json"));
 }
 
-TEST(RunVerb, the_catalogue_passes_twice_in_two_processes_with_equal_hashes) {
+// CI does this with the whole catalogue.
+TEST(RunVerb, the_core_set_passes_twice_in_two_processes_with_equal_hashes) {
   const TemporaryDirectory out;
-  const auto result = run_program(
-      {"run", REPRISE_SOURCE_DIR "/scenarios", "--jobs", "2", "--double", "--report", out.path()},
-      {.seconds = 900});
+  const auto result = run_program({"run", REPRISE_SOURCE_DIR "/scenarios", "--tag", "core",
+                                   "--jobs", "2", "--double", "--report", out.path()},
+                                  {.seconds = 200});
   EXPECT_EQ(result.exit_code, 0) << result.all();
-  EXPECT_NE(result.out.find("tp2 dp2 -> tp4"), std::string::npos) << result.out;
   const auto report = report_of(out);
   EXPECT_EQ(report["schema_version"], 1);
   EXPECT_EQ(report["verdict"], "pass");
