@@ -4,13 +4,17 @@
 #include <array>
 #include <cmath>
 
+#include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/base/error.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
+#include "core/engine/diff.hpp"
 #include "scenarios/driver/build_info.hpp"
+#include "scenarios/driver/rank_program.hpp"
 #include "scenarios/driver/replay.hpp"
 #include "scenarios/driver/run.hpp"
+#include "scenarios/driver/scratch_directory.hpp"
 #include "scenarios/driver/shrink.hpp"
 
 namespace reprise::driver {
@@ -18,6 +22,7 @@ namespace {
 
 using reports::ScenarioResult;
 using reports::Verdict;
+using sim::Layout;
 
 constexpr std::size_t kCommitDigits = 15;  // of 4 bits: fits a signed number, too
 
@@ -90,10 +95,59 @@ std::optional<Failure> check_deterministic(const Scenario& scenario, const LaneO
                 "one event hash and two outcomes: '" + first.code + "' and '" + second.code + "'");
 }
 
+class Unwatched final : public Progress {
+ public:
+  void advance(std::string_view /*what*/, std::uint64_t /*done*/,
+               std::uint64_t /*total*/) override {}
+};
+
+/// The saves of the first incarnation alone, under that layout, tensor by tensor.
+Scenario saves_under(const Scenario& scenario, const Layout& layout, std::string name) {
+  Scenario saves = scenario;
+  saves.name = std::move(name);
+  saves.expect = {};
+  saves.incarnations.resize(1);
+  IncarnationPlan& plan = saves.incarnations.front();
+  plan.layout = layout;
+  if (plan.optimizer_sharding == "dp_reshardable") plan.optimizer_sharding = "fully_reshardable";
+  saves.optimizer_sharding = plan.optimizer_sharding;
+  return saves;
+}
+
+std::optional<Failure> judge_diff(const DiffReport& report) {
+  for (const auto& tensor : report.tensors) {
+    if (!counts_as_different(tensor.verdict)) continue;
+    return broken("CONTENT_DIFFERS", tensor.key + " is stored otherwise under the other layout: " +
+                                         std::string(reprise::name_of(tensor.verdict)));
+  }
+  if (report.elements == 0) return broken("ORACLE_VACUOUS", "nothing was stored that compares");
+  return std::nullopt;
+}
+
+std::optional<Failure> check_stored(const Scenario& scenario, const LaneOptions& options) {
+  const ScratchDirectory scratch;
+  LaneOptions keeping = options;
+  keeping.keep = scratch.path();
+  for (const auto& [plan, name] : {std::pair{&scenario.incarnations.front(), "left"},
+                                   std::pair{&scenario.incarnations.back(), "right"}}) {
+    // Nothing is loaded, so nothing is compared: only a failure counts.
+    const ScenarioResult result = run_on_sim(saves_under(scenario, plan->layout, name), keeping);
+    if (result.verdict == Verdict::kFail) return failure_of(result);
+  }
+  PosixStore left_store(scratch.path() + "/left");
+  PosixStore right_store(scratch.path() + "/right");
+  Checkpoint left = Checkpoint::open(left_store, kCheckpointRoot);
+  Checkpoint right = Checkpoint::open(right_store, kCheckpointRoot);
+  HostDevice device("host", 0);
+  Unwatched progress;
+  return judge_diff(diff(left, right, device, {}, progress));
+}
+
 constexpr std::array kProperties = {
     Property{"continuity", "a job goes on from its checkpoints as if it had never stopped",
              check_continuity},
     Property{"layout-free", "the content is the same under every layout", check_layout_free},
+    Property{"stored-alike", "what is stored is the same under every layout", check_stored},
     Property{"deterministic", "the same scenario takes the same course", check_deterministic},
 };
 
@@ -138,11 +192,18 @@ const Property& property_named(std::string_view name) {
               "there is no property '" + std::string(name) + "'; there are: " + join(names, ", "));
 }
 
+std::optional<Failure> failure_of(const Property& property, const Scenario& scenario,
+                                  const LaneOptions& options) try {
+  return property.check(scenario, options);
+} catch (const Error& error) {
+  return broken(std::string(name_of(error.code())), error.what());
+}
+
 Counterexample shrink_and_keep(const Property& property, Scenario failing, const Failure& failure,
                                const PropertyRequest& request) {
   Counterexample found{.failure = failure, .scenario = std::move(failing)};
   Shrunk shrunk = shrink(std::move(found.scenario), [&](const Scenario& variant) {
-    const auto now = property.check(variant, request.lane);
+    const auto now = failure_of(property, variant, request.lane);
     if (!now || !now->like(failure)) return false;
     found.failure = *now;
     return true;
@@ -168,7 +229,7 @@ PropertyRun run_property(const Property& property, const PropertyRequest& reques
     Scenario scenario = random_scenario(Stream(request.seed).split(n), request.limits);
     run.distribution.add(scenario);
     ++run.result.cases;
-    const auto failure = property.check(scenario, request.lane);
+    const auto failure = failure_of(property, scenario, request.lane);
     if (!failure) continue;
     run.counterexample = shrink_and_keep(property, std::move(scenario), *failure, request);
     run.result.verdict = Verdict::kFail;

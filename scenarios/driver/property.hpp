@@ -28,16 +28,22 @@ struct Failure {
 struct Property {
   std::string_view name;
   std::string_view says;
-  std::optional<Failure> (*check)(const Scenario&, const LaneOptions&);
+  std::optional<Failure> (*check)(const Scenario&, const LaneOptions&);  ///< see failure_of()
 };
 
 /// continuity    the scenario passes with elements compared on every rank that owns any and no bit
 ///               different, or is refused exactly as the requirements say
 /// layout-free   what the job holds at the end has the digest of the same scenario on one rank
+/// stored-alike  the tensors that the first incarnation stores are, by their bytes on disk, those
+///               that it stores under the last one's layout
 /// deterministic two runs have one event hash, verdict and digest
 std::span<const Property> properties();
 /// USAGE with the names that there are.
 const Property& property_named(std::string_view name);
+
+/// How the scenario breaks the property, if it does; an error that comes through counts, too.
+std::optional<Failure> failure_of(const Property& property, const Scenario& scenario,
+                                  const LaneOptions& options);
 
 /// A failure, made small.
 struct Counterexample {

@@ -34,6 +34,7 @@ rc::Gen<Scenario> any_scenario() {
 }
 
 struct Checked {
+  bool held = false;  ///< as RapidCheck sees it
   Distribution distribution;
   std::optional<Counterexample> found;
 };
@@ -51,15 +52,16 @@ Checked check(const Property& property, std::uint64_t cases) {
   params.maxSuccess = static_cast<int>(request.cases);
   params.disableShrinking = true;
   std::optional<std::pair<Scenario, Failure>> failed;
-  rc::detail::checkTestable(
+  const rc::detail::TestResult result = rc::detail::checkTestable(
       [&] {
         const Scenario scenario = *scenarios;
         checked.distribution.add(scenario);
-        const auto failure = property.check(scenario, request.lane);
+        const auto failure = failure_of(property, scenario, request.lane);
         if (failure) failed.emplace(scenario, *failure);
         RC_ASSERT(!failure);
       },
       rc::detail::TestMetadata{std::string(property.name), std::string(property.says)}, params);
+  checked.held = result.is<rc::detail::SuccessResult>();
   if (failed) checked.found = shrink_and_keep(property, failed->first, failed->second, request);
   return checked;
 }
@@ -75,6 +77,7 @@ void expect_holds(const std::string& name, std::uint64_t cases) {
   const Checked checked = check(property, cases);
   std::cout << checked.distribution.table();
   EXPECT_GT(checked.distribution.cases(), 0U);
+  EXPECT_EQ(checked.held, !checked.found) << "a case ended by an exception that is no Error";
   if (!checked.found) return;
   ADD_FAILURE() << property.says << ": " << checked.found->failure.code << ": "
                 << checked.found->failure.reason << "\nshrunk in " << checked.found->tries
@@ -84,6 +87,7 @@ void expect_holds(const std::string& name, std::uint64_t cases) {
 
 TEST(RandomScenarios, continuity) { expect_holds("continuity", 60); }
 TEST(RandomScenarios, layout_free) { expect_holds("layout-free", 20); }
+TEST(RandomScenarios, stored_alike) { expect_holds("stored-alike", 20); }
 TEST(RandomScenarios, deterministic) { expect_holds("deterministic", 15); }
 
 }  // namespace
