@@ -74,7 +74,8 @@ void draw_stages(Stream& random, std::int64_t layers, Layout& layout) {
   if (layout.pp == 1) return;
   if (chance(random, 3)) layout.vpp = 2;
   if (!chance(random, 3)) return;
-  const std::size_t chunks = static_cast<std::size_t>(layout.pp * layout.vpp);
+  const std::size_t chunks =
+      static_cast<std::size_t>(layout.pp) * static_cast<std::size_t>(layout.vpp);
   layout.stage_layers.assign(chunks, 0);
   for (std::int64_t l = 0; l < layers; ++l) ++layout.stage_layers[random.below(chunks)];
 }
