@@ -71,6 +71,7 @@ class RankProgram {
     options.path = kCheckpointRoot;
     options.strictness = scenario_.strictness;
     options.excused = request.excused;
+    options.policy = policies_.load;
     const Inventory requested = keys_of(request.wanted);
     const LoadReport report = reprise::load(ports_, job_.world(), request.wanted, options);
     if (interference_.common) interference_.common(request.wanted.common);
