@@ -71,8 +71,29 @@ class MutantsVerb final : public Verb {
         });
     print(console, outcomes);
     const ExitCode code = conclude(console, outcomes);
-    write(outcomes, code);
+    write(outcomes);
     return code;
+  }
+
+  /// Rows of one file that caught it by one code stand on one line.
+  static void add_trials(const std::string& name, const std::vector<driver::Trial>& trials,
+                         Table& table) {
+    const auto file = [](const driver::Trial& trial) {
+      return trial.scenario.substr(0, trial.scenario.find('['));
+    };
+    for (std::size_t begin = 0; begin < trials.size();) {
+      const auto& first = trials[begin];
+      std::size_t end = begin + 1;
+      while (first.caught && end < trials.size() && trials[end].caught &&
+             trials[end].code == first.code && file(trials[end]) == file(first)) {
+        ++end;
+      }
+      const std::string where =
+          end - begin > 1 ? fmt::format("{} ({} rows)", file(first), end - begin) : first.scenario;
+      table.add(
+          {name, first.caught ? "caught" : "survived", where, first.code, clipped(first.reason)});
+      begin = end;
+    }
   }
 
   static void print(const Console& console, const std::vector<driver::MutantOutcome>& outcomes) {
@@ -84,10 +105,7 @@ class MutantsVerb final : public Verb {
                    clipped("no scenario names it under 'caught'; it needs " +
                            std::string(outcome.mutant->needs))});
       }
-      for (const auto& trial : outcome.trials) {
-        table.add({name, trial.caught ? "caught" : "survived", trial.scenario, trial.code,
-                   clipped(trial.reason)});
-      }
+      add_trials(name, outcome.trials, table);
     }
     table.print(console);
     for (const auto& outcome : outcomes) {
@@ -110,13 +128,13 @@ class MutantsVerb final : public Verb {
     return caught == outcomes.size() && caught > 0 ? ExitCode::kPass : ExitCode::kFail;
   }
 
-  void write(const std::vector<driver::MutantOutcome>& outcomes, ExitCode code) const {
+  void write(const std::vector<driver::MutantOutcome>& outcomes) const {
     const auto results = driver::results_of(outcomes);
     if (!json_.empty()) write_json(outcomes);
     if (report_.empty()) return;
     reports::Report report = driver::empty_report("sim");
     report.mutants = results;
-    report.verdict = code == ExitCode::kPass ? reports::Verdict::kPass : reports::Verdict::kFail;
+    report.verdict = overall(report);
     report.not_claimed.emplace_back("scenarios without mutants: not reported here");
     driver::write_report(report, report_);
   }

@@ -1,6 +1,7 @@
 #include "scenarios/driver/verdict.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <sstream>
@@ -52,18 +53,37 @@ Finding ending_of(const IncarnationRecord& life) {
   return {};
 }
 
+/// What is found at a save is a cause, what differs after a load or in a later step an effect; the
+/// nearer a finding is to the cause, the sooner it says what to mend.
+int distance_from_cause(const std::string& code) {
+  constexpr std::array kCauses = {Defect::kFalseReplica, Defect::kNoWriter, Defect::kMultiWriter};
+  constexpr std::array kEffects = {Defect::kStaleDerived, Defect::kReplicaMismatch,
+                                   Defect::kBitMismatch, Defect::kTrajectoryDivergence};
+  const auto is = [&code](Defect defect) { return name_of(defect) == code; };
+  if (std::any_of(kCauses.begin(), kCauses.end(), is)) return 0;
+  const auto effect = std::find_if(kEffects.begin(), kEffects.end(), is);
+  return effect == kEffects.end() ? 1 : 2 + static_cast<int>(effect - kEffects.begin());
+}
+
+/// What the judges found, the cause first.
 Finding difference_of(const IncarnationRecord& life) {
+  Finding found;
+  const auto consider = [&found](const std::string& code, const std::string& text) {
+    const bool nearer = found.verdict == Verdict::kPass ||
+                        distance_from_cause(code) < distance_from_cause(found.code);
+    if (nearer) found = fail(code, without_code(text, code));
+  };
   for (const auto& rank : life.ranks) {
-    if (rank.rulings.empty()) continue;
-    const RulingText& first = rank.rulings[0];
-    return fail(first.code, rank_text(rank) + ": " + without_code(first.text, first.code));
+    for (const auto& ruling : rank.rulings) {
+      consider(ruling.code, rank_text(rank) + ": " + without_code(ruling.text, ruling.code));
+    }
   }
-  if (const Rulings rulings = judge_life(life); !rulings.empty()) {
-    const std::string code(name_of(rulings.front().defect));
+  for (const auto& ruling : judge_life(life)) {
     std::ostringstream text;
-    text << rulings.front();
-    return fail(code, without_code(text.str(), code));
+    text << ruling;
+    consider(std::string(name_of(ruling.defect)), text.str());
   }
+  if (found.verdict != Verdict::kPass) return found;
   for (const auto& rank : life.ranks) {
     if (rank.result.bit_mismatches > 0) {
       return fail("BIT_MISMATCH", rank_text(rank) + " has " +
