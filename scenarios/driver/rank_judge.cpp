@@ -74,6 +74,13 @@ RankJudge::RankJudge(const Scenario& scenario, std::size_t incarnation, GlobalRa
 void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   record_.loads.push_back({load.report.location.step ? load.report.location.step->value : -1,
                            load.requested, load.stored, load.report.excused});
+  const auto& location = load.report.location.step;
+  if (!saves_.empty() && location && *location != saves_.back().step) {
+    add({{Defect::kStaleBytes, "",
+          "the checkpoint of step " + printed(*location) +
+              " was loaded, and the newest is of step " + printed(saves_.back().step),
+          rank_}});
+  }
   const SavePoint* source = save_of(saves_, job.iteration());
   if (source == nullptr) {
     add({{Defect::kStaleBytes, "",
@@ -98,7 +105,8 @@ void RankJudge::stepped(const sim::StepRecord& own) {
                                 .lr = own.lr,
                                 .loss_scale = own.loss_scale,
                                 .uninterrupted_loss = static_cast<double>(other.loss) * kLossUnit,
-                                .uninterrupted_lr = other.lr});
+                                .uninterrupted_lr = other.lr,
+                                .uninterrupted_loss_scale = other.loss_scale});
   if (own == other) return;
   add({{Defect::kTrajectoryDivergence, "",
         "the job's step is " + printed(own) + ", the uninterrupted one's " + printed(other),
@@ -194,6 +202,13 @@ void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
     add({{Defect::kLayoutMismatch, "common['args']",
           "the checkpoint says that it was saved under " + to_string(stored.layout) +
               ", and it was under " + to_string(expected.layout),
+          rank_}});
+  }
+  const std::string sharding = config_of(scenario_, expected.incarnation).optimizer_sharding;
+  if (stored.optimizer_sharding != sharding) {
+    add({{Defect::kLayoutMismatch, "common['optimizer']['param_state_sharding_type']",
+          "the checkpoint says that its optimizer state is " + stored.optimizer_sharding +
+              ", and it is " + sharding,
           rank_}});
   }
   const sim::RunIdentity right{.run = scenario_.name,

@@ -1,7 +1,7 @@
 #pragma once
 // The simulated training job of one rank. Training is elementwise and exact: the global state after
-// n steps is the same bit for bit under every layout, and depends on everything that a checkpoint
-// keeps.
+// n steps is the same bit for bit under every layout, and depends on every tensor and number that
+// all ranks share; random streams move their own tally alone.
 
 #include <cstdint>
 #include <memory>

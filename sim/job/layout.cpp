@@ -45,7 +45,13 @@ std::vector<std::string> names_of(std::string_view order) {
 void check_order(const Layout& layout) {
   const auto names = names_of(layout.order);
   for (const auto& name : names) {
-    member_named(name);
+    if (std::find(kAxisNames.begin(), kAxisNames.end(), name) == kAxisNames.end()) {
+      const std::string near = closest(name, kAxisNames);
+      throw Error(Code::kUsage, "the order " + layout.order + " names '" + name +
+                                    "', which is no axis of it" +
+                                    (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                                    " Its axes are " + join(kAxisNames, " ") + ".");
+    }
     if (std::count(names.begin(), names.end(), name) > 1) {
       mismatch("the order " + layout.order + " names " + name + " twice");
     }

@@ -267,13 +267,6 @@ const std::vector<Mutant>& registry() {
        "dp_reshardable with 2 buckets",
        {"UNREQUESTED_KEYS", "KEYSET_ASYMMETRY"},
        ask_for_first_bucket},
-      {"tracker-before-payload",
-       "The tracker is advanced before the checkpoint stands in its place; a crash in between "
-       "leaves it dangling.",
-       "SavePolicy::commit",
-       "a crash between two steps of the commit",
-       {"TRACKER_DANGLING"},
-       tracker_before_payload},
       {"validation-skipped-or-vacuous",
        "The proof that described boxes tile the tensor accepts everything, beside a description "
        "that does not (packed-group-not-canonical).",

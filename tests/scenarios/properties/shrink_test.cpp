@@ -90,7 +90,7 @@ TEST(Shrink, a_mutant_is_found_by_random_cases_and_left_as_a_small_file_that_sho
       {"floor-vs-ceil-chunk", "continuity", 3, 2},
       {"replica-zero-axis/tp", "continuity", 2, 2},
       {"replica-zero-axis/dp", "continuity", 2, 2},
-      {"post-load-gather-noop", "continuity", 2, 2},
+      {"post-load-gather-noop", "continuity", 2, 3},
       {"lazy-state-template", "continuity", 1, 2},
       {"no-optimizer-in-dcp/master", "layout-free", 1, 2},
   };

@@ -183,6 +183,8 @@ const std::vector<Case> kCases = {
     {"moe-tiny", "pp2 vpp2 tp2", "dp_reshardable"},
     {"moe-tiny", "pp2 dp6 ep3 layers 3-1", "dp_reshardable"},
     {"moe-tiny", "pp4 dp2 order pp-dp-ep-tp-cp", "fully_sharded_model_space"},
+    // Dense tensors and experts of one layer on different ranks.
+    {"moe-tiny", "tp2 pp2 dp2 ep4 etp1 order tp-pp-ep-dp", "fsdp_dtensor"},
     {"moe-tiny-mtp", "pp2 dp4 ep2 dp_replicate2", "dp_reshardable"},
     {"moe-tiny-mtp", "pp3 tp2", "fsdp_dtensor"},
     {"gpt-tiny", "pp2 dp3", "dp_reshardable"},
@@ -266,7 +268,8 @@ TEST(Layout, IsReadAndPrinted) {
     }
     return Code::kInternal;
   };
-  for (const auto* text : {"", "tp", "tq2", "tp2 tp2", "2tp", "tp99999999999"}) {
+  for (const auto* text :
+       {"", "tp", "tq2", "tp2 tp2", "2tp", "tp99999999999", "tp2 dp2 order tp-vpp-dp"}) {
     EXPECT_EQ(code_of(text), Code::kUsage) << text;
   }
   for (const auto* text : {"tp0", "tp2 order dp", "tp2 order tp-tp", "ep2", "dp3 dp_replicate2",

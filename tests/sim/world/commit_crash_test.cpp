@@ -9,8 +9,10 @@
 
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/commit.hpp"
+#include "core/engine/save.hpp"
 #include "core/format/crc32.hpp"
 #include "core/format/tensor_item.hpp"
+#include "sim/mutants/wrong_save.hpp"
 #include "sim/world/sim_store.hpp"
 
 namespace reprise::sim {
@@ -98,8 +100,10 @@ struct NoTrace final : Trace {
 constexpr int kForEver = 1 << 20;
 constexpr std::int64_t kElements = 3;
 
+using Protocol = decltype(SavePolicy::commit);
+
 /// Writes generation `n`: each file of it says which it is.
-void save(Store& store, const CommitTarget& target, std::int64_t n) {
+void save(Store& store, const CommitTarget& target, std::int64_t n, Protocol protocol) {
   prepare(store, target);
   const TensorItemLayout layout(DType::kInt64, {kElements});
   Bytes elements;
@@ -124,7 +128,7 @@ void save(Store& store, const CommitTarget& target, std::int64_t n) {
        .original_shape = {}}};
   content.common = Dict{{"generation", n}};
   NoTrace trace;
-  run_protocol(commit_protocol(store, target, content), trace);
+  run_protocol(protocol(store, target, content), trace);
 }
 
 /// Which generation a reader finds; throws or fails if it isn't a whole one.
@@ -151,11 +155,12 @@ std::int64_t found(Store& store, const std::string& path) {
 enum class End { kKill, kPowerCut };
 
 /// True if the save came to its end within so many calls.
-bool save_until(SimStore& store, const CommitTarget& target, std::int64_t n, int calls, End end) {
+bool save_until(SimStore& store, const CommitTarget& target, std::int64_t n, int calls, End end,
+                Protocol protocol = commit_protocol) {
   bool finished = false;
   try {
     MortalStore mortal(store, calls);
-    save(mortal, target, n);
+    save(mortal, target, n, protocol);
     finished = true;
   } catch (const Killed&) {  // judged by what is left
   }
@@ -237,6 +242,27 @@ TEST_P(CommitCrash, and_a_power_cut_in_the_next_save_leaves_one_whole) {
     }
   }
   EXPECT_GT(runs, 1000);
+}
+
+// A tracker that moves before the payload stands in its place: the field's defect, caught by a
+// crash in between.
+TEST_P(CommitCrash, a_tracker_that_moves_first_is_left_dangling) {
+  Policies historical;
+  tracker_before_payload(historical);
+  const Case& row = kCases[0];
+  int dangling = 0;
+  bool finished = false;
+  for (int calls = 0; !finished; ++calls) {
+    SimStore store = with_generation_one(row);
+    finished = save_until(store, row.second, 2, calls, End::kPowerCut, historical.save.commit);
+    try {
+      found(store, row.path);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::kTrackerDangling) << error.what();
+      ++dangling;
+    }
+  }
+  EXPECT_GT(dangling, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Store, CommitCrash, testing::Bool(), [](const auto& kind) {
