@@ -31,11 +31,13 @@ class RepeatedKeys {
   std::vector<std::set<std::string>> open_;
 };
 
+std::string cut_off(const std::string& text) {
+  return "is cut off after " + std::to_string(text.size()) + " bytes";
+}
+
 std::string explain(const Json::parse_error& error, const std::string& text) {
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) return "is empty";
-  if (error.byte > text.size()) {
-    return "is cut off after " + std::to_string(text.size()) + " bytes";
-  }
+  if (error.byte > text.size()) return cut_off(text);
   return "is no JSON at byte " + std::to_string(error.byte);
 }
 
@@ -51,9 +53,14 @@ std::string kind_of(const Json& value) {
 }  // namespace
 
 Json parse_document(const std::string& text, const std::string& file) {
+  // The parser takes a zero byte for the end; a torn file may have a tail of them.
+  if (const auto zero = text.find('\0'); zero != std::string::npos) {
+    throw ReadError(file + ": is no JSON at byte " + std::to_string(zero + 1));
+  }
   try {
     Json document = Json::parse(text, RepeatedKeys(file));
     if (!document.is_object()) throw ReadError(file + ": is no JSON object");
+    if (text.back() != '\n') throw ReadError(file + ": " + cut_off(text));
     return document;
   } catch (const Json::parse_error& error) {
     throw ReadError(file + ": " + explain(error, text));

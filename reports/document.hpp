@@ -49,7 +49,8 @@ class Node {
   std::string path_;  ///< "scenarios[3].name"; empty for the whole document
 };
 
-/// ReadError if the text is empty, cut off, no JSON, no object, or names a field twice.
+/// ReadError if the text is empty, cut off (even its last newline), no JSON, no object, or names a
+/// field twice.
 nlohmann::json parse_document(const std::string& text, const std::string& file);
 
 /// A number as the documents hold it: what is none is a word, "nan", "inf" or "-inf".

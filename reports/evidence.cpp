@@ -30,9 +30,14 @@ bool compared_nothing(const RankResult& rank, const std::string& lane) {
   return lane == "files" ? rank.compared == 0 : rank.elements == 0;
 }
 
+/// It came to its end. A scenario that is to be refused ends in an error: then keys may lack, and
+/// nothing was there to be compared.
+bool returned(const ScenarioResult& result) {
+  return result.incarnations.empty() || result.incarnations.back().exit_code == 0;
+}
+
 /// Empty: the rank's counts bear a pass out.
-std::string flaw_in_counts(const RankResult& rank, const std::string& lane) {
-  if (rank.owns && compared_nothing(rank, lane)) return "owns state and compared nothing";
+std::string flaw_in_counts(const RankResult& rank) {
   if (!rank.owns && (rank.elements != 0 || rank.compared != 0)) {
     return "owns nothing and yet compared " + counted(rank.elements, "element");
   }
@@ -49,7 +54,9 @@ std::string flaw_in_counts(const RankResult& rank, const std::string& lane) {
   return rank.metrics_finite ? "" : "has metrics that are not finite";
 }
 
-std::string flaw_in_keys(const RankResult& rank) {
+/// Empty: it compared what it owns, and all keys were there.
+std::string flaw_in_cover(const RankResult& rank, const std::string& lane) {
+  if (rank.owns && compared_nothing(rank, lane)) return "owns state and compared nothing";
   const std::pair<const std::vector<std::string>&, const char*> lists[] = {
       {rank.missing, "did not request "},
       {rank.unexpected, "requested what is not in the checkpoint: "},
@@ -62,18 +69,13 @@ std::string flaw_in_keys(const RankResult& rank) {
   return "";
 }
 
-/// It came to its end; a scenario that is to be refused ends in an error, and then keys may lack.
-bool returned(const ScenarioResult& result) {
-  return result.incarnations.empty() || result.incarnations.back().exit_code == 0;
-}
-
 /// The first rank's flaw, with the number of ranks that have one, too.
 std::string flaw_in_ranks(const ScenarioResult& result, const std::string& lane) {
   std::string first;
   std::uint64_t others = 0;
   for (const auto& rank : result.ranks) {
-    std::string flaw = flaw_in_counts(rank, lane);
-    if (flaw.empty() && returned(result)) flaw = flaw_in_keys(rank);
+    std::string flaw = flaw_in_counts(rank);
+    if (flaw.empty() && returned(result)) flaw = flaw_in_cover(rank, lane);
     if (flaw.empty()) continue;
     if (!first.empty()) ++others;
     if (first.empty()) first = "rank " + std::to_string(rank.rank) + " " + flaw;
@@ -93,7 +95,12 @@ std::string flaw_in_rank_list(const ScenarioResult& result, const std::string& l
              std::to_string(result.world);
     }
   }
-  if (compared_nothing({.compared = compared.leaves, .elements = compared.elements}, lane)) {
+  // Distinct and none below 0: they are all there if the last one is one less than their number.
+  if (static_cast<std::size_t>(*seen.rbegin()) + 1 != seen.size()) {
+    return "lists rank " + std::to_string(*seen.rbegin()) + ", but not all before it";
+  }
+  const RankResult all{.compared = compared.leaves, .elements = compared.elements};
+  if (returned(result) && compared_nothing(all, lane)) {
     return "compared nothing on any rank";
   }
   return "";
@@ -103,9 +110,9 @@ bool same_metric(double own, const std::optional<double>& other) { return !other
 
 std::string flaw_in_course(const ScenarioResult& result) {
   for (const auto& point : result.trajectory) {
-    if (!std::isfinite(point.loss) || !std::isfinite(point.lr)) {
-      return "has no finite loss at step " + std::to_string(point.step);
-    }
+    const bool finite =
+        std::isfinite(point.loss) && std::isfinite(point.lr) && std::isfinite(point.loss_scale);
+    if (!finite) return "has metrics that are not finite at step " + std::to_string(point.step);
     if (!same_metric(point.loss, point.uninterrupted_loss) ||
         !same_metric(point.lr, point.uninterrupted_lr) ||
         !same_metric(point.loss_scale, point.uninterrupted_loss_scale)) {
@@ -180,8 +187,12 @@ void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
 }
 
 void weigh_properties(const Report& report, std::vector<Refusal>& refusals) {
+  std::set<std::string> names;
   for (const auto& property : report.properties) {
     const std::string subject = "property " + property.name;
+    if (!names.insert(property.name).second) {
+      refusals.push_back({"", subject, "stands in the report twice", kWriteAgain});
+    }
     if (property.verdict != Verdict::kPass) {
       const std::string shrunk = property.counterexample ? ": " + *property.counterexample : "";
       refusals.push_back(
@@ -197,7 +208,11 @@ void weigh_properties(const Report& report, std::vector<Refusal>& refusals) {
 }
 
 void weigh_mutants(const Report& report, std::vector<Refusal>& refusals) {
+  std::set<std::string> names;
   for (const auto& mutant : report.mutants) {
+    if (!names.insert(mutant.name).second) {
+      refusals.push_back({"", "mutant " + mutant.name, "stands in the report twice", kWriteAgain});
+    }
     const bool named = !mutant.caught_by.empty();
     const bool passed =
         std::any_of(mutant.caught_by.begin(), mutant.caught_by.end(), [](const auto& by) {
@@ -214,6 +229,21 @@ void weigh_mutants(const Report& report, std::vector<Refusal>& refusals) {
   if (finding.code.empty()) return;
   refusals.push_back({"", "mutants", finding.code + ": " + finding.reason,
                       "let a scenario or property notice it; 'reprise mutants' shows which did"});
+}
+
+void weigh_determinism(const Report& report, std::vector<Refusal>& refusals) {
+  if (report.determinism_mismatches != 0) {
+    refusals.push_back({"", "determinism",
+                        std::to_string(report.determinism_mismatches) + " of " +
+                            counted(report.runs_doubled, "doubled run") + " took another course",
+                        "find the source of chance: equal seeds must give equal event hashes"});
+  }
+  if (report.runs_doubled > report.scenarios.size()) {
+    refusals.push_back({"", "determinism",
+                        counted(report.runs_doubled, "doubled run") + " of " +
+                            counted(report.scenarios.size(), "scenario"),
+                        kWriteAgain});
+  }
 }
 
 }  // namespace
@@ -246,12 +276,7 @@ std::vector<Refusal> weigh(const Report& report) {
   weigh_plan(report, refusals);
   weigh_properties(report, refusals);
   weigh_mutants(report, refusals);
-  if (report.determinism_mismatches != 0) {
-    refusals.push_back({"", "determinism",
-                        std::to_string(report.determinism_mismatches) + " of " +
-                            counted(report.runs_doubled, "doubled run") + " took another course",
-                        "find the source of chance: equal seeds must give equal event hashes"});
-  }
+  weigh_determinism(report, refusals);
   return refusals;
 }
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -70,6 +71,91 @@ TEST(Table, one_nan_is_not_hidden_by_other_ranks) {
     report.scenarios[0].ranks[rank].max_delta = std::nan("");
     EXPECT_NE(to_table(report, 100).find("  nan  "), std::string::npos) << rank;
   }
+}
+
+ScenarioResult row(const std::string& name, Verdict verdict, std::uint64_t elements) {
+  ScenarioResult result;
+  result.name = name;
+  result.verdict = verdict;
+  result.layouts = {"tp2"};
+  result.ranks = {{.rank = 0, .compared = 1, .elements = elements}};
+  return result;
+}
+
+/// First words of the lines, the heading left out.
+std::vector<std::string> names_in(const Report& report) {
+  std::vector<std::string> names;
+  for (const auto& line : lines_of(to_table(report, 120)))
+    names.push_back(line.substr(0, line.find(' ')));
+  return {names.begin() + 1, names.end()};
+}
+
+TEST(Table, rows_of_one_file_that_all_passed_stand_on_one_line_with_their_sums) {
+  Report report;
+  report.scenarios = {row("a[k=0]", Verdict::kPass, 10), row("a[k=1]", Verdict::kPass, 20),
+                      row("b", Verdict::kPass, 3)};
+  report.scenarios[1].ranks[0].bit_mismatches = 5;
+  report.scenarios[1].ranks[0].max_delta = 0.25;
+  EXPECT_EQ(to_table(report, 120),
+            "scenario  layouts  verdict  leaves  elements  max_delta  bit_mismatches\n"
+            "a         2 rows   pass          2        30       0.25               5\n"
+            "b         tp2      pass          1         3          0               0\n");
+}
+
+TEST(Table, rows_stand_apart_where_one_did_not_pass_or_another_file_is_between) {
+  using enum Verdict;
+  using Names = std::vector<std::string>;
+  const auto table_of = [](std::vector<std::pair<std::string, Verdict>> rows) {
+    Report report;
+    for (const auto& [name, verdict] : rows) report.scenarios.push_back(row(name, verdict, 1));
+    const auto names = names_in(report);
+    // What did not pass is explained below the table, after an empty line.
+    return Names(names.begin(), std::find(names.begin(), names.end(), ""));
+  };
+  EXPECT_EQ(table_of({{"a[k=0]", kPass}, {"a[k=1]", kPass}}), Names({"a"}));
+  EXPECT_EQ(table_of({{"a[k=0]", kPass}}), Names({"a"}));
+  for (const auto other : {kFail, kInconclusive, kNotRun}) {
+    EXPECT_EQ(table_of({{"a[k=0]", kPass}, {"a[k=1]", other}, {"a[k=2]", kPass}}),
+              Names({"a[k=0]", "a[k=1]", "a[k=2]"}));
+  }
+  EXPECT_EQ(table_of({{"a[k=0]", kPass}, {"b[k=0]", kPass}, {"a[k=1]", kPass}}),
+            Names({"a", "b", "a"}));
+  EXPECT_EQ(table_of({{"a[k=0]", kPass}, {"ab[k=0]", kPass}, {"a", kPass}}),
+            Names({"a", "ab", "a"}));
+  EXPECT_EQ(table_of({{"a[k=0]", kFail}, {"b[k=0]", kPass}, {"b[k=1]", kPass}}),
+            Names({"a[k=0]", "b"}));
+}
+
+TEST(Table, one_nan_is_not_hidden_by_other_rows) {
+  for (const std::size_t at : {0U, 1U}) {
+    Report report;
+    report.scenarios = {row("a[k=0]", Verdict::kPass, 1), row("a[k=1]", Verdict::kPass, 1)};
+    report.scenarios[at].ranks[0].max_delta = std::nan("");
+    EXPECT_NE(to_table(report, 100).find("  nan  "), std::string::npos) << at;
+  }
+}
+
+TEST(RankTable, neighbours_that_showed_the_same_stand_on_one_line) {
+  ScenarioResult result = row("s", Verdict::kFail, 7);
+  result.ranks[0].loaded_step = 4;
+  for (const std::int32_t rank : {1, 2, 3, 4, 5}) {
+    result.ranks.push_back(result.ranks[0]);
+    result.ranks.back().rank = rank;
+  }
+  result.ranks[3].bit_mismatches = 2;
+  result.ranks[5] = {.rank = 5, .owns = false, .metrics_finite = false};
+  EXPECT_EQ(to_rank_table(result),
+            "s: fail\n"
+            "  ranks  loaded step  compared         elements  max_delta  bit_mismatches  missing"
+            "  shapes     metrics\n"
+            "  0-2              4         1                7          0               0        0"
+            "       0      finite\n"
+            "  3                4         1                7          0               2        0"
+            "       0      finite\n"
+            "  4                4         1                7          0               0        0"
+            "       0      finite\n"
+            "  5             none         0  0, owns nothing          0               0        0"
+            "       0  NOT FINITE\n");
 }
 
 }  // namespace

@@ -1,0 +1,130 @@
+// What an accepted run showed, kept and read again.
+
+#include "reports/baseline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/read_error.hpp"
+#include "tests/reports/sample_report.hpp"
+
+namespace reprise::reports {
+namespace {
+
+using Json = nlohmann::json;
+
+Baseline sample_baseline() {
+  const Report report = sample_report();
+  return baseline_of({&report, 1});
+}
+
+std::string text_of(const Json& document) { return document.dump(2) + "\n"; }
+
+std::string complaint(const std::string& text) {
+  try {
+    parse_baseline(text, "b.json");
+    return "";
+  } catch (const ReadError& error) {
+    return error.what();
+  }
+}
+
+TEST(Baseline, holds_what_each_lane_showed) {
+  const Baseline baseline = sample_baseline();
+  ASSERT_EQ(baseline.size(), 1U);
+  const LaneFloor& lane = baseline.at("sim");
+  EXPECT_EQ(lane.scenarios.at("one").compared.elements, 200U);
+  EXPECT_EQ(lane.scenarios.at("one").compared.leaves, 6U);
+  EXPECT_EQ(lane.scenarios.at("refused").compared.elements, 0U);
+  EXPECT_EQ(lane.scenarios.at("skipped").skipped, "needs a GPU");
+  EXPECT_EQ(lane.properties.at("round-trip"), 20U);
+  EXPECT_EQ(lane.mutants.size(), 2U);
+  EXPECT_EQ(lane.runs_doubled, 4U);
+  const LaneTotals totals = totals_of(lane);
+  EXPECT_EQ(totals.scenarios, 3U);
+  EXPECT_EQ(totals.skipped, 1U);
+  EXPECT_EQ(totals.elements, 400U);
+}
+
+TEST(Baseline, what_was_written_is_read_and_written_the_same) {
+  Baseline baseline = sample_baseline();
+  baseline["mpi"] = baseline["sim"];
+  baseline["mpi"].scenarios.erase("skipped");
+  const std::string text = to_json(baseline);
+  EXPECT_EQ(to_json(parse_baseline(text, "b.json")), text);
+}
+
+TEST(Baseline, the_report_of_an_accepted_run_is_one) {
+  const std::string report = to_json(sample_report());
+  EXPECT_EQ(to_json(parse_baseline(report, "b.json")), to_json(sample_baseline()));
+}
+
+TEST(Baseline, sums_stop_at_the_largest_count) {
+  Report report = sample_report();
+  report.scenarios[0].ranks[0].elements = ~std::uint64_t{0};
+  const Baseline baseline = baseline_of({&report, 1});
+  EXPECT_EQ(baseline.at("sim").scenarios.at("one").compared.elements, ~std::uint64_t{0});
+  EXPECT_EQ(totals_of(baseline.at("sim")).elements, ~std::uint64_t{0});
+  EXPECT_EQ(complaint(to_json(baseline)), "");
+}
+
+TEST(Baseline, every_prefix_is_refused) {
+  for (const std::string& text : {to_json(sample_baseline()), to_json(sample_report())}) {
+    ASSERT_EQ(complaint(text), "");
+    for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
+      ASSERT_NE(complaint(text.substr(0, bytes)), "") << bytes;
+    }
+  }
+}
+
+TEST(Baseline, what_demands_less_than_it_says_is_refused) {
+  const auto with = [](const char* pointer, const Json& value) {
+    Json document = Json::parse(to_json(sample_baseline()));
+    document[Json::json_pointer(pointer)] = value;
+    return text_of(document);
+  };
+  const auto without = [](const char* parent, const char* key) {
+    Json document = Json::parse(to_json(sample_baseline()));
+    document[Json::json_pointer(parent)].erase(key);
+    return text_of(document);
+  };
+  const auto report_with = [](const char* pointer, const Json& value) {
+    Json document = Json::parse(to_json(sample_report()));
+    document[Json::json_pointer(pointer)] = value;
+    return text_of(document);
+  };
+  const Json nothing = {{"scenarios", Json::object()},
+                        {"properties", Json::object()},
+                        {"mutants", Json::array()},
+                        {"runs_doubled", 0},
+                        {"totals", {{"scenarios", 0}, {"skipped", 0}, {"elements", 0}}}};
+  const std::pair<std::string, std::string> rows[] = {
+      {"", "is empty"},
+      {"{}\n", "baseline_version: is missing"},
+      {with("/baseline_version", 2), "baseline_version: is 2; this program reads 1"},
+      {with("/lanes", Json::object()), "lanes: there is none, so it demands nothing"},
+      {with("/lanes/sim", nothing), "lanes[sim]: demands nothing"},
+      {without("/lanes/sim/scenarios", "one"), "totals.scenarios: is 3, but the entries make 2"},
+      {without("/lanes/sim/scenarios", "skipped"), "totals.skipped: is 1, but the entries make 0"},
+      {without("/lanes/sim", "totals"), "lanes[sim].totals: is missing"},
+      {without("/lanes/sim", "mutants"), "lanes[sim].mutants: is missing"},
+      {without("/lanes/sim", "properties"), "lanes[sim].properties: is missing"},
+      {without("/lanes/sim", "runs_doubled"), "lanes[sim].runs_doubled: is missing"},
+      {without("/lanes/sim/scenarios/one", "elements"), "scenarios[one].elements: is missing"},
+      {with("/lanes/sim/scenarios/one/elements", 1), "is 400, but the entries make 201"},
+      {with("/lanes/sim/scenarios/one/elements", -1), "expected a count"},
+      {with("/lanes/sim/scenarios/skipped/skipped", ""), "gives no reason"},
+      {report_with("/verdict", "fail"), "is no report of an accepted run: the verdict is fail"},
+      {report_with("/scenarios/0/ranks/0/bit_mismatches", 1),
+       "is no report of an accepted run: one: claims pass, but rank 0 has 1 element"},
+      {report_with("/schema_version", 9), "schema_version: is 9"},
+  };
+  for (const auto& [text, fragment] : rows) {
+    EXPECT_NE(complaint(text).find(fragment), std::string::npos) << fragment << '\n'
+                                                                 << complaint(text);
+  }
+}
+
+}  // namespace
+}  // namespace reprise::reports

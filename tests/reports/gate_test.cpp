@@ -1,0 +1,430 @@
+// The gate, as rows: what is spoilt -> the words of the refusal.
+
+#include "reports/gate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tests/reports/sample_report.hpp"
+
+namespace reprise::reports {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+Baseline sample_baseline() {
+  const Report report = sample_report();
+  return baseline_of({&report, 1});
+}
+
+GateRuling rule(const std::vector<Submission>& submissions, const Baseline& baseline,
+                GateOptions options = {.commit = kSampleCommit}) {
+  return judge_gate(submissions, baseline, options);
+}
+
+GateRuling rule(const Report& report) {
+  return rule({{.file = "r.json", .report = report}}, sample_baseline());
+}
+
+/// "subject: reason" of all refusals, a line each.
+std::string text_of(const GateRuling& ruling) {
+  std::string text;
+  for (const auto& refusal : ruling.refusals) {
+    text += refusal.file + ": " + refusal.subject + ": " + refusal.reason + '\n';
+  }
+  return text;
+}
+
+void expect_refused(const GateRuling& ruling, const std::string& words) {
+  EXPECT_FALSE(ruling.accepted()) << words;
+  EXPECT_NE(text_of(ruling).find(words), std::string::npos) << words << "\nfound:\n"
+                                                            << text_of(ruling);
+  for (const auto& refusal : ruling.refusals) {
+    EXPECT_FALSE(refusal.reason.empty()) << words;
+    EXPECT_FALSE(refusal.fix.empty()) << words;
+  }
+}
+
+struct Row {
+  std::string words;
+  std::function<void(Report&)> spoil;
+};
+
+void expect_all_refused(const std::vector<Row>& rows) {
+  for (const auto& row : rows) {
+    Report report = sample_report();
+    row.spoil(report);
+    expect_refused(rule(report), row.words);
+  }
+}
+
+ScenarioResult& first(Report& report) { return report.scenarios[0]; }
+RankResult& rank(Report& report) { return report.scenarios[0].ranks[0]; }
+
+TEST(Gate, accepts_the_report_that_shows_all_of_the_baseline) {
+  const GateRuling ruling = rule(sample_report());
+  EXPECT_TRUE(ruling.accepted()) << text_of(ruling);
+  ASSERT_EQ(ruling.lanes.size(), 1U);
+  EXPECT_EQ(ruling.lanes[0].shown.elements, 400U);
+  EXPECT_EQ(ruling.lanes[0].demanded.elements, 400U);
+}
+
+TEST(Gate, accepts_what_shows_more) {
+  const std::function<void(Report&)> rows[] = {
+      [](Report& r) { ++rank(r).elements; },
+      [](Report& r) {
+        r.scenarios.push_back(sample_scenario("new"));
+        ++r.planned;
+      },
+      [](Report& r) {
+        r.properties.push_back({.name = "p", .cases = 1, .verdict = Verdict::kPass});
+      },
+      [](Report& r) { ++r.properties[0].cases; },
+      [](Report& r) {  // what the baseline skipped
+        r.scenarios[3] = sample_scenario("skipped");
+        r.skipped.clear();
+      },
+      [](Report& r) { r.skipped[0].reason = "another reason"; },
+      [](Report& r) {
+        r.mutants.push_back({.name = "m", .caught = true, .caught_by = {{"one", "X", ""}}});
+      },
+  };
+  for (const auto& improve : rows) {
+    Report report = sample_report();
+    improve(report);
+    const GateRuling ruling = rule(report);
+    EXPECT_TRUE(ruling.accepted()) << &improve - rows << '\n' << text_of(ruling);
+  }
+}
+
+TEST(Gate, a_report_whose_verdict_is_no_pass) {
+  using enum Verdict;
+  expect_all_refused({
+      {"the verdict is fail", [](Report& r) { r.verdict = kFail; }},
+      {"the verdict is inconclusive", [](Report& r) { r.verdict = kInconclusive; }},
+      {"the verdict is not_run", [](Report& r) { r.verdict = kNotRun; }},
+      {"its own entries make it fail", [](Report& r) { first(r).verdict = kFail; }},
+      {"its own entries make it inconclusive", [](Report& r) { first(r).verdict = kInconclusive; }},
+      {"its own entries make it not_run",
+       [](Report& r) {
+         r.scenarios.clear();
+         r.properties.clear();
+         r.mutants.clear();
+       }},
+      {"its own entries make it fail", [](Report& r) { r.mutants[0].caught = false; }},
+      {"its own entries make it fail", [](Report& r) { r.properties[0].verdict = kFail; }},
+      {"its own entries make it fail", [](Report& r) { r.determinism_mismatches = 1; }},
+      {"one: fail: ZERO_FILL: zeros",
+       [](Report& r) {
+         first(r).verdict = kFail;
+         first(r).code = "ZERO_FILL";
+         first(r).reason = "zeros";
+       }},
+      {"one: inconclusive", [](Report& r) { first(r).verdict = kInconclusive; }},
+      {"one: was not run, and is not listed as skipped",
+       [](Report& r) { first(r).verdict = kNotRun; }},
+  });
+}
+
+TEST(Gate, another_commit_or_a_changed_tree) {
+  struct Case {
+    std::string of_report;
+    std::string in_question;
+    bool same;
+  };
+  const std::string commit = kSampleCommit;
+  const Case cases[] = {
+      {commit, commit, true},
+      {commit, commit.substr(0, 7), true},
+      {commit, commit.substr(0, 6), false},
+      {commit, "", false},
+      {commit, commit + "0", false},
+      {commit, "1" + commit.substr(1), false},
+      {commit, commit.substr(1), false},
+      {commit.substr(0, 12), commit, false},
+      {"unknown", commit, false},
+      {"", "", false},
+      {"", commit, false},
+  };
+  for (const auto& [of_report, in_question, same] : cases) {
+    Report report = sample_report();
+    report.project.commit = of_report;
+    const auto ruling =
+        rule({{.file = "r.json", .report = report}}, sample_baseline(), {.commit = in_question});
+    EXPECT_EQ(ruling.accepted(), same) << of_report << " " << in_question << text_of(ruling);
+    if (!same) expect_refused(ruling, "project.commit: the report is of commit '" + of_report);
+  }
+  Report dirty = sample_report();
+  dirty.project.dirty = true;
+  expect_refused(rule(dirty), "project.dirty: the tree had changes");
+  EXPECT_TRUE(rule({{.file = "r.json", .report = dirty}}, sample_baseline(),
+                   {.commit = kSampleCommit, .allow_dirty = true})
+                  .accepted());
+}
+
+TEST(Gate, a_pass_that_its_ranks_do_not_bear_out) {
+  const std::string pass = "one: claims pass, but ";
+  expect_all_refused({
+      {pass + "has no rank's evidence", [](Report& r) { first(r).ranks.clear(); }},
+      {pass + "lists rank 0 twice", [](Report& r) { first(r).ranks[1].rank = 0; }},
+      {pass + "lists rank 4 of a world of 4", [](Report& r) { first(r).ranks[2].rank = 4; }},
+      {pass + "lists rank -1", [](Report& r) { first(r).ranks[2].rank = -1; }},
+      {pass + "lists rank 3, but not all before it", [](Report& r) { first(r).ranks[2].rank = 3; }},
+      {pass + "lists rank 2, but not all before it",
+       [](Report& r) { first(r).ranks.erase(first(r).ranks.begin()); }},
+      {pass + "compared nothing on any rank",
+       [](Report& r) {
+         for (auto& one : first(r).ranks) one = {.rank = one.rank, .owns = false};
+       }},
+      {pass + "rank 1 owns state and compared nothing",
+       [](Report& r) {
+         rank(r).elements += first(r).ranks[1].elements;
+         rank(r).compared += first(r).ranks[1].compared;
+         first(r).ranks[1].elements = first(r).ranks[1].compared = 0;
+       }},
+      {pass + "rank 2 owns state and compared nothing",
+       [](Report& r) { first(r).ranks[2].owns = true; }},
+      {pass + "rank 0 owns nothing and yet compared 100 elements",
+       [](Report& r) { rank(r).owns = false; }},
+      {pass + "rank 0 compared 100 elements of no tensor", [](Report& r) { rank(r).compared = 0; }},
+      {pass + "rank 0 has 1 element with other bits",
+       [](Report& r) { rank(r).bit_mismatches = 1; }},
+      {pass + "rank 2 has 9 elements with other bits",
+       [](Report& r) { first(r).ranks[2].bit_mismatches = 9; }},
+      {pass + "rank 0 has max_delta 1e-300", [](Report& r) { rank(r).max_delta = 1e-300; }},
+      {pass + "rank 0 has max_delta -1", [](Report& r) { rank(r).max_delta = -1; }},
+      {pass + "rank 0 has max_delta nan", [](Report& r) { rank(r).max_delta = kNan; }},
+      {pass + "rank 0 has max_delta inf", [](Report& r) { rank(r).max_delta = kInfinity; }},
+      {pass + "rank 1 has max_delta nan", [](Report& r) { first(r).ranks[1].max_delta = kNan; }},
+      {"(and 1 further rank)",
+       [](Report& r) { rank(r).max_delta = first(r).ranks[1].max_delta = 1; }},
+      {pass + "rank 0 has metrics that are not finite",
+       [](Report& r) { rank(r).metrics_finite = false; }},
+      {pass + "rank 0 did not request w", [](Report& r) { rank(r).missing.emplace_back("w"); }},
+      {pass + "rank 0 did not request optional", [](Report& r) { rank(r).excused = {"new"}; }},
+      {pass + "rank 0 requested what is not in the checkpoint: w",
+       [](Report& r) { rank(r).unexpected.emplace_back("w"); }},
+      {pass + "rank 0 found another shape of w",
+       [](Report& r) { rank(r).shape_mismatches = {"w"}; }},
+      {pass + "rank 0 found another dtype of w",
+       [](Report& r) { rank(r).dtype_mismatches = {"w"}; }},
+  });
+}
+
+TEST(Gate, a_pass_that_its_course_does_not_bear_out) {
+  const std::string pass = "one: claims pass, but ";
+  const auto point = [](Report& r) -> TrainingPoint& { return first(r).trajectory[0]; };
+  expect_all_refused({
+      {pass + "left the uninterrupted run's course at step 1",
+       [&](Report& r) { point(r).loss = 1; }},
+      {pass + "left the uninterrupted run's course", [&](Report& r) { point(r).lr = 1; }},
+      {pass + "left the uninterrupted run's course", [&](Report& r) { point(r).loss_scale = 1; }},
+      {pass + "left the uninterrupted run's course",
+       [&](Report& r) { point(r).uninterrupted_loss = kNan; }},
+      {pass + "has metrics that are not finite at step 1",
+       [&](Report& r) {
+         point(r).loss = kInfinity;
+         point(r).uninterrupted_loss = kInfinity;
+       }},
+      {pass + "has metrics that are not finite at step 2",
+       [](Report& r) { first(r).trajectory[1].loss_scale = kNan; }},
+      {pass + "planned a fault 'crash' on rank 1 that never fired",
+       [](Report& r) { first(r).faults[0].fired = false; }},
+      {pass + "names a first difference: w",
+       [](Report& r) { first(r).first_difference = FirstDifference{.key = "w"}; }},
+  });
+}
+
+TEST(Gate, a_scenario_that_is_to_be_refused_need_compare_nothing_but_must_not_differ) {
+  const std::string pass = "refused: claims pass, but ";
+  expect_all_refused({
+      {pass + "rank 0 has max_delta nan",
+       [](Report& r) { r.scenarios[2].ranks[0].max_delta = kNan; }},
+      {pass + "rank 0 has 1 element with other bits",
+       [](Report& r) { r.scenarios[2].ranks[0].bit_mismatches = 1; }},
+      {pass + "has no rank's evidence", [](Report& r) { r.scenarios[2].ranks.clear(); }},
+      {pass + "compared nothing on any rank",
+       [](Report& r) { r.scenarios[2].incarnations[1].exit_code = 0; }},
+  });
+}
+
+TEST(Gate, less_than_the_baseline) {
+  const auto drop = [](Report& r, std::size_t i) {
+    r.scenarios.erase(r.scenarios.begin() + static_cast<std::ptrdiff_t>(i));
+    --r.planned;
+    r.runs_doubled = r.scenarios.size();
+  };
+  expect_all_refused({
+      {"one: the baseline has it, the report has not", [&](Report& r) { drop(r, 0); }},
+      {"scenarios: 2 run, the baseline has 3", [&](Report& r) { drop(r, 0); }},
+      {"refused: the baseline has it, the report has not", [&](Report& r) { drop(r, 2); }},
+      {"skipped: the baseline has it, the report has not",
+       [&](Report& r) {
+         drop(r, 3);
+         r.skipped.clear();
+       }},
+      {"one: the baseline has it", [](Report& r) { first(r).name = "uno"; }},
+      {"one: 199 elements compared, the baseline has 200",
+       [](Report& r) {
+         --rank(r).elements;
+         ++r.scenarios[1].ranks[0].elements;  // the total is the same
+       }},
+      {"one: 5 tensors and objects compared, the baseline has 6",
+       [](Report& r) { --rank(r).compared; }},
+      {"elements: 399 compared in all, the baseline has 400",
+       [](Report& r) { --rank(r).elements; }},
+      {"one: not_run, but it was for the baseline: no MPI",
+       [](Report& r) {
+         first(r).verdict = Verdict::kNotRun;
+         r.skipped.push_back({"one", "no MPI"});
+       }},
+      {"skipped: 2 skipped, the baseline has 1",
+       [](Report& r) {
+         first(r).verdict = Verdict::kNotRun;
+         r.skipped.push_back({"one", "no MPI"});
+       }},
+      {"more: not_run, and the baseline knows no such skip: no MPI",
+       [](Report& r) {
+         r.skipped.push_back({"more", "no MPI"});
+         ++r.planned;
+       }},
+      {"property continuity: the baseline has it",
+       [](Report& r) { r.properties.erase(r.properties.begin()); }},
+      {"property continuity: 9 cases, the baseline has 10",
+       [](Report& r) { --r.properties[0].cases; }},
+      {"mutant floor-vs-ceil-chunk: the baseline has it",
+       [](Report& r) { r.mutants.erase(r.mutants.begin()); }},
+      {"determinism: 3 runs doubled, the baseline has 4", [](Report& r) { --r.runs_doubled; }},
+  });
+}
+
+TEST(Gate, a_summary_that_its_rows_do_not_support) {
+  expect_all_refused({
+      {"one: stands in the report twice", [](Report& r) { r.scenarios.push_back(first(r)); }},
+      {"lanes.planned: says 5, but the report holds 4 scenarios", [](Report& r) { ++r.planned; }},
+      {"lanes.planned: says 0", [](Report& r) { r.planned = 0; }},
+      {"skipped: was not run, and no reason is given", [](Report& r) { r.skipped[0].reason = ""; }},
+      {"one: is listed as skipped and as run",
+       [](Report& r) {
+         r.skipped.push_back({"one", "no MPI"});
+       }},
+      {"skipped: was not run, and is not listed as skipped", [](Report& r) { r.skipped.clear(); }},
+      {"property continuity: stands in the report twice",
+       [](Report& r) { r.properties.push_back(r.properties[0]); }},
+      {"mutant stale-plan: stands in the report twice",
+       [](Report& r) { r.mutants.push_back(r.mutants[1]); }},
+      {"determinism: 5 doubled runs of 4 scenarios", [](Report& r) { r.runs_doubled = 5; }},
+  });
+}
+
+TEST(Gate, properties_mutants_and_doubled_runs_that_failed) {
+  using enum Verdict;
+  const std::string property = "property continuity: ";
+  const std::string mutant = "mutant floor-vs-ceil-chunk: ";
+  expect_all_refused({
+      {property + "fail with seed 18446744073709551615: dp=1",
+       [](Report& r) {
+         r.properties[0].verdict = kFail;
+         r.properties[0].counterexample = "dp=1";
+       }},
+      {property + "inconclusive", [](Report& r) { r.properties[0].verdict = kInconclusive; }},
+      {property + "not_run", [](Report& r) { r.properties[0].verdict = kNotRun; }},
+      {property + "claims pass, but has a counterexample",
+       [](Report& r) { r.properties[0].counterexample = "x"; }},
+      {property + "claims pass, but tried no case", [](Report& r) { r.properties[0].cases = 0; }},
+      {"mutants: MUTANT_SURVIVED: no scenario and no property noticed: floor-vs-ceil-chunk",
+       [](Report& r) {
+         r.mutants[0].caught = false;
+         r.mutants[0].caught_by.clear();
+       }},
+      {"mutants: VALIDATOR_VACUOUS",
+       [](Report& r) {
+         for (auto& one : r.mutants) {
+           one.caught = false;
+           one.caught_by.clear();
+         }
+       }},
+      {mutant + "is said to be caught, but by nothing",
+       [](Report& r) { r.mutants[0].caught_by.clear(); }},
+      {mutant + "is said to be caught by what passed or was not run",
+       [](Report& r) { r.mutants[0].caught_by[0].verdict = "pass"; }},
+      {mutant + "is said to be caught by what passed or was not run",
+       [](Report& r) { r.mutants[0].caught_by[0].verdict = "not_run"; }},
+      {mutant + "is said to survive, but something caught it",
+       [](Report& r) { r.mutants[0].caught = false; }},
+      {"determinism: 1 of 4 doubled runs took another course",
+       [](Report& r) { r.determinism_mismatches = 1; }},
+  });
+}
+
+TEST(Gate, objects_alone_count_in_lane_files_and_nowhere_else) {
+  Report report = sample_report();
+  report.scenarios = {sample_scenario("diff a b")};
+  report.planned = 1;
+  report.skipped.clear();
+  report.runs_doubled = 0;
+  for (auto& one : first(report).ranks) one.elements = 0;
+  for (const char* lane : {"files", "sim", "mpi"}) {
+    report.lane = lane;
+    const Baseline baseline = baseline_of({&report, 1});
+    const auto ruling = rule({{.file = "r.json", .report = report}}, baseline);
+    EXPECT_EQ(ruling.accepted(), report.lane == "files") << lane << text_of(ruling);
+  }
+}
+
+TEST(Gate, what_is_unreadable_or_of_a_lane_too_few_or_too_many) {
+  const Report sim = sample_report();
+  Report mpi = sim;
+  mpi.lane = "mpi";
+  const Report both_lanes[] = {sim, mpi};
+  const Baseline both = baseline_of(both_lanes);
+  const Submission of_sim{.file = "sim.json", .report = sim};
+  const Submission of_mpi{.file = "mpi.json", .report = mpi};
+  EXPECT_TRUE(rule({of_sim, of_mpi}, both).accepted());
+  EXPECT_TRUE(rule({of_mpi}, both, {.commit = kSampleCommit, .lanes = {"mpi"}}).accepted());
+
+  const Submission absent{.file = "no.json", .unreadable = "is absent"};
+  expect_refused(rule({absent}, both), "no.json: : is absent");
+  expect_refused(rule({absent, of_sim, of_mpi}, both), "no.json: : is absent");
+  expect_refused(rule({}, both), "lane mpi: no report of it was handed in");
+  expect_refused(rule({of_sim}, both), "lane mpi: no report of it was handed in");
+  expect_refused(rule({of_sim, of_mpi, of_sim}, both), "lane: 'sim' has a report already");
+  expect_refused(rule({of_sim, of_mpi}, sample_baseline()),
+                 "mpi.json: lane: 'mpi' is no lane that is judged here");
+  expect_refused(rule({of_sim, of_mpi}, both, {.commit = kSampleCommit, .lanes = {"sim"}}),
+                 "mpi.json: lane: 'mpi' is no lane that is judged here");
+  expect_refused(rule({of_sim}, sample_baseline(), {.commit = kSampleCommit, .lanes = {"gpu"}}),
+                 "lane gpu: no report of it was handed in");
+  // Where one of two is spoilt, the good one does not stand in for it.
+  Submission spoilt = of_mpi;
+  spoilt.report->scenarios[0].ranks[0].max_delta = 1;
+  expect_refused(rule({of_sim, spoilt}, both), "mpi.json: one: claims pass");
+}
+
+TEST(Gate, refusals_are_one_line_each_and_json_holds_all_of_it) {
+  Report report = sample_report();
+  first(report).verdict = Verdict::kFail;
+  first(report).reason = "two\nlines \x1b[2J\r\x7f";
+  const GateRuling ruling = rule(report);
+  for (const auto& refusal : ruling.refusals) {
+    for (const unsigned char c : refusal.reason + refusal.fix + refusal.subject) {
+      EXPECT_GE(c, 0x20);
+      EXPECT_NE(c, 0x7f);
+    }
+  }
+  const auto json = nlohmann::json::parse(to_json(ruling, kSampleCommit));
+  EXPECT_EQ(json["accepted"], false);
+  EXPECT_EQ(json["commit"], kSampleCommit);
+  EXPECT_EQ(json["refusals"].size(), ruling.refusals.size());
+  EXPECT_EQ(json["refusals"][0]["file"], "r.json");
+  EXPECT_EQ(json["lanes"][0]["demanded"]["elements"], 400);
+  EXPECT_EQ(nlohmann::json::parse(to_json(rule(sample_report()), ""))["accepted"], true);
+}
+
+}  // namespace
+}  // namespace reprise::reports

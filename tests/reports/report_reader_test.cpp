@@ -1,0 +1,204 @@
+// parse_report is the inverse of to_json, and refuses all that it is not.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "reports/read_error.hpp"
+#include "tests/reports/sample_report.hpp"
+
+namespace reprise::reports {
+namespace {
+
+using Json = nlohmann::json;
+
+/// What is said about the text; empty if it is a report.
+std::string complaint(const std::string& text) {
+  try {
+    parse_report(text, "r.json");
+    return "";
+  } catch (const ReadError& error) {
+    return error.what();
+  }
+}
+
+std::string text_of(const Json& document) { return document.dump(2) + "\n"; }
+
+/// The sample with what no passing report has.
+Report awkward_report() {
+  Report report = sample_report();
+  ScenarioResult& one = report.scenarios[0];
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  one.verdict = Verdict::kFail;
+  one.code = "ZERO_FILL";
+  one.reason = "zeros\tand \x01 \xf0\x9f\x98\x80";
+  one.ranks[0].max_delta = std::nan("");
+  one.ranks[1].max_delta = kInfinity;
+  one.ranks[2].max_delta = 1e-300;
+  one.ranks[0].bit_mismatches = std::numeric_limits<std::uint64_t>::max();
+  one.ranks[1].metrics_finite = false;
+  one.ranks[1].shape_mismatches = {"w"};
+  one.ranks[1].dtype_mismatches = {"v"};
+  one.first_difference = FirstDifference{.rank = 1,
+                                         .key = "w",
+                                         .index = {0, std::numeric_limits<std::int64_t>::min()},
+                                         .saved = "1",
+                                         .loaded = "2",
+                                         .comes_from = "rank 0"};
+  one.trajectory[0].loss = -kInfinity;
+  one.trajectory[0].uninterrupted_lr = std::nullopt;
+  one.trajectory[0].uninterrupted_loss_scale = std::nullopt;
+  one.incarnations[0].exit_code = std::numeric_limits<int>::min();
+  report.scenarios[1].verdict = Verdict::kInconclusive;
+  report.properties[0].verdict = Verdict::kFail;
+  report.properties[0].counterexample = "dp=1";
+  report.properties[1].counterexample = "";
+  report.mutants[0].caught = false;
+  report.project.dirty = true;
+  report.determinism_mismatches = 3;
+  report.verdict = Verdict::kFail;
+  return report;
+}
+
+TEST(ReportReader, what_was_written_is_read_and_written_the_same) {
+  for (const auto& report : {sample_report(), awkward_report(), Report{}}) {
+    const std::string text = to_json(report);
+    EXPECT_EQ(to_json(parse_report(text, "r.json")), text);
+  }
+}
+
+/// Every value of the document is changed in turn: what is read must show it, or be refused.
+TEST(ReportReader, no_field_is_forgotten) {
+  const Json document = Json::parse(to_json(awkward_report()));
+  std::vector<std::string> refused;
+  int read = 0;
+  const Json flat = document.flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    Json changed = document;
+    Json& field = changed[Json::json_pointer(pointer)];
+    if (value.is_string()) field = value.get<std::string>() + "x";
+    if (value.is_boolean()) field = !value.get<bool>();
+    if (value.is_number()) field = 77;
+    if (changed == document) continue;  // null, or an empty list
+    const std::string text = text_of(changed);
+    if (!complaint(text).empty()) {
+      refused.push_back(pointer.substr(pointer.rfind('/') + 1));
+    } else {
+      ++read;
+      EXPECT_EQ(Json::parse(to_json(parse_report(text, "r.json"))), changed) << pointer;
+    }
+  }
+  EXPECT_GT(read, 150);
+  // Verdicts that there are not, words that are no numbers, a count that does not add up, a later
+  // schema.
+  const std::set<std::string> names(refused.begin(), refused.end());
+  EXPECT_EQ(names,
+            (std::set<std::string>{"loss", "max_delta", "run", "schema_version", "verdict"}));
+}
+
+TEST(ReportReader, a_field_that_is_gone_or_of_another_type_is_named) {
+  const Json document = Json::parse(to_json(awkward_report()));
+  const std::function<void(const Json&, const Json::json_pointer&, const std::string&)> visit =
+      [&](const Json& node, const Json::json_pointer& at, const std::string& path) {
+        for (std::size_t i = 0; node.is_array() && i < node.size(); ++i) {
+          visit(node[i], at / i, path + "[" + std::to_string(i) + "]");
+        }
+        if (!node.is_object()) return;
+        for (const auto& [key, value] : node.items()) {
+          if (key == "policy" || key == "exhaustive" || key == "coverage") continue;
+          const std::string name = path.empty() ? key : path + "." + key;
+          Json changed = document;
+          changed[at].erase(key);
+          EXPECT_EQ(complaint(text_of(changed)), "r.json: " + name + ": is missing");
+          changed[at][key] = Json::array({Json::object()});
+          EXPECT_EQ(complaint(text_of(changed)).find("r.json: " + name), 0U) << name;
+          visit(value, at / key, name);
+        }
+      };
+  visit(document, Json::json_pointer(), "");
+}
+
+TEST(ReportReader, every_prefix_is_refused) {
+  const std::string text = to_json(awkward_report());
+  ASSERT_EQ(complaint(text), "");
+  for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
+    ASSERT_NE(complaint(text.substr(0, bytes)), "") << bytes;
+  }
+  const std::string half = complaint(text.substr(0, text.size() / 2));
+  EXPECT_NE(half.find("is cut off after " + std::to_string(text.size() / 2)), std::string::npos);
+  EXPECT_NE(complaint(text.substr(0, text.size() - 1)).find("is cut off"), std::string::npos);
+}
+
+TEST(ReportReader, bytes_that_are_torn_are_refused_or_read_as_they_stand_and_never_crash) {
+  const std::string text = to_json(sample_report());
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    for (const char byte : {'\0', '"', '}', '\xff', '9'}) {
+      std::string torn = text;
+      torn[at] = byte;
+      const std::string said = complaint(torn);
+      if (byte == '\0' || byte == '\xff') {
+        EXPECT_NE(said, "") << at;
+      }
+    }
+  }
+}
+
+TEST(ReportReader, says_what_is_wrong) {
+  const std::string good = to_json(sample_report());
+  const auto with = [](const char* pointer, const Json& value) {
+    Json document = Json::parse(to_json(sample_report()));
+    document[Json::json_pointer(pointer)] = value;
+    return text_of(document);
+  };
+  const std::pair<std::string, std::string> rows[] = {
+      {"", "is empty"},
+      {" \n", "is empty"},
+      {"[]\n", "is no JSON object"},
+      {"null\n", "is no JSON object"},
+      {"{} {}\n", "is no JSON at byte 4"},
+      {good + "x\n", "is no JSON at byte"},
+      {good + good, "is no JSON at byte"},
+      {good + std::string(8, '\0'), "is no JSON at byte " + std::to_string(good.size() + 1)},
+      {good + '\0' + "x\n", "is no JSON at byte " + std::to_string(good.size() + 1)},
+      {"\xef\xbb\xbf\n", "is cut off"},
+      {"{\"a\": 1e999}\n", "holds a number that is too large"},
+      {"{\"a\": 1, \"b\": {\"a\": 2, \"a\": 2}}\n", "a: stands twice in one object"},
+      {std::string(100000, '['), "is cut off"},
+      {"{}\n", "schema_version: is missing"},
+      {with("/schema_version", 2), "schema_version: is 2; this program reads 1"},
+      {with("/schema_version", "1"), "expected an integer, found the text \"1\""},
+      {with("/verdict", "passed"), "verdict: 'passed' is no verdict"},
+      {with("/lanes/run", 4), "lanes.run: says 4, but 3 of the scenarios listed ran"},
+      {with("/lanes/planned", -1), "lanes.planned: expected a count, found the number -1"},
+      {with("/lanes/planned", 1.0), "expected a count, found a number that is no integer"},
+      {with("/scenarios", nullptr), "scenarios: expected a list, found null"},
+      {with("/scenarios/0", Json::array()), "scenarios[0]"},
+      {with("/scenarios/1/ranks/0/max_delta", "0"), "expected a number, \"nan\" or \"inf\""},
+      {with("/scenarios/1/ranks/0/max_delta", nullptr), "expected a number"},
+      {with("/scenarios/1/ranks/0/rank", true), "scenarios[1].ranks[0].rank: expected an integer"},
+      {with("/scenarios/1/world", 1LL << 40), "expected an integer of 32 bits"},
+      {with("/scenarios/1/ranks/0/loaded_step", ~0ULL), "expected an integer below 2^63"},
+      {with("/project/dirty", 0), "project.dirty: expected true or false"},
+      {with("/project", "x"), "project: expected an object"},
+      {with("/not_claimed/0", 1), "not_claimed[0]: expected a text"},
+  };
+  for (const auto& [text, fragment] : rows) {
+    EXPECT_NE(complaint(text).find(fragment), std::string::npos) << fragment << '\n'
+                                                                 << complaint(text).substr(0, 200);
+    EXPECT_EQ(complaint(text).find("r.json: "), 0U) << fragment;
+  }
+}
+
+TEST(ReportReader, fields_of_later_programs_are_passed_over) {
+  Json document = Json::parse(to_json(sample_report()));
+  document["later"] = {1, 2};
+  document["scenarios"][0]["later"] = "x";
+  EXPECT_EQ(to_json(parse_report(text_of(document), "r.json")), to_json(sample_report()));
+}
+
+}  // namespace
+}  // namespace reprise::reports

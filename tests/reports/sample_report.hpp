@@ -1,0 +1,103 @@
+#pragma once
+// A report that says all that one can say, and passes.
+
+#include <limits>
+
+#include "reports/report.hpp"
+
+namespace reprise::reports {
+
+inline const char* const kSampleCommit = "0123456789abcdef0123456789abcdef01234567";
+
+/// Two ranks and one that owns nothing; a refusal in its last incarnation if `refused`.
+inline ScenarioResult sample_scenario(const std::string& name, bool refused = false) {
+  ScenarioResult result{.name = name,
+                        .file = "scenarios/" + name + ".yaml",
+                        .proves = "It \"proves\" something.\n",
+                        .verdict = Verdict::kPass,
+                        .code = "",
+                        .reason = "",
+                        .seconds = 0.1,
+                        .event_hash = "00ff00ff00ff00ff",
+                        .world = 4,
+                        .layouts = {"tp2 dp2", "tp3"},
+                        .peak_bytes = {.snapshot = 1, .stage = 2, .load = 3},
+                        .ranks = {},
+                        .incarnations = {},
+                        .replans = 4,
+                        .diagnosis = "persistent_error",
+                        .content_digest = "d1ge57",
+                        .trajectory = {},
+                        .first_difference = {},
+                        .faults = {},
+                        .replay = "reprise run " + name + ".yaml"};
+  for (const std::int32_t rank : {0, 1}) {
+    result.ranks.push_back({.rank = rank,
+                            .loaded_step = 2,
+                            .compared = refused ? 0U : 3U,
+                            .elements = refused ? 0U : 100U});
+  }
+  result.ranks.push_back({.rank = 2, .loaded_step = 2, .owns = false});
+  result.ranks[0].missing = {"optional"};
+  result.ranks[0].unexpected = {"new"};
+  result.ranks[0].excused = {"new", "optional"};
+  result.incarnations = {
+      {.layout = "tp2 dp2", .exit_code = 0, .first_step = 0, .last_step = 2},
+      {.layout = "tp3", .exit_code = refused ? 1 : 0, .first_step = 2, .last_step = 4}};
+  result.trajectory = {{.step = 1,
+                        .loss = 1.1,
+                        .lr = 1e-3,
+                        .loss_scale = 65536,
+                        .uninterrupted_loss = 1.1,
+                        .uninterrupted_lr = 1e-3,
+                        .uninterrupted_loss_scale = 65536},
+                       {.step = 2,
+                        .loss = -0.0,
+                        .lr = 0.1,
+                        .loss_scale = 1,
+                        .uninterrupted_loss = {},
+                        .uninterrupted_lr = {}}};
+  result.faults = {{.kind = "crash", .rank = 1, .armed = true, .reached = true, .fired = true}};
+  return result;
+}
+
+/// Three scenarios run and one skipped, two properties, two mutants, all of it doubled.
+inline Report sample_report() {
+  ScenarioResult skipped = sample_scenario("skipped");
+  skipped.verdict = Verdict::kNotRun;
+  skipped.reason = "needs a GPU";
+  skipped.ranks.clear();
+  return {.project = {.commit = kSampleCommit, .dirty = false, .build = "Release GNU 12.2.0"},
+          .lane = "sim",
+          .machine = {.cpu = "a \xc3\xa9 cpu",
+                      .memory = std::numeric_limits<std::uint64_t>::max(),
+                      .gpus = {"one", "two"},
+                      .mpi = "4.1",
+                      .nccl = "2.2",
+                      .cuda = "13"},
+          .started = "2026-01-02T03:04:05Z",
+          .seconds = 12.25,
+          .verdict = Verdict::kPass,
+          .scenarios = {sample_scenario("one"), sample_scenario("two"),
+                        sample_scenario("refused", true), skipped},
+          .planned = 4,
+          .skipped = {{.scenario = "skipped", .reason = "needs a GPU"}},
+          .properties = {{.name = "continuity",
+                          .cases = 10,
+                          .seed = std::numeric_limits<std::uint64_t>::max(),
+                          .verdict = Verdict::kPass},
+                         {.name = "round-trip", .cases = 20, .verdict = Verdict::kPass}},
+          .mutants = {{.name = "floor-vs-ceil-chunk",
+                       .defect = "floor division",
+                       .caught = true,
+                       .caught_by = {{"one", "CHUNK_OVERLAP", "two ranks hold row 2"}}},
+                      {.name = "stale-plan",
+                       .defect = "a plan kept",
+                       .caught = true,
+                       .caught_by = {{"two", "ZERO_FILL", "zeros"}}}},
+          .runs_doubled = 4,
+          .determinism_mismatches = 0,
+          .not_claimed = {"lane gpu: not run here"}};
+}
+
+}  // namespace reprise::reports
