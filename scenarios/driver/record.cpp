@@ -82,6 +82,7 @@ Json put(const reports::TrainingPoint& point) {
   if (point.uninterrupted_loss) {
     json["uninterrupted_loss"] = *point.uninterrupted_loss;
     json["uninterrupted_lr"] = point.uninterrupted_lr.value_or(0);
+    json["uninterrupted_loss_scale"] = point.uninterrupted_loss_scale.value_or(0);
   }
   return json;
 }
@@ -96,6 +97,7 @@ reports::TrainingPoint take_point(const Json& json) {
   if (json.contains("uninterrupted_loss")) {
     point.uninterrupted_loss = json.at("uninterrupted_loss").get<double>();
     point.uninterrupted_lr = json.at("uninterrupted_lr").get<double>();
+    point.uninterrupted_loss_scale = json.at("uninterrupted_loss_scale").get<double>();
   }
   return point;
 }

@@ -124,7 +124,7 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
   for (const auto& result : report.scenarios) {
     if (result.verdict == Verdict::kNotRun) report.skipped.push_back({result.name, result.reason});
   }
-  report.verdict = reports::overall(report.scenarios);
+  report.verdict = reports::overall(report);
   report.seconds = seconds_since(start);
   report.not_claimed = not_claimed_by(request.lane);
   return report;

@@ -70,11 +70,10 @@ TEST(Baseline, sums_stop_at_the_largest_count) {
 }
 
 TEST(Baseline, every_prefix_is_refused) {
-  for (const std::string& text : {to_json(sample_baseline()), to_json(sample_report())}) {
-    ASSERT_EQ(complaint(text), "");
-    for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
-      ASSERT_NE(complaint(text.substr(0, bytes)), "") << bytes;
-    }
+  const std::string text = to_json(sample_baseline());
+  ASSERT_EQ(complaint(text), "");
+  for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
+    ASSERT_NE(complaint(text.substr(0, bytes)), "") << bytes;
   }
 }
 

@@ -379,11 +379,14 @@ TEST(Verdict, a_record_survives_its_file) {
                         .lr = 0.1,
                         .loss_scale = 2,
                         .uninterrupted_loss = 1.5,
-                        .uninterrupted_lr = 0.1}};
+                        .uninterrupted_lr = 0.1,
+                        .uninterrupted_loss_scale = 4}};
   record.first_difference = reports::FirstDifference{
       .rank = 1, .key = "w", .index = {1, 2}, .saved = "1", .loaded = "2", .comes_from = "nobody"};
   const std::string text = to_json(record);
-  EXPECT_EQ(to_json(parse_record(text, "r.json")), text);
+  const RankRecord read = parse_record(text, "r.json");
+  EXPECT_EQ(to_json(read), text);
+  EXPECT_EQ(read.trajectory[0].uninterrupted_loss_scale, 4);
 }
 
 }  // namespace

@@ -1,0 +1,279 @@
+// `reprise gate` from outside: a real report, spoilt in many ways, against a real baseline.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/run_program.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+
+namespace reprise::test {
+namespace {
+
+using contracts::TemporaryDirectory;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+const std::string kFolder = REPRISE_SOURCE_DIR "/scenarios/placements/";
+const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
+
+std::string text_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// A run of one scenario that passes and of one that is refused, as of a clean tree, beside the
+/// baseline that the program made of it.
+class GateVerb : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto ran = run_program({"run", kFolder + "tp2dp2-to-tp4.yaml",
+                                  kFolder + "buckets-refuse.yaml", "--report", path("real")});
+    ASSERT_EQ(ran.exit_code, 0) << ran.all();
+    real_ = text_of(path("real/report.json"));
+    Json document = Json::parse(real_);
+    document["project"]["commit"] = kCommit;
+    document["project"]["dirty"] = false;
+    write("report.json", document);
+    const auto wrote = run_program({"gate", path("report.json"), "--commit", kCommit,
+                                    "--write-baseline", path("baseline.json")});
+    ASSERT_EQ(wrote.exit_code, 0) << wrote.all();
+  }
+
+  std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+  }
+  void write(const std::string& name, const Json& document) const {
+    write(name, document.dump(2) + "\n");
+  }
+
+  /// Judges that file against the baseline.
+  ProgramResult gate(const std::string& name, std::vector<std::string> more = {}) const {
+    std::vector<std::string> words = {
+        "gate", path(name), "--baseline", path("baseline.json"), "--commit", kCommit.substr(0, 12)};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words);
+  }
+
+  std::string report() const { return text_of(path("report.json")); }
+
+  TemporaryDirectory directory_;
+  std::string real_;
+};
+
+TEST_F(GateVerb, accepts_the_right_report_by_file_and_by_directory) {
+  const auto by_file = gate("report.json");
+  EXPECT_EQ(by_file.exit_code, 0) << by_file.all();
+  EXPECT_NE(by_file.out.find("accepted\n"), std::string::npos) << by_file.out;
+  EXPECT_NE(by_file.out.find("sim: 4 scenarios (baseline 4)"), std::string::npos) << by_file.out;
+  EXPECT_EQ(gate("").exit_code, 0);
+  const auto json = gate("report.json", {"--json"});
+  EXPECT_EQ(Json::parse(json.out)["accepted"], true) << json.all();
+  EXPECT_EQ(json.exit_code, 0);
+}
+
+TEST_F(GateVerb, the_report_itself_is_a_baseline_and_the_commit_in_question_is_the_program_s_own) {
+  const Json real = Json::parse(real_);
+  if (real["project"]["commit"] == "unknown") GTEST_SKIP() << "built outside a git clone";
+  const std::vector<std::string> words = {"gate", path("real"), "--baseline", path("report.json")};
+  auto allowing = words;
+  allowing.emplace_back("--allow-dirty");
+  EXPECT_EQ(run_program(allowing).exit_code, 0);
+  EXPECT_EQ(run_program(words).exit_code, real["project"]["dirty"] == true ? 1 : 0);
+  const auto other = run_program({"gate", path("report.json"), "--baseline", path("report.json")});
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_NE(other.out.find("the report is of commit '" + kCommit), std::string::npos) << other.out;
+}
+
+TEST_F(GateVerb, what_a_run_shows_of_the_uninterrupted_job_is_all_there) {
+  const Json scenario = Json::parse(real_)["scenarios"].back();
+  ASSERT_FALSE(scenario["trajectory"].empty());
+  for (const auto& point : scenario["trajectory"]) {
+    ASSERT_TRUE(point["uninterrupted"]["loss_scale"].is_number()) << point;
+    EXPECT_EQ(point["uninterrupted"]["loss_scale"], point["loss_scale"]);
+  }
+}
+
+TEST_F(GateVerb, refuses_what_is_absent_cut_off_or_no_report) {
+  const std::string text = report();
+  fs::create_directory(path("empty"));
+  const auto refused = [&](const std::string& name, const std::string& words) {
+    const auto result = gate(name);
+    EXPECT_EQ(result.exit_code, 1) << words << result.all();
+    EXPECT_NE(result.out.find(path(name) + ": " + words), std::string::npos) << result.all();
+    EXPECT_NE(result.out.find("refused: "), std::string::npos) << result.all();
+  };
+  refused("nowhere.json", "is absent");
+  refused("empty", "is absent");
+  const std::size_t lengths[] = {0,
+                                 1,
+                                 2,
+                                 3,
+                                 10,
+                                 100,
+                                 1000,
+                                 text.size() / 3,
+                                 text.size() / 2,
+                                 text.size() - 3,
+                                 text.size() - 2,
+                                 text.size() - 1};
+  for (const std::size_t bytes : lengths) {
+    write("cut.json", text.substr(0, bytes));
+    refused("cut.json", bytes == 0 ? "is empty" : "is cut off after " + std::to_string(bytes));
+  }
+  std::string torn = text;
+  for (std::size_t at = text.size() / 2; at < torn.size(); ++at) torn[at] = '\0';
+  write("torn.json", torn);
+  refused("torn.json", "is no JSON at byte");
+  write("padded.json", text + std::string(512, '\0'));
+  refused("padded.json", "is no JSON at byte");
+  write("other.json", text_of(path("baseline.json")));
+  refused("other.json", "schema_version: is missing");
+}
+
+TEST_F(GateVerb, refuses_what_was_spoilt) {
+  struct Row {
+    std::string words;
+    std::function<void(Json&)> spoil;
+  };
+  const auto scenario = [](Json& r) -> Json& { return r["scenarios"].back(); };
+  const auto rank = [&](Json& r) -> Json& { return scenario(r)["ranks"][1]; };
+  const std::string name = Json::parse(report())["scenarios"].back()["name"];
+  ASSERT_EQ(name, "placements/tp2dp2-to-tp4");
+  const std::vector<Row> rows = {
+      {"the verdict is fail", [](Json& r) { r["verdict"] = "fail"; }},
+      {name + ": fail", [&](Json& r) { scenario(r)["verdict"] = "fail"; }},
+      {name + ": inconclusive", [&](Json& r) { scenario(r)["verdict"] = "inconclusive"; }},
+      {name + ": was not run, and is not listed",
+       [&](Json& r) {
+         scenario(r)["verdict"] = "not_run";
+         r["lanes"]["run"] = 3;
+       }},
+      {"lanes.run: says 4, but 3", [&](Json& r) { scenario(r)["verdict"] = "not_run"; }},
+      {name + ": not_run, but it was for the baseline: no time",
+       [&](Json& r) {
+         scenario(r)["verdict"] = "not_run";
+         r["lanes"]["run"] = 3;
+         r["lanes"]["skipped"].push_back({{"scenario", name}, {"reason", "no time"}});
+       }},
+      {"the report is of commit", [](Json& r) { r["project"]["commit"] = std::string(40, 'f'); }},
+      {"the tree had changes", [](Json& r) { r["project"]["dirty"] = true; }},
+      {name + ": the baseline has it, the report has not",
+       [](Json& r) {
+         r["scenarios"].erase(r["scenarios"].size() - 1);
+         r["lanes"]["run"] = r["lanes"]["planned"] = 3;
+       }},
+      {"elements compared, the baseline has",
+       [&](Json& r) { rank(r)["elements"] = rank(r)["elements"].get<int>() - 1; }},
+      {"tensors and objects compared, the baseline has",
+       [&](Json& r) { rank(r)["compared"] = rank(r)["compared"].get<int>() - 1; }},
+      {"rank 1 has max_delta 1e-09", [&](Json& r) { rank(r)["max_delta"] = 1e-9; }},
+      {"rank 1 has max_delta nan", [&](Json& r) { rank(r)["max_delta"] = "nan"; }},
+      {"rank 1 has 1 element with other bits", [&](Json& r) { rank(r)["bit_mismatches"] = 1; }},
+      {"rank 1 owns state and compared nothing",
+       [&](Json& r) { rank(r)["elements"] = rank(r)["compared"] = 0; }},
+      {"VALIDATOR_VACUOUS",
+       [](Json& r) {
+         r["mutants"].push_back(
+             {{"name", "m"}, {"defect", "d"}, {"caught", false}, {"caught_by", Json::array()}});
+       }},
+      {"property p: fail",
+       [](Json& r) {
+         r["properties"].push_back({{"name", "p"},
+                                    {"cases", 1},
+                                    {"seed", 1},
+                                    {"verdict", "fail"},
+                                    {"counterexample", nullptr}});
+       }},
+      {"took another course", [](Json& r) { r["determinism"]["mismatches"] = 1; }},
+      {"lanes.planned: says 9", [](Json& r) { r["lanes"]["planned"] = 9; }},
+      {"'mpi' is no lane that is judged here", [](Json& r) { r["lane"] = "mpi"; }},
+      {"left the uninterrupted run's course",
+       [&](Json& r) { scenario(r)["trajectory"][0]["uninterrupted"]["loss_scale"] = 3; }},
+  };
+  for (const auto& row : rows) {
+    Json document = Json::parse(report());
+    row.spoil(document);
+    write("spoilt.json", document);
+    const auto result = gate("spoilt.json");
+    EXPECT_EQ(result.exit_code, 1) << row.words << '\n' << result.all();
+    EXPECT_NE(result.out.find(row.words), std::string::npos) << row.words << '\n' << result.all();
+    EXPECT_NE(result.out.find("; fix: "), std::string::npos) << result.all();
+    EXPECT_EQ(result.err, "") << row.words;
+  }
+}
+
+TEST_F(GateVerb, two_reports_of_one_lane_are_refused_and_lanes_are_chosen_by_name) {
+  Json mpi = Json::parse(report());
+  mpi["lane"] = "mpi";
+  write("mpi.json", mpi);
+  const auto twice = gate("report.json", {path("report.json")});
+  EXPECT_EQ(twice.exit_code, 1);
+  EXPECT_NE(twice.out.find("'sim' has a report already"), std::string::npos) << twice.out;
+  EXPECT_EQ(gate("report.json", {path("mpi.json")}).exit_code, 1) << "the baseline has no mpi";
+  const auto wrote = run_program({"gate", path("report.json"), path("mpi.json"), "--commit",
+                                  kCommit, "--write-baseline", path("baseline.json")});
+  ASSERT_EQ(wrote.exit_code, 0) << wrote.all();
+  EXPECT_EQ(gate("report.json", {path("mpi.json")}).exit_code, 0);
+  const auto one = gate("report.json");
+  EXPECT_EQ(one.exit_code, 1);
+  EXPECT_NE(one.out.find("lane mpi: no report of it was handed in"), std::string::npos) << one.out;
+  EXPECT_EQ(gate("report.json", {"--lane", "sim"}).exit_code, 0);
+  EXPECT_EQ(gate("report.json", {"--lane", "sim", "--lane", "mpi"}).exit_code, 1);
+  EXPECT_EQ(gate("report.json", {"--lane", "gpu"}).exit_code, 1);
+}
+
+TEST_F(GateVerb, a_refused_report_leaves_the_baseline_as_it_was) {
+  const std::string before = text_of(path("baseline.json"));
+  Json document = Json::parse(report());
+  document["scenarios"].back()["ranks"][0]["max_delta"] = 1;
+  write("spoilt.json", document);
+  const auto refused = run_program({"gate", path("spoilt.json"), "--commit", kCommit,
+                                    "--write-baseline", path("baseline.json")});
+  EXPECT_EQ(refused.exit_code, 1) << refused.all();
+  EXPECT_EQ(text_of(path("baseline.json")), before);
+}
+
+TEST_F(GateVerb, wrong_usage_and_unusable_baselines_are_exit_code_2) {
+  const std::string good = path("report.json");
+  Json failed = Json::parse(report());
+  failed["verdict"] = "fail";
+  write("failed.json", failed);
+  write("cut.json", text_of(path("baseline.json")).substr(0, 100));
+  write("nothing.json", Json{{"baseline_version", 1}, {"lanes", Json::object()}});
+  struct Row {
+    std::vector<std::string> words;
+    std::string says;
+  };
+  const std::vector<Row> rows = {
+      {{"gate"}, "REPORT"},
+      {{"gate", good}, "--write-baseline"},
+      {{"gate", good, "--baseline", path("nowhere.json")}, "nowhere.json"},
+      {{"gate", good, "--baseline", path("cut.json")}, "the baseline is unusable: is cut off"},
+      {{"gate", good, "--baseline", path("nothing.json")}, "demands nothing"},
+      {{"gate", good, "--baseline", path("failed.json")}, "is no report of an accepted run"},
+      {{"gate", good, "--baseline", good, "--commit", "main"}, "'main' is no commit"},
+      {{"gate", good, "--baseline", good, "--commit", "012345"}, "'012345' is no commit"},
+      {{"gate", good, "--baselin", good}, "did you mean '--baseline'"},
+      {{"gate", good, "--write-baseline", path("no/such/folder.json")}, "folder.json"},
+  };
+  for (auto row : rows) {
+    const bool names_commit =
+        std::find(row.words.begin(), row.words.end(), "--commit") != row.words.end();
+    if (!names_commit) row.words.insert(row.words.end(), {"--commit", kCommit});
+    const auto result = run_program(row.words);
+    EXPECT_EQ(result.exit_code, 2) << row.says << '\n' << result.all();
+    EXPECT_NE(result.err.find(row.says), std::string::npos) << row.says << '\n' << result.all();
+  }
+}
+
+}  // namespace
+}  // namespace reprise::test
