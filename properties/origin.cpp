@@ -7,6 +7,8 @@ namespace reprise {
 namespace {
 
 constexpr std::byte kPoison{0xBD};
+/// A shorter run, such as one bf16 element, is somewhere by chance.
+constexpr std::size_t kTellingBytes = 4;
 
 struct Place {
   const GlobalTensor* tensor;
@@ -56,9 +58,14 @@ class Search {
     if (filled_with(run, std::byte{0})) return {Defect::kZeroFill, "nobody: it is zero"};
     if (filled_with(run, kPoison)) return {Defect::kNotFilled, "nobody: it was never filled"};
     const auto places = places_of(saved_, wrong_.dtype, run);
-    if (places.size() == 1) return from(places.front());
+    const bool tells = run.size() >= kTellingBytes;
+    if (places.size() == 1 && tells) return from(places.front());
     if (const auto elsewhere = from_others()) return *elsewhere;
     const auto count = std::to_string(run.size() / size_of(wrong_.dtype));
+    if (places.size() == 1) {
+      return {Defect::kBitMismatch,
+              "perhaps " + print(places.front()) + "; too few elements differ to tell"};
+    }
     if (places.empty()) {
       return {Defect::kBitMismatch, "nobody: no run of " + count + " such elements was saved"};
     }

@@ -128,6 +128,7 @@ class Planner {
                       name(at.rank) + " offers a box of another number of dimensions than shape " +
                           to_string(at.offer->shape));
         }
+        check_empty(box, at.offer->shape);
         holdings_.push_back({&box, at.rank, at.offer->replica});
       }
     }
@@ -159,6 +160,18 @@ class Planner {
       item.count = candidates_.size() - item.first;
       items_.push_back(item);
       tensor.chunks.push_back({box, {}});
+    }
+  }
+
+  /// One that makes way is not seen by the proof of cover.
+  static void check_empty(const Box& box, const Dims& shape) {
+    if (!has_no_elements(box)) return;
+    for (std::size_t d = 0; d < box.rank(); ++d) {
+      const bool within = box.offset[d] >= 0 && box.offset[d] <= shape[d] && box.extent[d] >= 0 &&
+                          box.extent[d] <= shape[d] - box.offset[d];
+      if (within) continue;
+      throw Error(Code::kExtentMismatch,
+                  "the empty box " + to_string(box) + " leaves the shape " + to_string(shape));
     }
   }
 

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/base/error.hpp"
 #include "core/base/print.hpp"
@@ -37,7 +39,8 @@ class MutantsVerb final : public Verb {
         .flag(list_, "--list", "what there is: defect, seam, what it needs, what it is caught as")
         .text(only_, "--only", "NAME", "this one alone")
         .text(json_, "--json", "FILE", "write the results there")
-        .text(report_, "--report", "DIR", "write report.json and junit.xml there")
+        .text(report_, "--report", "DIR",
+              "write report.json and junit.xml there; a run's report there gets the mutants added")
         .number(seed_, "--seed", 0, "of the simulated scheduler")
         .number(jobs_, "--jobs", 1, "runs at a time")
         .flag(quiet_, "-q,--quiet", "no progress");
@@ -65,10 +68,14 @@ class MutantsVerb final : public Verb {
     request.options.seed = static_cast<std::uint64_t>(seed_);
     request.jobs = static_cast<std::size_t>(jobs_);
     const bool shows_progress = console.err_is_terminal && !quiet_;
-    const auto outcomes = driver::run_mutants(
+    auto outcomes = driver::run_mutants(
         request, [&](std::size_t done, std::size_t total, const std::string& what) {
           if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, what);
         });
+    // Of named files, what they declare is asked; of the catalogue, that it leaves none out.
+    if (!paths_.empty() && only_.empty()) {
+      std::erase_if(outcomes, [](const auto& outcome) { return outcome.trials.empty(); });
+    }
     print(console, outcomes);
     const ExitCode code = conclude(console, outcomes);
     write(outcomes);
@@ -128,14 +135,33 @@ class MutantsVerb final : public Verb {
     return caught == outcomes.size() && caught > 0 ? ExitCode::kPass : ExitCode::kFail;
   }
 
+  /// The report there of a run of this program, to which the mutants are added; or a new one.
+  reports::Report report_of_run() const {
+    reports::Report fresh = driver::empty_report("sim");
+    const std::filesystem::path file = std::filesystem::path(report_) / "report.json";
+    if (!std::filesystem::exists(file)) {
+      fresh.not_claimed.emplace_back("scenarios without mutants: not reported here");
+      return fresh;
+    }
+    std::ifstream in(file);
+    std::ostringstream text;
+    text << in.rdbuf();
+    reports::Report there = reports::parse_report(text.str(), file.string());
+    const bool same = there.lane == fresh.lane && there.project.commit == fresh.project.commit;
+    if (same) return there;
+    throw Error(Code::kUsage,
+                "there is a report of lane " + there.lane + ", commit " + there.project.commit +
+                    ", to which these mutants can't be added; name another --report",
+                {.file = file.string()});
+  }
+
   void write(const std::vector<driver::MutantOutcome>& outcomes) const {
     const auto results = driver::results_of(outcomes);
     if (!json_.empty()) write_json(outcomes);
     if (report_.empty()) return;
-    reports::Report report = driver::empty_report("sim");
+    reports::Report report = report_of_run();
     report.mutants = results;
     report.verdict = overall(report);
-    report.not_claimed.emplace_back("scenarios without mutants: not reported here");
     driver::write_report(report, report_);
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "core/base/error.hpp"
@@ -81,6 +82,19 @@ void keep_tagged(const std::string& tag, std::vector<Scenario>& scenarios) {
                   (tags.empty() ? "; none has any" : "; the tags are: " + join(tags, ", ")));
 }
 
+/// Reports, kept checkpoints and courses tell scenarios apart by their names.
+void refuse_equal_names(const std::vector<Scenario>& scenarios) {
+  std::map<std::string, std::string> files;
+  for (const auto& scenario : scenarios) {
+    const auto [known, added] = files.emplace(scenario.name, scenario.file);
+    if (added) continue;
+    throw Error(Code::kUsage,
+                "two scenarios are called " + scenario.name + ": " + known->second + " and " +
+                    scenario.file + "; give one a 'name:' of its own, or run them apart",
+                {.file = scenario.file});
+  }
+}
+
 }  // namespace
 
 std::string name_of_file(std::string_view file) {
@@ -125,6 +139,7 @@ std::vector<Scenario> read_catalogue(const Selection& selection) {
   for (const auto& path : find_scenarios(selection.paths)) {
     for (auto& scenario : rows_of(path)) scenarios.push_back(std::move(scenario));
   }
+  refuse_equal_names(scenarios);
   if (!selection.tag.empty()) keep_tagged(selection.tag, scenarios);
   return scenarios;
 }

@@ -18,8 +18,8 @@ struct Trial {
   std::string reason;  ///< the verdict's, or why it does not count
 };
 
-/// Caught: the scenario passes without the mutant and fails with it, by a code that the mutant is
-/// to be caught as, and not by a CHECK, an unexpected exception or a deadline. Pure.
+/// Caught: the scenario passes without the mutant and fails with it, its verdict's code one that
+/// the mutant is to be caught as, and not by a CHECK, an unexpected exception or a deadline. Pure.
 Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const ScenarioRun& with);
 
 struct MutantOutcome {

@@ -75,9 +75,9 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   record_.loads.push_back({load.report.location.step ? load.report.location.step->value : -1,
                            load.requested, load.stored, load.report.excused});
   const auto& location = load.report.location.step;
-  if (!saves_.empty() && location && *location != saves_.back().step) {
+  if (!saves_.empty() && location != saves_.back().step) {
     add({{Defect::kStaleBytes, "",
-          "the checkpoint of step " + printed(*location) +
+          "the checkpoint of step " + (location ? printed(*location) : "unknown") +
               " was loaded, and the newest is of step " + printed(saves_.back().step),
           rank_}});
   }
@@ -95,6 +95,22 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
     judge_objects(load.state, *source);
   }
   compare(job, "right after the load");
+}
+
+void RankJudge::refused(sim::TrainingJob& job) {
+  const bool untouched = incarnation_ > 0 && record_.loads.empty();
+  const auto before = untouched
+                          ? twins_.twin(unloaded_config_of(scenario_, incarnation_))->state(Step{0})
+                          : twin_->state(job.iteration());
+  const StateDict own = job.model_space();
+  JudgeOptions options{.asked = Asked::kItsPart, .comparable = sim::layout_free};
+  for (const auto& object : own.objects) {
+    if (is_stream(object.key)) options.skipped_objects.push_back(object.key);
+  }
+  const StateEvidence evidence = judge_state(*before, {rank_, &own}, options);
+  add(evidence.rulings);
+  count(evidence, own);
+  keep_first(evidence, "after the refused load");
 }
 
 void RankJudge::stepped(const sim::StepRecord& own) {

@@ -33,6 +33,8 @@ class RankJudge {
 
   /// After the job took it.
   void loaded(sim::TrainingJob& job, const FinishedLoad& load);
+  /// After a load that was refused: the job is held against what it was before.
+  void refused(sim::TrainingJob& job);
   void stepped(const sim::StepRecord& own);
   /// After a stretch of training.
   void trained(sim::TrainingJob& job);

@@ -63,7 +63,18 @@ class RankProgram {
   void act(const SaveAction& /*save*/) { save(); }
   void act(const LoadAction& /*load*/) { load(); }
 
+  /// A load that is refused leaves the job as it was, where the scenario says that it will be.
   void load() {
+    try {
+      load_newest();
+    } catch (const Error&) {
+      const bool last = number_ + 1 == scenario_.incarnations.size();
+      if (scenario_.expect.refusal && last) judge_.refused(job_);
+      throw;
+    }
+  }
+
+  void load_newest() {
     auto common = read_common(ports_.store, job_.world(), kCheckpointRoot);
     if (common && interference_.common) interference_.common(*common);
     sim::LoadRequest request = job_.load_request(common ? &*common : nullptr);

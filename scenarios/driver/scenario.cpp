@@ -10,6 +10,7 @@
 #include "scenarios/driver/yaml_map.hpp"
 #include "sim/job/model.hpp"
 #include "sim/job/sharding.hpp"
+#include "sim/mutants/mutants.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -60,7 +61,7 @@ sim::Layout layout_of_map(YamlMap map, const std::string& order) {
 }
 
 /// "tp2 dp2", or {tp: 2, dp: 2}: what is not named is 1, and the order stays.
-sim::Layout read_layout(YamlMap& map, const std::string& order) {
+sim::Layout read_layout(YamlMap& map, const std::string& order, const std::string& model) {
   const YAML::Node node = map.required_node("layout");
   try {
     sim::Layout layout;
@@ -71,6 +72,7 @@ sim::Layout read_layout(YamlMap& map, const std::string& order) {
       layout = layout_of_map(map.map("layout"), order);
     }
     sim::check(layout);
+    sim::check_fits(sim::model_named(model), layout);
     if (layout.world_size() > kWorldMax) map.fail(node, "has a layout of too large a world");
     return layout;
   } catch (const Error& error) {
@@ -120,7 +122,7 @@ void read_job(YamlMap job, Scenario& scenario) {
   }
   read_optimizer(job.map("optimizer"), scenario);
   IncarnationPlan first;
-  first.layout = read_layout(job, first.layout.order);
+  first.layout = read_layout(job, first.layout.order, scenario.model);
   first.optimizer_sharding = scenario.optimizer_sharding;
   scenario.incarnations.push_back(std::move(first));
   if (const auto seed = job.integer("seed")) scenario.seed = static_cast<std::uint64_t>(*seed);
@@ -136,7 +138,7 @@ IncarnationPlan like_the_last(const Scenario& scenario) {
 
 void read_restart(YamlMap restart, Scenario& scenario) {
   IncarnationPlan plan = like_the_last(scenario);
-  if (restart.has("layout")) plan.layout = read_layout(restart, plan.layout.order);
+  if (restart.has("layout")) plan.layout = read_layout(restart, plan.layout.order, scenario.model);
   if (restart.has("sharding")) plan.optimizer_sharding = read_sharding(restart);
   for (const char* known : {"layout", "sharding"}) static_cast<void>(restart.node(known));
   restart.refuse_unknown();
@@ -291,6 +293,21 @@ void require_a_judgement(const YamlMap& top, const Scenario& scenario, const YAM
   if (!saves(scenario.incarnations.front())) top.fail(root, "restarts before anything was saved");
 }
 
+void read_caught(YamlMap& top, Scenario& scenario) {
+  for (const auto& name : top.texts("caught")) {
+    try {
+      sim::mutant_named(name);
+    } catch (const Error& error) {
+      top.fail(top.node("caught"), "is to catch what is not there: " + error.message());
+    }
+    const auto& named = scenario.caught;
+    if (std::find(named.begin(), named.end(), name) != named.end()) {
+      top.fail(top.node("caught"), "names '" + name + "' twice");
+    }
+    scenario.caught.push_back(name);
+  }
+}
+
 /// One scenario of the file; `bindings` are its row's.
 Scenario read_one(const YAML::Node& root, const std::string& file, Bindings* bindings) {
   Scenario scenario;
@@ -305,7 +322,7 @@ Scenario read_one(const YAML::Node& root, const std::string& file, Bindings* bin
   if (!top.has("steps")) top.fail(root, "wants a list under 'steps'");
   read_steps(top, scenario);
   read_expect(top.map("expect"), scenario);
-  scenario.caught = top.texts("caught");
+  read_caught(top, scenario);
   read_lanes(top, scenario);
   if (top.has("recorded")) scenario.recorded = read_recorded(top.map("recorded"));
   for (const char* known : {"checkpoint", "recorded"}) static_cast<void>(top.node(known));

@@ -56,12 +56,12 @@ Finding ending_of(const IncarnationRecord& life) {
 /// What is found at a save is a cause, what differs after a load or in a later step an effect; the
 /// nearer a finding is to the cause, the sooner it says what to mend.
 int distance_from_cause(const std::string& code) {
-  constexpr std::array kCauses = {Defect::kFalseReplica, Defect::kNoWriter, Defect::kMultiWriter};
-  constexpr std::array kEffects = {Defect::kStaleDerived, Defect::kReplicaMismatch,
-                                   Defect::kBitMismatch, Defect::kTrajectoryDivergence};
-  const auto is = [&code](Defect defect) { return name_of(defect) == code; };
-  if (std::any_of(kCauses.begin(), kCauses.end(), is)) return 0;
-  const auto effect = std::find_if(kEffects.begin(), kEffects.end(), is);
+  constexpr std::array<std::string_view, 5> kCauses = {"FALSE_REPLICA", "NO_WRITER", "MULTI_WRITER",
+                                                       "COVERAGE_GAP", "CHUNK_OVERLAP"};
+  constexpr std::array<std::string_view, 3> kEffects = {"REPLICA_MISMATCH", "BIT_MISMATCH",
+                                                        "TRAJECTORY_DIVERGENCE"};
+  if (std::find(kCauses.begin(), kCauses.end(), code) != kCauses.end()) return 0;
+  const auto effect = std::find(kEffects.begin(), kEffects.end(), code);
   return effect == kEffects.end() ? 1 : 2 + static_cast<int>(effect - kEffects.begin());
 }
 
@@ -115,24 +115,26 @@ Finding vacuous(std::string reason) {
   return {Verdict::kInconclusive, "ORACLE_VACUOUS", std::move(reason)};
 }
 
-Finding vacuity_of(const IncarnationRecord& last, const Expectation& expect) {
+/// Every life that began with a load has something to show, on every rank.
+Finding vacuity_of(std::span<const IncarnationRecord> lives, const Expectation& expect) {
+  for (std::size_t life = 1; life < lives.size(); ++life) {
+    const std::string where = "incarnation " + std::to_string(life) + ", ";
+    for (const auto& rank : lives[life].ranks) {
+      if (rank.result.owns && rank.result.elements == 0) {
+        return vacuous(where + rank_text(rank) + " owns state and compared nothing");
+      }
+      if (!rank.result.owns && expect.every_rank_owns) {
+        return vacuous(where + rank_text(rank) +
+                       " holds nothing; where that is meant, expect 'ranks_own: some'");
+      }
+    }
+  }
   std::uint64_t elements = 0;
-  for (const auto& rank : last.ranks) {
-    elements += rank.result.elements;
-    if (rank.result.owns && rank.result.elements == 0) {
-      return vacuous(rank_text(rank) + " owns state and compared nothing");
-    }
-    if (!rank.result.owns && expect.every_rank_owns) {
-      return vacuous(rank_text(rank) +
-                     " holds nothing; where that is meant, expect 'ranks_own: some'");
-    }
-  }
-  if (elements < std::max<std::uint64_t>(expect.elements_least, 1)) {
-    return vacuous(std::to_string(elements) + " elements were compared, " +
-                   std::to_string(std::max<std::uint64_t>(expect.elements_least, 1)) +
-                   " is the least");
-  }
-  return {};
+  for (const auto& rank : lives.back().ranks) elements += rank.result.elements;
+  const auto least = std::max<std::uint64_t>(expect.elements_least, 1);
+  if (elements >= least) return {};
+  return vacuous(std::to_string(elements) + " elements were compared, " + std::to_string(least) +
+                 " is the least");
 }
 
 Finding finding_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
@@ -140,9 +142,14 @@ Finding finding_of(const Scenario& scenario, std::span<const IncarnationRecord> 
   if (!last.launch_error.empty()) return {Verdict::kInconclusive, "IO", last.launch_error};
   const bool refuses = scenario.expect.refusal.has_value();  // in the last incarnation
   for (const auto& life : refuses ? lives.first(lives.size() - 1) : lives) {
-    // A judge's word comes first: it says why, where an error only says that.
-    if (Finding found = difference_of(life); found.verdict != Verdict::kPass) return found;
-    if (Finding found = ending_of(life); found.verdict != Verdict::kPass) return found;
+    // A judge's word comes first: it says why, where an error mostly says that.
+    const Finding judged = difference_of(life);
+    const Finding ended = ending_of(life);
+    const bool by_end = judged.verdict == Verdict::kPass ||
+                        (ended.verdict != Verdict::kPass &&
+                         distance_from_cause(ended.code) < distance_from_cause(judged.code));
+    const Finding& found = by_end ? ended : judged;
+    if (found.verdict != Verdict::kPass) return found;
   }
   if (lives.size() < scenario.incarnations.size()) {
     return refuses
@@ -150,8 +157,13 @@ Finding finding_of(const Scenario& scenario, std::span<const IncarnationRecord> 
                       "refused before the last incarnation: " + last.ranks.front().message)
                : Finding{Verdict::kInconclusive, "ORACLE_VACUOUS", "not all incarnations were run"};
   }
-  if (refuses) return refusal_of(last, scenario.expect);
-  return vacuity_of(last, scenario.expect);
+  if (refuses) {
+    if (Finding found = difference_of(last); found.verdict != Verdict::kPass) return found;
+    if (Finding found = refusal_of(last, scenario.expect); found.verdict != Verdict::kPass) {
+      return found;
+    }
+  }
+  return vacuity_of(lives, scenario.expect);
 }
 
 /// "; also WRONG_OWNER x 3, STALE_DERIVED x 1": what else came up behind the first finding.

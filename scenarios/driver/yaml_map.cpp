@@ -1,6 +1,7 @@
 #include "scenarios/driver/yaml_map.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -64,7 +65,7 @@ YAML::Node YamlMap::node(std::string_view key) {
 }
 
 YAML::Node YamlMap::required_node(std::string_view key) {
-  if (!has(key)) fail(node_, "lacks '" + std::string(key) + "'");
+  if (!has(key)) fail_lacking(key);
   return node(key);
 }
 
@@ -137,8 +138,21 @@ std::vector<std::string> YamlMap::texts(std::string_view key) {
 
 std::string YamlMap::required(std::string_view key) {
   auto value = text(key);
-  if (!value) fail(node_, "lacks '" + std::string(key) + "'");
+  if (!value) fail_lacking(key);
   return *value;
+}
+
+/// A key that is nearly this one was probably meant to be it.
+void YamlMap::fail_lacking(std::string_view key) const {
+  const std::array<std::string_view, 1> wanted = {key};
+  for (const auto& entry : node_) {
+    const std::string& present = entry.first.Scalar();
+    if (std::find(known_.begin(), known_.end(), present) != known_.end()) continue;
+    if (closest(present, wanted).empty()) continue;
+    fail(entry.first, "has the unknown key '" + present + "'; did you mean '" + std::string(key) +
+                          "', which it lacks?");
+  }
+  fail(node_, "lacks '" + std::string(key) + "'");
 }
 
 void YamlMap::refuse_unknown() const {

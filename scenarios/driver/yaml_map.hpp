@@ -53,6 +53,7 @@ class YamlMap {
   Bindings* bindings() const { return bindings_; }
 
  private:
+  [[noreturn]] void fail_lacking(std::string_view key) const;
   YAML::Node bound(const YAML::Node& value) const;
 
   YAML::Node node_;

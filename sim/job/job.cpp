@@ -66,10 +66,7 @@ TrainingJob::TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy)
                                            " ranks and there are " +
                                            std::to_string(fabric.world_size()));
   }
-  if (config_.layout.ep > 1 && !model_.has_experts()) {
-    throw Error(Code::kUnsupported, "model " + model_.name + " has no experts: use ep 1, not " +
-                                        to_string(config_.layout));
-  }
+  check_fits(model_, config_.layout);
   const GroupRank member{rank_.value};
   dense_mesh_ = std::make_shared<const Mesh>(dense_mesh(config_.layout));
   expert_mesh_ = std::make_shared<const Mesh>(expert_mesh(config_.layout));
@@ -80,7 +77,6 @@ TrainingJob::TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy)
     const Group sharers = sharing_group(family);
     family.group = fabric.communicator(sharers);
     for (auto& parameter : family.parameters) {
-      parameter.described = protocol_of(parameter.spec.key, policy_.names()).placement;
       const Group holders = parameter.mesh->group_along(parameter.member, "pp");
       parameter.in_sync = policy_.sync(holders).rank_of(rank_).has_value();
       initialise(parameter, seed);
@@ -130,8 +126,8 @@ StepRecord TrainingJob::step() {
 
 // --- leaves -------------------------------------------------------------------------------------
 
-Holding TrainingJob::holding_of(const Family& family, std::size_t p,
-                                const OptimizerShard* share) const {
+Holding TrainingJob::holding_of(const Family& family, std::size_t p, const OptimizerShard* share,
+                                const JobPolicy& policy) const {
   const LocalParameter& parameter = family.parameters[p];
   Holding holding{.spec = parameter.spec,
                   .model = model_,
@@ -139,7 +135,7 @@ Holding TrainingJob::holding_of(const Family& family, std::size_t p,
                   .mesh = parameter.mesh,
                   .member = parameter.member,
                   .tensor = parameter.tensor,
-                  .placement = parameter.described};
+                  .placement = protocol_of(parameter.spec.key, policy.names()).placement};
   holding.ranks_per_node = config_.ranks_per_node;
   if (share != nullptr) {
     const Sharding sharding = share->rule().sharding;
@@ -151,7 +147,7 @@ Holding TrainingJob::holding_of(const Family& family, std::size_t p,
     holding.shares = share->table().shares[p];
     holding.own = share->own();
   }
-  holding.replica = policy_.replica(holding.placement, *holding.mesh, holding.member);
+  holding.replica = policy.replica(holding.placement, *holding.mesh, holding.member);
   return holding;
 }
 
@@ -169,29 +165,29 @@ void TrainingJob::add_weights(StateDict& state, const JobPolicy& policy) {
     for (std::size_t p = 0; p < family.parameters.size(); ++p) {
       LocalParameter& parameter = family.parameters[p];
       const Box whole = parameter.tensor.whole();
-      Holding holding = holding_of(family, p, nullptr);
+      Holding holding = holding_of(family, p, nullptr, policy);
       holding.boxes = {&whole, 1};
-      holding.replica = policy.replica(holding.placement, *holding.mesh, holding.member);
       state.tensors.push_back(
           leaf(policy.described_save(holding), DType::kBFloat16, data_at(parameter.weight, 0)));
     }
   }
 }
 
-void TrainingJob::add_stored(StateDict& state, Family& family,
-                             Description (*described)(const Holding&)) {
+void TrainingJob::add_stored(StateDict& state, Family& family, const JobPolicy& policy,
+                             Describe described) {
   OptimizerShard& optimizer = *family.optimizer;
   for (std::size_t p = 0; p < family.parameters.size(); ++p) {
-    state.tensors.push_back(leaf(described(holding_of(family, p, &optimizer)), DType::kBFloat16,
+    state.tensors.push_back(leaf((policy.*described)(holding_of(family, p, &optimizer, policy)),
+                                 DType::kBFloat16,
                                  data_at(optimizer.stored(), optimizer.share(p).begin)));
   }
 }
 
 void TrainingJob::add_slots(StateDict& state, Family& family, Sharding keys,
-                            Description (*described)(const Holding&)) {
+                            const JobPolicy& policy, Describe described) {
   OptimizerShard& optimizer = *family.optimizer;
   for (std::size_t p = 0; p < family.parameters.size(); ++p) {
-    const Description description = described(holding_of(family, p, &optimizer));
+    const Description description = (policy.*described)(holding_of(family, p, &optimizer, policy));
     for (const Slot slot : kSlots) {
       state.tensors.push_back(leaf(description, DType::kFloat32,
                                    data_at(optimizer.slot(slot), optimizer.share(p).begin)));
@@ -271,7 +267,7 @@ StateDict TrainingJob::leaves(const JobPolicy& policy) {
   if (sharding_ == Sharding::kFsdpDtensor) {
     for (auto& family : families_) {
       family.optimizer->pack_stored(family.parameters);
-      add_stored(state, family, policy.described_save);
+      add_stored(state, family, policy, &JobPolicy::described_save);
     }
   } else {
     add_weights(state, policy);
@@ -280,7 +276,7 @@ StateDict TrainingJob::leaves(const JobPolicy& policy) {
     if (sharding_ == Sharding::kDpReshardable) {
       add_buckets(state, family, *family.optimizer);
     } else {
-      add_slots(state, family, sharding_, policy.described_save);
+      add_slots(state, family, sharding_, policy, &JobPolicy::described_save);
     }
   }
   add_random(state, policy);
@@ -290,33 +286,28 @@ StateDict TrainingJob::leaves(const JobPolicy& policy) {
 
 StateDict TrainingJob::state() { return policy_.saved(leaves(policy_)); }
 
-StateDict TrainingJob::live_state() {
-  const JobPolicy policy = std::exchange(policy_, JobPolicy{});
-  StateDict state = leaves(policy_);
-  policy_ = policy;
-  return state;
-}
+StateDict TrainingJob::live_state() { return leaves({}); }
 
 StateDict TrainingJob::model_space() {
-  const JobPolicy policy = std::exchange(policy_, JobPolicy{});
+  const JobPolicy right;
   StateDict state;
-  add_weights(state, policy_);
-  for (auto& family : families_) add_slots(state, family, Sharding::kFullyReshardable, describe);
-  add_random(state, policy_);
+  add_weights(state, right);
+  for (auto& family : families_) {
+    add_slots(state, family, Sharding::kFullyReshardable, right, &JobPolicy::described_save);
+  }
+  add_random(state, right);
   state.common = common();
-  policy_ = policy;
   return state;
 }
 
-// --- requesting
-// -----------------------------------------------------------------------------------
+// --- requesting ----------------------------------------------------------------------------------
 
 void TrainingJob::request_optimizer(StateDict& wanted, Sharding stored) {
   for (auto& family : families_) {
     family.foreign.reset();
-    add_stored(wanted, family, policy_.described_load);
+    add_stored(wanted, family, policy_, &JobPolicy::described_load);
     if (stored != Sharding::kDpReshardable) {
-      add_slots(wanted, family, stored, policy_.described_load);
+      add_slots(wanted, family, stored, policy_, &JobPolicy::described_load);
       continue;
     }
     if (sharding_ != stored) {

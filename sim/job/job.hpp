@@ -91,13 +91,16 @@ class TrainingJob {
 
  private:
   StateDict leaves(const JobPolicy& policy);
-  Holding holding_of(const Family& family, std::size_t parameter,
-                     const OptimizerShard* share) const;
+  /// Which of a policy's describing functions.
+  using Describe = decltype(&JobPolicy::described_save);
+
+  Holding holding_of(const Family& family, std::size_t parameter, const OptimizerShard* share,
+                     const JobPolicy& policy) const;
   TensorLeaf leaf(Description description, DType dtype, std::byte* data) const;
   void add_weights(StateDict& state, const JobPolicy& policy);
-  void add_stored(StateDict& state, Family& family, Description (*described)(const Holding&));
-  void add_slots(StateDict& state, Family& family, Sharding keys,
-                 Description (*described)(const Holding&));
+  void add_stored(StateDict& state, Family& family, const JobPolicy& policy, Describe described);
+  void add_slots(StateDict& state, Family& family, Sharding keys, const JobPolicy& policy,
+                 Describe described);
   void add_buckets(StateDict& state, Family& family, OptimizerShard& optimizer) const;
   void add_random(StateDict& state, const JobPolicy& policy) const;
   void request_optimizer(StateDict& wanted, Sharding stored);

@@ -80,8 +80,7 @@ Mesh expert_mesh(const Layout& layout);
 /// Which pipeline stage a layer of `layers` stands on: chunks of consecutive layers are dealt to
 /// the stages in turn, vpp times around. LAYOUT_MISMATCH if stage_layers do not add up.
 ///
-///   8 layers, pp2: 0 0 0 0 1 1 1 1     pp2 vpp2: 0 0 1 1 0 0 1 1     pp2 layers 3-5: 0 0 0 1 1 1 1
-///   1
+///   8 layers   pp2: 0 0 0 0 1 1 1 1   pp2 vpp2: 0 0 1 1 0 0 1 1   pp2 layers 3-5: 0 0 0 1 1 1 1 1
 std::int32_t stage_of(std::int64_t layer, std::int64_t layers, const Layout& layout);
 
 }  // namespace reprise::sim

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "core/base/error.hpp"
 #include "core/base/print.hpp"
@@ -180,6 +181,19 @@ ModelSpec model_named(std::string_view name) {
   throw Error(Code::kUsage, "there is no model '" + std::string(name) + "'" +
                                 (near.empty() ? "." : "; did you mean '" + near + "'?") +
                                 " Known: " + join(kModelNames, ", "));
+}
+
+void check_fits(const ModelSpec& model, const Layout& layout) {
+  if (layout.ep > 1 && !model.has_experts()) {
+    throw Error(Code::kLayoutMismatch,
+                "model " + model.name + " has no experts: use ep 1, not " + to_string(layout));
+  }
+  const auto& layers = layout.stage_layers;
+  const std::int64_t dealt = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+  if (layers.empty() || dealt == model.layers) return;
+  throw Error(Code::kLayoutMismatch, "the stages of " + to_string(layout) + " take " +
+                                         std::to_string(dealt) + " layers and model " + model.name +
+                                         " has " + std::to_string(model.layers));
 }
 
 std::vector<std::int32_t> stages_of(const ParameterSpec& parameter, const ModelSpec& model,

@@ -94,6 +94,10 @@ std::span<const std::string_view> model_names();
 /// USAGE with a suggestion if there is none of that name.
 ModelSpec model_named(std::string_view name);
 
+/// LAYOUT_MISMATCH if the layout deals out another number of layers than the model has, or has
+/// experts to place and the model none.
+void check_fits(const ModelSpec& model, const Layout& layout);
+
 /// The stages that hold a parameter, ascending.
 std::vector<std::int32_t> stages_of(const ParameterSpec& parameter, const ModelSpec& model,
                                     const Layout& layout);

@@ -27,7 +27,6 @@ struct LocalParameter {
   std::vector<Piece> pieces;  ///< of `weight`
   std::int32_t copy = 0;      ///< which copy of its part this is
   std::int32_t copies = 1;
-  Placement described;  ///< as a checkpoint is told; spec.placement is how it is held
   bool in_sync = true;  ///< gradients are summed with the other stages that hold it
 
   std::vector<std::uint16_t> weight;  ///< the local array, row-major

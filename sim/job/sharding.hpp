@@ -2,13 +2,11 @@
 // How the distributed optimizer's state is shared out over the data-parallel ranks, and under which
 // keys a checkpoint keeps it. The names are the field's.
 //
-//   fully_reshardable          boxes of the model's tensors: dp cuts one dimension. Any layout
-//   loads it. fully_sharded_model_space  flattened ranges of the model's tensors: up to 2n-1 boxes
-//   each dp_reshardable             ranges of flat buckets that hold many parameters and padding;
-//   the keys
+//   fully_reshardable          boxes of the model's tensors: dp cuts one dimension
+//   fully_sharded_model_space  flattened ranges of the model's tensors: up to 2n-1 boxes each
+//   dp_reshardable             ranges of flat buckets with many parameters and padding; the keys
 //                              name bucket and model-parallel rank, so only dp may change
-//   fsdp_dtensor               boxes as in the first, with the weights cut alike; keys end in the
-//   slot
+//   fsdp_dtensor               boxes as in the first, the weights cut alike; keys end in the slot
 
 #include <array>
 #include <span>
