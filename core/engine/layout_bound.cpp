@@ -12,7 +12,7 @@ bool is_last_part(std::string_view key, std::string_view name) {
   return key.size() == name.size() || key[key.size() - name.size() - 1] == '.';
 }
 
-constexpr std::array<std::string_view, 11> kLayoutArguments = {
+constexpr std::array<std::string_view, 14> kLayoutArguments = {
     "tensor_model_parallel_size",
     "pipeline_model_parallel_size",
     "virtual_pipeline_model_parallel_size",
@@ -21,6 +21,9 @@ constexpr std::array<std::string_view, 11> kLayoutArguments = {
     "expert_model_parallel_size",
     "expert_tensor_parallel_size",
     "data_parallel_size",
+    "num_distributed_optimizer_instances",
+    "pipeline_model_parallel_layout",
+    "rank_order",
     "world_size",
     "rank",
     "local_rank"};
@@ -28,7 +31,8 @@ constexpr std::array<std::string_view, 11> kLayoutArguments = {
 }  // namespace
 
 bool is_layout_bound(std::string_view key) {
-  return is_last_part(key, "rng_state") || is_last_part(key, "rerun_state_machine_state") ||
+  return is_last_part(key, "rng_state") || is_last_part(key, "expert_rng_state") ||
+         is_last_part(key, "rerun_state_machine_state") ||
          key.find("optimizer.distributed.dp_group_idx_") != std::string_view::npos;
 }
 

@@ -66,8 +66,8 @@ TEST(Scenario, a_layout_may_be_one_text_and_keeps_the_order_before_it) {
   const auto ordered =
       parse_scenario(with("{tp: 2, dp: 2}", "{order: dp-tp, tp: 2, dp: 2}"), "x.yaml");
   EXPECT_EQ(to_string(ordered.incarnations[1].layout), "tp4 order dp-tp");
-  const auto text = parse_scenario(with("{tp: 2, dp: 2}", "tp2 ep2 dp4"), "x.yaml");
-  EXPECT_EQ(to_string(text.incarnations[0].layout), "tp2 ep2 dp4");
+  const auto text = parse_scenario(with("{tp: 2, dp: 2}", "tp2 cp2 dp4"), "x.yaml");
+  EXPECT_EQ(to_string(text.incarnations[0].layout), "tp2 cp2 dp4");
 }
 
 const std::string kTable = R"(proves: something
@@ -104,7 +104,7 @@ TEST(Scenario, a_table_of_rows_is_these_rows) {
 
 TEST(Scenario, what_is_written_is_read_again) {
   Scenario scenario = parse_scenario(
-      with("{tp: 2, dp: 2}", "{tp: 2, dp: 4, pp: 2, dp_replicate: 2, stage_layers: [1, 3]}"),
+      with("{tp: 2, dp: 2}", "{tp: 2, dp: 4, pp: 2, dp_replicate: 2, stage_layers: [2, 0]}"),
       "x.yaml");
   scenario.name = "regress/a b: \"c\"";
   scenario.tags = {"core"};
@@ -188,7 +188,7 @@ TEST(Scenario, mistakes_are_refused_with_file_line_and_a_suggestion) {
     std::string place;
   };
   const std::vector<Row> rows = {
-      {with("model:", "modle:"), "lacks 'model'", "x.yaml:3"},
+      {with("model:", "modle:"), "did you mean 'model'", "x.yaml:3"},
       {with("  model: gpt-tiny\n", "  model: gpt-tiny\n  modell: b\n"), "did you mean 'model'",
        "x.yaml:4"},
       {with("  model: gpt-tiny\n", "  model: gpt-tiny\n  model: gpt-tiny\n"), "'model' twice",
