@@ -113,7 +113,7 @@ class GateVerb final : public Verb {
 
  private:
   std::string checked_commit() const {
-    const std::string commit(commit_.empty() ? build_info().commit : commit_);
+    std::string commit(commit_.empty() ? build_info().commit : commit_);
     const bool hexadecimal = commit.find_first_not_of("0123456789abcdef") == std::string::npos;
     if (hexadecimal && commit.size() >= reports::kCommitDigitsMin) return commit;
     throw Error(

@@ -49,7 +49,13 @@ Rulings judge_loads(const IncarnationRecord& life) {
       all.stored.insert(all.stored.end(), load.stored.begin(), load.stored.end());
       all.excused.insert(all.excused.end(), load.excused.begin(), load.excused.end());
     }
-    if (all.stored.empty()) continue;
+    if (all.stored.empty()) {
+      rulings.push_back({Defect::kOracleVacuous,
+                         "",
+                         "the checkpoint was loaded, and afterwards its keys could not be read",
+                         {}});
+      continue;
+    }
     sort_unique(all.requested);
     sort_unique(all.stored);
     append(rulings, judge_request(all.requested, all.stored, all.excused));
