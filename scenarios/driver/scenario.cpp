@@ -82,7 +82,7 @@ sim::Layout read_layout(YamlMap& map, const std::string& order, const std::strin
 }
 
 std::string read_sharding(YamlMap& map) {
-  const std::string name = map.required("sharding");
+  std::string name = map.required("sharding");
   const auto names = sim::sharding_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     map.fail(map.node("sharding"),
