@@ -30,9 +30,10 @@ nlohmann::json report_of(const TemporaryDirectory& directory) {
 // CI does this with the whole catalogue.
 TEST(RunVerb, a_tagged_set_passes_twice_in_two_processes_with_equal_hashes) {
   const TemporaryDirectory out;
-  const auto result = run_program({"run", REPRISE_SOURCE_DIR "/scenarios", "--tag", "original",
-                                   "--jobs", "2", "--double", "--report", out.path()},
-                                  {.seconds = 200});
+  const std::string catalogue = std::string(REPRISE_SOURCE_DIR) + "/scenarios";
+  const auto result = run_program(
+      {"run", catalogue, "--tag", "original", "--jobs", "2", "--double", "--report", out.path()},
+      {.seconds = 200});
   EXPECT_EQ(result.exit_code, 0) << result.all();
   const auto report = report_of(out);
   EXPECT_EQ(report["schema_version"], 1);
@@ -67,7 +68,7 @@ TEST(RunVerb, two_processes_with_one_seed_have_one_event_hash_and_another_seed_a
 
 /// A copy of the scenario that tests may write to.
 std::string copy_in(const TemporaryDirectory& directory) {
-  const std::string file = directory.path() + "/copy.yaml";
+  std::string file = directory.path() + "/copy.yaml";
   std::ofstream(file) << text_of(kScenario);
   return file;
 }
