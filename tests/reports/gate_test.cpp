@@ -23,7 +23,7 @@ Baseline sample_baseline() {
 }
 
 GateRuling rule(const std::vector<Submission>& submissions, const Baseline& baseline,
-                GateOptions options = {.commit = kSampleCommit}) {
+                const GateOptions& options = {.commit = kSampleCommit}) {
   return judge_gate(submissions, baseline, options);
 }
 

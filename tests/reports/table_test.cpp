@@ -105,7 +105,7 @@ TEST(Table, rows_of_one_file_that_all_passed_stand_on_one_line_with_their_sums) 
 TEST(Table, rows_stand_apart_where_one_did_not_pass_or_another_file_is_between) {
   using enum Verdict;
   using Names = std::vector<std::string>;
-  const auto table_of = [](std::vector<std::pair<std::string, Verdict>> rows) {
+  const auto table_of = [](const std::vector<std::pair<std::string, Verdict>>& rows) {
     Report report;
     for (const auto& [name, verdict] : rows) report.scenarios.push_back(row(name, verdict, 1));
     const auto names = names_in(report);
