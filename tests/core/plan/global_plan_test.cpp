@@ -266,6 +266,19 @@ TEST(GlobalPlan, an_empty_box_makes_way_for_the_one_that_begins_where_it_does) {
   EXPECT_EQ(boxes, expected);
 }
 
+TEST(GlobalPlan, an_empty_box_beside_another_still_has_to_lie_in_the_shape) {
+  for (const Dims& extent : {Dims{0, 9999}, Dims{0, -5}}) {
+    StateDict whole;
+    whole.tensors.push_back({.key = "w", .shape = {2, 2}});
+    whole.tensors[0].pieces = {contiguous_piece(Box::whole({2, 2}))};
+    StateDict ill;
+    ill.tensors.push_back({.key = "w", .shape = {2, 2}});
+    ill.tensors[0].pieces = {{{{0, 0}, extent}, 0, {2, 1}}};
+    const std::string said = refusal({local_plan(whole), local_plan(ill)});
+    EXPECT_TRUE(said.starts_with("EXTENT_MISMATCH")) << said;
+  }
+}
+
 TEST(LocalPlanOnTheWire, is_refused_when_cut_or_flipped_and_never_crashes) {
   const Bytes bytes = encode(four_ranks()[1]);
   for (std::size_t size = 0; size < bytes.size(); ++size) {

@@ -154,6 +154,15 @@ TEST(Verdict, a_table_of_records) {
          l[2].ranks[1].result.owns = false;
        },
        Verdict::kInconclusive, "ORACLE_VACUOUS"},
+      {"a rank of a life in the middle compared nothing",
+       [](auto& l) { l[1].ranks[1].result.elements = 0; }, Verdict::kInconclusive,
+       "ORACLE_VACUOUS"},
+      {"the cause stands before the effect that came up first",
+       [](auto& l) {
+         l[1].ranks[0].rulings.push_back({"TRAJECTORY_DIVERGENCE", "x"});
+         l[1].ranks[1].rulings.push_back({"FALSE_REPLICA", "y"});
+       },
+       Verdict::kFail, "FALSE_REPLICA"},
       {"bits differ", [](auto& l) { l[1].ranks[0].result.bit_mismatches = 1; }, Verdict::kFail,
        "BIT_MISMATCH"},
       {"a judge found something",
