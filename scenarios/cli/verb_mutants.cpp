@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/base/error.hpp"
 #include "core/base/print.hpp"
 #include "scenarios/cli/table.hpp"
 #include "scenarios/cli/verb.hpp"
 #include "scenarios/driver/mutant_runs.hpp"
+#include "scenarios/driver/text_file.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -143,10 +143,7 @@ class MutantsVerb final : public Verb {
       fresh.not_claimed.emplace_back("scenarios without mutants: not reported here");
       return fresh;
     }
-    std::ifstream in(file);
-    std::ostringstream text;
-    text << in.rdbuf();
-    reports::Report there = reports::parse_report(text.str(), file.string());
+    reports::Report there = reports::parse_report(driver::text_of(file), file.string());
     const bool same = there.lane == fresh.lane && there.project.commit == fresh.project.commit;
     if (same) return there;
     throw Error(Code::kUsage,

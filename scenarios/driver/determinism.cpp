@@ -2,26 +2,18 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/base/error.hpp"
 #include "scenarios/driver/process.hpp"
 #include "scenarios/driver/scratch_directory.hpp"
+#include "scenarios/driver/text_file.hpp"
 
 namespace reprise::driver {
 namespace {
 
 constexpr std::uint64_t kDeadlineS = 3600;
 constexpr std::string_view kCode = "NOT_DETERMINISTIC";
-
-std::string text_of(const std::string& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 std::vector<std::string> command_of(const RunRequest& request, const std::string& report) {
   std::vector<std::string> words = {request.options.executable, "run"};

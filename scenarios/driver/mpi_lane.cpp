@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "core/adapters/mpi/mpi_fabric.hpp"
 #include "core/adapters/posix/host_device.hpp"
@@ -18,6 +17,7 @@
 #include "scenarios/driver/process.hpp"
 #include "scenarios/driver/rank_program.hpp"
 #include "scenarios/driver/scratch_directory.hpp"
+#include "scenarios/driver/text_file.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -33,13 +33,6 @@ struct SilentTrace final : Trace {
 };
 
 std::string record_name(std::int32_t rank) { return "rank" + std::to_string(rank) + ".json"; }
-
-std::string text_of(const fs::path& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 std::string tail_of(const fs::path& file) {
   const std::string text = text_of(file);

@@ -67,7 +67,7 @@ void run_tasks(const std::vector<Scenario>& scenarios, const MutantRequest& requ
       const std::string with = options.mutant.empty() ? "" : " with " + options.mutant;
       started(t, tasks.size(), scenario.name + with);
     }
-    task.run = run_and_count(scenario, LaneKind::kSim, options);
+    task.run = run_watched(scenario, LaneKind::kSim, options);
   });
 }
 

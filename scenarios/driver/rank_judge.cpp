@@ -103,14 +103,7 @@ void RankJudge::refused(sim::TrainingJob& job) {
                           ? twins_.twin(unloaded_config_of(scenario_, incarnation_))->state(Step{0})
                           : twin_->state(job.iteration());
   const StateDict own = job.model_space();
-  JudgeOptions options{.asked = Asked::kItsPart, .comparable = sim::layout_free};
-  for (const auto& object : own.objects) {
-    if (is_stream(object.key)) options.skipped_objects.push_back(object.key);
-  }
-  const StateEvidence evidence = judge_state(*before, {rank_, &own}, options);
-  add(evidence.rulings);
-  count(evidence, own);
-  keep_first(evidence, "after the refused load");
+  add(held_against(*before, own, "after the refused load").rulings);
 }
 
 void RankJudge::stepped(const sim::StepRecord& own) {
@@ -145,20 +138,26 @@ void RankJudge::saved() { saves_.push_back(position_.save()); }
 void RankJudge::compare(sim::TrainingJob& job, const std::string& when) {
   const auto expected = twin_->state(job.iteration());
   const StateDict own = job.model_space();
-  JudgeOptions options{.asked = Asked::kItsPart, .comparable = sim::layout_free};
-  for (const auto& object : own.objects) {
-    if (is_stream(object.key)) options.skipped_objects.push_back(object.key);
-  }
-  options.suspects = suspects();
   const RankState held{rank_, &own};
-  const StateEvidence evidence = judge_state(*expected, held, options);
+  const StateEvidence evidence = held_against(*expected, own, when);
   Rulings derived = judge_derived(held).rulings;
   if (derived.empty()) derived = judge_derived(held, *expected).rulings;
   add(explained(evidence.rulings, derived));
   add(judge_streams(rank_, own, scenario_.seed, position_.ages));
   record_.absent = merged(record_.absent, evidence.absent);
+}
+
+StateEvidence RankJudge::held_against(const GlobalState& expected, const StateDict& own,
+                                      const std::string& when) {
+  JudgeOptions options{.asked = Asked::kItsPart, .comparable = sim::layout_free};
+  for (const auto& object : own.objects) {
+    if (is_stream(object.key)) options.skipped_objects.push_back(object.key);
+  }
+  options.suspects = suspects();
+  StateEvidence evidence = judge_state(expected, {rank_, &own}, options);
   count(evidence, own);
   keep_first(evidence, when);
+  return evidence;
 }
 
 void RankJudge::count(const StateEvidence& evidence, const StateDict& own) {

@@ -44,6 +44,9 @@ class RankJudge {
 
  private:
   void compare(sim::TrainingJob& job, const std::string& when);
+  /// Counts what was compared; streams are judged by themselves.
+  StateEvidence held_against(const GlobalState& expected, const StateDict& own,
+                             const std::string& when);
   void count(const StateEvidence& evidence, const StateDict& own);
   void keep_first(const StateEvidence& evidence, const std::string& when);
   void judge_objects(const StateDict& loaded, const SavePoint& expected);

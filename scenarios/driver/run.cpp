@@ -79,7 +79,7 @@ std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario) {
   return std::nullopt;
 }
 
-ScenarioRun run_and_count(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
+ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
   const auto start = SteadyClock::now();
   refuse_to_overwrite(scenario, options);
   ScenarioRun run;
@@ -90,7 +90,6 @@ ScenarioRun run_and_count(const Scenario& scenario, LaneKind lane, const LaneOpt
   } else {
     const auto lives = run_lives(scenario, lane, options);
     run.result = judge(scenario, lives);
-    run.codes = codes_of(lives);
     run.broke_down = broke_down(lives);
   }
   run.result.seconds = seconds_since(start);
@@ -99,7 +98,7 @@ ScenarioRun run_and_count(const Scenario& scenario, LaneKind lane, const LaneOpt
 }
 
 ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
-  return run_and_count(scenario, lane, options).result;
+  return run_watched(scenario, lane, options).result;
 }
 
 reports::Report run_all(const RunRequest& request, const Started& started) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -21,10 +20,9 @@ reports::ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane,
 /// What is known of a run besides its result.
 struct ScenarioRun {
   reports::ScenarioResult result;
-  std::map<std::string, std::uint64_t> codes;  ///< of everything that was found, with counts
-  bool broke_down = false;                     ///< some rank ended by our own mistake or too late
+  bool broke_down = false;  ///< some rank ended by our own mistake or too late
 };
-ScenarioRun run_and_count(const Scenario& scenario, LaneKind lane, const LaneOptions& options);
+ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptions& options);
 
 struct RunRequest {
   Selection selection;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -166,6 +167,19 @@ Finding finding_of(const Scenario& scenario, std::span<const IncarnationRecord> 
   return vacuity_of(lives, scenario.expect);
 }
 
+/// Of everything that was found, with counts.
+std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord> lives) {
+  std::map<std::string, std::uint64_t> codes;
+  for (const auto& life : lives) {
+    for (const auto& rank : life.ranks) {
+      for (const auto& ruling : rank.rulings) ++codes[ruling.code];
+      if (!rank.code.empty()) ++codes[rank.code];
+    }
+    for (const auto& ruling : judge_life(life)) ++codes[std::string(name_of(ruling.defect))];
+  }
+  return codes;
+}
+
 /// "; also WRONG_OWNER x 3, STALE_DERIVED x 1": what else came up behind the first finding.
 std::string others_text(const std::map<std::string, std::uint64_t>& codes,
                         const std::string& first) {
@@ -214,18 +228,6 @@ void add_life(const IncarnationRecord& life, ScenarioResult& result) {
 
 bool went_well(const IncarnationRecord& life) {
   return life.launch_error.empty() && ending_of(life).verdict == Verdict::kPass;
-}
-
-std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord> lives) {
-  std::map<std::string, std::uint64_t> codes;
-  for (const auto& life : lives) {
-    for (const auto& rank : life.ranks) {
-      for (const auto& ruling : rank.rulings) ++codes[ruling.code];
-      if (!rank.code.empty()) ++codes[rank.code];
-    }
-    for (const auto& ruling : judge_life(life)) ++codes[std::string(name_of(ruling.defect))];
-  }
-  return codes;
 }
 
 bool broke_down(std::span<const IncarnationRecord> lives) {

@@ -1,8 +1,6 @@
 #pragma once
 // From the ranks' records to a verdict. Pure.
 
-#include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 
@@ -14,9 +12,6 @@ namespace reprise::driver {
 /// `lives` are the incarnations that were run, in order; a run stops at the first that did not come
 /// to its end.
 reports::ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord> lives);
-
-/// How often each code came up over all ranks and incarnations: rulings, and how ranks ended.
-std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord> lives);
 
 /// True if some rank ended by our own mistake or at a deadline: then nothing else that was found
 /// counts as a judgement.

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "scenarios/driver/text_file.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -177,10 +176,7 @@ std::string read_yaml_text(const std::string& file) {
   const auto size = std::filesystem::file_size(file, failed);
   if (failed) throw Error(Code::kNotFound, failed.message(), {.file = file});
   if (size > kFileBytesMax) throw Error(Code::kUsage, "more than 64 KiB", {.file = file});
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  return text_of(file);
 }
 
 YAML::Node load_yaml(const std::string& text, const std::string& file) {

@@ -1,0 +1,12 @@
+#pragma once
+// A small text file, whole.
+
+#include <filesystem>
+#include <string>
+
+namespace reprise::driver {
+
+/// Empty where there is none or it can't be read: what is asked of the text tells.
+std::string text_of(const std::filesystem::path& file);
+
+}  // namespace reprise::driver
