@@ -268,7 +268,10 @@ void expect_what_must_come(Scenario& scenario) {
       if (std::holds_alternative<SaveAction>(action)) saved = &lives[i];
     }
   }
-  scenario.expect.every_rank_owns = every_rank_owns(lives.back().layout, scenario.model);
+  // What a life that loads is held to; the first one shows nothing.
+  scenario.expect.every_rank_owns =
+      std::all_of(std::next(lives.begin()), lives.end(),
+                  [&](const auto& plan) { return every_rank_owns(plan.layout, scenario.model); });
 }
 
 bool makes_sense(const Scenario& scenario) {

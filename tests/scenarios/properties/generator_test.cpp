@@ -154,6 +154,22 @@ TEST(Generator, a_stage_without_layers_owns_nothing_unless_it_is_first_or_last) 
   EXPECT_TRUE(owns("pp3 layers 0-4-0", "moe-tiny"));
 }
 
+TEST(Generator, every_life_that_loads_counts_when_ranks_may_hold_nothing) {
+  const auto all_own = [](std::vector<const char*> layouts) {
+    Scenario scenario;
+    scenario.model = "gpt-tiny";
+    for (const auto* layout : layouts) {
+      scenario.incarnations.push_back(
+          {sim::parse_layout(layout), "fully_reshardable", {SaveAction{}}});
+    }
+    expect_what_must_come(scenario);
+    return scenario.expect.every_rank_owns;
+  };
+  EXPECT_FALSE(all_own({"tp2", "tp2", "pp4"}));
+  EXPECT_FALSE(all_own({"tp2", "pp4", "tp2"}));
+  EXPECT_TRUE(all_own({"pp4", "tp2", "tp2"})) << "the first life loads nothing";
+}
+
 TEST(Generator, a_commit_is_a_seed) {
   EXPECT_EQ(seed_of_commit("00000000000001f"), 31U);
   EXPECT_EQ(seed_of_commit("00000000000001f7654321"), 31U) << "the first 15 digits";
