@@ -1,19 +1,26 @@
-# tests/bench/<name>_bench.cpp become the executables bench_<name>, linked with every layer.
+# tests/bench/<name>_bench.cpp become the executables bench_<name>; the other sources there are
+# linked into each of them, as is every layer.
 
-file(GLOB _benches CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/bench/*_bench.cpp)
+file(GLOB _bench_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/bench/*.cpp)
+set(_benches ${_bench_sources})
+list(FILTER _benches INCLUDE REGEX "_bench\\.cpp$")
+list(FILTER _bench_sources EXCLUDE REGEX "_bench\\.cpp$")
 if(NOT _benches)
   return()
 endif()
 
 find_package(benchmark REQUIRED)
+add_library(reprise_bench STATIC ${_bench_sources})
+target_link_libraries(reprise_bench PUBLIC reprise_options benchmark::benchmark)
+foreach(layer IN LISTS REPRISE_LAYERS)
+  reprise_target_name(${layer} target)
+  target_link_libraries(reprise_bench PUBLIC ${target})
+endforeach()
+
 foreach(source IN LISTS _benches)
   get_filename_component(base ${source} NAME_WE)
   string(REGEX REPLACE "_bench$" "" base ${base})
   add_executable(bench_${base} ${source})
-  target_link_libraries(bench_${base} PRIVATE reprise_options benchmark::benchmark_main)
-  foreach(layer IN LISTS REPRISE_LAYERS)
-    reprise_target_name(${layer} target)
-    target_link_libraries(bench_${base} PRIVATE ${target})
-  endforeach()
+  target_link_libraries(bench_${base} PRIVATE reprise_bench benchmark::benchmark_main)
   set_target_properties(bench_${base} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 endforeach()

@@ -1,0 +1,78 @@
+#include "tests/bench/beside.hpp"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <vector>
+
+#include "tests/bench/limit.hpp"
+
+namespace reprise::bench {
+namespace {
+
+constexpr int kTurns = 9;
+
+double seconds_of(const Work& work) {
+  if (work.prepare) work.prepare();
+  const auto begin = std::chrono::steady_clock::now();
+  work.run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// A line of /proc/self/status, in bytes.
+std::uint64_t status_bytes(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(name + ":", 0) == 0) return std::stoull(line.substr(name.size() + 1)) * 1024;
+  }
+  give_up("/proc/self/status has no " + name);
+}
+
+}  // namespace
+
+std::uint64_t peak_growth(const std::function<void()>& run) {
+  ::malloc_trim(0);                               // what was freed before is no part of the start
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak is now what is resident
+  const std::uint64_t before = status_bytes("VmHWM");
+  run();
+  return status_bytes("VmHWM") - before;
+}
+
+void measure(benchmark::State& state, const Row& row, const Work& ours, const Work& limit) {
+  if (ours.prepare) ours.prepare();
+  const std::uint64_t peak = peak_growth(ours.run);
+  seconds_of(limit);
+  std::vector<double> our_times;
+  std::vector<double> limit_times;
+  for (auto _ : state) {
+    const bool first = our_times.size() % 2 == 0;
+    if (first) our_times.push_back(seconds_of(ours));
+    limit_times.push_back(seconds_of(limit));
+    if (!first) our_times.push_back(seconds_of(ours));
+    state.SetIterationTime(our_times.back());
+  }
+  const auto rate = [&row](const std::vector<double>& times) {
+    return static_cast<double>(row.bytes) / median(times) / 1e9;
+  };
+  state.counters["ours_GBps"] = rate(our_times);
+  state.counters["limit_GBps"] = rate(limit_times);
+  state.counters["ratio"] = rate(our_times) / rate(limit_times);
+  state.counters["aim"] = row.aim;
+  state.counters["peak_MiB"] = static_cast<double>(peak) / (1 << 20);
+  state.counters["threads"] = row.threads;
+  state.SetLabel("limit: " + row.limit);
+}
+
+void in_turns(benchmark::internal::Benchmark* row) {
+  row->UseManualTime()->Iterations(kTurns)->Unit(benchmark::kMillisecond);
+}
+
+}  // namespace reprise::bench

@@ -1,0 +1,146 @@
+// How fast a rank saves, beside pwrite of the same bytes: see docs/speed.md.
+
+#include <filesystem>
+#include <memory>
+
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/engine/save.hpp"
+#include "core/format/sha256.hpp"
+#include "sim/job/solo_fabric.hpp"
+#include "tests/bench/beside.hpp"
+#include "tests/bench/limit.hpp"
+
+namespace reprise {
+namespace {
+
+using bench::Durable;
+
+class NoTrace final : public Trace {
+ public:
+  void event(const TraceEvent& event) override { (void)event; }
+};
+
+/// A rank that saves into a directory, with one thread beside its own.
+class Saver {
+ public:
+  static constexpr int kThreads = 2;
+
+  explicit Saver(const std::string& directory) : store_(directory) {}
+
+  /// A blocking save of everything; what stood at "ckpt" must be gone.
+  SaveReport save(const StateDict& state, Checksums checksums) {
+    Ports ports{store_, fabric_, device_, clock_, tasks_, trace_};
+    auto group = fabric_.communicator(Group::world(1));
+    SaveOptions options{.target = {.directory = "ckpt", .step = {}}};
+    options.image.checksums = checksums;
+    return Save::begin(ports, group, state, options).finish();
+  }
+
+ private:
+  PosixStore store_;
+  sim::SoloFabric fabric_;
+  HostDevice device_{"bench", 0};
+  PosixClock clock_;
+  ThreadTasks tasks_{kThreads - 1};
+  NoTrace trace_;
+};
+
+/// Equal tensors of bf16 and fp32 in turns, all in one stretch of memory.
+class TensorState {
+ public:
+  TensorState(std::size_t tensors, std::size_t bytes_each) : memory_(tensors * bytes_each, 4) {
+    for (std::size_t t = 0; t < tensors; ++t) {
+      TensorLeaf leaf;
+      leaf.key = "decoder.layers." + std::to_string(t) + ".mlp.linear_fc1.weight";
+      leaf.dtype = t % 2 == 0 ? DType::kBFloat16 : DType::kFloat32;
+      const auto elements = static_cast<std::int64_t>(bytes_each / size_of(leaf.dtype));
+      leaf.shape = {elements / kColumns, kColumns};
+      leaf.pieces = {contiguous_piece({{0, 0}, leaf.shape})};
+      leaf.data = memory_.bytes().data() + t * bytes_each;
+      state.tensors.push_back(std::move(leaf));
+    }
+    state.common = Dict{{"iteration", 1}};
+  }
+
+  ByteSpan bytes() const { return memory_.bytes(); }
+
+  StateDict state;
+
+ private:
+  static constexpr std::int64_t kColumns = 128;
+  bench::WarmMemory memory_;
+};
+
+struct Shape {
+  std::size_t tensors;
+  std::size_t bytes_each;
+};
+constexpr Shape kLarge = {8, std::size_t{128} << 20U};
+constexpr Shape kSmall = {10'000, std::size_t{64} << 10U};
+
+/// What differs from one row to the next.
+struct SaveRow {
+  Shape shape;
+  Checksums checksums;
+  double aim;
+};
+
+/// Runs a row in `place`. Files are removed before each turn, as each is to be new.
+void measure_save(benchmark::State& state, const SaveRow& row, const bench::Place& place,
+                  const std::string& limit_name, const std::function<void(ByteSpan)>& limit) {
+  const TensorState tensors(row.shape.tensors, row.shape.bytes_each);
+  Saver saver(place.path());
+  SaveReport report;
+  const auto clear = [&place] {
+    for (const char* name : {"ckpt", "limit"}) std::filesystem::remove_all(place.file(name));
+  };
+  bench::measure(state,
+                 {.limit = limit_name,
+                  .bytes = tensors.bytes().size(),
+                  .aim = row.aim,
+                  .threads = Saver::kThreads},
+                 {clear, [&] { report = saver.save(tensors.state, row.checksums); }},
+                 {clear, [&] { limit(tensors.bytes()); }});
+  if (report.bytes < tensors.bytes().size()) bench::give_up("not everything was written");
+  state.counters["declared_peak_MiB"] = static_cast<double>(report.peak_staging) / (1 << 20);
+}
+
+void save_to_memory(benchmark::State& state, SaveRow row) {
+  const bench::Place place = bench::Place::tmpfs();
+  measure_save(state, row, place, "pwrite to a new file in /dev/shm", [&](ByteSpan bytes) {
+    bench::write_new_file(place.file("limit"), bytes, Saver::kThreads, Durable::kNo);
+  });
+}
+
+/// The digest of a file is one chain: a second thread can't help.
+void save_with_manifest(benchmark::State& state, SaveRow row) {
+  const bench::Place place = bench::Place::tmpfs();
+  measure_save(state, row, place, "SHA-256 of the same bytes on one thread",
+               [&](ByteSpan bytes) { benchmark::DoNotOptimize(sha256_of(bytes)); });
+}
+
+void save_durably(benchmark::State& state, SaveRow row) {
+  const bench::Place place = bench::Place::disk();
+  measure_save(
+      state, row, place, "write and fdatasync of a new file, as dd conv=fdatasync does",
+      [&](ByteSpan bytes) { bench::write_new_file(place.file("limit"), bytes, 1, Durable::kYes); });
+}
+
+constexpr auto kNone = Checksums::kNone;
+constexpr auto kCrc32 = Checksums::kCrc32;
+constexpr auto kManifest = Checksums::kCrc32AndSha256;
+
+BENCHMARK_CAPTURE(save_to_memory, large, SaveRow{kLarge, kNone, 0.9})->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(save_to_memory, large_crc32, SaveRow{kLarge, kCrc32, 0.8})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(save_to_memory, small, SaveRow{kSmall, kNone, 0.9})->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(save_to_memory, small_crc32, SaveRow{kSmall, kCrc32, 0.8})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(save_with_manifest, large, SaveRow{kLarge, kManifest, 0})->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(save_durably, large_crc32, SaveRow{kLarge, kCrc32, 0.95})->Apply(bench::in_turns);
+
+}  // namespace
+}  // namespace reprise
