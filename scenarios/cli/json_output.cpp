@@ -3,8 +3,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/format/sha256.hpp"
 #include "core/state/state_dict.hpp"
 #include "scenarios/cli/describe.hpp"
+#include "scenarios/cli/tensor_digest.hpp"
+#include "scenarios/cli/value_json.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -129,6 +132,23 @@ Json to_json(const Catalog& catalog, const StoredObject& object) {
   return json;
 }
 
+/// `json["value"]`, or why there is none.
+void add_value(const BytesItem& item, Json& json) {
+  if (item.value) {
+    json["value"] = value_json(*item.value);
+  } else {
+    json["opaque"] = item.opaque_because;
+  }
+}
+
+void add_content(Checkpoint& checkpoint, const StoredObject& object, const InspectContent& content,
+                 Json& json) {
+  if (!content.digests && !content.values) return;
+  const Bytes bytes = checkpoint.object_bytes(object);
+  if (content.digests) json["sha256"] = hex(sha256_of(bytes));
+  if (content.values) add_value(read_bytes_item(bytes), json);
+}
+
 }  // namespace
 
 std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>& checkpoints) {
@@ -173,27 +193,38 @@ std::string reshard_json(const std::string& source, const std::string& target,
                   {"bytes", report.bytes}});
 }
 
-std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter) {
+std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
+                         const InspectContent& content) {
   const Catalog& catalog = checkpoint.catalog();
+  TensorDigest digest(checkpoint);
   Json tensors = Json::array();
   for (const auto& tensor : catalog.tensors) {
-    if (filter.wants(tensor.key)) tensors.push_back(to_json(catalog, tensor));
+    if (!filter.wants(tensor.key)) continue;
+    tensors.push_back(to_json(catalog, tensor));
+    if (content.digests) tensors.back()["sha256"] = digest.of(tensor);
   }
   Json objects = Json::array();
   for (const auto& object : catalog.objects) {
-    if (filter.wants(object.key)) objects.push_back(to_json(catalog, object));
+    if (!filter.wants(object.key)) continue;
+    objects.push_back(to_json(catalog, object));
+    add_content(checkpoint, object, content, objects.back());
   }
   const Location& location = checkpoint.location();
   const auto common = checkpoint.common();
-  return text_of({{"directory", checkpoint.store().display(location.directory)},
-                  {"step", location.step ? Json(location.step->value) : Json(nullptr)},
-                  {"kind", describe_kind(checkpoint)},
-                  {"saved_as", checkpoint.metadata().checkpoint_id},
-                  {"version", checkpoint.metadata().version},
-                  {"common_state", common ? Json(common->source) : Json(nullptr)},
-                  {"files", catalog.files},
-                  {"tensors", tensors},
-                  {"objects", objects}});
+  Json json = {{"directory", checkpoint.store().display(location.directory)},
+               {"step", location.step ? Json(location.step->value) : Json(nullptr)},
+               {"kind", describe_kind(checkpoint)},
+               {"saved_as", checkpoint.metadata().checkpoint_id},
+               {"version", checkpoint.metadata().version},
+               {"common_state", common ? Json(common->source) : Json(nullptr)},
+               {"files", catalog.files},
+               {"tensors", tensors},
+               {"objects", objects}};
+  if (common && content.values) {
+    json["common"] = Json::object();
+    add_value(common->item, json["common"]);
+  }
+  return text_of(json);
 }
 
 }  // namespace reprise::cli

@@ -20,7 +20,14 @@ std::string diff_json(const std::string& left, const std::string& right, const D
 std::string reshard_json(const std::string& source, const std::string& target,
                          const ReshardReport& report);
 
+/// What `inspect` reads beyond the metadata.
+struct InspectContent {
+  bool digests = false;  ///< SHA-256 of tensors (TensorDigest) and of objects' items
+  bool values = false;   ///< objects and the common state, as value_json writes them
+};
+
 /// Tensors with their chunks, objects, files; keys that the filter wants.
-std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter);
+std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
+                         const InspectContent& content);
 
 }  // namespace reprise::cli

@@ -11,6 +11,7 @@
 #include "scenarios/cli/json_output.hpp"
 #include "scenarios/cli/key_filter.hpp"
 #include "scenarios/cli/table.hpp"
+#include "scenarios/cli/tensor_digest.hpp"
 #include "scenarios/cli/value_tree.hpp"
 #include "scenarios/cli/verb.hpp"
 
@@ -74,6 +75,7 @@ class InspectVerb final : public Verb {
            "  reprise inspect --keys 'linear_fc1' ckpt        tensors and objects of that name\n"
            "  reprise inspect --chunks --keys '^embedding' c  file, offset, length of each chunk\n"
            "  reprise inspect --common ckpt                   the common state as a tree\n"
+           "  reprise inspect --digest ckpt                   what each tensor holds, as SHA-256\n"
            "  reprise inspect --json ckpt | jq '.tensors[].key'\n";
   }
   void declare(Options& options) override {
@@ -82,6 +84,8 @@ class InspectVerb final : public Verb {
         .texts(ignored_, "--ignore", "REGEX", "not these keys")
         .flag(chunks_, "--chunks", "list every chunk with file, offset and length")
         .flag(common_, "--common", "print the common state")
+        .flag(digest_, "--digest", "read every tensor and print the SHA-256 of its elements")
+        .flag(values_, "--values", "with --json: the content of objects and of the common state")
         .flag(files_, "--files", "list every payload file (else the first 16)")
         .flag(json_, "--json", "print one JSON document");
   }
@@ -91,7 +95,7 @@ class InspectVerb final : public Verb {
     Checkpoint checkpoint = Checkpoint::open(*stored.store, stored.path);
     const KeyFilter filter(keys_, ignored_);
     if (json_) {
-      console.out << inspect_json(checkpoint, filter);
+      console.out << inspect_json(checkpoint, filter, {digest_, values_});
       return ExitCode::kPass;
     }
     print_summary(checkpoint, console);
@@ -100,6 +104,7 @@ class InspectVerb final : public Verb {
       return ExitCode::kPass;
     }
     print_tensors(checkpoint.catalog(), filter, console);
+    if (digest_) print_digests(checkpoint, filter, console);
     if (chunks_) print_chunks(checkpoint.catalog(), filter, console);
     print_objects(checkpoint.catalog(), filter, console);
     if (filter.everything()) print_files(checkpoint.catalog(), console);
@@ -165,6 +170,16 @@ class InspectVerb final : public Verb {
     print_section(table, console);
   }
 
+  static void print_digests(Checkpoint& checkpoint, const KeyFilter& filter,
+                            const Console& console) {
+    TensorDigest digest(checkpoint);
+    Table table({{"tensor"}, {"SHA-256 of its elements, row-major"}});
+    for (const auto& tensor : checkpoint.catalog().tensors) {
+      if (filter.wants(tensor.key)) table.add({tensor.key, digest.of(tensor)});
+    }
+    print_section(table, console);
+  }
+
   static void print_chunks(const Catalog& catalog, const KeyFilter& filter,
                            const Console& console) {
     Table table(
@@ -216,6 +231,8 @@ class InspectVerb final : public Verb {
   std::vector<std::string> ignored_;
   bool chunks_ = false;
   bool common_ = false;
+  bool digest_ = false;
+  bool values_ = false;
   bool files_ = false;
   bool json_ = false;
 };

@@ -1,0 +1,30 @@
+#include "scenarios/cli/tensor_digest.hpp"
+
+#include "core/engine/blocks.hpp"
+#include "core/engine/tensor_reader.hpp"
+#include "core/format/sha256.hpp"
+
+namespace reprise::cli {
+namespace {
+
+constexpr std::size_t kBlockBytes = std::size_t{4} << 20U;
+
+}  // namespace
+
+TensorDigest::TensorDigest(Checkpoint& checkpoint)
+    : checkpoint_(checkpoint), device_("host", 0), block_(kBlockBytes), staging_(kBlockBytes) {}
+
+std::string TensorDigest::of(const StoredTensor& tensor) {
+  const ReaderResources resources{checkpoint_, device_, staging_};
+  TensorReader reader(resources, tensor);
+  const auto width = size_of(tensor.dtype);
+  Sha256 hash;
+  for_each_block(logical_shape(tensor), static_cast<std::int64_t>(block_.size() / width),
+                 [&](const Box& box) {
+                   reader.read(box, block_.data());
+                   hash.update({block_.data(), static_cast<std::size_t>(box.elements()) * width});
+                 });
+  return hex(hash.digest());
+}
+
+}  // namespace reprise::cli

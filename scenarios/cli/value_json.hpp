@@ -1,0 +1,25 @@
+#pragma once
+// A value as JSON from which it can be told exactly: types that JSON lacks are objects of one key.
+//
+//   None, bool, int64, str, list   as JSON has them
+//   larger int       {"int": "<two's complement, little-endian, hexadecimal>"}
+//   float            {"float": "<IEEE bits, hexadecimal>"}
+//   bytes            {"bytes": "<hexadecimal>"}
+//   tuple            {"tuple": [...]}
+//   set, frozenset   {"set": [...]} {"frozenset": [...]}
+//   dict             {"dict": [[key, value], ...]}, in written order
+//   class, function  {"name": "module.name"}
+//   tensor           {"tensor": {"dtype": ..., "shape": [...], "sha256": ...}}
+//   instance         {"object": {"type": ..., "new": ..., "args": [...], "state": [] or [state],
+//                                "items": [...], "entries": [[key, value], ...]}}
+//                    "new": made by __new__, else by a call
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/state/value.hpp"
+
+namespace reprise::cli {
+
+nlohmann::json value_json(const Value& value);
+
+}  // namespace reprise::cli

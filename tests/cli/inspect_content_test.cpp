@@ -1,0 +1,125 @@
+// What `inspect` says of content is what torch says of it: tests/data holds both.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "scenarios/cli/value_json.hpp"
+#include "tests/cli/damage.hpp"
+#include "tests/cli/run_program.hpp"
+
+namespace reprise::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+
+/// Checkpoints beside which torch's own account of them stands.
+std::vector<std::string> described() {
+  constexpr std::string_view kEnding = ".expected.json";
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(REPRISE_TEST_DATA)) {
+    std::string name = fs::relative(entry.path(), REPRISE_TEST_DATA).string();
+    if (!name.ends_with(kEnding)) continue;
+    name.resize(name.size() - kEnding.size());
+    if (!name.ends_with("/objects")) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string data(const std::string& name) { return std::string(REPRISE_TEST_DATA) + "/" + name; }
+
+std::map<std::string, std::string> digests_of(const Json& inspected) {
+  std::map<std::string, std::string> digests;
+  for (const auto& tensor : inspected["tensors"]) digests[tensor["key"]] = tensor["sha256"];
+  return digests;
+}
+
+TEST(InspectContent, DigestsAreThoseThatTorchHashed) {
+  ASSERT_GT(described().size(), 15U);
+  for (const auto& name : described()) {
+    const auto result = run_program({"inspect", "--json", "--digest", data(name)});
+    ASSERT_EQ(result.exit_code, 0) << name << result.all();
+    std::map<std::string, std::string> expected;
+    std::ifstream file(data(name) + ".expected.json");
+    const Json account = Json::parse(file);
+    for (const auto& [key, tensor] : account["tensors"].items()) {
+      expected[key] = tensor["sha256"];
+    }
+    EXPECT_EQ(digests_of(Json::parse(result.out)), expected) << name;
+  }
+}
+
+TEST(InspectContent, ATableForPeopleHoldsThemToo) {
+  const auto result =
+      run_program({"inspect", "--digest", "--keys", "^ids$", data("torch_2.15.0/same_content_a")});
+  EXPECT_THAT(result.out,  // of 0..6 as int64
+              HasSubstr("81845a01dafa45c9b26e10a7af52a92e8604d5d8ef690f1e3ccdcfe3b5c6ae98"));
+}
+
+TEST(InspectContent, OneBitOfPayloadChangesOneDigest) {
+  const Victim victim("torch_2.15.0/same_content_a");
+  const auto inspect = [&victim] {
+    return digests_of(
+        Json::parse(run_program({"inspect", "--json", "--digest", victim.path()}).out));
+  };
+  const auto before = inspect();
+  const auto place = victim.elements_of("embedding");
+  victim.flip(place.file, place.offset + 5);
+  const auto after = inspect();
+  for (const auto& [key, digest] : before) {
+    EXPECT_EQ(after.at(key) == digest, key != "embedding") << key;
+  }
+}
+
+TEST(ValueJson, EveryKindOfValueCanBeToldFromEveryOther) {
+  const std::vector<Value> values = {
+      None{},
+      false,
+      0,
+      0.0,
+      -0.0,
+      BigInt{{std::byte{0}, std::byte{0x80}}},
+      "",
+      "0",
+      Bytes{},
+      Bytes{std::byte{0xab}},
+      List{},
+      List{0},
+      Tuple{},
+      Tuple{{0}},
+      Set{},
+      Set{{}, true},
+      Dict{},
+      Dict{{0, 1}},
+      Name{"torch", "float32"},
+      TensorValue{DType::kUInt8, {1}, {std::byte{0}}},
+      TensorValue{DType::kUInt8, {1}, {std::byte{1}}},
+      TensorValue{DType::kInt8, {1}, {std::byte{0}}},
+      Object{{"m", "C"}, Object::How::kCall},
+      Object{{"m", "C"}, Object::How::kNew},
+      Object{{"m", "C"}, Object::How::kNew, {0}},
+      Object{{"m", "C"}, Object::How::kNew, {}, {0}},
+      Object{{"m", "C"}, Object::How::kNew, {}, {}, {0}},
+      Object{{"m", "C"}, Object::How::kNew, {}, {}, {}, {{0, 0}}},
+  };
+  std::map<std::string, std::size_t> seen;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto [at, is_new] = seen.emplace(cli::value_json(values[i]).dump(), i);
+    EXPECT_TRUE(is_new) << at->first << ": values " << at->second << " and " << i;
+  }
+  EXPECT_EQ(cli::value_json(Tuple{{-1, 1.5, Bytes{std::byte{0xab}}}}).dump(),
+            R"({"tuple":[-1,{"float":"3ff8000000000000"},{"bytes":"ab"}]})");
+}
+
+}  // namespace
+}  // namespace reprise::test
