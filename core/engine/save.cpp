@@ -98,11 +98,12 @@ Share share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state) {
   }
   const LeafIndex leaves(state);
   for (const auto& tensor : plan.tensors) {
-    for (const auto& chunk : tensor.chunks) {
-      if (chunk.owner != rank) continue;
+    for (std::size_t c = 0; c < tensor.owners.size(); ++c) {
+      if (tensor.owners[c] != rank) continue;
+      const Box& box = (*tensor.boxes)[c];
       share.items.push_back(
-          {.key = tensor.key, .dtype = tensor.dtype, .extent = chunk.box.extent, .content = {}});
-      share.origins.push_back(leaves.find(tensor.key, chunk.box));
+          {.key = tensor.key, .dtype = tensor.dtype, .extent = box.extent, .content = {}});
+      share.origins.push_back(leaves.find(tensor.key, box));
     }
   }
   return share;
@@ -161,9 +162,9 @@ Catalog catalog_of(const GlobalPlan& plan, const std::vector<WrittenFile>& writt
                         .shape = tensor.shape,
                         .chunks = {},
                         .original_shape = {}};
-    for (const auto& chunk : tensor.chunks) {
-      const auto [file, range] = take(chunk.owner);
-      stored.chunks.push_back({chunk.box, file, range});
+    for (std::size_t c = 0; c < tensor.owners.size(); ++c) {
+      const auto [file, range] = take(tensor.owners[c]);
+      stored.chunks.push_back({(*tensor.boxes)[c], file, range});
     }
     catalog.tensors.push_back(std::move(stored));
   }
@@ -193,15 +194,13 @@ struct Save::State {
   std::optional<Error> failed;  ///< a failed save stays failed; the same on all ranks
 
   bool leads() const { return group->rank() == GroupRank{0}; }
+  GlobalRank self() const { return group->group().member(group->rank()); }
 
   void make_plan(const StateDict& state) {
     const auto offers =
-        agree_on(*group, [&] { return encode(local_plan(state, options.policy.plan)); });
+        agree_on(*group, [&] { return encode(local_plan(state, self(), options.policy.plan)); });
     agree_on(*group, [&] {
-      std::vector<LocalPlan> plans;
-      plans.reserve(offers.size());
-      for (const auto& offer : offers) plans.push_back(decode_local_plan(offer));
-      plan = global_plan(plans, group->group(), options.policy.plan);
+      plan = global_plan(decode_local_plans(offers), group->group(), options.policy.plan);
       return Bytes{};
     });
     report.plan_signature = plan.signature;

@@ -1,6 +1,6 @@
 #include <algorithm>
+#include <deque>
 #include <map>
-#include <numeric>
 
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
@@ -12,20 +12,62 @@
 namespace reprise {
 namespace {
 
-/// A box of the plan and the ranks that hold it: candidates[first .. first + count).
-struct Item {
-  std::uint32_t tensor;
-  std::uint32_t chunk;
-  std::uint64_t bytes;
-  std::size_t first;
-  std::size_t count;
-};
-
-/// One offered box of a key.
+/// One offered box of a key. The two numbers order boxes as the boxes themselves do.
 struct Holding {
+  std::uint64_t offset_number;
+  std::uint64_t extent_number;
   const Box* box;
   GroupRank rank;
   std::int32_t replica;
+};
+
+bool same_box(const Holding& a, const Holding& b) {
+  return a.offset_number == b.offset_number && a.extent_number == b.extent_number &&
+         *a.box == *b.box;
+}
+
+bool box_before(const Holding& a, const Holding& b) {
+  if (a.offset_number != b.offset_number) return a.offset_number < b.offset_number;
+  if (a.extent_number != b.extent_number) return a.extent_number < b.extent_number;
+  // Equal numbers are equal boxes, unless a box is none of this shape: then all numbers are 0.
+  return a.offset_number == 0 && *a.box < *b.box;
+}
+
+/// Numbers lists whose entries are 0 to those of `shape`, in lexicographic order.
+class DimsNumber {
+ public:
+  explicit DimsNumber(const Dims& shape) : shape_(shape) {
+    std::uint64_t count = 1;
+    for (const std::int64_t length : shape) {
+      exact_ = exact_ && length >= 0 &&
+               !__builtin_mul_overflow(count, static_cast<std::uint64_t>(length) + 1, &count);
+    }
+  }
+
+  /// 1 or more; nothing for lists that are none of this shape.
+  std::optional<std::uint64_t> of(const Dims& dims) const {
+    if (!exact_) return std::nullopt;
+    std::uint64_t number = 0;
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      if (dims[d] < 0 || dims[d] > shape_[d]) return std::nullopt;
+      number = number * (static_cast<std::uint64_t>(shape_[d]) + 1) +
+               static_cast<std::uint64_t>(dims[d]);
+    }
+    return number + 1;
+  }
+
+ private:
+  const Dims& shape_;
+  bool exact_ = true;
+};
+
+/// Boxes of one tensor whose turn to be given an owner comes together.
+struct Turn {
+  std::uint32_t holders;
+  std::uint64_t bytes;  ///< of each box
+  std::uint32_t tensor;
+  const HeldBoxes* held;
+  const BoxBatch* batch;
 };
 
 class Planner {
@@ -34,7 +76,9 @@ class Planner {
       : savers_(savers),
         policy_(policy),
         book_(plans),
-        layouts_(book_.placements(), savers, policy.describe) {}
+        layouts_(book_.placements(), savers, policy.describe) {
+    check_members();
+  }
 
   void plan_tensors(GlobalPlan& plan) {
     plan.tensors.reserve(book_.keys().size());
@@ -42,7 +86,7 @@ class Planner {
       PlannedTensor& tensor = plan.tensors.emplace_back();
       tensor.key = book_.keys()[k];
       try {
-        plan_tensor(tensor, book_.offers(k), static_cast<std::uint32_t>(k));
+        plan_tensor(tensor, k);
       } catch (const Error& error) {
         throw error.within({.key = tensor.key});
       }
@@ -50,122 +94,152 @@ class Planner {
     elect_owners(plan);
   }
 
+  std::uint64_t signature_of(std::span<const LocalPlan> plans) const {
+    std::map<const PlacedOffers*, std::uint64_t> placed;  // only asked
+    std::uint64_t hash = mix64(plans.size());
+    for (const LocalPlan& plan : plans) {
+      const auto [at, fresh] = placed.try_emplace(plan.placed.get(), 0);
+      if (fresh) at->second = signature(*plan.placed);
+      hash = mix64(hash, signature(plan, at->second));
+    }
+    return hash;
+  }
+
  private:
-  using Offers = std::span<const RankOffer>;
-
-  void plan_tensor(PlannedTensor& tensor, Offers offers, std::uint32_t index) {
-    const TensorOffer& first = *offers.front().offer;
-    tensor.dtype = first.dtype;
-    tensor.shape = first.shape;
-    check_agreement(offers);
-    const bool proved = on_axes(offers);
-    if (proved) check_boxes(offers);
-    collect_holdings(offers);
-    add_chunks(tensor, index);
-    // Checked before on the axes: all members' boxes tile. Here: each of them is offered.
-    if (!proved ||
-        tensor.chunks.size() != layouts_.of(offers[0].placed, first.shape).boxes.size()) {
-      check_cover(tensor);
+  /// Whoever offers by a mesh stands in it.
+  void check_members() const {
+    for (const Section& section : book_.sections()) {
+      for (const std::uint32_t placement : section.placement) {
+        for (const GroupRank rank : section.ranks) {
+          if (layouts_.member(placement, rank)) continue;
+          throw Error(Code::kLayoutMismatch,
+                      name(rank) + " offers keys by a mesh of which it is no member");
+        }
+      }
     }
   }
 
-  void check_agreement(Offers offers) const {
-    const RankOffer& a = offers.front();
-    for (const RankOffer& b : offers) {
+  void plan_tensor(PlannedTensor& tensor, std::size_t key) {
+    check_agreement(tensor, key);
+    const HeldBoxes& held = follows_placement(key) ? placed_boxes(key) : given_boxes(tensor, key);
+    tensor.boxes = held.boxes;
+    tensor.owners.resize(held.boxes->size());
+    const auto index = static_cast<std::uint32_t>(key);
+    for (const BoxBatch& batch : held.batches) {
+      turns_.push_back({batch.holders, bytes_of(batch, tensor.dtype), index, &held, &batch});
+    }
+  }
+
+  /// The first offer's form becomes the tensor's.
+  void check_agreement(PlannedTensor& tensor, std::size_t key) const {
+    std::optional<GroupRank> first;
+    const auto check = [&](GroupRank rank, const auto& offer) {
+      if (!first) {
+        first = rank;
+        tensor.dtype = offer.dtype;
+        tensor.shape = offer.shape;
+        return;
+      }
       const auto between = [&](const auto& left, const auto& right) {
-        return to_words(left) + " on " + name(a.rank) + " and " + to_words(right) + " on " +
-               name(b.rank);
+        const bool ascending = *first < rank;
+        return to_words(ascending ? left : right) + " on " + name(std::min(*first, rank)) +
+               " and " + to_words(ascending ? right : left) + " on " + name(std::max(*first, rank));
       };
-      if (!(a.offer->shape == b.offer->shape)) {
-        throw Error(Code::kShapeDrift,
-                    "the global shape is " + between(a.offer->shape, b.offer->shape));
+      if (!(offer.shape == tensor.shape)) {
+        throw Error(Code::kShapeDrift, "the global shape is " + between(tensor.shape, offer.shape));
       }
-      if (a.offer->dtype != b.offer->dtype) {
-        throw Error(Code::kDtypeDrift,
-                    "the element type is " + between(a.offer->dtype, b.offer->dtype));
+      if (offer.dtype != tensor.dtype) {
+        throw Error(Code::kDtypeDrift, "the element type is " + between(tensor.dtype, offer.dtype));
       }
-      if (&a != &b && a.rank == b.rank) {
-        throw Error(Code::kMultiWriter, name(a.rank) + " offers this key twice");
-      }
+    };
+    for (const SectionOffer& at : book_.placed(key)) {
+      check(book_.sections()[at.section].ranks.front(), *at.offer);
     }
+    for (const RankOffer& at : book_.given(key)) check(at.rank, *at.offer);
   }
 
-  /// One placement for all, and at most one box each.
-  static bool on_axes(Offers offers) {
-    const std::int32_t placed = offers.front().placed;
-    return placed >= 0 && std::all_of(offers.begin(), offers.end(), [placed](const RankOffer& at) {
-             return at.placed == placed && at.offer->boxes.size() <= 1;
-           });
+  /// One placement for all, and all members of its mesh offer. Sections have no rank in common and
+  /// their ranks are members, so counting them is enough.
+  bool follows_placement(std::size_t key) const {
+    const auto offers = book_.placed(key);
+    if (offers.empty() || !book_.given(key).empty()) return false;
+    std::size_t ranks = 0;
+    for (std::size_t i = 0; i < offers.size(); ++i) {
+      const bool same = offers[i].placement == offers.front().placement;
+      if (!same || (i > 0 && offers[i].section == offers[i - 1].section)) return false;
+      ranks += book_.sections()[offers[i].section].ranks.size();
+    }
+    return ranks == book_.placements()[offers.front().placement]->mesh->members().members().size();
   }
 
-  void check_boxes(Offers offers) {
-    const RankOffer& first = offers.front();
-    const Layout& layout = layouts_.of(first.placed, first.offer->shape);
+  const HeldBoxes& placed_boxes(std::size_t key) {
+    const SectionOffer& first = book_.placed(key).front();
+    const Layout& layout = layouts_.of(first.placement, first.offer->shape);
     if (layout.defect) throw_defect(*layout.defect, {});
-    for (const RankOffer& at : offers) {
-      const auto member = layouts_.member(at.placed, at.rank);
-      if (!member) {
-        throw Error(Code::kLayoutMismatch,
-                    name(at.rank) + " offers this key by a mesh of which it is no member");
-      }
-      const Box& expected = layout.boxes[layout.box_of[static_cast<std::size_t>(member->value)]];
-      const auto& boxes = at.offer->boxes;
-      if (boxes.empty() ? expected.empty() : boxes.front() == expected) continue;
-      throw Error(Code::kLayoutMismatch,
-                  name(at.rank) + " holds " +
-                      (boxes.empty() ? "nothing" : to_string(boxes.front())) +
-                      " and its placement gives it " + to_string(expected),
-                  {.rank = savers_.member(at.rank)});
-    }
+    return layout.held;
   }
 
-  void collect_holdings(Offers offers) {
+  const HeldBoxes& given_boxes(const PlannedTensor& tensor, std::size_t key) {
+    collect_holdings(tensor, key);
+    HeldBoxes& held = given_.emplace_back();
+    auto boxes = std::make_shared<std::vector<Box>>();
+    take_boxes(held, *boxes);
+    held.boxes = boxes;
+    batch_boxes(held);
+    if (const auto defect = policy_.cover(tensor.shape, *boxes)) throw_defect(*defect, holdings_);
+    return held;
+  }
+
+  /// By box, then rank.
+  void collect_holdings(const PlannedTensor& tensor, std::size_t key) {
     holdings_.clear();
-    for (const RankOffer& at : offers) {
+    expanded_.clear();
+    add_placed(key);
+    for (const RankOffer& at : book_.given(key)) {
+      if (at.offer->denied) refuse_denied(at);
       for (const Box& box : at.offer->boxes) {
-        if (box.offset.size() != box.extent.size() || box.rank() != at.offer->shape.size()) {
-          throw Error(Code::kExtentMismatch,
-                      name(at.rank) + " offers a box of another number of dimensions than shape " +
-                          to_string(at.offer->shape));
-        }
-        check_empty(box, at.offer->shape);
-        holdings_.push_back({&box, at.rank, at.offer->replica});
+        check_form(box, tensor.shape, at.rank);
+        holdings_.push_back({0, 0, &box, at.rank, at.offer->replica});
       }
     }
-    const auto by_box = [](const Holding& a, const Holding& b) { return *a.box < *b.box; };
-    if (std::is_sorted(holdings_.begin(), holdings_.end(), by_box)) return;
-    std::stable_sort(holdings_.begin(), holdings_.end(), by_box);
+    check_once(key);
+    number_boxes(tensor.shape);
+    const auto before = [](const Holding& a, const Holding& b) {
+      if (box_before(a, b)) return true;
+      return !box_before(b, a) && a.rank < b.rank;
+    };
+    if (std::is_sorted(holdings_.begin(), holdings_.end(), before)) return;
+    std::stable_sort(holdings_.begin(), holdings_.end(), before);
   }
 
-  /// Equal boxes become one chunk; their ranks its candidates. Metadata tells chunks apart by their
-  /// offset alone, so an empty box makes way for another one that begins where it does:
-  ///
-  ///   length 3, tp 2 then dp 3:   tp 0: [0:1] [1:2] [2:2]   tp 1: [2:3] [3:3] [3:3]
-  void add_chunks(PlannedTensor& tensor, std::uint32_t index) {
-    for (std::size_t first = 0; first < holdings_.size();) {
-      const Box& box = *holdings_[first].box;
-      std::size_t last = first;
-      while (last < holdings_.size() && *holdings_[last].box == box) ++last;
-      const auto group = std::span(holdings_).subspan(first, last - first);
-      check_main_copy(group);
-      first = last;
-      if (has_no_elements(box) && begins_beside(box, tensor, last)) continue;
-      Item item{index, static_cast<std::uint32_t>(tensor.chunks.size()),
-                bytes_of(box, tensor.dtype), candidates_.size(), 0};
-      for (const Holding& holding : group) {
-        if (candidates_.size() == item.first || candidates_.back() != holding.rank) {
-          candidates_.push_back(holding.rank);
-        }
+  /// Boxes that follow from placements, where others of the key do not.
+  void add_placed(std::size_t key) {
+    for (const SectionOffer& at : book_.placed(key)) {
+      const auto& [mesh, placement] = *book_.placements()[at.placement];
+      for (const GroupRank rank : book_.sections()[at.section].ranks) {
+        const GroupRank member = *layouts_.member(at.placement, rank);
+        expanded_.push_back(placement.box(at.offer->shape, *mesh, member, policy_.describe));
+        holdings_.push_back({0, 0, &expanded_.back(), rank, placement.replica(*mesh, member)});
       }
-      item.count = candidates_.size() - item.first;
-      items_.push_back(item);
-      tensor.chunks.push_back({box, {}});
     }
   }
 
-  /// One that makes way is not seen by the proof of cover.
-  static void check_empty(const Box& box, const Dims& shape) {
+  [[noreturn]] void refuse_denied(const RankOffer& at) const {
+    const auto& boxes = at.offer->boxes;
+    throw Error(Code::kLayoutMismatch,
+                name(at.rank) + " holds " + (boxes.empty() ? "nothing" : to_string(boxes.front())) +
+                    " and its placement gives it " + to_string(*at.offer->denied),
+                {.rank = savers_.member(at.rank)});
+  }
+
+  void check_form(const Box& box, const Dims& shape, GroupRank rank) const {
+    if (box.offset.size() != box.extent.size() || box.rank() != shape.size()) {
+      throw Error(Code::kExtentMismatch,
+                  name(rank) + " offers a box of another number of dimensions than shape " +
+                      to_string(shape));
+    }
     if (!has_no_elements(box)) return;
+    // One that makes way is not seen by the proof of cover.
     for (std::size_t d = 0; d < box.rank(); ++d) {
       const bool within = box.offset[d] >= 0 && box.offset[d] <= shape[d] && box.extent[d] >= 0 &&
                           box.extent[d] <= shape[d] - box.offset[d];
@@ -175,34 +249,74 @@ class Planner {
     }
   }
 
-  /// Safe for any numbers.
-  static bool has_no_elements(const Box& box) {
-    return std::find(box.extent.begin(), box.extent.end(), 0) != box.extent.end();
-  }
-
-  /// True if the chunk before `box` or the holding after it has the same offset.
-  bool begins_beside(const Box& box, const PlannedTensor& tensor, std::size_t after) const {
-    return (!tensor.chunks.empty() && tensor.chunks.back().box.offset == box.offset) ||
-           (after < holdings_.size() && holdings_[after].box->offset == box.offset);
-  }
-
-  static std::uint64_t bytes_of(const Box& box, DType dtype) {
-    const auto elements = checked_volume(box.extent);
-    std::uint64_t bytes = 0;
-    if (!elements ||
-        __builtin_mul_overflow(static_cast<std::uint64_t>(*elements), size_of(dtype), &bytes)) {
-      throw Error(Code::kExtentMismatch,
-                  "a box of extent " + to_string(box.extent) + " is no box of a real tensor");
+  /// No rank offers a key twice.
+  void check_once(std::size_t key) {
+    ranks_.clear();
+    for (const SectionOffer& at : book_.placed(key)) {
+      const auto& ranks = book_.sections()[at.section].ranks;
+      ranks_.insert(ranks_.end(), ranks.begin(), ranks.end());
     }
-    return bytes;
+    for (const RankOffer& at : book_.given(key)) ranks_.push_back(at.rank);
+    if (!std::is_sorted(ranks_.begin(), ranks_.end())) std::sort(ranks_.begin(), ranks_.end());
+    const auto twice = std::adjacent_find(ranks_.begin(), ranks_.end());
+    if (twice == ranks_.end()) return;
+    throw Error(Code::kMultiWriter, name(*twice) + " offers this key twice");
+  }
+
+  void number_boxes(const Dims& shape) {
+    const DimsNumber number(shape);
+    for (Holding& holding : holdings_) {
+      const auto offset = number.of(holding.box->offset);
+      const auto extent = number.of(holding.box->extent);
+      if (!offset || !extent) {
+        for (Holding& any : holdings_) any.offset_number = any.extent_number = 0;
+        return;
+      }
+      holding.offset_number = *offset;
+      holding.extent_number = *extent;
+    }
+  }
+
+  /// Equal boxes become one; their ranks its holders.
+  void take_boxes(HeldBoxes& held, std::vector<Box>& boxes) {
+    distinct_.clear();
+    starts_.clear();
+    for (std::size_t i = 0; i < holdings_.size(); ++i) {
+      if (i > 0 && same_box(holdings_[i - 1], holdings_[i])) continue;
+      distinct_.push_back(*holdings_[i].box);
+      starts_.push_back(i);
+    }
+    starts_.push_back(holdings_.size());
+    boxes.reserve(distinct_.size());
+    held.first.reserve(distinct_.size() + 1);
+    held.holders.reserve(holdings_.size());
+    held.first.push_back(0);
+    for (std::size_t b = 0; b < distinct_.size(); ++b) {
+      const auto group = std::span(holdings_).subspan(starts_[b], starts_[b + 1] - starts_[b]);
+      check_main_copy(group);
+      if (makes_way(distinct_, b)) continue;
+      boxes.push_back(distinct_[b]);
+      for (const Holding& holding : group) {
+        if (held.holders.size() == held.first.back() || held.holders.back() != holding.rank) {
+          held.holders.push_back(holding.rank);
+        }
+      }
+      held.first.push_back(static_cast<std::uint32_t>(held.holders.size()));
+    }
+  }
+
+  static std::uint64_t bytes_of(const BoxBatch& batch, DType dtype) {
+    std::uint64_t bytes = 0;
+    if (!__builtin_mul_overflow(batch.elements, size_of(dtype), &bytes)) return bytes;
+    throw Error(Code::kExtentMismatch, "a box of " + std::to_string(batch.elements) +
+                                           " elements is no box of a real tensor");
   }
 
   void check_main_copy(std::span<const Holding> group) const {
     const Box& box = *group.front().box;
     const auto main_copies =
         std::count_if(group.begin(), group.end(), [](const Holding& h) { return h.replica == 0; });
-    if (main_copies == 1) return;
-    if (has_no_elements(box)) return;
+    if (main_copies == 1 || has_no_elements(box)) return;
     std::vector<GlobalRank> mains;
     std::vector<GlobalRank> all;
     for (const Holding& holding : group) {
@@ -215,13 +329,6 @@ class Planner {
     }
     throw Error(Code::kMultiWriter,
                 "ranks " + join(mains, " ") + " each claim the main copy of " + to_string(box));
-  }
-
-  void check_cover(const PlannedTensor& tensor) const {
-    std::vector<Box> boxes;
-    boxes.reserve(tensor.chunks.size());
-    for (const PlannedChunk& chunk : tensor.chunks) boxes.push_back(chunk.box);
-    if (const auto defect = policy_.cover(tensor.shape, boxes)) throw_defect(*defect, holdings_);
   }
 
   [[noreturn]] void throw_defect(const CoverDefect& defect,
@@ -241,25 +348,43 @@ class Planner {
   }
 
   void elect_owners(GlobalPlan& plan) {
-    std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) {
-      if (a.count != b.count) return a.count < b.count;
-      if (a.bytes != b.bytes) return a.bytes > b.bytes;
-      return a.tensor == b.tensor ? a.chunk < b.chunk : a.tensor < b.tensor;
+    std::sort(turns_.begin(), turns_.end(), [](const Turn& a, const Turn& b) {
+      if (a.holders != b.holders) return a.holders < b.holders;
+      return a.bytes != b.bytes ? a.bytes > b.bytes : a.tensor < b.tensor;
     });
-    const auto elect = policy_.elect == nullptr ? elect_least_loaded : policy_.elect;
-    for (const Item& item : items_) {
-      const auto candidates = std::span(candidates_).subspan(item.first, item.count);
-      const GroupRank owner = elect(candidates, plan.bytes);
-      PlannedTensor& tensor = plan.tensors[item.tensor];
-      PlannedChunk& chunk = tensor.chunks[item.chunk];
-      if (std::find(candidates.begin(), candidates.end(), owner) == candidates.end()) {
+    for (const Turn& turn : turns_) {
+      if (policy_.elect != nullptr) {
+        elect_by_policy(turn, plan);
+      } else {
+        elect_default(turn, plan);
+      }
+    }
+  }
+
+  static void elect_default(const Turn& turn, GlobalPlan& plan) {
+    auto& owners = plan.tensors[turn.tensor].owners;
+    for (const std::uint32_t box : turn.batch->boxes) {
+      const auto holders = turn.held->holders_of(box);
+      const GroupRank owner =
+          holders.size() == 1 ? holders.front() : elect_least_loaded(holders, plan.bytes);
+      owners[box] = owner;
+      plan.bytes[static_cast<std::size_t>(owner.value)] += turn.bytes;
+    }
+  }
+
+  void elect_by_policy(const Turn& turn, GlobalPlan& plan) const {
+    PlannedTensor& tensor = plan.tensors[turn.tensor];
+    for (const std::uint32_t box : turn.batch->boxes) {
+      const auto holders = turn.held->holders_of(box);
+      const GroupRank owner = policy_.elect(holders, plan.bytes);
+      if (std::find(holders.begin(), holders.end(), owner) == holders.end()) {
         throw Error(Code::kNoWriter,
                     "group rank " + std::to_string(owner.value) + " is to write " +
-                        to_string(chunk.box) + ", which it does not hold",
+                        to_string((*tensor.boxes)[box]) + ", which it does not hold",
                     {.key = tensor.key});
       }
-      chunk.owner = owner;
-      plan.bytes[static_cast<std::size_t>(owner.value)] += item.bytes;
+      tensor.owners[box] = owner;
+      plan.bytes[static_cast<std::size_t>(owner.value)] += turn.bytes;
     }
   }
 
@@ -273,9 +398,15 @@ class Planner {
   const PlanPolicy& policy_;
   OfferBook book_;
   Layouts layouts_;
-  std::vector<Holding> holdings_;  ///< of the key at hand, by box, then rank
-  std::vector<Item> items_;
-  std::vector<GroupRank> candidates_;
+  std::deque<HeldBoxes> given_;  ///< of keys that no placement explains
+  std::vector<Turn> turns_;
+
+  // Of the key at hand.
+  std::vector<Holding> holdings_;  ///< by box, then rank
+  std::deque<Box> expanded_;       ///< that holdings point to
+  std::vector<Box> distinct_;
+  std::vector<std::size_t> starts_;
+  std::vector<GroupRank> ranks_;
 };
 
 /// The digest that most ranks have is taken for the right one; among equals the lowest rank's.
@@ -318,9 +449,9 @@ GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
   check_common_state(plans, savers);
   GlobalPlan plan;
   plan.bytes.assign(plans.size(), 0);
-  plan.signature = mix64(plans.size());
-  for (const LocalPlan& local : plans) plan.signature = mix64(plan.signature, signature(local));
-  Planner(plans, savers, policy).plan_tensors(plan);
+  Planner planner(plans, savers, policy);
+  plan.signature = planner.signature_of(plans);
+  planner.plan_tensors(plan);
   plan.objects = plan_objects(plans, savers);
   return plan;
 }

@@ -29,23 +29,141 @@ std::vector<std::int32_t> members_by_saver(const Mesh& mesh, const Group& savers
   return members;
 }
 
-Layout layout_of(const Placed& placed, const Dims& shape, ChunkRule rule) {
+/// How one dimension is cut: by axes of the mesh, the first one coarsest.
+struct DimCut {
+  std::vector<AxisIndex> axes;
+  std::vector<Interval> leaves;     ///< by coordinates, those along the last axis varying fastest
+  std::vector<Interval> intervals;  ///< the distinct leaves, sorted
+  std::vector<std::uint32_t> interval_of;  ///< by leaf
+};
+
+bool before(Interval a, Interval b) {
+  return a.begin == b.begin ? a.end < b.end : a.begin < b.begin;
+}
+
+DimCut cut_of(const Placed& placed, std::size_t dim, std::int64_t length, ChunkRule rule) {
+  DimCut cut;
+  cut.leaves = {{0, length}};
+  for (const Split& split : placed.placement.splits()) {
+    if (split.dim != dim) continue;
+    const auto axis = placed.mesh->axis(split.axis);
+    if (!axis) continue;
+    cut.axes.push_back(*axis);
+    const std::int32_t parts = placed.mesh->axes()[*axis].size;
+    std::vector<Interval> finer;
+    finer.reserve(cut.leaves.size() * static_cast<std::size_t>(parts));
+    for (const Interval leaf : cut.leaves) {
+      for (std::int32_t i = 0; i < parts; ++i) {
+        const Interval part = rule(leaf.length(), parts, i);
+        finer.push_back({leaf.begin + part.begin, leaf.begin + part.begin + part.length()});
+      }
+    }
+    cut.leaves = std::move(finer);
+  }
+  cut.intervals = cut.leaves;
+  std::sort(cut.intervals.begin(), cut.intervals.end(), before);
+  cut.intervals.erase(std::unique(cut.intervals.begin(), cut.intervals.end()), cut.intervals.end());
+  for (const Interval leaf : cut.leaves) {
+    const auto at = std::lower_bound(cut.intervals.begin(), cut.intervals.end(), leaf, before);
+    cut.interval_of.push_back(static_cast<std::uint32_t>(at - cut.intervals.begin()));
+  }
+  return cut;
+}
+
+/// Boxes as products of intervals, and which member has which.
+class Product {
+ public:
+  Product(const Placed& placed, const Dims& shape, ChunkRule rule) : mesh_(*placed.mesh) {
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      cuts_.push_back(cut_of(placed, d, shape[d], rule));
+      size_ *= cuts_.back().intervals.size();
+    }
+  }
+
+  std::vector<Box> boxes() const {
+    std::vector<Box> boxes(size_);
+    for (std::size_t i = 0; i < size_; ++i) {
+      Box& box = boxes[i] = Box::whole(Dims::filled(cuts_.size(), 0));
+      std::size_t rest = i;
+      for (std::size_t d = cuts_.size(); d-- > 0;) {
+        const auto& intervals = cuts_[d].intervals;
+        const Interval interval = intervals[rest % intervals.size()];
+        rest /= intervals.size();
+        box.offset[d] = interval.begin;
+        box.extent[d] = interval.length();
+      }
+    }
+    return boxes;
+  }
+
+  std::uint32_t box_of(GroupRank member) const {
+    std::size_t box = 0;
+    for (const DimCut& cut : cuts_) {
+      std::size_t leaf = 0;
+      for (const AxisIndex axis : cut.axes) {
+        leaf = leaf * static_cast<std::size_t>(mesh_.axes()[axis].size) +
+               static_cast<std::size_t>(mesh_.coordinate(member, axis));
+      }
+      box = box * cut.intervals.size() + cut.interval_of[leaf];
+    }
+    return static_cast<std::uint32_t>(box);
+  }
+
+ private:
+  const Mesh& mesh_;
+  std::vector<DimCut> cuts_;
+  std::size_t size_ = 1;
+};
+
+/// New positions of the boxes once they are sorted and those that make way are gone.
+std::vector<std::uint32_t> settle(std::vector<Box>& boxes) {
+  std::vector<std::uint32_t> order(boxes.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto by_box = [&](std::uint32_t a, std::uint32_t b) { return boxes[a] < boxes[b]; };
+  // Products are sorted already, unless an empty interval begins where another does.
+  if (!std::is_sorted(order.begin(), order.end(), by_box)) {
+    std::sort(order.begin(), order.end(), by_box);
+  }
+  std::vector<Box> sorted;
+  sorted.reserve(boxes.size());
+  for (const std::uint32_t at : order) sorted.push_back(boxes[at]);
+  boxes.clear();
+  std::vector<std::uint32_t> position(order.size(), Layout::kNoBox);
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (makes_way(sorted, i)) continue;
+    position[order[i]] = static_cast<std::uint32_t>(boxes.size());
+    boxes.push_back(sorted[i]);
+  }
+  return position;
+}
+
+/// `member_of`: by rank of the group that saves; -1: none.
+Layout layout_of(const Placed& placed, std::span<const std::int32_t> member_of, const Dims& shape,
+                 ChunkRule rule) {
   Layout layout;
   layout.defect = prove_cover(shape, *placed.mesh, placed.placement, rule);
   if (layout.defect) return layout;
-  std::vector<Box> all;
-  all.reserve(static_cast<std::size_t>(placed.mesh->size()));
+  const Product product(placed, shape, rule);
+  auto boxes = product.boxes();
+  const auto position = settle(boxes);
   for (std::int32_t m = 0; m < placed.mesh->size(); ++m) {
-    all.push_back(placed.placement.box(shape, *placed.mesh, {m}, rule));
+    layout.box_of.push_back(position[product.box_of({m})]);
   }
-  layout.boxes = all;
-  layout.box_of.reserve(all.size());
-  std::sort(layout.boxes.begin(), layout.boxes.end());
-  layout.boxes.erase(std::unique(layout.boxes.begin(), layout.boxes.end()), layout.boxes.end());
-  for (const Box& box : all) {
-    const auto at = std::lower_bound(layout.boxes.begin(), layout.boxes.end(), box);
-    layout.box_of.push_back(static_cast<std::uint32_t>(at - layout.boxes.begin()));
+  HeldBoxes& held = layout.held;
+  held.first.assign(boxes.size() + 1, 0);
+  for (const std::uint32_t box : layout.box_of) {
+    if (box != Layout::kNoBox) ++held.first[box + 1];
   }
+  std::partial_sum(held.first.begin(), held.first.end(), held.first.begin());
+  held.holders.resize(held.first.back());
+  auto next = held.first;
+  for (std::size_t saver = 0; saver < member_of.size(); ++saver) {
+    if (member_of[saver] < 0) continue;
+    const std::uint32_t box = layout.box_of[static_cast<std::size_t>(member_of[saver])];
+    if (box != Layout::kNoBox) held.holders[next[box]++] = {static_cast<std::int32_t>(saver)};
+  }
+  held.boxes = std::make_shared<const std::vector<Box>>(std::move(boxes));
+  batch_boxes(held);
   return layout;
 }
 
@@ -58,18 +176,22 @@ Layouts::Layouts(std::span<const Placed* const> placements, const Group& savers,
   }
 }
 
-const Layout& Layouts::of(std::int32_t placement, const Dims& shape) {
-  const auto p = static_cast<std::size_t>(placement);
-  const auto found = known_[p].find(shape);
-  if (found != known_[p].end()) return found->second;
-  return known_[p].emplace(shape, layout_of(*placements_[p], shape, rule_)).first->second;
+const Layout& Layouts::of(std::uint32_t placement, const Dims& shape) {
+  const auto found = known_[placement].find(shape);
+  if (found != known_[placement].end()) return found->second;
+  return known_[placement]
+      .emplace(shape, layout_of(*placements_[placement], members_[placement], shape, rule_))
+      .first->second;
 }
 
-std::optional<GroupRank> Layouts::member(std::int32_t placement, GroupRank saver) const {
-  const std::int32_t member =
-      members_[static_cast<std::size_t>(placement)][static_cast<std::size_t>(saver.value)];
+std::optional<GroupRank> Layouts::member(std::uint32_t placement, GroupRank saver) const {
+  const std::int32_t member = members_[placement][static_cast<std::size_t>(saver.value)];
   if (member < 0) return std::nullopt;
   return GroupRank{member};
+}
+
+Layout layout_of(const Placed& placed, const Dims& shape, ChunkRule rule) {
+  return layout_of(placed, members_by_saver(*placed.mesh, placed.mesh->members()), shape, rule);
 }
 
 }  // namespace reprise

@@ -6,30 +6,83 @@
 namespace reprise {
 namespace {
 
-/// Collects the distinct placements; few, so a scan finds them.
-class Placements {
+/// Sorts leaves into placed and given offers. Placements are few, so a scan finds them.
+class Offers {
  public:
-  std::int32_t index_of(const Placed& placed) {
-    for (std::size_t i = all_.size(); i-- > 0;) {
-      const bool same_mesh = all_[i].mesh == placed.mesh || *all_[i].mesh == *placed.mesh;
-      if (same_mesh && all_[i].placement == placed.placement) return static_cast<std::int32_t>(i);
+  Offers(GlobalRank self, ChunkRule describe) : self_(self), describe_(describe) {}
+
+  void add(const TensorLeaf& leaf) {
+    const auto box = leaf.placed ? box_of(leaf, *leaf.placed) : std::nullopt;
+    const bool follows = box && leaf.pieces.size() == 1 && leaf.pieces.front().box == *box;
+    if (follows && leaf.replica == replica_) {
+      placed_.tensors.push_back({leaf.key, leaf.dtype, leaf.shape, current_});
+      return;
     }
-    all_.push_back(placed);
-    return static_cast<std::int32_t>(all_.size()) - 1;
+    TensorOffer offer{leaf.key, leaf.dtype, leaf.shape, {}, leaf.replica, {}};
+    offer.boxes.reserve(leaf.pieces.size());
+    for (const Piece& piece : leaf.pieces) offer.boxes.push_back(piece.box);
+    if (box && !follows) {
+      check_rule(leaf);
+      const bool nothing = leaf.pieces.empty() && box->empty();
+      if (!nothing) offer.denied = *box;
+    }
+    given_.push_back(std::move(offer));
   }
 
-  std::vector<Placed> take() { return std::move(all_); }
+  PlacedOffers& placed() { return placed_; }
+  std::vector<TensorOffer>& given() { return given_; }
 
  private:
-  std::vector<Placed> all_;
-};
+  /// What the placement gives to this rank; finds `current_` and `replica_` on the way.
+  std::optional<Box> box_of(const TensorLeaf& leaf, const Placed& placed) {
+    select(placed, leaf.key);
+    try {
+      return placed.placement.box(leaf.shape, *placed.mesh, members_[current_], describe_);
+    } catch (const Error& error) {
+      throw error.within({.key = leaf.key});
+    }
+  }
 
-TensorOffer offer_of(const TensorLeaf& leaf) {
-  TensorOffer offer{leaf.key, leaf.dtype, leaf.shape, {}, leaf.replica, -1};
-  offer.boxes.reserve(leaf.pieces.size());
-  for (const Piece& piece : leaf.pieces) offer.boxes.push_back(piece.box);
-  return offer;
-}
+  /// Where a rank does not hold what its placement gives it, the rule itself may be wrong.
+  void check_rule(const TensorLeaf& leaf) const {
+    const auto& [mesh, placement] = *leaf.placed;
+    const auto defect = prove_cover(leaf.shape, *mesh, placement, describe_);
+    if (defect) throw Error(defect->code, defect->message, {.rank = self_, .key = leaf.key});
+  }
+
+  void select(const Placed& placed, const std::string& key) {
+    for (std::size_t i = placed_.placements.size(); i-- > 0;) {
+      const Placed& known = placed_.placements[i];
+      const bool same_mesh = known.mesh == placed.mesh || *known.mesh == *placed.mesh;
+      if (same_mesh && known.placement == placed.placement) {
+        current_ = static_cast<std::uint32_t>(i);
+        replica_ = replicas_[i];
+        return;
+      }
+    }
+    const auto member = placed.mesh->members().rank_of(self_);
+    if (!member) {
+      throw Error(Code::kLayoutMismatch,
+                  "rank " + std::to_string(self_.value) +
+                      " offers this key by a mesh of which it is no member",
+                  {.rank = self_, .key = key});
+    }
+    current_ = static_cast<std::uint32_t>(placed_.placements.size());
+    placed_.placements.push_back(placed);
+    members_.push_back(*member);
+    replica_ = placed.placement.replica(*placed.mesh, *member);
+    replicas_.push_back(replica_);
+  }
+
+  GlobalRank self_;
+  ChunkRule describe_;
+  PlacedOffers placed_;
+  std::vector<GroupRank> members_;  ///< by placement: this rank's place in its mesh
+  std::vector<std::int32_t> replicas_;
+  std::vector<TensorOffer> given_;
+  std::uint32_t current_ = 0;
+  std::int32_t replica_ = 0;
+};
 
 std::string object_name(const ObjectLeaf& leaf) {
   std::string name = object_key(leaf.key, leaf.coordinate, leaf.grid);
@@ -45,6 +98,13 @@ std::string object_name(const ObjectLeaf& leaf) {
   return name;
 }
 
+[[noreturn]] void refuse_twice(const std::string& key) {
+  throw Error(Code::kMultiWriter,
+              "two leaves of one rank have the same key; give them different keys, or make them "
+              "pieces of one leaf",
+              {.key = key});
+}
+
 template <class Offer>
 void sort_by_key(std::vector<Offer>& offers) {
   const auto by_key = [](const Offer& a, const Offer& b) { return a.key < b.key; };
@@ -53,11 +113,15 @@ void sort_by_key(std::vector<Offer>& offers) {
   }
   const auto twice = std::adjacent_find(
       offers.begin(), offers.end(), [](const Offer& a, const Offer& b) { return a.key == b.key; });
-  if (twice != offers.end()) {
-    throw Error(Code::kMultiWriter,
-                "two leaves of one rank have the same key; give them different keys, or make them "
-                "pieces of one leaf",
-                {.key = twice->key});
+  if (twice != offers.end()) refuse_twice(twice->key);
+}
+
+/// Both are sorted.
+void check_distinct(const std::vector<PlacedOffer>& placed, const std::vector<TensorOffer>& given) {
+  auto at = placed.begin();
+  for (const TensorOffer& offer : given) {
+    while (at != placed.end() && at->key < offer.key) ++at;
+    if (at != placed.end() && at->key == offer.key) refuse_twice(offer.key);
   }
 }
 
@@ -81,7 +145,7 @@ std::uint64_t hash_of(const Placed& placed) {
   return hash;
 }
 
-std::uint64_t hash_of(const TensorOffer& offer, std::span<const std::uint64_t> placements) {
+std::uint64_t hash_of(const TensorOffer& offer) {
   std::uint64_t hash =
       mix64(reprise::hash_of(std::string_view(offer.key)), static_cast<std::uint64_t>(offer.dtype));
   hash = mix64(hash, hash_of(offer.shape));
@@ -89,48 +153,51 @@ std::uint64_t hash_of(const TensorOffer& offer, std::span<const std::uint64_t> p
   for (const Box& box : offer.boxes) {
     hash = mix64(mix64(hash, hash_of(box.offset)), hash_of(box.extent));
   }
-  hash = mix64(hash, static_cast<std::uint64_t>(offer.replica));
-  if (offer.placed < 0) return mix64(hash, 0);
-  return mix64(hash, placements[static_cast<std::size_t>(offer.placed)]);
+  return mix64(hash, static_cast<std::uint64_t>(offer.replica));
 }
 
 }  // namespace
 
-LocalPlan local_plan(const StateDict& state, const PlanPolicy& policy) {
+LocalPlan local_plan(const StateDict& state, GlobalRank self, const PlanPolicy& policy) {
   LocalPlan plan;
-  Placements placements;
-  plan.tensors.reserve(state.tensors.size());
-  for (const TensorLeaf& leaf : state.tensors) {
-    plan.tensors.push_back(offer_of(leaf));
-    if (!leaf.placed) continue;
-    try {  // refuses what is no placement of this shape, where the leaf is known
-      const auto& [mesh, placement] = *leaf.placed;
-      static_cast<void>(placement.box(leaf.shape, *mesh, GroupRank{0}, policy.describe));
-    } catch (const Error& error) {
-      throw error.within({.key = leaf.key});
-    }
-    plan.tensors.back().placed = placements.index_of(*leaf.placed);
-  }
+  Offers offers(self, policy.describe);
+  for (const TensorLeaf& leaf : state.tensors) offers.add(leaf);
   for (const ObjectLeaf& leaf : state.objects) {
     plan.objects.push_back({object_name(leaf), leaf.replica});
   }
-  sort_by_key(plan.tensors);
+  sort_by_key(offers.placed().tensors);
+  sort_by_key(offers.given());
   sort_by_key(plan.objects);
-  plan.placements = placements.take();
+  check_distinct(offers.placed().tensors, offers.given());
+  plan.placed = std::make_shared<const PlacedOffers>(std::move(offers.placed()));
+  plan.tensors = std::move(offers.given());
   plan.common_digest = reprise::hash_of(state.common);
   return plan;
 }
 
-std::uint64_t signature(const LocalPlan& plan) {
+std::uint64_t signature(const PlacedOffers& offers) {
   std::vector<std::uint64_t> placements;
-  for (const Placed& placed : plan.placements) placements.push_back(hash_of(placed));
-  std::uint64_t hash = mix64(plan.tensors.size(), plan.objects.size());
-  for (const TensorOffer& offer : plan.tensors) hash = mix64(hash, hash_of(offer, placements));
+  placements.reserve(offers.placements.size());
+  for (const Placed& placed : offers.placements) placements.push_back(hash_of(placed));
+  std::uint64_t hash = offers.tensors.size();
+  for (const PlacedOffer& offer : offers.tensors) {
+    hash = mix64(mix64(hash, reprise::hash_of(std::string_view(offer.key))),
+                 static_cast<std::uint64_t>(offer.dtype));
+    hash = mix64(mix64(hash, hash_of(offer.shape)), placements[offer.placed]);
+  }
+  return hash;
+}
+
+std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed) {
+  std::uint64_t hash = mix64(placed, mix64(plan.tensors.size(), plan.objects.size()));
+  for (const TensorOffer& offer : plan.tensors) hash = mix64(hash, hash_of(offer));
   for (const ObjectOffer& offer : plan.objects) {
     hash = mix64(mix64(hash, reprise::hash_of(std::string_view(offer.key))),
                  static_cast<std::uint64_t>(offer.replica));
   }
   return hash;
 }
+
+std::uint64_t signature(const LocalPlan& plan) { return signature(plan, signature(*plan.placed)); }
 
 }  // namespace reprise

@@ -1,6 +1,7 @@
 #include "core/plan/offer_book.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <unordered_map>
 
@@ -11,37 +12,82 @@ bool same(const Placed& a, const Placed& b) {
   return a.placement == b.placement && (a.mesh == b.mesh || *a.mesh == *b.mesh);
 }
 
+/// Numbers keys in the order in which they come. Ranks mostly offer the same keys in the same
+/// order, so the key after the last one is tried before the table.
+class KeyNumbers {
+ public:
+  explicit KeyNumbers(std::vector<std::string_view>& keys) : keys_(keys) {}
+
+  std::uint32_t of(std::string_view key) {
+    if (next_ < keys_.size() && keys_[next_] == key) return next_++;
+    const auto fresh = static_cast<std::uint32_t>(keys_.size());
+    const auto [at, added] = seen_.try_emplace(key, fresh);
+    if (added) keys_.push_back(key);
+    next_ = at->second + 1;
+    return at->second;
+  }
+
+ private:
+  std::vector<std::string_view>& keys_;
+  std::unordered_map<std::string_view, std::uint32_t> seen_;  // only asked, never walked
+  std::uint32_t next_ = 0;
+};
+
 }  // namespace
 
-std::vector<std::vector<std::int32_t>> OfferBook::merge_placements(
-    std::span<const LocalPlan> plans) {
-  std::vector<std::vector<std::int32_t>> ids;
-  for (const LocalPlan& plan : plans) {
-    auto& own = ids.emplace_back();
-    for (const Placed& placed : plan.placements) {
-      const auto found = std::find_if(placements_.begin(), placements_.end(),
-                                      [&](const Placed* known) { return same(*known, placed); });
-      own.push_back(static_cast<std::int32_t>(found - placements_.begin()));
-      if (found == placements_.end()) placements_.push_back(&placed);
-    }
-  }
-  return ids;
+template <class T>
+void OfferBook::Lists<T>::sort(std::size_t keys, std::span<const std::uint32_t> ids) {
+  first.assign(keys + 1, 0);
+  for (const std::uint32_t id : ids) ++first[id + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<T> sorted(all.size());
+  auto next = first;
+  for (std::size_t i = 0; i < all.size(); ++i) sorted[next[ids[i]]++] = all[i];
+  all = std::move(sorted);
 }
 
-std::vector<std::vector<std::uint32_t>> OfferBook::merge_keys(std::span<const LocalPlan> plans) {
-  // The table is only asked, never walked: positions come from the sorted list.
-  std::unordered_map<std::string_view, std::uint32_t> seen;
-  std::vector<std::vector<std::uint32_t>> ids;
-  for (const LocalPlan& plan : plans) {
-    auto& own = ids.emplace_back();
-    own.reserve(plan.tensors.size());
-    for (const TensorOffer& offer : plan.tensors) {
-      const auto next = static_cast<std::uint32_t>(keys_.size());
-      const auto [at, fresh] = seen.try_emplace(offer.key, next);
-      if (fresh) keys_.push_back(offer.key);
-      own.push_back(at->second);
+std::uint32_t OfferBook::index_of(const Placed& placed) {
+  const auto found = std::find_if(placements_.begin(), placements_.end(),
+                                  [&](const Placed* known) { return same(*known, placed); });
+  const auto index = static_cast<std::uint32_t>(found - placements_.begin());
+  if (found == placements_.end()) placements_.push_back(&placed);
+  return index;
+}
+
+void OfferBook::find_sections(std::span<const LocalPlan> plans) {
+  std::map<const PlacedOffers*, std::size_t> known;  // only asked
+  for (std::size_t r = 0; r < plans.size(); ++r) {
+    const PlacedOffers* offers = plans[r].placed.get();
+    if (offers->tensors.empty()) continue;
+    const auto [at, fresh] = known.try_emplace(offers, sections_.size());
+    if (fresh) {
+      Section& section = sections_.emplace_back(Section{offers, {}, {}});
+      for (const Placed& placed : offers->placements) {
+        section.placement.push_back(index_of(placed));
+      }
+    }
+    sections_[at->second].ranks.push_back({static_cast<std::int32_t>(r)});
+  }
+}
+
+void OfferBook::collect(std::span<const LocalPlan> plans, std::vector<std::uint32_t>& placed_keys,
+                        std::vector<std::uint32_t>& given_keys) {
+  KeyNumbers numbers(keys_);
+  for (std::uint32_t s = 0; s < sections_.size(); ++s) {
+    for (const PlacedOffer& offer : sections_[s].offers->tensors) {
+      placed_keys.push_back(numbers.of(offer.key));
+      placed_.all.push_back({s, sections_[s].placement[offer.placed], &offer});
     }
   }
+  for (std::size_t r = 0; r < plans.size(); ++r) {
+    for (const TensorOffer& offer : plans[r].tensors) {
+      given_keys.push_back(numbers.of(offer.key));
+      given_.all.push_back({{static_cast<std::int32_t>(r)}, &offer});
+    }
+  }
+}
+
+std::vector<std::uint32_t> OfferBook::sort_keys() {
   std::vector<std::uint32_t> order(keys_.size());
   std::iota(order.begin(), order.end(), 0U);
   std::sort(order.begin(), order.end(),
@@ -53,30 +99,19 @@ std::vector<std::vector<std::uint32_t>> OfferBook::merge_keys(std::span<const Lo
     sorted[p] = keys_[order[p]];
   }
   keys_ = std::move(sorted);
-  for (auto& own : ids) {
-    for (auto& id : own) id = position[id];
-  }
-  return ids;
+  return position;
 }
 
 OfferBook::OfferBook(std::span<const LocalPlan> plans) {
-  const auto placed_ids = merge_placements(plans);
-  const auto key_ids = merge_keys(plans);
-  first_.assign(keys_.size() + 1, 0);
-  for (const auto& own : key_ids) {
-    for (const std::uint32_t key : own) ++first_[key + 1];
-  }
-  std::partial_sum(first_.begin(), first_.end(), first_.begin());
-  offers_.resize(first_.back());
-  auto next = first_;
-  for (std::size_t r = 0; r < plans.size(); ++r) {
-    for (std::size_t i = 0; i < plans[r].tensors.size(); ++i) {
-      const TensorOffer& offer = plans[r].tensors[i];
-      const std::int32_t placed =
-          offer.placed < 0 ? -1 : placed_ids[r][static_cast<std::size_t>(offer.placed)];
-      offers_[next[key_ids[r][i]]++] = {{static_cast<std::int32_t>(r)}, &offer, placed};
-    }
-  }
+  find_sections(plans);
+  std::vector<std::uint32_t> placed_keys;
+  std::vector<std::uint32_t> given_keys;
+  collect(plans, placed_keys, given_keys);
+  const auto position = sort_keys();
+  for (auto& key : placed_keys) key = position[key];
+  for (auto& key : given_keys) key = position[key];
+  placed_.sort(keys_.size(), placed_keys);
+  given_.sort(keys_.size(), given_keys);
 }
 
 }  // namespace reprise

@@ -10,35 +10,67 @@
 
 namespace reprise {
 
+/// Ranks that share PlacedOffers.
+struct Section {
+  const PlacedOffers* offers;
+  std::vector<GroupRank> ranks;          ///< ascending
+  std::vector<std::uint32_t> placement;  ///< of each of its placements, in OfferBook::placements()
+};
+
+/// One section's offer of a key.
+struct SectionOffer {
+  std::uint32_t section;
+  std::uint32_t placement;  ///< index into OfferBook::placements()
+  const PlacedOffer* offer;
+};
+
 /// One rank's offer of a key.
 struct RankOffer {
   GroupRank rank;
   const TensorOffer* offer;
-  std::int32_t placed;  ///< index into OfferBook::placements(); -1: arbitrary boxes
 };
 
-/// Borrows the plans. Equal placements of different ranks get one index.
+/// Borrows the plans. Equal placements of different sections get one index.
 class OfferBook {
  public:
   explicit OfferBook(std::span<const LocalPlan> plans);
 
   /// Sorted.
   std::span<const std::string_view> keys() const { return keys_; }
-  /// Offers of keys()[key], by rank.
-  std::span<const RankOffer> offers(std::size_t key) const {
-    return std::span(offers_).subspan(first_[key], first_[key + 1] - first_[key]);
-  }
+  /// Offers of keys()[key], by section and by rank.
+  std::span<const SectionOffer> placed(std::size_t key) const { return placed_.of(key); }
+  std::span<const RankOffer> given(std::size_t key) const { return given_.of(key); }
+
+  const std::vector<Section>& sections() const { return sections_; }
   const std::vector<const Placed*>& placements() const { return placements_; }
 
  private:
-  std::vector<std::vector<std::int32_t>> merge_placements(std::span<const LocalPlan> plans);
-  /// For each rank and offer the position of its key.
-  std::vector<std::vector<std::uint32_t>> merge_keys(std::span<const LocalPlan> plans);
+  /// Lists one after another.
+  template <class T>
+  struct Lists {
+    std::vector<std::size_t> first;
+    std::vector<T> all;
 
-  std::vector<std::string_view> keys_;
-  std::vector<std::size_t> first_;
-  std::vector<RankOffer> offers_;
+    std::span<const T> of(std::size_t key) const {
+      return std::span(all).subspan(first[key], first[key + 1] - first[key]);
+    }
+    /// `ids`: of each entry; entries of one key keep their order.
+    void sort(std::size_t keys, std::span<const std::uint32_t> ids);
+  };
+
+  void find_sections(std::span<const LocalPlan> plans);
+  std::uint32_t index_of(const Placed& placed);
+  /// Fills both lists in the order in which offers come.
+  void collect(std::span<const LocalPlan> plans, std::vector<std::uint32_t>& placed_keys,
+               std::vector<std::uint32_t>& given_keys);
+  /// Positions of the keys, which stood in the order in which they came, once they are sorted.
+  std::vector<std::uint32_t> sort_keys();
+
+  std::vector<Section> sections_;
   std::vector<const Placed*> placements_;
+  std::vector<std::string_view> keys_;
+  Lists<SectionOffer> placed_;
+  Lists<RankOffer> given_;
 };
 
 }  // namespace reprise

@@ -1,15 +1,17 @@
 // A local plan on the wire:
 //
-//   magic u32 | common digest u64 | placements | tensors | objects
-//   placement   axes (name, size)... | members (difference to the one before)... | splits
-//   tensor      key | dtype u8 | shape | boxes (offset, extent)... | replica | placed + 1
-//   object      key | replica
+//   magic u32 | common digest u64 | bytes of placed offers | placed offers | tensors | objects
+//   placed offers   placements | tensors (key | dtype u8 | shape | placement)
+//   placement       axes (name, size)... | members (difference to the one before)... | splits
+//   tensor          key | dtype u8 | shape | boxes (offset, extent)... | replica | denied boxes (0,
+//   1) object          key | replica
 //
 // Lists and texts begin with their count. Numbers are LEB128, signed ones by zigzag. Each entry of
 // a list takes at least one byte, so no count is believed that exceeds the bytes left.
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 
 #include "core/plan/save_plan.hpp"
@@ -17,7 +19,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x31504c52;  // "RLP1"
+constexpr std::uint32_t kMagic = 0x32504c52;  // "RLP2"
 /// Far more than any mesh has; keeps the cost of checking names bounded.
 constexpr std::size_t kAxesMax = 64;
 /// Most tensors that room is made for by claim.
@@ -47,6 +49,8 @@ class Writer {
     append(out_, as_bytes(value));
   }
 
+  void bytes(ByteSpan bytes) { append(out_, bytes); }
+
   void dims(const Dims& dims) {
     count(dims.size());
     for (const std::int64_t value : dims) number(value);
@@ -65,7 +69,8 @@ class Writer {
 
 class Reader {
  public:
-  explicit Reader(ByteSpan bytes) : bytes_(bytes) {}
+  /// `begin`: what to add to positions in messages.
+  Reader(ByteSpan bytes, std::size_t begin) : bytes_(bytes), begin_(begin) {}
 
   template <class T>
   T fixed() {
@@ -81,7 +86,7 @@ class Reader {
       value |= (digit & 0x7fU) << shift;
       if (digit < 0x80) return value;
     }
-    torn("has a number of more than 64 bits", at_);
+    torn("has a number of more than 64 bits", at());
   }
 
   /// Of entries that take at least a byte each.
@@ -90,7 +95,7 @@ class Reader {
     if (value > left() || value > most) {
       torn("claims " + std::to_string(value) + " entries and has " + std::to_string(left()) +
                " bytes left",
-           at_);
+           at());
     }
     return static_cast<std::size_t>(value);
   }
@@ -104,7 +109,7 @@ class Reader {
     const std::int64_t value = number();
     if (value < std::numeric_limits<std::int32_t>::min() ||
         value > std::numeric_limits<std::int32_t>::max()) {
-      torn("has a number of more than 32 bits where none can be", at_);
+      torn("has a number of more than 32 bits where none can be", at());
     }
     return static_cast<std::int32_t>(value);
   }
@@ -121,18 +126,19 @@ class Reader {
     return dims;
   }
 
-  std::size_t at() const { return at_; }
-  std::size_t left() const { return bytes_.size() - at_; }
-
- private:
   ByteSpan take(std::size_t size) {
-    if (size > left()) torn("ends too early", at_);
+    if (size > left()) torn("ends too early", at());
     const ByteSpan taken = bytes_.subspan(at_, size);
     at_ += size;
     return taken;
   }
 
+  std::size_t at() const { return begin_ + at_; }
+  std::size_t left() const { return bytes_.size() - at_; }
+
+ private:
   ByteSpan bytes_;
+  std::size_t begin_;
   std::size_t at_ = 0;
 };
 
@@ -184,17 +190,36 @@ Placed read_placed(Reader& in) {
   }
 }
 
+void write_form(Writer& out, const std::string& key, DType dtype, const Dims& shape) {
+  out.text(key);
+  out.byte(static_cast<std::uint8_t>(dtype));
+  out.dims(shape);
+}
+
+void write_box(Writer& out, const Box& box) {
+  out.dims(box.offset);
+  out.dims(box.extent);
+}
+
 void write_offer(Writer& out, const TensorOffer& offer) {
-  out.text(offer.key);
-  out.byte(static_cast<std::uint8_t>(offer.dtype));
-  out.dims(offer.shape);
+  write_form(out, offer.key, offer.dtype, offer.shape);
   out.count(offer.boxes.size());
-  for (const Box& box : offer.boxes) {
-    out.dims(box.offset);
-    out.dims(box.extent);
-  }
+  for (const Box& box : offer.boxes) write_box(out, box);
   out.number(offer.replica);
-  out.count(static_cast<std::uint64_t>(std::int64_t{offer.placed} + 1));
+  out.count(offer.denied ? 1 : 0);
+  if (offer.denied) write_box(out, *offer.denied);
+}
+
+Bytes encode(const PlacedOffers& offers) {
+  Writer out;
+  out.count(offers.placements.size());
+  for (const Placed& placed : offers.placements) write_placed(out, placed);
+  out.count(offers.tensors.size());
+  for (const PlacedOffer& offer : offers.tensors) {
+    write_form(out, offer.key, offer.dtype, offer.shape);
+    out.count(offer.placed);
+  }
+  return out.take();
 }
 
 DType read_dtype(Reader& in) {
@@ -203,31 +228,92 @@ DType read_dtype(Reader& in) {
   return static_cast<DType>(code);
 }
 
-TensorOffer read_offer(Reader& in, std::size_t placements) {
+Box read_box(Reader& in) {
+  Box box;
+  box.offset = in.dims();
+  box.extent = in.dims();
+  return box;
+}
+
+TensorOffer read_offer(Reader& in) {
   TensorOffer offer;
   offer.key = in.text();
   offer.dtype = read_dtype(in);
   offer.shape = in.dims();
-  for (std::size_t n = in.entries(); n > 0; --n) {
-    Box& box = offer.boxes.emplace_back();
-    box.offset = in.dims();
-    box.extent = in.dims();
-  }
+  const std::size_t boxes = in.entries();
+  offer.boxes.reserve(std::min(boxes, kRoomMax));
+  for (std::size_t n = boxes; n > 0; --n) offer.boxes.push_back(read_box(in));
   offer.replica = in.small();
-  const std::uint64_t placed = in.any_count();
-  if (placed > placements) torn("refers to a placement that it lacks", in.at());
-  offer.placed = static_cast<std::int32_t>(placed) - 1;
+  if (in.entries(1) == 1) offer.denied = read_box(in);
   return offer;
+}
+
+PlacedOffer read_placed_offer(Reader& in, std::size_t placements) {
+  PlacedOffer offer;
+  offer.key = in.text();
+  offer.dtype = read_dtype(in);
+  offer.shape = in.dims();
+  const std::uint64_t placed = in.any_count();
+  if (placed >= placements) torn("refers to a placement that it lacks", in.at());
+  offer.placed = static_cast<std::uint32_t>(placed);
+  return offer;
+}
+
+/// `begin`: where the bytes stand in the plan, for messages.
+std::shared_ptr<const PlacedOffers> read_placed_offers(ByteSpan bytes, std::size_t begin) {
+  Reader in(bytes, begin);
+  PlacedOffers offers;
+  for (std::size_t n = in.entries(); n > 0; --n) offers.placements.push_back(read_placed(in));
+  const std::size_t tensors = in.entries();
+  offers.tensors.reserve(std::min(tensors, kRoomMax));
+  for (std::size_t n = tensors; n > 0; --n) {
+    offers.tensors.push_back(read_placed_offer(in, offers.placements.size()));
+  }
+  if (in.left() != 0) torn("has placed offers that end too early", in.at());
+  return std::make_shared<const PlacedOffers>(std::move(offers));
+}
+
+/// Placed offers by their bytes; those that are there are not read again.
+class KnownOffers {
+ public:
+  std::shared_ptr<const PlacedOffers> read(ByteSpan bytes, std::size_t begin) {
+    auto& offers = known_[as_text(bytes)];
+    if (!offers) offers = read_placed_offers(bytes, begin);
+    return offers;
+  }
+
+ private:
+  std::map<std::string_view, std::shared_ptr<const PlacedOffers>> known_;
+};
+
+LocalPlan decode(ByteSpan bytes, KnownOffers& known) {
+  Reader in(bytes, 0);
+  LocalPlan plan;
+  if (in.fixed<std::uint32_t>() != kMagic) torn("does not begin as one", 0);
+  plan.common_digest = in.fixed<std::uint64_t>();
+  const std::size_t placed = in.entries();
+  const std::size_t begin = in.at();
+  plan.placed = known.read(in.take(placed), begin);
+  const std::size_t tensors = in.entries();
+  plan.tensors.reserve(std::min(tensors, kRoomMax));
+  for (std::size_t n = tensors; n > 0; --n) plan.tensors.push_back(read_offer(in));
+  for (std::size_t n = in.entries(); n > 0; --n) {
+    std::string key = in.text();
+    plan.objects.push_back({std::move(key), in.small()});
+  }
+  if (in.left() != 0) torn("has " + std::to_string(in.left()) + " bytes too many", in.at());
+  return plan;
 }
 
 }  // namespace
 
 Bytes encode(const LocalPlan& plan) {
+  const Bytes placed = encode(*plan.placed);
   Writer out;
   out.fixed32(kMagic);
   out.fixed64(plan.common_digest);
-  out.count(plan.placements.size());
-  for (const Placed& placed : plan.placements) write_placed(out, placed);
+  out.count(placed.size());
+  out.bytes(placed);
   out.count(plan.tensors.size());
   for (const TensorOffer& offer : plan.tensors) write_offer(out, offer);
   out.count(plan.objects.size());
@@ -239,22 +325,16 @@ Bytes encode(const LocalPlan& plan) {
 }
 
 LocalPlan decode_local_plan(ByteSpan bytes) {
-  Reader in(bytes);
-  LocalPlan plan;
-  if (in.fixed<std::uint32_t>() != kMagic) torn("does not begin as one", 0);
-  plan.common_digest = in.fixed<std::uint64_t>();
-  for (std::size_t n = in.entries(); n > 0; --n) plan.placements.push_back(read_placed(in));
-  const std::size_t tensors = in.entries();
-  plan.tensors.reserve(std::min(tensors, kRoomMax));
-  for (std::size_t n = tensors; n > 0; --n) {
-    plan.tensors.push_back(read_offer(in, plan.placements.size()));
-  }
-  for (std::size_t n = in.entries(); n > 0; --n) {
-    std::string key = in.text();
-    plan.objects.push_back({std::move(key), in.small()});
-  }
-  if (in.left() != 0) torn("has " + std::to_string(in.left()) + " bytes too many", in.at());
-  return plan;
+  KnownOffers known;
+  return decode(bytes, known);
+}
+
+std::vector<LocalPlan> decode_local_plans(std::span<const Bytes> wires) {
+  KnownOffers known;
+  std::vector<LocalPlan> plans;
+  plans.reserve(wires.size());
+  for (const Bytes& wire : wires) plans.push_back(decode(wire, known));
+  return plans;
 }
 
 }  // namespace reprise

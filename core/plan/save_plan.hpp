@@ -11,6 +11,8 @@
 //     rank 3 (tp 1, dp 1) offers B, replica 1
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,13 +23,29 @@
 
 namespace reprise {
 
+/// A tensor whose boxes and replica ids follow from a placement, for every member of its mesh.
+struct PlacedOffer {
+  std::string key;
+  DType dtype = DType::kFloat32;
+  Dims shape;
+  std::uint32_t placed = 0;  ///< index into PlacedOffers::placements
+};
+
+/// What does not depend on who offers it, so ranks that stand alike in their meshes have equal ones
+/// and share them.
+struct PlacedOffers {
+  std::vector<Placed> placements;  ///< distinct
+  std::vector<PlacedOffer> tensors;
+};
+
+/// A tensor whose boxes are given.
 struct TensorOffer {
   std::string key;
   DType dtype = DType::kFloat32;
   Dims shape;
   std::vector<Box> boxes;
   std::int32_t replica = 0;
-  std::int32_t placed = -1;  ///< index into LocalPlan::placements; -1: arbitrary boxes
+  std::optional<Box> denied;  ///< where the leaf claims a placement: its box, which is another one
 };
 
 struct ObjectOffer {
@@ -35,9 +53,9 @@ struct ObjectOffer {
   std::int32_t replica = 0;
 };
 
-/// What one rank offers to write, sorted by key; no payload.
+/// What one rank offers to write, each list sorted by key; no payload.
 struct LocalPlan {
-  std::vector<Placed> placements;  ///< distinct ones that the offers refer to
+  std::shared_ptr<const PlacedOffers> placed = std::make_shared<const PlacedOffers>();
   std::vector<TensorOffer> tensors;
   std::vector<ObjectOffer> objects;
   std::uint64_t common_digest = 0;  ///< of the common state; must be equal on all ranks
@@ -59,25 +77,32 @@ struct PlanPolicy {
 GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
                              std::span<const std::uint64_t> load);
 
-LocalPlan local_plan(const StateDict& state, const PlanPolicy& policy = {});
+/// What `self` offers. A leaf is offered as placed if its only box and its replica id are those
+/// that its placement gives to `self`. Throws LAYOUT_MISMATCH if `self` is no member of a leaf's
+/// mesh.
+LocalPlan local_plan(const StateDict& state, GlobalRank self, const PlanPolicy& policy = {});
 
 /// For the wire. decode throws TORN_FILE on anything malformed.
 Bytes encode(const LocalPlan& plan);
 LocalPlan decode_local_plan(ByteSpan bytes);
+/// Of all ranks; equal PlacedOffers become one.
+std::vector<LocalPlan> decode_local_plans(std::span<const Bytes> wires);
 
 /// Hash of everything in a rank's plan: keys, shapes, dtypes, boxes, replica ids, placements; not
 /// of the common state's content.
 std::uint64_t signature(const LocalPlan& plan);
+/// Of the part that ranks share, and with it given.
+std::uint64_t signature(const PlacedOffers& offers);
+std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed);
 
-struct PlannedChunk {
-  Box box;
-  GroupRank owner;
-};
+/// A tensor's chunks are `boxes`; chunk i is written by owners[i].
 struct PlannedTensor {
   std::string key;
   DType dtype = DType::kFloat32;
   Dims shape;
-  std::vector<PlannedChunk> chunks;  ///< sorted by box; no empty one has another's offset
+  /// Sorted; no empty one has another's offset. Tensors of one shape and placement share them.
+  std::shared_ptr<const std::vector<Box>> boxes;
+  std::vector<GroupRank> owners;
 };
 struct PlannedObject {
   std::string key;
@@ -95,10 +120,10 @@ struct GlobalPlan {
 /// owners of group ranks; `savers` ties them together, and every member of a mesh that is offered
 /// stands in it.
 ///
-/// A key that all its offers describe by one placement on one mesh is proved on the axes, and each
-/// offered box is compared with the placement's. Any other key is proved by sweep over its boxes.
-/// Owners: boxes with fewer holders first, among those the larger ones, then by key and box; each
-/// goes where `elect` says. So the boxes that can go anywhere level out the others.
+/// A key that all members of one mesh offer by one placement is proved on the axes; its cost
+/// depends on the boxes, not on the ranks that share PlacedOffers. Any other key is proved by
+/// sweep. Owners: boxes with fewer holders first, among those the larger ones, then by key and box;
+/// each goes where `elect` says. So the boxes that can go anywhere level out the others.
 ///
 /// Throws COVERAGE_GAP, CHUNK_OVERLAP, EXTENT_MISMATCH, NO_WRITER (no replica 0 of a box or object,
 /// or an elected rank that doesn't hold it), MULTI_WRITER (two of them), SHAPE_DRIFT, DTYPE_DRIFT,

@@ -22,11 +22,12 @@ Catalog catalog_of(const GlobalPlan& plan) {
   }
   for (const auto& tensor : plan.tensors) {
     StoredTensor stored{.key = tensor.key, .dtype = tensor.dtype, .shape = tensor.shape};
-    for (const auto& chunk : tensor.chunks) {
-      const auto rank = static_cast<std::size_t>(chunk.owner.value);
+    for (std::size_t c = 0; c < tensor.owners.size(); ++c) {
+      const Box& box = (*tensor.boxes)[c];
+      const auto rank = static_cast<std::size_t>(tensor.owners[c].value);
       const std::uint64_t bytes =
-          static_cast<std::uint64_t>(chunk.box.elements()) * size_of(tensor.dtype);
-      stored.chunks.push_back({chunk.box, static_cast<FileIndex>(rank), {ends[rank], bytes}});
+          static_cast<std::uint64_t>(box.elements()) * size_of(tensor.dtype);
+      stored.chunks.push_back({box, static_cast<FileIndex>(rank), {ends[rank], bytes}});
       ends[rank] += bytes;
     }
     catalog.tensors.push_back(std::move(stored));
@@ -54,10 +55,12 @@ PlanOutcome plan_save(std::span<const StateDict> states, Catalog& catalog) {
   PosixClock clock;
   const std::uint64_t start = clock.now_ns();
   std::vector<LocalPlan> locals;
-  for (const StateDict& state : states) locals.push_back(local_plan(state));
+  for (std::size_t r = 0; r < states.size(); ++r) {
+    locals.push_back(local_plan(states[r], {static_cast<std::int32_t>(r)}));
+  }
   const GlobalPlan plan = global_plan(locals);
   PlanOutcome outcome{.bytes = plan.bytes, .seconds = seconds_since(clock, start)};
-  for (const auto& tensor : plan.tensors) outcome.items += tensor.chunks.size();
+  for (const auto& tensor : plan.tensors) outcome.items += tensor.owners.size();
   catalog = catalog_of(plan);
   return outcome;
 }

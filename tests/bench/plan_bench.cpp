@@ -22,7 +22,7 @@ std::vector<LocalPlan> plans_of(int ranks, int tensors, bool placed) {
       if (placed) leaf.placed = Placed{mesh, split};
       state.tensors.push_back(std::move(leaf));
     }
-    plans.push_back(local_plan(state));
+    plans.push_back(local_plan(state, {r}));
   }
   return plans;
 }

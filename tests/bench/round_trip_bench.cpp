@@ -225,10 +225,11 @@ Catalog catalog_of(GlobalPlan plan) {
     stored.key = std::move(tensor.key);
     stored.dtype = tensor.dtype;
     stored.shape = tensor.shape;
-    for (const auto& chunk : tensor.chunks) {
-      const auto file = static_cast<FileIndex>(chunk.owner.value);
-      const auto bytes = static_cast<std::uint64_t>(chunk.box.elements()) * size_of(tensor.dtype);
-      stored.chunks.push_back({chunk.box, file, {end[file], bytes}});
+    for (std::size_t c = 0; c < tensor.owners.size(); ++c) {
+      const Box& box = (*tensor.boxes)[c];
+      const auto file = static_cast<FileIndex>(tensor.owners[c].value);
+      const auto bytes = static_cast<std::uint64_t>(box.elements()) * size_of(tensor.dtype);
+      stored.chunks.push_back({box, file, {end[file], bytes}});
       end[file] += bytes;
     }
   }
@@ -269,7 +270,7 @@ std::uint64_t plan_only(Stream draw) {
   const RandomCase made = random_case(draw, kPlanOnly);
   std::vector<LocalPlan> offers;
   for (std::int32_t rank = 0; rank < made.mesh[0]->size(); ++rank) {
-    offers.push_back(local_plan(state_of(made, 0, {rank})));
+    offers.push_back(local_plan(state_of(made, 0, {rank}), {rank}));
   }
   const Catalog catalog = catalog_of(global_plan(offers));
   std::uint64_t elements = 0;

@@ -28,7 +28,8 @@ std::shared_ptr<const Mesh> tp2_dp2() {
 }
 
 /// Four ranks, w [4, 6] split by tp, after `change` had its way with the states.
-std::vector<LocalPlan> four_ranks(const std::function<void(std::vector<StateDict>&)>& change = {}) {
+std::vector<LocalPlan> four_ranks(const std::function<void(std::vector<StateDict>&)>& change = {},
+                                  const PlanPolicy& policy = {}) {
   std::vector<StateDict> states(4);
   for (int r = 0; r < 4; ++r) {
     auto& state = states[static_cast<std::size_t>(r)];
@@ -37,7 +38,9 @@ std::vector<LocalPlan> four_ranks(const std::function<void(std::vector<StateDict
   }
   if (change) change(states);
   std::vector<LocalPlan> plans;
-  for (const auto& state : states) plans.push_back(local_plan(state));
+  for (int r = 0; r < 4; ++r) {
+    plans.push_back(local_plan(states[static_cast<std::size_t>(r)], {r}, policy));
+  }
   return plans;
 }
 
@@ -53,10 +56,10 @@ std::string refusal(const std::vector<LocalPlan>& plans, const PlanPolicy& polic
 TEST(GlobalPlan, the_example_of_the_header) {
   const GlobalPlan plan = global_plan(four_ranks());
   ASSERT_EQ(plan.tensors.size(), 1U);
-  ASSERT_EQ(plan.tensors[0].chunks.size(), 2U);
-  EXPECT_EQ(plan.tensors[0].chunks[0].box, (Box{{0, 0}, {2, 6}}));
-  EXPECT_EQ(plan.tensors[0].chunks[0].owner, GroupRank{0});
-  EXPECT_EQ(plan.tensors[0].chunks[1].owner, GroupRank{1});
+  ASSERT_EQ(plan.tensors[0].owners.size(), 2U);
+  EXPECT_EQ((*plan.tensors[0].boxes)[0], (Box{{0, 0}, {2, 6}}));
+  EXPECT_EQ(plan.tensors[0].owners[0], GroupRank{0});
+  EXPECT_EQ(plan.tensors[0].owners[1], GroupRank{1});
   ASSERT_EQ(plan.objects.size(), 4U);
   EXPECT_EQ(plan.objects[2].key, "rng/shard_1.0_2.2");
   EXPECT_EQ(plan.objects[2].owner, GroupRank{2});
@@ -148,16 +151,23 @@ GroupRank always_last(std::span<const GroupRank>, std::span<const std::uint64_t>
 }
 
 TEST(GlobalPlan, a_describer_that_is_not_the_slicer_is_refused) {
-  std::vector<LocalPlan> plans;
   const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 3}});
-  for (int r = 0; r < 3; ++r) {
-    StateDict state;
-    state.tensors.push_back(leaf_at("w", {7}, mesh, Placement({{"tp", 0}}), {r}));
-    plans.push_back(local_plan(state));
-  }
-  EXPECT_EQ(refusal(plans), "planned");
-  EXPECT_THAT(refusal(plans, {.describe = floor_offsets}), HasSubstr("COVERAGE_GAP"));
-  EXPECT_THAT(refusal(plans, {.describe = balanced}), HasSubstr("LAYOUT_MISMATCH"));
+  const auto said = [&mesh](const PlanPolicy& policy) {
+    try {
+      std::vector<LocalPlan> plans;
+      for (int r = 0; r < 3; ++r) {
+        StateDict state;
+        state.tensors.push_back(leaf_at("w", {7}, mesh, Placement({{"tp", 0}}), {r}));
+        plans.push_back(local_plan(state, {r}, policy));
+      }
+      return refusal(plans, policy);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(said({}), "planned");
+  EXPECT_THAT(said({.describe = floor_offsets}), HasSubstr("COVERAGE_GAP"));
+  EXPECT_THAT(said({.describe = balanced}), HasSubstr("LAYOUT_MISMATCH"));
 }
 
 TEST(GlobalPlan, an_elected_rank_that_does_not_hold_the_box_is_refused) {
@@ -171,10 +181,10 @@ TEST(GlobalPlan, a_mesh_of_other_ranks_is_tied_to_the_group_that_saves) {
   for (int member : {1, 0}) {  // savers in the order 4, 7
     StateDict state;
     state.tensors.push_back(leaf_at("w", {4}, mesh, Placement({{"tp", 0}}), {member}));
-    plans.push_back(local_plan(state));
+    plans.push_back(local_plan(state, mesh->members().member({member})));
   }
   const GlobalPlan plan = global_plan(plans, Group(std::vector<GlobalRank>{{4}, {7}}));
-  EXPECT_EQ(plan.tensors[0].chunks[0].owner, GroupRank{1});
+  EXPECT_EQ(plan.tensors[0].owners[0], GroupRank{1});
   EXPECT_THAT(refusal(plans), HasSubstr("LAYOUT_MISMATCH"));
 }
 
@@ -191,18 +201,20 @@ TEST(GlobalPlan, in_every_small_world_each_element_has_one_owner_who_holds_it) {
             StateDict state;
             state.tensors.push_back(leaf_at("w", shape, mesh, placement, {m}));
             if (!placed) state.tensors[0].placed.reset();
-            plans.push_back(decode_local_plan(encode(local_plan(state))));
-            ASSERT_EQ(signature(plans.back()), signature(local_plan(state)));
+            const GlobalRank self = world.mesh.members().member({m});
+            plans.push_back(decode_local_plan(encode(local_plan(state, self))));
+            ASSERT_EQ(signature(plans.back()), signature(local_plan(state, self)));
           }
           const GlobalPlan plan = global_plan(plans, world.mesh.members());
           const auto held = brute::holders(test::numbers(shape), world.grid, splits);
           const auto indices = brute::all_indices(test::numbers(shape));
           for (std::size_t e = 0; e < indices.size(); ++e) {
             int owners = 0;
-            for (const auto& chunk : plan.tensors[0].chunks) {
-              if (!test::holds(chunk.box, indices[e])) continue;
+            const PlannedTensor& tensor = plan.tensors[0];
+            for (std::size_t c = 0; c < tensor.owners.size(); ++c) {
+              if (!test::holds((*tensor.boxes)[c], indices[e])) continue;
               ++owners;
-              ASSERT_TRUE(held[static_cast<std::size_t>(chunk.owner.value)][e]);
+              ASSERT_TRUE(held[static_cast<std::size_t>(tensor.owners[c].value)][e]);
             }
             ASSERT_EQ(owners, 1) << world.mesh << " " << placement << " " << shape;
           }
@@ -225,7 +237,7 @@ TEST(GlobalPlan, replicas_share_the_writing_within_one_largest_box_of_the_mean) 
       largest = std::max(
           largest, 4 * static_cast<std::uint64_t>(state.tensors.back().pieces[0].box.elements()));
     }
-    plans.push_back(local_plan(state));
+    plans.push_back(local_plan(state, {r}));
   }
   const GlobalPlan plan = global_plan(plans);
   std::uint64_t sum = 0;
@@ -243,11 +255,11 @@ TEST(GlobalPlan, of_equal_empty_boxes_one_stays) {
   for (int r = 0; r < 8; ++r) {
     StateDict state;
     state.tensors.push_back(leaf_at("w", {3, 2}, mesh, Placement({{"dp", 0}}), {r}));
-    plans.push_back(local_plan(state));
+    plans.push_back(local_plan(state, {r}));
   }
   const GlobalPlan plan = global_plan(plans);
-  ASSERT_EQ(plan.tensors[0].chunks.size(), 4U);
-  EXPECT_EQ(plan.tensors[0].chunks[3].box, (Box{{3, 0}, {0, 2}}));
+  ASSERT_EQ(plan.tensors[0].owners.size(), 4U);
+  EXPECT_EQ((*plan.tensors[0].boxes)[3], (Box{{3, 0}, {0, 2}}));
 }
 
 TEST(GlobalPlan, an_empty_box_makes_way_for_the_one_that_begins_where_it_does) {
@@ -256,14 +268,12 @@ TEST(GlobalPlan, an_empty_box_makes_way_for_the_one_that_begins_where_it_does) {
   for (int r = 0; r < 6; ++r) {
     StateDict state;
     state.tensors.push_back(leaf_at("w", {3, 2}, mesh, Placement({{"tp", 0}, {"dp", 0}}), {r}));
-    plans.push_back(local_plan(state));
+    plans.push_back(local_plan(state, {r}));
   }
   const GlobalPlan plan = global_plan(plans);
-  std::vector<Box> boxes;
-  for (const auto& chunk : plan.tensors[0].chunks) boxes.push_back(chunk.box);
   const std::vector<Box> expected = {
       {{0, 0}, {1, 2}}, {{1, 0}, {1, 2}}, {{2, 0}, {1, 2}}, {{3, 0}, {0, 2}}};
-  EXPECT_EQ(boxes, expected);
+  EXPECT_EQ(*plan.tensors[0].boxes, expected);
 }
 
 TEST(GlobalPlan, an_empty_box_beside_another_still_has_to_lie_in_the_shape) {
@@ -274,7 +284,7 @@ TEST(GlobalPlan, an_empty_box_beside_another_still_has_to_lie_in_the_shape) {
     StateDict ill;
     ill.tensors.push_back({.key = "w", .shape = {2, 2}});
     ill.tensors[0].pieces = {{{{0, 0}, extent}, 0, {2, 1}}};
-    const std::string said = refusal({local_plan(whole), local_plan(ill)});
+    const std::string said = refusal({local_plan(whole, {0}), local_plan(ill, {1})});
     EXPECT_TRUE(said.starts_with("EXTENT_MISMATCH")) << said;
   }
 }
@@ -316,10 +326,10 @@ TEST(Signature, changes_with_everything_but_the_common_state) {
 TEST(LocalPlan, leaves_that_cannot_be_planned_are_refused) {
   StateDict twice;
   twice.tensors.resize(2);
-  EXPECT_THROW(local_plan(twice), Error);
+  EXPECT_THROW(local_plan(twice, {0}), Error);
   StateDict object;
   object.objects = {{"a/b", {1}, {0}, 0, {}}};
-  EXPECT_THROW(local_plan(object), Error);
+  EXPECT_THROW(local_plan(object, {0}), Error);
 }
 
 }  // namespace

@@ -1,0 +1,55 @@
+#include "core/plan/held_boxes.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/error.hpp"
+
+namespace reprise {
+namespace {
+
+std::uint64_t elements_of(const Box& box) {
+  const auto elements = checked_volume(box.extent);
+  if (elements) return static_cast<std::uint64_t>(*elements);
+  throw Error(Code::kExtentMismatch,
+              "a box of extent " + to_string(box.extent) + " is no box of a real tensor");
+}
+
+}  // namespace
+
+bool has_no_elements(const Box& box) {
+  return std::find(box.extent.begin(), box.extent.end(), 0) != box.extent.end();
+}
+
+bool makes_way(std::span<const Box> boxes, std::size_t at) {
+  if (!has_no_elements(boxes[at])) return false;
+  const auto beside = [&](std::size_t other) { return boxes[other].offset == boxes[at].offset; };
+  if (at + 1 < boxes.size() && beside(at + 1)) return true;
+  for (std::size_t before = at; before-- > 0 && beside(before);) {
+    if (!has_no_elements(boxes[before])) return true;
+  }
+  return false;
+}
+
+void batch_boxes(HeldBoxes& held) {
+  const auto count = static_cast<std::uint32_t>(held.boxes->size());
+  std::vector<std::uint64_t> elements;
+  elements.reserve(count);
+  for (const Box& box : *held.boxes) elements.push_back(elements_of(box));
+  const auto holders = [&held](std::uint32_t box) { return held.first[box + 1] - held.first[box]; };
+  std::vector<std::uint32_t> order(count);
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return holders(a) != holders(b) ? holders(a) < holders(b) : elements[a] > elements[b];
+  });
+  for (const std::uint32_t box : order) {
+    auto& batches = held.batches;
+    if (batches.empty() || batches.back().holders != holders(box) ||
+        batches.back().elements != elements[box]) {
+      batches.push_back({holders(box), elements[box], {}});
+    }
+    batches.back().boxes.push_back(box);
+  }
+}
+
+}  // namespace reprise
