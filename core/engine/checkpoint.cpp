@@ -90,6 +90,13 @@ Location follow_tracker(Store& store, const std::string& root, const std::string
               {.file = store.display(tracker)});
 }
 
+void count_records(ByteSpan item, const ErrorPlace& place, ChecksumTally* checksums) {
+  if (checksums == nullptr) return;
+  SpanSource source(item, place);
+  checksums->add(source, place.key);
+  checksums->require_no_damage();  // a changed byte may be why it can't be parsed
+}
+
 }  // namespace
 
 bool holds_metadata(Store& store, const std::string& directory) {
@@ -205,18 +212,20 @@ Bytes Checkpoint::object_bytes(const StoredObject& object) {
   return read_range(*source, {0, source->size()});
 }
 
-std::optional<Checkpoint::Common> Checkpoint::common() {
+std::optional<Checkpoint::Common> Checkpoint::common(ChecksumTally* checksums) {
   const std::string path = join_path(location_.directory, std::string(kCommonFile));
   if (store_->stat(path)) {
     const Bytes bytes = read_all(*store_, path, kBytesItemMax);
-    return Common{std::string(kCommonFile),
-                  read_common_file(bytes, {.file = store_->display(path)})};
+    const ErrorPlace place{.file = store_->display(path)};
+    count_records(bytes, place, checksums);
+    return Common{std::string(kCommonFile), read_common_file(bytes, place)};
   }
   if (const StoredObject* object = catalog().object(kCommonObjectKey)) {
     const Bytes bytes = object_bytes(*object);
-    return Common{object->key, read_common_object(bytes, {.key = object->key,
-                                                          .file = display(object->file),
-                                                          .offset = object->range.offset})};
+    const ErrorPlace place{
+        .key = object->key, .file = display(object->file), .offset = object->range.offset};
+    count_records(bytes, place, checksums);
+    return Common{object->key, read_common_object(bytes, place)};
   }
   return std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/ids.hpp"
+#include "core/engine/checksum_tally.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/item_source.hpp"
 #include "core/format/metadata.hpp"
@@ -71,7 +72,8 @@ class Checkpoint {
     std::string source;  ///< file or key
     BytesItem item;
   };
-  std::optional<Common> common();
+  /// The records that it is read from are counted in `checksums`, if given.
+  std::optional<Common> common(ChecksumTally* checksums = nullptr);
 
  private:
   struct OpenFile {

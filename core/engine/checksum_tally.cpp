@@ -26,36 +26,56 @@ void ChecksumTally::add(ItemSource& item, const std::string& key) {
   Archive archive(item);
   for (const Record& record : archive.records()) {
     if (record.size == 0) continue;
-    ++records_;
-    if (record.crc == 0) ++unset_;
-    if (archive.checksum_matches(record)) continue;
-    ++mismatches_;
-    if (kept_.size() == kKept) continue;
-    const ErrorPlace place = item.place_at(archive.content_range(record).offset);
-    kept_.push_back({Severity::kError, Code::kChecksum,
-                     "the content of record " + record.name + " (" + human_bytes(record.size) +
-                         ") does not have its recorded checksum: bytes changed after the save",
-                     key, place.file, place.offset});
+    add(record, archive.checksum_matches(record), [&] {
+      ErrorPlace place = item.place_at(archive.content_range(record).offset);
+      place.key = key;
+      return place;
+    });
   }
 }
 
-bool ChecksumTally::switched_off() const {
+void ChecksumTally::add(const Record& record, bool matches,
+                        const std::function<ErrorPlace()>& place_of) {
+  ++counts_.records;
+  if (record.crc == 0) ++counts_.unset;
+  if (matches) return;
+  ++counts_.mismatches;
+  if (kept_.size() == kKept) return;
+  const ErrorPlace place = place_of();
+  kept_.push_back({Severity::kError, Code::kChecksum,
+                   "the content of record " + record.name + " (" + human_bytes(record.size) +
+                       ") does not have its recorded checksum: bytes changed after the save",
+                   place.key, place.file, place.offset});
+}
+
+bool ChecksumTally::Counts::switched_off() const {
   constexpr std::uint64_t kRecordsMin = 2;
-  return records_ >= kRecordsMin && unset_ == records_ && mismatches_ != 0;
+  return records >= kRecordsMin && unset == records && mismatches != 0;
+}
+
+void ChecksumTally::require_matches() const {
+  if (kept_.empty()) return;
+  const Finding& first = kept_.front();
+  throw Error(first.code, first.message,
+              {.key = first.key, .file = first.file, .offset = first.offset});
+}
+
+void ChecksumTally::require_no_damage() const {
+  if (counts_.unset != counts_.records) require_matches();
 }
 
 Findings ChecksumTally::findings() const {
   if (switched_off()) {
     return {
         {Severity::kNote, Code::kChecksum,
-         "all of " + with_commas(records_) +
+         "all of " + with_commas(counts_.records) +
              " records have 0 for a checksum: the writer had them switched off, so flipped bits "
              "cannot be seen"}};
   }
   Findings all = kept_;
-  if (mismatches_ > kept_.size()) {
+  if (counts_.mismatches > kept_.size()) {
     all.push_back({Severity::kError, Code::kChecksum,
-                   with_commas(mismatches_ - kept_.size()) + " more records are wrong"});
+                   with_commas(counts_.mismatches - kept_.size()) + " more records are wrong"});
   }
   return all;
 }

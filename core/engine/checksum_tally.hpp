@@ -4,33 +4,51 @@
 // torch.utils.serialization.config.save.compute_crc32 = False). Any other wrong one is damage.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "core/engine/finding.hpp"
+#include "core/format/archive.hpp"
 #include "core/format/item_source.hpp"
 
 namespace reprise {
 
 class ChecksumTally {
  public:
+  struct Counts {
+    std::uint64_t records = 0;
+    std::uint64_t mismatches = 0;
+    std::uint64_t unset = 0;  ///< records with 0 for a checksum, right or not
+
+    /// True if 0 is stored for each of several records, and it is not what their bytes give.
+    bool switched_off() const;
+  };
+
   /// Reads the whole item in bounded steps and counts its records. A stream of torch
   /// before 1.6 has none. Throws as Archive does if it is damaged or no archive at all. Records
   /// without content say nothing.
   void add(ItemSource& item, const std::string& key);
+  /// A record with content that was compared elsewhere; `place` is asked for where it begins if it
+  /// does not match.
+  void add(const Record& record, bool matches, const std::function<ErrorPlace()>& place);
+  /// Records with content and right checksums that are not 0.
+  void add_matching(std::uint64_t records) { counts_.records += records; }
 
-  std::uint64_t records() const { return records_; }
-  std::uint64_t mismatches() const { return mismatches_; }
-  /// True if 0 is stored for each of several records, and it is not what their bytes give.
-  bool switched_off() const;
+  const Counts& counts() const { return counts_; }
+  std::uint64_t records() const { return counts_.records; }
+  std::uint64_t mismatches() const { return counts_.mismatches; }
+  bool switched_off() const { return counts_.switched_off(); }
+  /// Throws the first mismatch, if there is one.
+  void require_matches() const;
+  /// The same, unless checksums may have been switched off, as far as is known by now.
+  void require_no_damage() const;
   /// Errors by record, or one note if they were switched off; empty if all is well. Only the first
   /// mismatches are kept; a last finding counts the others.
   Findings findings() const;
 
  private:
-  std::uint64_t records_ = 0;
-  std::uint64_t mismatches_ = 0;
-  std::uint64_t unset_ = 0;  ///< records with 0 for a checksum, right or not
+  Counts counts_;
   Findings kept_;
 };
 

@@ -8,7 +8,8 @@
 #include "core/base/check.hpp"
 #include "core/base/print.hpp"
 #include "core/engine/agreement.hpp"
-#include "core/engine/region_reader.hpp"
+#include "core/engine/checksum_tally.hpp"
+#include "core/engine/chunk_reader.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
@@ -18,6 +19,8 @@ namespace reprise {
 namespace {
 
 constexpr std::byte kPoison{0xBD};
+constexpr std::string_view kSwitchedOff =
+    "checksums were not verified: the writer had them switched off, all that were read are 0";
 
 // --- the wire -----------------------------------------------------------------------------------
 
@@ -83,17 +86,22 @@ Checkpoint open_for_all(Store& store, Communicator& group, const std::string& pa
 }
 
 /// Each requested tensor's chunks tile it; otherwise some wish would stay unfilled in silence.
-void prove_stored_cover(const StateDict& wanted, const Catalog& catalog) {
+/// Returns how many of the requested tensors are stored.
+std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog) {
   std::vector<Box> boxes;
+  std::uint64_t stored = 0;
   for (const auto& leaf : wanted.tensors) {
     const StoredTensor* tensor = catalog.tensor(leaf.key);
     if (tensor == nullptr) continue;
+    ++stored;
+    if (tensor->chunks.size() == 1 && tensor->chunks[0].box == Box::whole(tensor->shape)) continue;
     boxes.clear();
     for (const auto& chunk : tensor->chunks) boxes.push_back(chunk.box);
     if (const auto defect = prove_cover(tensor->shape, boxes)) {
       throw Error(defect->code, defect->message, {.key = leaf.key});
     }
   }
+  return stored;
 }
 
 // --- requested keys against stored keys ---------------------------------------------------------
@@ -167,17 +175,18 @@ std::string first_few(const std::vector<std::string>& keys) {
 /// Reads this rank's share into its leaves.
 class Reader {
  public:
-  Reader(Checkpoint& checkpoint, Device& device, StateDict& into, std::uint64_t staging_bytes)
+  /// `checksums` is null if they are ignored.
+  Reader(Checkpoint& checkpoint, Device& device, StateDict& into, std::uint64_t staging_bytes,
+         ChecksumTally* checksums)
       : checkpoint_(checkpoint),
         device_(device),
         into_(into),
-        staging_bytes_(staging_bytes),
-        staging_(std::make_unique_for_overwrite<std::byte[]>(staging_bytes)) {}
+        staging_(std::make_unique_for_overwrite<std::byte[]>(staging_bytes)),
+        checksums_(checksums),
+        chunks_({checkpoint, device, {staging_.get(), staging_bytes}, checksums}) {}
 
   std::uint64_t read(const ChunkRead& read) {
     const StoredTensor& tensor = checkpoint_.catalog().tensors[read.tensor];
-    const StoredChunk& chunk = tensor.chunks[read.chunk];
-    const TensorItem item = checkpoint_.tensor_item(tensor, chunk);
     targets_.clear();
     for (const auto& target : read.targets) {
       const TensorLeaf& leaf = into_.tensors[target.leaf];
@@ -186,13 +195,16 @@ class Reader {
       targets_.push_back(
           {target.source, target.region, {leaf.data + first * size_of(leaf.dtype), piece.strides}});
     }
-    return read_regions(checkpoint_, tensor, chunk, item, targets_,
-                        {staging_.get(), staging_bytes_}, device_);
+    return chunks_.read(tensor, tensor.chunks[read.chunk], targets_);
   }
 
   /// The stored value; the list of one that it is wrapped in is taken off.
   Value object(const StoredObject& stored) {
     const auto slice = checkpoint_.slice(stored.key, stored.file, stored.range);
+    if (checksums_ != nullptr) {
+      checksums_->add(*slice, stored.key);
+      checksums_->require_no_damage();
+    }
     BytesItem item = read_bytes_item(*slice);
     if (!item.value) {
       slice->fail(Code::kUnsupported, "the object can't be loaded: " + item.opaque_because, 0);
@@ -224,13 +236,19 @@ class Reader {
   Checkpoint& checkpoint_;
   Device& device_;
   StateDict& into_;
-  std::uint64_t staging_bytes_;
   std::unique_ptr<std::byte[]> staging_;
+  ChecksumTally* checksums_;
+  ChunkReader chunks_;
   std::vector<RegionTarget> targets_;
 };
 
+/// Staging from which the CPU copies on; more would not stay in its cache.
+constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
+
 /// No read takes more than the largest item, and none more than what is allowed.
-std::uint64_t staging_for(const LoadPlan& plan, const Catalog& catalog, std::uint64_t most) {
+std::uint64_t staging_for(const LoadPlan& plan, const Catalog& catalog, const Device& device,
+                          std::uint64_t most) {
+  if (device.host_memory()) most = std::min(most, kHostStagingMax);
   std::uint64_t largest = 0;
   for (const auto& read : plan.reads) {
     largest = std::max(largest, catalog.tensors[read.tensor].chunks[read.chunk].range.size);
@@ -249,13 +267,14 @@ void require_no_common(Checkpoint& checkpoint) {
               {.file = store.display(directory)});
 }
 
-/// The common state, read by one rank for all.
+/// The common state, read by one rank for all; that one also counts its records.
 std::optional<Value> common_for_all(Communicator& group,
-                                    const std::function<Checkpoint&()>& checkpoint) {
+                                    const std::function<Checkpoint&()>& checkpoint,
+                                    ChecksumTally* checksums = nullptr) {
   const auto all = agree_on(group, [&] {
     if (group.rank() != GroupRank{0}) return Bytes{};
     Checkpoint& opened = checkpoint();
-    const auto common = opened.common();
+    const auto common = opened.common(checksums);
     if (!common) {
       require_no_common(opened);
       return Bytes{};
@@ -271,9 +290,34 @@ std::optional<Value> common_for_all(Communicator& group,
   return read_common_file(all.front()).value;
 }
 
-void remember_log(LoadReport& report, std::vector<std::string> lines, Trace& trace) {
+/// Refuses mismatches that any rank saw, unless they mean that the writer had checksums switched
+/// off: true then. Whether they do, only all ranks together know.
+bool judge_checksums(Communicator& group, const ChecksumTally& mine) {
+  const auto all = agree_on(group, [&] {
+    Bytes wire;
+    append_le(wire, mine.counts().records);
+    append_le(wire, mine.counts().mismatches);
+    append_le(wire, mine.counts().unset);
+    return wire;
+  });
+  ChecksumTally::Counts sum;
+  for (const ByteSpan wire : all) {
+    sum.records += load_le<std::uint64_t>(wire);
+    sum.mismatches += load_le<std::uint64_t>(wire.subspan(8));
+    sum.unset += load_le<std::uint64_t>(wire.subspan(16));
+  }
+  if (sum.switched_off()) return true;
+  if (sum.mismatches == 0) return false;
+  agree_on(group, [&] {
+    mine.require_matches();
+    return Bytes{};
+  });
+  return false;
+}
+
+void remember_log(LoadReport& report, const std::vector<std::string>& lines, Trace& trace) {
   for (const auto& line : lines) trace.event({.phase = "load", .detail = line});
-  report.log = std::move(lines);
+  report.log.insert(report.log.end(), lines.begin(), lines.end());
 }
 
 }  // namespace
@@ -294,7 +338,7 @@ LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
   LoadPlan plan;
   std::vector<std::string> absent;
   agree_on(group, [&] {
-    prove_stored_cover(into, catalog);
+    report.tensors = prove_stored_cover(into, catalog);
     plan = load_plan(into.tensors, into.objects, catalog);
     for (const auto& mismatch : plan.mismatches) {
       if (mismatch.code != Code::kMissingKey) {
@@ -310,26 +354,35 @@ LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
     report.excused.insert(report.excused.end(), taken.begin(), taken.end());
   }
   StrictVerdict verdict = options.policy.strict(options.strictness, keys);
-  remember_log(report, std::move(verdict.log), ports.trace);
+  remember_log(report, verdict.log, ports.trace);
   if (verdict.refuse || (!verdict.drop_unexpected && !keys.unexpected.empty())) refuse(keys);
   report.returned = std::move(verdict.returned);
   report.elements = plan.elements;
   report.bytes_needed = plan.bytes_needed;
-  report.peak_staging = staging_for(plan, catalog, options.staging_bytes);
+  report.peak_staging = staging_for(plan, catalog, ports.device, options.staging_bytes);
 
+  const bool verified = options.checksums == LoadChecksums::kVerified;
+  ChecksumTally tally;
+  ChecksumTally* const checksums = verified ? &tally : nullptr;
   std::optional<Reader> reader;
   std::vector<Value> objects;  // as in plan.objects
   std::optional<Value> common;
   try {
     agree_on(group, [&] {
-      reader.emplace(checkpoint, ports.device, into, report.peak_staging);
+      reader.emplace(checkpoint, ports.device, into, report.peak_staging, checksums);
       for (const auto& read : plan.reads) report.bytes_read += reader->read(read);
       for (const auto& read : plan.objects) {
         objects.push_back(reader->object(catalog.objects[read.object]));
       }
       return Bytes{};
     });
-    common = common_for_all(group, [&]() -> Checkpoint& { return checkpoint; });
+    common = common_for_all(
+        group, [&]() -> Checkpoint& { return checkpoint; }, checksums);
+    report.records_verified = tally.records();
+    if (verified && judge_checksums(group, tally)) {
+      report.records_verified = 0;
+      remember_log(report, {std::string(kSwitchedOff)}, ports.trace);
+    }
   } catch (const Error&) {
     if (reader) reader->poison();
     throw;
@@ -339,9 +392,6 @@ LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
   }
   if (common) into.common = std::move(*common);
   report.objects = objects.size();
-  report.tensors = static_cast<std::uint64_t>(std::count_if(
-      into.tensors.begin(), into.tensors.end(),
-      [&catalog](const TensorLeaf& leaf) { return catalog.tensor(leaf.key) != nullptr; }));
   ports.trace.event({.phase = "load",
                      .detail = checkpoint.location().directory,
                      .bytes = report.bytes_read,

@@ -21,12 +21,19 @@ struct LoadPolicy {
   StrictVerdict (*strict)(Strictness mode, const KeyMismatch& keys) = judge;
 };
 
+/// Whether what is read is held against the CRC-32 that is stored for it.
+enum class LoadChecksums : std::uint8_t {
+  kIgnored,
+  kVerified,  ///< records of which bytes are needed are read whole
+};
+
 struct LoadOptions {
   std::string path;  ///< as for locate()
   Strictness strictness = Strictness::kRaiseAll;
   /// Keys that may be absent on one side; each use is reported.
   std::vector<std::string> excused;
   std::uint64_t staging_bytes = std::uint64_t{16} << 20U;
+  LoadChecksums checksums = LoadChecksums::kIgnored;
   LoadPolicy policy = {};
 };
 
@@ -38,7 +45,8 @@ struct LoadReport {
   std::uint64_t bytes_read = 0;  ///< element bytes, this rank
   std::uint64_t bytes_needed = 0;
   std::uint64_t peak_staging = 0;
-  KeyMismatch returned;  ///< what the strict mode returns
+  std::uint64_t records_verified = 0;  ///< this rank, if checksums are verified
+  KeyMismatch returned;                ///< what the strict mode returns
   std::vector<std::string> excused;
   std::vector<std::string> log;
 };
@@ -51,7 +59,9 @@ std::optional<Value> read_common(Store& store, Communicator& group, const std::s
 /// `into`, whose keys, shapes and dtypes are the request; where a plain DCP checkpoint has no
 /// common state, that of `into` stays. A refusal that follows from names, metadata or plan leaves
 /// `into` as it was; after a data error its tensors are poisoned (0xBD) and the job may not go on
-/// from them. The same Error on all ranks.
+/// from them. A record without its stored checksum is a data error (CHECKSUM: rank, key, file,
+/// offset), unless all ranks together saw none but 0: then the writer had checksums switched off,
+/// and the log says so. The same Error on all ranks.
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadOptions& options);
 

@@ -1,6 +1,7 @@
 #include "core/engine/region_reader.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace reprise {
 namespace {
@@ -64,14 +65,62 @@ void swap_bytes(DType dtype, MutableByteSpan bytes) {
   }
 }
 
-std::int64_t span_of(const Dims& strides, const Dims& extents) {
-  std::int64_t span = 1;
-  for (std::size_t d = 0; d < extents.size(); ++d) span += (extents[d] - 1) * strides[d];
-  return span;
+/// Targets' runs from this many bytes on are read into their place; shorter ones are cheaper to
+/// copy out of a block than to name in a request, if a block has several of them.
+constexpr std::int64_t kDirectRunMin = 2048;
+/// Runs that one request fills.
+constexpr std::size_t kPartsMax = 16;
+
+/// Dimensions that have several elements, by stride in the file, smallest first.
+struct Order {
+  std::array<std::size_t, kMaxRank> dims{};
+  std::size_t size = 0;
+
+  Order(const Dims& strides, const Dims& extents) {
+    for (std::size_t d = extents.size(); d-- > 0;) {
+      if (extents[d] == 1) continue;
+      std::size_t at = size++;
+      for (; at > 0 && strides[dims[at - 1]] > strides[d]; --at) dims[at] = dims[at - 1];
+      dims[at] = d;
+    }
+  }
+};
+
+/// A part of a region that is read in one go.
+struct Block {
+  Dims extents;
+  std::int64_t elements = 1;  ///< wanted ones
+  std::int64_t span = 1;      ///< with what lies between them
+};
+
+/// Calls visit(first index, extents) for each part of the region, in the order of the file.
+template <class Visit>
+void each_block(const Dims& extents, const Dims& block, const Order& order, const Visit& visit) {
+  Dims at = Dims::filled(extents.size(), 0);
+  Dims part = block;
+  for (;;) {
+    for (std::size_t i = 0; i < order.size; ++i) {
+      const std::size_t d = order.dims[i];
+      part[d] = std::min(block[d], extents[d] - at[d]);
+    }
+    visit(at, part);
+    std::size_t i = 0;
+    for (; i < order.size; ++i) {
+      const std::size_t d = order.dims[i];
+      if ((at[d] += block[d]) < extents[d]) break;
+      at[d] = 0;
+    }
+    if (i == order.size) return;
+  }
 }
 
-/// Reads one atom block by block. A block is read in one go if it fits into staging and nearly all
-/// of its span is wanted; otherwise it is halved along its slowest dimension.
+std::int64_t offset_of(const Dims& at, const Dims& strides) {
+  std::int64_t offset = 0;
+  for (std::size_t d = 0; d < at.size(); ++d) offset += at[d] * strides[d];
+  return offset;
+}
+
+/// Reads the regions of one item, one after another.
 class AtomReader {
  public:
   struct Target {
@@ -86,40 +135,85 @@ class AtomReader {
         item_(item),
         width_(static_cast<std::int64_t>(size_of(item.dtype))),
         staging_(staging),
-        device_(device) {}
+        device_(device),
+        direct_(device.host_memory() && !item.byteswap && !item.flips.any()) {}
 
+  /// `first` and `strides` count elements of the item's storage.
   void read(std::int64_t first, const Dims& strides, const Dims& extents,
-            std::vector<Target> targets) {
-    const std::int64_t span = span_of(strides, extents);
-    const bool dense = volume(extents) * 20 >= span * 19;
-    if (dense && static_cast<std::uint64_t>(span * width_) <= staging_.size()) {
-      return read_block(first, span, strides, extents, targets);
-    }
-    std::size_t slowest = 0;
-    std::int64_t reach = -1;
-    for (std::size_t d = 0; d < extents.size(); ++d) {
-      if (extents[d] > 1 && strides[d] > reach) {
-        slowest = d;
-        reach = strides[d];
+            const std::vector<Target>& targets) {
+    const Order order(strides, extents);
+    const Block block = staged_block(strides, extents, order);
+    if (direct_ && targets.size() == 1) {
+      const Block run = direct_run(strides, targets.front().strides, extents, order);
+      if (run.elements * width_ >= kDirectRunMin || run.elements >= block.elements) {
+        return read_directly(first, strides, extents, order, run, targets.front());
       }
     }
-    CHECK(reach >= 0, extents, strides, staging_.size());
-    Dims half = extents;
-    half[slowest] = extents[slowest] / 2;
-    read(first, strides, half, targets);
-    for (auto& target : targets) {
-      target.data += half[slowest] * target.strides[slowest] * width_;
-    }
-    first += half[slowest] * strides[slowest];
-    half[slowest] = extents[slowest] - half[slowest];
-    read(first, strides, half, std::move(targets));
+    each_block(extents, block.extents, order, [&](const Dims& at, const Dims& part) {
+      read_staged(first + offset_of(at, strides), strides, at, part, targets);
+    });
   }
 
   std::uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  void read_block(std::int64_t first, std::int64_t span, const Dims& strides, const Dims& extents,
-                  const std::vector<Target>& targets) {
+  /// The largest block that fits into staging and of whose span at most 1 / 21 is not wanted.
+  Block staged_block(const Dims& strides, const Dims& extents, const Order& order) const {
+    const auto room = static_cast<std::int64_t>(staging_.size()) / width_;
+    CHECK(room > 0, staging_.size(), width_);
+    Block block{.extents = Dims::filled(extents.size(), 1)};
+    for (std::size_t i = 0; i < order.size; ++i) {
+      const std::size_t d = order.dims[i];
+      std::int64_t count = std::min(extents[d], (room - block.span) / strides[d] + 1);
+      const std::int64_t loss = 20 * strides[d] - 21 * block.elements;  // of one more, in 1 / 20
+      if (loss > 0) count = std::min(count, 20 * (strides[d] - block.span) / loss);
+      block.extents[d] = count;
+      block.span += (count - 1) * strides[d];
+      block.elements *= count;
+      if (count < extents[d]) break;
+    }
+    return block;
+  }
+
+  /// What is without gaps in the file and in the target.
+  static Block direct_run(const Dims& strides, const Dims& target, const Dims& extents,
+                          const Order& order) {
+    Block run{.extents = Dims::filled(extents.size(), 1)};
+    for (std::size_t i = 0; i < order.size; ++i) {
+      const std::size_t d = order.dims[i];
+      if (strides[d] != run.elements || target[d] != run.elements) break;
+      run.extents[d] = extents[d];
+      run.elements *= extents[d];
+    }
+    run.span = run.elements;
+    return run;
+  }
+
+  void read_directly(std::int64_t first, const Dims& strides, const Dims& extents,
+                     const Order& order, const Block& run, const Target& target) {
+    const auto bytes = static_cast<std::size_t>(run.elements * width_);
+    std::array<MutableByteSpan, kPartsMax> parts;
+    std::size_t count = 0;
+    std::uint64_t begin = 0;
+    const auto flush = [&] {
+      file_.read_parts(begin, {parts.data(), count});
+      bytes_read_ += count * bytes;
+      count = 0;
+    };
+    each_block(extents, run.extents, order, [&](const Dims& at, const Dims&) {
+      const std::uint64_t place =
+          storage_offset_ + static_cast<std::uint64_t>((first + offset_of(at, strides)) * width_);
+      if (count == kPartsMax || (count > 0 && place != begin + count * bytes)) flush();
+      if (count == 0) begin = place;
+      parts[count++] = {target.data + offset_of(at, target.strides) * width_, bytes};
+    });
+    flush();
+  }
+
+  void read_staged(std::int64_t first, const Dims& strides, const Dims& at, const Dims& part,
+                   const std::vector<Target>& targets) {
+    std::int64_t span = 1;
+    for (std::size_t d = 0; d < part.size(); ++d) span += (part[d] - 1) * strides[d];
     const MutableByteSpan block = staging_.first(static_cast<std::size_t>(span * width_));
     file_.read_at(storage_offset_ + static_cast<std::uint64_t>(first * width_), block);
     bytes_read_ += block.size();
@@ -127,10 +221,11 @@ class AtomReader {
     if (item_.flips.any()) flip_signs(item_.dtype, block, item_.flips);
     copies_.clear();
     for (const auto& target : targets) {
-      copies_.push_back({.host = {block.data(), strides},
-                         .device = {target.data, target.strides},
-                         .extents = extents,
-                         .element_bytes = static_cast<std::size_t>(width_)});
+      copies_.push_back(
+          {.host = {block.data(), strides},
+           .device = {target.data + offset_of(at, target.strides) * width_, target.strides},
+           .extents = part,
+           .element_bytes = static_cast<std::size_t>(width_)});
     }
     device_.wait(device_.scatter(copies_));
   }
@@ -141,6 +236,7 @@ class AtomReader {
   std::int64_t width_;
   MutableByteSpan staging_;
   Device& device_;
+  bool direct_;
   std::vector<ScatterCopy> copies_;
   std::uint64_t bytes_read_ = 0;
 };
@@ -170,7 +266,7 @@ std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
         goes_to.push_back(part_of(targets[t], atom.region, item.dtype));
       }
       reader.read(local_offset(source, atom.region.offset), source.strides, atom.region.extent,
-                  std::move(goes_to));
+                  goes_to);
     }
     return reader.bytes_read();
   } catch (const Error& error) {

@@ -1,6 +1,8 @@
 #pragma once
-// Reads regions of one stored chunk into memory. Staging is bounded by the buffer that is given;
-// each stored byte that is needed is read once.
+// Reads regions of one stored chunk into memory. Each stored byte that is needed is read once, and
+// between them at most one in twenty that is not. What needs no conversion and has runs that are
+// long enough is read into its place where the device's memory is the host's; the rest goes through
+// staging, which is bounded by the buffer that is given.
 
 #include <cstdint>
 #include <span>

@@ -6,20 +6,11 @@
 #include <span>
 #include <vector>
 
-#include "core/engine/checkpoint.hpp"
-#include "core/engine/checksum_tally.hpp"
+#include "core/engine/chunk_reader.hpp"
 #include "core/geometry/piece.hpp"
 #include "core/ports/device.hpp"
 
 namespace reprise {
-
-/// What a reader uses; all of it outlives the reader.
-struct ReaderResources {
-  Checkpoint& checkpoint;
-  Device& device;                      ///< of the memory that is read into
-  MutableByteSpan staging;             ///< bounds the memory of one read
-  ChecksumTally* checksums = nullptr;  ///< if given, each item is checked when it is first used
-};
 
 class TensorReader {
  public:

@@ -11,6 +11,7 @@ constexpr std::uint64_t kWordBytesMax = 64;
 constexpr int kVersionMin = 1;
 constexpr int kVersionMax = 10;
 constexpr std::string_view kWrittenVersion = "3\n";
+constexpr std::string_view kSerializationId = ".data/serialization_id";
 
 std::string twenty_digits(std::uint64_t value) {
   const std::string digits = std::to_string(value);
@@ -64,11 +65,15 @@ void add_leading_records(ArchiveWriter& out, ByteSpan pickle) {
   out.add("byteorder", as_bytes("little"));
 }
 
+void begin_serialization_id(ArchiveWriter& out) {
+  out.add("version", as_bytes(kWrittenVersion));
+  out.begin(kSerializationId, kSerializationIdBytes);
+}
+
 void add_trailing_records(ArchiveWriter& out, std::uint64_t pickle_hash,
                           std::uint32_t contents_crc) {
   out.add("version", as_bytes(kWrittenVersion));
-  out.add(".data/serialization_id",
-          as_bytes(twenty_digits(pickle_hash) + twenty_digits(contents_crc)));
+  out.add(kSerializationId, as_bytes(twenty_digits(pickle_hash) + twenty_digits(contents_crc)));
   out.finish();
 }
 

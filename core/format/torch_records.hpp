@@ -25,6 +25,9 @@ PickleSource pickle_at(const ItemSource& source, std::uint64_t offset);
 
 /// data.pkl, .format_version, .storage_alignment and byteorder: what stands before the storages.
 void add_leading_records(ArchiveWriter& out, ByteSpan pickle);
+inline constexpr std::uint64_t kSerializationIdBytes = 40;
+/// version, and .data/serialization_id up to its content.
+void begin_serialization_id(ArchiveWriter& out);
 /// version and .data/serialization_id, then the directory. PyTorch's id is 20 digits of a hash of
 /// the names and 20 of the contents' checksums, for information only; this one is made likewise of
 /// `pickle_hash` and `contents_crc`, so that equal items have equal bytes.

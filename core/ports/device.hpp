@@ -41,6 +41,9 @@ class Device {
   /// Staging to device. The host side may be reused after wait(event).
   virtual DeviceEvent scatter(std::span<const ScatterCopy> copies) = 0;
   virtual void wait(DeviceEvent event) = 0;
+  /// True if the CPU may write the device's memory itself; a reader then puts bytes in their place
+  /// without a copy between.
+  virtual bool host_memory() const { return false; }
 };
 
 }  // namespace reprise

@@ -5,6 +5,13 @@
 
 namespace reprise {
 
+void ReadFile::read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts) {
+  for (const MutableByteSpan part : parts) {
+    read_at(offset, part);
+    offset += part.size();
+  }
+}
+
 Bytes read_all(Store& store, const std::string& path, std::uint64_t size_max) {
   const auto file = store.open(path);
   if (file->size() > size_max) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ class ReadFile {
   virtual std::uint64_t size() const = 0;
   /// Fills `out` from `offset`. A file that ends before is TORN_FILE.
   virtual void read_at(std::uint64_t offset, MutableByteSpan out) = 0;
+  /// Fills the parts one after another with what begins at `offset`; one request where the store
+  /// has such.
+  virtual void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts);
 };
 
 class WriteFile {

@@ -57,6 +57,30 @@ TYPED_TEST_P(StoreContract, what_was_written_is_read_at_any_offset) {
   EXPECT_EQ(this->get("a.bin"), "Jello world");
 }
 
+TYPED_TEST_P(StoreContract,
+             parts_are_filled_one_after_another_and_a_file_that_ends_in_one_is_torn) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += std::to_string(i) + ' ';
+  this->put("a.bin", text);
+  const auto file = this->store_.open("a.bin");
+  for (const std::size_t count : {0U, 1U, 3U, 16U, 17U, 40U}) {
+    std::vector<Bytes> memory;
+    std::vector<MutableByteSpan> parts;
+    for (std::size_t p = 0; p < count; ++p) memory.emplace_back(p % 4 == 2 ? 0 : 1 + p % 9);
+    for (Bytes& part : memory) parts.emplace_back(part);
+    file->read_parts(7, parts);
+    std::string all;
+    for (const Bytes& part : memory) all += as_text(part);
+    EXPECT_EQ(all, text.substr(7, all.size())) << count;
+  }
+  Bytes first(3);
+  Bytes second(5);
+  const std::vector<MutableByteSpan> parts = {first, second};
+  const auto failed = error_of([&] { file->read_parts(text.size() - 4, parts); });
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->code(), Code::kTornFile);
+}
+
 TYPED_TEST_P(StoreContract, bytes_that_were_never_written_are_zero) {
   const auto file = this->store_.create("gap");
   file->write_at(3, as_bytes("x"));
@@ -239,8 +263,9 @@ TYPED_TEST_P(StoreContract, open_file_keeps_its_content_when_its_name_goes) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(
-    StoreContract, what_was_written_is_read_at_any_offset, bytes_that_were_never_written_are_zero,
-    create_truncates_what_was_there,
+    StoreContract, what_was_written_is_read_at_any_offset,
+    parts_are_filled_one_after_another_and_a_file_that_ends_in_one_is_torn,
+    bytes_that_were_never_written_are_zero, create_truncates_what_was_there,
     file_that_ends_early_is_torn_and_named_with_the_offset_of_its_end,
     stat_tells_files_directories_and_nothing_apart, list_is_sorted_by_bytes_and_not_recursive,
     what_is_not_there_is_not_found_and_named, directory_is_no_file_and_file_is_no_directory,

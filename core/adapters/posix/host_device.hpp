@@ -16,6 +16,7 @@ class HostDevice final : public Device {
   DeviceEvent gather(std::span<const GatherCopy> copies) override;
   DeviceEvent scatter(std::span<const ScatterCopy> copies) override;
   void wait(DeviceEvent event) override;
+  bool host_memory() const override { return true; }
 
  private:
   std::string name_;

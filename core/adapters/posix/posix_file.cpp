@@ -2,8 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/adapters/posix/descriptor.hpp"
@@ -24,21 +27,55 @@ class OpenFile final : public ReadFile {
 
   void read_at(std::uint64_t offset, MutableByteSpan out) override {
     while (!out.empty()) {
-      const auto got = checked({"pread", path_, offset}, [&] {
+      const std::size_t got = read("pread", offset, out.size(), [&] {
         return ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
       });
-      if (got == 0) {
-        throw Error(Code::kTornFile,
-                    "the file ends " + std::to_string(out.size()) +
-                        " bytes too early; it was truncated or its writer never finished",
-                    {.file = path_, .offset = offset});
+      out = out.subspan(got);
+      offset += got;
+    }
+  }
+
+  void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts) override {
+    constexpr std::size_t kAtOnce = 16;
+    while (!parts.empty()) {
+      std::array<iovec, kAtOnce> vectors;
+      const std::size_t count = std::min(parts.size(), kAtOnce);
+      std::size_t wanted = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        vectors[i] = {parts[i].data(), parts[i].size()};
+        wanted += parts[i].size();
       }
-      out = out.subspan(static_cast<std::size_t>(got));
-      offset += static_cast<std::uint64_t>(got);
+      std::size_t got = wanted == 0 ? 0 : read("preadv", offset, wanted, [&] {
+        return ::preadv(fd_.get(), vectors.data(), static_cast<int>(count),
+                        static_cast<off_t>(offset));
+      });
+      for (; !parts.empty() && parts.front().size() <= got; parts = parts.subspan(1)) {
+        got -= parts.front().size();
+        offset += parts.front().size();
+      }
+      if (got == 0) continue;
+      read_at(offset + got, parts.front().subspan(got));  // the call ended within a part
+      offset += parts.front().size();
+      parts = parts.subspan(1);
     }
   }
 
  private:
+  /// Bytes that the call got, at least one; where it is needed in a message is put together only
+  /// when there is something to say.
+  template <class Call>
+  std::size_t read(const char* name, std::uint64_t offset, std::size_t wanted, const Call& call) {
+    auto got = call();
+    if (got == -1) got = checked({name, path_, offset}, call);
+    if (got == 0) {
+      throw Error(Code::kTornFile,
+                  "the file ends " + std::to_string(wanted) +
+                      " bytes too early; it was truncated or its writer never finished",
+                  {.file = path_, .offset = offset});
+    }
+    return static_cast<std::size_t>(got);
+  }
+
   Descriptor fd_;
   std::uint64_t size_;
   std::string path_;

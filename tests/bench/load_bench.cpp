@@ -1,0 +1,102 @@
+// How fast a rank loads what lies in the page cache, beside pread or a mapped copy of the same
+// bytes: see docs/speed.md.
+
+#include <chrono>
+#include <cstring>
+
+#include "tests/bench/beside.hpp"
+#include "tests/bench/limit.hpp"
+#include "tests/bench/solo_rank.hpp"
+
+namespace reprise {
+namespace {
+
+/// Equal tensors of bf16 and fp32 in turns, all in one stretch of warm memory.
+class Tensors {
+ public:
+  Tensors(std::size_t count, std::size_t bytes_each, std::uint64_t seed)
+      : memory(count * bytes_each, seed) {
+    for (std::size_t t = 0; t < count; ++t) {
+      TensorLeaf leaf;
+      leaf.key = "decoder.layers." + std::to_string(t) + ".mlp.linear_fc1.weight";
+      leaf.dtype = t % 2 == 0 ? DType::kBFloat16 : DType::kFloat32;
+      const auto elements = static_cast<std::int64_t>(bytes_each / size_of(leaf.dtype));
+      leaf.shape = {elements / 128, 128};
+      leaf.pieces = {contiguous_piece({{0, 0}, leaf.shape})};
+      leaf.data = memory.bytes().data() + t * bytes_each;
+      state.tensors.push_back(std::move(leaf));
+    }
+  }
+
+  bench::WarmMemory memory;
+  StateDict state;
+};
+
+struct LoadRow {
+  std::size_t tensors;
+  std::size_t bytes_each;
+  LoadChecksums checksums;
+  double aim;
+};
+
+double seconds_of(const std::function<void()>& run) {
+  const auto begin = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// The faster of both ways to get a file's bytes into memory.
+struct Limit {
+  std::string name;
+  std::function<void()> run;
+};
+Limit limit_of(const std::string& file, MutableByteSpan out) {
+  const Limit read{"pread", [=] { bench::read_file(file, out, 1); }};
+  const Limit copy{"a mapped copy", [=] { bench::copy_mapped_file(file, out, 1); }};
+  double reading = 1e9;
+  double copying = 1e9;
+  for (int turn = 0; turn < 3; ++turn) {
+    reading = std::min(reading, seconds_of(read.run));
+    copying = std::min(copying, seconds_of(copy.run));
+  }
+  return reading <= copying ? read : copy;
+}
+
+void warm_load(benchmark::State& state, LoadRow row) {
+  const bench::Place place = bench::Place::tmpfs();
+  bench::SoloRank rank(place.path());
+  const Tensors saved(row.tensors, row.bytes_each, 4);
+  rank.save(saved.state, "ckpt");
+  Tensors loaded(row.tensors, row.bytes_each, 5);
+  const MutableByteSpan memory = loaded.memory.bytes();
+  const Limit limit = limit_of(place.file("ckpt/__0_0.distcp"), memory);
+  const LoadOptions options{.path = "ckpt", .checksums = row.checksums};
+  LoadReport report;
+  const auto load = [&] { report = rank.load(loaded.state, options); };
+  bench::measure(
+      state, {.limit = limit.name + " of the payload file", .bytes = memory.size(), .aim = row.aim},
+      {{}, load}, {{}, limit.run});
+  load();  // the limit had the memory last
+  const bool verified = row.checksums == LoadChecksums::kVerified;
+  if (report.bytes_read != memory.size() ||
+      std::memcmp(memory.data(), saved.memory.bytes().data(), memory.size()) != 0 ||
+      verified != (report.records_verified >= row.tensors)) {
+    bench::give_up("what was loaded is not what was saved");
+  }
+  state.counters["declared_peak_MiB"] = static_cast<double>(report.peak_staging) / (1 << 20);
+}
+
+constexpr std::size_t kMiB = std::size_t{1} << 20U;
+constexpr auto kIgnored = LoadChecksums::kIgnored;
+constexpr auto kVerified = LoadChecksums::kVerified;
+
+BENCHMARK_CAPTURE(warm_load, large, LoadRow{8, 128 * kMiB, kIgnored, 0.85})->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(warm_load, large_crc32, LoadRow{8, 128 * kMiB, kVerified, 0.5})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(warm_load, small, LoadRow{10'000, kMiB / 16, kIgnored, 0.85})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(warm_load, small_crc32, LoadRow{10'000, kMiB / 16, kVerified, 0.5})
+    ->Apply(bench::in_turns);
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,118 @@
+#include "core/format/tensor_frame.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/format/archive.hpp"
+#include "core/format/crc32.hpp"
+#include "tests/core/format/items.hpp"
+
+namespace reprise {
+namespace {
+
+ByteSpan head_of(ByteSpan item, const TensorFrame& frame) { return item.first(frame.head_bytes()); }
+ByteSpan tail_of(ByteSpan item, const TensorFrame& frame) {
+  return item.subspan(frame.head_bytes() + frame.data_bytes());
+}
+
+std::optional<TensorItem> matched(ByteSpan item, const TensorFrame& frame) {
+  if (item.size() != frame.length()) return std::nullopt;
+  return frame.match(head_of(item, frame), tail_of(item, frame));
+}
+
+/// What the reader that parses says; nothing if it refuses.
+std::optional<TensorItem> parsed(ByteSpan item) try {
+  SpanSource source(item);
+  return read_tensor_item(source);
+} catch (const Error&) {
+  return std::nullopt;
+}
+
+bool same(const TensorItem& a, const TensorItem& b) {
+  return a.dtype == b.dtype && a.size == b.size && a.strides == b.strides &&
+         a.storage_offset == b.storage_offset && a.data_offset == b.data_offset &&
+         a.data_bytes == b.data_bytes && a.crc == b.crc && a.byteswap == b.byteswap &&
+         a.flips.any() == b.flips.any();
+}
+
+Bytes item_of(DType dtype, const Dims& size) {
+  const TensorItemLayout layout(dtype, size);
+  Bytes elements(layout.data_bytes());
+  for (std::size_t n = 0; n < elements.size(); ++n) elements[n] = static_cast<std::byte>(n * 7);
+  Bytes item = layout.head();
+  append(item, elements);
+  append(item, layout.tail(crc32_of(elements)));
+  return item;
+}
+
+TEST(TensorFrame, every_item_that_is_written_here_is_framed_so) {
+  for (const DType dtype : all_dtypes()) {
+    for (const Dims& size :
+         {Dims{}, Dims{1}, Dims{7}, Dims{300, 5}, Dims{1, 2, 3, 4, 5, 6, 7, 8}}) {
+      const Bytes item = item_of(dtype, size);
+      const TensorFrame frame(dtype, size);
+      const auto found = matched(item, frame);
+      ASSERT_TRUE(found) << dtype << size;
+      EXPECT_TRUE(same(*found, *parsed(item))) << dtype << size;
+      EXPECT_TRUE(frame.id_is_whole(tail_of(item, frame)));
+      SpanSource source(item);
+      EXPECT_EQ(Archive(source).records().size(), TensorFrame::kRecords);
+    }
+  }
+}
+
+TEST(TensorFrame, items_of_real_torch_are_framed_so_from_2_9_on_and_mean_what_parsing_says) {
+  std::size_t framed = 0;
+  std::size_t others = 0;
+  for (const auto& path : test::payload_files()) {
+    const Bytes payload = test::test_file(path);
+    for (const ByteSpan item : test::items_in(payload)) {
+      const auto truth = parsed(item);
+      if (!truth || truth->element_bytes() == 0) continue;
+      const auto found = matched(item, TensorFrame(truth->dtype, truth->size));
+      EXPECT_TRUE(!found || same(*found, *truth)) << path;
+      EXPECT_FALSE(found && path.find("torch_2.4.1") != std::string::npos) << path;
+      ++(found ? framed : others);
+    }
+  }
+  EXPECT_GT(framed, 400U);
+  EXPECT_LT(others, framed / 4) << "strided, flagged or older ones";
+}
+
+/// All 255 other values of all bytes around the elements.
+TEST(TensorFrame, a_spoiled_item_that_still_matches_means_what_parsing_says) {
+  const TensorFrame frame(DType::kBFloat16, {3, 5});
+  Bytes item = item_of(DType::kBFloat16, {3, 5});
+  std::size_t unseen = 0;
+  for (std::size_t at = 0; at < item.size(); ++at) {
+    if (at >= frame.head_bytes() && at < frame.head_bytes() + frame.data_bytes()) continue;
+    const std::byte right = item[at];
+    for (int bits = 1; bits < 256; ++bits) {
+      item[at] = right ^ static_cast<std::byte>(bits);
+      const auto found = matched(item, frame);
+      if (!found) continue;
+      const auto truth = parsed(item);
+      ASSERT_TRUE(truth) << at;
+      ASSERT_TRUE(same(*found, *truth)) << at;
+      ++unseen;
+    }
+    item[at] = right;
+  }
+  // Four checksums and the id.
+  EXPECT_EQ(unseen, 255U * (4 * 4 + 40));
+}
+
+TEST(TensorFrame, a_changed_id_is_not_whole) {
+  const TensorFrame frame(DType::kInt8, {4});
+  Bytes item = item_of(DType::kInt8, {4});
+  std::size_t broken = 0;
+  for (std::size_t at = frame.head_bytes() + frame.data_bytes(); at < item.size(); ++at) {
+    item[at] ^= std::byte{1};
+    const ByteSpan tail = tail_of(item, frame);
+    if (matched(item, frame) && !frame.id_is_whole(tail)) ++broken;
+    item[at] ^= std::byte{1};
+  }
+  EXPECT_EQ(broken, 40U + 4U);
+}
+
+}  // namespace
+}  // namespace reprise
