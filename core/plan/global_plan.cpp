@@ -239,7 +239,7 @@ class Planner {
                       to_string(shape));
     }
     if (!has_no_elements(box)) return;
-    // One that makes way is not seen by the proof of cover.
+    // The proof of cover sees no empty boxes.
     for (std::size_t d = 0; d < box.rank(); ++d) {
       const bool within = box.offset[d] >= 0 && box.offset[d] <= shape[d] && box.extent[d] >= 0 &&
                           box.extent[d] <= shape[d] - box.offset[d];
@@ -277,25 +277,26 @@ class Planner {
     }
   }
 
-  /// Equal boxes become one; their ranks its holders.
+  /// Equal boxes become one; their ranks its holders. Metadata tells chunks apart by their offset
+  /// alone, so empty boxes, which may begin where another does, are left out:
+  ///
+  ///   length 3, tp 2 then dp 3:   tp 0: [0:1] [1:2] [2:2]   tp 1: [2:3] [3:3] [3:3]
   void take_boxes(HeldBoxes& held, std::vector<Box>& boxes) {
-    distinct_.clear();
-    starts_.clear();
-    for (std::size_t i = 0; i < holdings_.size(); ++i) {
-      if (i > 0 && same_box(holdings_[i - 1], holdings_[i])) continue;
-      distinct_.push_back(*holdings_[i].box);
-      starts_.push_back(i);
-    }
-    starts_.push_back(holdings_.size());
-    boxes.reserve(distinct_.size());
-    held.first.reserve(distinct_.size() + 1);
+    const bool all_empty = std::all_of(holdings_.begin(), holdings_.end(),
+                                       [](const Holding& h) { return has_no_elements(*h.box); });
     held.holders.reserve(holdings_.size());
     held.first.push_back(0);
-    for (std::size_t b = 0; b < distinct_.size(); ++b) {
-      const auto group = std::span(holdings_).subspan(starts_[b], starts_[b + 1] - starts_[b]);
-      check_main_copy(group);
-      if (makes_way(distinct_, b)) continue;
-      boxes.push_back(distinct_[b]);
+    for (std::size_t first = 0; first < holdings_.size();) {
+      std::size_t last = first + 1;
+      while (last < holdings_.size() && same_box(holdings_[first], holdings_[last])) ++last;
+      const auto group = std::span(holdings_).subspan(first, last - first);
+      first = last;
+      if (has_no_elements(*group.front().box)) {
+        if (!all_empty || !boxes.empty()) continue;
+      } else {
+        check_main_copy(group);
+      }
+      boxes.push_back(*group.front().box);
       for (const Holding& holding : group) {
         if (held.holders.size() == held.first.back() || held.holders.back() != holding.rank) {
           held.holders.push_back(holding.rank);
@@ -316,7 +317,7 @@ class Planner {
     const Box& box = *group.front().box;
     const auto main_copies =
         std::count_if(group.begin(), group.end(), [](const Holding& h) { return h.replica == 0; });
-    if (main_copies == 1 || has_no_elements(box)) return;
+    if (main_copies == 1) return;
     std::vector<GlobalRank> mains;
     std::vector<GlobalRank> all;
     for (const Holding& holding : group) {
@@ -404,8 +405,6 @@ class Planner {
   // Of the key at hand.
   std::vector<Holding> holdings_;  ///< by box, then rank
   std::deque<Box> expanded_;       ///< that holdings point to
-  std::vector<Box> distinct_;
-  std::vector<std::size_t> starts_;
   std::vector<GroupRank> ranks_;
 };
 

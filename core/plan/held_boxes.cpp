@@ -21,16 +21,6 @@ bool has_no_elements(const Box& box) {
   return std::find(box.extent.begin(), box.extent.end(), 0) != box.extent.end();
 }
 
-bool makes_way(std::span<const Box> boxes, std::size_t at) {
-  if (!has_no_elements(boxes[at])) return false;
-  const auto beside = [&](std::size_t other) { return boxes[other].offset == boxes[at].offset; };
-  if (at + 1 < boxes.size() && beside(at + 1)) return true;
-  for (std::size_t before = at; before-- > 0 && beside(before);) {
-    if (!has_no_elements(boxes[before])) return true;
-  }
-  return false;
-}
-
 void batch_boxes(HeldBoxes& held) {
   const auto count = static_cast<std::uint32_t>(held.boxes->size());
   std::vector<std::uint64_t> elements;

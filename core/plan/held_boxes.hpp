@@ -19,7 +19,7 @@ struct BoxBatch {
 };
 
 struct HeldBoxes {
-  std::shared_ptr<const std::vector<Box>> boxes;  ///< sorted; no empty one has another's offset
+  std::shared_ptr<const std::vector<Box>> boxes;  ///< sorted; empty only if it is alone
   std::vector<std::uint32_t> first;  ///< box b is held by holders[first[b]..first[b+1])
   std::vector<GroupRank> holders;    ///< of one box: ascending
   std::vector<BoxBatch> batches;
@@ -31,12 +31,6 @@ struct HeldBoxes {
 
 /// Safe for any numbers.
 bool has_no_elements(const Box& box);
-
-/// Metadata tells chunks apart by their offset alone, so an empty box makes way for another one
-/// that begins where it does; of equal boxes one stays. `boxes` is sorted.
-///
-///   length 3, tp 2 then dp 3:   tp 0: [0:1] [1:2] [2:2]   tp 1: [2:3] [3:3] [3:3]
-bool makes_way(std::span<const Box> boxes, std::size_t at);
 
 /// Fills `batches` from the rest. Throws EXTENT_MISMATCH where a box has more elements than can be
 /// counted.

@@ -33,8 +33,8 @@ std::vector<std::int32_t> members_by_saver(const Mesh& mesh, const Group& savers
 struct DimCut {
   std::vector<AxisIndex> axes;
   std::vector<Interval> leaves;     ///< by coordinates, those along the last axis varying fastest
-  std::vector<Interval> intervals;  ///< the distinct leaves, sorted
-  std::vector<std::uint32_t> interval_of;  ///< by leaf
+  std::vector<Interval> intervals;  ///< the distinct leaves with elements, sorted
+  std::vector<std::uint32_t> interval_of;  ///< by leaf; kNoBox if it is empty
 };
 
 bool before(Interval a, Interval b) {
@@ -60,17 +60,21 @@ DimCut cut_of(const Placed& placed, std::size_t dim, std::int64_t length, ChunkR
     }
     cut.leaves = std::move(finer);
   }
-  cut.intervals = cut.leaves;
+  for (const Interval leaf : cut.leaves) {
+    if (leaf.length() > 0) cut.intervals.push_back(leaf);
+  }
   std::sort(cut.intervals.begin(), cut.intervals.end(), before);
-  cut.intervals.erase(std::unique(cut.intervals.begin(), cut.intervals.end()), cut.intervals.end());
+  cut.interval_of.reserve(cut.leaves.size());
   for (const Interval leaf : cut.leaves) {
     const auto at = std::lower_bound(cut.intervals.begin(), cut.intervals.end(), leaf, before);
-    cut.interval_of.push_back(static_cast<std::uint32_t>(at - cut.intervals.begin()));
+    cut.interval_of.push_back(leaf.length() == 0
+                                  ? Layout::kNoBox
+                                  : static_cast<std::uint32_t>(at - cut.intervals.begin()));
   }
   return cut;
 }
 
-/// Boxes as products of intervals, and which member has which.
+/// Boxes as products of intervals that tile their dimensions, and which member has which.
 class Product {
  public:
   Product(const Placed& placed, const Dims& shape, ChunkRule rule) : mesh_(*placed.mesh) {
@@ -104,6 +108,7 @@ class Product {
         leaf = leaf * static_cast<std::size_t>(mesh_.axes()[axis].size) +
                static_cast<std::size_t>(mesh_.coordinate(member, axis));
       }
+      if (cut.interval_of[leaf] == Layout::kNoBox) return Layout::kNoBox;
       box = box * cut.intervals.size() + cut.interval_of[leaf];
     }
     return static_cast<std::uint32_t>(box);
@@ -115,28 +120,6 @@ class Product {
   std::size_t size_ = 1;
 };
 
-/// New positions of the boxes once they are sorted and those that make way are gone.
-std::vector<std::uint32_t> settle(std::vector<Box>& boxes) {
-  std::vector<std::uint32_t> order(boxes.size());
-  std::iota(order.begin(), order.end(), 0U);
-  const auto by_box = [&](std::uint32_t a, std::uint32_t b) { return boxes[a] < boxes[b]; };
-  // Products are sorted already, unless an empty interval begins where another does.
-  if (!std::is_sorted(order.begin(), order.end(), by_box)) {
-    std::sort(order.begin(), order.end(), by_box);
-  }
-  std::vector<Box> sorted;
-  sorted.reserve(boxes.size());
-  for (const std::uint32_t at : order) sorted.push_back(boxes[at]);
-  boxes.clear();
-  std::vector<std::uint32_t> position(order.size(), Layout::kNoBox);
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    if (makes_way(sorted, i)) continue;
-    position[order[i]] = static_cast<std::uint32_t>(boxes.size());
-    boxes.push_back(sorted[i]);
-  }
-  return position;
-}
-
 /// `member_of`: by rank of the group that saves; -1: none.
 Layout layout_of(const Placed& placed, std::span<const std::int32_t> member_of, const Dims& shape,
                  ChunkRule rule) {
@@ -145,9 +128,9 @@ Layout layout_of(const Placed& placed, std::span<const std::int32_t> member_of, 
   if (layout.defect) return layout;
   const Product product(placed, shape, rule);
   auto boxes = product.boxes();
-  const auto position = settle(boxes);
+  layout.box_of.reserve(static_cast<std::size_t>(placed.mesh->size()));
   for (std::int32_t m = 0; m < placed.mesh->size(); ++m) {
-    layout.box_of.push_back(position[product.box_of({m})]);
+    layout.box_of.push_back(product.box_of({m}));
   }
   HeldBoxes& held = layout.held;
   held.first.assign(boxes.size() + 1, 0);

@@ -13,11 +13,12 @@
 
 namespace reprise {
 
-/// The boxes are the product of one list of intervals for each dimension; so is their order.
+/// The boxes with elements. They are the product of one list of intervals for each dimension; so is
+/// their order.
 struct Layout {
   std::optional<CoverDefect> defect;  ///< set: the rest is empty
   HeldBoxes held;                     ///< by ranks of the group that saves
-  std::vector<std::uint32_t> box_of;  ///< position of member m's box; kNoBox if it made way
+  std::vector<std::uint32_t> box_of;  ///< position of member m's box; kNoBox if that is empty
 
   static constexpr std::uint32_t kNoBox = 0xffffffff;
 };

@@ -13,8 +13,9 @@ class Offers {
 
   void add(const TensorLeaf& leaf) {
     const auto box = leaf.placed ? box_of(leaf, *leaf.placed) : std::nullopt;
-    const bool follows = box && leaf.pieces.size() == 1 && leaf.pieces.front().box == *box;
-    if (follows && leaf.replica == replica_) {
+    const bool follows = box && holds(leaf, *box);
+    // A tensor without elements still needs a chunk, which somebody has to hold.
+    if (follows && leaf.replica == replica_ && !Box::whole(leaf.shape).empty()) {
       placed_.tensors.push_back({leaf.key, leaf.dtype, leaf.shape, current_});
       return;
     }
@@ -23,8 +24,7 @@ class Offers {
     for (const Piece& piece : leaf.pieces) offer.boxes.push_back(piece.box);
     if (box && !follows) {
       check_rule(leaf);
-      const bool nothing = leaf.pieces.empty() && box->empty();
-      if (!nothing) offer.denied = *box;
+      offer.denied = *box;
     }
     given_.push_back(std::move(offer));
   }
@@ -33,6 +33,11 @@ class Offers {
   std::vector<TensorOffer>& given() { return given_; }
 
  private:
+  static bool holds(const TensorLeaf& leaf, const Box& box) {
+    if (leaf.pieces.empty()) return box.empty();
+    return leaf.pieces.size() == 1 && leaf.pieces.front().box == box;
+  }
+
   /// What the placement gives to this rank; finds `current_` and `replica_` on the way.
   std::optional<Box> box_of(const TensorLeaf& leaf, const Placed& placed) {
     select(placed, leaf.key);

@@ -100,7 +100,7 @@ struct PlannedTensor {
   std::string key;
   DType dtype = DType::kFloat32;
   Dims shape;
-  /// Sorted; no empty one has another's offset. Tensors of one shape and placement share them.
+  /// Sorted; empty only if it is alone. Tensors of one shape and placement share them.
   std::shared_ptr<const std::vector<Box>> boxes;
   std::vector<GroupRank> owners;
 };
@@ -128,7 +128,8 @@ struct GlobalPlan {
 /// Throws COVERAGE_GAP, CHUNK_OVERLAP, EXTENT_MISMATCH, NO_WRITER (no replica 0 of a box or object,
 /// or an elected rank that doesn't hold it), MULTI_WRITER (two of them), SHAPE_DRIFT, DTYPE_DRIFT,
 /// COMMON_STATE_DIVERGES, LAYOUT_MISMATCH, naming key, box and (global) ranks. Empty boxes need no
-/// main copy. Objects: the shards of one key form their whole grid; the main copy's rank is owner.
+/// main copy and become no chunks, unless a tensor has nothing else: then the first one does.
+/// Objects: the shards of one key form their whole grid; the main copy's rank is owner.
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
                        const PlanPolicy& policy = {});
 /// For savers that are the ranks 0 .. plans.size()-1.

@@ -249,31 +249,27 @@ TEST(GlobalPlan, replicas_share_the_writing_within_one_largest_box_of_the_mean) 
   EXPECT_EQ(global_plan(plans).signature, plan.signature);
 }
 
-TEST(GlobalPlan, of_equal_empty_boxes_one_stays) {
-  const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"dp", 8}});
-  std::vector<LocalPlan> plans;
-  for (int r = 0; r < 8; ++r) {
-    StateDict state;
-    state.tensors.push_back(leaf_at("w", {3, 2}, mesh, Placement({{"dp", 0}}), {r}));
-    plans.push_back(local_plan(state, {r}));
+TEST(GlobalPlan, an_empty_box_is_no_chunk_unless_there_is_nothing_else) {
+  const auto boxes = [](const Dims& shape, const std::vector<Split>& splits, bool placed) {
+    const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 2}, {"dp", 3}});
+    std::vector<LocalPlan> plans;
+    for (int r = 0; r < 6; ++r) {
+      StateDict state;
+      state.tensors.push_back(leaf_at("w", shape, mesh, Placement(splits), {r}));
+      if (!placed) state.tensors[0].placed.reset();
+      plans.push_back(local_plan(state, {r}));
+    }
+    return *global_plan(plans).tensors[0].boxes;
+  };
+  for (const bool placed : {true, false}) {
+    // A box without elements begins at 2, where another one begins as well, and at 3.
+    const std::vector<Box> rows = {{{0, 0}, {1, 2}}, {{1, 0}, {1, 2}}, {{2, 0}, {1, 2}}};
+    EXPECT_EQ(boxes({3, 2}, {{"tp", 0}, {"dp", 0}}, placed), rows);
+    const std::vector<Box> halves = {{{0, 0}, {1, 2}}, {{1, 0}, {1, 2}}};
+    EXPECT_EQ(boxes({2, 2}, {{"dp", 0}}, placed), halves);
+    const std::vector<Box> nothing = {{{0, 0}, {0, 2}}};
+    EXPECT_EQ(boxes({0, 2}, {{"dp", 0}}, placed), nothing);
   }
-  const GlobalPlan plan = global_plan(plans);
-  ASSERT_EQ(plan.tensors[0].owners.size(), 4U);
-  EXPECT_EQ((*plan.tensors[0].boxes)[3], (Box{{3, 0}, {0, 2}}));
-}
-
-TEST(GlobalPlan, an_empty_box_makes_way_for_the_one_that_begins_where_it_does) {
-  const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 2}, {"dp", 3}});
-  std::vector<LocalPlan> plans;
-  for (int r = 0; r < 6; ++r) {
-    StateDict state;
-    state.tensors.push_back(leaf_at("w", {3, 2}, mesh, Placement({{"tp", 0}, {"dp", 0}}), {r}));
-    plans.push_back(local_plan(state, {r}));
-  }
-  const GlobalPlan plan = global_plan(plans);
-  const std::vector<Box> expected = {
-      {{0, 0}, {1, 2}}, {{1, 0}, {1, 2}}, {{2, 0}, {1, 2}}, {{3, 0}, {0, 2}}};
-  EXPECT_EQ(*plan.tensors[0].boxes, expected);
 }
 
 TEST(GlobalPlan, an_empty_box_beside_another_still_has_to_lie_in_the_shape) {
