@@ -99,17 +99,19 @@ def load_whole(directory, metadata):
     return flat
 
 
-def describe(directory):
-    directory = pathlib.Path(directory)
+def read_checkpoint(directory):
+    """Whole tensors by key, [(rank or None, objects by key)], and the boxes of each tensor's chunks by key.
+
+    Without rank coordination each rank keeps objects of its own, which may differ.
+    """
     parts = read_metadata(directory)
     if not parts:
         raise SystemExit(f"{directory}: no metadata")
-    tensors, objects, chunks = {}, {}, {}
+    tensors, objects, chunks = {}, [], {}
     for rank, metadata in parts:
         mine = {}
         paste_items(directory, metadata, tensors, mine)
-        # without rank coordination each rank keeps its own objects; they may differ
-        objects.update(mine if rank is None else {f"{k} (rank {rank})": v for k, v in mine.items()})
+        objects.append((rank, mine))
         for key, entry in metadata.state_dict_metadata.items():
             if hasattr(entry, "chunks"):
                 boxes = {(tuple(c.offsets), tuple(c.sizes)) for c in entry.chunks}
@@ -120,6 +122,15 @@ def describe(directory):
                 other = tensors[key]
                 if value.dtype != other.dtype or tensor_bytes(value) != tensor_bytes(other):
                     raise SystemExit(f"{directory}: torch's two ways to read {key!r} disagree")
+    return tensors, objects, chunks
+
+
+def describe(directory):
+    directory = pathlib.Path(directory)
+    tensors, objects_by_rank, chunks = read_checkpoint(directory)
+    objects = {}
+    for rank, mine in objects_by_rank:
+        objects.update(mine if rank is None else {f"{k} (rank {rank})": v for k, v in mine.items()})
     common = directory / "common.pt"  # what Megatron-Core keeps beside the DCP part
     if common.exists():
         state = torch.load(common, map_location="cpu", weights_only=False)

@@ -1,0 +1,73 @@
+"""A function on several processes that talk through gloo, as a job's ranks."""
+import multiprocessing
+import os
+import pathlib
+import socket
+import tempfile
+import time
+import traceback
+import warnings
+
+import torch
+import torch._dynamo  # DTensors import it; once here instead of once a rank
+import torch.distributed as dist
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def one_rank(rank, ranks, port, answer, function, arguments):
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    try:
+        if ranks > 1:
+            os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(ranks))
+            dist.init_process_group("gloo", rank=rank, world_size=ranks)
+        outcome = (True, function(*arguments, rank))
+        if ranks > 1:
+            dist.barrier()
+    except BaseException:  # what a rank dies of is told by run()
+        outcome = (False, traceback.format_exc())
+    torch.save(outcome, answer.with_suffix(".part"))
+    answer.with_suffix(".part").rename(answer)
+    os._exit(0)  # threads of an asynchronous save and of gloo would wait for each other
+
+
+def run(ranks, function, *arguments, seconds=120):
+    """Calls function(*arguments, rank) in `ranks` forked processes and returns what each of them returned.
+
+    With one rank there is no process group. A rank that fails ends all; its traceback is what is raised.
+    """
+    fork = multiprocessing.get_context("fork")  # torch is imported once, by whoever calls this
+    with tempfile.TemporaryDirectory() as folder:
+        answers = [pathlib.Path(folder) / f"{rank}.pt" for rank in range(ranks)]
+        port = free_port()
+        processes = [fork.Process(target=one_rank, args=(rank, ranks, port, answers[rank], function, arguments))
+                     for rank in range(ranks)]
+        for process in processes:
+            process.start()
+        deadline = time.monotonic() + seconds
+        outcomes = [None] * ranks
+        try:
+            while None in outcomes:
+                for rank, answer in enumerate(answers):
+                    alive = processes[rank].is_alive()
+                    if outcomes[rank] is None and answer.exists():
+                        outcomes[rank] = torch.load(answer, weights_only=False)
+                        if not outcomes[rank][0]:
+                            raise RuntimeError(f"rank {rank} of {ranks}: {outcomes[rank][1]}")
+                    elif outcomes[rank] is None and not alive:
+                        raise RuntimeError(f"rank {rank} of {ranks} ended without an answer, exit {processes[rank].exitcode}")
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"ranks {[r for r, o in enumerate(outcomes) if o is None]} of {ranks} took more than {seconds} s")
+                time.sleep(0.01)
+        finally:
+            for process in processes:
+                process.join(5 if None not in outcomes else 0)
+                if process.is_alive():
+                    process.kill()
+                    process.join()
+        return [value for _, value in outcomes]

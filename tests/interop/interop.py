@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Do torch, Megatron-Core and Reprise read each other's checkpoints to the same bits?
+
+    interop.py --reprise PROGRAM [--only REGEX] [--keep DIR]
+
+One line per case; the last line counts them. Exit status 0 if none failed. No GPU is used, and no network but loopback.
+"""
+import argparse
+import importlib.metadata
+import os
+import pathlib
+import platform
+import re
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+sys.dont_write_bytecode = True
+warnings.filterwarnings("ignore")
+
+import torch
+
+from content import Different, Reprise
+
+
+class Skipped(Exception):
+    """What this case needs is not there."""
+
+
+def all_cases():
+    """[(name, check)]: check(reprise, folder) returns what was compared, in words; the folder is empty."""
+    import reads
+    cases = reads.cases()
+    return cases
+
+
+def run_case(check, reprise, folder):
+    """verdict, words"""
+    try:
+        return "pass", check(reprise, folder)
+    except Skipped as reason:
+        return "skip", str(reason)
+    except Different as difference:
+        return "FAIL", str(difference)
+    except Exception as error:  # a case that breaks is a case that fails
+        import traceback
+        return "FAIL", "".join(traceback.format_exception(error))[-3000:]
+
+
+def version_of(package):
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        return f"no {package}"
+
+
+def print_versions(reprise):
+    packages = ", ".join(version_of(p) for p in ("torch", "megatron-core", "numpy"))
+    print(f"{packages}, Python {platform.python_version()}, {reprise.must('--version').strip()}", flush=True)
+
+
+def parsed():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--reprise", required=True, type=lambda path: pathlib.Path(path).resolve())
+    parser.add_argument("--only", default="", metavar="REGEX")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="leave the checkpoints there")
+    return parser.parse_args()
+
+
+def main():
+    options = parsed()
+    torch.set_num_threads(1)
+    reprise = Reprise(options.reprise)
+    print_versions(reprise)
+    counts = {"pass": 0, "FAIL": 0, "skip": 0}
+    began = time.monotonic()
+    top = pathlib.Path(options.keep.resolve() if options.keep else tempfile.mkdtemp(prefix="interop."))
+    try:
+        for name, check in all_cases():
+            if not re.search(options.only, name):
+                continue
+            folder = top / name.replace(" ", "_").replace("/", "_")
+            folder.mkdir(parents=True)
+            start = time.monotonic()
+            verdict, words = run_case(check, reprise, folder)
+            counts[verdict] += 1
+            print(f"{verdict} {time.monotonic() - start:5.1f} s  {name}: {words}", flush=True)
+            if not options.keep:
+                shutil.rmtree(folder)
+    finally:
+        if not options.keep:
+            shutil.rmtree(top)
+    print(f"{counts['pass']} passed, {counts['FAIL']} failed, {counts['skip']} skipped in {time.monotonic() - began:.0f} s")
+    return 1 if counts["FAIL"] or not counts["pass"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
