@@ -127,7 +127,7 @@ file(GLOB_RECURSE _found CONFIGURE_DEPENDS RELATIVE ${_root} ${_root}/*_test.cpp
 set(_folders)
 foreach(file IN LISTS _found)
   get_filename_component(folder ${file} DIRECTORY)
-  if(folder AND NOT folder MATCHES "^(data|bench|fuzz|contracts)(/|$)")
+  if(folder AND NOT folder MATCHES "^(data|bench|contracts)(/|$)")
     list(APPEND _folders ${folder})
   endif()
 endforeach()

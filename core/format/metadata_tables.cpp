@@ -141,7 +141,12 @@ Metadata read_metadata(std::span<const ByteSpan> files, std::span<const std::str
   for (std::size_t i = 0; i < files.size(); ++i) {
     tables.push_back(read_tables(files[i], names[i], file_names, notes));
   }
-  return merge_tables(std::move(tables), std::move(file_names), std::move(notes));
+  try {
+    return merge_tables(std::move(tables), std::move(file_names), std::move(notes));
+  } catch (const Error& error) {
+    const bool one = names.size() == 1;
+    throw error.within({.file = one ? names[0] : names.front() + " to " + names.back()});
+  }
 }
 
 }  // namespace reprise

@@ -13,6 +13,63 @@ namespace {
 
 constexpr std::size_t kTextMax = 1000;
 constexpr std::uintmax_t kFileBytesMax = 64 * 1024;
+constexpr std::size_t kNodesMax = 64 * 1024;  // a file of that size has fewer
+constexpr int kDepthMax = 32;
+
+/// Bytes of the UTF-8 letter that the text begins with; 0 if it is none, or a code point that is no
+/// letter and never will be. yaml-cpp would take those and write something else.
+std::size_t letter_bytes(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  if (lead < 0x80) return 1;
+  const std::size_t size = lead < 0xC2   ? 0
+                           : lead < 0xE0 ? 2
+                           : lead < 0xF0 ? 3
+                           : lead < 0xF5 ? 4
+                                         : 0;
+  if (size == 0 || text.size() < size) return 0;
+  std::uint32_t code = lead & (0x7FU >> size);
+  for (const char next : text.substr(1, size - 1)) {
+    if ((static_cast<unsigned char>(next) & 0xC0U) != 0x80) return 0;
+    code = code << 6U | (static_cast<unsigned char>(next) & 0x3FU);
+  }
+  constexpr std::array<std::uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xD800 && code < 0xE000;
+  const bool none = (code & 0xFFFEU) == 0xFFFE || (code >= 0xFDD0 && code < 0xFDF0);
+  return code < kLeast.at(size) || code > 0x10FFFF || surrogate || none ? 0 : size;
+}
+
+bool is_text(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t size = letter_bytes(text);
+    if (size == 0) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
+/// What yaml-cpp lets through: aliases make a small text an endless tree, or one that grows with
+/// each level; bytes that are no text.
+void check_tree(const YAML::Node& node, const std::string& file, int depth,
+                std::size_t& nodes_left) {
+  const auto refuse = [&](const char* why) {
+    throw Error(Code::kUsage, why, {.file = file + ":" + std::to_string(node.Mark().line + 1)});
+  };
+  if (depth > kDepthMax || nodes_left == 0) {
+    refuse(
+        "too deep or too large once its aliases (*name) are followed; write out what they stand "
+        "for");
+  }
+  --nodes_left;
+  if (node.IsScalar() && !is_text(node.Scalar())) refuse("a text that is not UTF-8");
+  for (const auto& entry : node) {
+    if (node.IsMap()) {
+      check_tree(entry.first, file, depth + 1, nodes_left);
+      check_tree(entry.second, file, depth + 1, nodes_left);
+    } else {
+      check_tree(entry, file, depth + 1, nodes_left);
+    }
+  }
+}
 
 }  // namespace
 
@@ -181,7 +238,10 @@ std::string read_yaml_text(const std::string& file) {
 
 YAML::Node load_yaml(const std::string& text, const std::string& file) {
   try {
-    return YAML::Load(text);
+    YAML::Node root = YAML::Load(text);
+    std::size_t nodes_left = kNodesMax;
+    check_tree(root, file, 0, nodes_left);
+    return root;
   } catch (const YAML::Exception& error) {
     throw Error(Code::kUsage, "no YAML: " + error.msg,
                 {.file = file + ":" + std::to_string(error.mark.line + 1)});

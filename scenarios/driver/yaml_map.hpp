@@ -65,7 +65,7 @@ class YamlMap {
 
 /// The file's content. NOT_FOUND, or USAGE for more than 64 KiB.
 std::string read_yaml_text(const std::string& file);
-/// USAGE with the line for text that is no YAML.
+/// USAGE with the line for text that is no YAML, is not UTF-8, or whose aliases make it endless.
 YAML::Node load_yaml(const std::string& text, const std::string& file);
 
 }  // namespace reprise::driver

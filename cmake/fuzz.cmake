@@ -1,0 +1,49 @@
+# tests/fuzz/<name>_fuzz.cpp become the executables fuzz_<name> under libFuzzer (preset fuzz). The
+# same files are replayed by test_fuzz in every build that has tests.
+
+if(NOT REPRISE_FUZZ)
+  return()
+endif()
+
+include(CheckCXXSourceCompiles)
+set(CMAKE_REQUIRED_FLAGS -fsanitize=fuzzer)
+check_cxx_source_compiles(
+  "extern \"C\" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }"
+  REPRISE_HAVE_LIBFUZZER)
+unset(CMAKE_REQUIRED_FLAGS)
+if(NOT REPRISE_HAVE_LIBFUZZER)
+  message(STATUS "Fuzz targets not built: ${CMAKE_CXX_COMPILER_ID} has no libFuzzer")
+  return()
+endif()
+
+set(_root ${CMAKE_CURRENT_SOURCE_DIR}/tests/fuzz)
+file(GLOB _targets CONFIGURE_DEPENDS ${_root}/*_fuzz.cpp)
+file(GLOB _shared CONFIGURE_DEPENDS ${_root}/*.cpp)
+list(FILTER _shared EXCLUDE REGEX "_(fuzz|test)\\.cpp$")
+add_library(fuzz_shared OBJECT ${_shared})
+target_link_libraries(fuzz_shared PRIVATE reprise_options)
+target_compile_definitions(fuzz_shared PRIVATE
+  REPRISE_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}/tests/data"
+  REPRISE_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}")
+
+# The reader of scenario files without the rest of the driver, which takes long to build.
+set(_reader catalogue model_file scenario scenario_table scenario_writer text_file yaml_map)
+list(TRANSFORM _reader PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/scenarios/driver/)
+list(TRANSFORM _reader APPEND .cpp)
+add_library(fuzz_scenario_reader STATIC ${_reader})
+target_link_libraries(fuzz_scenario_reader PUBLIC reprise_options sim_mutants sim_job)
+reprise_link_third_party(fuzz_scenario_reader TABLE scenarios/driver)
+
+set(_names)
+foreach(source IN LISTS _targets)
+  get_filename_component(name ${source} NAME_WE)
+  string(REGEX REPLACE "_fuzz$" "" name ${name})
+  add_executable(fuzz_${name} ${source} $<TARGET_OBJECTS:fuzz_shared>)
+  target_link_libraries(fuzz_${name} PRIVATE reprise_options core_format core_engine)
+  if(name STREQUAL "scenario")
+    target_link_libraries(fuzz_${name} PRIVATE fuzz_scenario_reader)
+  endif()
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  list(APPEND _names fuzz_${name})
+endforeach()
+add_custom_target(fuzz_all DEPENDS ${_names})

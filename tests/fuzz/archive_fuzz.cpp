@@ -1,0 +1,14 @@
+// The input is an item of a payload file, or common.pt: zip structures and what stands in them.
+
+#include "tests/fuzz/item_promises.hpp"
+#include "tests/fuzz/seeds.hpp"
+
+namespace reprise::fuzz {
+namespace {
+
+Outcome run(ByteSpan input) { return check_item(input) ? Outcome::kAccepted : Outcome::kRefused; }
+
+const Target kTarget("archive", run, real_items);
+
+}  // namespace
+}  // namespace reprise::fuzz

@@ -1,0 +1,43 @@
+// What libFuzzer calls: the one target of its program. `fuzz_<name> --seeds DIR` writes the
+// target's seeds into files instead.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "tests/fuzz/target.hpp"
+
+namespace {
+
+void write_seeds(const std::filesystem::path& directory) {
+  std::filesystem::create_directories(directory);
+  std::size_t number = 0;
+  for (const auto& seed : reprise::fuzz::Target::first()->seeds()) {
+    std::ofstream file(directory / ("seed_" + std::to_string(number++)), std::ios::binary);
+    const std::string_view text = reprise::as_text(seed.bytes);
+    file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  }
+  std::printf("%zu seeds\n", number);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv);
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  if (*argc == 3 && std::string_view((*argv)[1]) == "--seeds") {
+    write_seeds((*argv)[2]);
+    std::exit(0);
+  }
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  reprise::fuzz::Target::first()->run({reinterpret_cast<const std::byte*>(data), size});
+  return 0;
+}

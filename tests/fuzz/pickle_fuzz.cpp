@@ -1,0 +1,52 @@
+// The input is a pickle: read alone, and as data.pkl of an item whose zip around it is right, which
+// is how bytes items, tensor items and common.pt bring pickles in.
+
+#include "core/base/hash.hpp"
+#include "core/format/archive.hpp"
+#include "core/format/archive_writer.hpp"
+#include "core/format/pickle_reader.hpp"
+#include "core/format/torch_records.hpp"
+#include "tests/fuzz/item_promises.hpp"
+#include "tests/fuzz/seeds.hpp"
+
+namespace reprise::fuzz {
+namespace {
+
+Bytes item_with(ByteSpan pickle) {
+  ArchiveWriter out("archive");
+  add_leading_records(out, pickle);
+  Bytes storage;
+  for (std::size_t i = 0; i < 4096; ++i) storage.push_back(static_cast<std::byte>(i % 251));
+  out.add("data/0", storage);
+  out.add("data/1", ByteSpan(storage).first(64));
+  out.add("data/2", {});
+  add_trailing_records(out, hash_of(pickle), 0);
+  return out.take();
+}
+
+Outcome run(ByteSpan input) {
+  const PickleSource where{kFile, kBegin};
+  const auto alone =
+      read_or_refuse(input.size(), [&] { return decode_value(input, where, nullptr); });
+  if (alone && !alone->opaque) check_written_again(alone->value);
+  const bool accepted = check_item(item_with(input));
+  return alone || accepted ? Outcome::kAccepted : Outcome::kRefused;
+}
+
+std::vector<Seed> seeds() {
+  std::vector<Seed> pickles;
+  for (const Seed& item : real_items()) {
+    try {
+      SpanSource source(item.bytes);
+      Archive archive(source);
+      pickles.push_back({item.name, archive.read(archive.at("data.pkl"), 65536)});
+    } catch (const Error&) {  // the old stream, compressed ones
+    }
+  }
+  return pickles;
+}
+
+const Target kTarget("pickle", run, seeds);
+
+}  // namespace
+}  // namespace reprise::fuzz

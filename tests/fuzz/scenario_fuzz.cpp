@@ -1,0 +1,53 @@
+// The input is the text of a scenario file, or of a model file.
+
+#include "scenarios/driver/model_file.hpp"
+#include "scenarios/driver/scenario.hpp"
+#include "scenarios/driver/scenario_writer.hpp"
+#include "tests/fuzz/seeds.hpp"
+
+namespace reprise::fuzz {
+namespace {
+
+using namespace driver;
+
+/// Rows that are written and read again; each row is read like the others.
+constexpr std::size_t kRowsAgain = 16;
+
+void check_scenario(Scenario scenario, const std::string& text) {
+  scenario.row.clear();
+  const std::string written = to_yaml(scenario);
+  const Scenario again = parse_scenario(written, scenario.file);
+  promise(again == scenario, "another scenario when written again:\n" + written);
+  promise(to_yaml(again) == written, "written otherwise the second time:\n" + written);
+  if (scenario.recorded) {
+    const std::string recorded = with_record(text, *scenario.recorded);
+    promise(with_record(recorded, *scenario.recorded) == recorded, "a record that piles up");
+  }
+}
+
+Outcome run(ByteSpan input) {
+  const std::string text(as_text(input));
+  const auto scenarios = read_or_refuse(0, [&] { return parse_scenarios(text, kFile); });
+  if (scenarios) {
+    promise(!scenarios->empty(), "no scenario and no refusal");
+    for (std::size_t i = 0; i < std::min(scenarios->size(), kRowsAgain); ++i) {
+      check_scenario((*scenarios)[i], text);
+    }
+  }
+  const auto model = read_or_refuse(0, [&] { return parse_model(text, kFile); });
+  return scenarios || model ? Outcome::kAccepted : Outcome::kRefused;
+}
+
+std::vector<Seed> seeds() {
+  std::vector<Seed> files = files_below("scenarios", ".yaml");
+  files.push_back({"gpt", to_bytes("gpt: {layers: 4, hidden: 64, ffn: 128, vocabulary: 512}\n")});
+  files.push_back({"parameters", to_bytes("parameters:\n"
+                                          "  - {key: w, shape: [50304, 4096], splits: [tp/0]}\n"
+                                          "  - {key: b, shape: [4096]}\n")});
+  return files;
+}
+
+const Target kTarget("scenario", run, seeds);
+
+}  // namespace
+}  // namespace reprise::fuzz
