@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Puts the results of one run of benchmarks into a page: publish.py RESULTS OUT
+
+RESULTS holds Google Benchmark's JSON, one file per executable (save.json, ...), and beside_torch.json
+if PyTorch took part. Writes OUT/<date>-<machine>.json and .md and prints the page. Needs Python
+alone; building and measuring do not need it.
+
+Counters that are read: ours_GBps, limit_GBps, ratio, aim (0: none), peak_MiB, threads; seconds,
+aim_seconds, items; read_over_needed, aim_read_over_needed.
+"""
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+
+# Why a row that misses its aim, or is slower than PyTorch, is: the first whose words stand in it.
+REASONS = [
+]
+
+
+def output_of(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def first_match(pattern, text, default="unknown"):
+    found = re.search(pattern, text, re.MULTILINE)
+    return found.group(1).strip() if found else default
+
+
+def mount_of(path):
+    """Device and file system under a path."""
+    found = output_of("findmnt", "-n", "-o", "SOURCE,FSTYPE,SIZE", "-T", path).split("\n")
+    return " ".join(found[-1].split()) or "unknown"
+
+
+def git(*words):
+    return output_of("git", "-c", "safe.directory=*", *words)
+
+
+def machine(results):
+    cpu = first_match(r"^model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    memory = int(first_match(r"^MemTotal:\s*(\d+)", pathlib.Path("/proc/meminfo").read_text(), "0"))
+    cache = pathlib.Path("build/release/CMakeCache.txt")
+    compiler = first_match(r"^CMAKE_CXX_COMPILER:[A-Z]+=(.*)", cache.read_text() if cache.exists() else "", "c++")
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "memory_GiB": round(memory / (1 << 20)),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "tmpfs": mount_of("/dev/shm"),
+        "disk": mount_of("build"),
+        "compiler": output_of(compiler, "--version").split("\n")[0],
+        "commit": git("rev-parse", "HEAD"),
+        "dirty": git("status", "--porcelain") != "",
+        "load_before": (results / "load_before.txt").read_text().strip() if (results / "load_before.txt").exists() else "unknown",
+    }
+
+
+def number(value):
+    return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+
+
+def seconds(value):
+    return f"{value * 1e3:.3g} ms" if value < 1 else f"{value:.2f} s"
+
+
+def reason(*words):
+    text = " ".join(words)
+    return next((why for pattern, why in REASONS if re.search(pattern, text)), "not explained")
+
+
+def row(what, ours, limit, ratio, aim, met, peak):
+    why = "" if met != "missed" else reason(what)
+    return [what, ours, limit, ratio, aim, met, peak, why]
+
+
+def rows_of(benchmark):
+    """One row for each thing that a benchmark holds against something."""
+    if benchmark.get("run_type") != "iteration":
+        return
+    what = re.sub(r"/(iterations:\d+|manual_time|real_time|threads:\d+)", "", benchmark["name"])
+    if benchmark.get("error_occurred"):
+        yield row(what, benchmark.get("error_message", "failed"), "", "", "", "missed", "")
+        return
+    peak = f"{benchmark['peak_MiB']:,.0f}" if "peak_MiB" in benchmark else ""
+    if "ratio" in benchmark:
+        aim = benchmark.get("aim", 0)
+        met = "" if aim == 0 else "met" if benchmark["ratio"] >= aim else "missed"
+        threads = f", {benchmark['threads']:.0f} threads" if benchmark.get("threads", 1) > 1 else ""
+        limit = benchmark.get("label", "").removeprefix("limit: ")
+        yield row(what, f"{number(benchmark['ours_GBps'])} GB/s", f"{number(benchmark['limit_GBps'])} GB/s: {limit}{threads}",
+                  number(benchmark["ratio"]), f"{aim:g}" if aim else "", met, peak)
+    if "read_over_needed" in benchmark:
+        aim = benchmark["aim_read_over_needed"]
+        met = "met" if benchmark["read_over_needed"] <= aim else "missed"
+        yield row(f"{what}: bytes read", "", "bytes needed", f"{benchmark['read_over_needed']:.3f}", f"at most {aim:g}", met, "")
+    if "aim_seconds" in benchmark:
+        aim = benchmark["aim_seconds"]
+        met = "met" if benchmark["seconds"] <= aim else "missed"
+        what += f" ({benchmark['items']:,.0f} items)"
+        yield row(what, seconds(benchmark["seconds"]), "", "", f"at most {seconds(aim)}", met, peak)
+
+
+def table(head, rows):
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(str(cell) for cell in cells) + " |" for cells in rows]
+
+
+def beside_cells(entry):
+    ours, theirs = seconds(entry["ours_s"]), seconds(entry["torch_s"])
+    if "bytes" in entry:
+        ours += f", {entry['bytes'] / entry['ours_s'] / 1e9:.2f} GB/s"
+        theirs += f", {entry['bytes'] / entry['torch_s'] / 1e9:.2f} GB/s"
+    why = reason(entry["what"], entry["ours"], entry["torch"]) if entry["ratio"] < 1 else ""
+    return [entry["what"], entry["ours"], ours, entry["torch"], theirs, number(entry["ratio"]), why]
+
+
+def page(about, benches, beside):
+    lines = [f"# Benchmarks of {about['date']}", ""]
+    lines += [f"{about['cpu']}, {about['cores']} cores, {about['memory_GiB']} GiB, {about['kernel']}; tmpfs {about['tmpfs']}, disk {about['disk']};"]
+    lines += [f"{about['compiler']}; commit {about['commit'][:12]}{' with changes' if about['dirty'] else ''}."]
+    lines += [f"Load averages before the run: {about['load_before']}.", ""]
+    lines += ["Made by `./dev bench --publish`. Each limit was measured in turns with ours, in the same process; rates are",
+              "of median times. `peak MiB` is by how much the process grew at most beyond what it held before."]
+    for name, document in benches.items():
+        rows = [cells for benchmark in document["benchmarks"] for cells in rows_of(benchmark)]
+        lines += ["", f"## {name}", ""]
+        lines += table(["what", "ours", "limit", "ratio", "aim", "", "peak MiB", "why"], rows)
+    lines += ["", "## Beside PyTorch", ""]
+    if beside is None:
+        return lines + ["Not run: no environment; `./dev interop` makes it."]
+    found = beside["versions"]
+    lines += [f"torch {found['torch']}, megatron-core {found['megatron_core'] or 'not installed'}, Python {found['python']}, in turns with ours on the same",
+              "bytes and files, all on the tmpfs, where syncing costs nothing. A ratio above 1: ours is faster. Ranks in turn: one",
+              "process loads each rank's share after the other, each alone on the machine; so do we.", ""]
+    lines += table(["what", "ours", "", "PyTorch", "", "ratio", "why"], [beside_cells(entry) for entry in beside["rows"]])
+    same = [entry for entry in beside["rows"] if "other_owners" in entry]
+    lines += [""] + [f"{entry['what']}: {entry['other_owners']} of {entry['items']} shards have another owner." for entry in same]
+    return lines + [f"{line}." for line in beside["not_run"]]
+
+
+def main(results, out):
+    results, out = pathlib.Path(results), pathlib.Path(out)
+    benches = {file.stem: json.loads(file.read_text()) for file in sorted(results.glob("*.json")) if file.stem != "beside_torch"}
+    beside_file = results / "beside_torch.json"
+    beside = json.loads(beside_file.read_text()) if beside_file.exists() else None
+    about = {"date": datetime.date.today().isoformat(), **machine(results)}
+    cpu = re.sub(r"\((R|TM|C)\)|CPU|Processor|@|\bwith\b", " ", about["cpu"], flags=re.IGNORECASE)
+    slug = "-".join(re.findall(r"[a-z0-9.]+", f"{cpu} {about['cores']} cores".lower()))
+    out.mkdir(parents=True, exist_ok=True)
+    lines = page(about, benches, beside)
+    whole = {"about": about, "benchmarks": {name: document["benchmarks"] for name, document in benches.items()}, "beside_torch": beside}
+    (out / f"{about['date']}-{slug}.json").write_text(json.dumps(whole, indent=1) + "\n")
+    (out / f"{about['date']}-{slug}.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+    print(f"\nwritten: {out}/{about['date']}-{slug}.md and .json")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
