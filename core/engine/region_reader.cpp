@@ -65,9 +65,10 @@ void swap_bytes(DType dtype, MutableByteSpan bytes) {
   }
 }
 
-/// Targets' runs from this many bytes on are read into their place; shorter ones are cheaper to
-/// copy out of a block than to name in a request, if a block has several of them.
-constexpr std::int64_t kDirectRunMin = 2048;
+/// Targets' runs from this many bytes on are read into their place. If several shorter ones stand
+/// side by side in the file, a block of them is read and copied out: that is faster than a request
+/// that names them one by one.
+constexpr std::int64_t kDirectRunMin = std::int64_t{32} << 10U;
 /// Runs that one request fills.
 constexpr std::size_t kPartsMax = 16;
 

@@ -158,7 +158,21 @@ std::vector<bool> needed_bytes(const StoredView& view, const std::vector<Wish>& 
   return needed;
 }
 
-void read_and_judge(std::uint64_t seed) {
+/// Memory that only the device reaches: all goes through staging.
+class FarDevice final : public Device {
+ public:
+  std::string name() const override { return "far:0"; }
+  DeviceEvent gather(std::span<const GatherCopy> copies) override { return near_.gather(copies); }
+  DeviceEvent scatter(std::span<const ScatterCopy> copies) override {
+    return near_.scatter(copies);
+  }
+  void wait(DeviceEvent event) override { near_.wait(event); }
+
+ private:
+  HostDevice near_{"far", 0};
+};
+
+void read_and_judge(std::uint64_t seed, Device& device) {
   Stream random(seed);
   const StoredView view = random_view(random);
   test::MemoryStore store;
@@ -177,7 +191,6 @@ void read_and_judge(std::uint64_t seed) {
   // At most 19 elements of staging: no gap is small enough to be read along.
   const std::size_t width = size_of(view.item.dtype);
   Bytes staging((1 + random.below(19)) * width + random.below(width));
-  HostDevice device("node", 0);
   const std::uint64_t bytes_read = read_regions(checkpoint, view.tensor, view.tensor.chunks[0],
                                                 view.item, targets, staging, device);
   for (const Wish& wish : wishes) expect_delivered(view, wish);
@@ -192,8 +205,54 @@ void read_and_judge(std::uint64_t seed) {
 TEST(RegionReader, reads_what_is_needed_once_and_puts_it_in_its_place) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    read_and_judge(seed);
+    HostDevice near("node", 0);
+    FarDevice far;
+    read_and_judge(seed, near);
+    read_and_judge(seed, far);
     if (testing::Test::HasFailure()) return;
+  }
+}
+
+/// Rows of 40 KiB, read into their place where memory is the host's, and rows of 4 KiB, of which
+/// blocks are read; some of them, all of them, or a part of each.
+TEST(RegionReader, long_rows_and_short_ones_are_read_with_at_most_a_twentieth_more_than_they_have) {
+  HostDevice near("node", 0);
+  FarDevice far;
+  for (Device* device : {static_cast<Device*>(&near), static_cast<Device*>(&far)}) {
+    for (const std::int64_t columns : {10240, 1024}) {
+      const Dims shape{9, columns};
+      StoredTensor tensor{.key = "w", .dtype = DType::kInt32, .shape = shape};
+      tensor.chunks = {{.box = Box::whole(shape), .file = 0, .range = {}}};
+      const TensorItem item{
+          .dtype = DType::kInt32, .size = shape, .strides = contiguous_strides(shape)};
+      test::MemoryStore store;
+      store.files["f"] = std::make_shared<test::MemoryStore::File>();
+      Bytes& content = store.files["f"]->content;
+      for (std::int32_t i = 0; i < 9 * columns; ++i) append_le(content, i);
+      Metadata metadata;
+      metadata.catalog.files = {"f"};
+      Checkpoint checkpoint(store, {}, metadata);
+      Bytes staging(std::size_t{64} << 10U);
+      for (const std::int64_t skipped : {0L, columns / 100, columns / 30, columns / 2}) {
+        for (const std::int64_t gap : {0, 3}) {  // between the target's rows
+          const Box region{{2, skipped}, {6, columns - skipped}};
+          const Dims strides{columns - skipped + gap, 1};
+          std::vector<std::int32_t> out(static_cast<std::size_t>(6 * strides[0]), -1);
+          const RegionTarget target{0, region, {reinterpret_cast<std::byte*>(out.data()), strides}};
+          const std::uint64_t read = read_regions(checkpoint, tensor, tensor.chunks[0], item,
+                                                  {&target, 1}, staging, *device);
+          const auto needed = static_cast<std::uint64_t>(4 * region.elements());
+          EXPECT_GE(read, needed);
+          EXPECT_LE(read * 20, needed * 21) << region;
+          for (std::int64_t i = 0; i < static_cast<std::int64_t>(out.size()); ++i) {
+            const std::int64_t column = i % strides[0];
+            const bool wanted = column < columns - skipped;
+            const std::int64_t right = (2 + i / strides[0]) * columns + skipped + column;
+            ASSERT_EQ(out[static_cast<std::size_t>(i)], wanted ? right : -1) << region << i;
+          }
+        }
+      }
+    }
   }
 }
 

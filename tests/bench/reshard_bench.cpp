@@ -1,0 +1,199 @@
+// What a load under another layout reads: how many bytes beside those that it needs, counted at the
+// store, and how fast, beside pread of as many bytes: see docs/speed.md.
+
+#include <cstring>
+#include <map>
+
+#include "tests/bench/beside.hpp"
+#include "tests/bench/limit.hpp"
+#include "tests/bench/solo_rank.hpp"
+
+namespace reprise {
+namespace {
+
+/// A tensor [rows, columns] of fp32 cut into a grid of blocks, as evenly as it goes.
+struct Grid {
+  std::int64_t rows = 1;
+  std::int64_t columns = 1;
+
+  std::int64_t size() const { return rows * columns; }
+  Box block(const Dims& shape, std::int64_t n) const {
+    const std::int64_t r = n / columns;
+    const std::int64_t c = n % columns;
+    const auto cut = [](std::int64_t extent, std::int64_t parts, std::int64_t part) {
+      return extent * part / parts;
+    };
+    const Dims begin = {cut(shape[0], rows, r), cut(shape[1], columns, c)};
+    const Dims end = {cut(shape[0], rows, r + 1), cut(shape[1], columns, c + 1)};
+    return {begin, {end[0] - begin[0], end[1] - begin[1]}};
+  }
+};
+
+/// One stored chunk per block of `from`; one loading rank per block of `to`.
+struct ReshardRow {
+  Grid from;
+  Grid to;
+  Dims shape;
+};
+
+constexpr std::size_t kWidth = 4;
+
+/// Counts element bytes and calls at the store's port: what is read of payload files.
+class CountingStore final : public Store {
+ public:
+  explicit CountingStore(Store& inner) : inner_(inner) {}
+
+  std::uint64_t bytes = 0;
+  std::uint64_t calls = 0;
+
+  std::unique_ptr<ReadFile> open(const std::string& path) override {
+    auto file = inner_.open(path);
+    if (!path.ends_with(".distcp")) return file;
+    return std::make_unique<File>(*this, std::move(file));
+  }
+  std::unique_ptr<WriteFile> create(const std::string& path) override {
+    return inner_.create(path);
+  }
+  std::optional<Entry> stat(const std::string& path) override { return inner_.stat(path); }
+  std::vector<Entry> list(const std::string& path) override { return inner_.list(path); }
+  void make_directory(const std::string& path) override { inner_.make_directory(path); }
+  void rename(const std::string& a, const std::string& b) override { inner_.rename(a, b); }
+  void exchange(const std::string& a, const std::string& b) override { inner_.exchange(a, b); }
+  void remove(const std::string& path) override { inner_.remove(path); }
+  void sync_directory(const std::string& path) override { inner_.sync_directory(path); }
+  StoreCapabilities capabilities() const override { return inner_.capabilities(); }
+  std::string display(const std::string& path) const override { return inner_.display(path); }
+
+ private:
+  class File final : public ReadFile {
+   public:
+    File(CountingStore& store, std::unique_ptr<ReadFile> inner)
+        : store_(store), inner_(std::move(inner)) {}
+    std::uint64_t size() const override { return inner_->size(); }
+    void read_at(std::uint64_t offset, MutableByteSpan out) override {
+      ++store_.calls;
+      store_.bytes += out.size();
+      inner_->read_at(offset, out);
+    }
+    void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts) override {
+      ++store_.calls;
+      for (const auto part : parts) store_.bytes += part.size();
+      inner_->read_parts(offset, parts);
+    }
+
+   private:
+    CountingStore& store_;
+    std::unique_ptr<ReadFile> inner_;
+  };
+
+  Store& inner_;
+};
+
+/// Leaves [rows, columns] that are pieces of "w", in one stretch of memory.
+StateDict state_of(const Dims& shape, std::vector<Box> boxes, std::byte* memory) {
+  StateDict state;
+  TensorLeaf& leaf = state.tensors.emplace_back();
+  leaf.key = "w";
+  leaf.dtype = DType::kFloat32;
+  leaf.shape = shape;
+  leaf.data = memory;
+  std::int64_t local = 0;
+  for (const Box& box : boxes) {
+    leaf.pieces.push_back({box, local, contiguous_strides(box.extent)});
+    local += box.elements();
+  }
+  return state;
+}
+
+std::vector<Box> blocks_of(const Dims& shape, const Grid& grid) {
+  std::vector<Box> boxes;
+  for (std::int64_t n = 0; n < grid.size(); ++n) boxes.push_back(grid.block(shape, n));
+  return boxes;
+}
+
+/// Each rank's block of `loaded` is that of `saved`, whose blocks stand one after another.
+void require_equal(const ReshardRow& row, ByteSpan saved, ByteSpan loaded) {
+  const auto whole = [&](const Grid& grid, ByteSpan blocks) {
+    Bytes tensor(blocks.size());
+    std::size_t at = 0;
+    for (const Box& box : blocks_of(row.shape, grid)) {
+      const auto first = static_cast<std::size_t>(linear_index(box.offset, row.shape)) * kWidth;
+      copy_strided({blocks.data() + at, contiguous_strides(box.extent)},
+                   {tensor.data() + first, contiguous_strides(row.shape)}, box.extent, kWidth);
+      at += static_cast<std::size_t>(box.elements()) * kWidth;
+    }
+    return tensor;
+  };
+  if (whole(row.from, saved) != whole(row.to, loaded)) bench::give_up("the tensors differ");
+}
+
+/// All ranks of the new layout load, one after another; the limit reads the payload file once.
+void reshard(benchmark::State& state, const ReshardRow& row) {
+  const auto bytes = static_cast<std::size_t>(volume(row.shape)) * kWidth;
+  const bench::Place place = bench::Place::tmpfs();
+  bench::SoloRank rank(place.path());
+  bench::WarmMemory saved(bytes, 4);
+  rank.save(state_of(row.shape, blocks_of(row.shape, row.from), saved.bytes().data()), "ckpt");
+  bench::WarmMemory loaded(bytes, 5);
+  std::vector<StateDict> wanted;
+  std::size_t at = 0;
+  for (const Box& box : blocks_of(row.shape, row.to)) {
+    wanted.push_back(state_of(row.shape, {box}, loaded.bytes().data() + at));
+    at += static_cast<std::size_t>(box.elements()) * kWidth;
+  }
+  CountingStore store(rank.store());
+  std::uint64_t read = 0;
+  std::uint64_t needed = 0;
+  const auto load_all = [&](Store& from) {
+    read = needed = 0;
+    for (StateDict& into : wanted) {
+      const LoadReport report = rank.load_from(from, into, {.path = "ckpt"});
+      read += report.bytes_read;
+      needed += report.bytes_needed;
+    }
+  };
+  load_all(store);
+  bench::measure(
+      state, {.limit = "pread of the payload file", .bytes = bytes},
+      {{}, [&] { load_all(rank.store()); }},
+      {{}, [&] { bench::read_file(place.file("ckpt/__0_0.distcp"), loaded.bytes(), 1); }});
+  load_all(rank.store());
+  require_equal(row, saved.bytes(), loaded.bytes());
+  if (needed != bytes) bench::give_up("not all bytes were needed");
+  state.counters["read_over_needed"] =
+      static_cast<double>(store.bytes) / static_cast<double>(needed);
+  state.counters["aim_read_over_needed"] = 1.05;
+  state.counters["reads"] = static_cast<double>(store.calls);
+}
+
+const Dims kMatrix = {8192, 4096};  // 128 MiB: rows of 16 KiB
+const Dims kUneven = {8191, 4099};  // nothing divides
+const Dims kTall = {262'144, 128};  // rows of 512 bytes
+
+BENCHMARK_CAPTURE(reshard, rows_1_to_8, ReshardRow{{1, 1}, {8, 1}, kMatrix})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(reshard, rows_8_to_3, ReshardRow{{8, 1}, {3, 1}, kMatrix})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(reshard, rows_8_to_3_uneven, ReshardRow{{8, 1}, {3, 1}, kUneven})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(reshard, rows_to_columns, ReshardRow{{4, 1}, {1, 4}, kMatrix})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(reshard, rows_to_columns_uneven, ReshardRow{{3, 1}, {1, 8}, kUneven})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(reshard, columns_to_rows, ReshardRow{{1, 4}, {4, 1}, kMatrix})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(reshard, columns_1_to_8, ReshardRow{{1, 1}, {1, 8}, kMatrix})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(reshard, columns_8_to_3_uneven, ReshardRow{{1, 8}, {1, 3}, kUneven})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(reshard, grid_2x4_to_4x2, ReshardRow{{2, 4}, {4, 2}, kMatrix})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(reshard, grid_3x3_to_2x5_uneven, ReshardRow{{3, 3}, {2, 5}, kUneven})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(reshard, short_rows_to_columns, ReshardRow{{4, 1}, {1, 4}, kTall})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(reshard, short_columns_to_rows, ReshardRow{{1, 4}, {4, 1}, kTall})
+    ->Apply(bench::in_turns);
+
+}  // namespace
+}  // namespace reprise
