@@ -8,7 +8,7 @@
 namespace reprise::driver {
 namespace {
 
-constexpr std::size_t kRowsMax = 10000;
+constexpr std::size_t kRowsMax = 1000;  // each is read like a file of its own
 
 [[noreturn]] void refuse(const YAML::Node& at, const std::string& file, const std::string& why) {
   const int line = at.Mark().line;

@@ -40,6 +40,9 @@ Outcome run(ByteSpan input) {
 
 std::vector<Seed> seeds() {
   std::vector<Seed> files = files_below("scenarios", ".yaml");
+  std::erase_if(files, [](const Seed& file) {  // every row costs the same and shows the same
+    return parse_scenarios(std::string(as_text(file.bytes)), file.name).size() > kRowsAgain;
+  });
   files.push_back({"gpt", to_bytes("gpt: {layers: 4, hidden: 64, ffn: 128, vocabulary: 512}\n")});
   files.push_back({"parameters", to_bytes("parameters:\n"
                                           "  - {key: w, shape: [50304, 4096], splits: [tp/0]}\n"

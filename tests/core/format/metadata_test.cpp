@@ -300,10 +300,11 @@ TEST(Metadata, files_of_several_ranks_are_merged_and_must_agree) {
   EXPECT_EQ(merged.notes.size(), 1U);
   second.catalog.tensors[0].dtype = DType::kFloat32;
   const Bytes other_type = write_metadata(second);
-  EXPECT_EQ(error_of([&] {
-              read_metadata(std::vector<ByteSpan>{one, other_type}, names);
-            }).code(),
-            Code::kDtypeDrift);
+  const Error error = error_of([&] {
+    read_metadata(std::vector<ByteSpan>{one, other_type}, names);
+  });
+  EXPECT_EQ(error.code(), Code::kDtypeDrift);
+  EXPECT_EQ(error.place().file, "__0.metadata to __1.metadata");
   second.catalog.tensors[0].shape = {2, 4};
   const Bytes other_shape = write_metadata(second);
   EXPECT_EQ(error_of([&] {
