@@ -2,8 +2,10 @@
 // The stored pieces of one tensor, found by region.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "core/plan/box_index.hpp"
 #include "core/state/catalog.hpp"
 
 namespace reprise {
@@ -15,9 +17,7 @@ struct StoredPiece {
   Box box;
 };
 
-/// Pieces without elements are left out. Sorted by where they begin along the dimension in which
-/// they differ most, so that a region's pieces are found by binary search where chunks are slabs,
-/// and by a short scan where they form a grid.
+/// Pieces without elements are left out.
 class ChunkIndex {
  public:
   /// Throws EXTENT_MISMATCH if a chunk is not of this tensor.
@@ -26,19 +26,14 @@ class ChunkIndex {
   /// Calls visit(piece, common region) for each piece that meets `region`.
   template <class Visit>
   void meet(const Box& region, Visit visit) const {
-    for (std::size_t i = first_reaching(region); i < pieces_.size(); ++i) {
-      if (begins_after(i, region)) break;
-      if (const auto common = intersect(pieces_[i].box, region)) visit(pieces_[i], *common);
-    }
+    index_->meet(region, [&](std::uint32_t at) {
+      if (const auto common = intersect(pieces_[at].box, region)) visit(pieces_[at], *common);
+    });
   }
 
  private:
-  std::size_t first_reaching(const Box& region) const;
-  bool begins_after(std::size_t piece, const Box& region) const;
-
   std::vector<StoredPiece> pieces_;
-  std::size_t dim_ = 0;
-  std::vector<std::int64_t> reach_;  ///< furthest end along dim_ up to and with each piece
+  std::optional<BoxIndex> index_;
 };
 
 }  // namespace reprise

@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/random.hpp"
+#include "core/plan/box_grid.hpp"
 #include "core/plan/sweep.hpp"
 
 namespace reprise {
@@ -131,6 +132,8 @@ TilingFault fault_at(const Corners::Left& left, std::span<const Box> boxes) {
 std::optional<TilingFault> tiling_fault(const Box& whole, std::span<const Box> boxes,
                                         std::uint64_t sweep_steps) {
   if (whole.empty()) return std::nullopt;
+  const auto grid = BoxGrid::of(boxes);
+  if (grid && grid->tiles(whole)) return std::nullopt;
   const OverlapSearch search = search_overlap(boxes, sweep_steps);
   if (search.pair) return TilingFault{.overlap = search.pair, .gap = std::nullopt};
   if (!search.finished) {

@@ -1,6 +1,8 @@
 #pragma once
 // Whether boxes tile a tensor, at a bounded cost whatever the boxes are.
 //
+//   the grid     if the boxes are a product of intervals in its order, each dimension is looked at
+//                alone
 //   the sweep    finds the overlap or the gap at once for all boxes that jobs make; it takes as
 //                many steps as boxes are alive at the same time, so it is given a budget
 //   the corners  if that is spent. Each box counts +1 or -1 at its corners, the whole tensor the

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/adapters/posix/posix_clock.hpp"
+#include "core/plan/job_load_plan.hpp"
 #include "core/plan/load_plan.hpp"
 
 namespace reprise::cli {
@@ -11,28 +12,6 @@ namespace {
 
 double seconds_since(PosixClock& clock, std::uint64_t start_ns) {
   return static_cast<double>(clock.now_ns() - start_ns) * 1e-9;
-}
-
-/// The planned chunks as stored ones: one file per rank, elements one after another.
-Catalog catalog_of(const GlobalPlan& plan) {
-  Catalog catalog;
-  std::vector<std::uint64_t> ends(plan.bytes.size(), 0);
-  for (std::size_t r = 0; r < plan.bytes.size(); ++r) {
-    catalog.files.push_back("__" + std::to_string(r) + "_0.distcp");
-  }
-  for (const auto& tensor : plan.tensors) {
-    StoredTensor stored{.key = tensor.key, .dtype = tensor.dtype, .shape = tensor.shape};
-    for (std::size_t c = 0; c < tensor.owners.size(); ++c) {
-      const Box& box = (*tensor.boxes)[c];
-      const auto rank = static_cast<std::size_t>(tensor.owners[c].value);
-      const std::uint64_t bytes =
-          static_cast<std::uint64_t>(box.elements()) * size_of(tensor.dtype);
-      stored.chunks.push_back({box, static_cast<FileIndex>(rank), {ends[rank], bytes}});
-      ends[rank] += bytes;
-    }
-    catalog.tensors.push_back(std::move(stored));
-  }
-  return catalog;
 }
 
 }  // namespace
@@ -51,17 +30,31 @@ double PlanOutcome::balance() const {
   return mean() == 0 ? 0 : static_cast<double>(most()) / mean();
 }
 
-PlanOutcome plan_save(std::span<const StateDict> states, Catalog& catalog) {
+PlannedSave plan_save(std::span<const LocalPlan> offers) {
   PosixClock clock;
   const std::uint64_t start = clock.now_ns();
-  std::vector<LocalPlan> locals;
-  for (std::size_t r = 0; r < states.size(); ++r) {
-    locals.push_back(local_plan(states[r], {static_cast<std::int32_t>(r)}));
+  PlannedSave saved{global_plan(offers), {}};
+  saved.outcome.bytes = saved.plan.bytes;
+  saved.outcome.seconds = seconds_since(clock, start);
+  for (const auto& tensor : saved.plan.tensors) saved.outcome.items += tensor.owners.size();
+  return saved;
+}
+
+PlanOutcome plan_load(const GlobalPlan& stored, std::span<const LocalPlan> wanted) {
+  PosixClock clock;
+  const std::uint64_t start = clock.now_ns();
+  const auto ranks = static_cast<std::int32_t>(wanted.size());
+  const JobLoadPlan plan(stored, wanted, Group::world(ranks));
+  PlanOutcome outcome;
+  outcome.bytes.resize(wanted.size());
+  for (std::int32_t r = 0; r < ranks; ++r) {
+    std::uint64_t& bytes = outcome.bytes[static_cast<std::size_t>(r)];
+    plan.for_each_read({r}, [&](std::uint32_t, std::uint32_t, std::uint64_t part) {
+      ++outcome.items;
+      bytes += part;
+    });
   }
-  const GlobalPlan plan = global_plan(locals);
-  PlanOutcome outcome{.bytes = plan.bytes, .seconds = seconds_since(clock, start)};
-  for (const auto& tensor : plan.tensors) outcome.items += tensor.owners.size();
-  catalog = catalog_of(plan);
+  outcome.seconds = seconds_since(clock, start);
   return outcome;
 }
 

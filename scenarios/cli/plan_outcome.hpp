@@ -22,9 +22,15 @@ struct PlanOutcome {
   double balance() const;
 };
 
-/// The whole save plan, as every rank would make it, proof of cover included. `catalog` receives
-/// what the metadata would list, one file per rank.
-PlanOutcome plan_save(std::span<const StateDict> states, Catalog& catalog);
+/// A planned save: what every rank would compute, proof of cover included.
+struct PlannedSave {
+  GlobalPlan plan;
+  PlanOutcome outcome;
+};
+PlannedSave plan_save(std::span<const LocalPlan> offers);
+
+/// What each rank of another job reads of it. Throws what JobLoadPlan throws.
+PlanOutcome plan_load(const GlobalPlan& stored, std::span<const LocalPlan> wanted);
 
 /// Each rank's load plan. Throws the first mismatch as an Error.
 PlanOutcome plan_load(std::span<const StateDict> states, const Catalog& catalog);

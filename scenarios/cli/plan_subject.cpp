@@ -1,55 +1,127 @@
 #include "scenarios/cli/plan_subject.hpp"
 
+#include <algorithm>
+
 #include "sim/job/family.hpp"
 
 namespace reprise::cli {
 namespace {
 
-/// A leaf without bytes, as a fully_reshardable job describes it.
-TensorLeaf leaf(std::string key, DType dtype, const sim::LocalParameter& parameter,
-                std::vector<Piece> pieces, Placement placement) {
-  TensorLeaf leaf{.key = std::move(key), .dtype = dtype, .shape = parameter.spec.shape};
-  leaf.pieces = std::move(pieces);
-  leaf.replica = placement.replica(*parameter.mesh, parameter.member);
-  if (parameter.spec.fused.components == 1) {
-    leaf.placed = Placed{parameter.mesh, std::move(placement)};
-  }
-  return leaf;
+constexpr DType kWeight = DType::kBFloat16;
+constexpr DType kSlot = DType::kFloat32;
+
+std::string slot_key(sim::Slot slot, const std::string& key) {
+  return sim::slot_key(sim::Sharding::kFullyReshardable, slot, key);
 }
 
-void add_family(const sim::Family& family, StateDict& state) {
-  std::vector<sim::LocalTensor> tensors;
-  for (const auto& parameter : family.parameters) tensors.push_back(parameter.tensor);
-  const sim::ShareTable table = sim::share_out(tensors, family.sharing, family.instances, {});
-  const auto own = sim::sharing_group(family).rank_of(family.mesh->members().member(family.member));
-  for (std::size_t p = 0; p < family.parameters.size(); ++p) {
-    const auto& parameter = family.parameters[p];
-    const Box whole = parameter.tensor.whole();
-    const auto& boxes = table.shares[p][static_cast<std::size_t>(own->value)].boxes;
-    state.tensors.push_back(leaf(parameter.spec.key, DType::kBFloat16, parameter,
-                                 pieces_packed(parameter.tensor, {&whole, 1}),
-                                 parameter.spec.placement));
+/// What the ranks of one pipeline stage offer.
+class Stage {
+ public:
+  /// `rank`: one of them.
+  Stage(const sim::ModelSpec& model, const sim::Layout& layout, GlobalRank rank) {
+    PlacedOffers offers;
+    for (const auto kind : sim::kinds_of(model)) {
+      families_.push_back(sim::family_of(kind, model, layout, rank, ceil_chunk));
+      for (const auto& parameter : families_.back().parameters) {
+        if (parameter.spec.fused.components > 1) continue;
+        const sim::ParameterSpec& spec = parameter.spec;
+        add(offers, parameter.mesh, spec.placement, {spec.key, kWeight, spec.shape});
+        const Placement shared = shared_by(families_.back(), spec);
+        for (const sim::Slot slot : sim::kSlots) {
+          add(offers, parameter.mesh, shared, {slot_key(slot, spec.key), kSlot, spec.shape});
+        }
+      }
+    }
+    sort_by_key(offers.tensors);
+    placed_ = std::make_shared<const PlacedOffers>(std::move(offers));
+  }
+
+  LocalPlan offers_of(GlobalRank rank) const {
+    LocalPlan plan{.placed = placed_};
+    for (const sim::Family& family : families_) {
+      for (const auto& parameter : family.parameters) {
+        if (parameter.spec.fused.components > 1) add_fused(family, parameter, rank, plan.tensors);
+      }
+    }
+    sort_by_key(plan.tensors);
+    return plan;
+  }
+
+ private:
+  static Placement shared_by(const sim::Family& family, const sim::ParameterSpec& spec) {
+    return sim::shared_placement(spec.placement, spec.shape, family.sharing, {});
+  }
+
+  template <class Offer>
+  static void sort_by_key(std::vector<Offer>& offers) {
+    std::sort(offers.begin(), offers.end(),
+              [](const Offer& a, const Offer& b) { return a.key < b.key; });
+  }
+
+  static void add(PlacedOffers& offers, const std::shared_ptr<const Mesh>& mesh,
+                  const Placement& placement, PlacedOffer offer) {
+    auto& known = offers.placements;
+    const auto found = std::find_if(known.begin(), known.end(), [&](const Placed& placed) {
+      return placed.mesh == mesh && placed.placement == placement;
+    });
+    offer.placed = static_cast<std::uint32_t>(found - known.begin());
+    if (found == known.end()) known.push_back({mesh, placement});
+    offers.tensors.push_back(std::move(offer));
+  }
+
+  /// A fused dimension is cut component by component, and the share of the optimizer is a part of
+  /// what is left, so up to as many boxes as components.
+  static void add_fused(const sim::Family& family, const sim::LocalParameter& parameter,
+                        GlobalRank rank, std::vector<TensorOffer>& offers) {
+    const sim::ParameterSpec& spec = parameter.spec;
+    const GroupRank member = *parameter.mesh->members().rank_of(rank);
+    const auto tensor =
+        sim::local_tensor(spec, spec.placement, *parameter.mesh, member, ceil_chunk);
+    const auto offer = [&](std::string key, DType dtype, const Box& local,
+                           const Placement& placement) {
+      TensorOffer made{std::move(key), dtype, spec.shape, {}, 0, {}};
+      made.replica = placement.replica(*parameter.mesh, member);
+      for (const Piece& piece : sim::pieces_packed(tensor, {&local, 1})) {
+        made.boxes.push_back(piece.box);
+      }
+      offers.push_back(std::move(made));
+    };
+    offer(spec.key, kWeight, tensor.whole(), spec.placement);
+    const Placement cut(sim::share_splits(tensor.shape, sim::ShareRule{}.dim, family.sharing));
+    const Box share = cut.box(tensor.shape, family.sharing, sharing_rank(family, rank));
     for (const sim::Slot slot : sim::kSlots) {
-      state.tensors.push_back(
-          leaf(sim::slot_key(sim::Sharding::kFullyReshardable, slot, parameter.spec.key),
-               DType::kFloat32, parameter, pieces_packed(parameter.tensor, boxes),
-               sim::shared_placement(parameter.spec.placement, parameter.spec.shape, family.sharing,
-                                     {})));
+      offer(slot_key(slot, spec.key), kSlot, share, shared_by(family, spec));
     }
   }
-}
+
+  /// Place of the rank among those that share its optimizer.
+  static GroupRank sharing_rank(const sim::Family& family, GlobalRank rank) {
+    const GroupRank member = *family.mesh->members().rank_of(rank);
+    std::vector<std::int32_t> coordinates;
+    for (const Axis& axis : family.sharing.axes()) {
+      coordinates.push_back(family.mesh->coordinate(member, axis.name));
+    }
+    return family.sharing.member_at(coordinates);
+  }
+
+  std::vector<sim::Family> families_;
+  std::shared_ptr<const PlacedOffers> placed_;
+};
 
 }  // namespace
 
-std::vector<StateDict> states_of(const sim::ModelSpec& model, const sim::Layout& layout) {
-  std::vector<StateDict> states(static_cast<std::size_t>(layout.world_size()));
+std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout& layout) {
+  sim::check_fits(model, layout);
+  const Mesh mesh = sim::dense_mesh(layout);
+  std::vector<std::unique_ptr<Stage>> stages(static_cast<std::size_t>(layout.pp));
+  std::vector<LocalPlan> plans;
+  plans.reserve(static_cast<std::size_t>(layout.world_size()));
   for (std::int32_t r = 0; r < layout.world_size(); ++r) {
-    for (const auto kind : sim::kinds_of(model)) {
-      add_family(sim::family_of(kind, model, layout, GlobalRank{r}, ceil_chunk),
-                 states[static_cast<std::size_t>(r)]);
-    }
+    auto& stage = stages[static_cast<std::size_t>(mesh.coordinate({r}, "pp"))];
+    if (!stage) stage = std::make_unique<Stage>(model, layout, GlobalRank{r});
+    plans.push_back(stage->offers_of({r}));
   }
-  return states;
+  return plans;
 }
 
 std::vector<StateDict> states_of(const Catalog& catalog, std::int32_t ranks) {

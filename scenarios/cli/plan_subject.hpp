@@ -1,9 +1,10 @@
 #pragma once
-// What `plan` plans with: the leaves that each rank of a job would hand over, without data.
+// What `plan` plans with: what each rank of a job would offer or ask for, without data.
 
 #include <string>
 #include <vector>
 
+#include "core/plan/save_plan.hpp"
 #include "core/state/catalog.hpp"
 #include "core/state/state_dict.hpp"
 #include "sim/job/layout.hpp"
@@ -11,9 +12,10 @@
 
 namespace reprise::cli {
 
-/// By rank: weights in bfloat16, the optimizer's three tensors in float32, as training jobs save
-/// them. Leaves have no buffers.
-std::vector<StateDict> states_of(const sim::ModelSpec& model, const sim::Layout& layout);
+/// By rank: weights in bfloat16, the optimizer's three tensors in float32, as fully_reshardable
+/// jobs save them. Ranks of one pipeline stage share all that follows from placements, so it is
+/// described once for each stage; boxes of fused tensors are each rank's own.
+std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout& layout);
 
 /// By rank: every tensor of a catalog, dimension 0 cut over `ranks` ranks; what has none is whole
 /// on each.

@@ -13,7 +13,8 @@ namespace reprise::cli {
 namespace {
 
 constexpr std::int64_t kRanksMax = 1 << 16;
-constexpr std::uint64_t kOffersMax = 2000000;
+/// Plans of loads from a catalogue are made in memory, rank by rank.
+constexpr std::uint64_t kWishesMax = 2000000;
 
 /// One line of JSON: there is nothing in it that would need escaping but digits and fixed words.
 std::string json_of(std::string_view what, const PlanOutcome& outcome) {
@@ -31,6 +32,9 @@ class PlanVerb final : public Verb {
   std::string_view examples() const override {
     return "  reprise plan --model gpt-tiny --layout 'tp=2,dp=2'             a save\n"
            "  reprise plan --model gpt-tiny --layout 'tp=2,dp=2' --to tp=4   and its load\n"
+           "  reprise plan --model llama3-405b --layout tp=8,pp=16,dp=128 --to tp=8,pp=12,dp=128\n"
+           "                                              16,384 ranks, and a load by 12,288\n"
+           "  reprise plan --model deepseek-v3 --layout pp=16,ep=64,dp=1024,etp=1\n"
            "  reprise plan --model llm.yaml --layout tp=8,dp=64              llm.yaml holds, say:\n"
            "      gpt: {layers: 32, hidden: 4096, ffn: 11008, vocabulary: 128256}\n"
            "  reprise plan --ckpt runs/llm --ranks 64     a load of what is there, dimension 0\n"
@@ -67,19 +71,14 @@ class PlanVerb final : public Verb {
     PlanOutcome outcome;
   };
 
-  /// Plans are made in memory, rank by rank.
-  static void require_feasible(std::uint64_t tensors, std::int64_t ranks) {
-    if (tensors * static_cast<std::uint64_t>(ranks) <= kOffersMax) return;
-    throw Error(Code::kUsage, with_commas(tensors) + " tensors on " +
-                                  with_commas(static_cast<std::uint64_t>(ranks)) +
-                                  " ranks are more than the " + with_commas(kOffersMax) +
-                                  " offers that are planned here; take fewer ranks");
-  }
-
-  static std::vector<StateDict> states_under(const sim::ModelSpec& model, const std::string& text) {
+  static std::vector<LocalPlan> offers_under(const sim::ModelSpec& model, const std::string& text) {
     const sim::Layout layout = sim::parse_layout(text);
-    require_feasible(4 * model.parameters.size(), layout.world_size());
-    return states_of(model, layout);
+    if (layout.world_size() > kRanksMax) {
+      throw Error(Code::kUsage, "plans are made for up to " + with_commas(kRanksMax) + " ranks; " +
+                                    text + " has " +
+                                    with_commas(static_cast<std::uint64_t>(layout.world_size())));
+    }
+    return offers_of(model, layout);
   }
 
   void plan_checkpoint() {
@@ -88,7 +87,13 @@ class PlanVerb final : public Verb {
     }
     const StoredPath stored = stored_path(checkpoint_);
     const Checkpoint checkpoint = Checkpoint::open(*stored.store, stored.path);
-    require_feasible(checkpoint.catalog().tensors.size(), ranks_);
+    const std::uint64_t tensors = checkpoint.catalog().tensors.size();
+    if (tensors * static_cast<std::uint64_t>(ranks_) > kWishesMax) {
+      throw Error(Code::kUsage, with_commas(tensors) + " tensors on " +
+                                    with_commas(static_cast<std::uint64_t>(ranks_)) +
+                                    " ranks are more than the " + with_commas(kWishesMax) +
+                                    " wishes that are planned here; take fewer ranks");
+    }
     const auto states = states_of(checkpoint.catalog(), static_cast<std::int32_t>(ranks_));
     rows_.push_back({"load", plan_load(states, checkpoint.catalog())});
   }
@@ -96,10 +101,10 @@ class PlanVerb final : public Verb {
   void plan_model() {
     if (layout_.empty()) throw Error(Code::kUsage, "--model needs --layout");
     const sim::ModelSpec model = driver::model_of(model_);
-    Catalog catalog;
-    rows_.push_back({"save", plan_save(states_under(model, layout_), catalog)});
+    const PlannedSave saved = plan_save(offers_under(model, layout_));
+    rows_.push_back({"save", saved.outcome});
     if (to_.empty()) return;
-    rows_.push_back({"load", plan_load(states_under(model, to_), catalog)});
+    rows_.push_back({"load", plan_load(saved.plan, offers_under(model, to_))});
   }
 
   void print(const Console& console) const {

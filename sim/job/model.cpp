@@ -10,8 +10,9 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::array<std::string_view, 6> kModelNames = {"gpt-tiny",  "moe-tiny",  "moe-tiny-mtp",
-                                                         "llama3-8b", "gpt3-175b", "mixtral-8x7b"};
+constexpr std::array<std::string_view, 8> kModelNames = {
+    "gpt-tiny",    "moe-tiny",  "moe-tiny-mtp", "llama3-8b",
+    "llama3-405b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3"};
 
 /// Collects parameters of one place of the model.
 class Builder {
@@ -63,6 +64,20 @@ void add_attention(Builder& build, std::int64_t hidden, std::int64_t key_value) 
   build.matrix("self_attention.linear_proj.weight", {hidden, hidden});
 }
 
+void add_latent_attention(Builder& build, std::int64_t hidden, const LatentAttention& sizes) {
+  const std::int64_t queries = sizes.heads * (sizes.head + sizes.rotary);
+  build.norm("input_layernorm.weight", hidden);
+  build.matrix("self_attention.linear_q_down_proj.weight", {sizes.query_rank, hidden});
+  build.norm("self_attention.linear_q_up_proj.layer_norm_weight", sizes.query_rank);
+  build.matrix("self_attention.linear_q_up_proj.weight", {queries, sizes.query_rank});
+  build.matrix("self_attention.linear_kv_down_proj.weight",
+               {sizes.key_value_rank + sizes.rotary, hidden});
+  build.norm("self_attention.linear_kv_up_proj.layer_norm_weight", sizes.key_value_rank);
+  build.matrix("self_attention.linear_kv_up_proj.weight",
+               {2 * sizes.heads * sizes.head, sizes.key_value_rank});
+  build.matrix("self_attention.linear_proj.weight", {hidden, sizes.heads * sizes.head});
+}
+
 void add_gpt_mlp(Builder& build, std::int64_t hidden, std::int64_t ffn) {
   build.norm("mlp.linear_fc1.layer_norm_weight", hidden);
   build.matrix("mlp.linear_fc1.weight", {ffn, hidden});
@@ -86,7 +101,11 @@ void add_experts(Builder& build, const MoeSizes& sizes) {
 }
 
 void add_moe_layer(Builder& build, bool dense, const MoeSizes& sizes) {
-  add_attention(build, sizes.hidden, sizes.key_value);
+  if (sizes.latent) {
+    add_latent_attention(build, sizes.hidden, *sizes.latent);
+  } else {
+    add_attention(build, sizes.hidden, sizes.key_value);
+  }
   if (sizes.streams > 0) {
     build.matrix("hyper_connection.beta", {sizes.streams, sizes.streams + 1});
     build.scalar("hyper_connection.scale");
@@ -116,6 +135,28 @@ constexpr MoeSizes kLlama3 = {.layers = 32,
                               .vocabulary = 128256,
                               .key_value = 1024,
                               .streams = 0};
+constexpr MoeSizes kLlama3Large = {.layers = 126,
+                                   .dense_layers = 126,
+                                   .hidden = 16384,
+                                   .ffn = 53248,
+                                   .experts = 0,
+                                   .vocabulary = 128256,
+                                   .key_value = 1024,
+                                   .streams = 0};
+constexpr MoeSizes kDeepSeekV3 = {
+    .layers = 61,
+    .dense_layers = 3,
+    .hidden = 7168,
+    .ffn = 18432,
+    .experts = 256,
+    .expert_ffn = 2048,
+    .shared_ffn = 2048,
+    .vocabulary = 129280,
+    .streams = 0,
+    .latent =
+        LatentAttention{
+            .heads = 128, .query_rank = 1536, .key_value_rank = 512, .head = 128, .rotary = 64},
+    .mtp_layers = 1};
 constexpr MoeSizes kMixtral = {.layers = 32,
                                .dense_layers = 0,
                                .hidden = 4096,
@@ -175,6 +216,8 @@ ModelSpec model_named(std::string_view name) {
   if (name == "moe-tiny") return moe("moe-tiny", {});
   if (name == "moe-tiny-mtp") return moe("moe-tiny-mtp", {.mtp_layers = 1});
   if (name == "llama3-8b") return moe("llama3-8b", kLlama3);
+  if (name == "llama3-405b") return moe("llama3-405b", kLlama3Large);
+  if (name == "deepseek-v3") return moe("deepseek-v3", kDeepSeekV3);
   if (name == "gpt3-175b") return gpt("gpt3-175b", {96, 12288, 49152, 50257});
   if (name == "mixtral-8x7b") return moe("mixtral-8x7b", kMixtral);
   const std::string near = closest(name, kModelNames);

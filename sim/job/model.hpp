@@ -3,6 +3,7 @@
 // splits them, and where in the model they stand. Layers and experts are numbered over the whole
 // model.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -70,6 +71,15 @@ struct GptSizes {
 
 ModelSpec gpt(std::string name, const GptSizes& sizes);
 
+/// Attention whose queries, keys and values go through narrow projections (MLA).
+struct LatentAttention {
+  std::int64_t heads = 0;
+  std::int64_t query_rank = 0;      ///< width of the queries' narrow part
+  std::int64_t key_value_rank = 0;  ///< and of keys and values together
+  std::int64_t head = 0;            ///< a head's width: of its values, and of keys without position
+  std::int64_t rotary = 0;          ///< what keys and queries have beside it for the position
+};
+
 /// Sizes of a mixture of experts: the first `dense_layers` are as in a GPT, the others have a
 /// router, experts in one stacked tensor each for their SwiGLU projections, and a shared expert.
 struct MoeSizes {
@@ -79,17 +89,18 @@ struct MoeSizes {
   std::int64_t ffn = 14;
   std::int64_t experts = 6;
   std::int64_t expert_ffn = 7;
-  std::int64_t shared_ffn = 10;   ///< of the shared expert; 0: there is none
-  std::int64_t vocabulary = 512;  ///< over 30 ranks: 28 full shards, one of 8, one empty
-  std::int64_t key_value = 0;     ///< as above
-  std::int64_t streams = 3;       ///< of the hyper-connections; 0: none
-  std::int64_t mtp_layers = 0;    ///< multi-token prediction, on the last stage with an embedding
+  std::int64_t shared_ffn = 10;           ///< of the shared expert; 0: there is none
+  std::int64_t vocabulary = 512;          ///< over 30 ranks: 28 full shards, one of 8, one empty
+  std::int64_t key_value = 0;             ///< as above
+  std::int64_t streams = 3;               ///< of the hyper-connections; 0: none
+  std::optional<LatentAttention> latent;  ///< in place of plain attention
+  std::int64_t mtp_layers = 0;  ///< multi-token prediction, on the last stage with an embedding
 };
 
 ModelSpec moe(std::string name, const MoeSizes& sizes);
 
 /// The models that scenarios name: "gpt-tiny", "moe-tiny", "moe-tiny-mtp" and, for plans, real
-/// ones: "llama3-8b", "gpt3-175b", "mixtral-8x7b".
+/// ones: "llama3-8b", "llama3-405b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3".
 std::span<const std::string_view> model_names();
 /// USAGE with a suggestion if there is none of that name.
 ModelSpec model_named(std::string_view name);

@@ -14,6 +14,8 @@ const NameRules& name_rules() {
       {"experts.linear_fc2.", {{"ep", 0}, {"etp", 2}}, MeshKind::kExpert},
       {"layer_norm_", {}},
       {"linear_qkv.", {{"tp", 0}}},
+      {"linear_q_up_proj.", {{"tp", 0}}},
+      {"linear_kv_up_proj.", {{"tp", 0}}},
       {"linear_proj.", {{"tp", 1}}},
       {"linear_fc1.", {{"tp", 0}}},
       {"linear_fc2.", {{"tp", 1}}},

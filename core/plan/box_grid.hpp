@@ -1,0 +1,65 @@
+#pragma once
+// Boxes that are the product of one list of intervals for each dimension, as meshes cut them.
+// Whether they tile and which of them a region meets is then asked dimension by dimension.
+//
+//        [0:3]  [3:5]
+//   [0:2]  0      1        region [1:3, 2:4] meets [0:2] and [2:4] along dimension 0,
+//   [2:4]  2      3        [0:3] and [3:5] along dimension 1: boxes 0, 1, 2, 3
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/geometry/box.hpp"
+
+namespace reprise {
+
+class BoxGrid {
+ public:
+  /// Nothing if the boxes are no such product, stand in another order than theirs, are empty, or
+  /// have intervals that overlap. O(boxes).
+  static std::optional<BoxGrid> of(std::span<const Box> boxes);
+
+  /// True if each dimension's intervals follow one another over all of `whole`.
+  bool tiles(const Box& whole) const;
+
+  /// Calls visit(position of the box, elements in common) for each box that meets `region`, which
+  /// has as many dimensions; in order.
+  template <class Visit>
+  void meet(const Box& region, const Visit& visit) const {
+    std::array<Range, kMaxRank> ranges;
+    for (std::size_t d = 0; d < dims_.size(); ++d) {
+      ranges[d] = range_of(d, region.interval(d));
+      if (ranges[d].first == ranges[d].last) return;
+    }
+    visit_range(0, ranges, region, 0, 1, visit);
+  }
+
+ private:
+  struct Range {
+    std::size_t first = 0;
+    std::size_t last = 0;
+  };
+
+  Range range_of(std::size_t dim, Interval wanted) const;
+
+  template <class Visit>
+  void visit_range(std::size_t dim, const std::array<Range, kMaxRank>& ranges, const Box& region,
+                   std::size_t box, std::uint64_t elements, const Visit& visit) const {
+    if (dim == dims_.size()) return visit(static_cast<std::uint32_t>(box), elements);
+    const Interval wanted = region.interval(dim);
+    for (std::size_t i = ranges[dim].first; i < ranges[dim].last; ++i) {
+      const Interval& own = dims_[dim][i];
+      const std::int64_t begin = own.begin > wanted.begin ? own.begin : wanted.begin;
+      const std::int64_t end = own.end < wanted.end ? own.end : wanted.end;
+      visit_range(dim + 1, ranges, region, box * dims_[dim].size() + i,
+                  elements * static_cast<std::uint64_t>(end - begin), visit);
+    }
+  }
+
+  std::vector<std::vector<Interval>> dims_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,30 @@
+#pragma once
+// Two cuts of one tensor against each other: which stored boxes each wanted box meets. Made once
+// for all tensors that are cut alike.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/plan/box_index.hpp"
+
+namespace reprise {
+
+struct Crossing {
+  struct Hit {
+    std::uint32_t stored;    ///< position of the stored box
+    std::uint64_t elements;  ///< in common
+  };
+
+  std::vector<std::size_t> first;  ///< wanted box b has hits[first[b]..first[b+1])
+  std::vector<Hit> hits;
+
+  std::span<const Hit> of(std::size_t wanted) const {
+    return std::span(hits).subspan(first[wanted], first[wanted + 1] - first[wanted]);
+  }
+};
+
+/// `index` is that of `stored`. Empty wanted boxes meet nothing.
+Crossing cross(std::span<const Box> stored, const BoxIndex& index, std::span<const Box> wanted);
+
+}  // namespace reprise

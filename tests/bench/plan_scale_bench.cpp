@@ -1,0 +1,164 @@
+// Plans of whole jobs on one core. `seconds` runs from the ranks' plans on the wire to the proved
+// global plan with its owners, or over every rank's reads; what the ranks did before, each for
+// itself, is not in it.
+
+#include <benchmark/benchmark.h>
+#include <malloc.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "core/plan/job_load_plan.hpp"
+#include "core/plan/save_plan.hpp"
+
+namespace reprise {
+namespace {
+
+using MeshPtr = std::shared_ptr<const Mesh>;
+
+/// Shapes as a transformer has them: a few, for many tensors.
+Dims shape_of(std::int64_t tensor) {
+  return {65536 + 4096 * (tensor % 7), 128 + 64 * (tensor % 3)};
+}
+
+StateDict state_of(const MeshPtr& mesh, const Placement& placement, GroupRank rank,
+                   std::int64_t tensors, bool placed) {
+  StateDict state;
+  state.tensors.reserve(static_cast<std::size_t>(tensors));
+  for (std::int64_t t = 0; t < tensors; ++t) {
+    TensorLeaf leaf{.key = "decoder.layers." + std::to_string(100000 + t) + ".mlp.fc1.weight",
+                    .shape = shape_of(t)};
+    leaf.pieces = {contiguous_piece(placement.box(leaf.shape, *mesh, rank))};
+    leaf.replica = placement.replica(*mesh, rank);
+    if (placed) leaf.placed = Placed{mesh, placement};
+    state.tensors.push_back(std::move(leaf));
+  }
+  return state;
+}
+
+/// What each rank sends.
+std::vector<Bytes> wires_of(const MeshPtr& mesh, const Placement& placement, std::int64_t tensors,
+                            bool placed) {
+  std::vector<Bytes> wires;
+  for (std::int32_t r = 0; r < mesh->size(); ++r) {
+    wires.push_back(encode(local_plan(state_of(mesh, placement, {r}, tensors, placed), {r})));
+  }
+  return wires;
+}
+
+/// All ranks of one placement send the same but for their objects.
+std::vector<Bytes> alike(const MeshPtr& mesh, const Placement& placement, std::int64_t tensors) {
+  return std::vector<Bytes>(static_cast<std::size_t>(mesh->size()),
+                            encode(local_plan(state_of(mesh, placement, {0}, tensors, true), {0})));
+}
+
+double mebibytes_now() {
+  const auto info = mallinfo2();
+  return static_cast<double>(info.uordblks + info.hblkhd) / (1 << 20);
+}
+
+/// Of this core's time: plans use one thread, and other work on the machine does not count.
+class Timer {
+ public:
+  double seconds() const { return now() - start_; }
+
+ private:
+  static double now() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
+
+  double start_ = now();
+};
+
+void report(benchmark::State& state, double seconds, double aim, std::uint64_t items, double mib) {
+  state.counters["seconds"] = seconds;
+  state.counters["aim_seconds"] = aim;
+  state.counters["items"] = static_cast<double>(items);
+  state.counters["peak_MiB"] = mib;
+}
+
+std::uint64_t items_of(const GlobalPlan& plan) {
+  std::uint64_t items = 0;
+  for (const auto& tensor : plan.tensors) items += tensor.owners.size();
+  return items;
+}
+
+/// The best of the iterations: other work on the machine only adds.
+void plan_saves(benchmark::State& state, const std::vector<Bytes>& wires, double aim) {
+  double best = 1e9;
+  double mib = 0;
+  std::uint64_t items = 0;
+  for (auto _ : state) {
+    const double before = mebibytes_now();
+    const Timer timer;
+    const auto plans = decode_local_plans(wires);
+    const GlobalPlan plan = global_plan(plans);
+    best = std::min(best, timer.seconds());
+    state.SetIterationTime(timer.seconds());
+    mib = mebibytes_now() - before;
+    items = items_of(plan);
+  }
+  report(state, best, aim, items, mib);
+}
+
+MeshPtr mesh_of(std::vector<Axis> axes) {
+  return std::make_shared<const Mesh>(std::vector<Axis>(std::move(axes)));
+}
+
+/// 2,048 ranks, each a chunk of its own of 512 tensors.
+void save_2048_ranks_512_tensors_placed(benchmark::State& state) {
+  const auto mesh = mesh_of({{"tp", 8}, {"dp", 256}});
+  plan_saves(state, wires_of(mesh, Placement({{"tp", 0}, {"dp", 0}}), 512, true), 0.05);
+}
+void save_2048_ranks_512_tensors_given(benchmark::State& state) {
+  const auto mesh = mesh_of({{"tp", 8}, {"dp", 256}});
+  plan_saves(state, wires_of(mesh, Placement({{"tp", 0}, {"dp", 0}}), 512, false), 0.25);
+}
+void save_10240_ranks_3402_tensors(benchmark::State& state) {
+  const auto mesh = mesh_of({{"tp", 8}, {"dp", 1280}});
+  plan_saves(state, alike(mesh, Placement({{"tp", 0}, {"dp", 0}}), 3402), 2);
+}
+
+void load_10240_to_7680_ranks(benchmark::State& state) {
+  const auto saving = mesh_of({{"tp", 8}, {"dp", 1280}});
+  const auto loading = mesh_of({{"tp", 4}, {"dp", 1920}});
+  const auto stored =
+      global_plan(decode_local_plans(alike(saving, Placement({{"tp", 0}, {"dp", 0}}), 3402)));
+  const auto wires = alike(loading, Placement({{"tp", 0}, {"dp", 0}}), 3402);
+  double best = 1e9;
+  double mib = 0;
+  std::uint64_t items = 0;
+  std::uint64_t bytes = 0;
+  for (auto _ : state) {
+    const double before = mebibytes_now();
+    const Timer timer;
+    const auto wanted = decode_local_plans(wires);
+    const JobLoadPlan plan(stored, wanted, loading->members());
+    items = 0;
+    bytes = 0;
+    for (std::int32_t r = 0; r < loading->size(); ++r) {
+      plan.for_each_read({r}, [&](std::uint32_t, std::uint32_t, std::uint64_t part) {
+        ++items;
+        bytes += part;
+      });
+    }
+    best = std::min(best, timer.seconds());
+    state.SetIterationTime(timer.seconds());
+    mib = mebibytes_now() - before;
+  }
+  std::uint64_t all = 0;
+  for (std::int64_t t = 0; t < 3402; ++t)
+    all += 4 * static_cast<std::uint64_t>(volume(shape_of(t)));
+  if (bytes != all) state.SkipWithError("the reads do not add up to the tensors");
+  report(state, best, 2, items, mib);
+}
+
+BENCHMARK(save_2048_ranks_512_tensors_placed)->UseManualTime()->Iterations(5);
+BENCHMARK(save_2048_ranks_512_tensors_given)->UseManualTime()->Iterations(5);
+BENCHMARK(save_10240_ranks_3402_tensors)->UseManualTime()->Iterations(3);
+BENCHMARK(load_10240_to_7680_ranks)->UseManualTime()->Iterations(3);
+
+}  // namespace
+}  // namespace reprise
