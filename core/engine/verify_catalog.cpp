@@ -64,11 +64,23 @@ void check_tensor(const StoredTensor& tensor, std::span<const StoredFile> files,
   }
 }
 
-void check_has_storage(const std::vector<Item>& items, Findings& findings) {
-  for (const Item& item : items) {
-    if (item.file != kNoFile) continue;
-    findings.push_back({Severity::kError, Code::kCoverageGap,
-                        "the metadata lists it but names no bytes for it", *item.key});
+/// One finding for each tensor or object, however many of its chunks are meant.
+void check_has_storage(const Catalog& catalog, Findings& findings) {
+  const auto add = [&findings](const std::string& key, std::size_t chunks) {
+    const std::string what = chunks > 1 ? with_commas(chunks) + " of its chunks" : "it";
+    findings.push_back(
+        {Severity::kError, Code::kCoverageGap,
+         "the metadata lists " + what + " but names no bytes for " + (chunks > 1 ? "them" : "it"),
+         key});
+  };
+  for (const auto& tensor : catalog.tensors) {
+    const auto without =
+        std::count_if(tensor.chunks.begin(), tensor.chunks.end(),
+                      [](const StoredChunk& chunk) { return chunk.file == kNoFile; });
+    if (without != 0) add(tensor.key, static_cast<std::size_t>(without));
+  }
+  for (const auto& object : catalog.objects) {
+    if (object.file == kNoFile) add(object.key, 1);
   }
 }
 
@@ -126,7 +138,7 @@ void check_overlaps(std::span<const Item> items, const StoredFile& file, Finding
 Findings check_cover(const Catalog& catalog, std::span<const StoredFile> files) {
   Findings findings;
   for (const auto& tensor : catalog.tensors) check_tensor(tensor, files, findings);
-  check_has_storage(items_of(catalog), findings);
+  check_has_storage(catalog, findings);
   return findings;
 }
 

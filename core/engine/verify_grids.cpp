@@ -11,10 +11,10 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kNamed = 8;  // missing coordinates that are named
+constexpr std::size_t kNamed = 8;  // missing coordinates, or grids, that are named
 
 struct Shards {
-  std::vector<Dims> grids;        ///< distinct
+  std::vector<Dims> grids;        ///< distinct; the first kNamed
   std::vector<Dims> coordinates;  ///< of the shards, in the order of the keys
 };
 
@@ -25,7 +25,9 @@ std::map<std::string, Shards> shards_by_key(const Catalog& catalog) {
     if (!parsed) continue;
     Shards& shards = all[parsed->key];
     const auto known = std::find(shards.grids.begin(), shards.grids.end(), parsed->grid);
-    if (known == shards.grids.end()) shards.grids.push_back(parsed->grid);
+    if (known == shards.grids.end() && shards.grids.size() < kNamed) {
+      shards.grids.push_back(parsed->grid);
+    }
     shards.coordinates.push_back(parsed->coordinate);
   }
   return all;

@@ -54,6 +54,17 @@ bool widen(ByteSpan extra, std::array<std::uint64_t*, 3> fields) {
   return true;
 }
 
+// Fields of id (2), length (2) and content, up to the very end: where that is not so, the length of
+// the whole is wrong, and with it the place of what follows.
+bool well_formed_extra(ByteSpan extra) {
+  while (extra.size() >= 4) {
+    const std::size_t length = u16(extra, 2);
+    if (length > extra.size() - 4) return false;
+    extra = extra.subspan(4 + length);
+  }
+  return extra.empty();
+}
+
 bool agrees(std::uint64_t narrow, std::uint64_t saturated, std::uint64_t wide) {
   return narrow == saturated || narrow == wide;
 }
@@ -309,11 +320,18 @@ ByteRange Archive::content_range(const Record& record) {
                  "the local header of record '" + record.name + "' does not match the directory",
                  record.header_offset);
   }
-  const ByteRange content{record.header_offset + fixed + u16(header, 28), record.size};
+  const std::size_t extra_size = u16(header, 28);
+  const ByteRange content{record.header_offset + fixed + extra_size, record.size};
   if (!content.fits(record.limit)) {
     source_.fail(Code::kExtentMismatch,
                  "record '" + record.name + "' of " + std::to_string(record.size) +
                      " bytes overlaps what follows it",
+                 record.header_offset);
+  }
+  const ByteSpan whole = fetch({record.header_offset, fixed + extra_size});
+  if (!well_formed_extra(whole.subspan(fixed))) {
+    source_.fail(Code::kTornFile,
+                 "the extra field before the content of record '" + record.name + "' is garbled",
                  record.header_offset);
   }
   return content;

@@ -44,13 +44,18 @@ BytesItem read_archive(Archive& archive) {
   // The elements' sizes are known to the pickle's reader alone, so big-endian ones stay as they
   // are.
   StorageSource* usable = byte_order_of(archive) == ByteOrder::kLittle ? &storages : nullptr;
-  PickledValue read = decode_value(
-      pickle, pickle_at(archive.source(), archive.content_range(record).offset), usable);
   BytesItem item;
+  try {
+    PickledValue read = decode_value(
+        pickle, pickle_at(archive.source(), archive.content_range(record).offset), usable);
+    item.opaque_because = std::move(read.reason);
+    item.unlisted_names = std::move(read.unlisted_names);
+    if (!read.opaque) item.value = std::move(read.value);
+  } catch (const Error& error) {
+    if (error.code() != Code::kUnsupported) throw;
+    item.opaque_because = error.message();  // its checksums are compared all the same
+  }
   item.prefix = archive.prefix();
-  item.opaque_because = std::move(read.reason);
-  item.unlisted_names = std::move(read.unlisted_names);
-  if (!read.opaque) item.value = std::move(read.value);
   for (const Record& each : archive.records()) {
     if (!archive.checksum_matches(each)) item.checksum_mismatches.push_back(each.name);
   }

@@ -13,6 +13,9 @@
 
 namespace reprise::pickle {
 
+/// An object has 7 or fewer. One of very many, shared by many others, would be walked for each.
+inline constexpr std::size_t kAttributesMax = 64;
+
 class Objects {
  public:
   Objects(const Graph& graph, const PickleSource& where) : graph_(graph), where_(where) {}
@@ -22,6 +25,7 @@ class Objects {
   /// Name of an instance's class without its module; empty if the node is no instance.
   std::string_view type_name(NodeId node) const;
   /// The nodes under these keys of an instance's state or of a dict; kNoNode where there is none.
+  /// LIMIT if it has more than kAttributesMax.
   template <std::size_t N>
   std::array<NodeId, N> attributes(NodeId node, const std::array<std::string_view, N>& names) const;
 
@@ -57,7 +61,9 @@ std::array<NodeId, N> Objects::attributes(NodeId node,
   found.fill(kNoNode);
   const NodeId dict = attributes_of(node);
   if (dict == kNoNode) return found;
+  std::size_t seen = 0;
   graph_.each_pair(graph_.chain(dict), [&](NodeId key, NodeId value) {
+    if (++seen > kAttributesMax) fail(Code::kLimit, "an object of too many attributes");
     if (graph_.kind(key) != Kind::kText) return;
     for (std::size_t i = 0; i < N; ++i) {
       if (graph_.text(key) == names[i]) found[i] = value;

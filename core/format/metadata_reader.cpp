@@ -27,6 +27,9 @@ using pickle::Kind;
 using pickle::kNoNode;
 using pickle::NodeId;
 
+/// Longest key and path: what a file system takes, and more than any module's name.
+constexpr std::size_t kNameBytesMax = 4096;
+
 /// Numbers texts: equal ones have one number. Hostile files share one long text a million times, so
 /// a long one is hashed once per node.
 class Texts {
@@ -156,6 +159,9 @@ class TablesReader {
 
   /// A copy of the text, charged to the budget: shared text could be copied without end.
   std::string text(NodeId node, const char* what);
+  void charge_text(std::size_t bytes, NodeId at);
+  /// Of keys and paths: messages repeat them, once for each chunk that is wrong.
+  void check_length(NodeId text, const char* what);
   void check_volume(const Dims& extents, NodeId key);
   std::string shown(NodeId key) const { return std::string(graph_.text(key).substr(0, 200)); }
 
@@ -179,12 +185,25 @@ class TablesReader {
 
 std::string TablesReader::text(NodeId node, const char* what) {
   const std::string_view found = objects_.text(node, what);
-  const std::size_t cost = found.size() + 16;
+  charge_text(found.size(), node);
+  return std::string(found);
+}
+
+void TablesReader::charge_text(std::size_t bytes, NodeId at) {
+  const std::size_t cost = bytes + 16;
   if (cost > text_budget_) {
-    objects_.fail(Code::kLimit, "the metadata repeats text out of proportion to its size", node);
+    objects_.fail(Code::kLimit, "the metadata repeats text out of proportion to its size", at);
   }
   text_budget_ -= cost;
-  return std::string(found);
+}
+
+void TablesReader::check_length(NodeId text, const char* what) {
+  const std::size_t length = objects_.text(text, what).size();
+  if (length <= kNameBytesMax) return;
+  objects_.fail(Code::kLimit,
+                std::string(what) + " of " + std::to_string(length) + " bytes; at most " +
+                    std::to_string(kNameBytesMax) + " are read",
+                text);
 }
 
 void TablesReader::check_volume(const Dims& extents, NodeId key) {
@@ -200,7 +219,7 @@ void TablesReader::check_volume(const Dims& extents, NodeId key) {
 }
 
 void TablesReader::read_key(NodeId key, NodeId value) {
-  objects_.text(key, "a key of state_dict_metadata");
+  check_length(key, "a key of state_dict_metadata");
   current_key_ = key;
   const std::string_view type = objects_.type_name(value);
   if (tensor_index_.find(key) || object_index_.find(key)) {
@@ -389,6 +408,7 @@ void TablesReader::place_chunks(StoredTensor& tensor, std::uint32_t position, co
 FileIndex TablesReader::read_file(NodeId path) {
   const std::string_view name = objects_.text(path, "a storage's relative_path");
   if (const auto known = file_index_.find(path)) return *known;
+  check_length(path, "a storage's relative_path");
   check_path(objects_, path, name);
   const FileIndex file = names_.add(name);
   file_index_.add(path, file);
@@ -414,6 +434,7 @@ void TablesReader::read_planner(NodeId key, NodeId path) {
   entry.key = text(key, "a key of planner_data");
   objects_.each_item(path, "a path of planner_data", [&](NodeId step) {
     if (graph_.kind(step) == Kind::kInteger) {
+      charge_text(0, key);  // a step costs memory whatever it is, and paths may be shared
       entry.path.emplace_back(objects_.count(step, "a position in a path of planner_data"));
     } else {
       entry.path.emplace_back(text(step, "a step of a path of planner_data"));

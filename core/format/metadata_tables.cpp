@@ -50,8 +50,10 @@ void unite(StoredTensor& tensor, StoredTensor&& more) {
 /// Sorts by key and drops later items of the same key.
 template <class Item, class Unite>
 std::vector<Item> sorted_by_key(std::vector<Item> items, Unite&& unite_with) {
-  std::stable_sort(items.begin(), items.end(),
-                   [](const Item& a, const Item& b) { return a.key < b.key; });
+  const auto by_key = [](const Item& a, const Item& b) { return a.key < b.key; };
+  const auto not_before = [](const Item& a, const Item& b) { return !(a.key < b.key); };
+  if (std::adjacent_find(items.begin(), items.end(), not_before) == items.end()) return items;
+  std::stable_sort(items.begin(), items.end(), by_key);
   std::vector<Item> kept;
   for (Item& item : items) {
     if (kept.empty() || kept.back().key != item.key) {
@@ -114,8 +116,8 @@ Metadata merge_tables(std::vector<MetadataTables> tables, FileNames names, Notes
       std::move(merged.catalog.tensors),
       [](StoredTensor& first, StoredTensor&& more) { unite(first, std::move(more)); });
   merged.catalog.objects = sorted_by_key(
-      std::move(merged.catalog.objects), [&](StoredObject& first, StoredObject&& more) {
-        if (first.file == kNoFile) first = std::move(more);
+      // Each rank describes its own: if the first names no bytes, those of another are no remedy.
+      std::move(merged.catalog.objects), [&](const StoredObject& first, const StoredObject&) {
         notes.add("objects that several ranks' metadata have",
                   "object " + first.key + " is in several ranks' metadata; the first is used");
       });

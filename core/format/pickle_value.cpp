@@ -15,6 +15,8 @@ using pickle::kNoNode;
 using pickle::NodeId;
 
 constexpr int kDepthMax = 200;
+/// A pickle has no more parts than bytes; what is shared is written out, so many times at most.
+constexpr std::size_t kSharedValuesMax = 65536;
 
 /// The pickle is sound but not to be interpreted.
 struct NotInterpreted {
@@ -28,9 +30,10 @@ class ValueReader {
       : graph_(graph),
         where_(where),
         storages_(storages),
-        value_budget_(4 * bytes + 4096),
+        value_budget_(bytes + kSharedValuesMax),
         text_budget_(16 * bytes + (1U << 20U)) {}
 
+  /// The caller has charged the value to the budget, if it is part of a container.
   Value read(NodeId node);
 
  private:
@@ -66,7 +69,6 @@ void ValueReader::charge(std::size_t& budget, std::size_t cost) {
 }
 
 Value ValueReader::read(NodeId node) {
-  charge(value_budget_, 1);
   if (depth_ >= kDepthMax) {
     throw NotInterpreted{"it nests deeper than " + std::to_string(kDepthMax) +
                          " levels or contains itself"};
@@ -127,12 +129,18 @@ Value ValueReader::read(NodeId node) {
 
 List ValueReader::read_chain(pickle::Chain chain) {
   List list;
+  const std::size_t count = graph_.count(chain);
+  charge(value_budget_, count);
+  list.reserve(count);
   graph_.each(chain, [&](NodeId item) { list.push_back(read(item)); });
   return list;
 }
 
 Dict ValueReader::read_pairs(pickle::Chain chain) {
   Dict dict;
+  const std::size_t count = graph_.count(chain);
+  charge(value_budget_, count);
+  dict.reserve(count / 2);
   graph_.each_pair(chain, [&](NodeId key, NodeId value) {
     Value read_key = read(key);
     dict.emplace_back(std::move(read_key), read(value));
@@ -142,6 +150,8 @@ Dict ValueReader::read_pairs(pickle::Chain chain) {
 
 List ValueReader::read_tuple(NodeId node) {
   List list;
+  charge(value_budget_, graph_.tuple(node).size());
+  list.reserve(graph_.tuple(node).size());
   for (const NodeId item : graph_.tuple(node)) list.push_back(read(item));
   return list;
 }

@@ -52,6 +52,7 @@ class Differ {
   void items(const std::string& path, const List& a, const List& b) {
     if (a.size() != b.size()) return;
     for (std::size_t i = 0; i < a.size() && !full(); ++i) {
+      if (identity_.known(a[i]) == identity_.known(b[i])) continue;  // before its path is written
       compare(path + "[" + std::to_string(i) + "]", a[i], b[i]);
     }
   }

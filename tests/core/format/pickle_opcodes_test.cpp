@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
+#include "core/format/metadata.hpp"
 #include "tests/core/format/items.hpp"
 #include "tests/core/format/pickles.hpp"
 
@@ -143,6 +146,67 @@ TEST(PickleOpcodes, accepted_ones_yield_their_value_and_others_are_refused_by_na
       EXPECT_GE(error.place().offset.value_or(0), 102U);
     }
   }
+}
+
+/// Protocols 0 to 5 as CPython has them: the codes of pickletools.opcodes, in its order.
+const std::string kCodesOfPython =
+    "IJKML\x8a\x8b"
+    "STUBC\x8e\x96\x97\x98N\x88\x89V\x8cX\x8d"
+    "FG]ael)t\x85\x86\x87}dsu\x8f\x90\x91"
+    "02(1ghjpqr\x94\x82\x83\x84"
+    "c\x93Rbio\x81\x92\x80.\x95PQ";
+
+TEST(PickleOpcodes, the_rules_are_for_the_68_codes_that_python_has) {
+  const std::set<char> python(kCodesOfPython.begin(), kCodesOfPython.end());
+  ASSERT_EQ(kCodesOfPython.size(), 68U);
+  ASSERT_EQ(python.size(), 68U);
+  std::set<char> ruled;
+  for (const pickle::Opcode& opcode : pickle::all_opcodes()) {
+    ruled.insert(static_cast<char>(opcode.code));
+  }
+  EXPECT_EQ(ruled, python);
+}
+
+TEST(PickleOpcodes, each_example_contains_its_opcode) {
+  for (const Row& row : rows()) {
+    const auto& all = pickle::all_opcodes();
+    const auto opcode = std::ranges::find(all, row.name, &pickle::Opcode::name);
+    ASSERT_NE(opcode, all.end()) << row.name;
+    const Bytes bytes = pickle(row.body);
+    EXPECT_NE(as_text(bytes).find(static_cast<char>(opcode->code)), std::string_view::npos)
+        << row.name;
+  }
+}
+
+TEST(PickleOpcodes, what_a_bytes_item_may_not_use_neither_a_tensor_nor_the_metadata_may) {
+  std::size_t refused = 0;
+  for (const Row& row : rows()) {
+    if (row.value) continue;
+    SCOPED_TRACE(row.name);
+    const Bytes bytes = pickle(row.body);
+    const PickleSource where{"hand.pkl"};
+    EXPECT_EQ(error_of([&] { decode_tensor(bytes, where); }).code(), row.refused);
+    const std::vector<ByteSpan> files{bytes};
+    const std::vector<std::string> names{"hand.pkl"};
+    const Error error = error_of([&] { read_metadata(files, names); });
+    // A class may be refused before the opcode that makes an instance of it.
+    EXPECT_TRUE(error.code() == row.refused || error.code() == Code::kRefusedName) << error.what();
+    ++refused;
+  }
+  EXPECT_EQ(refused, 19U);
+}
+
+TEST(PickleOpcodes, a_persistent_id_is_a_storage_of_an_archive_and_stands_in_no_metadata) {
+  const std::string storage =
+      "(" + text("storage") + global("torch", "FloatStorage") + text("0") + text("cpu") + "K\1tQ";
+  EXPECT_TRUE(decode(storage).opaque);  // sound, and no value
+  EXPECT_EQ(error_of([] { decode("K\1Q"); }).code(), Code::kRefusedName);
+  const Bytes bytes = pickle("(" + text("storage") + text("x") + text("0") + text("cpu") + "K\1tQ");
+  const std::vector<ByteSpan> files{bytes};
+  const std::vector<std::string> names{"hand.pkl"};
+  const Error error = error_of([&] { read_metadata(files, names); });
+  EXPECT_EQ(error.code(), Code::kRefusedName);
+  EXPECT_NE(error.message().find("opcode BINPERSID"), std::string::npos) << error.what();
 }
 
 TEST(PickleOpcodes, every_other_byte_is_garbled) {
