@@ -17,6 +17,10 @@ class Different(Exception):
     """Two accounts of one content disagree."""
 
 
+class Skipped(Exception):
+    """What a case needs is not there."""
+
+
 def raw(tensor):
     return check_with_torch.tensor_bytes(tensor)
 

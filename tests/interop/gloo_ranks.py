@@ -1,7 +1,9 @@
 """A function on several processes that talk through gloo, as a job's ranks."""
+import ctypes
 import multiprocessing
 import os
 import pathlib
+import signal
 import socket
 import tempfile
 import time
@@ -20,6 +22,8 @@ def free_port():
 
 
 def one_rank(rank, ranks, port, answer, function, arguments):
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: no rank outlives run()
+    os.setpgid(0, 0)  # run() ends what the rank starts, too
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     try:
@@ -34,6 +38,15 @@ def one_rank(rank, ranks, port, answer, function, arguments):
     torch.save(outcome, answer.with_suffix(".part"))
     answer.with_suffix(".part").rename(answer)
     os._exit(0)  # threads of an asynchronous save and of gloo would wait for each other
+
+
+def end_group(process):
+    """Kills a rank and what it started; both may have ended already."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        process.kill()  # it has no group yet, or nothing is left
+    process.join()
 
 
 def run(ranks, function, *arguments, seconds=120):
@@ -67,7 +80,5 @@ def run(ranks, function, *arguments, seconds=120):
         finally:
             for process in processes:
                 process.join(5 if None not in outcomes else 0)
-                if process.is_alive():
-                    process.kill()
-                    process.join()
+                end_group(process)
         return [value for _, value in outcomes]

@@ -12,6 +12,7 @@ import pathlib
 import platform
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -24,18 +25,20 @@ warnings.filterwarnings("ignore")
 
 import torch
 
-from content import Different, Reprise
-
-
-class Skipped(Exception):
-    """What this case needs is not there."""
+from content import Different, Reprise, Skipped
 
 
 def all_cases():
     """[(name, check)]: check(reprise, folder) returns what was compared, in words; the folder is empty."""
     import reads
-    cases = reads.cases()
-    return cases
+    import writes
+    found = [*reads.cases(), *writes.cases()]
+    if writes.has_mcore():
+        return [*found, *reads.mcore_cases()]
+
+    def without_mcore(reprise, folder):
+        raise Skipped("not run: megatron-core is not installed")
+    return [*found, ("Megatron", without_mcore)]
 
 
 def run_case(check, reprise, folder):
@@ -73,6 +76,7 @@ def parsed():
 
 def main():
     options = parsed()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the ranks are ended, too
     torch.set_num_threads(1)
     reprise = Reprise(options.reprise)
     print_versions(reprise)

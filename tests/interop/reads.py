@@ -6,7 +6,7 @@ import torch
 import cases_torch
 import gloo_ranks
 import make_fixtures
-from content import Content, Different, resharded
+from content import Content, Different, first_difference, resharded, same_bits, tree
 
 
 def save(function, ranks, folder, name="saved"):
@@ -21,14 +21,14 @@ def counted(content, values):
     return f"{len(content.tensors)} tensors, {content.elements():,} elements, {count} objects{opaque}"
 
 
-def read_and_round(function, ranks):
+def read_and_round(function, ranks, inner="."):
     """torch writes, Reprise agrees with what torch loads; twice around, through two other shardings, torch loads the same."""
     def check(reprise, folder):
         truth = save(function, ranks, folder)
-        original = Content(folder / "saved")
+        original = Content(folder / "saved" / inner)
         original.must_hold(truth)
         values = reprise.agrees_with(original)
-        resharded(reprise, folder / "saved", folder / "by_rows", "--ranks", 3, "--writers", 2)
+        resharded(reprise, original.directory, folder / "by_rows", "--ranks", 3, "--writers", 2)
         resharded(reprise, folder / "by_rows", folder / "again", "--ranks", 5, "--writers", 1)
         for name in ("by_rows", "again"):
             Content(folder / name).must_equal(original, name)
@@ -88,9 +88,73 @@ def changed_content_is_seen(reprise, folder):
     return f"{key} {list(index)}"
 
 
+def fsdp2_loaded(path, mesh_shape, tensor_parallel, rank):
+    """A trained model and its optimizer, spoilt, after dcp.load: whole tensors."""
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+    from torch.distributed.device_mesh import init_device_mesh
+    mesh = init_device_mesh("cpu", mesh_shape, mesh_dim_names=("dp", "tp")[:len(mesh_shape)])
+    model, optimizer = make_fixtures.trained_fsdp2(mesh["dp"] if tensor_parallel else mesh, mesh["tp"] if tensor_parallel else None)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3)
+            for value in optimizer.state[parameter].values():
+                value.add_(1)
+    model_state, optimizer_state = get_state_dict(model, optimizer)
+    state = {"model": model_state, "optim": optimizer_state, "train_state": {"step": 0, "tokens": 0}}
+    dcp.load(state, checkpoint_id=path)
+    set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optim"])
+    model_state, optimizer_state = get_state_dict(model, optimizer)
+    whole = make_fixtures.full_tensors("model.", model_state) | make_fixtures.full_tensors("optim.state.", optimizer_state["state"])
+    return {k: v.detach().clone() for k, v in whole.items()}, state["train_state"]
+
+
+def fsdp2_goes_on(reprise, folder):
+    """fully_shard on 4 ranks saves, Reprise reshards, and models on 2 and 3 ranks, on 2 x 2 with replicas and with tensor parallelism take it."""
+    truth = save(*make_fixtures.FIXTURES["fsdp2_model"], folder)
+    resharded(reprise, folder / "saved", folder / "again", "--ranks", 3)
+    places = (((2,), False), ((3,), False), ((2, 2), False), ((2, 2), True))
+    for shape, tensor_parallel in places:
+        ranks = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        for loaded, train_state in gloo_ranks.run(ranks, fsdp2_loaded, "again", shape, tensor_parallel):
+            wrong = [k for k in truth if not same_bits(loaded[k], truth[k])]
+            if wrong or loaded.keys() != truth.keys() or train_state != {"step": 2, "tokens": 1 << 33}:
+                raise Different(f"on {shape}{' with tensor parallelism' if tensor_parallel else ''}: {wrong[:3]} {train_state}")
+    return f"{len(truth)} tensors in {len(places)} models"
+
+
+def mcore_goes_on(source, layouts, load):
+    """Megatron saves, Reprise reshards; under each layout Megatron loads from both the same, into memory of other content."""
+    def check(reprise, folder):
+        save(*source, folder)
+        original = next((folder / "saved").glob("iter_*"), folder / "saved")
+        resharded(reprise, original, folder / "again", "--ranks", 3, "--split", "layers=0:2", "--writers", 2)
+        compared = 0
+        for ranks, *arguments in layouts:
+            both = [gloo_ranks.run(ranks, load, path, *arguments) for path in (original, folder / "again")]
+            for rank, (one, other) in enumerate(zip(*both)):
+                difference = first_difference(tree(one), tree(other))
+                if difference:
+                    raise Different(f"{arguments} rank {rank}: {difference}")
+                compared += str(tree(one)).count("sha256")
+        return f"{compared} tensors under {len(layouts)} layouts"
+    return check
+
+
+def mcore_cases():
+    import cases_mcore
+    for name, (function, ranks) in cases_mcore.CASES.items():
+        inner = f"iter_{cases_mcore.fixtures.ITERATION:07d}" if name in ("gpt_tp2_pp2", "gpt_dp2", "buckets") else "."
+        yield f"Megatron writes {name}", read_and_round(function, ranks, inner)
+    layouts = [(2, {"tp": 1, "pp": 1}), (2, {"tp": 2, "pp": 1}), (2, {"tp": 1, "pp": 2}), (4, {"tp": 2, "pp": 2})]
+    yield "Megatron goes on with gpt_tp2_pp2", mcore_goes_on(cases_mcore.CASES["gpt_tp2_pp2"], layouts, cases_mcore.gpt_loaded)
+    yield "Megatron goes on with every_kind", mcore_goes_on(cases_mcore.CASES["every_kind"], [(3,)], cases_mcore.every_kind_loaded)
+
+
 def cases():
-    rows = make_fixtures.FIXTURES | cases_torch.CASES
+    rows = {k: v for k, v in make_fixtures.FIXTURES.items() if not k.startswith("mcore_")} | cases_torch.CASES
     for name, (function, ranks) in rows.items():
         yield f"torch writes {name}", read_and_round(function, ranks)
+    yield "torch goes on with fsdp2_model", fsdp2_goes_on
     yield "a flipped bit", flipped_bit_is_seen
     yield "a changed element", changed_content_is_seen

@@ -1,0 +1,62 @@
+"""Reprise writes what a simulated job saves: torch and Megatron-Core load it, and Reprise's own reading is theirs."""
+import importlib.util
+
+import gloo_ranks
+import loads
+from content import Content, Different, resharded
+
+SHARDINGS = ("fully_reshardable", "dp_reshardable", "fully_sharded_model_space", "fsdp_dtensor")
+JOBS = {
+    "gpt-tiny": ("{tp: 2, dp: 2}", "{tp: 4}", "{pp: 2, dp: 2}", "{dp: 3}"),
+    "moe-tiny": ("{tp: 2, ep: 2, dp: 2}", "{ep: 4, dp: 4}", "{pp: 2, ep: 2, dp: 2}"),
+}
+SCENARIO = """
+proves: What a job saves.
+each: {{layout: [{layouts}]}}
+job: {{model: {model}, layout: $layout, optimizer: {{kind: adam, sharding: {sharding}}}}}
+steps: [{{train: 2}}, save, restart, {{train: 1}}]
+expect: {{max_delta: 0, against: uninterrupted}}
+"""
+# Keys whose shape depends on the layout: flat optimizer buckets, and one random state per model-parallel rank.
+BOUND = ("dp_group_idx", "rng_state", "common_state")
+
+
+def has_mcore():
+    return importlib.util.find_spec("megatron") is not None and importlib.util.find_spec("megatron.core") is not None
+
+
+def saved_by_job(reprise, folder, model, sharding):
+    (folder / "job.yaml").write_text(SCENARIO.format(model=model, sharding=sharding, layouts=", ".join(JOBS[model])))
+    reprise.must("run", folder / "job.yaml", "--quiet", "--keep", folder / "kept")
+    found = sorted((folder / "kept").glob("*/checkpoints/iter_*"))
+    if len(found) != len(JOBS[model]):
+        raise Different(f"{len(found)} checkpoints of {len(JOBS[model])} layouts")
+    return found
+
+
+def job_is_read(model, sharding):
+    """Saved under each layout: the same content to torch; loaded under other shardings by torch and Megatron, before and after a reshard."""
+    def check(reprise, folder):
+        contents = [Content(path) for path in saved_by_job(reprise, folder, model, sharding)]
+        for content in contents:
+            reprise.agrees_with(content)
+            content.must_equal(contents[0], str(content.directory.parents[1].name), lambda key: not any(b in key for b in BOUND))
+        resharded(reprise, contents[0].directory, folder / "resharded", "--ranks", 3, "--split", "experts=1:2", "--writers", 2)
+        by_reshard = Content(folder / "resharded")
+        by_reshard.must_equal(contents[0], "resharded")
+        number = SHARDINGS.index(sharding)
+        sources = [contents[number % len(contents)], by_reshard]
+        if (number + (model == "gpt-tiny")) % 2:  # which of the two loaders takes which, so that each case is short
+            sources.reverse()
+        words = f"{len(contents)} layouts, {contents[0].elements():,} elements each"
+        words += f"; {sum(gloo_ranks.run(4, loads.into_dtensors, sources[:1], (2, 2))):,} into DTensors over 2 x 2"
+        if has_mcore():
+            words += f", {sum(gloo_ranks.run(3, loads.into_mcore, sources[1:])):,} by Megatron on 3 ranks"
+        return words
+    return check
+
+
+def cases():
+    for model in JOBS:
+        for sharding in SHARDINGS:
+            yield f"Reprise writes {model} {sharding}", job_is_read(model, sharding)
