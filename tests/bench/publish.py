@@ -21,6 +21,7 @@ import sys
 REASONS = [
     (r"^save .*no checksums.*2 gloo processes", "two processes copy and write at once; one rank of ours copies on one thread and writes on another"),
     (r"^save .*no checksums", "a save copies all elements into staging first, so that the job may go on; torch writes from the tensors and blocks it"),
+    (r"^until the job may go on", "our background thread writes while the rest is copied, and takes bandwidth from it; torch copies all, then writes"),
     (r"^load .*CRC-32 verified", "all records are read and their CRC-32 computed; torch checks none"),
 ]
 
@@ -92,7 +93,7 @@ def rows_of(benchmark):
     if benchmark.get("error_occurred"):
         yield row(what, benchmark.get("error_message", "failed"), "", "", "", "missed", "")
         return
-    peak = f"{benchmark['peak_MiB']:,.0f}" if "peak_MiB" in benchmark else ""
+    peak = number(benchmark["peak_MiB"]) if "peak_MiB" in benchmark else ""
     if "ratio" in benchmark:
         aim = benchmark.get("aim", 0)
         met = "" if aim == 0 else "met" if benchmark["ratio"] >= aim else "missed"
