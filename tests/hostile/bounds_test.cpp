@@ -1,0 +1,355 @@
+// Memory and time of everything that reads stay under a constant and a multiple of the input's real
+// size, whatever it claims.
+//
+//   memory   at most  24 MiB + 256 bytes per byte of input
+//   time     at most  0.5 s  + 2 us per byte of input, of one core
+//
+// The multiple of memory is what a pickle of nothing but `None` costs: one opcode of one byte is a
+// value of 176 bytes, and for a while a node of the graph.
+
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <functional>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+#include "core/engine/verify_catalog.hpp"
+#include "core/engine/verify_objects.hpp"
+#include "core/format/bytes_item.hpp"
+
+#include "core/format/json_document.hpp"
+#include "core/format/metadata.hpp"
+#include "core/format/tensor_item.hpp"
+#include "core/state/value.hpp"
+#include "tests/core/format/pickles.hpp"
+#include "tests/hostile/allocations.hpp"
+#include "tests/hostile/sanitized.hpp"
+
+namespace reprise::test {
+namespace {
+
+constexpr std::size_t kMemory = std::size_t{24} << 20U;
+constexpr std::size_t kMemoryPerByte = 256;
+constexpr double kSeconds = 0.5;
+constexpr double kSecondsPerByte = 2e-6;
+/// Bytes of input: cost that grows with their square would be beyond the bounds.
+constexpr std::size_t kSize = std::size_t{256} << 10U;
+
+/// Runs `act`, which may end in an Error, within the bounds for so many bytes.
+void expect_bounded(const std::string& name, std::size_t bytes, const std::function<void()>& act) {
+  SCOPED_TRACE(name);
+  const std::size_t before = allocated_bytes();
+  take_allocated_peak();
+  const std::clock_t begin = std::clock();
+  std::string ending = "read";
+  try {
+    act();
+  } catch (const Error& error) {
+    ending = error.what();
+    EXPECT_LT(ending.size(), 20000U);
+  }
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  const std::size_t peak = take_allocated_peak() - before;
+  std::cout << name << ": " << bytes << " bytes, " << (peak >> 10U) << " KiB, " << seconds
+            << " s: " << ending.substr(0, 100) << '\n';
+  if (allocations_counted()) {
+    EXPECT_LE(peak, kMemory + kMemoryPerByte * bytes) << ending;
+    EXPECT_LE(seconds, kSeconds + kSecondsPerByte * static_cast<double>(bytes)) << ending;
+  }
+}
+
+struct Row {
+  std::string name;
+  std::string body;
+};
+
+std::string times(std::size_t count, const std::string& part) {
+  std::string all;
+  all.reserve(count * part.size());
+  for (std::size_t i = 0; i < count; ++i) all += part;
+  return all;
+}
+
+template <class Part>
+std::string each(std::size_t count, Part&& part) {
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) all += part(i);
+  return all;
+}
+
+/// Lists in lists, each of two equal ones.
+std::string doubling(char get, int levels) {
+  std::string body = "Nq\0"s;
+  for (int i = 0; i < levels; ++i) {
+    body += "0h"s + static_cast<char>(i) + get + static_cast<char>(i) + "\x86q"s +
+            static_cast<char>(i + 1);
+  }
+  return body;
+}
+
+/// Nested dicts under keys of 200 characters, at the bottom a list whose last item is `last`.
+std::string deep_and_wide(char last) {
+  constexpr int kLevels = 150;
+  std::string body = times(kLevels, "}" + text(std::string(200, 'k')));
+  body += "](" + times(kSize - body.size(), "\x88") + "K"s + last + "e";
+  return body + times(kLevels, "s");
+}
+
+std::vector<Row> pickles() {
+  const std::string most8(8, '\xff');
+  const std::string new_dict = global("collections", "OrderedDict") + "q\0"s;
+  return {
+      {"text of 2^64", "\x8d" + most8},
+      {"bytes of 2^64", "\x8e" + most8},
+      {"bytearray of 2^64", "\x96" + most8},
+      {"frame of 2^64", "\x95" + most8 + "N"},
+      {"text of 2^32", "X\xff\xff\xff\xff"},
+      {"bytes of 2^32", "B\xff\xff\xff\xff"},
+      {"integer of 2^32 bytes", "\x8b\xff\xff\xff\xff"},
+      {"memo entry 2^32", "Nr\xff\xff\xff\xff"},
+      {"memo entries in steps of the slack",
+       each(kSize / 6,
+            [](std::size_t i) { return "Nr" + le(static_cast<std::uint32_t>(i * 900)); })},
+      {"memo entries, one each", "(" + times(kSize / 2, "N\x94") + "t"},
+      {"marks", std::string(kSize, '(')},
+      {"empty lists", "(" + std::string(kSize, ']') + "t"},
+      {"empty dicts", "(" + std::string(kSize, '}') + "t"},
+      {"lists in lists", std::string(kSize / 2, ']') + std::string(kSize / 2 - 1, 'a')},
+      {"tuples in tuples", "N" + std::string(kSize, '\x85')},
+      {"a tuple of None", "(" + std::string(kSize, 'N') + "t"},
+      {"a list of None", "](" + std::string(kSize, 'N') + "e"},
+      {"a list that is appended to one by one", "]" + times(kSize / 2, "Na")},
+      {"a set of equal items", "\x8f(" + std::string(kSize, 'N') + "\x90"},
+      {"a frozenset of numbers",
+       "(" + each(kSize / 5, [](std::size_t i) { return "J" + le(static_cast<std::int32_t>(i)); }) +
+           "\x91"},
+      {"a dict with one key again and again", "}(" + times(kSize / 2, "N\x88") + "u"},
+      {"a dict of numbers",
+       "}(" +
+           each(kSize / 6,
+                [](std::size_t i) { return "J" + le(static_cast<std::int32_t>(i)) + "N"; }) +
+           "u"},
+      {"two lists appended to in turn",
+       "]q\0"
+       "0]q\1"
+       "0("s +
+           times(kSize / 8, "h\0Na0h\1Na0"s) + "t"},
+      {"pairs doubled 100 times", doubling('h', 100)},
+      {"a list that holds itself very often", "]q\0("s + times(kSize / 2, "h\0"s) + "e"},
+      {"one wide tuple in a wide list", "(" + std::string(kSize / 2, 'N') +
+                                            "tq\0"
+                                            "0]("s +
+                                            times(kSize / 4, "h\0"s) + "e"},
+      {"one long text in a wide list", text(std::string(kSize / 2, 'x')) +
+                                           "q\0"
+                                           "0]("s +
+                                           times(kSize / 4, "h\0"s) + "e"},
+      {"one long integer in a wide list", "\x8b" + le(static_cast<std::uint32_t>(kSize / 2)) +
+                                              std::string(kSize / 2, '\x11') +
+                                              "q\0"
+                                              "0]("s +
+                                              times(kSize / 4, "h\0"s) + "e"},
+      {"objects", new_dict + "0(" + times(kSize / 4, "h\0)\x81"s) + "t"},
+      {"names outside of the list",
+       "(" + each(kSize / 10, [](std::size_t i) { return global("m", std::to_string(i)); }) + "t"},
+      {"one name outside of the list, loaded again",
+       "(" + times(kSize / 6, global("m", "ab")) + "t"},
+      {"nested dicts with long keys over a wide list", deep_and_wide('\1')},
+  };
+}
+
+TEST(Bounds, values_of_pickles) {
+  for (const Row& row : pickles()) {
+    const Bytes bytes = pickle(row.body);
+    expect_bounded(row.name, bytes.size(), [&] {
+      const PickledValue read = decode(bytes);
+      (void)hash_of(read.value);
+      (void)to_string(read.value);
+    });
+  }
+}
+
+TEST(Bounds, comparisons_of_values) {
+  for (const Row& row : pickles()) {
+    const Bytes bytes = pickle("(" + row.body + "K\1t");
+    const Bytes other = pickle("(" + row.body + "K\2t");
+    expect_bounded(row.name, bytes.size() + other.size(), [&] {
+      const Value a = decode(bytes).value;
+      const Value b = decode(other).value;
+      (void)(a == b);
+      (void)differences(a, b, 10);
+    });
+  }
+  const Bytes a = pickle(deep_and_wide('\1'));
+  const Bytes b = pickle(deep_and_wide('\2'));
+  expect_bounded("one difference at the end of what is deep and wide", a.size() + b.size(), [&] {
+    const auto found = differences(decode(a).value, decode(b).value, 10);
+    EXPECT_EQ(found.size(), 1U);
+  });
+}
+
+// --- .metadata ---------------------------------------------------------------------------------
+
+const std::string kClasses = "torch.distributed.checkpoint.metadata";
+
+/// An object with these attributes; the class is named once per pickle, as the memo allows.
+std::string object(const std::string& name, const std::string& attributes) {
+  return global(kClasses, name) + ")\x81}(" + attributes + "ub";
+}
+std::string size_of_dims(const std::string& dims) {
+  return global("torch", "Size") + "(" + dims + "t\x85R";
+}
+std::string properties() {
+  return global(kClasses, "TensorProperties") + ")\x81(" + global("torch", "float32") + "NNNNtb";
+}
+std::string chunk(const std::string& offset, const std::string& extent) {
+  return object("ChunkStorageMetadata",
+                text("offsets") + size_of_dims(offset) + text("sizes") + size_of_dims(extent));
+}
+std::string tensor(const std::string& shape, const std::string& chunks) {
+  return object("TensorStorageMetadata", text("properties") + properties() + text("size") +
+                                             size_of_dims(shape) + text("chunks") + "](" + chunks +
+                                             "e");
+}
+std::string metadata(const std::string& keys, const std::string& more = "") {
+  return object("Metadata", text("state_dict_metadata") + "}(" + keys + "u" + more);
+}
+std::string number(std::size_t value) { return "J" + le(static_cast<std::int32_t>(value)); }
+
+std::vector<Row> metadata_pickles() {
+  const std::string shared_chunk = chunk("K\0"s, "K\1") + "q\0"s;
+  // Attributes that nobody asks for, in the state of one chunk that stands in the list again.
+  const std::string wide_chunk = global(kClasses, "ChunkStorageMetadata") + ")\x81}(" +
+                                 times(kSize / 4, "NN") + text("offsets") + size_of_dims("K\0"s) +
+                                 text("sizes") + size_of_dims("K\1") + "ubq\0"s;
+  const std::string path = "](" + times(kSize / 4, "K\1") + "eq\0"s;
+  const auto planner = [&](const std::string& one) {
+    return text("planner_data") + "}(" + text("k") + one +
+           each(kSize / 20, [](std::size_t i) { return text("k" + std::to_string(i)) + "h\0"s; }) +
+           "u";
+  };
+  const auto grid_key = [](std::size_t i) {
+    return text("o/shard_0_" + std::to_string(i + 1)) + object("BytesStorageMetadata", "");
+  };
+  return {
+      {"a list of one chunk again and again",
+       metadata(text("w") + tensor("K\1", shared_chunk + times(kSize / 2, "h\0"s)))},
+      {"chunks of very many attributes",
+       metadata(text("w") + tensor("K\1", wide_chunk + times(kSize / 8, "h\0"s)))},
+      {"a long key of many chunks without storage",
+       metadata(text(std::string(kSize / 2, 'k')) +
+                tensor("K\1", shared_chunk + times(kSize / 32, "h\0"s)))},
+      {"a key as long as may be, of many chunks without storage",
+       metadata(text(std::string(4096, 'k')) + tensor("K\1", shared_chunk + times(300, "h\0"s)))},
+      {"a path of numbers shared by many keys", metadata("", planner(path))},
+      {"shards of one object in a thousand grids", metadata(each(kSize / 100, grid_key))},
+      {"extents of 2^63",
+       metadata(text("w") + tensor("\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f", shared_chunk))},
+      {"a size of many dimensions", metadata(text("w") + tensor(times(kSize / 2, "K\1"), ""))},
+      {"boxes that all overlap",
+       metadata(text("w") + tensor(number(1 << 20) + number(1 << 20),
+                                   each(kSize / 200,
+                                        [](std::size_t i) {
+                                          return chunk(number(i) + number(i),
+                                                       number(1 << 19) + number(1 << 19));
+                                        })))},
+      {"rows against columns",
+       metadata(text("w") +
+                tensor(number(4096) + number(4096),
+                       each(kSize / 200,
+                            [](std::size_t i) {
+                              return i % 2 == 0 ? chunk(number(i) + "K\0"s, "K\1" + number(4096))
+                                                : chunk("K\0"s + number(i), number(4096) + "K\1");
+                            })))},
+      {"modules without number", metadata(each(kSize / 120,
+                                               [](std::size_t i) {
+                                                 return text("mimo." + std::to_string(i) +
+                                                             ".optimizer.x") +
+                                                        object("BytesStorageMetadata", "");
+                                               }))},
+  };
+}
+
+TEST(Bounds, metadata_and_what_verify_says_of_it) {
+  for (const Row& row : metadata_pickles()) {
+    const Bytes bytes = pickle(row.body);
+    expect_bounded(row.name, bytes.size(), [&] {
+      const std::vector<ByteSpan> files{bytes};
+      const std::vector<std::string> names{".metadata"};
+      const Metadata read = read_metadata(files, names);
+      (void)check_cover(read.catalog);
+      (void)check_grids(read.catalog);
+      (void)check_modules(read.catalog);
+    });
+  }
+}
+
+// --- archives ----------------------------------------------------------------------------------
+
+/// A whole item, with the last 98 bytes (two end records and a locator) made to claim.
+Bytes claiming(std::uint64_t records, std::uint64_t directory_bytes, std::uint64_t offset) {
+  Bytes item = write_bytes_item(Dict{{"a", 1}});
+  const auto put = [&item](std::size_t from_end, std::uint64_t value) {
+    std::memcpy(item.data() + item.size() - from_end, &value, sizeof value);
+  };
+  constexpr std::size_t kWideEnd = 98;
+  put(kWideEnd - 24, records);
+  put(kWideEnd - 32, records);
+  put(kWideEnd - 40, directory_bytes);
+  put(kWideEnd - 48, offset);
+  std::fill_n(item.end() - 14, 12,
+              std::byte{0xff});  // what the short record says: see the long one
+  return item;
+}
+
+TEST(Bounds, archives_that_claim) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  struct Claim {
+    const char* name;
+    Bytes bytes;
+  };
+  for (const Claim& claim : {Claim{"2^64 records", claiming(kMost, 100, 0)},
+                             Claim{"4096 records", claiming(4096, 100, 0)},
+                             Claim{"a directory of 2^64 bytes", claiming(4, kMost, 0)},
+                             Claim{"a directory at 2^64", claiming(4, 100, kMost)},
+                             Claim{"a directory of 4 MiB", claiming(4, 4U << 20U, 0)}}) {
+    expect_bounded(claim.name, claim.bytes.size(), [&] {
+      const Error error = [&] {
+        try {
+          read_bytes_item(claim.bytes);
+        } catch (const Error& refused) {
+          return refused;
+        }
+        return Error(Code::kUsage, "nothing was refused");
+      }();
+      EXPECT_NE(error.code(), Code::kUsage);
+      throw error;
+    });
+  }
+}
+
+TEST(Bounds, archives_of_random_bytes_behind_a_sound_head) {
+  Bytes item = write_bytes_item(Dict{{"a", 1}});
+  item.resize(kSize, std::byte{'P'});
+  for (std::size_t i = 600; i + 4 < item.size(); i += 4) {
+    std::memcpy(item.data() + i, "PK\5\6", 4);  // end records without end
+  }
+  expect_bounded("end records everywhere", item.size(), [&] { read_bytes_item(item); });
+}
+
+TEST(Bounds, documents_of_json) {
+  const std::string keys = each(kSize / 12, [](std::size_t i) {
+    return (i == 0 ? "" : ",") + ("\"" + std::to_string(i)) + "\":0";
+  });
+  for (const Row& row : {Row{"brackets", times(kSize, "[")}, Row{"keys", "{" + keys + "}"},
+                         Row{"zeros", R"({"a":[)" + times(kSize / 2, "0,") + "0]}"},
+                         Row{"a number too large", R"({"a":1e999})"}}) {
+    const Bytes bytes = to_bytes(row.body);
+    expect_bounded(row.name, bytes.size(),
+                   [&] { parse_json_object(bytes, {}, std::uint64_t{1} << 30U); });
+  }
+}
+
+}  // namespace
+}  // namespace reprise::test

@@ -1,0 +1,38 @@
+#pragma once
+// A directory tree in memory, to be read alone. A test changes bytes in place and puts them back.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/bytes.hpp"
+#include "core/ports/store.hpp"
+
+namespace reprise::test {
+
+/// Nothing can be written through it: those calls are UNSUPPORTED.
+class MemoryTree final : public Store {
+ public:
+  /// By path. Directories are what the paths imply.
+  std::map<std::string, Bytes> files;
+
+  /// All files below a directory of the disk.
+  static MemoryTree of_directory(const std::string& directory);
+  std::uint64_t bytes() const;
+
+  std::unique_ptr<ReadFile> open(const std::string& path) override;
+  std::unique_ptr<WriteFile> create(const std::string& path) override;
+  std::optional<Entry> stat(const std::string& path) override;
+  std::vector<Entry> list(const std::string& directory) override;
+  void make_directory(const std::string& path) override;
+  void rename(const std::string& from, const std::string& to) override;
+  void exchange(const std::string& a, const std::string& b) override;
+  void remove(const std::string& path) override;
+  void sync_directory(const std::string& directory) override;
+  StoreCapabilities capabilities() const override { return {}; }
+  std::string display(const std::string& path) const override { return path; }
+};
+
+}  // namespace reprise::test

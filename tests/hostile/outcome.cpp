@@ -1,0 +1,152 @@
+#include "tests/hostile/outcome.hpp"
+
+#include <sstream>
+#include <utility>
+
+#include "core/adapters/posix/host_device.hpp"
+#include "core/base/check.hpp"
+#include "core/engine/load.hpp"
+#include "core/engine/verify.hpp"
+#include "core/engine/verify_directory.hpp"
+
+namespace reprise::test {
+namespace {
+
+struct Silent final : Trace, Progress {
+  void event(const TraceEvent&) override {}
+  void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
+};
+
+struct StoppedClock final : Clock {
+  std::uint64_t now_ns() override { return 0; }
+};
+
+/// A load has no background work.
+struct NoTasks final : Tasks {
+  std::unique_ptr<Task> start(std::function<void()>) override {
+    CHECK(false);
+    return nullptr;
+  }
+};
+
+class SoloCommunicator final : public Communicator {
+ public:
+  const Group& group() const override { return group_; }
+  GroupRank rank() const override { return {0}; }
+  void barrier() override {}
+  std::vector<Bytes> all_gather(ByteSpan mine) override { return {{mine.begin(), mine.end()}}; }
+  Bytes broadcast(GroupRank, ByteSpan bytes) override { return {bytes.begin(), bytes.end()}; }
+  std::vector<std::int64_t> all_reduce(Reduce, std::span<const std::int64_t> mine) override {
+    return {mine.begin(), mine.end()};
+  }
+
+ private:
+  Group group_ = Group::world(1);
+};
+
+struct SoloFabric final : Fabric {
+  GlobalRank rank() const override { return {0}; }
+  std::int32_t world_size() const override { return 1; }
+  std::shared_ptr<Communicator> communicator(const Group&) override {
+    return std::make_shared<SoloCommunicator>();
+  }
+};
+
+}  // namespace
+
+Judge::Judge(Store& store, std::string path) : path_(std::move(path)) {
+  const Checkpoint checkpoint = Checkpoint::open(store, path_);
+  location_ = checkpoint.location();
+  metadata_ = checkpoint.metadata();
+  for (const auto& tensor : checkpoint.catalog().tensors) {
+    TensorLeaf leaf;
+    leaf.key = tensor.key;
+    leaf.dtype = tensor.dtype;
+    leaf.shape = logical_shape(tensor);
+    leaf.pieces = {contiguous_piece(Box::whole(leaf.shape))};
+    starts_.push_back(bytes_);
+    bytes_ += static_cast<std::size_t>(volume(leaf.shape)) * size_of(leaf.dtype);
+    wanted_.tensors.push_back(std::move(leaf));
+  }
+  for (const auto& object : checkpoint.catalog().objects) {
+    if (const auto parsed = parse_object_key(object.key); parsed) {
+      wanted_.objects.push_back({parsed->key, parsed->grid, parsed->coordinate, 0, {}});
+    } else {
+      plain_.push_back(object.key);
+    }
+  }
+  CHECK(whole(store), words_of(store));
+  content_ = load(store);
+}
+
+std::size_t Judge::elements() const {
+  std::size_t total = 0;
+  for (const auto& leaf : wanted_.tensors) total += static_cast<std::size_t>(volume(leaf.shape));
+  return total;
+}
+
+std::size_t Judge::objects() const { return wanted_.objects.size() + plain_.size(); }
+
+bool Judge::whole(Store& store) const {
+  Silent silent;
+  const VerifyReport report = verify(store, path_, PayloadCheck::kRead, silent);
+  return report.whole() && !report.vacuous();
+}
+
+std::string Judge::words_of(Store& store) const {
+  Silent silent;
+  std::ostringstream words;
+  for (const auto& finding : verify(store, path_, PayloadCheck::kRead, silent).findings) {
+    if (finding.severity == Severity::kError) words << finding << '\n';
+  }
+  return words.str();
+}
+
+Judge::Content Judge::load(Store& store) const {
+  Content content;
+  content.tensors.assign(bytes_, std::byte{0x5a});
+  StateDict into = wanted_;
+  for (std::size_t i = 0; i < into.tensors.size(); ++i) {
+    into.tensors[i].data = content.tensors.data() + starts_[i];
+  }
+  SoloFabric fabric;
+  HostDevice device("node", 0);
+  StoppedClock clock;
+  NoTasks tasks;
+  Silent silent;
+  LoadOptions options;
+  options.path = path_;
+  options.excused = plain_;
+  options.staging_bytes = 4096;
+  const auto group = fabric.communicator(Group::world(1));
+  reprise::load({store, fabric, device, clock, tasks, silent}, *group, into, options);
+  for (auto& object : into.objects) content.objects.push_back(std::move(object.value));
+  Checkpoint checkpoint = Checkpoint::open(store, path_);
+  for (const auto& key : plain_) {
+    const StoredObject* object = checkpoint.catalog().object(key);
+    if (object == nullptr) throw Error(Code::kMissingKey, "an object is gone", {.key = key});
+    const auto slice = checkpoint.slice(key, object->file, object->range);
+    const auto item = read_bytes_item(*slice);
+    content.objects.push_back(item.value ? *item.value
+                                         : Value(read_range(*slice, {0, slice->size()})));
+  }
+  content.common = std::move(into.common);
+  return content;
+}
+
+bool Judge::refused_by_manifest(Store& store) const {
+  Silent silent;
+  Checkpoint checkpoint(store, location_, metadata_);
+  return count_of(check_manifest(checkpoint, silent), Severity::kError) != 0;
+}
+
+Outcome Judge::of(Store& store) const {
+  try {
+    if (!whole(store)) return Outcome::kRefused;
+    return load(store) == content_ ? Outcome::kSame : Outcome::kChanged;
+  } catch (const Error&) {
+    return Outcome::kRefused;
+  }
+}
+
+}  // namespace reprise::test

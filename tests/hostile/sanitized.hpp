@@ -1,0 +1,13 @@
+#pragma once
+// 1 under a sanitizer that brings its own allocator.
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define REPRISE_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define REPRISE_SANITIZED 1
+#endif
+#endif
+#ifndef REPRISE_SANITIZED
+#define REPRISE_SANITIZED 0
+#endif
