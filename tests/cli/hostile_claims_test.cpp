@@ -41,7 +41,8 @@ std::vector<Claim> claims() {
       {"a million marks", head + std::string(1000000, '(') + "."},
       {"a million tuples in tuples", head + "N" + std::string(1000000, '\x85') + "."},
       {"pairs doubled 100 times", head + "N\x94" + times(100, "2\x86\x94") + "."},
-      {"a list of one list a million times", head + "](" + times(300000, std::string("h\0]", 3)) + "e."},
+      {"a list of one list a million times",
+       head + "](" + times(300000, std::string("h\0]", 3)) + "e."},
   };
 }
 

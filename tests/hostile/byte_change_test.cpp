@@ -206,14 +206,14 @@ Trial item_trial(const Bytes& whole, Read read) {
 
 TEST(ByteChange, of_a_tensor_item) {
   const Bytes whole = fixture("file_per_item").files.at("__0_0.distcp");
-  const Trial trial = item_trial(whole, elements_in);
+  Trial trial = item_trial(whole, elements_in);
   expect_nothing_gets_past("a tensor item", change_bytes(whole, [&] { return trial; }));
   EXPECT_EQ(truncations_accepted(whole, trial), std::vector<std::size_t>());
 }
 
 TEST(ByteChange, of_a_bytes_item) {
   const Bytes whole = fixture("file_per_item").files.at("__0_2.distcp");
-  const Trial trial = item_trial(whole, value_in);
+  Trial trial = item_trial(whole, value_in);
   expect_nothing_gets_past("a bytes item", change_bytes(whole, [&] { return trial; }));
   EXPECT_EQ(truncations_accepted(whole, trial), std::vector<std::size_t>());
 }
