@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <map>
 #include <utility>
 #include <variant>
 
@@ -20,7 +21,6 @@ struct ImageWriter::Batch {
   };
   struct Tail {  ///< where an item's tail goes; its elements all came before
     std::size_t begin;
-    std::size_t size;
     std::shared_ptr<const TensorItemLayout> layout;
   };
   using Mark = std::variant<Elements, Tail>;
@@ -47,31 +47,37 @@ struct ImageWriter::Batch {
   std::vector<Mark> marks;   ///< in order
 };
 
-/// The background's side. Batches come one after another, each task waiting for the one before, so
-/// nothing here is used by two threads at once.
+/// The background's side, and what the caller may do for it. Batches come one after another, each
+/// task waiting for the one before, so nothing here is used by two threads at once.
 struct ImageWriter::File {
+  enum class SealedBy : std::uint8_t { kCaller, kTask };
+
   /// What went wrong first; the batches after it are not written.
   std::exception_ptr failure;
   std::atomic<bool> failed = false;  ///< set after `failure`, which is not changed again
 
   std::unique_ptr<WriteFile> out;
-  Checksums checksums;
+  Checksums checksums = Checksums::kNone;
+  SealedBy sealed_by = SealedBy::kTask;
   Crc32 crc;  ///< of the elements of the item in progress
   Sha256 sha256;
 
-  void write(Batch& batch) {
+  /// Puts checksums into the batch's tails. Batch after batch, all by the caller or all by tasks.
+  void seal(Batch& batch) {
     for (const auto& mark : batch.marks) {
       if (const auto* elements = std::get_if<Batch::Elements>(&mark)) {
         if (checksums == Checksums::kNone) continue;
         crc.update(batch.part(elements->begin, elements->size));
       } else {
         const auto& tail = std::get<Batch::Tail>(mark);
-        const Bytes bytes = tail.layout->tail(crc.value());
-        CHECK(bytes.size() == tail.size, bytes.size(), tail.size);
-        std::copy(bytes.begin(), bytes.end(), batch.part(tail.begin, tail.size).begin());
+        tail.layout->write_tail(crc.value(), batch.part(tail.begin, tail.layout->tail_bytes()));
         crc = Crc32();
       }
     }
+  }
+
+  void write(Batch& batch) {
+    if (sealed_by == SealedBy::kTask) seal(batch);
     if (checksums == Checksums::kCrc32AndSha256) sha256.update(batch.image());
     out->write_at(batch.offset, batch.image());
   }
@@ -97,9 +103,7 @@ std::uint64_t expected_bytes(const std::vector<ImageItem>& items) {
 /// Lays items out into batches; hands each over when it is full.
 class ImageWriter::Filler {
  public:
-  /// `expected`: about how many bytes the image will have; no batch needs to be larger.
-  Filler(ImageWriter& writer, ContentSource& source, std::uint64_t expected)
-      : writer_(writer), source_(source), expected_(expected) {}
+  Filler(ImageWriter& writer, ContentSource& source) : writer_(writer), source_(source) {}
 
   void bytes(ByteSpan rest) {
     while (!rest.empty()) {
@@ -109,7 +113,9 @@ class ImageWriter::Filler {
     }
   }
 
-  void tensor(std::size_t item, DType dtype, std::shared_ptr<const TensorItemLayout> layout) {
+  /// Returns the item's length.
+  std::uint64_t tensor(std::size_t item, DType dtype, const Dims& extent) {
+    const auto layout = layout_of(dtype, extent);
     bytes(layout->head());
     const std::uint64_t width = size_of(dtype);
     const std::uint64_t total = layout->data_bytes() / width;
@@ -120,10 +126,11 @@ class ImageWriter::Filler {
                    batch_->extend(count * width));
       begin += count;
     }
-    const std::size_t size = layout->length() - layout->data_offset() - layout->data_bytes();
+    const std::size_t size = layout->tail_bytes();
     room(size);
-    batch_->marks.push_back(Batch::Tail{batch_->size, size, std::move(layout)});
+    batch_->marks.push_back(Batch::Tail{batch_->size, layout});
     batch_->extend(size);
+    return layout->length();
   }
 
   void flush() {
@@ -138,17 +145,25 @@ class ImageWriter::Filler {
   std::size_t room(std::size_t least) {
     if (!batch_ || batch_->room() < least) {
       flush();
-      const std::uint64_t rest = std::max(expected_, offset_ + kAroundTensor) - offset_;
-      const std::uint64_t bytes = std::min(writer_.options_.batch_bytes, rest);
-      batch_ = writer_.new_batch(std::max<std::size_t>(bytes, least));
+      batch_ = writer_.new_batch();
       batch_->offset = offset_;
     }
     return batch_->room();
   }
 
+  /// A state has many tensors of few shapes.
+  std::shared_ptr<const TensorItemLayout> layout_of(DType dtype, const Dims& extent) {
+    if (layouts_.size() == kLayoutsMax) layouts_.clear();
+    auto& layout = layouts_[{dtype, extent}];
+    if (!layout) layout = std::make_shared<const TensorItemLayout>(dtype, extent);
+    return layout;
+  }
+
+  static constexpr std::size_t kLayoutsMax = 256;  // of about 2 KiB
+
   ImageWriter& writer_;
   ContentSource& source_;
-  std::uint64_t expected_;
+  std::map<std::pair<DType, Dims>, std::shared_ptr<const TensorItemLayout>> layouts_;
   std::shared_ptr<Batch> batch_;
   std::uint64_t offset_ = 0;
 };
@@ -159,13 +174,18 @@ ImageWriter::ImageWriter(Store& store, Tasks& tasks, const std::string& path,
   CHECK(options_.batch_bytes >= 4096 && options_.staging_bytes_max >= options_.batch_bytes);
   file_->out = store.create(path);
   file_->checksums = options_.checksums;
+  const std::uint64_t expected = expected_bytes(items_);
+  batch_bytes_ = std::min(options_.batch_bytes, expected);
+  // Who will have to wait for the background relieves it of what it can.
+  const bool waits = expected > options_.staging_bytes_max;
+  file_->sealed_by = waits ? File::SealedBy::kCaller : File::SealedBy::kTask;
 }
 
 ImageWriter::~ImageWriter() = default;
 
 void ImageWriter::stage(ContentSource& source) {
   CHECK(!staged_);
-  Filler filler(*this, source, expected_bytes(items_));
+  Filler filler(*this, source);
   for (std::size_t i = 0; i < items_.size(); ++i) {
     ImageItem& item = items_[i];
     ByteRange range{written_.bytes, item.content.size()};
@@ -173,9 +193,7 @@ void ImageWriter::stage(ContentSource& source) {
       filler.bytes(item.content);
       item.content = {};
     } else {
-      const auto layout = std::make_shared<const TensorItemLayout>(item.dtype, item.extent);
-      filler.tensor(i, item.dtype, layout);
-      range.size = layout->length();
+      range.size = filler.tensor(i, item.dtype, item.extent);
     }
     written_.ranges.push_back(range);
     written_.bytes += range.size;
@@ -189,23 +207,22 @@ void ImageWriter::stage(ContentSource& source) {
   staged_ = true;
 }
 
-std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(std::size_t bytes) {
+std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch() {
   while (!in_flight_.empty() && in_flight_.front().task->done()) wait_oldest();
-  while (!in_flight_.empty() && !spare_ && allocated_ + bytes > options_.staging_bytes_max) {
-    wait_oldest();
+  if (spare_.empty() && peak_bytes_ + batch_bytes_ > options_.staging_bytes_max) wait_oldest();
+  if (spare_.empty()) {
+    peak_bytes_ += batch_bytes_;
+    return std::make_shared<Batch>(batch_bytes_);
   }
-  if (spare_ && spare_->capacity >= bytes) {
-    spare_->size = 0;
-    spare_->marks.clear();
-    return std::exchange(spare_, nullptr);
-  }
-  if (spare_) allocated_ -= std::exchange(spare_, nullptr)->capacity;
-  allocated_ += bytes;
-  peak_bytes_ = std::max(peak_bytes_, allocated_);
-  return std::make_shared<Batch>(bytes);
+  auto batch = std::move(spare_.back());
+  spare_.pop_back();
+  batch->size = 0;
+  batch->marks.clear();
+  return batch;
 }
 
 void ImageWriter::hand_over(std::shared_ptr<Batch> batch) {
+  if (file_->sealed_by == File::SealedBy::kCaller) file_->seal(*batch);
   start(batch, [file = file_, batch] { file->write(*batch); });
 }
 
@@ -231,9 +248,7 @@ void ImageWriter::wait_oldest() {
   in_flight_.pop_front();
   oldest.task->wait();
   if (file_->failed) std::rethrow_exception(file_->failure);
-  if (!oldest.batch) return;
-  if (spare_) allocated_ -= spare_->capacity;
-  spare_ = oldest.batch;
+  if (oldest.batch) spare_.push_back(oldest.batch);
 }
 
 bool ImageWriter::done() {

@@ -6,7 +6,10 @@
 //   batches |------- batch 0 -------|------- batch 1 -------|------- batch 2 -------|
 //
 // A batch is filled on the caller's thread (the snapshot) and checksummed and written in the
-// background, in order. When staging is full the caller waits for the oldest batch.
+// background, in order. When staging is full the caller waits for the oldest batch; it does the
+// checksums itself where it is known beforehand that it will have to. Batches are
+// small enough that what was put into one is still in a cache when it is written, and come back for
+// use again.
 
 #include <cstdint>
 #include <deque>
@@ -45,9 +48,14 @@ class ContentSource {
 
 enum class Checksums : std::uint8_t { kNone, kCrc32, kCrc32AndSha256 };
 
+/// Staging for a save that is waited for: what the caller and the background need to keep each
+/// other busy, in a cache that both share.
+inline constexpr std::uint64_t kBlockingStaging = std::uint64_t{8} << 20U;
+
 struct ImageOptions {
+  /// As far as it goes, the caller need not wait for the background.
   std::uint64_t staging_bytes_max = std::uint64_t{256} << 20U;
-  std::uint64_t batch_bytes = std::uint64_t{16} << 20U;
+  std::uint64_t batch_bytes = std::uint64_t{1} << 20U;
   Checksums checksums = Checksums::kCrc32;
 };
 
@@ -84,7 +92,7 @@ class ImageWriter {
     std::shared_ptr<Task> task;
   };
 
-  std::shared_ptr<Batch> new_batch(std::size_t bytes);
+  std::shared_ptr<Batch> new_batch();
   void hand_over(std::shared_ptr<Batch> batch);
   void start(std::shared_ptr<Batch> batch, std::function<void()> work);
   void wait_oldest();
@@ -95,9 +103,9 @@ class ImageWriter {
   std::shared_ptr<File> file_;
   std::deque<InFlight> in_flight_;  ///< oldest first; each waits for the one before
   bool staged_ = false;
-  std::shared_ptr<Batch> spare_;  ///< written and ready for use again
-  std::uint64_t allocated_ = 0;   ///< bytes of batches, the spare one included
-  std::uint64_t peak_bytes_ = 0;
+  std::uint64_t batch_bytes_ = 0;              ///< of each batch
+  std::vector<std::shared_ptr<Batch>> spare_;  ///< written; used again, the last one first
+  std::uint64_t peak_bytes_ = 0;               ///< of all batches: none goes before the writer
   WrittenFile written_;
 };
 

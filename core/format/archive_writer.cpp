@@ -1,6 +1,7 @@
 #include "core/format/archive_writer.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -85,12 +86,14 @@ void ArchiveWriter::begin(std::string_view name, std::uint64_t size) {
   position_ += pending_.size() - before;
 }
 
-void ArchiveWriter::end(std::uint32_t crc) {
+std::size_t ArchiveWriter::end(std::uint32_t crc) {
   CHECK(!entries_.empty());
+  const std::size_t number = entries_.size() - 1;
   Entry& entry = entries_.back();
   entry.crc = crc;
   position_ += entry.size;
-  if (entry.size == 0) return;
+  if (entry.size == 0) return number;
+  entry.places.descriptor = position_ + zip::kDescriptorCrcAt;
   const std::size_t before = pending_.size();
   if (pending_.empty()) pending_.reserve(kRoom);
   append_le(pending_, zip::kDescriptorSignature);
@@ -103,6 +106,7 @@ void ArchiveWriter::end(std::uint32_t crc) {
     append_le(pending_, clipped(entry.size));
   }
   position_ += pending_.size() - before;
+  return number;
 }
 
 void ArchiveWriter::append_central_header(const Entry& entry) {
@@ -127,7 +131,10 @@ void ArchiveWriter::finish() {
   const std::uint64_t directory = position_;
   const std::uint64_t count = entries_.size();
   const std::size_t before = pending_.size();
-  for (const Entry& entry : entries_) append_central_header(entry);
+  for (Entry& entry : entries_) {
+    entry.places.directory = directory + (pending_.size() - before) + zip::kCentralCrcAt;
+    append_central_header(entry);
+  }
   const std::uint64_t directory_size = pending_.size() - before;
   const std::uint64_t wide_end = directory + directory_size;
 
@@ -155,6 +162,26 @@ void ArchiveWriter::finish() {
   append_le(pending_, clipped(directory));
   append_zeros<std::uint16_t>(pending_, 1);  // comment
   position_ += pending_.size() - before;
+}
+
+const ArchiveWriter::ChecksumPlaces& ArchiveWriter::checksum_places(std::size_t record) const {
+  CHECK(record < entries_.size() && entries_[record].places.directory != 0, record);
+  return entries_[record].places;
+}
+
+ArchiveWriter::ChecksumPlaces ArchiveWriter::ChecksumPlaces::relative_to(
+    std::uint64_t begin) const {
+  ChecksumPlaces places{.directory = directory - begin, .descriptor = descriptor};
+  if (places.descriptor) *places.descriptor -= begin;
+  return places;
+}
+
+void ArchiveWriter::ChecksumPlaces::put(std::uint32_t crc, MutableByteSpan bytes) const {
+  const auto store = [&](std::uint64_t at) {
+    std::memcpy(bytes.subspan(at, sizeof(crc)).data(), &crc, sizeof(crc));
+  };
+  if (descriptor) store(*descriptor);
+  store(directory);
 }
 
 Bytes ArchiveWriter::take() { return std::exchange(pending_, {}); }

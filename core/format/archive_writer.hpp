@@ -9,7 +9,9 @@
 //
 // ZIP64 forms where a size or a header's offset does not fit below 2^32 - 1.
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,10 +33,22 @@ class ArchiveWriter {
   void add(std::string_view name, ByteSpan content);
   /// A record up to its content, of which `size` bytes follow elsewhere.
   void begin(std::string_view name, std::uint64_t size);
-  /// Closes the record opened by begin(), now that its content's checksum is known.
-  void end(std::uint32_t crc);
+  /// Closes the record opened by begin(), now that its content's checksum is known; its number.
+  std::size_t end(std::uint32_t crc);
   /// Central directory and end records; nothing may follow.
   void finish();
+
+  /// Where an item's bytes say a record's checksum: so it can be put there later.
+  struct ChecksumPlaces {
+    std::uint64_t directory = 0;
+    std::optional<std::uint64_t> descriptor;  ///< none if the record is empty
+
+    /// The same, in a buffer that begins at byte `begin` of the item.
+    ChecksumPlaces relative_to(std::uint64_t begin) const;
+    void put(std::uint32_t crc, MutableByteSpan bytes) const;
+  };
+  /// Of the record of that number; once finished.
+  const ChecksumPlaces& checksum_places(std::size_t record) const;
 
   /// Offset in the item of the next byte.
   std::uint64_t position() const { return position_; }
@@ -47,6 +61,7 @@ class ArchiveWriter {
     std::uint64_t header_offset = 0;
     std::uint64_t size = 0;
     std::uint32_t crc = 0;
+    ChecksumPlaces places;
   };
 
   void append_central_header(const Entry& entry);

@@ -1,12 +1,15 @@
 #pragma once
 // Opcodes, written. One emitter writes one pickle.
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "core/base/bytes.hpp"
+#include "core/base/hash.hpp"
 #include "core/geometry/dims.hpp"
 
 namespace reprise::pickle {
@@ -51,7 +54,13 @@ class Emitter {
   Bytes out_;
   std::uint32_t memo_count_ = 0;
   std::map<std::pair<std::string_view, std::string_view>, std::uint32_t> globals_;
-  std::map<std::string, std::uint32_t, std::less<>> texts_;
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return hash_of(text); }
+  };
+  /// Looked up alone: keys of a large state share long beginnings, which a sorted map would
+  /// compare.
+  std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> texts_;
 };
 
 }  // namespace reprise::pickle

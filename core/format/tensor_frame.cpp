@@ -5,34 +5,10 @@
 
 #include "core/base/check.hpp"
 #include "core/format/crc32.hpp"
-#include "core/format/pickle_writer.hpp"
 #include "core/format/torch_records.hpp"
 
 namespace reprise {
 namespace {
-
-/// What follows the elements, with `free` in place of each byte that is not the same in all items.
-Bytes tail_with(ArchiveWriter out, std::byte free) {
-  const std::uint32_t crc = free == std::byte{0} ? 0 : 0xffffffff;
-  out.end(crc);
-  begin_serialization_id(out);
-  Bytes tail = out.take();
-  tail.insert(tail.end(), kSerializationIdBytes, free);
-  out.end(crc);
-  out.finish();
-  append(tail, out.take());
-  return tail;
-}
-
-/// Where runs of bytes that are not fixed begin, in order.
-std::vector<std::size_t> runs_of(const Bytes& fixed) {
-  std::vector<std::size_t> begins;
-  for (std::size_t at = 0; at < fixed.size(); ++at) {
-    if (fixed[at] != std::byte{0}) continue;
-    if (at == 0 || fixed[at - 1] != std::byte{0}) begins.push_back(at);
-  }
-  return begins;
-}
 
 bool same_where_fixed(ByteSpan bytes, const Bytes& wanted, const Bytes& fixed) {
   std::uint64_t different = 0;
@@ -50,48 +26,37 @@ bool same_where_fixed(ByteSpan bytes, const Bytes& wanted, const Bytes& fixed) {
 
 }  // namespace
 
-TensorFrame::TensorFrame(DType dtype, const Dims& size) {
-  ArchiveWriter out("archive");
-  add_leading_records(out, encode_tensor_pickle(dtype, size));
+TensorFrame::TensorFrame(DType dtype, const Dims& size) : layout_(dtype, size) {
   item_.dtype = dtype;
   item_.size = size;
   item_.strides = contiguous_strides(size);
-  item_.data_bytes = static_cast<std::uint64_t>(volume(size)) * size_of(dtype);
+  item_.data_bytes = layout_.data_bytes();
   CHECK(item_.data_bytes > 0, size);
-  out.begin("data/0", item_.data_bytes);
-  head_ = out.take();
-  item_.data_offset = head_.size();
+  item_.data_offset = layout_.data_offset();
 
-  tail_ = tail_with(out, std::byte{0});
-  const Bytes other = tail_with(out, std::byte{0xff});
-  fixed_.resize(tail_.size());
-  std::ranges::transform(tail_, other, fixed_.begin(), [](std::byte a, std::byte b) {
-    return a == b ? std::byte{0xff} : std::byte{0};
-  });
-  // Checksum of the elements, the id, its checksum; both checksums again in the directory.
-  const auto runs = runs_of(fixed_);
-  CHECK(runs.size() == 5, runs.size());
-  id_at_ = runs[1];
-  crc_at_ = runs[3];
-  id_crc_at_ = runs[4];
-  length_ = head_.size() + item_.data_bytes + tail_.size();
+  fixed_.assign(layout_.tail_bytes(), std::byte{0xff});
+  const auto& [crc, id, id_crc] = layout_.places();
+  constexpr std::uint32_t kFree = 0;
+  crc.put(kFree, fixed_);
+  id_crc.put(kFree, fixed_);
+  std::ranges::fill(MutableByteSpan(fixed_).subspan(id, kSerializationIdBytes), std::byte{0});
 }
 
 std::optional<TensorItem> TensorFrame::match(ByteSpan head, ByteSpan tail) const {
-  CHECK(head.size() == head_.size() && tail.size() == tail_.size(), head.size(), tail.size());
-  if (std::memcmp(head.data(), head_.data(), head.size()) != 0) return std::nullopt;
-  if (!same_where_fixed(tail, tail_, fixed_)) return std::nullopt;
+  CHECK(head.size() == head_bytes() && tail.size() == tail_bytes(), head.size(), tail.size());
+  if (std::memcmp(head.data(), layout_.head().data(), head.size()) != 0) return std::nullopt;
+  if (!same_where_fixed(tail, layout_.blank_tail(), fixed_)) return std::nullopt;
   TensorItem item = item_;
-  item.crc = load_le<std::uint32_t>(tail.subspan(crc_at_));
+  item.crc = load_le<std::uint32_t>(tail.subspan(layout_.places().crc.directory));
   return item;
 }
 
 std::uint32_t TensorFrame::id_crc(ByteSpan tail) const {
-  return load_le<std::uint32_t>(tail.subspan(id_crc_at_));
+  return load_le<std::uint32_t>(tail.subspan(layout_.places().id_crc.directory));
 }
 
 bool TensorFrame::id_is_whole(ByteSpan tail) const {
-  return crc32_of(tail.subspan(id_at_, kSerializationIdBytes)) == id_crc(tail);
+  return crc32_of(tail.subspan(layout_.places().id, kSerializationIdBytes)) == id_crc(tail);
 }
 
 }  // namespace reprise

@@ -17,10 +17,10 @@ class TensorFrame {
 
   DType dtype() const { return item_.dtype; }
   const Dims& size() const { return item_.size; }
-  std::uint64_t length() const { return length_; }  ///< of the whole item, in bytes
+  std::uint64_t length() const { return layout_.length(); }  ///< of the whole item, in bytes
   std::uint64_t head_bytes() const { return item_.data_offset; }
   std::uint64_t data_bytes() const { return item_.data_bytes; }
-  std::uint64_t tail_bytes() const { return tail_.size(); }
+  std::uint64_t tail_bytes() const { return layout_.tail_bytes(); }
   static constexpr std::uint64_t kRecords = 7;  ///< of the item
 
   /// The item, if `head` and `tail` (so many bytes as above) are those of one that is framed so;
@@ -33,14 +33,9 @@ class TensorFrame {
   bool id_is_whole(ByteSpan tail) const;
 
  private:
+  TensorItemLayout layout_;
   TensorItem item_;  ///< without a checksum
-  std::uint64_t length_ = 0;
-  Bytes head_;
-  Bytes tail_;
-  Bytes fixed_;             ///< 0xff for each byte of tail_ that is the same in all items, else 0
-  std::size_t crc_at_ = 0;  ///< in the tail's directory: of the elements
-  std::size_t id_at_ = 0;   ///< in the tail: the id
-  std::size_t id_crc_at_ = 0;  ///< in the tail's directory: of the id
+  Bytes fixed_;      ///< 0xff for each byte of a tail that is the same in all items, else 0
 };
 
 }  // namespace reprise

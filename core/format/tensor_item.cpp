@@ -8,6 +8,7 @@
 
 #include "core/base/hash.hpp"
 #include "core/format/archive.hpp"
+#include "core/format/crc32.hpp"
 #include "core/format/pickle_reader.hpp"
 #include "core/format/pickle_writer.hpp"
 #include "core/format/torch_records.hpp"
@@ -105,22 +106,41 @@ TensorItem read_tensor_item(ItemSource& source) {
           .flips = tensor.flips};
 }
 
-TensorItemLayout::TensorItemLayout(DType dtype, const Dims& size) : open_("archive") {
+TensorItemLayout::TensorItemLayout(DType dtype, const Dims& size) {
   CHECK(!too_large(dtype, size), size);
   data_bytes_ = static_cast<std::uint64_t>(volume(size)) * size_of(dtype);
   const Bytes pickle = encode_tensor_pickle(dtype, size);
   pickle_hash_ = hash_of(ByteSpan(pickle));
-  add_leading_records(open_, pickle);
-  open_.begin("data/0", data_bytes_);
-  head_ = open_.take();
-  length_ = head_.size() + data_bytes_ + tail(0).size();
+  ArchiveWriter out("archive");
+  add_leading_records(out, pickle);
+  out.begin("data/0", data_bytes_);
+  head_ = out.take();
+  const std::uint64_t begin = head_.size() + data_bytes_;
+  const std::size_t elements = out.end(0);
+  begin_serialization_id(out);
+  places_.id = out.position() - begin;
+  tail_ = out.take();
+  tail_.resize(tail_.size() + kSerializationIdBytes);
+  const std::size_t id = out.end(0);
+  out.finish();
+  append(tail_, out.take());
+  places_.crc = out.checksum_places(elements).relative_to(begin);
+  places_.id_crc = out.checksum_places(id).relative_to(begin);
+}
+
+void TensorItemLayout::write_tail(std::uint32_t crc, MutableByteSpan out) const {
+  CHECK(out.size() == tail_.size(), out.size(), tail_.size());
+  std::ranges::copy(tail_, out.begin());
+  places_.crc.put(crc, out);
+  const MutableByteSpan id = out.subspan(places_.id, kSerializationIdBytes);
+  write_serialization_id(pickle_hash_, crc, id);
+  places_.id_crc.put(crc32_of(id), out);
 }
 
 Bytes TensorItemLayout::tail(std::uint32_t crc) const {
-  ArchiveWriter out = open_;
-  out.end(crc);
-  add_trailing_records(out, pickle_hash_, crc);
-  return out.take();
+  Bytes out(tail_.size());
+  write_tail(crc, out);
+  return out;
 }
 
 }  // namespace reprise

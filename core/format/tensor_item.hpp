@@ -45,19 +45,31 @@ class TensorItemLayout {
  public:
   TensorItemLayout(DType dtype, const Dims& size);
 
-  std::uint64_t length() const { return length_; }            ///< of the whole item, in bytes
+  std::uint64_t length() const { return data_offset() + data_bytes_ + tail_bytes(); }
   std::uint64_t data_offset() const { return head_.size(); }  ///< a multiple of 64
   std::uint64_t data_bytes() const { return data_bytes_; }
+  std::uint64_t tail_bytes() const { return tail_.size(); }
   const Bytes& head() const { return head_; }
-  /// What follows the elements; `crc` is their CRC-32.
+  /// What follows the elements, tail_bytes() long; `crc` is the elements' CRC-32.
+  void write_tail(std::uint32_t crc, MutableByteSpan out) const;
   Bytes tail(std::uint32_t crc) const;
+
+  /// Where a tail depends on the elements.
+  struct Places {
+    ArchiveWriter::ChecksumPlaces crc;     ///< of the elements
+    std::uint64_t id = 0;                  ///< the serialization id
+    ArchiveWriter::ChecksumPlaces id_crc;  ///< of the serialization id
+  };
+  const Places& places() const { return places_; }
+  /// A tail with zeros in these places.
+  const Bytes& blank_tail() const { return tail_; }
 
  private:
   std::uint64_t data_bytes_ = 0;
   std::uint64_t pickle_hash_ = 0;
-  std::uint64_t length_ = 0;
   Bytes head_;
-  ArchiveWriter open_;  ///< with the record of the elements begun
+  Bytes tail_;
+  Places places_;
 };
 
 }  // namespace reprise

@@ -1,7 +1,10 @@
 #include "core/format/torch_records.hpp"
 
+#include <array>
 #include <charconv>
 #include <string>
+
+#include "core/base/check.hpp"
 
 namespace reprise {
 
@@ -13,9 +16,10 @@ constexpr int kVersionMax = 10;
 constexpr std::string_view kWrittenVersion = "3\n";
 constexpr std::string_view kSerializationId = ".data/serialization_id";
 
-std::string twenty_digits(std::uint64_t value) {
-  const std::string digits = std::to_string(value);
-  return std::string(20 - digits.size(), '0') + digits;
+void put_digits(std::uint64_t value, MutableByteSpan out) {
+  for (std::size_t at = out.size(); at-- > 0; value /= 10) {
+    out[at] = static_cast<std::byte>('0' + value % 10);
+  }
 }
 
 }  // namespace
@@ -70,10 +74,19 @@ void begin_serialization_id(ArchiveWriter& out) {
   out.begin(kSerializationId, kSerializationIdBytes);
 }
 
+void write_serialization_id(std::uint64_t pickle_hash, std::uint32_t contents_crc,
+                            MutableByteSpan out) {
+  CHECK(out.size() == kSerializationIdBytes, out.size());
+  put_digits(pickle_hash, out.first(kSerializationIdBytes / 2));
+  put_digits(contents_crc, out.last(kSerializationIdBytes / 2));
+}
+
 void add_trailing_records(ArchiveWriter& out, std::uint64_t pickle_hash,
                           std::uint32_t contents_crc) {
+  std::array<std::byte, kSerializationIdBytes> id{};
+  write_serialization_id(pickle_hash, contents_crc, id);
   out.add("version", as_bytes(kWrittenVersion));
-  out.add(kSerializationId, as_bytes(twenty_digits(pickle_hash) + twenty_digits(contents_crc)));
+  out.add(kSerializationId, id);
   out.finish();
 }
 

@@ -28,9 +28,12 @@ void add_leading_records(ArchiveWriter& out, ByteSpan pickle);
 inline constexpr std::uint64_t kSerializationIdBytes = 40;
 /// version, and .data/serialization_id up to its content.
 void begin_serialization_id(ArchiveWriter& out);
-/// version and .data/serialization_id, then the directory. PyTorch's id is 20 digits of a hash of
-/// the names and 20 of the contents' checksums, for information only; this one is made likewise of
-/// `pickle_hash` and `contents_crc`, so that equal items have equal bytes.
+/// The id's kSerializationIdBytes. PyTorch's is 20 digits of a hash of the names and 20 of the
+/// contents' checksums, for information only; this one is made likewise, so that equal items have
+/// equal bytes.
+void write_serialization_id(std::uint64_t pickle_hash, std::uint32_t contents_crc,
+                            MutableByteSpan out);
+/// version and .data/serialization_id, then the directory.
 void add_trailing_records(ArchiveWriter& out, std::uint64_t pickle_hash,
                           std::uint32_t contents_crc);
 

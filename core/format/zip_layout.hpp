@@ -14,7 +14,9 @@ inline constexpr std::uint32_t kWideLocatorSignature = 0x07064b50;
 inline constexpr std::uint32_t kEndSignature = 0x06054b50;
 
 inline constexpr std::size_t kLocalBytes = 30;
+inline constexpr std::size_t kDescriptorCrcAt = 4;
 inline constexpr std::size_t kCentralBytes = 46;
+inline constexpr std::size_t kCentralCrcAt = 16;
 inline constexpr std::size_t kWideEndBytes = 56;
 inline constexpr std::size_t kWideLocatorBytes = 20;
 inline constexpr std::size_t kEndBytes = 22;

@@ -1,52 +1,21 @@
 // How fast a rank saves, beside pwrite of the same bytes: see docs/speed.md.
 
 #include <filesystem>
-#include <memory>
+#include <functional>
+#include <string>
 
-#include "core/adapters/posix/host_device.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
-#include "core/adapters/posix/posix_store.hpp"
-#include "core/adapters/posix/thread_tasks.hpp"
-#include "core/engine/save.hpp"
 #include "core/format/sha256.hpp"
-#include "sim/job/solo_fabric.hpp"
 #include "tests/bench/beside.hpp"
 #include "tests/bench/limit.hpp"
+#include "tests/bench/solo_rank.hpp"
 
 namespace reprise {
 namespace {
 
 using bench::Durable;
 
-class NoTrace final : public Trace {
- public:
-  void event(const TraceEvent& event) override { (void)event; }
-};
-
-/// A rank that saves into a directory, with one thread beside its own.
-class Saver {
- public:
-  static constexpr int kThreads = 2;
-
-  explicit Saver(const std::string& directory) : store_(directory) {}
-
-  /// A blocking save of everything; what stood at "ckpt" must be gone.
-  SaveReport save(const StateDict& state, Checksums checksums) {
-    Ports ports{store_, fabric_, device_, clock_, tasks_, trace_};
-    auto group = fabric_.communicator(Group::world(1));
-    SaveOptions options{.target = {.directory = "ckpt", .step = {}}};
-    options.image.checksums = checksums;
-    return Save::begin(ports, group, state, options).finish();
-  }
-
- private:
-  PosixStore store_;
-  sim::SoloFabric fabric_;
-  HostDevice device_{"bench", 0};
-  PosixClock clock_;
-  ThreadTasks tasks_{kThreads - 1};
-  NoTrace trace_;
-};
+/// One thread beside the rank's own.
+constexpr int kThreads = 2;
 
 /// Equal tensors of bf16 and fp32 in turns, all in one stretch of memory.
 class TensorState {
@@ -92,18 +61,18 @@ struct SaveRow {
 void measure_save(benchmark::State& state, const SaveRow& row, const bench::Place& place,
                   const std::string& limit_name, const std::function<void(ByteSpan)>& limit) {
   const TensorState tensors(row.shape.tensors, row.shape.bytes_each);
-  Saver saver(place.path());
+  bench::SoloRank rank(place.path());
+  // Every save here is waited for.
+  const ImageOptions image{.staging_bytes_max = kBlockingStaging, .checksums = row.checksums};
   SaveReport report;
   const auto clear = [&place] {
     for (const char* name : {"ckpt", "limit"}) std::filesystem::remove_all(place.file(name));
   };
-  bench::measure(state,
-                 {.limit = limit_name,
-                  .bytes = tensors.bytes().size(),
-                  .aim = row.aim,
-                  .threads = Saver::kThreads},
-                 {clear, [&] { report = saver.save(tensors.state, row.checksums); }},
-                 {clear, [&] { limit(tensors.bytes()); }});
+  bench::measure(
+      state,
+      {.limit = limit_name, .bytes = tensors.bytes().size(), .aim = row.aim, .threads = kThreads},
+      {clear, [&] { report = rank.save(tensors.state, "ckpt", image); }},
+      {clear, [&] { limit(tensors.bytes()); }});
   if (report.bytes < tensors.bytes().size()) bench::give_up("not everything was written");
   state.counters["declared_peak_MiB"] = static_cast<double>(report.peak_staging) / (1 << 20);
 }
@@ -111,7 +80,7 @@ void measure_save(benchmark::State& state, const SaveRow& row, const bench::Plac
 void save_to_memory(benchmark::State& state, SaveRow row) {
   const bench::Place place = bench::Place::tmpfs();
   measure_save(state, row, place, "pwrite to a new file in /dev/shm", [&](ByteSpan bytes) {
-    bench::write_new_file(place.file("limit"), bytes, Saver::kThreads, Durable::kNo);
+    bench::write_new_file(place.file("limit"), bytes, kThreads, Durable::kNo);
   });
 }
 

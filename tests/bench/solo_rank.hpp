@@ -19,10 +19,10 @@ class SoloRank {
 
   Store& store() { return store_; }
 
-  void save(const StateDict& state, const std::string& name) {
-    SaveOptions options{.target = {.directory = name, .step = {}}};
+  SaveReport save(const StateDict& state, const std::string& name, ImageOptions image = {}) {
+    SaveOptions options{.target = {.directory = name, .step = {}}, .image = image};
     Ports ports = ports_over(store_);
-    Save::begin(ports, fabric_.communicator(Group::world(1)), state, options).finish();
+    return Save::begin(ports, fabric_.communicator(Group::world(1)), state, options).finish();
   }
 
   LoadReport load(StateDict& into, const LoadOptions& options) {
