@@ -19,6 +19,7 @@ namespace reprise {
 namespace {
 
 constexpr std::byte kPoison{0xBD};
+constexpr std::size_t kTextRoom = 512;  // of a file's name on the wire, about
 constexpr std::string_view kSwitchedOff =
     "checksums were not verified: the writer had them switched off, all that were read are 0";
 
@@ -29,12 +30,15 @@ void put_text(Bytes& wire, std::string_view text) {
   append(wire, as_bytes(text));
 }
 
-std::string take_text(ByteSpan& wire) {
+/// A part of the wire.
+ByteSpan take_bytes(ByteSpan& wire) {
   const auto size = load_le<std::uint64_t>(wire);
-  std::string text{as_text(wire.subspan(8, size))};
+  const ByteSpan bytes = wire.subspan(8, size);
   wire = wire.subspan(8 + size);
-  return text;
+  return bytes;
 }
+
+std::string take_text(ByteSpan& wire) { return std::string(as_text(take_bytes(wire))); }
 
 void put_texts(Bytes& wire, const std::vector<std::string>& texts) {
   append_le(wire, static_cast<std::uint64_t>(texts.size()));
@@ -57,6 +61,9 @@ Checkpoint open_for_all(Store& store, Communicator& group, const std::string& pa
     if (group.rank() != GroupRank{0}) return wire;
     const Location location = locate(store, path);
     const MetadataFiles files = read_metadata_files(store, location.directory);
+    std::size_t size = 0;
+    for (const auto& content : files.contents) size += content.size() + kTextRoom;
+    wire.reserve(size + kTextRoom);
     put_text(wire, location.directory);
     append_le(wire, location.step ? location.step->value : std::int64_t{-1});
     put_text(wire, location.tracker.value_or(""));
@@ -71,15 +78,12 @@ Checkpoint open_for_all(Store& store, Communicator& group, const std::string& pa
   wire = wire.subspan(8);
   if (step >= 0) location.step = Step{step};
   if (auto tracker = take_text(wire); !tracker.empty()) location.tracker = std::move(tracker);
-  MetadataFiles files;
-  files.names = take_texts(wire);
-  for (std::size_t i = 0; i < files.names.size(); ++i) {
-    files.contents.push_back(to_bytes(take_text(wire)));
-  }
+  const std::vector<std::string> names = take_texts(wire);
+  std::vector<ByteSpan> contents;
+  for (std::size_t i = 0; i < names.size(); ++i) contents.push_back(take_bytes(wire));
   std::optional<Checkpoint> checkpoint;
   agree_on(group, [&] {
-    const std::vector<ByteSpan> spans(files.contents.begin(), files.contents.end());
-    checkpoint.emplace(store, std::move(location), read_metadata(spans, files.names));
+    checkpoint.emplace(store, std::move(location), read_metadata(contents, names));
     return Bytes{};
   });
   return std::move(*checkpoint);

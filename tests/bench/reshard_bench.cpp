@@ -90,7 +90,7 @@ class CountingStore final : public Store {
 };
 
 /// Leaves [rows, columns] that are pieces of "w", in one stretch of memory.
-StateDict state_of(const Dims& shape, std::vector<Box> boxes, std::byte* memory) {
+StateDict state_of(const Dims& shape, const std::vector<Box>& boxes, std::byte* memory) {
   StateDict state;
   TensorLeaf& leaf = state.tensors.emplace_back();
   leaf.key = "w";
