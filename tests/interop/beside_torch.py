@@ -12,6 +12,7 @@ import mmap
 import os
 import pathlib
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -172,7 +173,7 @@ class TwoRanks:
             port = free.getsockname()[1]
         self.answers = context.Queue()
         self.requests = [context.Queue() for _ in range(2)]
-        self.processes = [context.Process(target=serve_rank, args=(rank, port, content, self.requests[rank], self.answers))
+        self.processes = [context.Process(target=serve_rank, args=(rank, port, content, self.requests[rank], self.answers), daemon=True)
                           for rank in range(2)]
         for process in self.processes:
             process.start()
@@ -497,4 +498,5 @@ def main(program, reprise, out, *names):
 if __name__ == "__main__":
     if len(sys.argv) < 4:
         sys.exit(__doc__)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing is left on the tmpfs
     main(*sys.argv[1:])
