@@ -77,6 +77,8 @@ def parsed():
 def main():
     options = parsed()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the ranks are ended, too
+    if tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 8):
+        sys.exit(f"torch {torch.__version__} is too old: 2.8 or newer")
     torch.set_num_threads(1)
     reprise = Reprise(options.reprise)
     print_versions(reprise)

@@ -9,6 +9,10 @@ import make_fixtures
 from content import Content, Different, first_difference, resharded, same_bits, tree
 
 
+# Before, full_tensor() of strided shards of uneven rows has other rows than what the same torch saves and loads.
+WHOLE_OF_STRIDED = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 10)
+
+
 def save(function, ranks, folder, name="saved"):
     """Runs a save on its ranks; returns the whole tensors that its rank 0 handed to torch."""
     os.chdir(folder)
@@ -26,7 +30,8 @@ def read_and_round(function, ranks, inner="."):
     def check(reprise, folder):
         truth = save(function, ranks, folder)
         original = Content(folder / "saved" / inner)
-        original.must_hold(truth)
+        if WHOLE_OF_STRIDED or function.__name__ != "fsdp2_tp_strided":
+            original.must_hold(truth)
         values = reprise.agrees_with(original)
         resharded(reprise, original.directory, folder / "by_rows", "--ranks", 3, "--writers", 2)
         resharded(reprise, folder / "by_rows", folder / "again", "--ranks", 5, "--writers", 1)
@@ -113,7 +118,7 @@ def fsdp2_goes_on(reprise, folder):
     """fully_shard on 4 ranks saves, Reprise reshards, and models on 2 and 3 ranks, on 2 x 2 with replicas and with tensor parallelism take it."""
     truth = save(*make_fixtures.FIXTURES["fsdp2_model"], folder)
     resharded(reprise, folder / "saved", folder / "again", "--ranks", 3)
-    places = (((2,), False), ((3,), False), ((2, 2), False), ((2, 2), True))
+    places = (((2,), False), ((3,), False), ((2, 2), False), ((2, 2), True))[:None if WHOLE_OF_STRIDED else 3]
     for shape, tensor_parallel in places:
         ranks = shape[0] * (shape[1] if len(shape) > 1 else 1)
         for loaded, train_state in gloo_ranks.run(ranks, fsdp2_loaded, "again", shape, tensor_parallel):

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Who made each fixture of tests/data: manifest.py tests/data > tests/data/manifest.json
+
+One entry for each checkpoint with an expected.json, and for files that scripts made besides. `content` is the SHA-256 of
+the lines "<sha256 of a file>  <its path>" of all its files, sorted; `script_sha256` is that of the script in the commit
+that brought the fixture, since scripts change later. Run it in a clone with history, after committing fixture and script.
+"""
+import hashlib
+import json
+import pathlib
+import subprocess
+import sys
+
+SCRIPTS = {"mcore": "make_mcore_fixtures.py", "torch": "make_fixtures.py", "objects": "make_objects.py", "owners": "make_owners.py"}
+
+
+def git(*arguments):
+    return subprocess.run(["git", *arguments], capture_output=True, check=True).stdout
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def content_of(data, paths):
+    lines = sorted(f"{sha256(p.read_bytes())}  {p.relative_to(data).as_posix()}\n" for p in paths)
+    return sha256("".join(lines).encode())
+
+
+def entry(data, name, paths, script, made):
+    commit = git("log", "-1", "--format=%H", "--", *map(str, paths)).decode().strip()
+    return name, {"script": script, "script_sha256": sha256(git("show", f"{commit}:tests/interop/{script}")),
+                  "torch": made["torch"].split("+")[0], "python": made["python"],
+                  "megatron_core": made.get("megatron_core"), "content": content_of(data, paths)}
+
+
+def entries(data):
+    for expected in sorted(data.rglob("*.expected.json")):
+        name = expected.relative_to(data).as_posix().removesuffix(".expected.json")
+        folder = data / name
+        made = json.loads(expected.read_text())
+        if name.startswith("mcore_"):
+            made["megatron_core"] = name.split("_")[1]
+        script = SCRIPTS["objects" if folder.name == "objects" else name.split("_")[0]]
+        yield entry(data, name, [expected, *(p for p in folder.rglob("*") if p.is_file())], script, made)
+    for owners in sorted(data.glob("mcore_*_owners.txt")):
+        made = {"torch": "2.15.0", "python": "3.11.7", "megatron_core": owners.name.split("_")[1]}
+        yield entry(data, owners.name, [owners], SCRIPTS["owners"], made)
+
+
+def main():
+    data = pathlib.Path(sys.argv[1]).resolve()
+    rows = ",\n".join(f" {json.dumps(name)}: {json.dumps(value)}" for name, value in entries(data))
+    print("{\n" + rows + "\n}")
+
+
+if __name__ == "__main__":
+    main()
