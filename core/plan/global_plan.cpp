@@ -12,53 +12,39 @@
 namespace reprise {
 namespace {
 
-/// One offered box of a key. The two numbers order boxes as the boxes themselves do.
+/// One offered box of a key: its offset, then its extent.
 struct Holding {
-  std::uint64_t offset_number;
-  std::uint64_t extent_number;
-  const Box* box;
+  std::span<const std::int64_t> corners;
   GroupRank rank;
   std::int32_t replica;
+
+  Box box() const { return box_at(corners, corners.size() / 2, 0); }
+  bool empty() const {
+    const auto extent = corners.last(corners.size() / 2);
+    return std::find(extent.begin(), extent.end(), 0) != extent.end();
+  }
 };
 
 bool same_box(const Holding& a, const Holding& b) {
-  return a.offset_number == b.offset_number && a.extent_number == b.extent_number &&
-         *a.box == *b.box;
+  return std::equal(a.corners.begin(), a.corners.end(), b.corners.begin(), b.corners.end());
 }
 
-bool box_before(const Holding& a, const Holding& b) {
-  if (a.offset_number != b.offset_number) return a.offset_number < b.offset_number;
-  if (a.extent_number != b.extent_number) return a.extent_number < b.extent_number;
-  // Equal numbers are equal boxes, unless a box is none of this shape: then all numbers are 0.
-  return a.offset_number == 0 && *a.box < *b.box;
+/// By box, then rank.
+bool before(const Holding& a, const Holding& b) {
+  for (std::size_t i = 0; i < a.corners.size(); ++i) {
+    if (a.corners[i] != b.corners[i]) return a.corners[i] < b.corners[i];
+  }
+  return a.rank < b.rank;
 }
 
-/// Numbers lists whose entries are 0 to those of `shape`, in lexicographic order.
-class DimsNumber {
- public:
-  explicit DimsNumber(const Dims& shape) : shape_(shape) {
-    std::uint64_t count = 1;
-    for (const std::int64_t length : shape) {
-      exact_ = exact_ && length >= 0 &&
-               !__builtin_mul_overflow(count, static_cast<std::uint64_t>(length) + 1, &count);
-    }
-  }
+/// Who offers which boxes of a key, in numbers: tensors that agree in them are held alike.
+struct Pattern {
+  Dims shape;
+  std::vector<std::int64_t> numbers;
 
-  /// 1 or more; nothing for lists that are none of this shape.
-  std::optional<std::uint64_t> of(const Dims& dims) const {
-    if (!exact_) return std::nullopt;
-    std::uint64_t number = 0;
-    for (std::size_t d = 0; d < shape_.size(); ++d) {
-      if (dims[d] < 0 || dims[d] > shape_[d]) return std::nullopt;
-      number = number * (static_cast<std::uint64_t>(shape_[d]) + 1) +
-               static_cast<std::uint64_t>(dims[d]);
-    }
-    return number + 1;
+  friend bool operator<(const Pattern& a, const Pattern& b) {
+    return a.shape == b.shape ? a.numbers < b.numbers : a.shape < b.shape;
   }
-
- private:
-  const Dims& shape_;
-  bool exact_ = true;
 };
 
 /// Boxes of one tensor whose turn to be given an owner comes together.
@@ -73,7 +59,8 @@ struct Turn {
 class Planner {
  public:
   Planner(std::span<const LocalPlan> plans, const Group& savers, const PlanPolicy& policy)
-      : savers_(savers),
+      : plans_(plans),
+        savers_(savers),
         policy_(policy),
         book_(plans),
         layouts_(book_.placements(), savers, policy.describe) {
@@ -95,12 +82,15 @@ class Planner {
   }
 
   std::uint64_t signature_of(std::span<const LocalPlan> plans) const {
-    std::map<const PlacedOffers*, std::uint64_t> placed;  // only asked
+    std::map<const void*, std::uint64_t> parts;  // only asked
+    const auto once = [&parts](const auto& part) {
+      const auto [at, fresh] = parts.try_emplace(&part, 0);
+      if (fresh) at->second = signature(part);
+      return at->second;
+    };
     std::uint64_t hash = mix64(plans.size());
     for (const LocalPlan& plan : plans) {
-      const auto [at, fresh] = placed.try_emplace(plan.placed.get(), 0);
-      if (fresh) at->second = signature(*plan.placed);
-      hash = mix64(hash, signature(plan, at->second));
+      hash = mix64(hash, signature(plan, once(*plan.placed), once(*plan.given.forms())));
     }
     return hash;
   }
@@ -133,11 +123,11 @@ class Planner {
   /// The first offer's form becomes the tensor's.
   void check_agreement(PlannedTensor& tensor, std::size_t key) const {
     std::optional<GroupRank> first;
-    const auto check = [&](GroupRank rank, const auto& offer) {
+    const auto check = [&](GroupRank rank, const TensorForm& form) {
       if (!first) {
         first = rank;
-        tensor.dtype = offer.dtype;
-        tensor.shape = offer.shape;
+        tensor.dtype = form.dtype;
+        tensor.shape = form.shape;
         return;
       }
       const auto between = [&](const auto& left, const auto& right) {
@@ -145,17 +135,20 @@ class Planner {
         return to_words(ascending ? left : right) + " on " + name(std::min(*first, rank)) +
                " and " + to_words(ascending ? right : left) + " on " + name(std::max(*first, rank));
       };
-      if (!(offer.shape == tensor.shape)) {
-        throw Error(Code::kShapeDrift, "the global shape is " + between(tensor.shape, offer.shape));
+      if (!(form.shape == tensor.shape)) {
+        throw Error(Code::kShapeDrift, "the global shape is " + between(tensor.shape, form.shape));
       }
-      if (offer.dtype != tensor.dtype) {
-        throw Error(Code::kDtypeDrift, "the element type is " + between(tensor.dtype, offer.dtype));
+      if (form.dtype != tensor.dtype) {
+        throw Error(Code::kDtypeDrift, "the element type is " + between(tensor.dtype, form.dtype));
       }
     };
     for (const SectionOffer& at : book_.placed(key)) {
-      check(book_.sections()[at.section].ranks.front(), *at.offer);
+      check(book_.sections()[at.section].ranks.front(), at.offer->form);
     }
-    for (const RankOffer& at : book_.given(key)) check(at.rank, *at.offer);
+    for (const FormOffer& at : book_.given(key)) {
+      const FormSection& section = book_.form_sections()[at.section];
+      check(section.ranks.front(), (*section.forms)[at.index]);
+    }
   }
 
   /// One placement for all, and all members of its mesh offer. Sections have no rank in common and
@@ -174,14 +167,19 @@ class Planner {
 
   const HeldBoxes& placed_boxes(std::size_t key) {
     const SectionOffer& first = book_.placed(key).front();
-    const Layout& layout = layouts_.of(first.placement, first.offer->shape);
+    const Layout& layout = layouts_.of(first.placement, first.offer->form.shape);
     if (layout.defect) throw_defect(*layout.defect, {});
     return layout.held;
   }
 
   const HeldBoxes& given_boxes(const PlannedTensor& tensor, std::size_t key) {
     collect_holdings(tensor, key);
-    HeldBoxes& held = given_.emplace_back();
+    const auto [at, fresh] = given_.try_emplace(pattern_of(tensor.shape));
+    HeldBoxes& held = at->second;
+    if (!fresh) return held;
+    if (!std::is_sorted(holdings_.begin(), holdings_.end(), before)) {
+      std::sort(holdings_.begin(), holdings_.end(), before);
+    }
     auto boxes = std::make_shared<std::vector<Box>>();
     take_boxes(held, *boxes);
     held.boxes = boxes;
@@ -190,56 +188,64 @@ class Planner {
     return held;
   }
 
-  /// By box, then rank.
   void collect_holdings(const PlannedTensor& tensor, std::size_t key) {
     holdings_.clear();
     expanded_.clear();
-    add_placed(key);
-    for (const RankOffer& at : book_.given(key)) {
-      if (at.offer->denied) refuse_denied(at);
-      for (const Box& box : at.offer->boxes) {
-        check_form(box, tensor.shape, at.rank);
-        holdings_.push_back({0, 0, &box, at.rank, at.offer->replica});
+    check_once(key);
+    add_placed(tensor.shape, key);
+    for (const FormOffer& at : book_.given(key)) {
+      for (const GroupRank rank : book_.form_sections()[at.section].ranks) {
+        add_given(plans_[static_cast<std::size_t>(rank.value)].given, at.index, rank, tensor.shape);
       }
     }
-    check_once(key);
-    number_boxes(tensor.shape);
-    const auto before = [](const Holding& a, const Holding& b) {
-      if (box_before(a, b)) return true;
-      return !box_before(b, a) && a.rank < b.rank;
-    };
-    if (std::is_sorted(holdings_.begin(), holdings_.end(), before)) return;
-    std::stable_sort(holdings_.begin(), holdings_.end(), before);
+  }
+
+  void add_given(const GivenOffers& given, std::size_t i, GroupRank rank, const Dims& shape) {
+    if (const Box* denied = given.denied(i)) refuse_denied(given.offer(i), *denied, rank);
+    const auto corners = given.corners(i);
+    const std::size_t size = 2 * shape.size();
+    for (std::size_t b = 0; b < given.boxes(i); ++b) {
+      holdings_.push_back({corners.subspan(b * size, size), rank, given.replica(i)});
+      if (holdings_.back().empty()) check_empty(holdings_.back().box(), shape);
+    }
   }
 
   /// Boxes that follow from placements, where others of the key do not.
-  void add_placed(std::size_t key) {
+  void add_placed(const Dims& shape, std::size_t key) {
     for (const SectionOffer& at : book_.placed(key)) {
       const auto& [mesh, placement] = *book_.placements()[at.placement];
       for (const GroupRank rank : book_.sections()[at.section].ranks) {
         const GroupRank member = *layouts_.member(at.placement, rank);
-        expanded_.push_back(placement.box(at.offer->shape, *mesh, member, policy_.describe));
-        holdings_.push_back({0, 0, &expanded_.back(), rank, placement.replica(*mesh, member)});
+        const Box box = placement.box(shape, *mesh, member, policy_.describe);
+        auto& corners = expanded_.emplace_back(box.offset.begin(), box.offset.end());
+        corners.insert(corners.end(), box.extent.begin(), box.extent.end());
+        holdings_.push_back({corners, rank, placement.replica(*mesh, member)});
       }
     }
   }
 
-  [[noreturn]] void refuse_denied(const RankOffer& at) const {
-    const auto& boxes = at.offer->boxes;
-    throw Error(Code::kLayoutMismatch,
-                name(at.rank) + " holds " + (boxes.empty() ? "nothing" : to_string(boxes.front())) +
-                    " and its placement gives it " + to_string(*at.offer->denied),
-                {.rank = savers_.member(at.rank)});
+  Pattern pattern_of(const Dims& shape) const {
+    Pattern pattern{shape, {}};
+    pattern.numbers.reserve(holdings_.size() * (2 + 2 * shape.size()));
+    for (const Holding& holding : holdings_) {
+      pattern.numbers.push_back(holding.rank.value);
+      pattern.numbers.push_back(holding.replica);
+      for (const std::int64_t number : holding.corners) pattern.numbers.push_back(number);
+    }
+    return pattern;
   }
 
-  void check_form(const Box& box, const Dims& shape, GroupRank rank) const {
-    if (box.offset.size() != box.extent.size() || box.rank() != shape.size()) {
-      throw Error(Code::kExtentMismatch,
-                  name(rank) + " offers a box of another number of dimensions than shape " +
-                      to_string(shape));
-    }
-    if (!has_no_elements(box)) return;
-    // The proof of cover sees no empty boxes.
+  [[noreturn]] void refuse_denied(const TensorOffer& offer, const Box& denied,
+                                  GroupRank rank) const {
+    const auto& boxes = offer.boxes;
+    throw Error(Code::kLayoutMismatch,
+                name(rank) + " holds " + (boxes.empty() ? "nothing" : to_string(boxes.front())) +
+                    " and its placement gives it " + to_string(denied),
+                {.rank = savers_.member(rank)});
+  }
+
+  /// The proof of cover sees no empty boxes.
+  static void check_empty(const Box& box, const Dims& shape) {
     for (std::size_t d = 0; d < box.rank(); ++d) {
       const bool within = box.offset[d] >= 0 && box.offset[d] <= shape[d] && box.extent[d] >= 0 &&
                           box.extent[d] <= shape[d] - box.offset[d];
@@ -252,29 +258,15 @@ class Planner {
   /// No rank offers a key twice.
   void check_once(std::size_t key) {
     ranks_.clear();
-    for (const SectionOffer& at : book_.placed(key)) {
-      const auto& ranks = book_.sections()[at.section].ranks;
+    const auto add = [this](const std::vector<GroupRank>& ranks) {
       ranks_.insert(ranks_.end(), ranks.begin(), ranks.end());
-    }
-    for (const RankOffer& at : book_.given(key)) ranks_.push_back(at.rank);
+    };
+    for (const SectionOffer& at : book_.placed(key)) add(book_.sections()[at.section].ranks);
+    for (const FormOffer& at : book_.given(key)) add(book_.form_sections()[at.section].ranks);
     if (!std::is_sorted(ranks_.begin(), ranks_.end())) std::sort(ranks_.begin(), ranks_.end());
     const auto twice = std::adjacent_find(ranks_.begin(), ranks_.end());
     if (twice == ranks_.end()) return;
     throw Error(Code::kMultiWriter, name(*twice) + " offers this key twice");
-  }
-
-  void number_boxes(const Dims& shape) {
-    const DimsNumber number(shape);
-    for (Holding& holding : holdings_) {
-      const auto offset = number.of(holding.box->offset);
-      const auto extent = number.of(holding.box->extent);
-      if (!offset || !extent) {
-        for (Holding& any : holdings_) any.offset_number = any.extent_number = 0;
-        return;
-      }
-      holding.offset_number = *offset;
-      holding.extent_number = *extent;
-    }
   }
 
   /// Equal boxes become one; their ranks its holders. Metadata tells chunks apart by their offset
@@ -282,8 +274,8 @@ class Planner {
   ///
   ///   length 3, tp 2 then dp 3:   tp 0: [0:1] [1:2] [2:2]   tp 1: [2:3] [3:3] [3:3]
   void take_boxes(HeldBoxes& held, std::vector<Box>& boxes) {
-    const bool all_empty = std::all_of(holdings_.begin(), holdings_.end(),
-                                       [](const Holding& h) { return has_no_elements(*h.box); });
+    const bool all_empty =
+        std::all_of(holdings_.begin(), holdings_.end(), [](const Holding& h) { return h.empty(); });
     held.holders.reserve(holdings_.size());
     held.first.push_back(0);
     for (std::size_t first = 0; first < holdings_.size();) {
@@ -291,12 +283,12 @@ class Planner {
       while (last < holdings_.size() && same_box(holdings_[first], holdings_[last])) ++last;
       const auto group = std::span(holdings_).subspan(first, last - first);
       first = last;
-      if (has_no_elements(*group.front().box)) {
+      if (group.front().empty()) {
         if (!all_empty || !boxes.empty()) continue;
       } else {
         check_main_copy(group);
       }
-      boxes.push_back(*group.front().box);
+      boxes.push_back(group.front().box());
       for (const Holding& holding : group) {
         if (held.holders.size() == held.first.back() || held.holders.back() != holding.rank) {
           held.holders.push_back(holding.rank);
@@ -314,10 +306,10 @@ class Planner {
   }
 
   void check_main_copy(std::span<const Holding> group) const {
-    const Box& box = *group.front().box;
     const auto main_copies =
         std::count_if(group.begin(), group.end(), [](const Holding& h) { return h.replica == 0; });
     if (main_copies == 1) return;
+    const Box box = group.front().box();
     std::vector<GlobalRank> mains;
     std::vector<GlobalRank> all;
     for (const Holding& holding : group) {
@@ -336,9 +328,10 @@ class Planner {
                                  std::span<const Holding> holdings) const {
     std::vector<GlobalRank> ranks;
     for (const Holding& holding : holdings) {
+      const Box box = holding.box();
       const bool touches = defect.code == Code::kExtentMismatch
-                               ? *holding.box == defect.where
-                               : intersect(*holding.box, defect.where).has_value();
+                               ? box == defect.where
+                               : intersect(box, defect.where).has_value();
       if (touches) ranks.push_back(savers_.member(holding.rank));
     }
     std::sort(ranks.begin(), ranks.end());
@@ -395,16 +388,17 @@ class Planner {
   static std::string to_words(const Dims& shape) { return to_string(shape); }
   static std::string to_words(DType dtype) { return std::string(name_of(dtype)); }
 
+  std::span<const LocalPlan> plans_;
   const Group& savers_;
   const PlanPolicy& policy_;
   OfferBook book_;
   Layouts layouts_;
-  std::deque<HeldBoxes> given_;  ///< of keys that no placement explains
+  std::map<Pattern, HeldBoxes> given_;  ///< of keys that no placement explains; only asked
   std::vector<Turn> turns_;
 
   // Of the key at hand.
-  std::vector<Holding> holdings_;  ///< by box, then rank
-  std::deque<Box> expanded_;       ///< that holdings point to
+  std::vector<Holding> holdings_;
+  std::deque<std::vector<std::int64_t>> expanded_;  ///< corners that holdings point to
   std::vector<GroupRank> ranks_;
 };
 

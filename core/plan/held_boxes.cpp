@@ -17,10 +17,6 @@ std::uint64_t elements_of(const Box& box) {
 
 }  // namespace
 
-bool has_no_elements(const Box& box) {
-  return std::find(box.extent.begin(), box.extent.end(), 0) != box.extent.end();
-}
-
 void batch_boxes(HeldBoxes& held) {
   const auto count = static_cast<std::uint32_t>(held.boxes->size());
   std::vector<std::uint64_t> elements;

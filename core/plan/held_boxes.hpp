@@ -29,9 +29,6 @@ struct HeldBoxes {
   }
 };
 
-/// Safe for any numbers.
-bool has_no_elements(const Box& box);
-
 /// Fills `batches` from the rest. Throws EXTENT_MISMATCH where a box has more elements than can be
 /// counted.
 void batch_boxes(HeldBoxes& held);

@@ -16,46 +16,47 @@ JobLoadPlan::JobLoadPlan(const GlobalPlan& stored, std::span<const LocalPlan> wa
     }
     auto& wishes = wishes_.emplace_back();
     for (const PlacedOffer& offer : section.offers->tensors) {
-      const std::uint32_t at = find(offer);
+      const std::uint32_t at = find(offer.form);
       const std::uint32_t placement = section.placement[offer.placed];
-      const Layout& layout = layouts_.of(placement, offer.shape);
+      const Layout& layout = layouts_.of(placement, offer.form.shape);
       if (layout.defect)
-        throw Error(layout.defect->code, layout.defect->message, {.key = offer.key});
-      wishes.push_back(
-          {at, placement, size_of(offer.dtype), &layout, &crossing_of(stored.tensors[at], layout)});
+        throw Error(layout.defect->code, layout.defect->message, {.key = offer.form.key});
+      wishes.push_back({at, placement, size_of(offer.form.dtype), &layout,
+                        &crossing_of(stored.tensors[at], layout)});
     }
   }
   for (std::size_t r = 0; r < wanted.size(); ++r) {
     places_[r].first = given_.size();
-    for (const TensorOffer& offer : wanted[r].tensors) {
-      const std::uint32_t at = find(offer);
+    const GivenOffers& given = wanted[r].given;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const TensorOffer offer = given.offer(i);
+      const std::uint32_t at = find(offer.form);
       const PlannedTensor& tensor = stored.tensors[at];
       given_.push_back(
-          {at, size_of(offer.dtype), cross(*tensor.boxes, index_of(tensor), offer.boxes)});
+          {at, size_of(tensor.dtype), cross(*tensor.boxes, index_of(tensor), offer.boxes)});
     }
     places_[r].last = given_.size();
   }
 }
 
-template <class Offer>
-std::uint32_t JobLoadPlan::find(const Offer& offer) const {
+std::uint32_t JobLoadPlan::find(const TensorForm& form) const {
   const auto found = std::lower_bound(
-      stored_.tensors.begin(), stored_.tensors.end(), offer.key,
+      stored_.tensors.begin(), stored_.tensors.end(), form.key,
       [](const PlannedTensor& tensor, const std::string& key) { return tensor.key < key; });
-  if (found == stored_.tensors.end() || found->key != offer.key) {
-    throw Error(Code::kMissingKey, "the checkpoint lacks this tensor", {.key = offer.key});
+  if (found == stored_.tensors.end() || found->key != form.key) {
+    throw Error(Code::kMissingKey, "the checkpoint lacks this tensor", {.key = form.key});
   }
-  if (!(found->shape == offer.shape)) {
+  if (!(found->shape == form.shape)) {
     throw Error(Code::kShapeDrift,
                 "the checkpoint has shape " + to_string(found->shape) + ", wanted is " +
-                    to_string(offer.shape),
-                {.key = offer.key});
+                    to_string(form.shape),
+                {.key = form.key});
   }
-  if (found->dtype != offer.dtype) {
+  if (found->dtype != form.dtype) {
     throw Error(Code::kDtypeDrift,
                 "the checkpoint has element type " + std::string(name_of(found->dtype)) +
-                    ", wanted is " + std::string(name_of(offer.dtype)),
-                {.key = offer.key});
+                    ", wanted is " + std::string(name_of(form.dtype)),
+                {.key = form.key});
   }
   return static_cast<std::uint32_t>(found - stored_.tensors.begin());
 }

@@ -69,8 +69,7 @@ class JobLoadPlan {
     std::size_t last = 0;
   };
 
-  template <class Offer>
-  std::uint32_t find(const Offer& offer) const;
+  std::uint32_t find(const TensorForm& form) const;
   const BoxIndex& index_of(const PlannedTensor& tensor);
   const Crossing& crossing_of(const PlannedTensor& tensor, const Layout& layout);
 

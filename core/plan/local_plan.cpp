@@ -16,10 +16,10 @@ class Offers {
     const bool follows = box && holds(leaf, *box);
     // A tensor without elements still needs a chunk, which somebody has to hold.
     if (follows && leaf.replica == replica_ && !Box::whole(leaf.shape).empty()) {
-      placed_.tensors.push_back({leaf.key, leaf.dtype, leaf.shape, current_});
+      placed_.tensors.push_back({{leaf.key, leaf.dtype, leaf.shape}, current_});
       return;
     }
-    TensorOffer offer{leaf.key, leaf.dtype, leaf.shape, {}, leaf.replica, {}};
+    TensorOffer offer{{leaf.key, leaf.dtype, leaf.shape}, {}, leaf.replica, {}};
     offer.boxes.reserve(leaf.pieces.size());
     for (const Piece& piece : leaf.pieces) offer.boxes.push_back(piece.box);
     if (box && !follows) {
@@ -110,23 +110,28 @@ std::string object_name(const ObjectLeaf& leaf) {
               {.key = key});
 }
 
+const std::string& key_of(const PlacedOffer& offer) { return offer.form.key; }
+const std::string& key_of(const TensorOffer& offer) { return offer.form.key; }
+const std::string& key_of(const ObjectOffer& offer) { return offer.key; }
+
 template <class Offer>
 void sort_by_key(std::vector<Offer>& offers) {
-  const auto by_key = [](const Offer& a, const Offer& b) { return a.key < b.key; };
+  const auto by_key = [](const Offer& a, const Offer& b) { return key_of(a) < key_of(b); };
   if (!std::is_sorted(offers.begin(), offers.end(), by_key)) {
     std::sort(offers.begin(), offers.end(), by_key);
   }
-  const auto twice = std::adjacent_find(
-      offers.begin(), offers.end(), [](const Offer& a, const Offer& b) { return a.key == b.key; });
-  if (twice != offers.end()) refuse_twice(twice->key);
+  const auto twice =
+      std::adjacent_find(offers.begin(), offers.end(),
+                         [](const Offer& a, const Offer& b) { return key_of(a) == key_of(b); });
+  if (twice != offers.end()) refuse_twice(key_of(*twice));
 }
 
 /// Both are sorted.
 void check_distinct(const std::vector<PlacedOffer>& placed, const std::vector<TensorOffer>& given) {
   auto at = placed.begin();
   for (const TensorOffer& offer : given) {
-    while (at != placed.end() && at->key < offer.key) ++at;
-    if (at != placed.end() && at->key == offer.key) refuse_twice(offer.key);
+    while (at != placed.end() && key_of(*at) < key_of(offer)) ++at;
+    if (at != placed.end() && key_of(*at) == key_of(offer)) refuse_twice(key_of(offer));
   }
 }
 
@@ -150,15 +155,10 @@ std::uint64_t hash_of(const Placed& placed) {
   return hash;
 }
 
-std::uint64_t hash_of(const TensorOffer& offer) {
-  std::uint64_t hash =
-      mix64(reprise::hash_of(std::string_view(offer.key)), static_cast<std::uint64_t>(offer.dtype));
-  hash = mix64(hash, hash_of(offer.shape));
-  hash = mix64(hash, offer.boxes.size());
-  for (const Box& box : offer.boxes) {
-    hash = mix64(mix64(hash, hash_of(box.offset)), hash_of(box.extent));
-  }
-  return mix64(hash, static_cast<std::uint64_t>(offer.replica));
+std::uint64_t hash_of(const TensorForm& form) {
+  return mix64(
+      mix64(reprise::hash_of(std::string_view(form.key)), static_cast<std::uint64_t>(form.dtype)),
+      hash_of(form.shape));
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ LocalPlan local_plan(const StateDict& state, GlobalRank self, const PlanPolicy& 
   sort_by_key(plan.objects);
   check_distinct(offers.placed().tensors, offers.given());
   plan.placed = std::make_shared<const PlacedOffers>(std::move(offers.placed()));
-  plan.tensors = std::move(offers.given());
+  plan.given = GivenOffers(offers.given());
   plan.common_digest = reprise::hash_of(state.common);
   return plan;
 }
@@ -186,16 +186,19 @@ std::uint64_t signature(const PlacedOffers& offers) {
   for (const Placed& placed : offers.placements) placements.push_back(hash_of(placed));
   std::uint64_t hash = offers.tensors.size();
   for (const PlacedOffer& offer : offers.tensors) {
-    hash = mix64(mix64(hash, reprise::hash_of(std::string_view(offer.key))),
-                 static_cast<std::uint64_t>(offer.dtype));
-    hash = mix64(mix64(hash, hash_of(offer.shape)), placements[offer.placed]);
+    hash = mix64(mix64(hash, hash_of(offer.form)), placements[offer.placed]);
   }
   return hash;
 }
 
-std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed) {
-  std::uint64_t hash = mix64(placed, mix64(plan.tensors.size(), plan.objects.size()));
-  for (const TensorOffer& offer : plan.tensors) hash = mix64(hash, hash_of(offer));
+std::uint64_t signature(const std::vector<TensorForm>& forms) {
+  std::uint64_t hash = forms.size();
+  for (const TensorForm& form : forms) hash = mix64(hash, hash_of(form));
+  return hash;
+}
+
+std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed, std::uint64_t forms) {
+  std::uint64_t hash = mix64(mix64(placed, forms), mix64(plan.given.digest(), plan.objects.size()));
   for (const ObjectOffer& offer : plan.objects) {
     hash = mix64(mix64(hash, reprise::hash_of(std::string_view(offer.key))),
                  static_cast<std::uint64_t>(offer.replica));
@@ -203,6 +206,8 @@ std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed) {
   return hash;
 }
 
-std::uint64_t signature(const LocalPlan& plan) { return signature(plan, signature(*plan.placed)); }
+std::uint64_t signature(const LocalPlan& plan) {
+  return signature(plan, signature(*plan.placed), signature(*plan.given.forms()));
+}
 
 }  // namespace reprise

@@ -55,34 +55,42 @@ std::uint32_t OfferBook::index_of(const Placed& placed) {
 }
 
 void OfferBook::find_sections(std::span<const LocalPlan> plans) {
-  std::map<const PlacedOffers*, std::size_t> known;  // only asked
+  std::map<const void*, std::size_t> known;  // only asked
   for (std::size_t r = 0; r < plans.size(); ++r) {
+    const GroupRank rank{static_cast<std::int32_t>(r)};
     const PlacedOffers* offers = plans[r].placed.get();
-    if (offers->tensors.empty()) continue;
-    const auto [at, fresh] = known.try_emplace(offers, sections_.size());
-    if (fresh) {
-      Section& section = sections_.emplace_back(Section{offers, {}, {}});
-      for (const Placed& placed : offers->placements) {
-        section.placement.push_back(index_of(placed));
+    if (!offers->tensors.empty()) {
+      const auto [at, fresh] = known.try_emplace(offers, sections_.size());
+      if (fresh) {
+        Section& section = sections_.emplace_back(Section{offers, {}, {}});
+        for (const Placed& placed : offers->placements) {
+          section.placement.push_back(index_of(placed));
+        }
       }
+      sections_[at->second].ranks.push_back(rank);
     }
-    sections_[at->second].ranks.push_back({static_cast<std::int32_t>(r)});
+    const std::vector<TensorForm>* forms = plans[r].given.forms().get();
+    if (forms->empty()) continue;
+    const auto [at, fresh] = known.try_emplace(forms, form_sections_.size());
+    if (fresh) form_sections_.push_back({forms, {}});
+    form_sections_[at->second].ranks.push_back(rank);
   }
 }
 
-void OfferBook::collect(std::span<const LocalPlan> plans, std::vector<std::uint32_t>& placed_keys,
+void OfferBook::collect(std::vector<std::uint32_t>& placed_keys,
                         std::vector<std::uint32_t>& given_keys) {
   KeyNumbers numbers(keys_);
   for (std::uint32_t s = 0; s < sections_.size(); ++s) {
     for (const PlacedOffer& offer : sections_[s].offers->tensors) {
-      placed_keys.push_back(numbers.of(offer.key));
+      placed_keys.push_back(numbers.of(offer.form.key));
       placed_.all.push_back({s, sections_[s].placement[offer.placed], &offer});
     }
   }
-  for (std::size_t r = 0; r < plans.size(); ++r) {
-    for (const TensorOffer& offer : plans[r].tensors) {
-      given_keys.push_back(numbers.of(offer.key));
-      given_.all.push_back({{static_cast<std::int32_t>(r)}, &offer});
+  for (std::uint32_t s = 0; s < form_sections_.size(); ++s) {
+    const auto& forms = *form_sections_[s].forms;
+    for (std::uint32_t i = 0; i < forms.size(); ++i) {
+      given_keys.push_back(numbers.of(forms[i].key));
+      given_.all.push_back({s, i});
     }
   }
 }
@@ -106,7 +114,7 @@ OfferBook::OfferBook(std::span<const LocalPlan> plans) {
   find_sections(plans);
   std::vector<std::uint32_t> placed_keys;
   std::vector<std::uint32_t> given_keys;
-  collect(plans, placed_keys, given_keys);
+  collect(placed_keys, given_keys);
   const auto position = sort_keys();
   for (auto& key : placed_keys) key = position[key];
   for (auto& key : given_keys) key = position[key];

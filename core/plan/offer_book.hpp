@@ -24,10 +24,16 @@ struct SectionOffer {
   const PlacedOffer* offer;
 };
 
-/// One rank's offer of a key.
-struct RankOffer {
-  GroupRank rank;
-  const TensorOffer* offer;
+/// Ranks that share forms.
+struct FormSection {
+  const std::vector<TensorForm>* forms;
+  std::vector<GroupRank> ranks;  ///< ascending
+};
+
+/// The same key in each rank's given offers of a section.
+struct FormOffer {
+  std::uint32_t section;  ///< index into OfferBook::form_sections()
+  std::uint32_t index;    ///< into GivenOffers
 };
 
 /// Borrows the plans. Equal placements of different sections get one index.
@@ -37,11 +43,12 @@ class OfferBook {
 
   /// Sorted.
   std::span<const std::string_view> keys() const { return keys_; }
-  /// Offers of keys()[key], by section and by rank.
+  /// Offers of keys()[key], by section.
   std::span<const SectionOffer> placed(std::size_t key) const { return placed_.of(key); }
-  std::span<const RankOffer> given(std::size_t key) const { return given_.of(key); }
+  std::span<const FormOffer> given(std::size_t key) const { return given_.of(key); }
 
   const std::vector<Section>& sections() const { return sections_; }
+  const std::vector<FormSection>& form_sections() const { return form_sections_; }
   const std::vector<const Placed*>& placements() const { return placements_; }
 
  private:
@@ -61,16 +68,16 @@ class OfferBook {
   void find_sections(std::span<const LocalPlan> plans);
   std::uint32_t index_of(const Placed& placed);
   /// Fills both lists in the order in which offers come.
-  void collect(std::span<const LocalPlan> plans, std::vector<std::uint32_t>& placed_keys,
-               std::vector<std::uint32_t>& given_keys);
+  void collect(std::vector<std::uint32_t>& placed_keys, std::vector<std::uint32_t>& given_keys);
   /// Positions of the keys, which stood in the order in which they came, once they are sorted.
   std::vector<std::uint32_t> sort_keys();
 
   std::vector<Section> sections_;
+  std::vector<FormSection> form_sections_;
   std::vector<const Placed*> placements_;
   std::vector<std::string_view> keys_;
   Lists<SectionOffer> placed_;
-  Lists<RankOffer> given_;
+  Lists<FormOffer> given_;
 };
 
 }  // namespace reprise

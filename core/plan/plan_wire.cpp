@@ -1,11 +1,13 @@
 // A local plan on the wire:
 //
-//   magic u32 | common digest u64 | bytes of placed offers | placed offers | tensors | objects
-//   placed offers   placements | tensors (key | dtype u8 | shape | placement)
+//   magic u32 | common digest u64 | placed offers | forms | given offers | objects
+//   placed offers   placements | tensors (form | placement)
 //   placement       axes (name, size)... | members (difference to the one before)... | splits
-//   tensor          key | dtype u8 | shape | boxes (offset, extent)... | replica | denied boxes (0,
-//   1) object          key | replica
+//   form            key | dtype u8 | shape
+//   given offer     of the form in its place: boxes (offset, extent)... | replica | denied boxes
+//   (0, 1) object          key | replica
 //
+// Placed offers and forms begin with the number of their bytes: equal bytes are read once.
 // Lists and texts begin with their count. Numbers are LEB128, signed ones by zigzag. Each entry of
 // a list takes at least one byte, so no count is believed that exceeds the bytes left.
 
@@ -19,7 +21,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x32504c52;  // "RLP2"
+constexpr std::uint32_t kMagic = 0x33504c52;  // "RLP3"
 /// Far more than any mesh has; keeps the cost of checking names bounded.
 constexpr std::size_t kAxesMax = 64;
 /// Most tensors that room is made for by claim.
@@ -49,7 +51,10 @@ class Writer {
     append(out_, as_bytes(value));
   }
 
-  void bytes(ByteSpan bytes) { append(out_, bytes); }
+  void part(ByteSpan bytes) {
+    count(bytes.size());
+    append(out_, bytes);
+  }
 
   void dims(const Dims& dims) {
     count(dims.size());
@@ -190,24 +195,21 @@ Placed read_placed(Reader& in) {
   }
 }
 
-void write_form(Writer& out, const std::string& key, DType dtype, const Dims& shape) {
-  out.text(key);
-  out.byte(static_cast<std::uint8_t>(dtype));
-  out.dims(shape);
+void write_form(Writer& out, const TensorForm& form) {
+  out.text(form.key);
+  out.byte(static_cast<std::uint8_t>(form.dtype));
+  out.dims(form.shape);
 }
 
-void write_box(Writer& out, const Box& box) {
-  out.dims(box.offset);
-  out.dims(box.extent);
-}
-
-void write_offer(Writer& out, const TensorOffer& offer) {
-  write_form(out, offer.key, offer.dtype, offer.shape);
-  out.count(offer.boxes.size());
-  for (const Box& box : offer.boxes) write_box(out, box);
-  out.number(offer.replica);
-  out.count(offer.denied ? 1 : 0);
-  if (offer.denied) write_box(out, *offer.denied);
+void write_given(Writer& out, const GivenOffers& given, std::size_t i) {
+  out.count(given.boxes(i));
+  for (const std::int64_t number : given.corners(i)) out.number(number);
+  out.number(given.replica(i));
+  const Box* denied = given.denied(i);
+  out.count(denied != nullptr ? 1 : 0);
+  if (denied == nullptr) return;
+  out.dims(denied->offset);
+  out.dims(denied->extent);
 }
 
 Bytes encode(const PlacedOffers& offers) {
@@ -216,9 +218,16 @@ Bytes encode(const PlacedOffers& offers) {
   for (const Placed& placed : offers.placements) write_placed(out, placed);
   out.count(offers.tensors.size());
   for (const PlacedOffer& offer : offers.tensors) {
-    write_form(out, offer.key, offer.dtype, offer.shape);
+    write_form(out, offer.form);
     out.count(offer.placed);
   }
+  return out.take();
+}
+
+Bytes encode(const std::vector<TensorForm>& forms) {
+  Writer out;
+  out.count(forms.size());
+  for (const TensorForm& form : forms) write_form(out, form);
   return out.take();
 }
 
@@ -228,94 +237,112 @@ DType read_dtype(Reader& in) {
   return static_cast<DType>(code);
 }
 
-Box read_box(Reader& in) {
-  Box box;
-  box.offset = in.dims();
-  box.extent = in.dims();
-  return box;
+TensorForm read_form(Reader& in) {
+  TensorForm form;
+  form.key = in.text();
+  form.dtype = read_dtype(in);
+  form.shape = in.dims();
+  return form;
 }
 
-TensorOffer read_offer(Reader& in) {
-  TensorOffer offer;
-  offer.key = in.text();
-  offer.dtype = read_dtype(in);
-  offer.shape = in.dims();
-  const std::size_t boxes = in.entries();
-  offer.boxes.reserve(std::min(boxes, kRoomMax));
-  for (std::size_t n = boxes; n > 0; --n) offer.boxes.push_back(read_box(in));
-  offer.replica = in.small();
-  if (in.entries(1) == 1) offer.denied = read_box(in);
-  return offer;
-}
+/// One rank's boxes after another, without allocating for each.
+class GivenReader {
+ public:
+  void read(Reader& in, std::size_t rank, GivenOffers& given) {
+    const std::size_t boxes = in.entries(std::numeric_limits<std::uint32_t>::max());
+    corners_.clear();
+    for (std::size_t n = 2 * rank * boxes; n > 0; --n) corners_.push_back(in.number());
+    const std::int32_t replica = in.small();
+    std::optional<Box> denied;
+    if (in.entries(1) == 1) {
+      denied.emplace().offset = in.dims();
+      denied->extent = in.dims();
+    }
+    given.add(corners_, static_cast<std::uint32_t>(boxes), replica, denied);
+  }
 
-PlacedOffer read_placed_offer(Reader& in, std::size_t placements) {
-  PlacedOffer offer;
-  offer.key = in.text();
-  offer.dtype = read_dtype(in);
-  offer.shape = in.dims();
-  const std::uint64_t placed = in.any_count();
-  if (placed >= placements) torn("refers to a placement that it lacks", in.at());
-  offer.placed = static_cast<std::uint32_t>(placed);
-  return offer;
-}
+ private:
+  std::vector<std::int64_t> corners_;
+};
 
-/// `begin`: where the bytes stand in the plan, for messages.
-std::shared_ptr<const PlacedOffers> read_placed_offers(ByteSpan bytes, std::size_t begin) {
-  Reader in(bytes, begin);
+PlacedOffers read_placed_offers(Reader& in) {
   PlacedOffers offers;
   for (std::size_t n = in.entries(); n > 0; --n) offers.placements.push_back(read_placed(in));
   const std::size_t tensors = in.entries();
   offers.tensors.reserve(std::min(tensors, kRoomMax));
   for (std::size_t n = tensors; n > 0; --n) {
-    offers.tensors.push_back(read_placed_offer(in, offers.placements.size()));
+    TensorForm form = read_form(in);
+    const std::uint64_t placed = in.any_count();
+    if (placed >= offers.placements.size()) torn("refers to a placement that it lacks", in.at());
+    offers.tensors.push_back({std::move(form), static_cast<std::uint32_t>(placed)});
   }
-  if (in.left() != 0) torn("has placed offers that end too early", in.at());
-  return std::make_shared<const PlacedOffers>(std::move(offers));
+  return offers;
 }
 
-/// Placed offers by their bytes; those that are there are not read again.
-class KnownOffers {
+std::vector<TensorForm> read_forms(Reader& in) {
+  std::vector<TensorForm> forms;
+  const std::size_t count = in.entries();
+  forms.reserve(std::min(count, kRoomMax));
+  for (std::size_t n = count; n > 0; --n) forms.push_back(read_form(in));
+  return forms;
+}
+
+/// Parts of plans by their bytes; those that are there are not read again.
+template <class Part>
+class KnownParts {
  public:
-  std::shared_ptr<const PlacedOffers> read(ByteSpan bytes, std::size_t begin) {
-    auto& offers = known_[as_text(bytes)];
-    if (!offers) offers = read_placed_offers(bytes, begin);
-    return offers;
+  std::shared_ptr<const Part> read(Reader& in, Part (*read_part)(Reader&)) {
+    const std::size_t size = in.entries();
+    const std::size_t begin = in.at();
+    const ByteSpan bytes = in.take(size);
+    auto& part = known_[as_text(bytes)];
+    if (part) return part;
+    Reader inner(bytes, begin);
+    auto fresh = std::make_shared<const Part>(read_part(inner));
+    if (inner.left() != 0) torn("has a part that ends too early", inner.at());
+    part = std::move(fresh);
+    return part;
   }
 
  private:
-  std::map<std::string_view, std::shared_ptr<const PlacedOffers>> known_;
+  std::map<std::string_view, std::shared_ptr<const Part>> known_;
 };
 
-LocalPlan decode(ByteSpan bytes, KnownOffers& known) {
-  Reader in(bytes, 0);
-  LocalPlan plan;
-  if (in.fixed<std::uint32_t>() != kMagic) torn("does not begin as one", 0);
-  plan.common_digest = in.fixed<std::uint64_t>();
-  const std::size_t placed = in.entries();
-  const std::size_t begin = in.at();
-  plan.placed = known.read(in.take(placed), begin);
-  const std::size_t tensors = in.entries();
-  plan.tensors.reserve(std::min(tensors, kRoomMax));
-  for (std::size_t n = tensors; n > 0; --n) plan.tensors.push_back(read_offer(in));
-  for (std::size_t n = in.entries(); n > 0; --n) {
-    std::string key = in.text();
-    plan.objects.push_back({std::move(key), in.small()});
+class Decoder {
+ public:
+  LocalPlan decode(ByteSpan bytes) {
+    Reader in(bytes, 0);
+    LocalPlan plan;
+    if (in.fixed<std::uint32_t>() != kMagic) torn("does not begin as one", 0);
+    plan.common_digest = in.fixed<std::uint64_t>();
+    plan.placed = placed_.read(in, read_placed_offers);
+    plan.given = GivenOffers(forms_.read(in, read_forms));
+    for (const TensorForm& form : *plan.given.forms()) {
+      given_.read(in, form.shape.size(), plan.given);
+    }
+    for (std::size_t n = in.entries(); n > 0; --n) {
+      std::string key = in.text();
+      plan.objects.push_back({std::move(key), in.small()});
+    }
+    if (in.left() != 0) torn("has " + std::to_string(in.left()) + " bytes too many", in.at());
+    return plan;
   }
-  if (in.left() != 0) torn("has " + std::to_string(in.left()) + " bytes too many", in.at());
-  return plan;
-}
+
+ private:
+  KnownParts<PlacedOffers> placed_;
+  KnownParts<std::vector<TensorForm>> forms_;
+  GivenReader given_;
+};
 
 }  // namespace
 
 Bytes encode(const LocalPlan& plan) {
-  const Bytes placed = encode(*plan.placed);
   Writer out;
   out.fixed32(kMagic);
   out.fixed64(plan.common_digest);
-  out.count(placed.size());
-  out.bytes(placed);
-  out.count(plan.tensors.size());
-  for (const TensorOffer& offer : plan.tensors) write_offer(out, offer);
+  out.part(encode(*plan.placed));
+  out.part(encode(*plan.given.forms()));
+  for (std::size_t i = 0; i < plan.given.size(); ++i) write_given(out, plan.given, i);
   out.count(plan.objects.size());
   for (const ObjectOffer& offer : plan.objects) {
     out.text(offer.key);
@@ -324,16 +351,13 @@ Bytes encode(const LocalPlan& plan) {
   return out.take();
 }
 
-LocalPlan decode_local_plan(ByteSpan bytes) {
-  KnownOffers known;
-  return decode(bytes, known);
-}
+LocalPlan decode_local_plan(ByteSpan bytes) { return Decoder().decode(bytes); }
 
 std::vector<LocalPlan> decode_local_plans(std::span<const Bytes> wires) {
-  KnownOffers known;
+  Decoder decoder;
   std::vector<LocalPlan> plans;
   plans.reserve(wires.size());
-  for (const Bytes& wire : wires) plans.push_back(decode(wire, known));
+  for (const Bytes& wire : wires) plans.push_back(decoder.decode(wire));
   return plans;
 }
 

@@ -19,15 +19,14 @@
 
 #include "core/geometry/group.hpp"
 #include "core/plan/cover.hpp"
+#include "core/plan/given_offers.hpp"
 #include "core/state/state_dict.hpp"
 
 namespace reprise {
 
 /// A tensor whose boxes and replica ids follow from a placement, for every member of its mesh.
 struct PlacedOffer {
-  std::string key;
-  DType dtype = DType::kFloat32;
-  Dims shape;
+  TensorForm form;
   std::uint32_t placed = 0;  ///< index into PlacedOffers::placements
 };
 
@@ -38,16 +37,6 @@ struct PlacedOffers {
   std::vector<PlacedOffer> tensors;
 };
 
-/// A tensor whose boxes are given.
-struct TensorOffer {
-  std::string key;
-  DType dtype = DType::kFloat32;
-  Dims shape;
-  std::vector<Box> boxes;
-  std::int32_t replica = 0;
-  std::optional<Box> denied;  ///< where the leaf claims a placement: its box, which is another one
-};
-
 struct ObjectOffer {
   std::string key;  ///< with coordinate and grid: "rng_state/shard_0.1_2.4"
   std::int32_t replica = 0;
@@ -56,7 +45,7 @@ struct ObjectOffer {
 /// What one rank offers to write, each list sorted by key; no payload.
 struct LocalPlan {
   std::shared_ptr<const PlacedOffers> placed = std::make_shared<const PlacedOffers>();
-  std::vector<TensorOffer> tensors;
+  GivenOffers given;
   std::vector<ObjectOffer> objects;
   std::uint64_t common_digest = 0;  ///< of the common state; must be equal on all ranks
 };
@@ -91,9 +80,10 @@ std::vector<LocalPlan> decode_local_plans(std::span<const Bytes> wires);
 /// Hash of everything in a rank's plan: keys, shapes, dtypes, boxes, replica ids, placements; not
 /// of the common state's content.
 std::uint64_t signature(const LocalPlan& plan);
-/// Of the part that ranks share, and with it given.
+/// Of parts that ranks share; and of a plan whose parts' signatures are known.
 std::uint64_t signature(const PlacedOffers& offers);
-std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed);
+std::uint64_t signature(const std::vector<TensorForm>& forms);
+std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed, std::uint64_t forms);
 
 /// A tensor's chunks are `boxes`; chunk i is written by owners[i].
 struct PlannedTensor {

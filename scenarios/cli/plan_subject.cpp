@@ -25,10 +25,10 @@ class Stage {
       for (const auto& parameter : families_.back().parameters) {
         if (parameter.spec.fused.components > 1) continue;
         const sim::ParameterSpec& spec = parameter.spec;
-        add(offers, parameter.mesh, spec.placement, {spec.key, kWeight, spec.shape});
+        add(offers, parameter.mesh, spec.placement, {{spec.key, kWeight, spec.shape}});
         const Placement shared = shared_by(families_.back(), spec);
         for (const sim::Slot slot : sim::kSlots) {
-          add(offers, parameter.mesh, shared, {slot_key(slot, spec.key), kSlot, spec.shape});
+          add(offers, parameter.mesh, shared, {{slot_key(slot, spec.key), kSlot, spec.shape}});
         }
       }
     }
@@ -37,13 +37,15 @@ class Stage {
   }
 
   LocalPlan offers_of(GlobalRank rank) const {
-    LocalPlan plan{.placed = placed_};
+    std::vector<TensorOffer> given;
     for (const sim::Family& family : families_) {
       for (const auto& parameter : family.parameters) {
-        if (parameter.spec.fused.components > 1) add_fused(family, parameter, rank, plan.tensors);
+        if (parameter.spec.fused.components > 1) add_fused(family, parameter, rank, given);
       }
     }
-    sort_by_key(plan.tensors);
+    sort_by_key(given);
+    LocalPlan plan{.placed = placed_};
+    plan.given = GivenOffers(given);
     return plan;
   }
 
@@ -55,7 +57,7 @@ class Stage {
   template <class Offer>
   static void sort_by_key(std::vector<Offer>& offers) {
     std::sort(offers.begin(), offers.end(),
-              [](const Offer& a, const Offer& b) { return a.key < b.key; });
+              [](const Offer& a, const Offer& b) { return a.form.key < b.form.key; });
   }
 
   static void add(PlacedOffers& offers, const std::shared_ptr<const Mesh>& mesh,
@@ -79,7 +81,7 @@ class Stage {
         sim::local_tensor(spec, spec.placement, *parameter.mesh, member, ceil_chunk);
     const auto offer = [&](std::string key, DType dtype, const Box& local,
                            const Placement& placement) {
-      TensorOffer made{std::move(key), dtype, spec.shape, {}, 0, {}};
+      TensorOffer made{{std::move(key), dtype, spec.shape}, {}, 0, {}};
       made.replica = placement.replica(*parameter.mesh, member);
       for (const Piece& piece : sim::pieces_packed(tensor, {&local, 1})) {
         made.boxes.push_back(piece.box);

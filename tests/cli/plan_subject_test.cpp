@@ -63,9 +63,9 @@ TEST(PlanSubject, stages_described_once_offer_what_each_rank_would) {
     for (std::int32_t r = 0; r < layout.world_size(); ++r) {
       const auto expected = local_plan(state_of(model, layout, {r}), {r});
       const auto& offered = offers[static_cast<std::size_t>(r)];
-      ASSERT_FALSE(expected.tensors.empty() && expected.placed->tensors.empty());
+      ASSERT_FALSE(expected.given.empty() && expected.placed->tensors.empty());
       EXPECT_EQ(signature(offered), signature(expected)) << name << " " << text << ", rank " << r;
-      EXPECT_EQ(offered.tensors.size(), expected.tensors.size());
+      EXPECT_EQ(offered.given.size(), expected.given.size());
     }
   }
 }

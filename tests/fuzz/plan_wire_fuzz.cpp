@@ -27,7 +27,12 @@ std::int32_t further(std::int32_t replica) {
 /// A second rank offers further copies of the same; what comes of it is a plan or a refusal.
 void plan_with(const LocalPlan& plan) {
   std::array plans = {plan, plan};
-  for (auto& tensor : plans[1].tensors) tensor.replica = further(tensor.replica);
+  plans[1].given = GivenOffers(plan.given.forms());
+  for (std::size_t i = 0; i < plan.given.size(); ++i) {
+    const TensorOffer offer = plan.given.offer(i);
+    plans[1].given.add(plan.given.corners(i), plan.given.boxes(i), further(offer.replica),
+                       offer.denied);
+  }
   for (auto& object : plans[1].objects) object.replica = further(object.replica);
   try {
     const GlobalPlan all = global_plan(plans);
@@ -59,16 +64,18 @@ Seed offers_of(const Seed& metadata) {
   const auto mesh = std::make_shared<Mesh>(std::vector<Axis>{{"tp", 2}});
   PlacedOffers placed{.placements = {{mesh, Placement({{"tp", 0}})}}, .tensors = {}};
   LocalPlan plan;
+  std::vector<TensorOffer> given;
   for (const auto& tensor : catalog.tensors) {
     if (tensor.chunks.size() == 1 && !tensor.shape.empty()) {
-      placed.tensors.push_back({tensor.key, tensor.dtype, tensor.shape, 0});
+      placed.tensors.push_back({{tensor.key, tensor.dtype, tensor.shape}, 0});
       continue;
     }
-    TensorOffer offer{.key = tensor.key, .dtype = tensor.dtype, .shape = tensor.shape};
+    TensorOffer offer{.form = {tensor.key, tensor.dtype, tensor.shape}};
     for (const auto& chunk : tensor.chunks) offer.boxes.push_back(chunk.box);
-    plan.tensors.push_back(std::move(offer));
+    given.push_back(std::move(offer));
   }
   plan.placed = std::make_shared<const PlacedOffers>(std::move(placed));
+  plan.given = GivenOffers(given);
   for (const auto& object : catalog.objects) plan.objects.push_back({object.key, 0});
   return {metadata.name, encode(plan)};
 }

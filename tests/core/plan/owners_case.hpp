@@ -30,31 +30,33 @@ inline DType dtype_of_width(std::size_t width) {
 
 inline OwnersCase read_owners_case(std::istream& in) {
   OwnersCase read;
+  std::vector<std::vector<TensorOffer>> given;
   for (std::string line; std::getline(in, line);) {
     if (line.rfind('#', 0) == 0) continue;
     std::istringstream row(line);
-    if (read.plans.empty()) {
+    if (given.empty()) {
       std::size_t ranks = 0;
       row >> ranks;
-      read.plans.resize(ranks);
+      given.resize(ranks);
       continue;
     }
     ElectedShard shard{.key = {}, .box = {{0}, {0}}, .owner = {}};
-    TensorOffer offer{.key = {}, .shape = {0}, .boxes = {}, .denied = {}};
+    TensorOffer offer{.form = {.key = {}, .shape = {0}}, .boxes = {}, .denied = {}};
     std::size_t width = 0;
     row >> shard.owner.value >> shard.key >> shard.box.offset[0] >> shard.box.extent[0] >>
-        offer.shape[0] >> width;
-    offer.key = shard.key;
-    offer.dtype = dtype_of_width(width);
+        offer.form.shape[0] >> width;
+    offer.form.key = shard.key;
+    offer.form.dtype = dtype_of_width(width);
     offer.boxes = {shard.box};
     for (std::size_t holder = 0; row >> holder; ++offer.replica) {
-      read.plans.at(holder).tensors.push_back(offer);
+      given.at(holder).push_back(offer);
     }
     read.shards.push_back(std::move(shard));
   }
-  for (auto& plan : read.plans) {
-    std::sort(plan.tensors.begin(), plan.tensors.end(),
-              [](const TensorOffer& a, const TensorOffer& b) { return a.key < b.key; });
+  for (auto& offers : given) {
+    std::sort(offers.begin(), offers.end(),
+              [](const TensorOffer& a, const TensorOffer& b) { return a.form.key < b.form.key; });
+    read.plans.emplace_back().given = GivenOffers(offers);
   }
   return read;
 }

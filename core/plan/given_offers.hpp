@@ -1,0 +1,76 @@
+#pragma once
+// One rank's offers of tensors whose boxes follow from no placement, in columns: a job of thousands
+// of ranks has millions of them.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/geometry/box.hpp"
+#include "core/geometry/dtype.hpp"
+
+namespace reprise {
+
+/// What all ranks that offer a key have to agree on.
+struct TensorForm {
+  std::string key;
+  DType dtype = DType::kFloat32;
+  Dims shape;
+
+  friend bool operator==(const TensorForm&, const TensorForm&) = default;
+};
+
+/// One offer by itself.
+struct TensorOffer {
+  TensorForm form;
+  std::vector<Box> boxes;
+  std::int32_t replica = 0;
+  std::optional<Box> denied;  ///< where the leaf claims a placement: its box, which is another one
+};
+
+class GivenOffers {
+ public:
+  GivenOffers() = default;
+  /// Sorted by key. Throws EXTENT_MISMATCH, naming the key, for a box of another number of
+  /// dimensions than its shape.
+  explicit GivenOffers(const std::vector<TensorOffer>& offers);
+  /// To be filled by add(). Ranks that offer the same keys share `forms`.
+  explicit GivenOffers(std::shared_ptr<const std::vector<TensorForm>> forms);
+
+  /// The next offer's boxes: of each the offset, then the extent, one after another.
+  void add(std::span<const std::int64_t> corners, std::uint32_t boxes, std::int32_t replica,
+           const std::optional<Box>& denied);
+
+  std::size_t size() const { return replicas_.size(); }
+  bool empty() const { return replicas_.empty(); }
+  const std::shared_ptr<const std::vector<TensorForm>>& forms() const { return forms_; }
+  const TensorForm& form(std::size_t i) const { return (*forms_)[i]; }
+  std::uint32_t boxes(std::size_t i) const { return boxes_[i]; }
+  std::span<const std::int64_t> corners(std::size_t i) const {
+    return std::span(corners_).subspan(first_[i], first_[i + 1] - first_[i]);
+  }
+  std::int32_t replica(std::size_t i) const { return replicas_[i]; }
+  const Box* denied(std::size_t i) const;
+  TensorOffer offer(std::size_t i) const;
+
+  /// Of all but the forms.
+  std::uint64_t digest() const;
+
+ private:
+  std::shared_ptr<const std::vector<TensorForm>> forms_ =
+      std::make_shared<const std::vector<TensorForm>>();
+  std::vector<std::int64_t> corners_;
+  std::vector<std::size_t> first_ = {0};  ///< of corners_, by offer
+  std::vector<std::uint32_t> boxes_;
+  std::vector<std::int32_t> replicas_;
+  std::vector<std::pair<std::size_t, Box>> denied_;  ///< by offer; few
+};
+
+/// The `box`-th of corners of `rank` dimensions.
+Box box_at(std::span<const std::int64_t> corners, std::size_t rank, std::size_t box);
+
+}  // namespace reprise
