@@ -182,10 +182,12 @@ void TensorReader::read_flags(NodeId metadata, TensorDescription& tensor) {
   if (graph_.kind(metadata) == Kind::kNone) return;
   if (graph_.kind(metadata) != Kind::kDict) fail(Code::kTornFile, "tensor flags that are no dict");
   graph_.each_pair(graph_.chain(metadata), [&](NodeId key, NodeId value) {
-    if (graph_.kind(value) == Kind::kBool && !graph_.boolean(value)) return;
+    const bool set = graph_.kind(value) != Kind::kBool || graph_.boolean(value);
     const std::string name(graph_.kind(key) == Kind::kText ? graph_.text(key) : "?");
-    tensor.flips.conjugate = tensor.flips.conjugate || name == "conj";
-    tensor.flips.negate = tensor.flips.negate || name == "neg";
+    if (name == "conj")
+      tensor.flips.conjugate = set;  // a key that stands again takes its last value
+    if (name == "neg") tensor.flips.negate = set;
+    if (!set) return;
     if ((name != "conj" && name != "neg") || !can_flip(tensor.dtype, tensor.flips)) {
       fail(Code::kUnsupported, "a tensor with the flag '" + name.substr(0, 64) +
                                    "' set is not handled: resolve it before saving");

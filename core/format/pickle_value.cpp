@@ -4,6 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "core/format/pickle_tensor.hpp"
+#include "core/format/python_dict.hpp"
 
 namespace reprise {
 namespace {
@@ -137,15 +138,15 @@ List ValueReader::read_chain(pickle::Chain chain) {
 }
 
 Dict ValueReader::read_pairs(pickle::Chain chain) {
-  Dict dict;
+  PythonDict dict;
   const std::size_t count = graph_.count(chain);
   charge(value_budget_, count);
   dict.reserve(count / 2);
   graph_.each_pair(chain, [&](NodeId key, NodeId value) {
     Value read_key = read(key);
-    dict.emplace_back(std::move(read_key), read(value));
+    dict.set(std::move(read_key), read(value));
   });
-  return dict;
+  return dict.take();
 }
 
 List ValueReader::read_tuple(NodeId node) {
