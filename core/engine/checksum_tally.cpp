@@ -10,6 +10,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kKept = 64;
+constexpr std::string_view kElements = "data/";  // begins the names of records of elements
 
 /// The stream of torch before 1.6, which has no records.
 bool is_legacy(ItemSource& item) {
@@ -36,10 +37,14 @@ void ChecksumTally::add(ItemSource& item, const std::string& key) {
 
 void ChecksumTally::add(const Record& record, bool matches,
                         const std::function<ErrorPlace()>& place_of) {
-  ++counts_.records;
-  if (record.crc == 0) ++counts_.unset;
+  const auto count = [&record, matches](Count& of) {
+    ++of.records;
+    if (record.crc == 0) ++of.unset;
+    if (!matches) ++of.mismatches;
+  };
+  count(counts_.all);
+  if (record.name.starts_with(kElements)) count(counts_.elements);
   if (matches) return;
-  ++counts_.mismatches;
   if (kept_.size() == kKept) return;
   const ErrorPlace place = place_of();
   kept_.push_back({Severity::kError, Code::kChecksum,
@@ -48,9 +53,14 @@ void ChecksumTally::add(const Record& record, bool matches,
                    place.key, place.file, place.offset});
 }
 
+bool ChecksumTally::Counts::may_be_switched_off() const {
+  if (all.unset == all.records) return true;
+  return elements.unset == elements.records && elements.mismatches == all.mismatches;
+}
+
 bool ChecksumTally::Counts::switched_off() const {
   constexpr std::uint64_t kRecordsMin = 2;
-  return records >= kRecordsMin && unset == records && mismatches != 0;
+  return all.records >= kRecordsMin && all.mismatches != 0 && may_be_switched_off();
 }
 
 void ChecksumTally::require_matches() const {
@@ -61,21 +71,23 @@ void ChecksumTally::require_matches() const {
 }
 
 void ChecksumTally::require_no_damage() const {
-  if (counts_.unset != counts_.records) require_matches();
+  if (!counts_.may_be_switched_off()) require_matches();
 }
 
 Findings ChecksumTally::findings() const {
   if (switched_off()) {
+    const bool every = counts_.all.unset == counts_.all.records;
+    const Count& off = every ? counts_.all : counts_.elements;
     return {
         {Severity::kNote, Code::kChecksum,
-         "all of " + with_commas(counts_.records) +
-             " records have 0 for a checksum: the writer had them switched off, so flipped bits "
-             "cannot be seen"}};
+         "all of " + with_commas(off.records) + (every ? " records" : " records of elements") +
+             " have 0 for a checksum: the writer had them switched off, so flipped bits cannot be "
+             "seen"}};
   }
   Findings all = kept_;
-  if (counts_.mismatches > kept_.size()) {
+  if (mismatches() > kept_.size()) {
     all.push_back({Severity::kError, Code::kChecksum,
-                   with_commas(counts_.mismatches - kept_.size()) + " more records are wrong"});
+                   with_commas(mismatches() - kept_.size()) + " more records are wrong"});
   }
   return all;
 }

@@ -1,7 +1,8 @@
 #pragma once
 // Checksums of all records that were looked at, judged together: a writer can be told not to
-// compute them, and then every record's is stored as 0 (seen in torch 2.15 with
-// torch.utils.serialization.config.save.compute_crc32 = False). Any other wrong one is damage.
+// compute them. Then torch stores 0 for every record (seen in torch 2.15 with
+// torch.utils.serialization.config.save.compute_crc32 = False), and Reprise 0 for every record of
+// elements and the right ones for what stands around them. Any other wrong one is damage.
 
 #include <cstdint>
 #include <functional>
@@ -16,12 +17,18 @@ namespace reprise {
 
 class ChecksumTally {
  public:
-  struct Counts {
+  struct Count {
     std::uint64_t records = 0;
     std::uint64_t mismatches = 0;
     std::uint64_t unset = 0;  ///< records with 0 for a checksum, right or not
+  };
+  struct Counts {
+    Count all;
+    Count elements;  ///< those of `all` that hold a tensor's elements
 
-    /// True if 0 is stored for each of several records, and it is not what their bytes give.
+    /// True if no record of elements has a checksum, or no record at all.
+    bool may_be_switched_off() const;
+    /// The same of several records, and 0 is not what their bytes give.
     bool switched_off() const;
   };
 
@@ -32,12 +39,12 @@ class ChecksumTally {
   /// A record with content that was compared elsewhere; `place` is asked for where it begins if it
   /// does not match.
   void add(const Record& record, bool matches, const std::function<ErrorPlace()>& place);
-  /// Records with content and right checksums that are not 0.
-  void add_matching(std::uint64_t records) { counts_.records += records; }
+  /// Records with content, but without elements, and right checksums that are not 0.
+  void add_matching(std::uint64_t records) { counts_.all.records += records; }
 
   const Counts& counts() const { return counts_; }
-  std::uint64_t records() const { return counts_.records; }
-  std::uint64_t mismatches() const { return counts_.mismatches; }
+  std::uint64_t records() const { return counts_.all.records; }
+  std::uint64_t mismatches() const { return counts_.all.mismatches; }
   bool switched_off() const { return counts_.switched_off(); }
   /// Throws the first mismatch, if there is one.
   void require_matches() const;

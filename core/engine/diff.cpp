@@ -4,6 +4,7 @@
 
 #include "core/engine/diff_objects.hpp"
 #include "core/engine/diff_tensors.hpp"
+#include "core/engine/extents.hpp"
 
 namespace reprise {
 
@@ -59,6 +60,8 @@ void sort_out(const ChecksumTally& tally, const Checkpoint& checkpoint, DiffRepo
 
 DiffReport diff(Checkpoint& left, Checkpoint& right, Device& device, const DiffOptions& options,
                 Progress& progress) {
+  require_apart(left);
+  require_apart(right);
   DiffReport report;
   ChecksumTally left_checksums;
   ChecksumTally right_checksums;

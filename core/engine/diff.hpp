@@ -81,8 +81,9 @@ struct DiffOptions {
   bool checksums = true;  ///< check each record that is read (reads payloads twice)
 };
 
-/// Throws an Error where bytes that are needed cannot be read or are not what the metadata says.
-/// `device` holds host memory.
+/// Throws an Error where bytes that are needed cannot be read or are not what the metadata says,
+/// and EXTENT_MISMATCH before anything is read if two items share bytes. `device` holds host
+/// memory.
 DiffReport diff(Checkpoint& left, Checkpoint& right, Device& device, const DiffOptions& options,
                 Progress& progress);
 

@@ -10,6 +10,7 @@
 #include "core/engine/agreement.hpp"
 #include "core/engine/checksum_tally.hpp"
 #include "core/engine/chunk_reader.hpp"
+#include "core/engine/extents.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
@@ -21,7 +22,7 @@ namespace {
 constexpr std::byte kPoison{0xBD};
 constexpr std::size_t kTextRoom = 512;  // of a file's name on the wire, about
 constexpr std::string_view kSwitchedOff =
-    "checksums were not verified: the writer had them switched off, all that were read are 0";
+    "checksums were not verified: the writer had them switched off, those of elements are 0";
 
 // --- the wire -----------------------------------------------------------------------------------
 
@@ -299,19 +300,25 @@ std::optional<Value> common_for_all(Communicator& group,
 bool judge_checksums(Communicator& group, const ChecksumTally& mine) {
   const auto all = agree_on(group, [&] {
     Bytes wire;
-    append_le(wire, mine.counts().records);
-    append_le(wire, mine.counts().mismatches);
-    append_le(wire, mine.counts().unset);
+    for (const ChecksumTally::Count& count : {mine.counts().all, mine.counts().elements}) {
+      append_le(wire, count.records);
+      append_le(wire, count.mismatches);
+      append_le(wire, count.unset);
+    }
     return wire;
   });
   ChecksumTally::Counts sum;
+  const auto add = [](ChecksumTally::Count& count, ByteSpan wire) {
+    count.records += load_le<std::uint64_t>(wire);
+    count.mismatches += load_le<std::uint64_t>(wire.subspan(8));
+    count.unset += load_le<std::uint64_t>(wire.subspan(16));
+  };
   for (const ByteSpan wire : all) {
-    sum.records += load_le<std::uint64_t>(wire);
-    sum.mismatches += load_le<std::uint64_t>(wire.subspan(8));
-    sum.unset += load_le<std::uint64_t>(wire.subspan(16));
+    add(sum.all, wire);
+    add(sum.elements, wire.subspan(24));
   }
   if (sum.switched_off()) return true;
-  if (sum.mismatches == 0) return false;
+  if (sum.all.mismatches == 0) return false;
   agree_on(group, [&] {
     mine.require_matches();
     return Bytes{};
@@ -342,6 +349,7 @@ LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
   LoadPlan plan;
   std::vector<std::string> absent;
   agree_on(group, [&] {
+    require_apart(checkpoint);
     report.tensors = prove_stored_cover(into, catalog);
     plan = load_plan(into.tensors, into.objects, catalog);
     for (const auto& mismatch : plan.mismatches) {

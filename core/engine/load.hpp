@@ -60,8 +60,9 @@ std::optional<Value> read_common(Store& store, Communicator& group, const std::s
 /// common state, that of `into` stays. A refusal that follows from names, metadata or plan leaves
 /// `into` as it was; after a data error its tensors are poisoned (0xBD) and the job may not go on
 /// from them. A record without its stored checksum is a data error (CHECKSUM: rank, key, file,
-/// offset), unless all ranks together saw none but 0: then the writer had checksums switched off,
-/// and the log says so. The same Error on all ranks.
+/// offset), unless all ranks together saw none but 0 for elements and no other wrong one: then the
+/// writer had checksums switched off, and the log says so. EXTENT_MISMATCH if two items share
+/// bytes. The same Error on all ranks.
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadOptions& options);
 

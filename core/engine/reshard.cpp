@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/engine/checksum_tally.hpp"
+#include "core/engine/extents.hpp"
 #include "core/engine/file_digest.hpp"
 #include "core/engine/tensor_reader.hpp"
 #include "core/format/backend_info.hpp"
@@ -96,6 +97,7 @@ class Resharder {
 
   ReshardReport run() {
     const Catalog& old = source_.catalog();
+    require_apart(source_);
     const auto shares = plan_reshard(old, options_.rule, options_.writers);
     for (const auto& share : shares) total_ += share.bytes;
     if (options_.checksums) check_content(source_, ports_.progress);

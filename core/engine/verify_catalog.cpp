@@ -3,31 +3,11 @@
 #include <algorithm>
 
 #include "core/base/print.hpp"
+#include "core/engine/extents.hpp"
 #include "core/plan/cover.hpp"
 
 namespace reprise {
 namespace {
-
-/// One item of a file, tensor chunk or object.
-struct Item {
-  FileIndex file = kNoFile;
-  ByteRange range;
-  const std::string* key = nullptr;
-};
-
-std::vector<Item> items_of(const Catalog& catalog) {
-  std::vector<Item> items;
-  for (const auto& tensor : catalog.tensors) {
-    for (const auto& chunk : tensor.chunks) items.push_back({chunk.file, chunk.range, &tensor.key});
-  }
-  for (const auto& object : catalog.objects) {
-    items.push_back({object.file, object.range, &object.key});
-  }
-  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
-    return a.file != b.file ? a.file < b.file : a.range.offset < b.range.offset;
-  });
-  return items;
-}
 
 std::string and_others(std::size_t others) {
   return others == 0 ? "" : "; and " + with_commas(others) + " more items of this file";
@@ -84,17 +64,18 @@ void check_has_storage(const Catalog& catalog, Findings& findings) {
   }
 }
 
-void check_missing_file(std::span<const Item> items, const StoredFile& file, Findings& findings) {
+void check_missing_file(std::span<const StoredItem> items, const StoredFile& file,
+                        Findings& findings) {
   findings.push_back({Severity::kError, Code::kNotFound,
                       "the file is not there, and the metadata keeps " + with_commas(items.size()) +
                           " items in it, the first of them " + *items.front().key,
                       *items.front().key, file.display});
 }
 
-void check_extents(std::span<const Item> items, const StoredFile& file, Findings& findings) {
-  const Item* first = nullptr;
+void check_extents(std::span<const StoredItem> items, const StoredFile& file, Findings& findings) {
+  const StoredItem* first = nullptr;
   std::size_t count = 0;
-  for (const Item& item : items) {
+  for (const StoredItem& item : items) {
     if (item.range.fits(*file.size)) continue;
     if (first == nullptr) first = &item;
     ++count;
@@ -107,30 +88,11 @@ void check_extents(std::span<const Item> items, const StoredFile& file, Findings
                       *first->key, file.display, first->range.offset});
 }
 
-void check_overlaps(std::span<const Item> items, const StoredFile& file, Findings& findings) {
-  const Item* longest = nullptr;  // the item that reaches farthest so far
-  const Item* first = nullptr;
-  const Item* met = nullptr;
-  std::size_t count = 0;
-  for (const Item& item : items) {
-    if (item.range.size == 0 || !item.range.fits(*file.size)) continue;
-    const bool overlaps =
-        longest != nullptr && item.range.offset < longest->range.offset + longest->range.size;
-    if (overlaps && first == nullptr) {
-      first = &item;
-      met = longest;
-    }
-    if (overlaps) ++count;
-    if (longest == nullptr ||
-        item.range.offset + item.range.size > longest->range.offset + longest->range.size) {
-      longest = &item;
-    }
-  }
-  if (first == nullptr) return;
-  findings.push_back({Severity::kError, Code::kExtentMismatch,
-                      "its bytes overlap those of " + *met->key + ", which begin at " +
-                          with_commas(met->range.offset) + and_others(count - 1),
-                      *first->key, file.display, first->range.offset});
+void check_overlaps(std::span<const StoredItem> items, const StoredFile& file, Findings& findings) {
+  const auto overlap = find_overlap(items, *file.size);
+  if (!overlap) return;
+  findings.push_back({Severity::kError, Code::kExtentMismatch, words_of(*overlap),
+                      *overlap->item.key, file.display, overlap->item.range.offset});
 }
 
 }  // namespace
@@ -144,11 +106,11 @@ Findings check_cover(const Catalog& catalog, std::span<const StoredFile> files) 
 
 Findings check_storage(const Catalog& catalog, std::span<const StoredFile> files) {
   Findings findings;
-  const auto items = items_of(catalog);
+  const auto items = items_by_place(catalog);
   for (auto begin = items.begin(); begin != items.end() && begin->file != kNoFile;) {
-    const auto end = std::find_if(begin, items.end(),
-                                  [&begin](const Item& item) { return item.file != begin->file; });
-    const std::span<const Item> of_file(begin, end);
+    const auto end = std::find_if(
+        begin, items.end(), [&begin](const StoredItem& item) { return item.file != begin->file; });
+    const std::span<const StoredItem> of_file(begin, end);
     const StoredFile& file = files[begin->file];
     if (!file.size) {
       check_missing_file(of_file, file, findings);

@@ -1,6 +1,7 @@
 #include "scenarios/cli/tensor_digest.hpp"
 
 #include "core/engine/blocks.hpp"
+#include "core/engine/extents.hpp"
 #include "core/engine/tensor_reader.hpp"
 #include "core/format/sha256.hpp"
 
@@ -15,6 +16,8 @@ TensorDigest::TensorDigest(Checkpoint& checkpoint)
     : checkpoint_(checkpoint), device_("host", 0), block_(kBlockBytes), staging_(kBlockBytes) {}
 
 std::string TensorDigest::of(const StoredTensor& tensor) {
+  if (!apart_) require_apart(checkpoint_);
+  apart_ = true;
   const ReaderResources resources{checkpoint_, device_, staging_};
   TensorReader reader(resources, tensor);
   const auto width = size_of(tensor.dtype);

@@ -15,7 +15,8 @@ class TensorDigest {
   explicit TensorDigest(Checkpoint& checkpoint);
 
   /// SHA-256, in hexadecimal, of the whole tensor's elements, row-major and little-endian. Read
-  /// block by block: memory does not grow with the tensor. Throws what TensorReader throws.
+  /// block by block: memory does not grow with the tensor. Throws what TensorReader throws, and the
+  /// first time what require_apart throws.
   std::string of(const StoredTensor& tensor);
 
  private:
@@ -23,6 +24,7 @@ class TensorDigest {
   HostDevice device_;
   Bytes block_;
   Bytes staging_;
+  bool apart_ = false;  ///< no two items share bytes
 };
 
 }  // namespace reprise::cli

@@ -14,16 +14,25 @@
 #include <limits>
 
 #include <nlohmann/json.hpp>
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/engine/diff.hpp"
+#include "core/engine/reshard.hpp"
+#include "core/engine/verify.hpp"
 #include "core/engine/verify_catalog.hpp"
 #include "core/engine/verify_objects.hpp"
+#include "core/format/archive.hpp"
 #include "core/format/bytes_item.hpp"
-
+#include "core/format/crc32.hpp"
 #include "core/format/json_document.hpp"
 #include "core/format/metadata.hpp"
 #include "core/format/tensor_item.hpp"
 #include "core/state/value.hpp"
+#include "tests/contracts/error_of.hpp"
 #include "tests/core/format/pickles.hpp"
 #include "tests/hostile/allocations.hpp"
+#include "tests/hostile/memory_tree.hpp"
+#include "tests/hostile/outcome.hpp"
 #include "tests/hostile/sanitized.hpp"
 
 namespace reprise::test {
@@ -125,6 +134,10 @@ std::vector<Row> pickles() {
        "(" + each(kSize / 5, [](std::size_t i) { return "J" + le(static_cast<std::int32_t>(i)); }) +
            "\x91"},
       {"a dict with one key again and again", "}(" + times(kSize / 2, "N\x88") + "u"},
+      {"a dict with one long key again and again", text(std::string(kSize / 8, 'k')) +
+                                                       "q\0"
+                                                       "0}("s +
+                                                       times(kSize / 4, "h\0N"s) + "u"},
       {"a dict of numbers",
        "}(" +
            each(kSize / 6,
@@ -336,6 +349,136 @@ TEST(Bounds, archives_of_random_bytes_behind_a_sound_head) {
     std::memcpy(item.data() + i, "PK\5\6", 4);  // end records without end
   }
   expect_bounded("end records everywhere", item.size(), [&] { read_bytes_item(item); });
+}
+
+/// An archive of `records` that all claim the same long content: the directory gives them one
+/// place, or places that begin one after another and all end where the directory begins.
+Bytes sharing_archive(std::size_t records, bool nested) {
+  const auto header = [](const std::string& name) {
+    return "PK\3\4" + std::string(22, '\0') + le(static_cast<std::uint16_t>(name.size())) +
+           "\0\0"s + name;
+  };
+  const auto name_of = [](std::size_t i) { return "a/data/" + std::to_string(10000 + i); };
+  const std::size_t step = header(name_of(0)).size();
+  std::string bytes;
+  for (std::size_t i = 0; i < (nested ? records : 1); ++i) bytes += header(name_of(i));
+  bytes += std::string(kSize, 'x');
+  const std::size_t directory = bytes.size();
+  for (std::size_t i = 0; i < records; ++i) {
+    const std::size_t at = nested ? i * step : 0;
+    const std::string size = le(static_cast<std::uint32_t>(directory - at - step));
+    bytes += "PK\1\2" + std::string(16, '\0') + size + size +
+             le(static_cast<std::uint16_t>(name_of(i).size())) + std::string(12, '\0') +
+             le(static_cast<std::uint32_t>(at)) + name_of(i);
+  }
+  const auto count = le(static_cast<std::uint16_t>(records));
+  const std::size_t length = bytes.size() - directory;
+  bytes += "PK\5\6\0\0\0\0"s + count + count + le(static_cast<std::uint32_t>(length)) +
+           le(static_cast<std::uint32_t>(directory)) + "\0\0"s;
+  return to_bytes(bytes);
+}
+
+TEST(Bounds, archives_of_records_that_share_their_bytes) {
+  EXPECT_NO_THROW({
+    const Bytes sound = sharing_archive(1, false);
+    SpanSource source(sound);
+    const Archive archive(source);
+  });
+  for (const bool nested : {false, true}) {
+    const Bytes bytes = sharing_archive(2000, nested);
+    expect_bounded(nested ? "records in records" : "records in one place", bytes.size(), [&] {
+      SpanSource source(bytes);
+      ChecksumTally tally;
+      const auto read = [&] { tally.add(source, "w"); };
+      EXPECT_EQ(contracts::code_of(read), Code::kExtentMismatch);
+      read();
+    });
+  }
+}
+
+// --- items of one file --------------------------------------------------------------------------
+
+struct Silent final : Trace, Progress {
+  void event(const TraceEvent&) override {}
+  void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
+};
+
+/// So many tensors, each of them the whole of a file of one large item.
+MemoryTree sharing_tree(std::size_t tensors) {
+  const Dims shape = {std::int64_t{4} << 20U};
+  const TensorItemLayout layout(DType::kUInt8, shape);
+  Bytes file = layout.head();
+  file.resize(file.size() + layout.data_bytes());
+  const std::uint32_t crc = crc32_of(ByteSpan(file).subspan(layout.data_offset()));
+  append(file, layout.tail(crc));
+  Metadata metadata;
+  metadata.catalog.files = {"__0_0.distcp"};
+  for (std::size_t i = 0; i < tensors; ++i) {
+    metadata.catalog.tensors.push_back({.key = "w" + std::to_string(100000 + i),
+                                        .dtype = DType::kUInt8,
+                                        .shape = shape,
+                                        .chunks = {{Box::whole(shape), 0, {0, file.size()}}},
+                                        .original_shape = {}});
+  }
+  MemoryTree tree;
+  tree.files["ckpt/__0_0.distcp"] = std::move(file);
+  tree.files["ckpt/.metadata"] = write_metadata(metadata);
+  return tree;
+}
+
+/// What reads all items of the checkpoint in `tree`.
+std::vector<std::pair<const char*, std::function<void()>>> readers_of(MemoryTree& tree) {
+  return {{"diff",
+           [&tree] {
+             Checkpoint left = Checkpoint::open(tree, "ckpt");
+             Checkpoint right = Checkpoint::open(tree, "ckpt");
+             HostDevice device("node", 0);
+             Silent silent;
+             (void)diff(left, right, device, {}, silent);
+           }},
+          {"reshard",
+           [&tree] {
+             Checkpoint source = Checkpoint::open(tree, "ckpt");
+             HostDevice device("node", 0);
+             ThreadTasks tasks(1);
+             Silent silent;
+             (void)reshard(source, {"out"}, {}, {tree, device, tasks, silent, silent});
+           }},
+          {"load", [&tree] {
+             const Checkpoint source = Checkpoint::open(tree, "ckpt");
+             Bytes memory(std::size_t{4} << 20U);
+             StateDict into;
+             for (const auto& tensor : source.catalog().tensors) {
+               TensorLeaf leaf;
+               leaf.key = tensor.key;
+               leaf.dtype = tensor.dtype;
+               leaf.shape = tensor.shape;
+               leaf.pieces = {contiguous_piece(Box::whole(leaf.shape))};
+               leaf.data = memory.data();
+               into.tensors.push_back(std::move(leaf));
+             }
+             load_alone(tree, "ckpt", into);
+           }}};
+}
+
+TEST(Bounds, tensors_that_share_one_large_item) {
+  MemoryTree one = sharing_tree(1);
+  Silent silent;
+  EXPECT_TRUE(verify(one, "ckpt", PayloadCheck::kRead, silent).whole());
+  MemoryTree tree = sharing_tree(5000);
+  for (const auto& [name, read] : readers_of(tree)) {
+    expect_bounded(name, tree.bytes(), [&, &read = read] {
+      const auto error = contracts::error_of(read);
+      ASSERT_TRUE(error);
+      EXPECT_EQ(error->code(), Code::kExtentMismatch) << error->what();
+      EXPECT_EQ(error->place().file, "ckpt/__0_0.distcp");
+      EXPECT_EQ(error->place().offset, 0U);
+      EXPECT_EQ(error->place().key.substr(0, 2), "w1");
+      throw Error(*error);
+    });
+  }
+  expect_bounded("verify", tree.bytes(),
+                 [&] { EXPECT_FALSE(verify(tree, "ckpt", PayloadCheck::kRead, silent).whole()); });
 }
 
 TEST(Bounds, documents_of_json) {

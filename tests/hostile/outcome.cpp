@@ -54,6 +54,21 @@ struct SoloFabric final : Fabric {
 
 }  // namespace
 
+void load_alone(Store& store, const std::string& path, StateDict& into,
+                std::vector<std::string> excused) {
+  SoloFabric fabric;
+  HostDevice device("node", 0);
+  StoppedClock clock;
+  NoTasks tasks;
+  Silent silent;
+  LoadOptions options;
+  options.path = path;
+  options.excused = std::move(excused);
+  options.staging_bytes = 4096;
+  const auto group = fabric.communicator(Group::world(1));
+  reprise::load({store, fabric, device, clock, tasks, silent}, *group, into, options);
+}
+
 Judge::Judge(Store& store, std::string path) : path_(std::move(path)) {
   const Checkpoint checkpoint = Checkpoint::open(store, path_);
   location_ = checkpoint.location();
@@ -109,17 +124,7 @@ Judge::Content Judge::load(Store& store) const {
   for (std::size_t i = 0; i < into.tensors.size(); ++i) {
     into.tensors[i].data = content.tensors.data() + starts_[i];
   }
-  SoloFabric fabric;
-  HostDevice device("node", 0);
-  StoppedClock clock;
-  NoTasks tasks;
-  Silent silent;
-  LoadOptions options;
-  options.path = path_;
-  options.excused = plain_;
-  options.staging_bytes = 4096;
-  const auto group = fabric.communicator(Group::world(1));
-  reprise::load({store, fabric, device, clock, tasks, silent}, *group, into, options);
+  load_alone(store, path_, into, plain_);
   for (auto& object : into.objects) content.objects.push_back(std::move(object.value));
   Checkpoint checkpoint = Checkpoint::open(store, path_);
   for (const auto& key : plain_) {

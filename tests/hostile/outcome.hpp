@@ -12,6 +12,11 @@
 
 namespace reprise::test {
 
+/// Loads `into` from a store on the only rank of a world, through a staging of 4 KiB; `excused` may
+/// be absent.
+void load_alone(Store& store, const std::string& path, StateDict& into,
+                std::vector<std::string> excused = {});
+
 enum class Outcome {
   kRefused,  ///< by verify, or by the load
   kSame,     ///< accepted, and all that is loaded is as in the undamaged checkpoint

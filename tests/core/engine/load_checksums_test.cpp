@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 
+#include "core/engine/verify.hpp"
 #include "core/format/archive.hpp"
 #include "core/format/zip_layout.hpp"
 #include "tests/contracts/error_of.hpp"
@@ -121,7 +124,8 @@ TEST(LoadChecksums, of_real_checkpoints_are_right_and_every_way_to_read_gives_th
 struct Saved {
   TemporaryDirectory directory;
 
-  explicit Saved(const std::vector<TensorSpec>& specs, std::int32_t ranks = 1) {
+  explicit Saved(const std::vector<TensorSpec>& specs, std::int32_t ranks = 1,
+                 Checksums checksums = Checksums::kCrc32) {
     run_ranks(ranks, directory.path(), [&](const Ports& ports) {
       RankState rank(specs, mesh_of({{"tp", ranks}}), ports.fabric.rank());
       testing_job::fill(rank.state);
@@ -129,7 +133,7 @@ struct Saved {
       rank.state.objects = {{"o", {1}, {0}, 0, Value(std::int64_t{7})}};
       if (ports.fabric.rank() != GlobalRank{0}) rank.state.objects.clear();
       Save::begin(ports, ports.fabric.communicator(Group::world(ranks)), rank.state,
-                  {.target = {.directory = "ckpt", .step = {}}})
+                  {.target = {.directory = "ckpt", .step = {}}, .image = {.checksums = checksums}})
           .finish();
     });
   }
@@ -273,6 +277,48 @@ TEST(LoadChecksums, that_were_all_switched_off_are_said_so_and_nothing_is_refuse
       EXPECT_EQ(outcome.report.records_verified, 0U);
       ASSERT_EQ(outcome.report.log.size(), 1U);
       EXPECT_NE(outcome.report.log[0].find("switched"), std::string::npos);
+    }
+  }
+}
+
+Findings findings_of(const Saved& saved) {
+  PosixStore store(saved.directory.path());
+  test::NoProgress progress;
+  return verify(store, "ckpt", PayloadCheck::kRead, progress).findings;
+}
+
+/// What we save without: 0 for elements, the right ones for what stands around them.
+TEST(LoadChecksums, that_a_save_left_out_are_not_missed_but_the_others_are_held_against_the_bytes) {
+  const std::vector<TensorSpec> one = {kFew[0]};
+  for (const auto& [specs, ranks] : {std::pair(kFew, 2), std::pair(kFew, 1), std::pair(one, 1)}) {
+    const Saved saved(specs, ranks, Checksums::kNone);
+    const Findings findings = findings_of(saved);
+    ASSERT_EQ(findings.size(), 1U) << findings[0] << '\n' << findings.back();
+    EXPECT_EQ(findings[0].severity, Severity::kNote);
+    EXPECT_NE(findings[0].message.find("records of elements have 0"), std::string::npos)
+        << findings[0];
+    for (const auto memory : {Memory::kHost, Memory::kFar}) {
+      for (const Outcome& outcome : load_by(saved, specs, ranks, memory)) {
+        ASSERT_FALSE(outcome.failed) << outcome.failed->what();
+        EXPECT_EQ(outcome.wrong, 0U);
+        EXPECT_EQ(outcome.report.records_verified, 0U);
+        ASSERT_EQ(outcome.report.log.size(), 1U);
+        EXPECT_NE(outcome.report.log[0].find("switched"), std::string::npos);
+      }
+    }
+    Bytes content = content_of(saved.path("__0_0.distcp"));
+    const auto digits = std::search_n(content.begin(), content.end(), 40, 0, [](std::byte b, int) {
+      return std::isdigit(static_cast<int>(b)) != 0;
+    });
+    ASSERT_NE(digits, content.end());
+    *digits ^= std::byte{1};  // of a serialization id
+    put(saved.path("__0_0.distcp"), content);
+    EXPECT_GT(count_of(findings_of(saved), Severity::kError), 0U);
+    for (const auto memory : {Memory::kHost, Memory::kFar}) {
+      for (const Outcome& outcome : load_by(saved, specs, ranks, memory)) {
+        ASSERT_TRUE(outcome.failed);
+        EXPECT_EQ(outcome.failed->code(), Code::kChecksum) << outcome.failed->what();
+      }
     }
   }
 }
