@@ -5,32 +5,12 @@
 #include <cstring>
 
 #include "tests/bench/beside.hpp"
+#include "tests/bench/equal_tensors.hpp"
 #include "tests/bench/limit.hpp"
 #include "tests/bench/solo_rank.hpp"
 
 namespace reprise {
 namespace {
-
-/// Equal tensors of bf16 and fp32 in turns, all in one stretch of warm memory.
-class Tensors {
- public:
-  Tensors(std::size_t count, std::size_t bytes_each, std::uint64_t seed)
-      : memory(count * bytes_each, seed) {
-    for (std::size_t t = 0; t < count; ++t) {
-      TensorLeaf leaf;
-      leaf.key = "decoder.layers." + std::to_string(t) + ".mlp.linear_fc1.weight";
-      leaf.dtype = t % 2 == 0 ? DType::kBFloat16 : DType::kFloat32;
-      const auto elements = static_cast<std::int64_t>(bytes_each / size_of(leaf.dtype));
-      leaf.shape = {elements / 128, 128};
-      leaf.pieces = {contiguous_piece({{0, 0}, leaf.shape})};
-      leaf.data = memory.bytes().data() + t * bytes_each;
-      state.tensors.push_back(std::move(leaf));
-    }
-  }
-
-  bench::WarmMemory memory;
-  StateDict state;
-};
 
 struct LoadRow {
   std::size_t tensors;
@@ -65,10 +45,10 @@ Limit limit_of(const std::string& file, MutableByteSpan out) {
 void warm_load(benchmark::State& state, LoadRow row) {
   const bench::Place place = bench::Place::tmpfs();
   bench::SoloRank rank(place.path());
-  const Tensors saved(row.tensors, row.bytes_each, 4);
+  const bench::EqualTensors saved(row.tensors, row.bytes_each, 4);
   rank.save(saved.state, "ckpt");
-  Tensors loaded(row.tensors, row.bytes_each, 5);
-  const MutableByteSpan memory = loaded.memory.bytes();
+  bench::EqualTensors loaded(row.tensors, row.bytes_each, 5);
+  const MutableByteSpan memory = loaded.bytes();
   const Limit limit = limit_of(place.file("ckpt/__0_0.distcp"), memory);
   const LoadOptions options{.path = "ckpt", .checksums = row.checksums};
   LoadReport report;
@@ -79,7 +59,7 @@ void warm_load(benchmark::State& state, LoadRow row) {
   load();  // the limit had the memory last
   const bool verified = row.checksums == LoadChecksums::kVerified;
   if (report.bytes_read != memory.size() ||
-      std::memcmp(memory.data(), saved.memory.bytes().data(), memory.size()) != 0 ||
+      std::memcmp(memory.data(), saved.bytes().data(), memory.size()) != 0 ||
       verified != (report.records_verified >= row.tensors)) {
     bench::give_up("what was loaded is not what was saved");
   }

@@ -6,6 +6,7 @@
 
 #include "core/format/sha256.hpp"
 #include "tests/bench/beside.hpp"
+#include "tests/bench/equal_tensors.hpp"
 #include "tests/bench/limit.hpp"
 #include "tests/bench/solo_rank.hpp"
 
@@ -16,32 +17,6 @@ using bench::Durable;
 
 /// One thread beside the rank's own.
 constexpr int kThreads = 2;
-
-/// Equal tensors of bf16 and fp32 in turns, all in one stretch of memory.
-class TensorState {
- public:
-  TensorState(std::size_t tensors, std::size_t bytes_each) : memory_(tensors * bytes_each, 4) {
-    for (std::size_t t = 0; t < tensors; ++t) {
-      TensorLeaf leaf;
-      leaf.key = "decoder.layers." + std::to_string(t) + ".mlp.linear_fc1.weight";
-      leaf.dtype = t % 2 == 0 ? DType::kBFloat16 : DType::kFloat32;
-      const auto elements = static_cast<std::int64_t>(bytes_each / size_of(leaf.dtype));
-      leaf.shape = {elements / kColumns, kColumns};
-      leaf.pieces = {contiguous_piece({{0, 0}, leaf.shape})};
-      leaf.data = memory_.bytes().data() + t * bytes_each;
-      state.tensors.push_back(std::move(leaf));
-    }
-    state.common = Dict{{"iteration", 1}};
-  }
-
-  ByteSpan bytes() const { return memory_.bytes(); }
-
-  StateDict state;
-
- private:
-  static constexpr std::int64_t kColumns = 128;
-  bench::WarmMemory memory_;
-};
 
 struct Shape {
   std::size_t tensors;
@@ -60,9 +35,9 @@ struct SaveRow {
 /// Runs a row in `place`. Files are removed before each turn, as each is to be new.
 void measure_save(benchmark::State& state, const SaveRow& row, const bench::Place& place,
                   const std::string& limit_name, const std::function<void(ByteSpan)>& limit) {
-  const TensorState tensors(row.shape.tensors, row.shape.bytes_each);
+  bench::EqualTensors tensors(row.shape.tensors, row.shape.bytes_each, 4);
+  tensors.state.common = Dict{{"iteration", 1}};
   bench::SoloRank rank(place.path());
-  // Every save here is waited for.
   const ImageOptions image{.staging_bytes_max = kBlockingStaging, .checksums = row.checksums};
   SaveReport report;
   const auto clear = [&place] {
