@@ -115,6 +115,7 @@ class RankProgram {
     judge_.saving(job_, saved);
     SaveOptions options;
     options.target = CommitTarget::iteration(kCheckpointRoot, job_.iteration());
+    options.image.staging_bytes_max = kBlockingStaging;  // it is waited for
     options.policy = policies_.save;
     const SaveReport report =
         Save::begin(ports_, job_.world_group(), saved, std::move(options)).finish();

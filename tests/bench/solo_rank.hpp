@@ -19,7 +19,9 @@ class SoloRank {
 
   Store& store() { return store_; }
 
-  SaveReport save(const StateDict& state, const std::string& name, ImageOptions image = {}) {
+  /// Waits for it.
+  SaveReport save(const StateDict& state, const std::string& name,
+                  ImageOptions image = {.staging_bytes_max = kBlockingStaging}) {
     SaveOptions options{.target = {.directory = name, .step = {}}, .image = image};
     Ports ports = ports_over(store_);
     return Save::begin(ports, fabric_.communicator(Group::world(1)), state, options).finish();
