@@ -19,6 +19,7 @@
 #include "core/base/error.hpp"
 #include "core/format/metadata_objects.hpp"
 #include "core/format/metadata_tables.hpp"
+#include "core/format/tensor_item.hpp"
 
 namespace reprise {
 namespace {
@@ -207,15 +208,13 @@ void TablesReader::check_length(NodeId text, const char* what) {
 }
 
 void TablesReader::check_volume(const Dims& extents, NodeId key) {
-  std::int64_t volume = 16;  // bytes of the largest element
-  for (const std::int64_t extent : extents) {
-    if (__builtin_mul_overflow(volume, std::max<std::int64_t>(extent, 1), &volume)) {
-      objects_.fail(
-          Code::kLimit,
-          "tensor " + shown(key) + " has extents " + to_string(extents) + ", more than 2^63 bytes",
-          key);
-    }
-  }
+  std::int64_t room = kTensorBytesMax / 16;  // of the largest elements
+  for (const std::int64_t extent : extents) room /= std::max<std::int64_t>(extent, 1);
+  if (room > 0) return;
+  objects_.fail(
+      Code::kLimit,
+      "tensor " + shown(key) + " has extents " + to_string(extents) + ", more than 2^62 bytes",
+      key);
 }
 
 void TablesReader::read_key(NodeId key, NodeId value) {

@@ -11,43 +11,52 @@ namespace {
 
 constexpr std::size_t kNotesOfAKindMax = 8;
 
-/// Adds the chunks of `more` that `tensor` does not have yet; a chunk that both have keeps the
-/// first storage.
-void unite_chunks(StoredTensor& tensor, StoredTensor&& more) {
-  std::vector<std::size_t> order(tensor.chunks.size());
+/// Adds chunks of `more` that no earlier table has; a chunk of several tables keeps the first
+/// storage that is named. All are sorted once: there may be a table per rank.
+void unite_chunks(StoredTensor& tensor, std::span<StoredTensor> more) {
+  std::vector<StoredChunk> all = std::move(tensor.chunks);
+  std::vector<std::size_t> table_of(all.size(), 0);
+  for (StoredTensor& next : more) {
+    std::move(next.chunks.begin(), next.chunks.end(), std::back_inserter(all));
+    table_of.resize(all.size(), table_of.empty() ? 1 : table_of.back() + 1);
+  }
+  std::vector<std::size_t> order(all.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return tensor.chunks[a].box < tensor.chunks[b].box;
-  });
-  for (const StoredChunk& chunk : more.chunks) {
-    const auto same =
-        std::lower_bound(order.begin(), order.end(), chunk.box,
-                         [&](std::size_t i, const Box& box) { return tensor.chunks[i].box < box; });
-    if (same == order.end() || tensor.chunks[*same].box != chunk.box) {
-      tensor.chunks.push_back(chunk);
-    } else if (tensor.chunks[*same].file == kNoFile) {
-      tensor.chunks[*same] = chunk;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return all[a].box < all[b].box; });
+  std::vector<bool> kept(all.size());
+  for (std::size_t i = 0, first = 0; i < order.size(); ++i) {
+    if (all[order[i]].box != all[order[first]].box) first = i;
+    StoredChunk& chunk = all[order[first]];
+    kept[order[i]] = table_of[order[i]] == table_of[order[first]];  // twice in one: verify's matter
+    if (chunk.file == kNoFile) chunk = all[order[i]];
+  }
+  tensor.chunks.clear();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (kept[i]) tensor.chunks.push_back(std::move(all[i]));
+  }
+}
+
+void unite(StoredTensor& tensor, std::span<StoredTensor> more) {
+  for (const StoredTensor& next : more) {
+    if (tensor.shape != next.shape || tensor.original_shape != next.original_shape) {
+      throw Error(Code::kShapeDrift,
+                  "the metadata of different ranks disagree on the shape: " +
+                      to_string(logical_shape(tensor)) + " and " + to_string(logical_shape(next)),
+                  {.key = tensor.key});
+    }
+    if (tensor.dtype != next.dtype) {
+      throw Error(Code::kDtypeDrift,
+                  "the metadata of different ranks disagree on the element type: " +
+                      std::string(name_of(tensor.dtype)) + " and " +
+                      std::string(name_of(next.dtype)),
+                  {.key = tensor.key});
     }
   }
+  unite_chunks(tensor, more);
 }
 
-void unite(StoredTensor& tensor, StoredTensor&& more) {
-  if (tensor.shape != more.shape || tensor.original_shape != more.original_shape) {
-    throw Error(Code::kShapeDrift,
-                "the metadata of different ranks disagree on the shape: " +
-                    to_string(logical_shape(tensor)) + " and " + to_string(logical_shape(more)),
-                {.key = tensor.key});
-  }
-  if (tensor.dtype != more.dtype) {
-    throw Error(Code::kDtypeDrift,
-                "the metadata of different ranks disagree on the element type: " +
-                    std::string(name_of(tensor.dtype)) + " and " + std::string(name_of(more.dtype)),
-                {.key = tensor.key});
-  }
-  unite_chunks(tensor, std::move(more));
-}
-
-/// Sorts by key and drops later items of the same key.
+/// Sorts by key; of items of one key the first is kept, once it is united with the later ones.
 template <class Item, class Unite>
 std::vector<Item> sorted_by_key(std::vector<Item> items, Unite&& unite_with) {
   const auto by_key = [](const Item& a, const Item& b) { return a.key < b.key; };
@@ -55,12 +64,12 @@ std::vector<Item> sorted_by_key(std::vector<Item> items, Unite&& unite_with) {
   if (std::adjacent_find(items.begin(), items.end(), not_before) == items.end()) return items;
   std::stable_sort(items.begin(), items.end(), by_key);
   std::vector<Item> kept;
-  for (Item& item : items) {
-    if (kept.empty() || kept.back().key != item.key) {
-      kept.push_back(std::move(item));
-    } else {
-      unite_with(kept.back(), std::move(item));
-    }
+  for (auto first = items.begin(); first != items.end();) {
+    const auto end = std::find_if(first + 1, items.end(),
+                                  [&](const Item& item) { return item.key != first->key; });
+    if (end - first > 1) unite_with(*first, std::span<Item>(first + 1, end));
+    kept.push_back(std::move(*first));
+    first = end;
   }
   return kept;
 }
@@ -112,18 +121,18 @@ Metadata merge_tables(std::vector<MetadataTables> tables, FileNames names, Notes
     if (merged.version.empty()) merged.version = table.version;
     merged.has_local_plans = merged.has_local_plans || table.has_local_plans;
   }
-  merged.catalog.tensors = sorted_by_key(
-      std::move(merged.catalog.tensors),
-      [](StoredTensor& first, StoredTensor&& more) { unite(first, std::move(more)); });
+  merged.catalog.tensors =
+      sorted_by_key(std::move(merged.catalog.tensors),
+                    [](StoredTensor& first, std::span<StoredTensor> more) { unite(first, more); });
   merged.catalog.objects = sorted_by_key(
       // Each rank describes its own: if the first names no bytes, those of another are no remedy.
-      std::move(merged.catalog.objects), [&](const StoredObject& first, const StoredObject&) {
+      std::move(merged.catalog.objects), [&](const StoredObject& first, std::span<StoredObject>) {
         notes.add("objects that several ranks' metadata have",
                   "object " + first.key + " is in several ranks' metadata; the first is used");
       });
   if (tables.size() > 1) {
-    merged.planner_data =
-        sorted_by_key(std::move(merged.planner_data), [](PlannerEntry&, PlannerEntry&&) {});
+    merged.planner_data = sorted_by_key(std::move(merged.planner_data),
+                                        [](PlannerEntry&, std::span<PlannerEntry>) {});
   }
   for (const StoredTensor& tensor : merged.catalog.tensors) {
     if (merged.catalog.object(tensor.key) != nullptr) {

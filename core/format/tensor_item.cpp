@@ -19,8 +19,6 @@ namespace {
 
 // A tensor's data.pkl has about 200 bytes.
 constexpr std::uint64_t kTensorPickleMax = std::uint64_t{64} * 1024;
-// Bytes of a tensor, with extents of 0 counted as 1, stay far from overflow.
-constexpr std::int64_t kTensorBytesMax = std::numeric_limits<std::int64_t>::max() / 2;
 
 // Distinct indices reach distinct elements if, in the order of strides, each dimension steps over
 // all that the smaller ones reach. That holds for every permuted or sliced tensor and for no
@@ -43,6 +41,7 @@ bool elements_fall_together(const Dims& size, const Dims& strides) {
   return false;
 }
 
+/// Extents of 0 count as 1.
 bool too_large(DType dtype, const Dims& size) {
   std::int64_t room = kTensorBytesMax / static_cast<std::int64_t>(size_of(dtype));
   for (const std::int64_t extent : size) room /= std::max<std::int64_t>(extent, 1);

@@ -5,6 +5,7 @@
 // always there.
 
 #include <cstdint>
+#include <limits>
 
 #include "core/base/bytes.hpp"
 #include "core/format/archive_writer.hpp"
@@ -13,6 +14,9 @@
 #include "core/geometry/dtype.hpp"
 
 namespace reprise {
+
+/// Of all elements of a tensor: so many bytes, and an archive around them, have 64-bit offsets.
+constexpr std::int64_t kTensorBytesMax = std::numeric_limits<std::int64_t>::max() / 2;
 
 /// Where the elements of a stored tensor are, all checked against the slice. Element [i, j, ...] is
 /// at data_offset + (storage_offset + i * strides[0] + j * strides[1] + ...) * size_of(dtype).

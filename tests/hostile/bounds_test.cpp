@@ -481,6 +481,33 @@ TEST(Bounds, tensors_that_share_one_large_item) {
                  [&] { EXPECT_FALSE(verify(tree, "ckpt", PayloadCheck::kRead, silent).whole()); });
 }
 
+TEST(Bounds, a_tensor_of_which_no_item_can_be_is_refused_whatever_range_it_claims) {
+  Metadata metadata;
+  metadata.catalog.files = {"__0_0.distcp"};
+  const Dims shape = {std::int64_t{1} << 58U};
+  constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
+  metadata.catalog.tensors = {{.key = "w",
+                               .dtype = DType::kComplex128,
+                               .shape = shape,
+                               .chunks = {{Box::whole(shape), 0, {0, kMostBytes}}},
+                               .original_shape = {}}};
+  MemoryTree tree;
+  tree.files["ckpt/__0_0.distcp"] = Bytes(1000);
+  tree.files["ckpt/.metadata"] = write_metadata(metadata);
+  Bytes memory(16);
+  TensorLeaf leaf;
+  leaf.key = "w";
+  leaf.dtype = DType::kComplex128;
+  leaf.shape = shape;
+  leaf.pieces = {contiguous_piece(Box{{0}, {1}})};
+  leaf.data = memory.data();
+  StateDict into;
+  into.tensors.push_back(leaf);
+  const auto error = contracts::error_of([&] { load_alone(tree, "ckpt", into); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), Code::kLimit) << error->what();
+}
+
 TEST(Bounds, documents_of_json) {
   const std::string keys = each(kSize / 12, [](std::size_t i) {
     return (i == 0 ? "" : ",") + ("\"" + std::to_string(i)) + "\":0";

@@ -32,9 +32,10 @@ MemoryTree fixture(const std::string& name) {
 struct Tally {
   std::size_t refused = 0;
   std::size_t same = 0;
-  std::vector<std::string> changed;  ///< "offset: was -> is"
+  std::vector<std::string> changed;   ///< "offset: was -> is"
+  std::vector<std::string> mistakes;  ///< ours: likewise, and what was thrown
 
-  std::size_t all() const { return refused + same + changed.size(); }
+  std::size_t all() const { return refused + same + changed.size() + mistakes.size(); }
 };
 
 /// What becomes of changed bytes; called from two threads at once.
@@ -47,13 +48,16 @@ void try_part(const Bytes& whole, std::size_t first, std::size_t step, const Tri
     std::byte& target = changed[i / 255];
     const std::byte was = target;
     target ^= static_cast<std::byte>(i % 255 + 1);
-    const Outcome outcome = trial(changed);
-    if (outcome == Outcome::kRefused) ++tally.refused;
-    if (outcome == Outcome::kSame) ++tally.same;
-    if (outcome == Outcome::kChanged) {
-      tally.changed.push_back(std::to_string(i / 255) + ": " +
-                              std::to_string(static_cast<unsigned>(was)) + " -> " +
-                              std::to_string(static_cast<unsigned>(target)));
+    const std::string change = std::to_string(i / 255) + ": " +
+                               std::to_string(static_cast<unsigned>(was)) + " -> " +
+                               std::to_string(static_cast<unsigned>(target));
+    try {
+      const Outcome outcome = trial(changed);
+      if (outcome == Outcome::kRefused) ++tally.refused;
+      if (outcome == Outcome::kSame) ++tally.same;
+      if (outcome == Outcome::kChanged) tally.changed.push_back(change);
+    } catch (const std::exception& mistake) {
+      tally.mistakes.push_back(change + ": " + mistake.what());
     }
     target = was;
   }
@@ -74,6 +78,7 @@ Tally change_bytes(const Bytes& whole, const std::function<Trial()>& make_trial,
   all.refused += tallies[1].refused;
   all.same += tallies[1].same;
   all.changed.insert(all.changed.end(), tallies[1].changed.begin(), tallies[1].changed.end());
+  all.mistakes.insert(all.mistakes.end(), tallies[1].mistakes.begin(), tallies[1].mistakes.end());
   return all;
 }
 
@@ -92,6 +97,7 @@ void expect_nothing_gets_past(const std::string& what, const Tally& tally) {
             << tally.same << " change nothing that is loaded, " << tally.changed.size()
             << " load something else\n";
   EXPECT_EQ(tally.changed, std::vector<std::string>());
+  EXPECT_EQ(tally.mistakes, std::vector<std::string>());
   EXPECT_GT(tally.refused, tally.all() / 4);
 }
 

@@ -149,7 +149,8 @@ Outcome Judge::of(Store& store) const {
   try {
     if (!whole(store)) return Outcome::kRefused;
     return load(store) == content_ ? Outcome::kSame : Outcome::kChanged;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.code() == Code::kInternal) throw;
     return Outcome::kRefused;
   }
 }

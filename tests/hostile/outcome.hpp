@@ -30,8 +30,8 @@ class Judge {
   Judge(Store& store, std::string path);
 
   /// verify, and if that says whole a load of every tensor, every object and the common state,
-  /// under the undamaged checkpoint's keys, shapes and types. Any other exception than an Error
-  /// passes through.
+  /// under the undamaged checkpoint's keys, shapes and types. A mistake of ours is no refusal:
+  /// INTERNAL, which a failed CHECK on a rank becomes, passes through as other exceptions do.
   Outcome of(Store& store) const;
   /// Does the part of verify that compares files with integrity.json refuse what is in `store`? For
   /// changes of files other than the metadata, at a fraction of the cost of verify.

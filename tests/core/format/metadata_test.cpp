@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/format/metadata_tables.hpp"
 #include "tests/core/format/items.hpp"
 #include "tests/core/format/pickles.hpp"
 
@@ -237,6 +239,11 @@ TEST(Metadata, what_does_not_fit_together_is_refused) {
   Metadata huge = small();
   huge.catalog.tensors[0].shape = {std::int64_t{1} << 40, std::int64_t{1} << 40};
   EXPECT_EQ(error_of([&] { read(write_metadata(huge)); }).code(), Code::kLimit);
+  Metadata vast = small();  // an item of it can't be: of elements of 16 bytes, 2^62 bytes
+  vast.catalog.tensors[0] = {"w", DType::kComplex128, {std::int64_t{1} << 58}, {}, {}};
+  EXPECT_EQ(error_of([&] { read(write_metadata(vast)); }).code(), Code::kLimit);
+  --vast.catalog.tensors[0].shape[0];
+  EXPECT_NO_THROW(read(write_metadata(vast)));
   Metadata twice = small();
   twice.catalog.objects.push_back(twice.catalog.objects.front());
   EXPECT_EQ(error_of([&] { read(write_metadata(twice)); }).code(), Code::kTornFile);
@@ -311,6 +318,62 @@ TEST(Metadata, files_of_several_ranks_are_merged_and_must_agree) {
               read_metadata(std::vector<ByteSpan>{one, other_shape}, names);
             }).code(),
             Code::kShapeDrift);
+}
+
+/// One tensor "w" of 8 elements, with these chunks: where they begin, and in which file (-1: none).
+MetadataTables tables_with(const std::vector<std::pair<std::int64_t, int>>& chunks) {
+  StoredTensor tensor{"w", DType::kFloat32, {8}, {}, {}};
+  for (const auto& [begin, file] : chunks) {
+    tensor.chunks.push_back(
+        {{{begin}, {1}}, file < 0 ? kNoFile : static_cast<FileIndex>(file), {}});
+  }
+  MetadataTables tables;
+  tables.tensors.push_back(std::move(tensor));
+  return tables;
+}
+
+TEST(Metadata, a_chunk_of_several_ranks_is_there_once_with_the_first_storage_that_is_named) {
+  using Chunks = std::vector<std::pair<std::int64_t, int>>;
+  struct Row {
+    std::vector<Chunks> ranks;
+    Chunks united;
+  };
+  const std::vector<Row> rows = {
+      {{{{3, 0}, {1, 0}}, {{2, 1}, {0, 1}}}, {{3, 0}, {1, 0}, {2, 1}, {0, 1}}},
+      {{{{1, 0}}, {{1, 1}}, {{1, 2}, {0, 2}}}, {{1, 0}, {0, 2}}},
+      {{{{1, -1}}, {{1, -1}, {2, 1}}, {{1, 2}}, {{1, 3}}}, {{1, 2}, {2, 1}}},
+      {{{}, {{1, 1}}, {}, {{1, 3}}}, {{1, 1}}},
+      {{{{1, -1}}, {{1, -1}}}, {{1, -1}}},
+      {{{{1, 0}, {1, 0}}, {{1, 1}}}, {{1, 0}, {1, 0}}},  // one file says it twice: for verify
+      {{{}, {{1, 1}, {1, 1}}}, {{1, 1}, {1, 1}}},
+  };
+  for (const Row& row : rows) {
+    std::vector<MetadataTables> tables;
+    for (const Chunks& rank : row.ranks) tables.push_back(tables_with(rank));
+    const Metadata merged = merge_tables(std::move(tables), {}, {});
+    ASSERT_EQ(merged.catalog.tensors.size(), 1U);
+    EXPECT_EQ(merged.catalog.tensors[0].chunks, tables_with(row.united).tensors[0].chunks)
+        << "row " << &row - rows.data();
+  }
+}
+
+TEST(Metadata, files_of_thousands_of_ranks_are_merged_in_the_time_of_one_sort) {
+  constexpr std::int64_t kRanks = 8192;
+  std::vector<MetadataTables> ranks(kRanks);
+  for (std::int64_t rank = 0; rank < kRanks; ++rank) {
+    for (int i = 0; i < 8; ++i) {
+      StoredTensor tensor{"w" + std::to_string(i), DType::kFloat32, {kRanks}, {}, {}};
+      tensor.chunks.push_back({{{kRanks - 1 - rank}, {1}}, 0, {}});
+      ranks[static_cast<std::size_t>(rank)].tensors.push_back(std::move(tensor));
+    }
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const Metadata merged = merge_tables(std::move(ranks), {}, {});
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  EXPECT_LT(took.count(), 5.0) << "a sort per rank takes much longer";
+  for (const StoredTensor& tensor : merged.catalog.tensors) {
+    EXPECT_EQ(tensor.chunks.size(), static_cast<std::size_t>(kRanks));
+  }
 }
 
 TEST(MetadataHostile, truncation_anywhere_is_refused) {
