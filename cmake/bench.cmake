@@ -1,5 +1,5 @@
 # tests/bench/<name>_bench.cpp become the executables bench_<name>; the other sources there are
-# linked into each of them, as is every layer.
+# linked into each of them, as is every layer; main.cpp unless a benchmark has its own main.
 
 file(GLOB _bench_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/bench/*.cpp)
 set(_benches ${_bench_sources})
@@ -21,6 +21,6 @@ foreach(source IN LISTS _benches)
   get_filename_component(base ${source} NAME_WE)
   string(REGEX REPLACE "_bench$" "" base ${base})
   add_executable(bench_${base} ${source})
-  target_link_libraries(bench_${base} PRIVATE reprise_bench benchmark::benchmark_main)
+  target_link_libraries(bench_${base} PRIVATE reprise_bench)
   set_target_properties(bench_${base} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 endforeach()
