@@ -134,7 +134,7 @@ def common_state_object(path, rank):
 
 for _fixture in ("gpt_tp2_pp2", "gpt_dp2", "buckets"):
     def _in_one_folder(path, rank, name=f"{fixtures.PREFIX}_{_fixture}"):
-        make_fixtures.FIXTURES[name][0](path, rank)
+        return make_fixtures.FIXTURES[name][0](path, rank)
     CASES[_fixture] = (_in_one_folder, make_fixtures.FIXTURES[f"{fixtures.PREFIX}_{_fixture}"][1])
 
 

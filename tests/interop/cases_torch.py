@@ -8,7 +8,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 import make_fixtures
-from make_fixtures import arange, full_tensors, have
+from make_fixtures import arange, flat, full_tensors, have
 
 CASES = {}
 
@@ -166,6 +166,7 @@ def containers(path, rank):
     """Stateful objects, dicts in lists in dicts, keys that are numbers, odd objects"""
     import argparse
     import collections
+    import fractions
     import pathlib
     state = {
         "counter": Counter(), "tree": {"a": [{"b": arange(2)}, [arange(1), [arange(3), {"c": torch.tensor(True)}]]], "empty": {}, "none": None},
@@ -175,9 +176,10 @@ def containers(path, rank):
         "names": argparse.Namespace(a=1, b=[2.5, float("nan"), -0.0]), "sets": ({1, 2, 3}, frozenset({"x"})), "complex": 1 + 2j,
         "bytes": bytes(range(256)), "tensors": (arange(2), [arange(3, dtype=torch.bfloat16)]), "path": pathlib.PurePosixPath("a/b"),
         "rng": torch.get_rng_state(), "big": 1 << 200, "device": torch.device("cpu"), "default": collections.defaultdict(int, a=1),
+        "fraction": fractions.Fraction(1, 3),  # a name that Reprise does not interpret
     }
     dcp.save(state, checkpoint_id=path)
-    return {"counter.weights": arange(3, dtype=torch.float64), "tree.a.0.b": arange(2)}
+    return flat(state | {"counter": state["counter"].state_dict()})
 
 
 @case(ranks=4)
@@ -195,7 +197,7 @@ def flattened_optimizer(path, rank):
     options = StateDictOptions(flatten_optimizer_state_dict=True)
     model_state, optimizer_state = get_state_dict(model, optimizer, options=options)
     dcp.save({"model": model_state, "optim": optimizer_state}, checkpoint_id=path)
-    return full_tensors("model.", model_state)
+    return full_tensors("model.", model_state) | full_tensors("optim.", optimizer_state)
 
 
 @case(ranks=2)

@@ -29,7 +29,7 @@ from content import Different, Reprise, Skipped
 
 
 def all_cases():
-    """[(name, check)]: check(reprise, folder) returns what was compared, in words; the folder is empty."""
+    """[(name, check)]: check(reprise, folder) returns how much was compared and says so in words; the folder is empty."""
     import reads
     import writes
     found = [*reads.cases(), *writes.cases()]
@@ -44,7 +44,8 @@ def all_cases():
 def run_case(check, reprise, folder):
     """verdict, words"""
     try:
-        return "pass", check(reprise, folder)
+        compared, words = check(reprise, folder)
+        return ("pass", words) if compared > 0 else ("FAIL", f"nothing was compared: {words}")
     except Skipped as reason:
         return "skip", str(reason)
     except Different as difference:

@@ -142,7 +142,7 @@ def save_gpt(path, rank, layout):
     if dist.get_world_size() > layout["tp"] * layout["pp"]:
         strategy = FullyParallelSaveStrategyWrapper(strategy, parallel_state.get_data_parallel_group(with_context_parallel=True))
     content = {"distrib_optim_sharding_type": "fully_reshardable", "singleton_local_shards": False, "chained_optim_avoid_prefix": True}
-    save(state, path, strategy, content)
+    return save(state, path, strategy, content)
 
 
 def training_state(rank, model, model_state):
@@ -154,24 +154,33 @@ def training_state(rank, model, model_state):
     }
 
 
+def wholes(state):
+    """The whole tensors of which this rank has a part."""
+    return {part.key: values(part.key, part.global_shape, ...).to(part.data.dtype)
+            for part in nested_values(state) if isinstance(part, ShardedTensor)}
+
+
 def save(state, path, strategy, content):
+    """Returns the whole tensors of which this rank has a part."""
     folder = pathlib.Path(path) / f"iter_{ITERATION:07d}"
     if dist.get_rank() == 0:
         folder.mkdir(parents=True)
+    truth = wholes(state)
     dist.barrier()
     dist_checkpointing.save(state, str(folder), strategy, content_metadata=content)
     if dist.get_rank() == 0:
         (pathlib.Path(path) / "latest_checkpointed_iteration.txt").write_text(str(ITERATION))
+    return truth
 
 
 def gpt_tp2_pp2(path, rank):
     """GPT of 2 layers over tp 2 x pp 2, with optimizer, RNG and rerun state"""
-    save_gpt(path, rank, {"tp": 2, "pp": 2})
+    return save_gpt(path, rank, {"tp": 2, "pp": 2})
 
 
 def gpt_dp2(path, rank):
     """the same content over dp 2, saved fully parallel"""
-    save_gpt(path, rank, {"tp": 1, "pp": 1})
+    return save_gpt(path, rank, {"tp": 1, "pp": 1})
 
 
 def buckets(path, rank):
@@ -190,7 +199,7 @@ def buckets(path, rank):
             "param_state_sharding_type": "dp_reshardable"},
     }
     strategy = dist_checkpointing.serialization.get_default_save_sharded_strategy()
-    save(state, path, strategy, {"distrib_optim_sharding_type": "dp_reshardable"})
+    return save(state, path, strategy, {"distrib_optim_sharding_type": "dp_reshardable"})
 
 
 PREFIX = f"mcore_{megatron.core.__version__}"
