@@ -13,11 +13,11 @@ constexpr std::size_t kNotesOfAKindMax = 8;
 
 /// Adds chunks of `more` that no earlier table has; a chunk of several tables keeps the first
 /// storage that is named. All are sorted once: there may be a table per rank.
-void unite_chunks(StoredTensor& tensor, std::span<StoredTensor> more) {
+void unite_chunks(StoredTensor& tensor, std::span<const StoredTensor> more) {
   std::vector<StoredChunk> all = std::move(tensor.chunks);
   std::vector<std::size_t> table_of(all.size(), 0);
-  for (StoredTensor& next : more) {
-    std::move(next.chunks.begin(), next.chunks.end(), std::back_inserter(all));
+  for (const StoredTensor& next : more) {
+    all.insert(all.end(), next.chunks.begin(), next.chunks.end());
     table_of.resize(all.size(), table_of.empty() ? 1 : table_of.back() + 1);
   }
   std::vector<std::size_t> order(all.size());
@@ -33,11 +33,11 @@ void unite_chunks(StoredTensor& tensor, std::span<StoredTensor> more) {
   }
   tensor.chunks.clear();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (kept[i]) tensor.chunks.push_back(std::move(all[i]));
+    if (kept[i]) tensor.chunks.push_back(all[i]);
   }
 }
 
-void unite(StoredTensor& tensor, std::span<StoredTensor> more) {
+void unite(StoredTensor& tensor, std::span<const StoredTensor> more) {
   for (const StoredTensor& next : more) {
     if (tensor.shape != next.shape || tensor.original_shape != next.original_shape) {
       throw Error(Code::kShapeDrift,
