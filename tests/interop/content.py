@@ -108,6 +108,17 @@ def first_difference(a, b, path=""):
 # ------------------------------------------------------------------------------------------- torch
 
 
+def object_digests(directory, metadata):
+    """The SHA-256 of each object's item, cut out of its file."""
+    digests = {}
+    for index, info in metadata.storage_data.items():
+        if not hasattr(metadata.state_dict_metadata[index.fqn], "chunks"):
+            with open(directory / info.relative_path, "rb") as file:
+                file.seek(info.offset)
+                digests[index.fqn] = hashlib.sha256(file.read(info.length)).hexdigest()
+    return digests
+
+
 class Content:
     """Whole tensors and the objects of a checkpoint, as torch loads them."""
 
@@ -117,6 +128,9 @@ class Content:
         self.objects = {}
         for _, mine in reversed(by_rank):  # without rank coordination the lowest rank's are meant
             self.objects.update(mine)
+        self.object_digests = {}
+        for _, metadata in reversed(check_with_torch.read_metadata(self.directory)):
+            self.object_digests.update(object_digests(self.directory, metadata))
         common = self.directory / "common.pt"
         self.common = torch.load(common, map_location="cpu", weights_only=False) if common.exists() else None
 
@@ -194,6 +208,8 @@ class Reprise:
             pairs.append(("common.pt", common or {}, content.common))
         compared = 0
         for key, answer, value in pairs:
+            if key in said and answer["sha256"] != content.object_digests[key]:
+                raise Different(f"{key!r}: Reprise reads other bytes than those that .metadata names")
             if "value" not in answer:  # names that Reprise does not interpret: copied byte for byte
                 if "opaque" not in answer:
                     raise Different(f"{key!r}: Reprise says nothing of it")
