@@ -13,15 +13,21 @@
 
 namespace {
 
-void write_seeds(const std::filesystem::path& directory) {
+/// False if the target has none: its run would begin with nothing.
+bool write_seeds(const std::filesystem::path& directory) {
   std::filesystem::create_directories(directory);
   std::size_t number = 0;
   for (const auto& seed : reprise::fuzz::Target::first()->seeds()) {
     std::ofstream file(directory / ("seed_" + std::to_string(number++)), std::ios::binary);
     const std::string_view text = reprise::as_text(seed.bytes);
     file.write(text.data(), static_cast<std::streamsize>(text.size()));
+    if (!file.flush()) {
+      std::fprintf(stderr, "cannot write into %s\n", directory.c_str());
+      return false;
+    }
   }
   std::printf("%zu seeds\n", number);
+  return number > 0;
 }
 
 }  // namespace
@@ -31,8 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   if (*argc == 3 && std::string_view((*argv)[1]) == "--seeds") {
-    write_seeds((*argv)[2]);
-    std::exit(0);
+    std::exit(write_seeds((*argv)[2]) ? EXIT_SUCCESS : EXIT_FAILURE);
   }
   return 0;
 }
