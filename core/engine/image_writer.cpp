@@ -258,6 +258,7 @@ bool ImageWriter::done() {
 WrittenFile ImageWriter::finish() {
   CHECK(staged_);
   while (!in_flight_.empty()) wait_oldest();
+  spare_.clear();  // nothing is staged any more
   if (file_->failed) std::rethrow_exception(file_->failure);
   if (options_.checksums == Checksums::kCrc32AndSha256) written_.sha256 = file_->sha256.digest();
   return written_;

@@ -73,8 +73,16 @@ TensorOffer GivenOffers::offer(std::size_t i) const {
 }
 
 std::uint64_t GivenOffers::digest() const {
-  return mix64(mix64(digest_of(corners_), digest_of(first_)),
-               mix64(digest_of(boxes_), digest_of(replicas_)));
+  std::uint64_t hash = mix64(mix64(digest_of(corners_), digest_of(first_)),
+                             mix64(digest_of(boxes_), digest_of(replicas_)));
+  for (const auto& [offer, box] : denied_) {
+    hash = mix64(hash, offer);
+    for (const Dims* dims : {&box.offset, &box.extent}) {
+      for (const std::int64_t number : *dims)
+        hash = mix64(hash, static_cast<std::uint64_t>(number));
+    }
+  }
+  return hash;
 }
 
 Box box_at(std::span<const std::int64_t> corners, std::size_t rank, std::size_t box) {

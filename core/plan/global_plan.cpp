@@ -64,7 +64,7 @@ class Planner {
         policy_(policy),
         book_(plans),
         layouts_(book_.placements(), savers, policy.describe) {
-    check_members();
+    check_members(book_, layouts_, savers_);
   }
 
   void plan_tensors(GlobalPlan& plan) {
@@ -96,19 +96,6 @@ class Planner {
   }
 
  private:
-  /// Whoever offers by a mesh stands in it.
-  void check_members() const {
-    for (const Section& section : book_.sections()) {
-      for (const std::uint32_t placement : section.placement) {
-        for (const GroupRank rank : section.ranks) {
-          if (layouts_.member(placement, rank)) continue;
-          throw Error(Code::kLayoutMismatch,
-                      name(rank) + " offers keys by a mesh of which it is no member");
-        }
-      }
-    }
-  }
-
   void plan_tensor(PlannedTensor& tensor, std::size_t key) {
     check_agreement(tensor, key);
     const HeldBoxes& held = follows_placement(key) ? placed_boxes(key) : given_boxes(tensor, key);
@@ -206,7 +193,7 @@ class Planner {
     const std::size_t size = 2 * shape.size();
     for (std::size_t b = 0; b < given.boxes(i); ++b) {
       holdings_.push_back({corners.subspan(b * size, size), rank, given.replica(i)});
-      if (holdings_.back().empty()) check_empty(holdings_.back().box(), shape);
+      check_within(holdings_.back(), shape);
     }
   }
 
@@ -244,14 +231,20 @@ class Planner {
                 {.rank = savers_.member(rank)});
   }
 
-  /// The proof of cover sees no empty boxes.
-  static void check_empty(const Box& box, const Dims& shape) {
-    for (std::size_t d = 0; d < box.rank(); ++d) {
-      const bool within = box.offset[d] >= 0 && box.offset[d] <= shape[d] && box.extent[d] >= 0 &&
-                          box.extent[d] <= shape[d] - box.offset[d];
+  /// Before anything is computed with numbers that other ranks sent.
+  void check_within(const Holding& holding, const Dims& shape) const {
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const std::int64_t offset = holding.corners[d];
+      const std::int64_t extent = holding.corners[shape.size() + d];
+      const bool within =
+          offset >= 0 && offset <= shape[d] && extent >= 0 && extent <= shape[d] - offset;
       if (within) continue;
+      const Box box = holding.box();
       throw Error(Code::kExtentMismatch,
-                  "the empty box " + to_string(box) + " leaves the shape " + to_string(shape));
+                  "the box at " + to_string(box.offset) + " of extent " + to_string(box.extent) +
+                      " leaves the tensor of shape " + to_string(shape) + "; offered by ranks " +
+                      std::to_string(savers_.member(holding.rank).value),
+                  {.rank = savers_.member(holding.rank)});
     }
   }
 

@@ -7,35 +7,35 @@ namespace reprise {
 JobLoadPlan::JobLoadPlan(const GlobalPlan& stored, std::span<const LocalPlan> wanted,
                          const Group& loaders, ChunkRule rule)
     : stored_(stored),
+      wanted_(wanted),
       book_(wanted),
       layouts_(book_.placements(), loaders, rule),
       places_(wanted.size()) {
+  check_members(book_, layouts_, loaders);
   for (const Section& section : book_.sections()) {
     for (const GroupRank rank : section.ranks) {
-      places_[static_cast<std::size_t>(rank.value)].section = wishes_.size();
+      places_[static_cast<std::size_t>(rank.value)].section = placed_.size();
     }
-    auto& wishes = wishes_.emplace_back();
-    for (const PlacedOffer& offer : section.offers->tensors) {
-      const std::uint32_t at = find(offer.form);
-      const std::uint32_t placement = section.placement[offer.placed];
-      const Layout& layout = layouts_.of(placement, offer.form.shape);
-      if (layout.defect)
-        throw Error(layout.defect->code, layout.defect->message, {.key = offer.form.key});
-      wishes.push_back({at, placement, size_of(offer.form.dtype), &layout,
-                        &crossing_of(stored.tensors[at], layout)});
+    auto& wishes = placed_.emplace_back();
+    for (const auto& [form, placed] : section.offers->tensors) {
+      const std::uint32_t at = find(form);
+      const Layout& layout = layouts_.of(section.placement[placed], form.shape);
+      if (layout.defect) {
+        throw Error(layout.defect->code, layout.defect->message, {.key = form.key});
+      }
+      wishes.push_back(
+          {at, placed, size_of(form.dtype), &layout, &crossing_of(stored.tensors[at], layout)});
     }
   }
-  for (std::size_t r = 0; r < wanted.size(); ++r) {
-    places_[r].first = given_.size();
-    const GivenOffers& given = wanted[r].given;
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      const TensorOffer offer = given.offer(i);
-      const std::uint32_t at = find(offer.form);
-      const PlannedTensor& tensor = stored.tensors[at];
-      given_.push_back(
-          {at, size_of(tensor.dtype), cross(*tensor.boxes, index_of(tensor), offer.boxes)});
+  for (const FormSection& section : book_.form_sections()) {
+    for (const GroupRank rank : section.ranks) {
+      places_[static_cast<std::size_t>(rank.value)].forms = given_.size();
     }
-    places_[r].last = given_.size();
+    auto& wishes = given_.emplace_back();
+    for (const TensorForm& form : *section.forms) {
+      const std::uint32_t at = find(form);
+      wishes.push_back({at, form.shape.size(), size_of(form.dtype), &index_of(stored.tensors[at])});
+    }
   }
 }
 

@@ -19,67 +19,89 @@ namespace reprise {
 class JobLoadPlan {
  public:
   /// `wanted[r]` is what rank r of `loaders` would offer if it saved: that is what it wants.
-  /// Borrows all but `loaders`. Throws MISSING_KEY_ON_LOAD, SHAPE_DRIFT, DTYPE_DRIFT, naming the
-  /// key.
+  /// Borrows stored and wanted. Throws MISSING_KEY_ON_LOAD, SHAPE_DRIFT, DTYPE_DRIFT, naming the
+  /// key, and LAYOUT_MISMATCH for a rank that wants by a mesh of which it is no member.
   JobLoadPlan(const GlobalPlan& stored, std::span<const LocalPlan> wanted, const Group& loaders,
               ChunkRule rule = ceil_chunk);
 
   /// Calls visit(tensor of the stored plan, box of that tensor, bytes) for each stored box of which
-  /// rank `loader` needs some; tensor by tensor, in the order of its own offers.
+  /// rank `loader` needs some; tensor by tensor, in the order of its own offers. A stored box that
+  /// several boxes of one given tensor meet comes once for each.
   template <class Visit>
   void for_each_read(GroupRank loader, const Visit& visit) const {
     const Place& place = places_[static_cast<std::size_t>(loader.value)];
-    if (place.section != kNoSection) {
-      for (const Wish& wish : wishes_[place.section]) {
-        const GroupRank member = *layouts_.member(wish.placement, loader);
-        const std::uint32_t box = wish.layout->box_of[static_cast<std::size_t>(member.value)];
-        if (box == Layout::kNoBox) continue;
-        for (const auto& hit : wish.crossing->of(box)) {
-          visit(wish.tensor, hit.stored, hit.elements * wish.width);
-        }
-      }
-    }
-    for (std::size_t w = place.first; w < place.last; ++w) {
-      for (const auto& hit : given_[w].crossing.hits) {
-        visit(given_[w].tensor, hit.stored, hit.elements * given_[w].width);
-      }
-    }
+    if (place.section != kNone) visit_placed(place.section, loader, visit);
+    if (place.forms != kNone) visit_given(place.forms, loader, visit);
   }
 
  private:
-  static constexpr std::size_t kNoSection = static_cast<std::size_t>(-1);
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   /// A tensor that all ranks of a section want, each its own box.
-  struct Wish {
+  struct PlacedWish {
     std::uint32_t tensor;
-    std::uint32_t placement;
+    std::uint32_t placed;  ///< index into the section's placements
     std::size_t width;
     const Layout* layout;
     const Crossing* crossing;
   };
-  /// Boxes of a tensor that one rank wants.
-  struct Given {
+  /// A tensor of which all ranks of a section want boxes that they give.
+  struct GivenWish {
     std::uint32_t tensor;
+    std::size_t rank;  ///< dimensions
     std::size_t width;
-    Crossing crossing;
+    const BoxIndex* index;
   };
   struct Place {
-    std::size_t section = kNoSection;
-    std::size_t first = 0;  ///< in given_
-    std::size_t last = 0;
+    std::size_t section = kNone;  ///< of the book's
+    std::size_t forms = kNone;    ///< of its form sections
   };
+
+  template <class Visit>
+  void visit_placed(std::size_t section, GroupRank loader, const Visit& visit) const {
+    std::vector<GroupRank> members;
+    for (const std::uint32_t placement : book_.sections()[section].placement) {
+      members.push_back(*layouts_.member(placement, loader));
+    }
+    for (const PlacedWish& wish : placed_[section]) {
+      const auto member = static_cast<std::size_t>(members[wish.placed].value);
+      const std::uint32_t box = wish.layout->box_of[member];
+      if (box == Layout::kNoBox) continue;
+      for (const auto& hit : wish.crossing->of(box)) {
+        visit(wish.tensor, hit.stored, hit.elements * wish.width);
+      }
+    }
+  }
+
+  template <class Visit>
+  void visit_given(std::size_t forms, GroupRank loader, const Visit& visit) const {
+    const GivenOffers& given = wanted_[static_cast<std::size_t>(loader.value)].given;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const GivenWish& wish = given_[forms][i];
+      const auto& stored = *stored_.tensors[wish.tensor].boxes;
+      for (std::size_t b = 0; b < given.boxes(i); ++b) {
+        const Box wanted = box_at(given.corners(i), wish.rank, b);
+        wish.index->meet(wanted, [&](std::uint32_t at) {
+          const auto common = intersect(stored[at], wanted);
+          if (!common) return;
+          visit(wish.tensor, at, static_cast<std::uint64_t>(common->elements()) * wish.width);
+        });
+      }
+    }
+  }
 
   std::uint32_t find(const TensorForm& form) const;
   const BoxIndex& index_of(const PlannedTensor& tensor);
   const Crossing& crossing_of(const PlannedTensor& tensor, const Layout& layout);
 
   const GlobalPlan& stored_;
+  std::span<const LocalPlan> wanted_;
   OfferBook book_;
   Layouts layouts_;
   std::map<const void*, BoxIndex> indices_;                            ///< only asked
   std::map<std::pair<const void*, const void*>, Crossing> crossings_;  ///< only asked
-  std::vector<std::vector<Wish>> wishes_;                              ///< by section
-  std::vector<Given> given_;                                           ///< by rank
+  std::vector<std::vector<PlacedWish>> placed_;                        ///< by section
+  std::vector<std::vector<GivenWish>> given_;                          ///< by form section
   std::vector<Place> places_;                                          ///< of ranks
 };
 

@@ -7,24 +7,34 @@
 namespace reprise {
 namespace {
 
-std::vector<std::int32_t> members_by_saver(const Mesh& mesh, const Group& savers) {
-  if (mesh.members() == savers) {
-    std::vector<std::int32_t> same(savers.members().size());
-    std::iota(same.begin(), same.end(), 0);
-    return same;
+using Savers = std::unordered_map<GlobalRank, std::int32_t>;  // only asked
+
+Savers numbered(const Group& savers) {
+  Savers numbers;
+  numbers.reserve(savers.members().size());
+  for (const GlobalRank rank : savers.members()) {
+    numbers.emplace(rank, static_cast<std::int32_t>(numbers.size()));
   }
-  std::unordered_map<GlobalRank, std::size_t> group_rank;
-  for (std::size_t r = 0; r < savers.members().size(); ++r) group_rank[savers.members()[r]] = r;
-  std::vector<std::int32_t> members(savers.members().size(), -1);
-  const auto& ranks = mesh.members().members();
-  for (std::size_t m = 0; m < ranks.size(); ++m) {
-    const auto found = group_rank.find(ranks[m]);
-    if (found == group_rank.end()) {
-      throw Error(Code::kLayoutMismatch, "rank " + std::to_string(ranks[m].value) +
+  return numbers;
+}
+
+Members members_of(const Mesh& mesh, const Savers& savers) {
+  std::vector<std::pair<std::int32_t, std::int32_t>> pairs;  // who saves, member
+  pairs.reserve(static_cast<std::size_t>(mesh.size()));
+  for (const GlobalRank rank : mesh.members().members()) {
+    const auto found = savers.find(rank);
+    if (found == savers.end()) {
+      throw Error(Code::kLayoutMismatch, "rank " + std::to_string(rank.value) +
                                              " is a member of a mesh and not of the group that "
                                              "saves; let all members of a mesh save together");
     }
-    members[found->second] = static_cast<std::int32_t>(m);
+    pairs.emplace_back(found->second, static_cast<std::int32_t>(pairs.size()));
+  }
+  if (!std::is_sorted(pairs.begin(), pairs.end())) std::sort(pairs.begin(), pairs.end());
+  Members members;
+  for (const auto& [saver, member] : pairs) {
+    members.savers.push_back({saver});
+    members.members.push_back({member});
   }
   return members;
 }
@@ -120,9 +130,7 @@ class Product {
   std::size_t size_ = 1;
 };
 
-/// `member_of`: by rank of the group that saves; -1: none.
-Layout layout_of(const Placed& placed, std::span<const std::int32_t> member_of, const Dims& shape,
-                 ChunkRule rule) {
+Layout layout_of(const Placed& placed, const Members& members, const Dims& shape, ChunkRule rule) {
   Layout layout;
   layout.defect = prove_cover(shape, *placed.mesh, placed.placement, rule);
   if (layout.defect) return layout;
@@ -140,10 +148,10 @@ Layout layout_of(const Placed& placed, std::span<const std::int32_t> member_of, 
   std::partial_sum(held.first.begin(), held.first.end(), held.first.begin());
   held.holders.resize(held.first.back());
   auto next = held.first;
-  for (std::size_t saver = 0; saver < member_of.size(); ++saver) {
-    if (member_of[saver] < 0) continue;
-    const std::uint32_t box = layout.box_of[static_cast<std::size_t>(member_of[saver])];
-    if (box != Layout::kNoBox) held.holders[next[box]++] = {static_cast<std::int32_t>(saver)};
+  for (std::size_t i = 0; i < members.savers.size(); ++i) {
+    const auto member = static_cast<std::size_t>(members.members[i].value);
+    const std::uint32_t box = layout.box_of[member];
+    if (box != Layout::kNoBox) held.holders[next[box]++] = members.savers[i];
   }
   held.boxes = std::make_shared<const std::vector<Box>>(std::move(boxes));
   batch_boxes(held);
@@ -154,9 +162,8 @@ Layout layout_of(const Placed& placed, std::span<const std::int32_t> member_of, 
 
 Layouts::Layouts(std::span<const Placed* const> placements, const Group& savers, ChunkRule rule)
     : placements_(placements), rule_(rule), known_(placements.size()) {
-  for (const Placed* placed : placements) {
-    members_.push_back(members_by_saver(*placed->mesh, savers));
-  }
+  const Savers numbers = numbered(savers);
+  for (const Placed* placed : placements) members_.push_back(members_of(*placed->mesh, numbers));
 }
 
 const Layout& Layouts::of(std::uint32_t placement, const Dims& shape) {
@@ -168,13 +175,24 @@ const Layout& Layouts::of(std::uint32_t placement, const Dims& shape) {
 }
 
 std::optional<GroupRank> Layouts::member(std::uint32_t placement, GroupRank saver) const {
-  const std::int32_t member = members_[placement][static_cast<std::size_t>(saver.value)];
-  if (member < 0) return std::nullopt;
-  return GroupRank{member};
+  const Members& members = members_[placement];
+  const auto found = std::lower_bound(members.savers.begin(), members.savers.end(), saver);
+  if (found == members.savers.end() || *found != saver) return std::nullopt;
+  return members.members[static_cast<std::size_t>(found - members.savers.begin())];
 }
 
-Layout layout_of(const Placed& placed, const Dims& shape, ChunkRule rule) {
-  return layout_of(placed, members_by_saver(*placed.mesh, placed.mesh->members()), shape, rule);
+void check_members(const OfferBook& book, const Layouts& layouts, const Group& savers) {
+  for (const Section& section : book.sections()) {
+    for (const std::uint32_t placement : section.placement) {
+      for (const GroupRank rank : section.ranks) {
+        if (layouts.member(placement, rank)) continue;
+        throw Error(Code::kLayoutMismatch,
+                    "rank " + std::to_string(savers.member(rank).value) +
+                        " offers keys by a mesh of which it is no member",
+                    {.rank = savers.member(rank)});
+      }
+    }
+  }
 }
 
 }  // namespace reprise

@@ -9,6 +9,7 @@
 
 #include "core/plan/cover.hpp"
 #include "core/plan/held_boxes.hpp"
+#include "core/plan/offer_book.hpp"
 #include "core/state/state_dict.hpp"
 
 namespace reprise {
@@ -23,10 +24,16 @@ struct Layout {
   static constexpr std::uint32_t kNoBox = 0xffffffff;
 };
 
+/// The members of a mesh among those who save.
+struct Members {
+  std::vector<GroupRank> savers;   ///< ascending
+  std::vector<GroupRank> members;  ///< of each: its place in the mesh
+};
+
 class Layouts {
  public:
   /// Borrows both. Meshes name global ranks; `savers` says which group ranks they are. Throws
-  /// LAYOUT_MISMATCH if a member of a mesh is none of them.
+  /// LAYOUT_MISMATCH if a member of a mesh is none of them. Costs what the meshes have members.
   Layouts(std::span<const Placed* const> placements, const Group& savers, ChunkRule rule);
 
   /// Throws LAYOUT_MISMATCH if the placement does not fit the shape.
@@ -37,11 +44,11 @@ class Layouts {
  private:
   std::span<const Placed* const> placements_;
   ChunkRule rule_;
-  std::vector<std::vector<std::int32_t>> members_;  ///< by placement and group rank; -1: none
+  std::vector<Members> members_;  ///< by placement
   std::vector<std::map<Dims, Layout>> known_;
 };
 
-/// The same without a group that saves: holders are the mesh's own group ranks.
-Layout layout_of(const Placed& placed, const Dims& shape, ChunkRule rule = ceil_chunk);
+/// LAYOUT_MISMATCH if a rank that offers by a mesh is no member of it.
+void check_members(const OfferBook& book, const Layouts& layouts, const Group& savers);
 
 }  // namespace reprise

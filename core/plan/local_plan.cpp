@@ -140,21 +140,6 @@ std::uint64_t hash_of(const Dims& dims) {
   return mix64(dims.size(), reprise::hash_of(std::as_bytes(values)));
 }
 
-std::uint64_t hash_of(const Placed& placed) {
-  std::uint64_t hash = mix64(placed.mesh->axes().size());
-  for (const Axis& axis : placed.mesh->axes()) {
-    hash = mix64(mix64(hash, reprise::hash_of(std::string_view(axis.name))),
-                 static_cast<std::uint64_t>(axis.size));
-  }
-  for (const GlobalRank rank : placed.mesh->members().members()) {
-    hash = mix64(hash, static_cast<std::uint64_t>(rank.value));
-  }
-  for (const Split& split : placed.placement.splits()) {
-    hash = mix64(mix64(hash, reprise::hash_of(std::string_view(split.axis))), split.dim);
-  }
-  return hash;
-}
-
 std::uint64_t hash_of(const TensorForm& form) {
   return mix64(
       mix64(reprise::hash_of(std::string_view(form.key)), static_cast<std::uint64_t>(form.dtype)),
@@ -180,10 +165,25 @@ LocalPlan local_plan(const StateDict& state, GlobalRank self, const PlanPolicy& 
   return plan;
 }
 
+std::uint64_t signature(const Placed& placed) {
+  std::uint64_t hash = mix64(placed.mesh->axes().size());
+  for (const Axis& axis : placed.mesh->axes()) {
+    hash = mix64(mix64(hash, reprise::hash_of(std::string_view(axis.name))),
+                 static_cast<std::uint64_t>(axis.size));
+  }
+  for (const GlobalRank rank : placed.mesh->members().members()) {
+    hash = mix64(hash, static_cast<std::uint64_t>(rank.value));
+  }
+  for (const Split& split : placed.placement.splits()) {
+    hash = mix64(mix64(hash, reprise::hash_of(std::string_view(split.axis))), split.dim);
+  }
+  return hash;
+}
+
 std::uint64_t signature(const PlacedOffers& offers) {
   std::vector<std::uint64_t> placements;
   placements.reserve(offers.placements.size());
-  for (const Placed& placed : offers.placements) placements.push_back(hash_of(placed));
+  for (const Placed& placed : offers.placements) placements.push_back(signature(placed));
   std::uint64_t hash = offers.tensors.size();
   for (const PlacedOffer& offer : offers.tensors) {
     hash = mix64(mix64(hash, hash_of(offer.form)), placements[offer.placed]);

@@ -47,10 +47,14 @@ void OfferBook::Lists<T>::sort(std::size_t keys, std::span<const std::uint32_t> 
 }
 
 std::uint32_t OfferBook::index_of(const Placed& placed) {
-  const auto found = std::find_if(placements_.begin(), placements_.end(),
-                                  [&](const Placed* known) { return same(*known, placed); });
-  const auto index = static_cast<std::uint32_t>(found - placements_.begin());
-  if (found == placements_.end()) placements_.push_back(&placed);
+  const std::uint64_t hash = signature(placed);
+  const auto [first, last] = by_signature_.equal_range(hash);
+  const auto found = std::find_if(
+      first, last, [&](const auto& known) { return same(*placements_[known.second], placed); });
+  if (found != last) return found->second;
+  const auto index = static_cast<std::uint32_t>(placements_.size());
+  placements_.push_back(&placed);
+  by_signature_.emplace(hash, index);
   return index;
 }
 

@@ -2,6 +2,7 @@
 // All ranks' offers, by key.
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -75,6 +76,7 @@ class OfferBook {
   std::vector<Section> sections_;
   std::vector<FormSection> form_sections_;
   std::vector<const Placed*> placements_;
+  std::multimap<std::uint64_t, std::uint32_t> by_signature_;  ///< placements; only asked
   std::vector<std::string_view> keys_;
   Lists<SectionOffer> placed_;
   Lists<FormOffer> given_;

@@ -245,6 +245,16 @@ TensorForm read_form(Reader& in) {
   return form;
 }
 
+/// Its ends can be computed.
+bool is_printable(const Box& box) {
+  if (box.offset.size() != box.extent.size()) return false;
+  for (std::size_t d = 0; d < box.rank(); ++d) {
+    std::int64_t end = 0;
+    if (__builtin_add_overflow(box.offset[d], box.extent[d], &end)) return false;
+  }
+  return true;
+}
+
 /// One rank's boxes after another, without allocating for each.
 class GivenReader {
  public:
@@ -255,8 +265,10 @@ class GivenReader {
     const std::int32_t replica = in.small();
     std::optional<Box> denied;
     if (in.entries(1) == 1) {
-      denied.emplace().offset = in.dims();
-      denied->extent = in.dims();
+      denied = Box{in.dims(), in.dims()};
+      if (denied->offset.size() != rank || !is_printable(*denied)) {
+        torn("has a box that is none", in.at());
+      }
     }
     given.add(corners_, static_cast<std::uint32_t>(boxes), replica, denied);
   }

@@ -80,6 +80,7 @@ std::vector<LocalPlan> decode_local_plans(std::span<const Bytes> wires);
 /// Hash of everything in a rank's plan: keys, shapes, dtypes, boxes, replica ids, placements; not
 /// of the common state's content.
 std::uint64_t signature(const LocalPlan& plan);
+std::uint64_t signature(const Placed& placed);
 /// Of parts that ranks share; and of a plan whose parts' signatures are known.
 std::uint64_t signature(const PlacedOffers& offers);
 std::uint64_t signature(const std::vector<TensorForm>& forms);
@@ -118,7 +119,8 @@ struct GlobalPlan {
 /// Throws COVERAGE_GAP, CHUNK_OVERLAP, EXTENT_MISMATCH, NO_WRITER (no replica 0 of a box or object,
 /// or an elected rank that doesn't hold it), MULTI_WRITER (two of them), SHAPE_DRIFT, DTYPE_DRIFT,
 /// COMMON_STATE_DIVERGES, LAYOUT_MISMATCH, naming key, box and (global) ranks. Empty boxes need no
-/// main copy and become no chunks, unless a tensor has nothing else: then the first one does.
+/// main copy and become no chunks, unless all boxes that are given of a tensor are empty: then the
+/// first one does.
 /// Objects: the shards of one key form their whole grid; the main copy's rank is owner.
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
                        const PlanPolicy& policy = {});

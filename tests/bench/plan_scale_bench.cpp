@@ -21,8 +21,40 @@ Dims shape_of(std::int64_t tensor) {
   return {65536 + 4096 * (tensor % 7), 128 + 64 * (tensor % 3)};
 }
 
+/// What a rank gives by hand of a tensor, whose shape it fills in.
+using BoxOf = Box (*)(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape);
+
+Box row_of(std::int32_t rank, std::int32_t ranks, const Dims& shape) {
+  const Interval rows = ceil_chunk(shape[0], ranks, rank);
+  return {{rows.begin, 0}, {rows.length(), shape[1]}};
+}
+
+/// Rows; tensors of one shape are cut alike.
+Box rows(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape) {
+  shape = shape_of(tensor);
+  return row_of(rank, ranks, shape);
+}
+
+/// Rows, and no two tensors have one shape.
+Box rows_of_many_shapes(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape) {
+  shape = {65536 + 2048 * tensor, 128};
+  return row_of(rank, ranks, shape);
+}
+
+/// Bands of 8 ranks, each cut into columns at other places: no grid, and no two tensors alike.
+Box bricks(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape) {
+  shape = {16 * std::int64_t{ranks}, 1024 + tensor};
+  const std::int64_t band = rank / 8;
+  const auto cut = [&](std::int64_t i) {
+    if (i == 0 || i == 8) return i / 8 * shape[1];
+    return i * (shape[1] / 8) + (band * 7 + i) % 31;
+  };
+  const std::int64_t begin = cut(rank % 8);
+  return {{128 * band, begin}, {128, cut(rank % 8 + 1) - begin}};
+}
+
 StateDict state_of(const MeshPtr& mesh, const Placement& placement, GroupRank rank,
-                   std::int64_t tensors, bool placed) {
+                   std::int64_t tensors) {
   StateDict state;
   state.tensors.reserve(static_cast<std::size_t>(tensors));
   for (std::int64_t t = 0; t < tensors; ++t) {
@@ -30,18 +62,17 @@ StateDict state_of(const MeshPtr& mesh, const Placement& placement, GroupRank ra
                     .shape = shape_of(t)};
     leaf.pieces = {contiguous_piece(placement.box(leaf.shape, *mesh, rank))};
     leaf.replica = placement.replica(*mesh, rank);
-    if (placed) leaf.placed = Placed{mesh, placement};
+    leaf.placed = Placed{mesh, placement};
     state.tensors.push_back(std::move(leaf));
   }
   return state;
 }
 
 /// What each rank sends.
-std::vector<Bytes> wires_of(const MeshPtr& mesh, const Placement& placement, std::int64_t tensors,
-                            bool placed) {
+std::vector<Bytes> wires_of(const MeshPtr& mesh, const Placement& placement, std::int64_t tensors) {
   std::vector<Bytes> wires;
   for (std::int32_t r = 0; r < mesh->size(); ++r) {
-    wires.push_back(encode(local_plan(state_of(mesh, placement, {r}, tensors, placed), {r})));
+    wires.push_back(encode(local_plan(state_of(mesh, placement, {r}, tensors), {r})));
   }
   return wires;
 }
@@ -49,7 +80,7 @@ std::vector<Bytes> wires_of(const MeshPtr& mesh, const Placement& placement, std
 /// All ranks of one placement send the same but for their objects.
 std::vector<Bytes> alike(const MeshPtr& mesh, const Placement& placement, std::int64_t tensors) {
   return std::vector<Bytes>(static_cast<std::size_t>(mesh->size()),
-                            encode(local_plan(state_of(mesh, placement, {0}, tensors, true), {0})));
+                            encode(local_plan(state_of(mesh, placement, {0}, tensors), {0})));
 }
 
 double mebibytes_now() {
@@ -110,11 +141,22 @@ MeshPtr mesh_of(std::vector<Axis> axes) {
 /// 2,048 ranks, each a chunk of its own of 512 tensors.
 void save_2048_ranks_512_tensors_placed(benchmark::State& state) {
   const auto mesh = mesh_of({{"tp", 8}, {"dp", 256}});
-  plan_saves(state, wires_of(mesh, Placement({{"tp", 0}, {"dp", 0}}), 512, true), 0.05);
+  plan_saves(state, wires_of(mesh, Placement({{"tp", 0}, {"dp", 0}}), 512), 0.05);
 }
-void save_2048_ranks_512_tensors_given(benchmark::State& state) {
-  const auto mesh = mesh_of({{"tp", 8}, {"dp", 256}});
-  plan_saves(state, wires_of(mesh, Placement({{"tp", 0}, {"dp", 0}}), 512, false), 0.25);
+void save_2048_ranks_512_tensors(benchmark::State& state, BoxOf box_of) {
+  constexpr std::int32_t kRanks = 2048;
+  std::vector<Bytes> wires;
+  for (std::int32_t r = 0; r < kRanks; ++r) {
+    std::vector<TensorOffer> offers(512);
+    for (std::size_t t = 0; t < offers.size(); ++t) {
+      offers[t].form.key = "decoder.layers." + std::to_string(100000 + t) + ".mlp.fc1.weight";
+      offers[t].boxes = {box_of(static_cast<std::int64_t>(t), r, kRanks, offers[t].form.shape)};
+    }
+    LocalPlan plan;
+    plan.given = GivenOffers(offers);
+    wires.push_back(encode(plan));
+  }
+  plan_saves(state, wires, 0.25);
 }
 void save_10240_ranks_3402_tensors(benchmark::State& state) {
   const auto mesh = mesh_of({{"tp", 8}, {"dp", 1280}});
@@ -156,7 +198,13 @@ void load_10240_to_7680_ranks(benchmark::State& state) {
 }
 
 BENCHMARK(save_2048_ranks_512_tensors_placed)->UseManualTime()->Iterations(5);
-BENCHMARK(save_2048_ranks_512_tensors_given)->UseManualTime()->Iterations(5);
+BENCHMARK_CAPTURE(save_2048_ranks_512_tensors, given_rows, rows)->UseManualTime()->Iterations(5);
+BENCHMARK_CAPTURE(save_2048_ranks_512_tensors, given_rows_of_512_shapes, rows_of_many_shapes)
+    ->UseManualTime()
+    ->Iterations(5);
+BENCHMARK_CAPTURE(save_2048_ranks_512_tensors, given_bricks, bricks)
+    ->UseManualTime()
+    ->Iterations(3);
 BENCHMARK(save_10240_ranks_3402_tensors)->UseManualTime()->Iterations(3);
 BENCHMARK(load_10240_to_7680_ranks)->UseManualTime()->Iterations(3);
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <map>
 
 #include "core/plan/save_plan.hpp"
@@ -317,6 +318,30 @@ TEST(Signature, changes_with_everything_but_the_common_state) {
   EXPECT_NE(plain, one([](StateDict& s) { s.tensors[0].placed.reset(); }));
   EXPECT_NE(plain, one([](StateDict& s) { s.objects[0].replica = 3; }));
   EXPECT_NE(plain, one([](StateDict& s) { s.objects.clear(); }));
+}
+
+TEST(Signature, tells_a_plan_that_is_refused_from_one_that_is_not) {
+  TensorOffer offer{.form = {"w", DType::kFloat32, {4}}, .boxes = {Box::whole({4})}};
+  LocalPlan plain;
+  plain.given = GivenOffers({offer});
+  offer.denied = Box{{0}, {2}};
+  LocalPlan denied;
+  denied.given = GivenOffers({offer});
+  EXPECT_NE(signature(plain), signature(denied));
+}
+
+TEST(GlobalPlan, boxes_of_any_numbers_are_refused_in_words) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  for (const Box& box : {Box{{kMost}, {kMost}}, Box{{-1}, {2}}, Box{{3}, {2}}, Box{{0}, {-1}}}) {
+    for (const int replica : {0, 1}) {
+      LocalPlan plan;
+      plan.given =
+          GivenOffers({{.form = {"w", DType::kFloat32, {4}}, .boxes = {box}, .replica = replica}});
+      const std::string said = refusal({decode_local_plan(encode(plan))});
+      EXPECT_THAT(said, HasSubstr("EXTENT_MISMATCH")) << said;
+      EXPECT_THAT(said, HasSubstr("key w")) << said;
+    }
+  }
 }
 
 TEST(LocalPlan, leaves_that_cannot_be_planned_are_refused) {

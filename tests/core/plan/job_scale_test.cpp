@@ -244,6 +244,20 @@ TEST(JobScale, of_10240_ranks_each_row_is_written_by_the_rank_that_has_it) {
   }
 }
 
+TEST(JobScale, a_rank_that_wants_by_a_mesh_that_it_is_not_in_is_refused) {
+  const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 1}, {"dp", 2}});
+  const GlobalPlan stored = global_plan(plans_of(mesh));
+  auto wanted = plans_of(mesh);
+  wanted.push_back(wanted.front());
+  try {
+    const JobLoadPlan plan(stored, wanted, Group::world(3));
+    ADD_FAILURE() << "planned";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::kLayoutMismatch);
+    EXPECT_EQ(error.place().rank, GlobalRank{2});
+  }
+}
+
 TEST(JobScale, what_is_not_stored_so_is_refused_by_key) {
   const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 1}, {"dp", 2}});
   const GlobalPlan stored = global_plan(plans_of(mesh));
