@@ -5,6 +5,7 @@
 
 #include "core/base/print.hpp"
 #include "core/engine/commit.hpp"
+#include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "core/format/tracker.hpp"
@@ -228,6 +229,22 @@ std::optional<Checkpoint::Common> Checkpoint::common(ChecksumTally* checksums) {
     return Common{object->key, read_common_object(bytes, place)};
   }
   return std::nullopt;
+}
+
+bool Checkpoint::lost_common() const {
+  const auto is_there = [this](std::string_view name) {
+    return store_->stat(join_path(location_.directory, std::string(name))).has_value();
+  };
+  return is_there(kBackendFile) && !is_there(kCommonFile) &&
+         catalog().object(kCommonObjectKey) == nullptr;
+}
+
+void Checkpoint::require_common_if_megatron() const {
+  if (!lost_common()) return;
+  throw Error(Code::kMissingKey,
+              "the common state is gone: " + std::string(kBackendFile) + " is there, and neither " +
+                  std::string(kCommonFile) + " nor " + std::string(kCommonObjectKey),
+              {.file = store_->display(join_path(location_.directory, std::string(kCommonFile)))});
 }
 
 }  // namespace reprise

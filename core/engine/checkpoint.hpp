@@ -74,6 +74,10 @@ class Checkpoint {
   };
   /// The records that it is read from are counted in `checksums`, if given.
   std::optional<Common> common(ChecksumTally* checksums = nullptr);
+  /// Megatron's form, by metadata.json, always has a common state. True if this one has lost it.
+  bool lost_common() const;
+  /// Throws MISSING_KEY then.
+  void require_common_if_megatron() const;
 
  private:
   struct OpenFile {

@@ -11,7 +11,6 @@
 #include "core/engine/checksum_tally.hpp"
 #include "core/engine/chunk_reader.hpp"
 #include "core/engine/extents.hpp"
-#include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "core/plan/cover.hpp"
@@ -261,17 +260,6 @@ std::uint64_t staging_for(const LoadPlan& plan, const Catalog& catalog, const De
   return std::min(largest, most);
 }
 
-/// A checkpoint of Megatron's form has a common state; plain DCP has none.
-void require_no_common(Checkpoint& checkpoint) {
-  const std::string& directory = checkpoint.location().directory;
-  Store& store = checkpoint.store();
-  if (!store.stat(join_path(directory, std::string(kBackendFile)))) return;
-  throw Error(Code::kMissingKey,
-              "the common state is gone: " + std::string(kBackendFile) + " is there, and neither " +
-                  std::string(kCommonFile) + " nor " + std::string(kCommonObjectKey),
-              {.file = store.display(directory)});
-}
-
 /// The common state, read by one rank for all; that one also counts its records.
 std::optional<Value> common_for_all(Communicator& group,
                                     const std::function<Checkpoint&()>& checkpoint,
@@ -281,7 +269,7 @@ std::optional<Value> common_for_all(Communicator& group,
     Checkpoint& opened = checkpoint();
     const auto common = opened.common(checksums);
     if (!common) {
-      require_no_common(opened);
+      opened.require_common_if_megatron();
       return Bytes{};
     }
     if (!common->item.value) {

@@ -98,6 +98,7 @@ class Resharder {
   ReshardReport run() {
     const Catalog& old = source_.catalog();
     require_apart(source_);
+    source_.require_common_if_megatron();
     const auto shares = plan_reshard(old, options_.rule, options_.writers);
     for (const auto& share : shares) total_ += share.bytes;
     if (options_.checksums) check_content(source_, ports_.progress);

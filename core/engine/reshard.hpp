@@ -70,8 +70,8 @@ struct ReshardPorts {
 };
 
 /// Writes beside `target` and swaps in by the commit protocol; until then nothing is visible.
-/// Throws what reading throws, EXTENT_MISMATCH before that if two items share bytes, and CHECKSUM
-/// for content that changed since it was saved.
+/// Throws what reading throws, EXTENT_MISMATCH before that if two items share bytes, MISSING_KEY
+/// if the common state is gone, and CHECKSUM for content that changed since it was saved.
 ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,
                       const ReshardPorts& ports);
 
