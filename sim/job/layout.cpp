@@ -126,9 +126,13 @@ class Words {
   }
   std::int32_t size(std::string_view axis) {
     skip_equals();
+    if (rest_.starts_with('-')) refuse("'" + std::string(axis) + "' can't be negative");
     const auto digits = take([](char c) { return c >= '0' && c <= '9'; });
     std::int32_t size = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    if (error == std::errc::result_out_of_range) {
+      refuse("'" + std::string(axis) + "' is too large, " + std::string(digits.substr(0, 40)));
+    }
     if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size()) {
       refuse("a number is missing after '" + std::string(axis) + "'");
     }
