@@ -1,6 +1,8 @@
 #include "scenarios/cli/checkpoint_argument.hpp"
 
-#include <filesystem>
+#include <system_error>
+
+#include "core/base/error.hpp"
 
 namespace reprise::cli {
 
@@ -9,9 +11,19 @@ StoredPath stored_path(const std::string& argument) {
   if (!path.has_filename()) path = path.parent_path();  // "ckpt/" is "ckpt"
   const std::string name = path.filename().string();
   if (name.empty() || name == "." || name == "..") {
-    path = std::filesystem::weakly_canonical(argument.empty() ? "." : argument);
+    path = resolved(argument.empty() ? "." : argument);
   }
   return {std::make_unique<PosixStore>(path.parent_path().string()), path.filename().string()};
+}
+
+std::filesystem::path resolved(const std::string& path) {
+  std::error_code error;
+  auto absolute = std::filesystem::absolute(path, error);
+  if (!error) absolute = std::filesystem::weakly_canonical(absolute, error);
+  if (error) {
+    throw Error(Code::kIo, "the path can't be followed: " + error.message(), {.file = path});
+  }
+  return absolute;
 }
 
 }  // namespace reprise::cli

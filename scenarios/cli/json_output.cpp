@@ -3,10 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/format/sha256.hpp"
 #include "core/state/state_dict.hpp"
 #include "scenarios/cli/describe.hpp"
-#include "scenarios/cli/tensor_digest.hpp"
 #include "scenarios/cli/value_json.hpp"
 
 namespace reprise::cli {
@@ -141,12 +139,15 @@ void add_value(const BytesItem& item, Json& json) {
   }
 }
 
+Findings errors_in(Findings findings) {
+  std::erase_if(findings, [](const Finding& f) { return f.severity != Severity::kError; });
+  return findings;
+}
+
 void add_content(Checkpoint& checkpoint, const StoredObject& object, const InspectContent& content,
-                 Json& json) {
-  if (!content.digests && !content.values) return;
-  const Bytes bytes = checkpoint.object_bytes(object);
-  if (content.digests) json["sha256"] = hex(sha256_of(bytes));
-  if (content.values) add_value(read_bytes_item(bytes), json);
+                 TensorDigest& digest, Json& json) {
+  if (content.digests) json["sha256"] = digest.of(object);
+  if (content.values) add_value(read_bytes_item(checkpoint.object_bytes(object)), json);
 }
 
 }  // namespace
@@ -194,9 +195,8 @@ std::string reshard_json(const std::string& source, const std::string& target,
 }
 
 std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
-                         const InspectContent& content) {
+                         const InspectContent& content, TensorDigest& digest) {
   const Catalog& catalog = checkpoint.catalog();
-  TensorDigest digest(checkpoint);
   Json tensors = Json::array();
   for (const auto& tensor : catalog.tensors) {
     if (!filter.wants(tensor.key)) continue;
@@ -207,7 +207,7 @@ std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
   for (const auto& object : catalog.objects) {
     if (!filter.wants(object.key)) continue;
     objects.push_back(to_json(catalog, object));
-    add_content(checkpoint, object, content, objects.back());
+    add_content(checkpoint, object, content, digest, objects.back());
   }
   const Location& location = checkpoint.location();
   const auto common = checkpoint.common();
@@ -217,9 +217,11 @@ std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
                {"saved_as", checkpoint.metadata().checkpoint_id},
                {"version", checkpoint.metadata().version},
                {"common_state", common ? Json(common->source) : Json(nullptr)},
+               {"common_state_lost", checkpoint.lost_common()},
                {"files", catalog.files},
                {"tensors", tensors},
                {"objects", objects}};
+  if (content.digests) json["damage"] = to_json(errors_in(digest.checksums().findings()));
   if (common && content.values) {
     json["common"] = Json::object();
     add_value(common->item, json["common"]);

@@ -9,6 +9,7 @@
 #include "core/engine/reshard.hpp"
 #include "core/engine/verify.hpp"
 #include "scenarios/cli/key_filter.hpp"
+#include "scenarios/cli/tensor_digest.hpp"
 
 namespace reprise::cli {
 
@@ -26,8 +27,9 @@ struct InspectContent {
   bool values = false;   ///< objects and the common state, as value_json writes them
 };
 
-/// Tensors with their chunks, objects, files; keys that the filter wants.
+/// Tensors with their chunks, objects, files; keys that the filter wants. `digest` reads what is
+/// to be hashed.
 std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
-                         const InspectContent& content);
+                         const InspectContent& content, TensorDigest& digest);
 
 }  // namespace reprise::cli

@@ -1,7 +1,9 @@
 #include "scenarios/cli/plan_subject.hpp"
 
 #include <algorithm>
+#include <set>
 
+#include "core/base/print.hpp"
 #include "sim/job/family.hpp"
 
 namespace reprise::cli {
@@ -110,7 +112,55 @@ class Stage {
   std::shared_ptr<const PlacedOffers> placed_;
 };
 
+/// Stages on which a parameter stands that is `wanted`.
+template <class Wanted>
+std::int64_t stages_with(const sim::ModelSpec& model, const sim::Layout& layout, Wanted wanted) {
+  std::set<std::int32_t> stages;
+  for (const auto& parameter : model.parameters) {
+    if (!wanted(parameter)) continue;
+    for (const auto stage : sim::stages_of(parameter, model, layout)) stages.insert(stage);
+  }
+  return static_cast<std::int64_t>(stages.size());
+}
+
+std::string idle_note(std::int64_t ranks, const std::string& lack, std::int64_t things,
+                      const std::string& what, std::int64_t parts, const std::string& axis) {
+  return with_commas(static_cast<std::uint64_t>(ranks)) +
+         (ranks == 1 ? " rank holds" : " ranks hold") + " no " + lack + ": " +
+         std::to_string(things) + " " + what + " over " + axis + " " + std::to_string(parts);
+}
+
 }  // namespace
+
+std::vector<std::string> idle_notes(const sim::ModelSpec& model, const sim::Layout& layout) {
+  std::vector<std::string> notes;
+  const std::int64_t per_stage = layout.world_size() / layout.pp;
+  const auto in_layer = [](const sim::ParameterSpec& parameter) {
+    return std::any_of(parameter.places.begin(), parameter.places.end(),
+                       [](const sim::Place& place) { return place.at == sim::Place::At::kLayer; });
+  };
+  const std::int64_t idle_stages = layout.pp - stages_with(model, layout, in_layer);
+  if (idle_stages > 0) {
+    notes.push_back(idle_note(idle_stages * per_stage, "decoder layer", model.layers, "layers",
+                              layout.pp, "pp"));
+  }
+  const auto of_expert = [](const sim::ParameterSpec& parameter) {
+    return parameter.mesh == sim::MeshKind::kExpert;
+  };
+  const auto& parameters = model.parameters;
+  const auto stacked = std::find_if(parameters.begin(), parameters.end(), of_expert);
+  if (stacked == parameters.end()) return notes;
+  std::int64_t idle_parts = 0;  // of the experts, by the rule that cuts them
+  for (std::int32_t part = 0; part < layout.ep; ++part) {
+    if (ceil_chunk(stacked->shape[0], layout.ep, part).length() == 0) ++idle_parts;
+  }
+  if (idle_parts > 0) {
+    notes.push_back(
+        idle_note(idle_parts * (per_stage / layout.ep) * stages_with(model, layout, of_expert),
+                  "expert", stacked->shape[0], "experts", layout.ep, "ep"));
+  }
+  return notes;
+}
 
 std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout& layout) {
   sim::check_fits(model, layout);

@@ -60,4 +60,24 @@ CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks) {
   };
 }
 
+void check_splits(const std::vector<std::string>& splits, const Catalog& catalog) {
+  for (const auto& word : splits) {
+    const Split split = parse(word);
+    bool found = false;
+    bool cuts = false;
+    for (const auto& tensor : catalog.tensors) {
+      if (!split.pattern.found_in(tensor.key)) continue;
+      found = true;
+      cuts = cuts || split.cut.dim < logical_shape(tensor).size();
+    }
+    if (!found) {
+      throw Error(Code::kUsage, "--split '" + word + "': no tensor has such a key");
+    }
+    if (!cuts) {
+      throw Error(Code::kUsage, "--split '" + word + "': no tensor of such a key has a dimension " +
+                                    std::to_string(split.cut.dim) + "; they count from 0");
+    }
+  }
+}
+
 }  // namespace reprise::cli

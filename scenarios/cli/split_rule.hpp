@@ -14,4 +14,8 @@ namespace reprise::cli {
 /// words that are no split, and for more than 65,536 parts.
 CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks);
 
+/// USAGE for a split whose expression is found in no tensor's key, or only in keys of tensors that
+/// lack its dimension: it would cut nothing.
+void check_splits(const std::vector<std::string>& splits, const Catalog& catalog);
+
 }  // namespace reprise::cli

@@ -18,7 +18,7 @@ TensorDigest::TensorDigest(Checkpoint& checkpoint)
 std::string TensorDigest::of(const StoredTensor& tensor) {
   if (!apart_) require_apart(checkpoint_);
   apart_ = true;
-  const ReaderResources resources{checkpoint_, device_, staging_};
+  const ReaderResources resources{checkpoint_, device_, staging_, &checksums_};
   TensorReader reader(resources, tensor);
   const auto width = size_of(tensor.dtype);
   Sha256 hash;
@@ -28,6 +28,12 @@ std::string TensorDigest::of(const StoredTensor& tensor) {
                    hash.update({block_.data(), static_cast<std::size_t>(box.elements()) * width});
                  });
   return hex(hash.digest());
+}
+
+std::string TensorDigest::of(const StoredObject& object) {
+  const auto item = checkpoint_.slice(object.key, object.file, object.range);
+  checksums_.add(*item, object.key);
+  return hex(sha256_of(checkpoint_.object_bytes(object)));
 }
 
 }  // namespace reprise::cli

@@ -84,7 +84,8 @@ class InspectVerb final : public Verb {
         .texts(ignored_, "--ignore", "REGEX", "not these keys")
         .flag(chunks_, "--chunks", "list every chunk with file, offset and length")
         .flag(common_, "--common", "print the common state")
-        .flag(digest_, "--digest", "read every tensor and print the SHA-256 of its elements")
+        .flag(digest_, "--digest",
+              "read every tensor and print the SHA-256 of its elements; checksums are checked")
         .flag(values_, "--values", "with --json: the content of objects and of the common state")
         .flag(files_, "--files", "list every payload file (else the first 16)")
         .flag(json_, "--json", "print one JSON document");
@@ -94,9 +95,10 @@ class InspectVerb final : public Verb {
     const StoredPath stored = stored_path(path_);
     Checkpoint checkpoint = Checkpoint::open(*stored.store, stored.path);
     const KeyFilter filter(keys_, ignored_);
+    TensorDigest digest(checkpoint);
     if (json_) {
-      console.out << inspect_json(checkpoint, filter, {digest_, values_});
-      return ExitCode::kPass;
+      console.out << inspect_json(checkpoint, filter, {digest_, values_}, digest);
+      return judge(checkpoint.catalog(), filter, digest, console);
     }
     print_summary(checkpoint, console);
     if (common_) {
@@ -104,14 +106,34 @@ class InspectVerb final : public Verb {
       return ExitCode::kPass;
     }
     print_tensors(checkpoint.catalog(), filter, console);
-    if (digest_) print_digests(checkpoint, filter, console);
+    if (digest_) print_digests(checkpoint.catalog(), filter, digest, console);
     if (chunks_) print_chunks(checkpoint.catalog(), filter, console);
     print_objects(checkpoint.catalog(), filter, console);
     if (filter.everything()) print_files(checkpoint.catalog(), console);
-    return ExitCode::kPass;
+    return judge(checkpoint.catalog(), filter, digest, console);
   }
 
  private:
+  /// What was hashed has to be what was saved, and a filter has to leave something.
+  static ExitCode judge(const Catalog& catalog, const KeyFilter& filter, const TensorDigest& digest,
+                        const Console& console) {
+    bool damaged = false;
+    for (const Finding& finding : digest.checksums().findings()) {
+      if (finding.severity != Severity::kError) continue;
+      console.err << "reprise inspect: " << finding << '\n';
+      damaged = true;
+    }
+    if (damaged) return ExitCode::kUnusable;
+    const auto wanted = [&filter](const auto& item) { return filter.wants(item.key); };
+    if (filter.everything() ||
+        std::any_of(catalog.tensors.begin(), catalog.tensors.end(), wanted) ||
+        std::any_of(catalog.objects.begin(), catalog.objects.end(), wanted)) {
+      return ExitCode::kPass;
+    }
+    console.err << "reprise inspect: no key matches\n";
+    return ExitCode::kInconclusive;
+  }
+
   static void print_summary(Checkpoint& checkpoint, const Console& console) {
     const Catalog& catalog = checkpoint.catalog();
     const Metadata& metadata = checkpoint.metadata();
@@ -137,7 +159,10 @@ class InspectVerb final : public Verb {
                                 with_commas(elements), with_commas(chunks)));
     line("objects", with_commas(catalog.objects.size()));
     const auto common = checkpoint.common();
-    line("common", common ? common->source : "none");
+    line("common", common                     ? common->source
+                   : checkpoint.lost_common() ? "gone: metadata.json is there, which Megatron "
+                                                "writes, and no common state"
+                                              : "none");
     for (const auto& note : metadata.notes) line("note", note);
   }
 
@@ -170,11 +195,10 @@ class InspectVerb final : public Verb {
     print_section(table, console);
   }
 
-  static void print_digests(Checkpoint& checkpoint, const KeyFilter& filter,
+  static void print_digests(const Catalog& catalog, const KeyFilter& filter, TensorDigest& digest,
                             const Console& console) {
-    TensorDigest digest(checkpoint);
     Table table({{"tensor"}, {"SHA-256 of its elements, row-major"}});
-    for (const auto& tensor : checkpoint.catalog().tensors) {
+    for (const auto& tensor : catalog.tensors) {
       if (filter.wants(tensor.key)) table.add({tensor.key, digest.of(tensor)});
     }
     print_section(table, console);

@@ -56,6 +56,14 @@ class PlanVerb final : public Verb {
     if (model_.empty() == checkpoint_.empty()) {
       throw Error(Code::kUsage, "give --model with --layout, or --ckpt with --ranks; one of them");
     }
+    if (!checkpoint_.empty() && (!layout_.empty() || !to_.empty())) {
+      throw Error(Code::kUsage,
+                  "--layout and --to belong to --model; with --ckpt say --ranks alone, which cuts "
+                  "dimension 0");
+    }
+    if (!model_.empty() && ranks_ != 0) {
+      throw Error(Code::kUsage, "--ranks belongs to --ckpt; with --model, --layout says the ranks");
+    }
     if (!checkpoint_.empty()) {
       plan_checkpoint();
     } else {
@@ -71,14 +79,17 @@ class PlanVerb final : public Verb {
     PlanOutcome outcome;
   };
 
-  static std::vector<LocalPlan> offers_under(const sim::ModelSpec& model, const std::string& text) {
+  std::vector<LocalPlan> offers_under(const sim::ModelSpec& model, const std::string& text,
+                                      const std::string& what) {
     const sim::Layout layout = sim::parse_layout(text);
     if (layout.world_size() > kRanksMax) {
       throw Error(Code::kUsage, "plans are made for up to " + with_commas(kRanksMax) + " ranks; " +
                                     text + " has " +
                                     with_commas(static_cast<std::uint64_t>(layout.world_size())));
     }
-    return offers_of(model, layout);
+    auto offers = offers_of(model, layout);
+    for (const auto& note : idle_notes(model, layout)) notes_.push_back(what + ": " + note);
+    return offers;
   }
 
   void plan_checkpoint() {
@@ -101,16 +112,19 @@ class PlanVerb final : public Verb {
   void plan_model() {
     if (layout_.empty()) throw Error(Code::kUsage, "--model needs --layout");
     const sim::ModelSpec model = driver::model_of(model_);
-    const PlannedSave saved = plan_save(offers_under(model, layout_));
+    const PlannedSave saved = plan_save(offers_under(model, layout_, "save"));
     rows_.push_back({"save", saved.outcome});
     if (to_.empty()) return;
-    rows_.push_back({"load", plan_load(saved.plan, offers_under(model, to_))});
+    rows_.push_back({"load", plan_load(saved.plan, offers_under(model, to_, "load"))});
   }
 
   void print(const Console& console) const {
     if (json_) {
       std::vector<std::string> parts;
       for (const Row& row : rows_) parts.push_back(json_of(row.what, row.outcome));
+      std::vector<std::string> notes;
+      for (const auto& note : notes_) notes.push_back('"' + note + '"');
+      parts.push_back(R"("notes": [)" + join(notes, ", ") + "]");
       console.out << "{" << join(parts, ", ") << "}\n";
       return;
     }
@@ -128,6 +142,7 @@ class PlanVerb final : public Verb {
                  fmt::format("{:.1f} ms", outcome.seconds * 1e3)});
     }
     table.print(console);
+    for (const auto& note : notes_) console.out << "note: " << note << '\n';
     if (per_rank_) print_ranks(console);
   }
 
@@ -150,6 +165,7 @@ class PlanVerb final : public Verb {
   bool per_rank_ = false;
   bool json_ = false;
   std::vector<Row> rows_;
+  std::vector<std::string> notes_;  ///< what the layouts leave idle
 };
 
 }  // namespace

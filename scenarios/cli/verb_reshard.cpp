@@ -22,8 +22,8 @@ constexpr std::int64_t kWritersMax = 65536;
 
 /// Are they the same, or is `inner` somewhere below `outer`? Links are followed.
 bool lies_within(const std::string& inner, const std::string& outer) {
-  const auto within = std::filesystem::weakly_canonical(std::filesystem::absolute(inner));
-  const auto above = std::filesystem::weakly_canonical(std::filesystem::absolute(outer));
+  const auto within = resolved(inner);
+  const auto above = resolved(outer);
   return std::mismatch(above.begin(), above.end(), within.begin(), within.end()).first ==
          above.end();
 }
@@ -48,7 +48,9 @@ class ReshardVerb final : public Verb {
                "cut tensors whose key matches along DIM into N parts; the first match decides")
         .number(writers_, "--writers", 1, "number of writers (default: the ranks, or 1)")
         .flag(force_, "--force", "replace OUT if it is a checkpoint")
-        .flag(unchecked_, "--no-checksums", "don't read everything twice to check checksums")
+        .flag(unchecked_, "--no-checksums",
+              "don't check checksums first: flipped bits are then written anew under right "
+              "checksums, and nothing will ever tell")
         .flag(json_, "--json", "print one JSON document")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
@@ -63,6 +65,7 @@ class ReshardVerb final : public Verb {
     check_may_write(to);
     Checkpoint source = Checkpoint::open(*from.store, from.path);
     check_apart(from.store->display(source.location().directory), to);
+    check_splits(splits_, source.catalog());
     const ReshardReport report = write(source, to, options, console);
     if (json_) {
       console.out << reshard_json(source_, target_, report);

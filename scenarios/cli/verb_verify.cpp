@@ -19,11 +19,21 @@ std::string counted(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
 }
 
+/// A file may not be opened, or the disk fails: nothing can be said of what it holds.
+bool unreadable(const VerifyReport& report) {
+  return std::any_of(report.findings.begin(), report.findings.end(), [](const Finding& finding) {
+    return finding.severity == Severity::kError && finding.code == Code::kIo;
+  });
+}
+
 std::string verdict_line(const VerifyReport& report) {
   const auto errors = counted(count_of(report.findings, Severity::kError), "error");
   const auto warnings = counted(count_of(report.findings, Severity::kWarning), "warning");
   if (!report.location) return fmt::format("damaged: can't be read, {}", errors);
-  const char* verdict = !report.whole() ? "damaged" : report.vacuous() ? "empty" : "whole";
+  const char* verdict = unreadable(report) ? "unreadable"
+                        : !report.whole()  ? "damaged"
+                        : report.vacuous() ? "empty"
+                                           : "whole";
   return fmt::format("{}: {}, {}, {}, {}, {}", verdict, counted(report.tensors, "tensor"),
                      counted(report.elements, "element"), counted(report.objects, "object"), errors,
                      warnings);
@@ -57,6 +67,7 @@ class VerifyVerb final : public Verb {
         examined.emplace_back(path, examine(path, console));
         const auto& report = examined.back().second;
         if (!json_) print(path, report, console);
+        if (unreadable(report)) worst = ExitCode::kUnusable;
         if (!report.whole()) worst = std::max(worst, ExitCode::kFail);
         if (report.vacuous() && worst == ExitCode::kPass) worst = ExitCode::kInconclusive;
       } catch (const Error& error) {

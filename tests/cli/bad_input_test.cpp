@@ -115,7 +115,7 @@ std::vector<Row> rows() {
          t.chunks[1].file = t.chunks[0].file;
          t.chunks[1].range = t.chunks[0].range;
        }),
-       1, 1, "overlap"},
+       1, 2, "overlap"},
       {"another dtype than the item's", edit([](StoredTensor& t) { t.dtype = DType::kInt32; }), 1,
        1, "DTYPE_DRIFT"},
       {"path escape",

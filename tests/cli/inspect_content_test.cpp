@@ -68,16 +68,38 @@ TEST(InspectContent, ATableForPeopleHoldsThemToo) {
 
 TEST(InspectContent, OneBitOfPayloadChangesOneDigest) {
   const Victim victim("torch_2.15.0/same_content_a");
-  const auto inspect = [&victim] {
-    return digests_of(
-        Json::parse(run_program({"inspect", "--json", "--digest", victim.path()}).out));
+  const auto inspect = [&victim](int exit_code) {
+    const auto result = run_program({"inspect", "--json", "--digest", victim.path()});
+    EXPECT_EQ(result.exit_code, exit_code) << result.all();
+    return digests_of(Json::parse(result.out));
   };
-  const auto before = inspect();
+  const auto before = inspect(0);
   const auto place = victim.elements_of("embedding");
   victim.flip(place.file, place.offset + 5);
-  const auto after = inspect();
+  const auto after = inspect(2);
   for (const auto& [key, digest] : before) {
     EXPECT_EQ(after.at(key) == digest, key != "embedding") << key;
+  }
+}
+
+TEST(InspectContent, WhatDoesNotHaveItsChecksumIsDamage) {
+  const std::vector<std::vector<std::string>> forms = {{"--digest"}, {"--digest", "--json"}};
+  for (const auto& form : forms) {
+    const Victim victim("torch_2.15.0/same_content_a");
+    const auto place = victim.elements_of("embedding");
+    victim.flip(place.file, place.offset + 5);
+    std::vector<std::string> words = {"inspect", victim.path()};
+    words.insert(words.end(), form.begin(), form.end());
+    const auto result = run_program(words);
+    EXPECT_EQ(result.exit_code, 2) << result.all();
+    EXPECT_THAT(result.err, HasSubstr("CHECKSUM"));
+    EXPECT_THAT(result.err, HasSubstr("embedding"));
+    EXPECT_THAT(result.err, HasSubstr(place.file));
+    if (form.size() == 2) {
+      EXPECT_EQ(Json::parse(result.out)["damage"][0]["key"], "embedding");
+    }
+    words.insert(words.end(), {"--keys", "layers"});  // the others are whole
+    EXPECT_EQ(run_program(words).exit_code, 0);
   }
 }
 

@@ -1,10 +1,14 @@
 // The program from outside: what it prints and how it exits.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <exception>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -69,6 +73,17 @@ TEST(CommandLine, WrongUsageIsExplainedWithASuggestion) {
       {{"diff", "--keys", "(", data(kA), data(kB)}, "is no regular expression"},
       {{"plan"}, "--model"},
       {{"plan", "--model", "gpt-tyni", "--layout", "tp=2"}, "gpt-tiny"},
+      {{"plan", "--model", "gpt-tiny", "--layout", "tp=2", "--ranks", "4"}, "--ranks belongs"},
+      {{"plan", "--ckpt", data(kA), "--ranks", "2", "--to", "tp=2"}, "belong to --model"},
+      {{"plan", "--ckpt", data(kA), "--ranks", "2", "--layout", "tp=2"}, "belong to --model"},
+      {{"plan", "--model", "gpt-tiny", "--layout", "dp=1000000000000"}, "'dp' is too large"},
+      {{"plan", "--model", "gpt-tiny", "--layout", "tp=4294967296"}, "'tp' is too large"},
+      {{"plan", "--model", "gpt-tiny", "--layout", "tp=-1"}, "'tp' can't be negative"},
+      {{"plan", "--model", "gpt-tiny", "--layout", "tp="}, "a number is missing after 'tp'"},
+      {{"reshard", "--split", "typo_key=0:4", data(kA), "/tmp/never-written"},
+       "'typo_key=0:4': no tensor has such a key"},
+      {{"reshard", "--split", "layers.0.weight=9:4", data(kA), "/tmp/never-written"},
+       "'layers.0.weight=9:4': no tensor of such a key has a dimension 9"},
   };
   for (const auto& row : rows) {
     const auto result = run_program(row.words);
@@ -99,6 +114,14 @@ TEST(Inspect, KeysAndChunksNarrowAndWiden) {
               AllOf(HasSubstr("embedding"), HasSubstr("[0:3, 0:4]"), Not(HasSubstr("layers.0"))));
 }
 
+TEST(Inspect, AFilterThatLeavesNothingSaysSo) {
+  for (const char* form : {"--chunks", "--json", "--digest"}) {
+    const auto result = run_program({"inspect", form, "--keys", "no such key", data(kA)});
+    EXPECT_EQ(result.exit_code, 3) << form;
+    EXPECT_THAT(result.err, HasSubstr("no key matches")) << form;
+  }
+}
+
 TEST(Inspect, JsonHoldsEveryChunk) {
   const auto json = Json::parse(run_program({"inspect", "--json", data(kGpt)}).out);
   EXPECT_EQ(json["step"], 10);
@@ -124,6 +147,35 @@ TEST(Verify, TheWorstCheckpointDecides) {
   EXPECT_EQ(json[0]["whole"], false);
   EXPECT_GT(json[0]["errors"], 0);
   EXPECT_EQ(json[1]["whole"], true);
+}
+
+/// Root may read everything; within, it is nobody.
+class NotRoot {
+ public:
+  NotRoot() {
+    if (was_root_ && ::seteuid(kNobody) != 0) throw std::runtime_error("seteuid");
+  }
+  ~NotRoot() {
+    if (was_root_ && ::seteuid(0) != 0) std::terminate();
+  }
+  NotRoot(const NotRoot&) = delete;
+  NotRoot& operator=(const NotRoot&) = delete;
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+  bool was_root_ = ::geteuid() == 0;
+};
+
+TEST(Verify, AFileThatMayNotBeOpenedIsUnreadableNotDamaged) {
+  const NotRoot not_root;
+  if (::faccessat(AT_FDCWD, REPRISE_EXE, X_OK, AT_EACCESS) != 0) GTEST_SKIP() << "out of reach";
+  for (const char* name : {"__1_0.distcp", ".metadata"}) {
+    const Victim victim(kA);
+    std::filesystem::permissions(victim.file(name), std::filesystem::perms::none);
+    const auto result = run_program({"verify", victim.path()});
+    EXPECT_EQ(result.exit_code, 2) << name << result.all();
+    EXPECT_THAT(result.all(), AllOf(HasSubstr("IO"), HasSubstr(name)));
+  }
 }
 
 TEST(Diff, SameDifferentAndNothingCompared) {
@@ -166,6 +218,43 @@ TEST(Reshard, WritesTheSameContentAndLeavesWhatIsThere) {
   EXPECT_EQ(run_program({"diff", victim.path(), out}).exit_code, 0);
 }
 
+TEST(Reshard, PathsThatCantBeFollowedAreUnusableInput) {
+  namespace fs = std::filesystem;
+  const Victim victim(kA);
+  const std::string loop = victim.path() + "-loop";
+  fs::create_symlink(loop, loop);
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {loop, victim.path() + "-out"},
+      {victim.path(), loop + "/out"},
+      {loop + "/.", victim.path() + "-o"}};
+  for (const auto& [in, out] : rows) {
+    const auto result = run_program({"reshard", "--ranks", "2", in, out});
+    EXPECT_EQ(result.exit_code, 2) << in << ' ' << out << result.all();
+    EXPECT_THAT(result.err, AllOf(HasSubstr("IO"), HasSubstr(loop))) << in << ' ' << out;
+  }
+}
+
+TEST(Reshard, ALostCommonStateIsNotHandedOn) {
+  namespace fs = std::filesystem;
+  const Victim victim(kGpt + "/iter_0000010");
+  victim.remove("common.pt");
+  const std::string out = victim.path() + "-out";
+  const auto result = run_program({"reshard", "--ranks", "2", victim.path(), out});
+  EXPECT_EQ(result.exit_code, 2) << result.all();
+  EXPECT_THAT(result.err, AllOf(HasSubstr("MISSING_KEY"), HasSubstr("common.pt")));
+  EXPECT_FALSE(fs::exists(out));
+  EXPECT_THAT(run_program({"inspect", victim.path()}).out, HasSubstr("common    gone: "));
+  EXPECT_EQ(Json::parse(run_program({"inspect", "--json", victim.path()}).out)["common_state_lost"],
+            true);
+  EXPECT_EQ(Json::parse(run_program({"inspect", "--json", data(kGpt)}).out)["common_state_lost"],
+            false);
+}
+
+TEST(Reshard, HelpSaysWhatItMeansNotToCheckFirst) {
+  const auto help = run_program({"reshard", "--help"});
+  EXPECT_THAT(help.out, HasSubstr("right checksums"));
+}
+
 TEST(Reshard, NeverTakesItsSourceAwayNorWhatIsNoCheckpoint) {
   namespace fs = std::filesystem;
   const Victim victim(kGpt);
@@ -196,6 +285,33 @@ TEST(Reshard, NeverTakesItsSourceAwayNorWhatIsNoCheckpoint) {
   EXPECT_TRUE(fs::exists(root + "-old.saving/.metadata"));
   EXPECT_TRUE(fs::exists(root + "-notes"));
   EXPECT_FALSE(fs::exists(root + "/new"));
+}
+
+TEST(Plan, RanksThatALayoutLeavesIdleAreNoted) {
+  struct Row {
+    const char* model;
+    const char* layout;
+    std::vector<std::string> notes;
+  };
+  const std::vector<Row> rows = {
+      {"gpt-tiny", "tp=2,dp=2,pp=2", {}},
+      {"gpt-tiny", "tp=2,pp=3", {"save: 2 ranks hold no decoder layer: 2 layers over pp 3"}},
+      {"moe-tiny", "ep=3,dp=3", {}},
+      {"moe-tiny", "ep=6,dp=6", {}},
+      {"moe-tiny", "ep=7,dp=7", {"save: 1 rank holds no expert: 6 experts over ep 7"}},
+      // By ceil chunks: 2, 2, 2, 0.
+      {"moe-tiny", "ep=4,dp=8", {"save: 2 ranks hold no expert: 6 experts over ep 4"}}};
+  for (const auto& row : rows) {
+    const std::vector<std::string> words = {"plan", "--model", row.model, "--layout", row.layout};
+    const auto table = run_program(words);
+    EXPECT_EQ(table.exit_code, 0) << row.layout << table.all();
+    EXPECT_EQ(table.out.find("note: ") != std::string::npos, !row.notes.empty()) << row.layout;
+    auto json_words = words;
+    json_words.emplace_back("--json");
+    const auto json = Json::parse(run_program(json_words).out);
+    EXPECT_EQ(json.value("notes", Json()), Json(row.notes)) << row.layout;
+    for (const auto& note : row.notes) EXPECT_THAT(table.out, HasSubstr("note: " + note));
+  }
 }
 
 TEST(Plan, SaveAndLoadOfAModelAndLoadOfACheckpoint) {
