@@ -183,12 +183,17 @@ TEST(BitFlip, with_checksums_alone_no_flip_changes_what_is_loaded_in_silence) {
 }
 
 TEST(BitFlip, without_checksums_flips_of_contents_and_of_nothing_else_are_loaded) {
-  const Table table =
-      flip_all(without_checksums(small_checkpoint(Checksums::kCrc32)), false, one_in({64, 8}));
+  const OneIn rate = one_in({64, 8});
+  const Table table = flip_all(without_checksums(small_checkpoint(Checksums::kCrc32)), false, rate);
   print("without checksums and manifest", table);
-  EXPECT_EQ(
-      places_changed(table),
-      (std::vector<std::string>{"common.pt: data.pkl", "payload: data.pkl", "payload: elements"}));
+  const std::vector<std::string> all = {"common.pt: data.pkl", "payload: data.pkl",
+                                        "payload: elements"};
+  const auto found = places_changed(table);
+  EXPECT_TRUE(std::ranges::includes(all, found)) << testing::PrintToString(found);
+  EXPECT_TRUE(std::ranges::binary_search(found, all.back()));
+  if (rate.others == 8) {  // a smaller sample may miss the smaller places
+    EXPECT_EQ(found, all);
+  }
 }
 
 }  // namespace
