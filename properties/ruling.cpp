@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::array<std::string_view, 24> kNames = {
+constexpr std::array<std::string_view, 36> kNames = {
     "BIT_MISMATCH",
     "WRONG_OWNER",
     "SHIFTED_BYTES",
@@ -32,6 +32,18 @@ constexpr std::array<std::string_view, 24> kNames = {
     "RNG_STREAM_COLLAPSE",
     "RNG_DRIFT",
     "LAYOUT_MISMATCH",
+    "STALE_PLAN",
+    "STALE_DISTRIBUTION",
+    "CACHE_POISONED",
+    "TRACKER_DANGLING",
+    "LAST_GOOD_DELETED",
+    "COMMIT_MISSING",
+    "MIXED_GENERATION",
+    "DATA_STREAM_SKIP",
+    "ILLEGAL_STATE_PERSISTED",
+    "RESTART_LOOP",
+    "VERDICT_DISAGREEMENT",
+    "MEM_PEAK_EXCEEDED",
 };
 
 }  // namespace

@@ -36,6 +36,18 @@ enum class Defect : std::uint8_t {
   kRngStreamCollapse,     ///< a random stream equals one that it should differ from
   kRngDrift,              ///< a random stream moved otherwise than by the steps trained
   kLayoutMismatch,        ///< the layout that a checkpoint names is not the one that saved it
+  kStalePlan,             ///< a save went by a plan that was not made of the live state
+  kStaleDistribution,     ///< owners were chosen for other ranks or another state
+  kCachePoisoned,         ///< what a failed save left in a cache reached a later one
+  kTrackerDangling,       ///< the tracker names what is not there, or not whole
+  kLastGoodDeleted,       ///< no whole checkpoint is left of those that were committed
+  kCommitMissing,         ///< a save ended well, and no tracker names it
+  kMixedGeneration,       ///< ranks went on from different checkpoints
+  kDataStreamSkip,        ///< samples were lost or seen twice
+  kIllegalState,          ///< a state that can't be resumed was persisted
+  kRestartLoop,           ///< restarts go round without an end and nobody is told
+  kVerdictDisagreement,   ///< ranks disagree on what came of an operation
+  kMemPeak,               ///< more memory was held than was declared
 };
 
 /// Stable upper-case name: "WRONG_OWNER".

@@ -36,6 +36,14 @@ enum class Code {
   kCommonStateDiverges,  ///< a value stored once for all ranks differs between ranks
   kLayoutMismatch,       ///< groups, meshes or topology disagree
   kStalePlan,            ///< a cached plan does not fit the live state
+  kStaleDistribution,    ///< a cached choice of owners does not fit the live state or its ranks
+  kStaleMetadata,        ///< cached metadata is not that of the checkpoint that is read
+  kCachePoisoned,        ///< a cache keeps what came of a save that failed
+  kKeysetAsymmetry,      ///< ranks disagree on the keys of one save
+  kOwnerDisagreement,    ///< ranks disagree on who writes
+  kGlobalFallback,       ///< groups were taken from the global registry where that is forbidden
+  kIllegalState,         ///< a state that must not be persisted was to be saved
+  kLoadRejected,         ///< stored state that its own reader does not accept
   kTrackerDangling,      ///< the tracker names a checkpoint that is not there
   kIncomplete,           ///< a checkpoint was never committed
   kForeignCheckpoint,    ///< another run's checkpoint

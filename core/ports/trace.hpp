@@ -9,11 +9,15 @@
 
 namespace reprise {
 
+/// A phase has two ends; what is traced without one is its end.
+enum class Moment : std::uint8_t { kBegin, kEnd };
+
 struct TraceEvent {
   std::string_view phase;  ///< plan, agree, stage, write, vote, commit, load, ...
   std::string detail;      ///< key, file or step of a protocol
   std::uint64_t bytes = 0;
   std::uint64_t items = 0;
+  Moment moment = Moment::kEnd;
 };
 
 class Trace {

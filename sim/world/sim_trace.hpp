@@ -14,6 +14,7 @@ struct TraceRecord {
   std::string detail;
   std::uint64_t bytes = 0;
   std::uint64_t items = 0;
+  Moment moment = Moment::kEnd;
   std::uint64_t at_ns = 0;  ///< virtual
 };
 
@@ -22,11 +23,13 @@ class SimTrace final : public Trace {
   explicit SimTrace(RankLife& life) : life_(life) {}
 
   void event(const TraceEvent& event) override {
-    life_.note(event.phase, event.detail, {event.bytes, event.items});
+    life_.note(event.phase, event.detail,
+               {event.bytes, event.items, static_cast<std::uint64_t>(event.moment)});
     records_.push_back({.phase = std::string(event.phase),
                         .detail = event.detail,
                         .bytes = event.bytes,
                         .items = event.items,
+                        .moment = event.moment,
                         .at_ns = life_.scheduler().now_ns()});
   }
   const std::vector<TraceRecord>& records() const { return records_; }
