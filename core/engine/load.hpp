@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/engine/checkpoint.hpp"
+#include "core/engine/plan_cache.hpp"
 #include "core/plan/load_plan.hpp"
 #include "core/plan/strictness.hpp"
 #include "core/ports/ports.hpp"
@@ -19,6 +20,7 @@ namespace reprise {
 struct LoadPolicy {
   /// What a difference between requested and stored keys means.
   StrictVerdict (*strict)(Strictness mode, const KeyMismatch& keys) = judge;
+  MetadataCachePolicy cache;
 };
 
 /// Whether what is read is held against the CRC-32 that is stored for it.
@@ -35,6 +37,8 @@ struct LoadOptions {
   std::uint64_t staging_bytes = std::uint64_t{16} << 20U;
   LoadChecksums checksums = LoadChecksums::kIgnored;
   LoadPolicy policy = {};
+  /// Seeds the plan of the next save, and keeps the metadata; all ranks give one, or none does.
+  PlanCache* cache = nullptr;
 };
 
 struct LoadReport {
@@ -49,6 +53,7 @@ struct LoadReport {
   KeyMismatch returned;                ///< what the strict mode returns
   std::vector<std::string> excused;
   std::vector<std::string> log;
+  std::vector<CacheKind> reused;
 };
 
 /// The common state of the checkpoint at `path`, read by one rank for all, for jobs that need it to

@@ -8,6 +8,7 @@
 
 #include "core/engine/commit.hpp"
 #include "core/engine/image_writer.hpp"
+#include "core/engine/plan_cache.hpp"
 #include "core/plan/save_plan.hpp"
 #include "core/ports/ports.hpp"
 #include "core/state/state_dict.hpp"
@@ -19,12 +20,15 @@ struct SavePolicy {
   PlanPolicy plan;
   std::vector<CommitStep> (*commit)(Store&, const CommitTarget&,
                                     const CommitContent&) = commit_protocol;
+  CachePolicy cache;
 };
 
 struct SaveOptions {
   CommitTarget target;
   ImageOptions image;
   SavePolicy policy;
+  /// For constant structure: all ranks give one, or none does and every save plans anew.
+  PlanCache* cache = nullptr;
 };
 
 struct SaveReport {
@@ -33,6 +37,9 @@ struct SaveReport {
   std::uint64_t plan_signature = 0;  ///< of the global plan
   std::uint64_t tensors = 0;         ///< in the whole checkpoint
   std::uint64_t objects = 0;
+  Planned planned = Planned::kFresh;
+  std::vector<CacheKind> reused;  ///< in the order of cache_kinds()
+  std::vector<std::string> log;   ///< why plans were made again; the same on all ranks
 };
 
 /// One save in flight, on every rank of `group`. All calls are collective over the group.

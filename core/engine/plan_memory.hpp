@@ -1,0 +1,47 @@
+#pragma once
+// What stands in a PlanCache.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/engine/plan_cache.hpp"
+#include "core/format/metadata.hpp"
+#include "core/plan/save_plan.hpp"
+
+namespace reprise {
+
+struct PlanCache::Memory {
+  /// What this rank offered.
+  struct Offered {
+    SaveScope scope;
+    Structure structure;
+    Bytes local;  ///< encoded; empty if not kept
+  };
+  /// What all planned of it.
+  struct Plan {
+    SaveScope scope;
+    std::shared_ptr<const GlobalPlan> plan;
+    bool confirmed = false;  ///< a later save made the same plan again
+  };
+  struct Distribution {
+    std::uint64_t key = 0;
+    SaveScope scope;
+    std::shared_ptr<const GlobalPlan> plan;  ///< whose owners they are
+  };
+  struct Read {
+    MetadataIdentity identity;
+    std::shared_ptr<const Metadata> metadata;
+  };
+
+  std::vector<CacheKind> kinds;
+  std::optional<Offered> offered;
+  std::optional<Plan> plan;
+  std::optional<Distribution> distribution;
+  std::shared_ptr<const Catalog> loaded;  ///< of the newest load; a plan once a save fits it
+  std::optional<Read> read;
+  std::uint64_t replans = 0;
+  std::uint64_t reuses = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,125 @@
+#include "core/plan/structure.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/hash.hpp"
+
+namespace reprise {
+namespace {
+
+std::uint64_t hash_of(std::span<const std::int64_t> numbers) {
+  return mix64(numbers.size(), reprise::hash_of(std::as_bytes(numbers)));
+}
+
+std::uint64_t hash_of(const Dims& dims) { return hash_of(std::span(dims.begin(), dims.size())); }
+
+/// Hashes leaves one after another. Few meshes serve many leaves.
+class LeafHash {
+ public:
+  std::uint64_t of(const TensorLeaf& leaf) {
+    std::uint64_t hash = mix64(static_cast<std::uint64_t>(leaf.dtype), hash_of(leaf.shape));
+    hash = mix64(hash, static_cast<std::uint64_t>(leaf.replica));
+    for (const Piece& piece : leaf.pieces) {
+      hash = mix64(hash, mix64(hash_of(piece.box.offset), hash_of(piece.box.extent)));
+    }
+    return leaf.placed ? mix64(hash, of(*leaf.placed)) : hash;
+  }
+
+  static std::uint64_t of(const ObjectLeaf& leaf) {
+    return mix64(kObject, static_cast<std::uint64_t>(leaf.replica));
+  }
+
+ private:
+  static constexpr std::uint64_t kObject = 0x6f626a656374;
+
+  std::uint64_t of(const Placed& placed) {
+    std::uint64_t hash = of(*placed.mesh);
+    for (const Split& split : placed.placement.splits()) {
+      hash = mix64(mix64(hash, reprise::hash_of(std::string_view(split.axis))), split.dim);
+    }
+    return hash;
+  }
+
+  std::uint64_t of(const Mesh& mesh) {
+    const auto [at, fresh] = meshes_.try_emplace(&mesh, 0);
+    if (!fresh) return at->second;
+    std::uint64_t hash = mix64(mesh.axes().size());
+    for (const Axis& axis : mesh.axes()) {
+      hash = mix64(mix64(hash, reprise::hash_of(std::string_view(axis.name))),
+                   static_cast<std::uint64_t>(axis.size));
+    }
+    for (const GlobalRank rank : mesh.members().members()) {
+      hash = mix64(hash, static_cast<std::uint64_t>(rank.value));
+    }
+    return at->second = hash;
+  }
+
+  std::map<const Mesh*, std::uint64_t> meshes_;  ///< only asked
+};
+
+bool before(const StructureEntry& a, const StructureEntry& b) {
+  return a.key == b.key ? a.hash < b.hash : a.key < b.key;
+}
+
+}  // namespace
+
+Structure structure_of(const StateDict& state, GlobalRank self) {
+  Structure structure;
+  structure.entries.reserve(state.tensors.size() + state.objects.size());
+  LeafHash hash;
+  for (const TensorLeaf& leaf : state.tensors) {
+    structure.entries.push_back({leaf.key, hash.of(leaf)});
+  }
+  for (const ObjectLeaf& leaf : state.objects) {
+    structure.entries.push_back(
+        {object_key(leaf.key, leaf.coordinate, leaf.grid), LeafHash::of(leaf)});
+  }
+  std::uint64_t sum = 0;
+  for (const StructureEntry& entry : structure.entries) {
+    sum += mix64(reprise::hash_of(entry.key), entry.hash);
+  }
+  structure.signature =
+      mix64(mix64(static_cast<std::uint64_t>(self.value), structure.entries.size()), sum);
+  if (!std::is_sorted(structure.entries.begin(), structure.entries.end(), before)) {
+    std::sort(structure.entries.begin(), structure.entries.end(), before);
+  }
+  return structure;
+}
+
+StructureChange change_between(const Structure& before_it, const Structure& after_it) {
+  const auto only_in = [](const Structure& one, const Structure& other) {
+    std::vector<StructureEntry> entries;
+    std::set_difference(one.entries.begin(), one.entries.end(), other.entries.begin(),
+                        other.entries.end(), std::back_inserter(entries), before);
+    std::vector<std::string> keys;
+    for (auto& entry : entries) keys.push_back(std::move(entry.key));
+    return keys;
+  };
+  const std::vector<std::string> gone = only_in(before_it, after_it);
+  const std::vector<std::string> come = only_in(after_it, before_it);
+  StructureChange change;
+  std::set_difference(come.begin(), come.end(), gone.begin(), gone.end(),
+                      std::back_inserter(change.appeared));
+  std::set_difference(gone.begin(), gone.end(), come.begin(), come.end(),
+                      std::back_inserter(change.vanished));
+  std::set_intersection(come.begin(), come.end(), gone.begin(), gone.end(),
+                        std::back_inserter(change.changed));
+  return change;
+}
+
+std::uint64_t combined(std::span<const std::uint64_t> signatures) {
+  std::uint64_t hash = mix64(signatures.size());
+  for (const std::uint64_t signature : signatures) hash = mix64(hash, signature);
+  return hash;
+}
+
+std::uint64_t signature(const SaveScope& scope) {
+  std::uint64_t hash = mix64(scope.structure, static_cast<std::uint64_t>(scope.world_size));
+  for (const GlobalRank rank : scope.savers) {
+    hash = mix64(hash, static_cast<std::uint64_t>(rank.value));
+  }
+  return hash;
+}
+
+}  // namespace reprise
