@@ -72,11 +72,13 @@ void refuse_uneven_fusion(const ParameterSpec& spec) {
 }  // namespace
 
 Family family_of(MeshKind kind, const ModelSpec& model, const Layout& layout, GlobalRank rank,
-                 ChunkRule slice) {
-  const auto mesh = std::make_shared<const Mesh>(kind == MeshKind::kDense ? dense_mesh(layout)
-                                                                          : expert_mesh(layout));
+                 ChunkRule slice, const std::vector<GlobalRank>& ranks) {
+  const auto mesh = std::make_shared<const Mesh>(
+      kind == MeshKind::kDense ? dense_mesh(layout, ranks) : expert_mesh(layout, ranks));
+  const auto own = mesh->members().rank_of(rank);
+  CHECK(own.has_value(), rank, mesh->members());
   Family family{.kind = kind, .mesh = mesh, .sharing = sharing_mesh(*mesh, kind)};
-  family.member = {rank.value};
+  family.member = *own;
   family.instances = layout.dp_replicate;
   family.bucket_group = part_index(*mesh, family.member, kind);
   if (model.has_experts()) family.prefix = kind == MeshKind::kDense ? "chained_0." : "chained_1.";

@@ -29,9 +29,9 @@ struct Family {
 
 /// Of one kind, with the parameters whose stages include this rank's. Without group, optimizer and
 /// buffers. `slice` cuts dimensions. A model that the layout can't cut is refused
-/// (LAYOUT_MISMATCH).
+/// (LAYOUT_MISMATCH); `ranks` as in members_of, and `rank` is one of them.
 Family family_of(MeshKind kind, const ModelSpec& model, const Layout& layout, GlobalRank rank,
-                 ChunkRule slice);
+                 ChunkRule slice, const std::vector<GlobalRank>& ranks = {});
 
 /// Dense parameters, and experts if there are any.
 std::vector<MeshKind> kinds_of(const ModelSpec& model);

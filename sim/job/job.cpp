@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/print.hpp"
 #include "core/engine/agreement.hpp"
 
 namespace reprise::sim {
@@ -44,6 +45,25 @@ void check_buckets(const ObjectLeaf& object, const Family& family) {
       {.key = object.key});
 }
 
+/// Where this rank stands among the job's.
+GroupRank place_in_job(const JobConfig& config, const Group& members, const Fabric& fabric) {
+  const bool all = config.ranks.empty();
+  const auto most = std::max_element(members.members().begin(), members.members().end());
+  if (all ? fabric.world_size() != members.size() : most->value >= fabric.world_size()) {
+    throw Error(Code::kLayoutMismatch,
+                "layout " + to_string(config.layout) + " is for " + std::to_string(members.size()) +
+                    " ranks" + (all ? "" : ", here " + join(members.members(), " ")) +
+                    ", and there are " + std::to_string(fabric.world_size()));
+  }
+  const auto own = members.rank_of(fabric.rank());
+  if (!own) {
+    throw Error(Code::kUsage,
+                "a rank makes the job and is none of its ranks " + join(members.members(), " "),
+                {.rank = fabric.rank()});
+  }
+  return *own;
+}
+
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const StepRecord& record) {
@@ -60,20 +80,14 @@ TrainingJob::TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy)
       rank_(fabric.rank()),
       model_(model_named(config_.model)) {
   check(config_.layout);
-  if (fabric.world_size() != config_.layout.world_size()) {
-    throw Error(Code::kLayoutMismatch, "layout " + to_string(config_.layout) + " is for " +
-                                           std::to_string(config_.layout.world_size()) +
-                                           " ranks and there are " +
-                                           std::to_string(fabric.world_size()));
-  }
   check_fits(model_, config_.layout);
-  const GroupRank member{rank_.value};
-  dense_mesh_ = std::make_shared<const Mesh>(dense_mesh(config_.layout));
-  expert_mesh_ = std::make_shared<const Mesh>(expert_mesh(config_.layout));
-  world_ = fabric.communicator(dense_mesh_->members());
+  dense_mesh_ = std::make_shared<const Mesh>(dense_mesh(config_.layout, config_.ranks));
+  expert_mesh_ = std::make_shared<const Mesh>(expert_mesh(config_.layout, config_.ranks));
+  const GroupRank member = place_in_job(config_, members(), fabric);
+  world_ = fabric.communicator(members());
   const std::uint64_t seed = policy_.start(config_.seed, *dense_mesh_, member);
   for (const MeshKind kind : kinds_of(model_)) {
-    Family family = family_of(kind, model_, config_.layout, rank_, policy_.slice);
+    Family family = family_of(kind, model_, config_.layout, rank_, policy_.slice, config_.ranks);
     const Group sharers = sharing_group(family);
     family.group = fabric.communicator(sharers);
     for (auto& parameter : family.parameters) {
@@ -132,6 +146,7 @@ Holding TrainingJob::holding_of(const Family& family, std::size_t p, const Optim
   Holding holding{.spec = parameter.spec,
                   .model = model_,
                   .layout = config_.layout,
+                  .job = members(),
                   .mesh = parameter.mesh,
                   .member = parameter.member,
                   .tensor = parameter.tensor,
@@ -250,7 +265,7 @@ void TrainingJob::add_random(StateDict& state, const JobPolicy& policy) const {
                                .expert = model_.has_experts() ? &expert_rng_ : nullptr,
                                .dense = *dense_mesh_,
                                .experts = *expert_mesh_,
-                               .member = {rank_.value}});
+                               .member = world_->rank()});
   for (auto& leaf : leaves) state.objects.push_back(std::move(leaf));
 }
 
@@ -363,7 +378,7 @@ LoadRequest TrainingJob::load_request(const Value* stored_common) {
 
 void TrainingJob::take_random(const StateDict& loaded, std::uint64_t seed) {
   const auto at = [this](const Mesh& mesh, std::string_view axis) {
-    return mesh.coordinate(GroupRank{rank_.value}, axis);
+    return mesh.coordinate(world_->rank(), axis);
   };
   rng_ = HostRng::fresh(seed, at(*dense_mesh_, "pp"), at(*dense_mesh_, "tp"));
   expert_rng_ = HostRng::fresh_expert(seed, at(*expert_mesh_, "pp"), at(*expert_mesh_, "ep"),

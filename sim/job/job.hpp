@@ -13,6 +13,7 @@
 #include "core/ports/fabric.hpp"
 #include "core/state/state_dict.hpp"
 #include "sim/job/common_state.hpp"
+#include "sim/job/group_registry.hpp"
 #include "sim/job/host_rng.hpp"
 #include "sim/job/layout.hpp"
 #include "sim/job/policy.hpp"
@@ -22,6 +23,8 @@ namespace reprise::sim {
 struct JobConfig {
   std::string model = "gpt-tiny";
   Layout layout;
+  /// The ranks of the job in the layout's order; none: all of the fabric's, 0 .. n-1.
+  std::vector<GlobalRank> ranks = {};
   std::uint64_t seed = 1;  ///< of start values, data and random streams; a load replaces it
   Schedule schedule;
   std::string optimizer_sharding = "fully_reshardable";  ///< see sharding.hpp
@@ -29,6 +32,9 @@ struct JobConfig {
   std::int32_t ranks_per_node = 0;  ///< 0: all on one node
   std::string run = "run";          ///< identity that is written, and expected when loading
   std::string engine = "reprise";   ///< name and version that is written
+  GroupSource groups = GroupSource::kExplicit;  ///< what saves and loads are given
+  Fallback fallback = Fallback::kAllowed;       ///< to global groups, where none are given
+  std::string rng_prefix = {};                  ///< of the keys of random states
 };
 
 struct StepRecord {
@@ -51,12 +57,16 @@ struct LoadRequest {
 
 class TrainingJob {
  public:
-  /// Collective over the world. Throws LAYOUT_MISMATCH if the fabric has another number of ranks
-  /// than the layout, UNSUPPORTED for what the model cannot be cut into.
+  /// Collective over the job's ranks, which are its world; other ranks of the fabric have no part
+  /// in it. Throws LAYOUT_MISMATCH if there are not as many ranks as the layout has places, or one
+  /// is not in the fabric, USAGE on a rank that is none of them, UNSUPPORTED for what the model
+  /// cannot be cut into.
   TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy = {});
 
   const JobConfig& config() const { return config_; }
   GlobalRank rank() const { return rank_; }
+  /// All ranks of the job, in the layout's order.
+  const Group& members() const { return dense_mesh_->members(); }
   Step iteration() const { return {progress_.iteration}; }
   Communicator& world() { return *world_; }
   std::shared_ptr<Communicator> world_group() { return world_; }

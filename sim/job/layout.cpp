@@ -97,7 +97,7 @@ void check_stages(const Layout& layout) {
 /// What stands where the order names an axis; the axes there, fastest first.
 using Places = std::vector<std::pair<std::string_view, std::vector<Axis>>>;
 
-Mesh in_order(const Layout& layout, const Places& places) {
+Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const Places& places) {
   auto names = names_of(layout.order);
   names.insert(names.end(), kAxisNames.begin(), kAxisNames.end());
   std::vector<std::string> seen;
@@ -109,7 +109,7 @@ Mesh in_order(const Layout& layout, const Places& places) {
       if (place == name) axes.insert(axes.end(), there.begin(), there.end());
     }
   }
-  return Mesh(axes);
+  return {axes, members_of(layout, ranks)};
 }
 
 /// A reader of "tp2", "tp=2", "order dp-tp"; separators are spaces and commas.
@@ -218,19 +218,30 @@ Layout parse_layout(std::string_view text) {
   return layout;
 }
 
-Mesh dense_mesh(const Layout& layout) {
-  check(layout);
-  const std::int32_t copies = layout.dp_replicate;
-  return in_order(layout, {{"tp", {{"tp", layout.tp}}},
-                           {"cp", {{"cp", layout.cp}}},
-                           {"dp", {{"dp_shard", layout.dp / copies}, {"dp_replicate", copies}}},
-                           {"pp", {{"pp", layout.pp}}}});
+Group members_of(const Layout& layout, const std::vector<GlobalRank>& ranks) {
+  if (ranks.empty()) return Group::world(layout.world_size());
+  if (static_cast<std::int64_t>(ranks.size()) != layout.world_size()) {
+    mismatch("layout " + to_string(layout) + " has places for " +
+             std::to_string(layout.world_size()) + " ranks and the job has " +
+             std::to_string(ranks.size()));
+  }
+  return Group(ranks);
 }
 
-Mesh expert_mesh(const Layout& layout) {
+Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
   check(layout);
   const std::int32_t copies = layout.dp_replicate;
-  return in_order(layout,
+  return in_order(layout, ranks,
+                  {{"tp", {{"tp", layout.tp}}},
+                   {"cp", {{"cp", layout.cp}}},
+                   {"dp", {{"dp_shard", layout.dp / copies}, {"dp_replicate", copies}}},
+                   {"pp", {{"pp", layout.pp}}}});
+}
+
+Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
+  check(layout);
+  const std::int32_t copies = layout.dp_replicate;
+  return in_order(layout, ranks,
                   {{"tp", {{"etp", layout.expert_tp()}}},
                    {"ep", {{"ep", layout.ep}}},
                    {"dp", {{"edp_shard", layout.expert_dp() / copies}, {"edp_replicate", copies}}},

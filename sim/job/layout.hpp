@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/geometry/group.hpp"
 #include "core/geometry/mesh.hpp"
 
 namespace reprise::sim {
@@ -69,13 +70,18 @@ void check(const Layout& layout);
 /// not named is 1. The result is checked. USAGE with a suggestion on anything else.
 Layout parse_layout(std::string_view text);
 
+/// The ranks of a job: the i-th stands at the layout's i-th place. They may be permuted, begin
+/// anywhere and leave gaps; none given: 0 .. n-1. Throws LAYOUT_MISMATCH if they are not as many as
+/// the layout has places, or if one stands twice.
+Group members_of(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
+
 /// The mesh of the dense tensors: tp, cp, dp_shard, dp_replicate, pp in the layout's order, the two
 /// parts of dp where dp stands, dp_shard the faster; axes that the order leaves out have size 1 and
-/// come last. Checks the layout.
-Mesh dense_mesh(const Layout& layout);
+/// come last. Checks the layout; `ranks` as in members_of.
+Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
 /// The mesh of the experts on the same ranks: etp where tp stands, ep, edp_shard and edp_replicate
 /// where dp stands, pp.
-Mesh expert_mesh(const Layout& layout);
+Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
 
 /// Which pipeline stage a layer of `layers` stands on: chunks of consecutive layers are dealt to
 /// the stages in turn, vpp times around. LAYOUT_MISMATCH if stage_layers do not add up.

@@ -47,6 +47,7 @@ struct Holding {
   const ParameterSpec& spec;
   const ModelSpec& model;
   const Layout& layout;
+  const Group& job;                         ///< all ranks of the job, in the layout's order
   const std::shared_ptr<const Mesh>& mesh;  ///< the ranks that hold parts or copies of it
   GroupRank member;                         ///< this rank, in the mesh
   const LocalTensor& tensor;                ///< its part under model parallelism

@@ -10,8 +10,10 @@ inline GlobalRank rank_of(const Holding& holding) {
   return holding.mesh->members().member(holding.member);
 }
 
-/// As a member of a mesh of all ranks.
-inline GroupRank in_world(const Holding& holding) { return {rank_of(holding).value}; }
+/// As a member of a mesh of all ranks of the job.
+inline GroupRank in_world(const Holding& holding) {
+  return holding.job.rank_of(rank_of(holding)).value();
+}
 
 inline std::int32_t stage_of_rank(const Holding& holding) {
   return dense_mesh(holding.layout).coordinate(in_world(holding), "pp");

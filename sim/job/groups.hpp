@@ -1,0 +1,60 @@
+#pragma once
+// The process groups that a save or a load is given, each an ordered list of global ranks. Nobody
+// asks global state for them; see group_registry.hpp for callers that have none to give.
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/geometry/mesh.hpp"
+#include "sim/job/layout.hpp"
+
+namespace reprise::sim {
+
+/// What a caller hands over: its own groups, as far as it has them.
+struct CheckpointGroups {
+  std::optional<Group> tp;
+  std::optional<Group> pp;
+  std::optional<Group> dp_cp;
+  std::optional<Group> dp;
+  std::optional<Group> expt_dp;
+  /// Of the experts, whose tensors and stages may be dealt out otherwise (ours); a model without
+  /// experts needs none of them, nor expt_dp.
+  std::optional<Group> ep = {};
+  std::optional<Group> expt_tp = {};
+  std::optional<Group> expt_pp = {};
+  std::string rng_prefix = {};  ///< of the keys of random states: "mimo.vision."
+
+  friend bool operator==(const CheckpointGroups&, const CheckpointGroups&) = default;
+};
+
+struct GroupName {
+  std::string_view argument;  ///< "tp_group"
+  std::optional<Group> CheckpointGroups::*group;
+  bool of_experts = false;
+};
+
+inline constexpr std::array<GroupName, 8> kGroupNames = {
+    GroupName{"tp_group", &CheckpointGroups::tp},
+    GroupName{"pp_group", &CheckpointGroups::pp},
+    GroupName{"dp_cp_group", &CheckpointGroups::dp_cp},
+    GroupName{"dp_group", &CheckpointGroups::dp},
+    GroupName{"expt_dp_group", &CheckpointGroups::expt_dp, true},
+    GroupName{"ep_group", &CheckpointGroups::ep, true},
+    GroupName{"expt_tp_group", &CheckpointGroups::expt_tp, true},
+    GroupName{"expt_pp_group", &CheckpointGroups::expt_pp, true}};
+
+/// Those of one rank of a job, from the meshes that its tensors are cut by; data-parallel ones run
+/// over cp first, then over the sharing ranks, then over their copies.
+CheckpointGroups groups_of(const Mesh& dense, const Mesh& experts, GlobalRank rank);
+
+/// Which groups a job hands to its saves and loads.
+enum class GroupSource : std::uint8_t {
+  kExplicit,  ///< its own
+  kFallback,  ///< none, as callers from before groups were arguments
+  kHalf,      ///< the tensor-parallel group alone
+};
+
+}  // namespace reprise::sim
