@@ -1,0 +1,204 @@
+#include "sim/faults/fault_book.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/base/check.hpp"
+#include "sim/faults/checkpoint_file.hpp"
+
+namespace reprise::sim {
+namespace {
+
+bool strikes_kind(FaultKind fault, CallKind call) {
+  switch (fault) {
+    case FaultKind::kCrash:
+      return true;
+    case FaultKind::kWriteError:
+    case FaultKind::kNoSpace:
+    case FaultKind::kShortWrite:
+    case FaultKind::kTornWrite:
+    case FaultKind::kFlipWrite:
+      return call == CallKind::kWrite;
+    case FaultKind::kSyncError:
+    case FaultKind::kLostSync:
+      return call == CallKind::kSync;
+    case FaultKind::kDirectorySyncError:
+      return call == CallKind::kSyncDirectory;
+    case FaultKind::kLostRename:
+    case FaultKind::kFleetingRename:
+      return call == CallKind::kRename;
+    case FaultKind::kReadError:
+    case FaultKind::kFlipRead:
+      return call == CallKind::kRead;
+    case FaultKind::kLate:
+    case FaultKind::kLost:
+    case FaultKind::kFails:
+      return call == CallKind::kCollective;
+    case FaultKind::kBadResult:
+      return false;
+  }
+  return false;
+}
+
+bool is_known(const BadResult& result) {
+  return result.iteration >= 0 &&
+         (result.kind != ResultFault::kPersistentError || !result.device.empty());
+}
+
+bool is_wrong_in(const FaultSpec& spec, GlobalRank rank, std::string_view device, int run) {
+  switch (spec.result.kind) {
+    case ResultFault::kTransientError:
+      return rank == spec.place.rank && run == spec.result.run;
+    case ResultFault::kPersistentError:
+      return device == spec.result.device;
+    case ResultFault::kCorrectResult:
+      return rank == spec.place.rank;
+  }
+  return false;
+}
+
+/// Who validates it: the rank, and wherever a broken device is.
+bool is_met_by(const FaultSpec& spec, GlobalRank rank, std::string_view device) {
+  return rank == spec.place.rank ||
+         (spec.result.kind == ResultFault::kPersistentError && device == spec.result.device);
+}
+
+}  // namespace
+
+FaultBook::FaultBook(std::vector<FaultSpec> specs) : counts_(specs.size(), 0) {
+  for (auto& spec : specs) {
+    require_possible(spec);
+    const bool armed = spec.kind == FaultKind::kBadResult && is_known(spec.result);
+    states_.push_back({.spec = std::move(spec), .armed = armed});
+  }
+}
+
+void FaultBook::arm(std::size_t index, GlobalRank rank) {
+  const std::scoped_lock lock(mutex_);
+  FaultState& state = states_.at(index);
+  if (state.spec.place.rank == rank) state.armed = true;
+}
+
+void FaultBook::arm(std::size_t index, GlobalRank rank, std::int64_t iteration,
+                    const std::string& device) {
+  const std::scoped_lock lock(mutex_);
+  FaultState& state = states_.at(index);
+  if (state.spec.place.rank != rank) return;
+  state.armed = true;
+  if (state.spec.result.iteration < 0) state.spec.result.iteration = iteration;
+  if (state.spec.result.device.empty()) state.spec.result.device = device;
+}
+
+std::vector<FaultState> FaultBook::states() const {
+  const std::scoped_lock lock(mutex_);
+  return {states_.begin(), states_.end()};
+}
+
+bool FaultBook::ended(GlobalRank rank) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = places_.find(rank);
+  return found != places_.end() && found->second.dead;
+}
+
+double FaultBook::result_of(const ResultOf& result, double right) {
+  const std::scoped_lock lock(mutex_);
+  for (auto& state : states_) {
+    const FaultSpec& spec = state.spec;
+    if (!state.armed || spec.kind != FaultKind::kBadResult) continue;
+    if (spec.result.iteration != result.iteration || spec.result.call != result.call) continue;
+    if (!is_met_by(spec, result.rank, result.device)) continue;
+    state.reached = true;
+    if (!is_wrong_in(spec, result.rank, result.device, result.run)) continue;
+    if (!state.fired) {
+      state.where = "iteration " + std::to_string(result.iteration) + ", run " +
+                    std::to_string(result.run) + " on " + std::string(result.device);
+    }
+    state.fired = true;
+    return spec.result.fatal ? std::numeric_limits<double>::quiet_NaN() : right * 1000;
+  }
+  return right;
+}
+
+const FaultSpec* FaultBook::fire(std::size_t index, const std::string& where) {
+  FaultState& state = states_[index];
+  state.fired = true;
+  state.where = where;
+  return &state.spec;
+}
+
+const FaultSpec* FaultBook::pass(GlobalRank rank, const Passage& passage) {
+  const FaultSpec* striking = nullptr;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    FaultState& state = states_[i];
+    const FaultPlace& place = state.spec.place;
+    if (!state.armed || state.fired || place.rank != rank || place.phase.empty()) continue;
+    if (place.phase != passage.phase || place.step != passage.step) continue;
+    if (passage.moment == FaultMoment::kBefore) state.reached = true;
+    if (place.moment != passage.moment) continue;
+    state.reached = true;
+    if (striking != nullptr || counts_[i]++ != place.nth) continue;
+    striking = fire(i, std::string(name_of(passage.moment)) + " " + std::string(passage.phase) +
+                           (passage.step.empty() ? "" : "/" + std::string(passage.step)));
+  }
+  return striking;
+}
+
+// A phase opens with its first begin and closes with its last end; the begin of another one, or a
+// new begin of the same without a step, means that what was open was left by an error.
+const FaultSpec* FaultBook::begins(GlobalRank rank, std::string_view phase, std::string_view step) {
+  const std::scoped_lock lock(mutex_);
+  Place& open = places_[rank];
+  if (open.dead) return nullptr;
+  if (open.phase != phase || step.empty()) open = {.phase = std::string(phase)};
+  const bool first = open.depth++ == 0;
+  const FaultSpec* striking = nullptr;
+  if (first) striking = pass(rank, {phase, "", FaultMoment::kBefore});
+  if (step.empty()) return striking;
+  open.step = step;
+  if (striking != nullptr) return striking;
+  return pass(rank, {phase, step, FaultMoment::kBefore});
+}
+
+const FaultSpec* FaultBook::ends(GlobalRank rank, std::string_view phase, std::string_view step) {
+  const std::scoped_lock lock(mutex_);
+  Place& open = places_[rank];
+  if (open.dead || open.phase != phase || open.depth == 0) return nullptr;
+  const FaultSpec* striking = nullptr;
+  if (!step.empty() && open.step == step) {
+    striking = pass(rank, {phase, step, FaultMoment::kAfter});
+    open.step.clear();
+  }
+  if (--open.depth > 0) return striking;
+  open = {};
+  return striking != nullptr ? striking : pass(rank, {phase, "", FaultMoment::kAfter});
+}
+
+const FaultSpec* FaultBook::strikes(GlobalRank rank, const PortCall& call) {
+  const std::scoped_lock lock(mutex_);
+  const Place& open = places_[rank];
+  if (open.dead) return nullptr;
+  const FaultSpec* striking = nullptr;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    FaultState& state = states_[i];
+    const FaultPlace& place = state.spec.place;
+    if (!state.armed || state.fired || place.rank != rank) continue;
+    if (place.moment != FaultMoment::kDuring || !strikes_kind(state.spec.kind, call.kind)) continue;
+    if (!place.phase.empty() && place.phase != open.phase) continue;
+    if (!place.step.empty() && place.step != open.step) continue;
+    if (!place.file.empty() && place.file != kind_of_file(call.path)) continue;
+    state.reached = true;
+    if (striking != nullptr || counts_[i]++ != place.nth) continue;
+    std::string where = open.phase + (open.step.empty() ? "" : "/" + open.step);
+    where += (where.empty() ? "" : ": ") + std::string(call.what);
+    if (!call.path.empty()) where += " " + std::string(call.path);
+    striking = fire(i, where);
+  }
+  return striking;
+}
+
+void FaultBook::bury(GlobalRank rank) {
+  const std::scoped_lock lock(mutex_);
+  places_[rank].dead = true;
+}
+
+}  // namespace reprise::sim

@@ -1,0 +1,25 @@
+#include "sim/faults/fault_seat.hpp"
+
+#include "core/base/check.hpp"
+
+namespace reprise::sim {
+
+void FaultSeat::die() {
+  book_.bury(rank_);
+  powers_.die();
+  CHECK(false, "a rank outlived its end", rank_);
+  std::abort();
+}
+
+void FaultSeat::fail(Code code, const PortCall& call) const {
+  throw Error(code, "injected: the " + std::string(call.what) + " failed",
+              {.rank = rank_, .file = std::string(call.path)});
+}
+
+void FaultSeat::act(const FaultSpec* fault) {
+  if (fault == nullptr) return;
+  if (fault->kind != FaultKind::kCrash) sleep(fault->delay_ns);
+  if (ends_life(fault->kind)) die();
+}
+
+}  // namespace reprise::sim

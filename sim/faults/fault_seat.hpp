@@ -1,0 +1,42 @@
+#pragma once
+// What the decorators of one rank share. Included by this folder's sources only.
+
+#include <string>
+
+#include "core/base/error.hpp"
+#include "sim/faults/fault_book.hpp"
+#include "sim/faults/faulty_ports.hpp"
+
+namespace reprise::sim {
+
+class FaultSeat {
+ public:
+  FaultSeat(FaultBook& book, GlobalRank rank, FaultPowers powers)
+      : book_(book), rank_(rank), powers_(std::move(powers)) {}
+
+  /// The fault that strikes this call, null for none. From a crash it does not return.
+  const FaultSpec* strikes(const PortCall& call) {
+    const FaultSpec* fault = book_.strikes(rank_, call);
+    if (fault != nullptr && fault->kind == FaultKind::kCrash) die();
+    return fault;
+  }
+  /// Where a phase or step begins or ends.
+  void begins(std::string_view phase, std::string_view step) {
+    act(book_.begins(rank_, phase, step));
+  }
+  void ends(std::string_view phase, std::string_view step) { act(book_.ends(rank_, phase, step)); }
+
+  void sleep(std::uint64_t duration_ns) { powers_.sleep(duration_ns); }
+  [[noreturn]] void die();
+  [[noreturn]] void fail(Code code, const PortCall& call) const;
+
+ private:
+  /// Between calls: a crash, a delay, a rank that comes no more.
+  void act(const FaultSpec* fault);
+
+  FaultBook& book_;
+  GlobalRank rank_;
+  FaultPowers powers_;
+};
+
+}  // namespace reprise::sim

@@ -1,0 +1,77 @@
+#include "sim/faults/faulty_ports.hpp"
+
+#include <utility>
+
+#include "sim/faults/fault_seat.hpp"
+#include "sim/faults/faulty_fabric.hpp"
+#include "sim/faults/faulty_store.hpp"
+
+namespace reprise::sim {
+namespace {
+
+/// Copies are no place for faults of their own, but a rank may die at one.
+class FaultyDevice final : public Device {
+ public:
+  FaultyDevice(Device& inner, FaultSeat& seat) : inner_(inner), seat_(seat) {}
+
+  std::string name() const override { return inner_.name(); }
+  DeviceEvent gather(std::span<const GatherCopy> copies) override {
+    seat_.strikes({CallKind::kOther, "gather", {}});
+    return inner_.gather(copies);
+  }
+  DeviceEvent scatter(std::span<const ScatterCopy> copies) override {
+    seat_.strikes({CallKind::kOther, "scatter", {}});
+    return inner_.scatter(copies);
+  }
+  void wait(DeviceEvent event) override { inner_.wait(event); }
+  bool host_memory() const override { return inner_.host_memory(); }
+
+ private:
+  Device& inner_;
+  FaultSeat& seat_;
+};
+
+/// Says where the rank is. Before and after: a phase begins for others after what strikes before
+/// it, and has ended for others before what strikes after it.
+class FaultyTrace final : public Trace {
+ public:
+  FaultyTrace(Trace& inner, FaultSeat& seat) : inner_(inner), seat_(seat) {}
+
+  void event(const TraceEvent& event) override {
+    if (event.moment == Moment::kBegin) seat_.begins(event.phase, event.detail);
+    inner_.event(event);
+    if (event.moment == Moment::kEnd) seat_.ends(event.phase, event.detail);
+  }
+
+ private:
+  Trace& inner_;
+  FaultSeat& seat_;
+};
+
+}  // namespace
+
+struct FaultyPorts::State {
+  State(const Ports& inner, FaultBook& book, FaultPowers powers)
+      : seat(book, inner.fabric.rank(), std::move(powers)),
+        store(inner.store, seat),
+        fabric(inner.fabric, seat),
+        device(inner.device, seat),
+        trace(inner.trace, seat),
+        ports{store, fabric, device, inner.clock, inner.tasks, trace} {}
+
+  FaultSeat seat;
+  FaultyStore store;
+  FaultyFabric fabric;
+  FaultyDevice device;
+  FaultyTrace trace;
+  Ports ports;
+};
+
+FaultyPorts::FaultyPorts(const Ports& inner, FaultBook& book, FaultPowers powers)
+    : state_(std::make_unique<State>(inner, book, std::move(powers))) {}
+
+FaultyPorts::~FaultyPorts() = default;
+
+const Ports& FaultyPorts::ports() const { return state_->ports; }
+
+}  // namespace reprise::sim
