@@ -147,6 +147,9 @@ Checkpoint Checkpoint::open(Store& store, const std::string& path) {
 }
 
 Checkpoint::Checkpoint(Store& store, Location location, Metadata metadata)
+    : Checkpoint(store, std::move(location),
+                 std::make_shared<const Metadata>(std::move(metadata))) {}
+Checkpoint::Checkpoint(Store& store, Location location, std::shared_ptr<const Metadata> metadata)
     : store_(&store), location_(std::move(location)), metadata_(std::move(metadata)) {}
 
 std::string Checkpoint::path_of(FileIndex file) const {

@@ -46,11 +46,13 @@ class Checkpoint {
   /// locate + read_metadata_files + read_metadata.
   static Checkpoint open(Store& store, const std::string& path);
   Checkpoint(Store& store, Location location, Metadata metadata);
+  Checkpoint(Store& store, Location location, std::shared_ptr<const Metadata> metadata);
 
   Store& store() const { return *store_; }
   const Location& location() const { return location_; }
-  const Metadata& metadata() const { return metadata_; }
-  const Catalog& catalog() const { return metadata_.catalog; }
+  const Metadata& metadata() const { return *metadata_; }
+  const std::shared_ptr<const Metadata>& shared_metadata() const { return metadata_; }
+  const Catalog& catalog() const { return metadata_->catalog; }
 
   /// Path of a file within the checkpoint, for the store and for people.
   std::string path_of(FileIndex file) const;
@@ -87,7 +89,7 @@ class Checkpoint {
 
   Store* store_;
   Location location_;
-  Metadata metadata_;
+  std::shared_ptr<const Metadata> metadata_;
   std::vector<OpenFile> open_;  ///< most recently used last
 };
 

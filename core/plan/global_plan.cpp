@@ -58,10 +58,12 @@ struct Turn {
 
 class Planner {
  public:
-  Planner(std::span<const LocalPlan> plans, const Group& savers, const PlanPolicy& policy)
+  Planner(std::span<const LocalPlan> plans, const Group& savers, const PlanPolicy& policy,
+          const GlobalPlan* owners)
       : plans_(plans),
         savers_(savers),
         policy_(policy),
+        owners_(owners),
         book_(plans),
         layouts_(book_.placements(), savers, policy.describe) {
     check_members(book_, layouts_, savers_);
@@ -340,7 +342,9 @@ class Planner {
       return a.bytes != b.bytes ? a.bytes > b.bytes : a.tensor < b.tensor;
     });
     for (const Turn& turn : turns_) {
-      if (policy_.elect != nullptr) {
+      if (owners_ != nullptr) {
+        take_owners(turn, plan);
+      } else if (policy_.elect != nullptr) {
         elect_by_policy(turn, plan);
       } else {
         elect_default(turn, plan);
@@ -375,6 +379,28 @@ class Planner {
     }
   }
 
+  void take_owners(const Turn& turn, GlobalPlan& plan) const {
+    PlannedTensor& tensor = plan.tensors[turn.tensor];
+    const auto& known = owners_->tensors;
+    const auto at = std::lower_bound(
+        known.begin(), known.end(), tensor.key,
+        [](const PlannedTensor& other, const std::string& key) { return other.key < key; });
+    const bool found = at != known.end() && at->key == tensor.key;
+    for (const std::uint32_t box : turn.batch->boxes) {
+      const GroupRank owner = found ? owner_in(*at, (*tensor.boxes)[box]) : kNobody;
+      const auto holders = turn.held->holders_of(box);
+      const bool holds = std::find(holders.begin(), holders.end(), owner) != holders.end();
+      tensor.owners[box] = holds ? owner : kNobody;
+      if (holds) plan.bytes[static_cast<std::size_t>(owner.value)] += turn.bytes;
+    }
+  }
+
+  static GroupRank owner_in(const PlannedTensor& tensor, const Box& box) {
+    const auto at = std::lower_bound(tensor.boxes->begin(), tensor.boxes->end(), box);
+    if (at == tensor.boxes->end() || !(*at == box)) return kNobody;
+    return tensor.owners[static_cast<std::size_t>(at - tensor.boxes->begin())];
+  }
+
   std::string name(GroupRank rank) const {
     return "rank " + std::to_string(savers_.member(rank).value);
   }
@@ -384,6 +410,7 @@ class Planner {
   std::span<const LocalPlan> plans_;
   const Group& savers_;
   const PlanPolicy& policy_;
+  const GlobalPlan* owners_;  ///< null: they are elected
   OfferBook book_;
   Layouts layouts_;
   std::map<Pattern, HeldBoxes> given_;  ///< of keys that no placement explains; only asked
@@ -430,12 +457,12 @@ GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
 }
 
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
-                       const PlanPolicy& policy) {
+                       const PlanPolicy& policy, const GlobalPlan* owners) {
   CHECK(!plans.empty() && static_cast<std::size_t>(savers.size()) == plans.size(), plans.size());
   check_common_state(plans, savers);
   GlobalPlan plan;
   plan.bytes.assign(plans.size(), 0);
-  Planner planner(plans, savers, policy);
+  Planner planner(plans, savers, policy, owners);
   plan.signature = planner.signature_of(plans);
   planner.plan_tensors(plan);
   plan.objects = plan_objects(plans, savers);

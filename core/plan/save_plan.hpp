@@ -86,6 +86,9 @@ std::uint64_t signature(const PlacedOffers& offers);
 std::uint64_t signature(const std::vector<TensorForm>& forms);
 std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed, std::uint64_t forms);
 
+/// Owner of a box that nobody is to write.
+inline constexpr GroupRank kNobody{-1};
+
 /// A tensor's chunks are `boxes`; chunk i is written by owners[i].
 struct PlannedTensor {
   std::string key;
@@ -122,8 +125,11 @@ struct GlobalPlan {
 /// main copy and become no chunks, unless all boxes that are given of a tensor are empty: then the
 /// first one does.
 /// Objects: the shards of one key form their whole grid; the main copy's rank is owner.
+///
+/// With `owners` nobody is elected: each box is written by whom that plan names for it. A box that
+/// it does not know, or for which it names a rank that does not hold it, is kNobody's.
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
-                       const PlanPolicy& policy = {});
+                       const PlanPolicy& policy = {}, const GlobalPlan* owners = nullptr);
 /// For savers that are the ranks 0 .. plans.size()-1.
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const PlanPolicy& policy = {});
 
