@@ -113,11 +113,4 @@ std::vector<CommitStep> commit_protocol(Store& store, const CommitTarget& target
   return steps;
 }
 
-void run_protocol(const std::vector<CommitStep>& steps, Trace& trace) {
-  for (const auto& step : steps) {
-    step.run();
-    trace.event({.phase = "commit", .detail = std::string(step.name)});
-  }
-}
-
 }  // namespace reprise

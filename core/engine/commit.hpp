@@ -15,17 +15,16 @@
 // A store that cannot exchange moves the old directory to iter_0000010.replaced first; `locate`
 // finds it there if a crash falls between the two renames.
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/base/ids.hpp"
+#include "core/engine/phases.hpp"
 #include "core/format/integrity.hpp"
 #include "core/format/metadata.hpp"
 #include "core/ports/store.hpp"
-#include "core/ports/trace.hpp"
 #include "core/state/value.hpp"
 
 namespace reprise {
@@ -53,10 +52,7 @@ struct CommitContent {
   std::vector<FileDigest> digests;  ///< of payload files
 };
 
-struct CommitStep {
-  std::string_view name;
-  std::function<void()> run;
-};
+using CommitStep = ProtocolStep;
 
 /// Removes what an earlier crash left and makes the directory to write into. One rank calls it.
 void prepare(Store& store, const CommitTarget& target);
@@ -64,6 +60,5 @@ void prepare(Store& store, const CommitTarget& target);
 /// outlive them.
 std::vector<CommitStep> commit_protocol(Store& store, const CommitTarget& target,
                                         const CommitContent& content);
-void run_protocol(const std::vector<CommitStep>& steps, Trace& trace);
 
 }  // namespace reprise

@@ -11,6 +11,7 @@
 #include "core/engine/checksum_tally.hpp"
 #include "core/engine/chunk_reader.hpp"
 #include "core/engine/extents.hpp"
+#include "core/engine/phases.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "core/plan/cover.hpp"
@@ -55,20 +56,14 @@ std::vector<std::string> take_texts(ByteSpan& wire) {
 
 // --- the checkpoint, read by one rank for all ---------------------------------------------------
 
-Checkpoint open_for_all(Store& store, Communicator& group, const std::string& path) {
+Location locate_for_all(Store& store, Communicator& group, const std::string& path) {
   const auto all = agree_on(group, [&] {
     Bytes wire;
     if (group.rank() != GroupRank{0}) return wire;
     const Location location = locate(store, path);
-    const MetadataFiles files = read_metadata_files(store, location.directory);
-    std::size_t size = 0;
-    for (const auto& content : files.contents) size += content.size() + kTextRoom;
-    wire.reserve(size + kTextRoom);
     put_text(wire, location.directory);
     append_le(wire, location.step ? location.step->value : std::int64_t{-1});
     put_text(wire, location.tracker.value_or(""));
-    put_texts(wire, files.names);
-    for (const auto& content : files.contents) put_text(wire, as_text(content));
     return wire;
   });
   ByteSpan wire(all.front());
@@ -78,6 +73,22 @@ Checkpoint open_for_all(Store& store, Communicator& group, const std::string& pa
   wire = wire.subspan(8);
   if (step >= 0) location.step = Step{step};
   if (auto tracker = take_text(wire); !tracker.empty()) location.tracker = std::move(tracker);
+  return location;
+}
+
+Checkpoint open_for_all(Store& store, Communicator& group, Location location) {
+  const auto all = agree_on(group, [&] {
+    Bytes wire;
+    if (group.rank() != GroupRank{0}) return wire;
+    const MetadataFiles files = read_metadata_files(store, location.directory);
+    std::size_t size = 0;
+    for (const auto& content : files.contents) size += content.size() + kTextRoom;
+    wire.reserve(size + kTextRoom);
+    put_texts(wire, files.names);
+    for (const auto& content : files.contents) put_text(wire, as_text(content));
+    return wire;
+  });
+  ByteSpan wire(all.front());
   const std::vector<std::string> names = take_texts(wire);
   std::vector<ByteSpan> contents;
   for (std::size_t i = 0; i < names.size(); ++i) contents.push_back(take_bytes(wire));
@@ -329,13 +340,20 @@ std::optional<Value> read_common(Store& store, Communicator& group, const std::s
 
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadOptions& options) {
-  Checkpoint checkpoint = open_for_all(ports.store, group, options.path);
+  Trace& trace = ports.trace;
+  begin_phase(trace, phase::kLocate);
+  Location location = locate_for_all(ports.store, group, options.path);
+  end_phase(trace, phase::kLocate);
+  begin_phase(trace, phase::kMetadata);
+  Checkpoint checkpoint = open_for_all(ports.store, group, std::move(location));
+  end_phase(trace, phase::kMetadata);
   const Catalog& catalog = checkpoint.catalog();
   LoadReport report;
   report.location = checkpoint.location();
 
   LoadPlan plan;
   std::vector<std::string> absent;
+  begin_phase(trace, phase::kLoadPlan);
   agree_on(group, [&] {
     require_apart(checkpoint);
     report.tensors = prove_stored_cover(into, catalog);
@@ -361,6 +379,8 @@ LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
   report.bytes_needed = plan.bytes_needed;
   report.peak_staging = staging_for(plan, catalog, ports.device, options.staging_bytes);
 
+  end_phase(trace, phase::kLoadPlan, {.items = plan.reads.size() + plan.objects.size()});
+
   const bool verified = options.checksums == LoadChecksums::kVerified;
   ChecksumTally tally;
   ChecksumTally* const checksums = verified ? &tally : nullptr;
@@ -370,12 +390,17 @@ LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
   try {
     agree_on(group, [&] {
       reader.emplace(checkpoint, ports.device, into, report.peak_staging, checksums);
+      begin_phase(trace, phase::kRead);
       for (const auto& read : plan.reads) report.bytes_read += reader->read(read);
+      end_phase(trace, phase::kRead, {.bytes = report.bytes_read, .items = report.tensors});
+      begin_phase(trace, phase::kObjects);
       for (const auto& read : plan.objects) {
         objects.push_back(reader->object(catalog.objects[read.object]));
       }
+      end_phase(trace, phase::kObjects, {.items = objects.size()});
       return Bytes{};
     });
+    begin_phase(trace, phase::kCommon);
     common = common_for_all(
         group, [&]() -> Checkpoint& { return checkpoint; }, checksums);
     report.records_verified = tally.records();
@@ -383,6 +408,7 @@ LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
       report.records_verified = 0;
       remember_log(report, {std::string(kSwitchedOff)}, ports.trace);
     }
+    end_phase(trace, phase::kCommon);
   } catch (const Error&) {
     if (reader) reader->poison();
     throw;
@@ -392,10 +418,6 @@ LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
   }
   if (common) into.common = std::move(*common);
   report.objects = objects.size();
-  ports.trace.event({.phase = "load",
-                     .detail = checkpoint.location().directory,
-                     .bytes = report.bytes_read,
-                     .items = report.tensors});
   return report;
 }
 

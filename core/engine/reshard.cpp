@@ -210,7 +210,7 @@ class Resharder {
         content.digests.push_back({name, digest_of_file(ports_.store, path_of(name))});
       }
     }
-    run_protocol(commit_protocol(ports_.store, target_, content), ports_.trace);
+    run_protocol(commit_protocol(ports_.store, target_, content), phase::kCommit, ports_.trace);
     metadata_ = std::move(content.metadata);
   }
 

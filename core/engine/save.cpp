@@ -8,6 +8,8 @@
 #include "core/base/check.hpp"
 #include "core/base/hash.hpp"
 #include "core/engine/agreement.hpp"
+#include "core/engine/plan_fit.hpp"
+#include "core/engine/planning.hpp"
 #include "core/format/bytes_item.hpp"
 
 namespace reprise {
@@ -58,6 +60,13 @@ struct Share {
   std::vector<LeafSource::Origin> origins;  ///< one per item; empty ones for objects
 };
 
+/// Only a plan that was made for another state can want it.
+[[noreturn]] void refuse_absent(const std::string& key, const std::string& what) {
+  throw Error(Code::kStalePlan,
+              "the plan wants this rank to write " + what + ", which it no longer holds",
+              {.key = key});
+}
+
 class LeafIndex {
  public:
   explicit LeafIndex(const StateDict& state) {
@@ -70,12 +79,12 @@ class LeafIndex {
     const auto first = std::lower_bound(
         leaves_.begin(), leaves_.end(), key,
         [](const TensorLeaf* leaf, const std::string& wanted) { return leaf->key < wanted; });
-    CHECK(first != leaves_.end() && (*first)->key == key, key);
+    if (first == leaves_.end() || (*first)->key != key) refuse_absent(key, "this key");
     const auto& pieces = (*first)->pieces;
     const auto piece = std::find_if(pieces.begin(), pieces.end(), [&box](const Piece& candidate) {
       return candidate.box == box;
     });
-    CHECK(piece != pieces.end(), key, box);
+    if (piece == pieces.end()) refuse_absent(key, to_string(box));
     return {*first, &*piece};
   }
 
@@ -91,8 +100,10 @@ Share share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state) {
   }
   for (const auto& object : plan.objects) {
     if (object.owner != rank) continue;
+    const auto leaf = objects.find(object.key);
+    if (leaf == objects.end()) refuse_absent(object.key, "this object");
     // Megatron's form of a sharded object: a list with one entry.
-    Bytes content = write_bytes_item(Value(List{objects.at(object.key)->value}));
+    Bytes content = write_bytes_item(Value(List{leaf->second->value}));
     share.items.push_back({.key = object.key, .extent = {}, .content = std::move(content)});
     share.origins.emplace_back();
   }
@@ -186,34 +197,41 @@ struct Save::State {
   Ports ports;
   std::shared_ptr<Communicator> group;
   SaveOptions options;
-  GlobalPlan plan;
+  SavePlan planned;
   std::optional<Dict> common;
   std::unique_ptr<ImageWriter> writer;  ///< none if this rank owns nothing
   SaveReport report;
+  bool write_ended = false;  ///< and told
   bool committed = false;
   std::optional<Error> failed;  ///< a failed save stays failed; the same on all ranks
 
   bool leads() const { return group->rank() == GroupRank{0}; }
   GlobalRank self() const { return group->group().member(group->rank()); }
 
+  const GlobalPlan& plan() const { return *planned.plan; }
+
   void make_plan(const StateDict& state) {
-    const auto offers =
-        agree_on(*group, [&] { return encode(local_plan(state, self(), options.policy.plan)); });
-    agree_on(*group, [&] {
-      plan = global_plan(decode_local_plans(offers), group->group(), options.policy.plan);
-      return Bytes{};
-    });
-    report.plan_signature = plan.signature;
-    report.tensors = plan.tensors.size();
-    report.objects = plan.objects.size();
-    ports.trace.event({.phase = "plan",
-                       .detail = hex(plan.signature),
-                       .bytes = 0,
-                       .items = plan.tensors.size() + plan.objects.size()});
+    planned =
+        plan_save(ports, *group, state,
+                  {.plan = options.policy.plan, .cache = options.policy.cache}, options.cache);
+    report.plan_signature = plan().signature;
+    report.tensors = plan().tensors.size();
+    report.objects = plan().objects.size();
+    report.planned = planned.planned;
+    report.reused = planned.reused;
+    report.log = planned.log;
+  }
+
+  /// A plan that was made now has a place for everything.
+  void require_planned(const StateDict& state) const {
+    if (planned.planned != Planned::kReused) return;
+    const auto keys = unplanned_keys(plan(), state);
+    if (!keys.empty()) options.policy.cache.unplanned(keys);
   }
 
   void snapshot(const StateDict& state) {
-    Share share = share_of(plan, group->rank(), state);
+    require_planned(state);
+    Share share = share_of(plan(), group->rank(), state);
     if (share.items.empty()) return;
     const std::string path = join_path(options.target.saving(), payload_name(group->rank()));
     writer = std::make_unique<ImageWriter>(ports.store, ports.tasks, path, std::move(share.items),
@@ -221,7 +239,6 @@ struct Save::State {
     LeafSource source(ports.device, std::move(share.origins));
     writer->stage(source);
     report.peak_staging = writer->peak_bytes();
-    ports.trace.event({.phase = "stage", .detail = path, .bytes = 0, .items = 0});
   }
 
   /// This rank's vote: nothing yet, or what it wrote.
@@ -229,6 +246,8 @@ struct Save::State {
     if (writer && !writer->done()) return {};
     const WrittenFile file = writer ? writer->finish() : WrittenFile{};
     report.bytes = file.bytes;
+    if (!write_ended) end_phase(ports.trace, phase::kWrite, {.bytes = file.bytes});
+    write_ended = true;
     return encode(file);
   }
 
@@ -245,13 +264,16 @@ struct Save::State {
   }
 
   void poll() {
+    begin_phase(ports.trace, phase::kVote);
     const auto votes = agree_on(*group, [this] { return vote(); });
+    end_phase(ports.trace, phase::kVote);
     const bool all =
         std::none_of(votes.begin(), votes.end(), [](const Bytes& vote) { return vote.empty(); });
     if (all) commit(votes);
   }
 
   void commit(const std::vector<Bytes>& votes) {
+    begin_phase(ports.trace, phase::kCommit);
     agree_on(*group, [&] {
       if (!leads()) return Bytes{};
       std::vector<WrittenFile> written;
@@ -265,13 +287,17 @@ struct Save::State {
         content.digests.push_back(
             {payload_name({static_cast<std::int32_t>(r)}), *written[r].sha256});
       }
-      content.metadata.catalog = catalog_of(plan, written);
+      content.metadata.catalog = catalog_of(plan(), written);
       content.metadata.checkpoint_id = options.target.directory;
-      content.metadata.save_id = save_id(plan, options.target);
-      run_protocol(options.policy.commit(ports.store, options.target, content), ports.trace);
+      content.metadata.save_id = save_id(plan(), options.target);
+      run_protocol(options.policy.commit(ports.store, options.target, content), phase::kCommit,
+                   ports.trace);
       return Bytes{};
     });
+    end_phase(ports.trace, phase::kCommit);
     committed = true;
+    if (options.cache == nullptr) return;
+    remember(*options.cache, planned, SaveStage::kCommitted, options.policy.cache);
   }
 };
 
@@ -285,13 +311,17 @@ Save Save::begin(const Ports& ports, std::shared_ptr<Communicator> group, const 
   Save save(std::make_unique<State>(State{.ports = ports,
                                           .group = std::move(group),
                                           .options = std::move(options),
-                                          .plan = {},
+                                          .planned = {},
                                           .common = {},
                                           .writer = nullptr,
                                           .report = {},
                                           .failed = {}}));
   State& own = *save.state_;
+  Trace& trace = ports.trace;
+  begin_phase(trace, phase::kPlan);
   own.make_plan(state);
+  end_phase(trace, phase::kPlan, {.items = own.report.tensors + own.report.objects});
+  begin_phase(trace, phase::kPrepare);
   agree_on(*own.group, [&] {
     if (!own.leads()) return Bytes{};
     CHECK(state.common.as<Dict>() != nullptr);
@@ -299,10 +329,14 @@ Save Save::begin(const Ports& ports, std::shared_ptr<Communicator> group, const 
     prepare(ports.store, own.options.target);
     return Bytes{};
   });
+  end_phase(trace, phase::kPrepare);
+  begin_phase(trace, phase::kStage);
   agree_on(*own.group, [&] {
     own.snapshot(state);
     return Bytes{};
   });
+  end_phase(trace, phase::kStage);
+  begin_phase(trace, phase::kWrite);
   return save;
 }
 

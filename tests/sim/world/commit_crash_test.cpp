@@ -128,7 +128,7 @@ void save(Store& store, const CommitTarget& target, std::int64_t n, Protocol pro
        .original_shape = {}}};
   content.common = Dict{{"generation", n}};
   NoTrace trace;
-  run_protocol(protocol(store, target, content), trace);
+  run_protocol(protocol(store, target, content), phase::kCommit, trace);
 }
 
 /// Which generation a reader finds; throws or fails if it isn't a whole one.
