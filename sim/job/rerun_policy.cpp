@@ -1,0 +1,137 @@
+#include "sim/job/rerun_policy.hpp"
+
+#include "core/base/error.hpp"
+
+namespace reprise::sim {
+namespace {
+
+using State = RerunState;
+
+RunEnd end_in_place(RerunMode mode, Votes world) {
+  if (mode == RerunMode::kReportDeterminismStats || world.has(Vote::kContinue)) return {};
+  const State next =
+      world.has(Vote::kCheckpoint) ? State::kWillRerunFromCheckpoint : State::kRerunningInPlace;
+  return {.next = next, .rewind = true};
+}
+
+RunEnd end_from_checkpoint(Votes world) {
+  if (world.has(Vote::kRestartAgain)) return {.next = State::kRerunningAgainFromCheckpoint};
+  if (world.has(Vote::kContinue)) return {};
+  return {.next = State::kRerunningFromCheckpoint};
+}
+
+std::string quoted(RerunState state) { return std::string(name_of(state)); }
+
+/// What differs between two layouts, for which rank holds what.
+std::string change(const Layout& stored, const Layout& own) {
+  return "it was saved under " + to_string(stored) + " and this job is " + to_string(own);
+}
+
+}  // namespace
+
+RunEnd end_of_run(RerunState state, RerunMode mode, Votes world) {
+  switch (state) {
+    case State::kInitialRun:
+      if (mode == RerunMode::kDisabled || !world.has(Vote::kRerun)) return {};
+      return {.next = State::kRerunningInPlace, .again = true, .rewind = true};
+    case State::kRerunningInPlace:
+      return end_in_place(mode, world);
+    case State::kRerunningFromCheckpoint:
+      return end_from_checkpoint(world);
+    case State::kNotRunningYet:
+    case State::kWillRerunFromCheckpoint:
+    case State::kRerunningAgainFromCheckpoint:
+      break;
+  }
+  throw Error(Code::kUsage, "no run can end in state " + quoted(state) + ": none has begun");
+}
+
+Votes judge_again(const Reached& reached) {
+  const bool in_place = reached.state == State::kRerunningInPlace;
+  if (!in_place && reached.same_device) return {Vote::kRestartAgain};
+  Votes votes;
+  if (!reached.reproduced) votes.add(in_place ? Vote::kTransientError : Vote::kPersistentError);
+  if (reached.reproduced && !in_place) votes.add(Vote::kCorrectResult);
+  if (!reached.fatal) {
+    votes.add(Vote::kContinue);
+  } else if (reached.reproduced && in_place) {
+    votes.add(Vote::kCheckpoint);
+  }
+  return votes;
+}
+
+std::optional<Leaving> leave_or_go_on(RerunState state, RerunMode mode, Votes world) {
+  if (mode == RerunMode::kDisabled && world.has(Vote::kFail)) return Leaving{.code = kExitRejected};
+  if (mode != RerunMode::kValidateResults) return std::nullopt;
+  switch (state) {
+    case State::kWillRerunFromCheckpoint:
+      return Leaving{.code = kExitForRerun, .save = true};
+    case State::kRerunningAgainFromCheckpoint:
+      return Leaving{.code = kExitForRerun};
+    case State::kRerunningInPlace:
+    case State::kRerunningFromCheckpoint:
+      return Leaving{.code = kExitAfterDiagnosis};
+    case State::kNotRunningYet:
+    case State::kInitialRun:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::vector<RewindStep> rewind_protocol(const Rewinding& rewinding) {
+  return {{"restore_random", rewinding.random}, {"rewind_data", rewinding.data}};
+}
+
+bool may_be_persisted(RerunState state) {
+  return state == State::kNotRunningYet || state == State::kWillRerunFromCheckpoint;
+}
+
+bool emits(RerunMode mode, RerunState /*state*/, std::string_view format) {
+  return mode != RerunMode::kDisabled && format == "torch_dist";
+}
+
+ObjectPlace place_by_rank(const Layout& /*layout*/, GlobalRank rank, std::int32_t world) {
+  return {.grid = {world}, .coordinate = {rank.value}};
+}
+
+bool ask_always(const StoredRerun& /*stored*/, const OwnRerun& /*own*/) { return true; }
+
+Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own) {
+  if (stored.state == State::kNotRunningYet) return {};
+  if (stored.state != State::kWillRerunFromCheckpoint) {
+    throw Error(Code::kIllegalState,
+                "the checkpoint holds the rerun state " + quoted(stored.state) +
+                    ", which no job can go on from; load another checkpoint, or this one with the "
+                    "rerun machine disabled",
+                {.key = "rerun_state_machine"});
+  }
+  const std::string what = "the checkpoint says that iteration " +
+                           std::to_string(stored.iteration) + " is to be run again; ";
+  if (own.mode == RerunMode::kDisabled) {
+    return {.note = what + "the rerun machine is disabled: ignored"};
+  }
+  if (stored.layout != own.layout) {
+    return {.note = what + change(stored.layout, own.layout) +
+                    ": ignored, since the ranks are not the same"};
+  }
+  return {.restore = true, .note = what + "it will be"};
+}
+
+DataPosition buffers_or_cursor(const LoadedData& loaded) {
+  DataPosition position{.cursor = loaded.consumed_samples};
+  if (!loaded.restored || loaded.batches.empty()) return position;
+  for (const auto& batch : loaded.batches) position.cursor += batch.count;
+  position.kept = loaded.batches;
+  position.replaying = true;
+  return position;
+}
+
+std::string say_no_progress(std::int64_t iteration, std::int64_t before) {
+  if (before == 0) return {};
+  return "iteration " + std::to_string(iteration) + " was run again from this checkpoint " +
+         std::to_string(before) + (before == 1 ? " time" : " times") +
+         " before; each restart does so until the rerun machine is disabled, the layout changes "
+         "or another checkpoint is loaded";
+}
+
+}  // namespace reprise::sim

@@ -1,0 +1,118 @@
+#pragma once
+// The words of the rerun machine, as the field has them: modes, states, what a validation asks for,
+// what is found out in the end, and how they are written to a checkpoint.
+//
+//   initial run --> result rejected --> run again in place --+-- differs     : transient error
+//                                                            +-- reproduced  : fault checkpoint,
+//                                                            exit 16
+//   restarted from it, elsewhere    --> run again -----------+-- differs     : persistent error
+//                                                            +-- reproduced  : the result is
+//                                                            correct
+
+#include <cstdint>
+#include <initializer_list>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "core/state/value.hpp"
+
+namespace reprise::sim {
+
+/// A job that leaves with it is to be restarted from the newest checkpoint, on another device.
+inline constexpr int kExitForRerun = 16;
+/// A job that leaves with it has found out what was wrong.
+inline constexpr int kExitAfterDiagnosis = 17;
+/// A job whose rerun machine is disabled leaves with it after a fatal result.
+inline constexpr int kExitRejected = 1;
+
+enum class RerunMode : std::uint8_t { kDisabled, kValidateResults, kReportDeterminismStats };
+
+/// The numbers are those on disk. Only the first and the fourth are ever persisted.
+enum class RerunState : std::uint8_t {
+  kNotRunningYet,                ///< between iterations
+  kInitialRun,                   ///< in the first run of an iteration
+  kRerunningInPlace,             ///< in its second run
+  kWillRerunFromCheckpoint,      ///< a fault checkpoint is due, or was loaded
+  kRerunningFromCheckpoint,      ///< in the one run after a restart
+  kRerunningAgainFromCheckpoint  ///< that run was on the suspicious device
+};
+
+enum class RerunDiagnosis : std::uint8_t {
+  kNone,
+  kCorrectResult,   ///< another device has the same result
+  kTransientError,  ///< the same device has another result
+  kPersistentError  ///< the same device has the same result, another device another one
+};
+
+/// How far a rejected result has come, in the log of rejected results.
+enum class RerunStatus : std::uint8_t {
+  kRerunDisabled,
+  kInitialRun,
+  kFirstRerunNotReproducible,
+  kFirstRerunReproducible,
+  kSecondRerunNotReproducible,
+  kSecondRerunReproducible
+};
+
+/// "validate_results", "WILL_RERUN_FROM_CHECKPOINT", "transient_error" (and "none"),
+/// "first_rerun_reproducible".
+std::string_view name_of(RerunMode mode);
+std::string_view name_of(RerunState state);
+std::string_view name_of(RerunDiagnosis diagnosis);
+std::string_view name_of(RerunStatus status);
+/// USAGE with the names that there are.
+RerunMode rerun_mode_named(std::string_view name);
+RerunDiagnosis rerun_diagnosis_named(std::string_view name);
+
+std::ostream& operator<<(std::ostream& out, RerunMode mode);
+std::ostream& operator<<(std::ostream& out, RerunState state);
+std::ostream& operator<<(std::ostream& out, RerunDiagnosis diagnosis);
+std::ostream& operator<<(std::ostream& out, RerunStatus status);
+
+/// What one rank brings to the end of a run, and, joined, what all ranks do.
+enum class Vote : std::uint8_t {
+  kRerun,         ///< a result was rejected: run again
+  kCheckpoint,    ///< reproduced and fatal: another device is to decide
+  kRestartAgain,  ///< still on the suspicious device
+  kContinue,      ///< not fatal: go on
+  kFail,          ///< fatal, and the machine is disabled
+  // What was found out on some rank; these decide nothing.
+  kTransientError,
+  kPersistentError,
+  kCorrectResult,
+};
+inline constexpr int kVotes = 8;
+
+class Votes {
+ public:
+  Votes() = default;
+  Votes(std::initializer_list<Vote> votes) {
+    for (const Vote vote : votes) add(vote);
+  }
+  bool has(Vote vote) const { return (bits_ >> static_cast<unsigned>(vote) & 1U) != 0; }
+  void add(Vote vote) {
+    bits_ = static_cast<std::uint8_t>(bits_ | 1U << static_cast<unsigned>(vote));
+  }
+  /// What any rank wants, all do.
+  friend Votes operator|(Votes a, Votes b) {
+    a.bits_ = static_cast<std::uint8_t>(a.bits_ | b.bits_);
+    return a;
+  }
+  friend bool operator==(Votes, Votes) = default;
+
+ private:
+  std::uint8_t bits_ = 0;
+};
+
+/// Enum members as Megatron's reader takes them: RerunState(3), RerunMode('validate_results').
+/// No diagnosis is None.
+Value encode(RerunMode mode);
+Value encode(RerunState state);
+Value encode(RerunDiagnosis diagnosis);
+/// LOAD_REJECTED if it is no such member.
+RerunMode decode_mode(const Value& value);
+RerunState decode_state(const Value& value);
+RerunDiagnosis decode_diagnosis(const Value& value);
+
+}  // namespace reprise::sim
