@@ -27,26 +27,26 @@ CheckpointGroups GroupRegistry::groups(std::string_view caller) const {
   return groups_of(dense, expert_mesh(layout_), self_);
 }
 
-CheckpointGroups resolve(const CheckpointGroups& given, const GroupRegistry& registry,
-                         const GroupCall& call) {
+CheckpointGroups resolve(const GroupCall& call) {
   std::vector<std::string_view> here;
   std::vector<std::string_view> missing;
   for (const auto& name : kGroupNames) {
-    if ((given.*name.group).has_value()) {
+    if ((call.given.*name.group).has_value()) {
       here.push_back(name.argument);
     } else if (call.experts || !name.of_experts) {
       missing.push_back(name.argument);
     }
   }
-  if (missing.empty()) return given;
+  if (missing.empty()) return call.given;
   if (here.empty()) {
-    CheckpointGroups groups = registry.groups(call.caller);
-    groups.rng_prefix = given.rng_prefix;
+    CheckpointGroups groups = call.registry.groups(call.caller);
+    groups.rng_prefix = call.given.rng_prefix;
     return groups;
   }
-  throw Error(Code::kUsage, std::string(call.caller) + " was given " + join(here, ", ") +
-                                " and not " + join(missing, ", ") +
-                                ": hand over all of a module's groups, or none of them");
+  throw Error(Code::kUsage,
+              std::string(call.caller) + " was given " + join(here, ", ") + " and not " +
+                  join(missing, ", ") + ": hand over all of a module's groups, or none of them",
+              {.rank = call.self});
 }
 
 }  // namespace reprise::sim

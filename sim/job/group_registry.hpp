@@ -25,14 +25,17 @@ class GroupRegistry {
   Fallback fallback_;
 };
 
+/// A save or a load, by its groups.
 struct GroupCall {
   std::string_view caller;  ///< "save"
-  bool experts = false;     ///< the model has some
+  const CheckpointGroups& given;
+  const GroupRegistry& registry;
+  GlobalRank self;
+  bool experts = false;  ///< the model has some
 };
 
 /// The groups to work with: those given if all are that the model needs; the registry's if none is.
 /// USAGE naming what is missing if some are given and some are not.
-CheckpointGroups resolve(const CheckpointGroups& given, const GroupRegistry& registry,
-                         const GroupCall& call);
+CheckpointGroups resolve(const GroupCall& call);
 
 }  // namespace reprise::sim

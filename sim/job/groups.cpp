@@ -1,6 +1,107 @@
 #include "sim/job/groups.hpp"
 
+#include <algorithm>
+
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
+#include "core/base/print.hpp"
+
 namespace reprise::sim {
+namespace {
+
+/// The group that runs along an axis of a mesh, and the axes within it, fastest first.
+struct Along {
+  std::string_view axis;
+  std::string_view argument;
+  std::optional<Group> CheckpointGroups::*group;
+  std::vector<std::string_view> axes;
+};
+
+const std::vector<Along>& dense_axes() {
+  using Groups = CheckpointGroups;
+  static const std::vector<Along> all = {
+      {"tp", "tp_group", &Groups::tp, {"tp"}},
+      {"cp", "dp_cp_group", &Groups::dp_cp, {"cp", "dp_shard", "dp_replicate"}},
+      {"dp_shard", "dp_group", &Groups::dp, {"dp_shard", "dp_replicate"}},
+      {"dp_replicate", "dp_group", &Groups::dp, {"dp_shard", "dp_replicate"}},
+      {"pp", "pp_group", &Groups::pp, {"pp"}}};
+  return all;
+}
+
+const std::vector<Along>& expert_axes() {
+  using Groups = CheckpointGroups;
+  static const std::vector<Along> all = {
+      {"etp", "expt_tp_group", &Groups::expt_tp, {"etp"}},
+      {"ep", "ep_group", &Groups::ep, {"ep"}},
+      {"edp_shard", "expt_dp_group", &Groups::expt_dp, {"edp_shard", "edp_replicate"}},
+      {"edp_replicate", "expt_dp_group", &Groups::expt_dp, {"edp_shard", "edp_replicate"}},
+      {"pp", "expt_pp_group", &Groups::expt_pp, {"pp"}}};
+  return all;
+}
+
+std::string text_of(const std::optional<Group>& group) {
+  return group ? "{" + join(group->members(), " ") + "}" : "no group";
+}
+
+/// A pipeline group as far as it is in the mesh: the mesh may have some stages alone.
+std::optional<Group> on_stages_of(const Mesh& mesh, const std::optional<Group>& group) {
+  if (!group || group->size() == mesh.axis_size("pp")) return group;
+  std::vector<GlobalRank> members;
+  for (const auto rank : group->members()) {
+    if (mesh.members().rank_of(rank)) members.push_back(rank);
+  }
+  return Group(std::move(members));
+}
+
+std::int32_t coordinate_along(const Mesh& mesh, const Along& along, const CheckpointGroups& groups,
+                              GlobalRank self) {
+  const auto& whole = groups.*along.group;
+  const auto group = along.axis == "pp" ? on_stages_of(mesh, whole) : whole;
+  std::int32_t stride = 1;
+  std::int32_t size = 1;
+  for (const auto axis : along.axes) {
+    if (axis == along.axis) stride = size;
+    size *= mesh.axis_size(axis);
+  }
+  if (!group || group->size() != size) {
+    throw Error(Code::kLayoutMismatch,
+                "the " + std::string(along.argument) + " is " + text_of(group) +
+                    " and the tensors are cut for " + std::to_string(size) + " ranks there",
+                {.rank = self});
+  }
+  return rank_in(group, self).value / stride % mesh.axis_size(along.axis);
+}
+
+}  // namespace
+
+GroupRank rank_in(const std::optional<Group>& group, GlobalRank self) {
+  const auto rank = group ? group->rank_of(self) : std::nullopt;
+  if (rank) return *rank;
+  throw Error(Code::kLayoutMismatch, "the rank is no member of " + text_of(group), {.rank = self});
+}
+
+GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank self) {
+  const auto& known = mesh.axis("etp") ? expert_axes() : dense_axes();
+  std::vector<std::int32_t> coordinates;
+  for (const auto& axis : mesh.axes()) {
+    const auto along = std::find_if(known.begin(), known.end(),
+                                    [&](const Along& one) { return one.axis == axis.name; });
+    CHECK(along != known.end(), axis.name);
+    coordinates.push_back(coordinate_along(mesh, *along, groups, self));
+  }
+  return mesh.member_at(coordinates);
+}
+
+std::vector<GroupClaim> claims_of(const CheckpointGroups& groups,
+                                  const CheckpointGroups& laid_out) {
+  std::vector<GroupClaim> claims;
+  for (const auto& name : kGroupNames) {
+    const auto& group = groups.*name.group;
+    if (!group) continue;
+    claims.push_back({std::string(name.argument), *group, (laid_out.*name.group).value()});
+  }
+  return claims;
+}
 
 CheckpointGroups groups_of(const Mesh& dense, const Mesh& experts, GlobalRank rank) {
   constexpr std::array<std::string_view, 3> kDpCp = {"cp", "dp_shard", "dp_replicate"};

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/engine/group_claims.hpp"
 #include "core/geometry/mesh.hpp"
 #include "sim/job/layout.hpp"
 
@@ -49,6 +50,18 @@ inline constexpr std::array<GroupName, 8> kGroupNames = {
 /// Those of one rank of a job, from the meshes that its tensors are cut by; data-parallel ones run
 /// over cp first, then over the sharing ranks, then over their copies.
 CheckpointGroups groups_of(const Mesh& dense, const Mesh& experts, GlobalRank rank);
+
+/// Rank within a group, asked of the group. LAYOUT_MISMATCH naming rank and group if it is none of
+/// its members, or there is no such group.
+GroupRank rank_in(const std::optional<Group>& group, GlobalRank self);
+
+/// Where groups say that a rank stands in a mesh of dense tensors or of experts, all of it or some
+/// of its pipeline stages: each coordinate is the rank within the group along that axis.
+/// LAYOUT_MISMATCH if a group has not the size that the mesh has there, or does not hold the rank.
+GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank self);
+
+/// What the groups are, and what the meshes say that they be, for all ranks to compare.
+std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const CheckpointGroups& laid_out);
 
 /// Which groups a job hands to its saves and loads.
 enum class GroupSource : std::uint8_t {

@@ -141,7 +141,7 @@ StepRecord TrainingJob::step() {
 // --- leaves -------------------------------------------------------------------------------------
 
 Holding TrainingJob::holding_of(const Family& family, std::size_t p, const OptimizerShard* share,
-                                const JobPolicy& policy) const {
+                                const Making& making) const {
   const LocalParameter& parameter = family.parameters[p];
   Holding holding{.spec = parameter.spec,
                   .model = model_,
@@ -150,7 +150,7 @@ Holding TrainingJob::holding_of(const Family& family, std::size_t p, const Optim
                   .mesh = parameter.mesh,
                   .member = parameter.member,
                   .tensor = parameter.tensor,
-                  .placement = protocol_of(parameter.spec.key, policy.names()).placement};
+                  .placement = protocol_of(parameter.spec.key, making.policy.names()).placement};
   holding.ranks_per_node = config_.ranks_per_node;
   if (share != nullptr) {
     const Sharding sharding = share->rule().sharding;
@@ -162,7 +162,8 @@ Holding TrainingJob::holding_of(const Family& family, std::size_t p, const Optim
     holding.shares = share->table().shares[p];
     holding.own = share->own();
   }
-  holding.replica = policy.replica(holding.placement, *holding.mesh, holding.member);
+  const GroupRank place = place_in(*holding.mesh, making.groups, rank_);
+  holding.replica = making.policy.replica(holding.placement, *holding.mesh, place);
   return holding;
 }
 
@@ -175,34 +176,35 @@ TensorLeaf TrainingJob::leaf(Description description, DType dtype, std::byte* da
   return leaf;
 }
 
-void TrainingJob::add_weights(StateDict& state, const JobPolicy& policy) {
+void TrainingJob::add_weights(StateDict& state, const Making& making) {
   for (auto& family : families_) {
     for (std::size_t p = 0; p < family.parameters.size(); ++p) {
       LocalParameter& parameter = family.parameters[p];
       const Box whole = parameter.tensor.whole();
-      Holding holding = holding_of(family, p, nullptr, policy);
+      Holding holding = holding_of(family, p, nullptr, making);
       holding.boxes = {&whole, 1};
-      state.tensors.push_back(
-          leaf(policy.described_save(holding), DType::kBFloat16, data_at(parameter.weight, 0)));
+      state.tensors.push_back(leaf(making.policy.described_save(holding), DType::kBFloat16,
+                                   data_at(parameter.weight, 0)));
     }
   }
 }
 
-void TrainingJob::add_stored(StateDict& state, Family& family, const JobPolicy& policy,
+void TrainingJob::add_stored(StateDict& state, Family& family, const Making& making,
                              Describe described) {
   OptimizerShard& optimizer = *family.optimizer;
   for (std::size_t p = 0; p < family.parameters.size(); ++p) {
-    state.tensors.push_back(leaf((policy.*described)(holding_of(family, p, &optimizer, policy)),
-                                 DType::kBFloat16,
-                                 data_at(optimizer.stored(), optimizer.share(p).begin)));
+    state.tensors.push_back(
+        leaf((making.policy.*described)(holding_of(family, p, &optimizer, making)),
+             DType::kBFloat16, data_at(optimizer.stored(), optimizer.share(p).begin)));
   }
 }
 
-void TrainingJob::add_slots(StateDict& state, Family& family, Sharding keys,
-                            const JobPolicy& policy, Describe described) {
+void TrainingJob::add_slots(StateDict& state, Family& family, Sharding keys, const Making& making,
+                            Describe described) {
   OptimizerShard& optimizer = *family.optimizer;
   for (std::size_t p = 0; p < family.parameters.size(); ++p) {
-    const Description description = (policy.*described)(holding_of(family, p, &optimizer, policy));
+    const Description description =
+        (making.policy.*described)(holding_of(family, p, &optimizer, making));
     for (const Slot slot : kSlots) {
       state.tensors.push_back(leaf(description, DType::kFloat32,
                                    data_at(optimizer.slot(slot), optimizer.share(p).begin)));
@@ -260,12 +262,11 @@ std::vector<Box> TrainingJob::padding_of(const std::string& key) const {
   return padding;
 }
 
-void TrainingJob::add_random(StateDict& state, const JobPolicy& policy) const {
-  auto leaves = policy.random({.host = rng_,
-                               .expert = model_.has_experts() ? &expert_rng_ : nullptr,
-                               .dense = *dense_mesh_,
-                               .experts = *expert_mesh_,
-                               .member = world_->rank()});
+void TrainingJob::add_random(StateDict& state, const Making& making) const {
+  auto leaves = making.policy.random({.host = rng_,
+                                      .expert = model_.has_experts() ? &expert_rng_ : nullptr,
+                                      .groups = making.groups,
+                                      .self = rank_});
   for (auto& leaf : leaves) state.objects.push_back(std::move(leaf));
 }
 
@@ -277,34 +278,70 @@ Value TrainingJob::common() const {
                             .identity = {config_.run, parent_step_, config_.engine}});
 }
 
-StateDict TrainingJob::leaves(const JobPolicy& policy) {
+CheckpointGroups TrainingJob::own_groups() const {
+  CheckpointGroups groups = groups_of(*dense_mesh_, *expert_mesh_, rank_);
+  groups.rng_prefix = config_.rng_prefix;
+  return groups;
+}
+
+CheckpointGroups TrainingJob::given_groups() const {
+  CheckpointGroups own = own_groups();
+  if (config_.groups == GroupSource::kExplicit) return own;
+  CheckpointGroups given;
+  if (config_.groups == GroupSource::kHalf) given.tp = own.tp;
+  given.rng_prefix = own.rng_prefix;
+  return given;
+}
+
+CheckpointGroups TrainingJob::agreed_groups(std::string_view caller,
+                                            const CheckpointGroups& given) const {
+  const GroupRegistry registry(config_.layout, rank_, config_.fallback);
+  const GroupCall call{caller, given, registry, rank_, model_.has_experts()};
+  const auto choose = caller == "load" ? policy_.load_groups : policy_.save_groups;
+  CheckpointGroups groups;
+  agree_on_groups(
+      *world_,
+      [&] {
+        groups = choose(call);
+        return claims_of(groups, own_groups());
+      },
+      policy_.groups);
+  return groups;
+}
+
+StateDict TrainingJob::leaves(const Making& making) {
   StateDict state;
   if (sharding_ == Sharding::kFsdpDtensor) {
     for (auto& family : families_) {
       family.optimizer->pack_stored(family.parameters);
-      add_stored(state, family, policy, &JobPolicy::described_save);
+      add_stored(state, family, making, &JobPolicy::described_save);
     }
   } else {
-    add_weights(state, policy);
+    add_weights(state, making);
   }
   for (auto& family : families_) {
     if (sharding_ == Sharding::kDpReshardable) {
       add_buckets(state, family, *family.optimizer);
     } else {
-      add_slots(state, family, sharding_, policy, &JobPolicy::described_save);
+      add_slots(state, family, sharding_, making, &JobPolicy::described_save);
     }
   }
-  add_random(state, policy);
+  add_random(state, making);
   state.common = common();
   return state;
 }
 
-StateDict TrainingJob::state() { return policy_.saved(leaves(policy_)); }
+StateDict TrainingJob::state(const CheckpointGroups& given) {
+  const CheckpointGroups groups = agreed_groups("save", given);
+  return policy_.saved(leaves({policy_, groups}));
+}
 
-StateDict TrainingJob::live_state() { return leaves({}); }
+StateDict TrainingJob::live_state() { return leaves({{}, own_groups()}); }
 
 StateDict TrainingJob::model_space() {
-  const JobPolicy right;
+  const JobPolicy policy;
+  const CheckpointGroups groups = own_groups();
+  const Making right{policy, groups};
   StateDict state;
   add_weights(state, right);
   for (auto& family : families_) {
@@ -317,12 +354,12 @@ StateDict TrainingJob::model_space() {
 
 // --- requesting ----------------------------------------------------------------------------------
 
-void TrainingJob::request_optimizer(StateDict& wanted, Sharding stored) {
+void TrainingJob::request_optimizer(StateDict& wanted, Sharding stored, const Making& making) {
   for (auto& family : families_) {
     family.foreign.reset();
-    add_stored(wanted, family, policy_, &JobPolicy::described_load);
+    add_stored(wanted, family, making, &JobPolicy::described_load);
     if (stored != Sharding::kDpReshardable) {
-      add_slots(wanted, family, stored, policy_, &JobPolicy::described_load);
+      add_slots(wanted, family, stored, making, &JobPolicy::described_load);
       continue;
     }
     if (sharding_ != stored) {
@@ -333,12 +370,13 @@ void TrainingJob::request_optimizer(StateDict& wanted, Sharding stored) {
   }
 }
 
-void TrainingJob::request_random(LoadRequest& request, const Layout& stored) {
+void TrainingJob::request_random(LoadRequest& request, const Layout& stored, const Making& making) {
   const Layout& own = config_.layout;
   StateDict random;
-  add_random(random, policy_);
+  add_random(random, making);
+  rng_prefix_ = making.groups.rng_prefix;
   for (auto& object : random.objects) {
-    const bool expert = object.key == kExpertRngKey;
+    const bool expert = object.key == rng_prefix_ + std::string(kExpertRngKey);
     const bool same = stored.pp == own.pp &&
                       (expert ? stored.ep == own.ep && stored.expert_tp() == own.expert_tp()
                               : stored.tp == own.tp);
@@ -352,7 +390,9 @@ void TrainingJob::request_random(LoadRequest& request, const Layout& stored) {
   }
 }
 
-LoadRequest TrainingJob::load_request(const Value* stored_common) {
+LoadRequest TrainingJob::load_request(const Value* stored_common, const CheckpointGroups& given) {
+  const CheckpointGroups groups = agreed_groups("load", given);
+  const Making making{policy_, groups};
   Layout stored_layout = config_.layout;
   Sharding stored = sharding_;
   if (stored_common != nullptr) {
@@ -368,8 +408,8 @@ LoadRequest TrainingJob::load_request(const Value* stored_common) {
                     to_string(config_.layout) + "; save it as fully_reshardable for that");
   }
   LoadRequest request;
-  request_optimizer(request.wanted, stored);
-  request_random(request, stored_layout);
+  request_optimizer(request.wanted, stored, making);
+  request_random(request, stored_layout, making);
   request.wanted = policy_.requested(std::move(request.wanted));
   return request;
 }
@@ -384,8 +424,10 @@ void TrainingJob::take_random(const StateDict& loaded, std::uint64_t seed) {
   expert_rng_ = HostRng::fresh_expert(seed, at(*expert_mesh_, "pp"), at(*expert_mesh_, "ep"),
                                       at(*expert_mesh_, "etp"));
   for (const auto& object : loaded.objects) {
-    if (object.key == kRngKey) rng_ = decode_rng(object.value);
-    if (object.key == kExpertRngKey) expert_rng_ = decode_rng(object.value);
+    if (object.key == rng_prefix_ + std::string(kRngKey)) rng_ = decode_rng(object.value);
+    if (object.key == rng_prefix_ + std::string(kExpertRngKey)) {
+      expert_rng_ = decode_rng(object.value);
+    }
   }
 }
 

@@ -79,15 +79,25 @@ class TrainingJob {
   /// The whole training state by the model's own keys, each parameter's compute copy and its share
   /// of the optimizer, however a checkpoint keeps them: what is compared between jobs.
   StateDict model_space();
+  /// The job's own process groups, and those that its saves and loads are given unless they are
+  /// given others.
+  CheckpointGroups own_groups() const;
+  CheckpointGroups given_groups() const;
   /// What the job hands to a save. Leaves point into the job's memory and hold until the next call
-  /// that changes it.
-  StateDict state();
+  /// that changes it. Collective over the world, which first agrees on the groups: USAGE or
+  /// GLOBAL_FALLBACK as resolve() says, LAYOUT_MISMATCH if ranks or metadata disagree on one; the
+  /// same on all ranks.
+  StateDict state() { return state(given_groups()); }
+  StateDict state(const CheckpointGroups& given);
   /// What to ask of a checkpoint whose common state is `stored_common` (see Checkpoint::common);
   /// without it the checkpoint is taken to be of this layout and sharding. The sharding of the
   /// checkpoint decides how it is read. Random states are asked for only where their grids are the
   /// same. LAYOUT_MISMATCH for dp_reshardable state of other model-parallel sizes, UNSUPPORTED for
-  /// a sharding that this job can't read; the same on all ranks.
-  LoadRequest load_request(const Value* stored_common = nullptr);
+  /// a sharding that this job can't read; the same on all ranks. Groups as for state().
+  LoadRequest load_request(const Value* stored_common = nullptr) {
+    return load_request(stored_common, given_groups());
+  }
+  LoadRequest load_request(const Value* stored_common, const CheckpointGroups& given);
   StateDict load_template(const Value* stored_common = nullptr) {
     return load_request(stored_common).wanted;
   }
@@ -100,21 +110,28 @@ class TrainingJob {
   void take(StateDict& loaded);
 
  private:
-  StateDict leaves(const JobPolicy& policy);
+  /// How leaves are made: by which decisions, and by which groups.
+  struct Making {
+    const JobPolicy& policy;
+    const CheckpointGroups& groups;
+  };
+  /// Resolves what was given and agrees on it with all ranks.
+  CheckpointGroups agreed_groups(std::string_view caller, const CheckpointGroups& given) const;
+  StateDict leaves(const Making& making);
   /// Which of a policy's describing functions.
   using Describe = decltype(&JobPolicy::described_save);
 
   Holding holding_of(const Family& family, std::size_t parameter, const OptimizerShard* share,
-                     const JobPolicy& policy) const;
+                     const Making& making) const;
   TensorLeaf leaf(Description description, DType dtype, std::byte* data) const;
-  void add_weights(StateDict& state, const JobPolicy& policy);
-  void add_stored(StateDict& state, Family& family, const JobPolicy& policy, Describe described);
-  void add_slots(StateDict& state, Family& family, Sharding keys, const JobPolicy& policy,
+  void add_weights(StateDict& state, const Making& making);
+  void add_stored(StateDict& state, Family& family, const Making& making, Describe described);
+  void add_slots(StateDict& state, Family& family, Sharding keys, const Making& making,
                  Describe described);
   void add_buckets(StateDict& state, Family& family, OptimizerShard& optimizer) const;
-  void add_random(StateDict& state, const JobPolicy& policy) const;
-  void request_optimizer(StateDict& wanted, Sharding stored);
-  void request_random(LoadRequest& request, const Layout& stored);
+  void add_random(StateDict& state, const Making& making) const;
+  void request_optimizer(StateDict& wanted, Sharding stored, const Making& making);
+  void request_random(LoadRequest& request, const Layout& stored, const Making& making);
   Value common() const;
   ShareRule rule_of(Sharding sharding) const;
   void take_values(const StateDict& loaded);
@@ -132,6 +149,7 @@ class TrainingJob {
   Progress progress_;
   HostRng rng_;
   HostRng expert_rng_;
+  std::string rng_prefix_;  ///< of the keys that were last asked for
   std::optional<std::int64_t> parent_step_;
 };
 

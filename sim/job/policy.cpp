@@ -82,21 +82,23 @@ std::int32_t replica_of(const Placement& placement, const Mesh& mesh, GroupRank 
 }
 
 std::vector<ObjectLeaf> random_leaves(const RandomStates& states) {
-  const auto leaf = [&](std::string_view key, const Mesh& mesh,
-                        std::initializer_list<std::string_view> axes, const HostRng& rng) {
-    ObjectLeaf made{.key = std::string(key), .value = encode(rng)};
-    std::vector<Split> splits;
-    for (const auto axis : axes) {
-      splits.push_back({std::string(axis), made.grid.size()});
-      made.grid.push_back(mesh.axis_size(axis));
-      made.coordinate.push_back(mesh.coordinate(states.member, axis));
+  using Axes = std::initializer_list<const std::optional<Group>*>;
+  const CheckpointGroups& groups = states.groups;
+  const auto leaf = [&](std::string_view key, const HostRng& rng, const Axes& axes,
+                        const std::optional<Group>& copies) {
+    ObjectLeaf made{.key = groups.rng_prefix + std::string(key), .value = encode(rng)};
+    for (const auto* axis : axes) {
+      made.coordinate.push_back(rank_in(*axis, states.self).value);
+      made.grid.push_back((*axis)->size());
     }
-    made.replica = Placement(splits).replica(mesh, states.member);
+    made.replica = rank_in(copies, states.self).value;
     return made;
   };
-  std::vector<ObjectLeaf> leaves = {leaf(kRngKey, states.dense, {"pp", "tp"}, states.host)};
+  std::vector<ObjectLeaf> leaves = {
+      leaf(kRngKey, states.host, {&groups.pp, &groups.tp}, groups.dp_cp)};
   if (states.expert != nullptr) {
-    leaves.push_back(leaf(kExpertRngKey, states.experts, {"pp", "ep", "etp"}, *states.expert));
+    leaves.push_back(leaf(kExpertRngKey, *states.expert,
+                          {&groups.expt_pp, &groups.ep, &groups.expt_tp}, groups.expt_dp));
   }
   return leaves;
 }

@@ -12,6 +12,7 @@
 #include "core/ports/fabric.hpp"
 #include "core/state/state_dict.hpp"
 #include "sim/job/family.hpp"
+#include "sim/job/group_registry.hpp"
 #include "sim/job/host_rng.hpp"
 
 namespace reprise::sim {
@@ -81,12 +82,13 @@ std::int32_t replica_of(const Placement& placement, const Mesh& mesh, GroupRank 
 struct RandomStates {
   const HostRng& host;
   const HostRng* expert = nullptr;  ///< nullptr: the model has no experts
-  const Mesh& dense;
-  const Mesh& experts;
-  GroupRank member;  ///< in both
+  const CheckpointGroups& groups;
+  GlobalRank self;
 };
 
-/// `rng_state` over (pp, tp), and, private to their EP rank, `expert_rng_state` over (pp, ep, etp).
+/// `rng_state` over (pp, tp), and, private to their EP rank, `expert_rng_state` over (pp, ep, etp);
+/// place and number of places are those of the groups, copies are counted by their DP groups, and
+/// the groups' prefix stands before the keys.
 std::vector<ObjectLeaf> random_leaves(const RandomStates& states);
 
 // --- training -----------------------------------------------------------------------------------
@@ -112,6 +114,10 @@ struct JobPolicy {
   /// What of the whole state is handed to a save, and what of it is requested by a load.
   StateDict (*saved)(StateDict) = whole_state;
   StateDict (*requested)(StateDict) = whole_state;
+  /// Which groups a save and a load go by; and what all ranks' ideas of them must be.
+  CheckpointGroups (*save_groups)(const GroupCall&) = resolve;
+  CheckpointGroups (*load_groups)(const GroupCall&) = resolve;
+  void (*groups)(std::span<const GroupIdeas>) = judge_groups;
   std::vector<RefreshStep> (*refresh)(const Loaded&) = refresh_protocol;
 };
 

@@ -21,10 +21,10 @@ std::vector<ObjectLeaf> expert_streams_as_copies(const RandomStates& states) {
   auto leaves = random_leaves(states);
   for (ObjectLeaf& leaf : leaves) {
     if (leaf.key != kExpertRngKey) continue;
-    const Mesh& mesh = states.experts;
+    leaf.replica = leaf.replica * static_cast<std::int32_t>(leaf.grid[kEpInGrid]) +
+                   static_cast<std::int32_t>(leaf.coordinate[kEpInGrid]);
     leaf.grid[kEpInGrid] = 1;
     leaf.coordinate[kEpInGrid] = 0;
-    leaf.replica = Placement({{"pp", 0}, {"etp", 2}}).replica(mesh, states.member);
   }
   return leaves;
 }

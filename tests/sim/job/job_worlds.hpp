@@ -24,13 +24,13 @@ inline Trained run_jobs(const JobConfig& config, const JobPolicy& policy,
   const auto ranks = static_cast<std::size_t>(config.layout.world_size());
   std::vector<std::unique_ptr<TrainingJob>> jobs(ranks);
   std::vector<std::vector<StepRecord>> records(ranks);
+  std::vector<StateDict> dicts(ranks);
   contracts::run_world(config.layout.world_size(), [&](Fabric& fabric) {
     const auto rank = static_cast<std::size_t>(fabric.rank().value);
     jobs[rank] = std::make_unique<TrainingJob>(config, fabric, policy);
     work(*jobs[rank], records[rank]);
+    dicts[rank] = (jobs[rank].get()->*view)();
   });
-  std::vector<StateDict> dicts;
-  for (const auto& job : jobs) dicts.push_back((job.get()->*view)());
   std::vector<RankState> views;
   for (std::size_t r = 0; r < ranks; ++r) {
     views.push_back({{static_cast<std::int32_t>(r)}, &dicts[r]});

@@ -1,0 +1,142 @@
+#include "core/engine/group_claims.hpp"
+
+#include <map>
+
+#include "core/base/check.hpp"
+#include "core/base/print.hpp"
+
+namespace reprise {
+namespace {
+
+std::string text_of(const Group& group) { return "{" + join(group.members(), " ") + "}"; }
+
+[[noreturn]] void refuse(GlobalRank rank, const GroupClaim& claim, const std::string& why) {
+  throw Error(Code::kLayoutMismatch,
+              "rank " + std::to_string(rank.value) + " takes its " + claim.name + " for " +
+                  text_of(claim.group) + ", " + why,
+              {.rank = rank});
+}
+
+void judge_against_metadata(GlobalRank rank, const GroupClaim& claim) {
+  if (claim.group.size() != claim.laid_out.size()) {
+    refuse(rank, claim,
+           "of " + std::to_string(claim.group.size()) + " ranks, and by its metadata it has " +
+               std::to_string(claim.laid_out.size()) + ": " + text_of(claim.laid_out));
+  }
+  if (claim.group != claim.laid_out) {
+    refuse(rank, claim, "and by its metadata it is " + text_of(claim.laid_out));
+  }
+  if (!claim.group.rank_of(rank)) refuse(rank, claim, "of which it is no member");
+}
+
+/// Lists of ranks by number, so that each pair of ideas is compared once and not once per member.
+class Lists {
+ public:
+  std::size_t number_of(const Group& group) {
+    return numbers_.emplace(group.members(), numbers_.size()).first->second;
+  }
+
+ private:
+  std::map<std::vector<GlobalRank>, std::size_t> numbers_;
+};
+
+/// One group of one rank, found by the rank.
+struct Idea {
+  const GroupClaim* claim = nullptr;
+  std::size_t list = 0;
+};
+
+void judge_between(const std::map<GlobalRank, std::map<std::string, Idea>>& all, GlobalRank rank,
+                   const std::string& name, const Idea& mine) {
+  for (const GlobalRank member : mine.claim->group.members()) {
+    const auto peer = all.find(member);
+    const std::string who = "rank " + std::to_string(member.value);
+    if (peer == all.end()) refuse(rank, *mine.claim, "and " + who + " has no part in this");
+    const auto theirs = peer->second.find(name);
+    if (theirs == peer->second.end()) {
+      refuse(rank, *mine.claim, "and " + who + " has no such group");
+    }
+    if (theirs->second.list != mine.list) {
+      refuse(rank, *mine.claim,
+             "and " + who + " takes it for " + text_of(theirs->second.claim->group));
+    }
+  }
+}
+
+// --- the wire -----------------------------------------------------------------------------------
+
+void put(Bytes& wire, const Group& group) {
+  append_le(wire, group.size());
+  for (const auto rank : group.members()) append_le(wire, rank.value);
+}
+
+Bytes encode(const std::vector<GroupClaim>& claims) {
+  Bytes wire;
+  for (const auto& claim : claims) {
+    append_le(wire, static_cast<std::uint32_t>(claim.name.size()));
+    append(wire, as_bytes(claim.name));
+    put(wire, claim.group);
+    put(wire, claim.laid_out);
+  }
+  return wire;
+}
+
+ByteSpan take(ByteSpan& wire, std::size_t size) {
+  CHECK(size <= wire.size(), size, wire.size());
+  const ByteSpan taken = wire.first(size);
+  wire = wire.subspan(size);
+  return taken;
+}
+
+Group take_group(ByteSpan& wire) {
+  const auto size = load_le<std::int32_t>(take(wire, sizeof(std::int32_t)));
+  CHECK(size >= 0, size);
+  ByteSpan list = take(wire, static_cast<std::size_t>(size) * sizeof(std::int32_t));
+  std::vector<GlobalRank> members;
+  while (!list.empty()) {
+    members.push_back({load_le<std::int32_t>(take(list, sizeof(std::int32_t)))});
+  }
+  return Group(std::move(members));
+}
+
+std::vector<GroupClaim> decode(ByteSpan wire) {
+  std::vector<GroupClaim> claims;
+  while (!wire.empty()) {
+    const auto size = load_le<std::uint32_t>(take(wire, sizeof(std::uint32_t)));
+    std::string name{as_text(take(wire, size))};
+    Group group = take_group(wire);
+    claims.push_back({std::move(name), std::move(group), take_group(wire)});
+  }
+  return claims;
+}
+
+}  // namespace
+
+void judge_groups(std::span<const GroupIdeas> ideas) {
+  for (const auto& [rank, claims] : ideas) {
+    for (const auto& claim : claims) judge_against_metadata(rank, claim);
+  }
+  Lists lists;
+  std::map<GlobalRank, std::map<std::string, Idea>> all;
+  for (const auto& [rank, claims] : ideas) {
+    auto& own = all[rank];
+    for (const auto& claim : claims) own[claim.name] = {&claim, lists.number_of(claim.group)};
+  }
+  for (const auto& [rank, claims] : ideas) {
+    for (const auto& claim : claims) {
+      judge_between(all, rank, claim.name, all.at(rank).at(claim.name));
+    }
+  }
+}
+
+void agree_on_groups(Communicator& group, const std::function<std::vector<GroupClaim>()>& claims,
+                     void (*judge)(std::span<const GroupIdeas>)) {
+  const auto all = agree_on(group, [&] { return encode(claims()); });
+  std::vector<GroupIdeas> ideas;
+  for (std::int32_t r = 0; r < group.group().size(); ++r) {
+    ideas.push_back({group.group().member({r}), decode(all[static_cast<std::size_t>(r)])});
+  }
+  judge(ideas);
+}
+
+}  // namespace reprise

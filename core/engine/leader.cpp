@@ -1,0 +1,45 @@
+#include "core/engine/leader.hpp"
+
+#include <string>
+
+namespace reprise {
+namespace {
+
+void require_member(const Group& group, GroupRank rank, std::string_view what) {
+  if (rank.value >= 0 && rank.value < group.size()) return;
+  throw Error(Code::kCollectiveMismatch,
+              "group rank " + std::to_string(rank.value) + " is to be the " + std::string(what) +
+                  " of a group of " + std::to_string(group.size()) +
+                  " ranks, the first of which is " + std::to_string(group.member({0}).value));
+}
+
+}  // namespace
+
+GroupRank first_member(const Group&) { return {0}; }
+GroupRank root_in_group(const Group&, GroupRank leader) { return leader; }
+
+Bytes from_leader(Communicator& group, const LeaderPolicy& policy,
+                  const std::function<Bytes()>& work) {
+  const GroupRank leader = policy.leader(group.group());
+  require_member(group.group(), leader, "leader");
+  const GroupRank root = policy.root(group.group(), leader);
+  require_member(group.group(), root, "root");
+  auto all = agree_on(group, [&] {
+    Bytes answer;
+    if (group.rank() != leader) return answer;
+    answer = work();
+    answer.insert(answer.begin(), std::byte{1});  // even nothing is an answer
+    return answer;
+  });
+  Bytes& answer = all[static_cast<std::size_t>(root.value)];
+  if (answer.empty()) {
+    throw Error(Code::kCollectiveMismatch,
+                "rank " + std::to_string(group.group().member(root).value) +
+                    " is taken for the leader of its group, and rank " +
+                    std::to_string(group.group().member(leader).value) + " did the leader's work");
+  }
+  answer.erase(answer.begin());
+  return std::move(answer);
+}
+
+}  // namespace reprise
