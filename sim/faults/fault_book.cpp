@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/base/check.hpp"
+#include "core/engine/phases.hpp"
 #include "sim/faults/checkpoint_file.hpp"
 
 namespace reprise::sim {
@@ -143,55 +143,81 @@ const FaultSpec* FaultBook::pass(GlobalRank rank, const Passage& passage) {
   return striking;
 }
 
-// A phase opens with its first begin and closes with its last end; the begin of another one, or a
-// new begin of the same without a step, means that what was open was left by an error.
+FaultBook::Open* FaultBook::find(Place& place, std::string_view phase) {
+  for (auto& open : place.open) {
+    if (open.phase == phase) return &open;
+  }
+  return nullptr;
+}
+
+// A phase opens with its first begin and closes with its last end. What an error left open is
+// closed by the next begin of the same phase without a step, and by the next save or load.
 const FaultSpec* FaultBook::begins(GlobalRank rank, std::string_view phase, std::string_view step) {
   const std::scoped_lock lock(mutex_);
-  Place& open = places_[rank];
-  if (open.dead) return nullptr;
-  if (open.phase != phase || step.empty()) open = {.phase = std::string(phase)};
-  const bool first = open.depth++ == 0;
+  Place& place = places_[rank];
+  if (place.dead) return nullptr;
+  const bool anew = phase == phases_of_save().front() || phase == phases_of_load().front();
+  if (anew) place.open.clear();
+  if (step.empty()) std::erase_if(place.open, [&](const Open& one) { return one.phase == phase; });
   const FaultSpec* striking = nullptr;
-  if (first) striking = pass(rank, {phase, "", FaultMoment::kBefore});
-  if (step.empty()) return striking;
-  open.step = step;
-  if (striking != nullptr) return striking;
+  Open* open = find(place, phase);
+  if (open == nullptr) {
+    open = &place.open.emplace_back(Open{.phase = std::string(phase)});
+    striking = pass(rank, {phase, "", FaultMoment::kBefore});
+  }
+  ++open->depth;
+  open->step = step;
+  if (step.empty() || striking != nullptr) return striking;
   return pass(rank, {phase, step, FaultMoment::kBefore});
 }
 
 const FaultSpec* FaultBook::ends(GlobalRank rank, std::string_view phase, std::string_view step) {
   const std::scoped_lock lock(mutex_);
-  Place& open = places_[rank];
-  if (open.dead || open.phase != phase || open.depth == 0) return nullptr;
+  Place& place = places_[rank];
+  Open* open = place.dead ? nullptr : find(place, phase);
+  if (open == nullptr) return nullptr;
   const FaultSpec* striking = nullptr;
-  if (!step.empty() && open.step == step) {
+  if (!step.empty() && open->step == step) {
     striking = pass(rank, {phase, step, FaultMoment::kAfter});
-    open.step.clear();
+    open->step.clear();
   }
-  if (--open.depth > 0) return striking;
-  open = {};
+  if (--open->depth > 0) return striking;
+  std::erase_if(place.open, [&](const Open& one) { return one.phase == phase; });
   return striking != nullptr ? striking : pass(rank, {phase, "", FaultMoment::kAfter});
+}
+
+bool FaultBook::is_within(const FaultPlace& place, Place& at) {
+  if (place.phase.empty()) return true;
+  const Open* open = find(at, place.phase);
+  return open != nullptr && (place.step.empty() || place.step == open->step);
+}
+
+std::string FaultBook::describe(const Place& at, const PortCall& call) {
+  std::string where;
+  if (!at.open.empty()) {
+    const Open& last = at.open.back();
+    where = last.phase + (last.step.empty() ? "" : "/" + last.step) + ": ";
+  }
+  where += call.what;
+  if (!call.path.empty()) where += " " + std::string(call.path);
+  return where;
 }
 
 const FaultSpec* FaultBook::strikes(GlobalRank rank, const PortCall& call) {
   const std::scoped_lock lock(mutex_);
-  const Place& open = places_[rank];
-  if (open.dead) return nullptr;
+  Place& at = places_[rank];
+  if (at.dead) return nullptr;
   const FaultSpec* striking = nullptr;
   for (std::size_t i = 0; i < states_.size(); ++i) {
     FaultState& state = states_[i];
     const FaultPlace& place = state.spec.place;
     if (!state.armed || state.fired || place.rank != rank) continue;
     if (place.moment != FaultMoment::kDuring || !strikes_kind(state.spec.kind, call.kind)) continue;
-    if (!place.phase.empty() && place.phase != open.phase) continue;
-    if (!place.step.empty() && place.step != open.step) continue;
+    if (!is_within(place, at)) continue;
     if (!place.file.empty() && place.file != kind_of_file(call.path)) continue;
     state.reached = true;
     if (striking != nullptr || counts_[i]++ != place.nth) continue;
-    std::string where = open.phase + (open.step.empty() ? "" : "/" + open.step);
-    where += (where.empty() ? "" : ": ") + std::string(call.what);
-    if (!call.path.empty()) where += " " + std::string(call.path);
-    striking = fire(i, where);
+    striking = fire(i, describe(at, call));
   }
   return striking;
 }

@@ -71,11 +71,14 @@ class FaultBook {
   void bury(GlobalRank rank);
 
  private:
-  /// Where a rank is.
-  struct Place {
+  /// A phase that a rank is in. Several may be open at once: votes while files are written.
+  struct Open {
     std::string phase = {};
     std::string step = {};
     int depth = 0;
+  };
+  struct Place {
+    std::vector<Open> open = {};
     bool dead = false;
   };
   struct Passage {
@@ -84,6 +87,9 @@ class FaultBook {
     FaultMoment moment;
   };
 
+  static Open* find(Place& place, std::string_view phase);
+  static bool is_within(const FaultPlace& place, Place& at);
+  static std::string describe(const Place& at, const PortCall& call);
   const FaultSpec* pass(GlobalRank rank, const Passage& passage);
   const FaultSpec* fire(std::size_t index, const std::string& where);
 

@@ -1,0 +1,292 @@
+#include "sim/faults/memory_meter.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "core/engine/phases.hpp"
+#include "core/geometry/dtype.hpp"
+#include "sim/faults/address_set.hpp"
+
+namespace reprise::sim {
+namespace {
+
+AddressRange range_of(ByteSpan bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+  return {begin, begin + bytes.size()};
+}
+
+/// Elements from the first to the last of a region, with what lies between them.
+std::uint64_t span_of(const Dims& extents, const Dims& strides) {
+  std::int64_t last = 0;
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    if (extents[d] == 0) return 0;
+    last += (extents[d] - 1) * strides[d];
+  }
+  return static_cast<std::uint64_t>(last) + 1;
+}
+
+/// What one rank holds in the operation that it is in.
+class Tally {
+ public:
+  void set_own(const StateDict& leaves) {
+    const std::scoped_lock lock(mutex_);
+    own_.clear();
+    for (const auto& leaf : leaves.tensors) {
+      for (const auto& piece : leaf.pieces) {
+        const std::uint64_t width = size_of(leaf.dtype);
+        const std::byte* first = leaf.data + static_cast<std::uint64_t>(piece.local) * width;
+        own_.add(range_of({first, span_of(piece.box.extent, piece.strides) * width}));
+      }
+    }
+  }
+
+  void begins(std::string_view phase) {
+    const std::scoped_lock lock(mutex_);
+    if (phase == phase::kStage) return start(Operation::kSave);
+    if (phase == phase::kRead) return start(Operation::kLoad);
+    if (phase == phase::kCommit || phase == phase::kCommon) return start(Operation::kNone);
+    // A load's objects are read after its tensors, with what these went through still there.
+  }
+
+  void gathered(AddressRange host) {
+    const std::scoped_lock lock(mutex_);
+    if (operation_ != Operation::kSave) return;
+    snapshot_.add(host);
+    keep(host);
+  }
+  void scattered(AddressRange host) {
+    const std::scoped_lock lock(mutex_);
+    if (operation_ != Operation::kLoad) return;
+    keep(host.begin >= last_read_.begin && host.end <= last_read_.end ? last_read_ : host);
+  }
+  void wrote(AddressRange bytes) {
+    const std::scoped_lock lock(mutex_);
+    if (operation_ == Operation::kSave) pass(bytes);
+  }
+  void read(AddressRange bytes) {
+    const std::scoped_lock lock(mutex_);
+    if (operation_ != Operation::kLoad) return;
+    last_read_ = bytes;
+    pass(bytes);
+  }
+  void sent(std::uint64_t bytes) {
+    const std::scoped_lock lock(mutex_);
+    peaks_.wire = std::max(peaks_.wire, bytes);
+  }
+
+  MemoryPeaks peaks() const {
+    const std::scoped_lock lock(mutex_);
+    return peaks_;
+  }
+
+ private:
+  enum class Operation : std::uint8_t { kNone, kSave, kLoad };
+
+  void start(Operation operation) {
+    operation_ = operation;
+    snapshot_.clear();
+    held_.clear();
+    passing_ = 0;
+    last_read_ = {};
+  }
+  void keep(AddressRange range) {
+    if (own_.meets(range)) return;
+    held_.add(range);
+    note();
+  }
+  void pass(AddressRange range) {
+    if (own_.meets(range)) return;
+    if (held_.meets(range)) return keep(range);
+    passing_ = std::max<std::uint64_t>(passing_, range.end - range.begin);
+    note();
+  }
+  void note() {
+    const std::uint64_t now = held_.bytes() + passing_;
+    auto& peak = operation_ == Operation::kSave ? peaks_.stage : peaks_.load;
+    peak = std::max(peak, now);
+    peaks_.snapshot = std::max(peaks_.snapshot, snapshot_.bytes());
+  }
+
+  mutable std::mutex mutex_;
+  Operation operation_ = Operation::kNone;
+  AddressSet own_;
+  AddressSet snapshot_;
+  AddressSet held_;
+  std::uint64_t passing_ = 0;
+  AddressRange last_read_;
+  MemoryPeaks peaks_;
+};
+
+class MeteredDevice final : public Device {
+ public:
+  MeteredDevice(Device& inner, Tally& tally) : inner_(inner), tally_(tally) {}
+
+  std::string name() const override { return inner_.name(); }
+  DeviceEvent gather(std::span<const GatherCopy> copies) override {
+    for (const auto& copy : copies) {
+      const auto span = span_of(copy.extents, copy.host.strides) * copy.element_bytes;
+      tally_.gathered(range_of({copy.host.data, span}));
+    }
+    return inner_.gather(copies);
+  }
+  DeviceEvent scatter(std::span<const ScatterCopy> copies) override {
+    for (const auto& copy : copies) {
+      const auto span = span_of(copy.extents, copy.host.strides) * copy.element_bytes;
+      tally_.scattered(range_of({copy.host.data, span}));
+    }
+    return inner_.scatter(copies);
+  }
+  void wait(DeviceEvent event) override { inner_.wait(event); }
+  bool host_memory() const override { return inner_.host_memory(); }
+
+ private:
+  Device& inner_;
+  Tally& tally_;
+};
+
+class MeteredReadFile final : public ReadFile {
+ public:
+  MeteredReadFile(Tally& tally, std::unique_ptr<ReadFile> inner)
+      : tally_(tally), inner_(std::move(inner)) {}
+
+  std::uint64_t size() const override { return inner_->size(); }
+  void read_at(std::uint64_t offset, MutableByteSpan out) override {
+    tally_.read(range_of(out));
+    inner_->read_at(offset, out);
+  }
+  void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts) override {
+    for (const auto& part : parts) tally_.read(range_of(part));
+    inner_->read_parts(offset, parts);
+  }
+
+ private:
+  Tally& tally_;
+  std::unique_ptr<ReadFile> inner_;
+};
+
+class MeteredWriteFile final : public WriteFile {
+ public:
+  MeteredWriteFile(Tally& tally, std::unique_ptr<WriteFile> inner)
+      : tally_(tally), inner_(std::move(inner)) {}
+
+  void write_at(std::uint64_t offset, ByteSpan bytes) override {
+    tally_.wrote(range_of(bytes));
+    inner_->write_at(offset, bytes);
+  }
+  void sync() override { inner_->sync(); }
+  void close() override { inner_->close(); }
+
+ private:
+  Tally& tally_;
+  std::unique_ptr<WriteFile> inner_;
+};
+
+class MeteredStore final : public Store {
+ public:
+  MeteredStore(Store& inner, Tally& tally) : inner_(inner), tally_(tally) {}
+
+  std::unique_ptr<ReadFile> open(const std::string& path) override {
+    return std::make_unique<MeteredReadFile>(tally_, inner_.open(path));
+  }
+  std::unique_ptr<WriteFile> create(const std::string& path) override {
+    return std::make_unique<MeteredWriteFile>(tally_, inner_.create(path));
+  }
+  std::optional<Entry> stat(const std::string& path) override { return inner_.stat(path); }
+  std::vector<Entry> list(const std::string& directory) override { return inner_.list(directory); }
+  void make_directory(const std::string& path) override { inner_.make_directory(path); }
+  void rename(const std::string& from, const std::string& to) override { inner_.rename(from, to); }
+  void exchange(const std::string& a, const std::string& b) override { inner_.exchange(a, b); }
+  void remove(const std::string& path) override { inner_.remove(path); }
+  void sync_directory(const std::string& directory) override { inner_.sync_directory(directory); }
+  StoreCapabilities capabilities() const override { return inner_.capabilities(); }
+  std::string display(const std::string& path) const override { return inner_.display(path); }
+
+ private:
+  Store& inner_;
+  Tally& tally_;
+};
+
+class MeteredCommunicator final : public Communicator {
+ public:
+  MeteredCommunicator(Tally& tally, std::shared_ptr<Communicator> inner)
+      : tally_(tally), inner_(std::move(inner)) {}
+
+  const Group& group() const override { return inner_->group(); }
+  GroupRank rank() const override { return inner_->rank(); }
+  void barrier() override { inner_->barrier(); }
+  std::vector<Bytes> all_gather(ByteSpan mine) override {
+    auto parts = inner_->all_gather(mine);
+    std::uint64_t bytes = mine.size();
+    for (const auto& part : parts) bytes += part.size();
+    tally_.sent(bytes);
+    return parts;
+  }
+  Bytes broadcast(GroupRank root, ByteSpan bytes) override {
+    Bytes got = inner_->broadcast(root, bytes);
+    tally_.sent(bytes.size() + got.size());
+    return got;
+  }
+  std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override {
+    return inner_->all_reduce(how, mine);
+  }
+
+ private:
+  Tally& tally_;
+  std::shared_ptr<Communicator> inner_;
+};
+
+class MeteredFabric final : public Fabric {
+ public:
+  MeteredFabric(Fabric& inner, Tally& tally) : inner_(inner), tally_(tally) {}
+
+  GlobalRank rank() const override { return inner_.rank(); }
+  std::int32_t world_size() const override { return inner_.world_size(); }
+  std::shared_ptr<Communicator> communicator(const Group& group) override {
+    return std::make_shared<MeteredCommunicator>(tally_, inner_.communicator(group));
+  }
+
+ private:
+  Fabric& inner_;
+  Tally& tally_;
+};
+
+class MeteredTrace final : public Trace {
+ public:
+  MeteredTrace(Trace& inner, Tally& tally) : inner_(inner), tally_(tally) {}
+
+  void event(const TraceEvent& event) override {
+    if (event.moment == Moment::kBegin && event.detail.empty()) tally_.begins(event.phase);
+    inner_.event(event);
+  }
+
+ private:
+  Trace& inner_;
+  Tally& tally_;
+};
+
+}  // namespace
+
+struct MemoryMeter::State {
+  explicit State(const Ports& inner)
+      : store(inner.store, tally),
+        fabric(inner.fabric, tally),
+        device(inner.device, tally),
+        trace(inner.trace, tally),
+        ports{store, fabric, device, inner.clock, inner.tasks, trace} {}
+
+  Tally tally;
+  MeteredStore store;
+  MeteredFabric fabric;
+  MeteredDevice device;
+  MeteredTrace trace;
+  Ports ports;
+};
+
+MemoryMeter::MemoryMeter(const Ports& inner) : state_(std::make_unique<State>(inner)) {}
+MemoryMeter::~MemoryMeter() = default;
+const Ports& MemoryMeter::ports() const { return state_->ports; }
+void MemoryMeter::set_own(const StateDict& leaves) { state_->tally.set_own(leaves); }
+MemoryPeaks MemoryMeter::peaks() const { return state_->tally.peaks(); }
+
+}  // namespace reprise::sim
