@@ -28,7 +28,7 @@ Bytes from_leader(Communicator& group, const LeaderPolicy& policy,
     Bytes answer;
     if (group.rank() != leader) return answer;
     answer = work();
-    answer.insert(answer.begin(), std::byte{1});  // even nothing is an answer
+    answer.push_back(std::byte{1});  // even nothing is an answer
     return answer;
   });
   Bytes& answer = all[static_cast<std::size_t>(root.value)];
@@ -38,7 +38,7 @@ Bytes from_leader(Communicator& group, const LeaderPolicy& policy,
                     " is taken for the leader of its group, and rank " +
                     std::to_string(group.group().member(leader).value) + " did the leader's work");
   }
-  answer.erase(answer.begin());
+  answer.pop_back();
   return std::move(answer);
 }
 

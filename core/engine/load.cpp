@@ -56,17 +56,17 @@ std::vector<std::string> take_texts(ByteSpan& wire) {
 
 // --- the checkpoint, read by one rank for all ---------------------------------------------------
 
-Location locate_for_all(Store& store, Communicator& group, const std::string& path) {
-  const auto all = agree_on(group, [&] {
+Location locate_for_all(Store& store, Communicator& group, const LeaderPolicy& lead,
+                        const std::string& path) {
+  const Bytes answer = from_leader(group, lead, [&] {
     Bytes wire;
-    if (group.rank() != GroupRank{0}) return wire;
     const Location location = locate(store, path);
     put_text(wire, location.directory);
     append_le(wire, location.step ? location.step->value : std::int64_t{-1});
     put_text(wire, location.tracker.value_or(""));
     return wire;
   });
-  ByteSpan wire(all.front());
+  ByteSpan wire(answer);
   Location location;
   location.directory = take_text(wire);
   const auto step = load_le<std::int64_t>(wire);
@@ -76,10 +76,10 @@ Location locate_for_all(Store& store, Communicator& group, const std::string& pa
   return location;
 }
 
-Checkpoint open_for_all(Store& store, Communicator& group, Location location) {
-  const auto all = agree_on(group, [&] {
+Checkpoint open_for_all(Store& store, Communicator& group, const LeaderPolicy& lead,
+                        Location location) {
+  const Bytes answer = from_leader(group, lead, [&] {
     Bytes wire;
-    if (group.rank() != GroupRank{0}) return wire;
     const MetadataFiles files = read_metadata_files(store, location.directory);
     std::size_t size = 0;
     for (const auto& content : files.contents) size += content.size() + kTextRoom;
@@ -88,7 +88,7 @@ Checkpoint open_for_all(Store& store, Communicator& group, Location location) {
     for (const auto& content : files.contents) put_text(wire, as_text(content));
     return wire;
   });
-  ByteSpan wire(all.front());
+  ByteSpan wire(answer);
   const std::vector<std::string> names = take_texts(wire);
   std::vector<ByteSpan> contents;
   for (std::size_t i = 0; i < names.size(); ++i) contents.push_back(take_bytes(wire));
@@ -272,11 +272,10 @@ std::uint64_t staging_for(const LoadPlan& plan, const Catalog& catalog, const De
 }
 
 /// The common state, read by one rank for all; that one also counts its records.
-std::optional<Value> common_for_all(Communicator& group,
+std::optional<Value> common_for_all(Communicator& group, const LeaderPolicy& lead,
                                     const std::function<Checkpoint&()>& checkpoint,
                                     ChecksumTally* checksums = nullptr) {
-  const auto all = agree_on(group, [&] {
-    if (group.rank() != GroupRank{0}) return Bytes{};
+  const Bytes answer = from_leader(group, lead, [&] {
     Checkpoint& opened = checkpoint();
     const auto common = opened.common(checksums);
     if (!common) {
@@ -290,8 +289,8 @@ std::optional<Value> common_for_all(Communicator& group,
     }
     return write_common_file(*common->item.value->as<Dict>());
   });
-  if (all.front().empty()) return std::nullopt;
-  return read_common_file(all.front()).value;
+  if (answer.empty()) return std::nullopt;
+  return read_common_file(answer).value;
 }
 
 /// Refuses mismatches that any rank saw, unless they mean that the writer had checksums switched
@@ -332,20 +331,23 @@ void remember_log(LoadReport& report, const std::vector<std::string>& lines, Tra
 
 }  // namespace
 
-std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path) {
+std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
+                                 const LeaderPolicy& lead) {
   std::optional<Checkpoint> checkpoint;
-  return common_for_all(
-      group, [&]() -> Checkpoint& { return checkpoint.emplace(Checkpoint::open(store, path)); });
+  return common_for_all(group, lead, [&]() -> Checkpoint& {
+    return checkpoint.emplace(Checkpoint::open(store, path));
+  });
 }
 
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadOptions& options) {
   Trace& trace = ports.trace;
   begin_phase(trace, phase::kLocate);
-  Location location = locate_for_all(ports.store, group, options.path);
+  const LeaderPolicy& lead = options.policy.lead;
+  Location location = locate_for_all(ports.store, group, lead, options.path);
   end_phase(trace, phase::kLocate);
   begin_phase(trace, phase::kMetadata);
-  Checkpoint checkpoint = open_for_all(ports.store, group, std::move(location));
+  Checkpoint checkpoint = open_for_all(ports.store, group, lead, std::move(location));
   end_phase(trace, phase::kMetadata);
   const Catalog& catalog = checkpoint.catalog();
   LoadReport report;
@@ -402,7 +404,7 @@ LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
     });
     begin_phase(trace, phase::kCommon);
     common = common_for_all(
-        group, [&]() -> Checkpoint& { return checkpoint; }, checksums);
+        group, lead, [&]() -> Checkpoint& { return checkpoint; }, checksums);
     report.records_verified = tally.records();
     if (verified && judge_checksums(group, tally)) {
       report.records_verified = 0;

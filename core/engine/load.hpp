@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/engine/checkpoint.hpp"
+#include "core/engine/leader.hpp"
 #include "core/engine/plan_cache.hpp"
 #include "core/plan/load_plan.hpp"
 #include "core/plan/strictness.hpp"
@@ -20,6 +21,8 @@ namespace reprise {
 struct LoadPolicy {
   /// What a difference between requested and stored keys means.
   StrictVerdict (*strict)(Strictness mode, const KeyMismatch& keys) = judge;
+  /// Who reads for all.
+  LeaderPolicy lead = {};
   MetadataCachePolicy cache;
 };
 
@@ -58,7 +61,8 @@ struct LoadReport {
 
 /// The common state of the checkpoint at `path`, read by one rank for all, for jobs that need it to
 /// say what they want. Nothing where a checkpoint has none. Collective; fails alike on all ranks.
-std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path);
+std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
+                                 const LeaderPolicy& lead = {});
 
 /// Collective over `group`. Fills the tensors' pieces, the objects' values and the common state of
 /// `into`, whose keys, shapes and dtypes are the request; where a plain DCP checkpoint has no
