@@ -224,6 +224,7 @@ void RerunMachine::validate_initial(const Validation& validation, const Validati
   fault_.failed = call;
   fault_.initial_result = validation.value;
   fault_.votes.add(Vote::kRerun);
+  diagnosis_ = RerunDiagnosis::kNone;
   write(RerunStatus::kInitialRun, validation);
   note("unexpected result " + text_of(validation.value) + " (" + call.message + ")");
 }
@@ -357,6 +358,9 @@ void RerunMachine::restore(const RerunSnapshot& snapshot, const Value& object) {
   state_ = snapshot.state;
   iteration_ = snapshot.iteration;
   diagnosis_ = RerunDiagnosis::kNone;
+  if (setup_.rank == GlobalRank{0}) {
+    log_.push_back(restart_line(setup_.device, setup_.job_id, iteration_));
+  }
 }
 
 // --- for people
@@ -391,16 +395,6 @@ std::optional<RerunSnapshot> rerun_of(const Value& common) {
   return RerunSnapshot{
       decode_mode(entry(*machine, "mode")), decode_state(entry(*machine, "state")),
       typed<std::int64_t>(entry(*machine, "current_iteration"), "current_iteration")};
-}
-
-std::vector<SampleRange> batches_of(const Value& object) {
-  const Value& iterators = entry(object, "data_iterator_checkpoints");
-  std::vector<SampleRange> batches;
-  if (iterators.is_none()) return batches;
-  for (const auto& one : typed<List>(iterators, "data_iterator_checkpoints")) {
-    for (const auto& batch : decode_batches(one)) batches.push_back(batch);
-  }
-  return batches;
 }
 
 }  // namespace reprise::sim

@@ -1,0 +1,845 @@
+// The rerun machine beside a table of its own (rerun_table), step by step: whatever the ranks see,
+// both must be in the same state, make the same move, leave with the same code, and store the same.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <sstream>
+
+#include "core/base/error.hpp"
+#include "sim/job/rerun_machine.hpp"
+#include "tests/sim/job/rerun_table.hpp"
+
+namespace reprise::sim {
+namespace {
+
+using rerun_table::Blame;
+using rerun_table::Kind;
+using rerun_table::Mode;
+using rerun_table::Move;
+using rerun_table::Place;
+using rerun_table::Saw;
+using rerun_table::Sight;
+using rerun_table::State;
+using rerun_table::Stored;
+using rerun_table::Tally;
+using rerun_table::Verdict;
+using rerun_table::Walk;
+using rerun_table::Want;
+
+// --- the words of the two -----------------------------------------------------------------------
+
+RerunMode machine_mode(Mode mode) {
+  return mode == Mode::kOff        ? RerunMode::kDisabled
+         : mode == Mode::kValidate ? RerunMode::kValidateResults
+                                   : RerunMode::kReportDeterminismStats;
+}
+
+int number(RerunState state) { return static_cast<int>(state); }
+int number(State state) { return static_cast<int>(state); }
+
+RerunDiagnosis machine_diagnosis(Blame blame) {
+  switch (blame) {
+    case Blame::kNone:
+      return RerunDiagnosis::kNone;
+    case Blame::kTransient:
+      return RerunDiagnosis::kTransientError;
+    case Blame::kPersistent:
+      return RerunDiagnosis::kPersistentError;
+    case Blame::kCorrect:
+      return RerunDiagnosis::kCorrectResult;
+  }
+  return RerunDiagnosis::kNone;
+}
+
+/// A device is to blame before chance is, and chance before nobody.
+RerunDiagnosis gravest(const Walk& walk, std::size_t ranks) {
+  for (const Blame blame : {Blame::kPersistent, Blame::kTransient, Blame::kCorrect}) {
+    for (std::size_t r = 0; r < ranks; ++r) {
+      if (walk.blame(r) == blame) return machine_diagnosis(blame);
+    }
+  }
+  return RerunDiagnosis::kNone;
+}
+
+/// What a rank rejects: no number, or one of its own.
+double bad_value(std::size_t rank) {
+  return rank % 2 == 1 ? std::numeric_limits<double>::quiet_NaN()
+                       : 100.0 + static_cast<double>(rank);
+}
+
+bool same_bits(double a, double b) {
+  return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
+}
+
+bool same_context(const FaultContext& a, const FaultContext& b) {
+  const bool same_result = a.initial_result.has_value() == b.initial_result.has_value() &&
+                           (!a.initial_result || same_bits(*a.initial_result, *b.initial_result));
+  const auto same_flag = [&](Vote vote) { return a.votes.has(vote) == b.votes.has(vote); };
+  return same_result && a.failed == b.failed && a.device == b.device && same_flag(Vote::kRerun) &&
+         same_flag(Vote::kCheckpoint) && same_flag(Vote::kRestartAgain) &&
+         same_flag(Vote::kContinue);
+}
+
+// --- every way to go ----------------------------------------------------------------------------
+
+/// Runs a story once for each sequence of answers to its questions.
+class Choices {
+ public:
+  std::size_t pick(std::size_t among) {
+    if (at_ == made_.size()) made_.push_back({among, 0});
+    return made_[at_++].chosen;
+  }
+  bool yes() { return pick(2) == 1; }
+  bool next() {
+    at_ = 0;
+    while (!made_.empty() && made_.back().chosen + 1 == made_.back().among) made_.pop_back();
+    if (made_.empty()) return false;
+    ++made_.back().chosen;
+    return true;
+  }
+  std::string text() const {
+    std::string out;
+    for (const auto& choice : made_) out += std::to_string(choice.chosen) + ' ';
+    return out;
+  }
+
+ private:
+  struct Choice {
+    std::size_t among;
+    std::size_t chosen;
+  };
+  std::vector<Choice> made_;
+  std::size_t at_ = 0;
+};
+
+// --- machine and table, side by side ------------------------------------------------------------
+
+struct Account {
+  Tally tally;
+  std::int64_t stories = 0;
+  std::int64_t comparisons = 0;  ///< of all that a rank shows
+  std::int64_t crashes = 0;      ///< and restarts from what had been stored
+  std::size_t last_edge = 0;     ///< at which any story crashed
+  std::vector<std::string> differences;
+};
+
+/// What a save left.
+struct OnDisk {
+  Stored kind = Stored::kNothing;
+  Walk walk;  ///< as it was then
+  Value common;
+  std::vector<Value> objects;
+  std::vector<FaultContext> faults;
+  std::vector<int> devices;  ///< on which it was
+  Layout layout;
+  std::int64_t iteration = 0;
+};
+
+struct Crash {};
+
+class Lockstep {
+ public:
+  Lockstep(Mode mode, std::size_t ranks, const RerunPolicy& policy, Account& account)
+      : account_(account),
+        policy_(policy),
+        walk_(mode, ranks, account.tally),
+        disk_{.walk = walk_,
+              .common = {},
+              .objects = {},
+              .faults = {},
+              .devices = std::vector<int>(ranks),
+              .layout = {}} {
+    layout_.dp = static_cast<std::int32_t>(ranks);
+    devices_.resize(ranks);
+    start(mode);
+  }
+
+  const Walk& walk() const { return walk_; }
+  std::size_t ranks() const { return machines_.size(); }
+  bool suspect(std::size_t rank) const { return walk_.suspect(rank); }
+
+  /// The process dies after so many more edges: after a step, or in the middle of a save.
+  void die_after(std::size_t edges) { edges_left_ = dies_after_ = edges; }
+
+  void begin() {
+    const Verdict expected = walk_.ask();
+    CHECK(expected.move == Move::kRun);
+    for (auto& machine : machines_) machine.begin(completed_ + 1);
+    compare();
+    edge();
+  }
+
+  /// One pass of this rank: a call before the one that matters and one after it, which is never
+  /// the one that was rejected, whatever they give in a re-run.
+  void see(std::size_t rank, const Sight& sight) {
+    auto& machine = machines_[rank];
+    const auto lines = machine.log().size();
+    const double beside = 1.0 + 0.125 * number(walk_.state());
+    const double value = sight.saw == Saw::kAccepted ? 2.0
+                         : sight.saw == Saw::kOther  ? 7.0
+                                                     : bad_value(rank);
+    const bool rejected = sight.saw == Saw::kRejected || sight.saw == Saw::kSame;
+    machine.validate({.value = beside, .rejected = false, .message = "before", .fatal = true});
+    machine.validate({.value = value,
+                      .rejected = rejected,
+                      .message = "result",
+                      .fatal = sight.kind == Kind::kFatal});
+    machine.validate({.value = beside, .rejected = false, .message = "result", .fatal = true});
+    const std::string status = walk_.see(rank, sight);
+    const std::size_t more = machine.log().size() - lines;
+    if (more != (status.empty() ? 0U : 1U)) {
+      differ("rank " + std::to_string(rank) + " wrote " + std::to_string(more) + " lines, not '" +
+             status + "'");
+    } else if (more == 1 &&
+               machine.log().back().find("status=" + status + " ") == std::string::npos) {
+      differ("the line " + machine.log().back() + " is not of " + status);
+    }
+    compare_rank(rank);
+    edge();
+  }
+
+  /// All ranks together.
+  Verdict end() {
+    Votes world;
+    for (const auto& machine : machines_) world = world | machine.votes();
+    const Verdict expected = walk_.ask();
+    for (std::size_t r = 0; r < ranks(); ++r) {
+      const RunEnd end = machines_[r].end_run(world);
+      Verdict got{.state = static_cast<State>(number(machines_[r].state())),
+                  .move = Move::kRun,
+                  .put_back = end.rewind};
+      if (!end.again) {
+        const auto exit = machines_[r].conclude();
+        got.state = static_cast<State>(number(machines_[r].state()));
+        got.move = exit ? Move::kLeave : Move::kUpdate;
+        if (exit) {
+          got.code = exit->code;
+          got.save = exit->save;
+          // Who leaves to be restarted elsewhere has not found out yet.
+          const auto known =
+              exit->code == kExitAfterDiagnosis ? gravest(walk_, ranks()) : RerunDiagnosis::kNone;
+          if (exit->diagnosis != known) {
+            differ("rank " + std::to_string(r) + " leaves with " +
+                   std::string(name_of(exit->diagnosis)));
+          }
+          if (exit->why.empty()) differ("it leaves without a word");
+        }
+      }
+      if (!(got == expected)) {
+        std::ostringstream text;
+        text << "rank " << r << ": " << got << "; the table: " << expected;
+        differ(text.str());
+      }
+    }
+    if (expected.move == Move::kUpdate) ++completed_;
+    compare();
+    edge();
+    return expected;
+  }
+
+  /// As the job saves: the common part once, an object for each rank, or nothing at all.
+  void save() {
+    disk_ = {.kind = walk_.stored(),
+             .walk = walk_,
+             .common = Dict{},
+             .objects = {},
+             .faults = {},
+             .devices = devices_,
+             .layout = layout_,
+             .iteration = completed_};
+    if (disk_.kind != Stored::kNothing) {
+      disk_.common = Dict{{"rerun_state_machine", encode(machines_.front().snapshot())}};
+      for (const auto& machine : machines_) {
+        disk_.objects.push_back(machine.encode_object({}));
+        disk_.faults.push_back(machine.fault());
+      }
+    }
+    edge();
+  }
+
+  /// A new process on these devices; what was not stored is gone.
+  void restart(Mode mode, const std::vector<Place>& places, const Layout& layout, bool crashed) {
+    const bool same = layout == disk_.layout;
+    walk_ = Walk::restarted(disk_.walk, crashed ? nullptr : &walk_, mode, disk_.kind, same);
+    for (std::size_t r = 0; r < ranks(); ++r) {
+      if (places[r] == Place::kElsewhere) devices_[r] = ++last_device_;
+      if (places[r] == Place::kThere) devices_[r] = disk_.devices[r];
+    }
+    layout_ = layout;
+    completed_ = disk_.iteration;
+    start(mode);
+    load(same);
+    compare();
+  }
+  void restart(const std::vector<Place>& places) { restart(walk_.mode(), places, layout_, false); }
+
+  void restart_after_crash() {
+    ++account_.crashes;
+    account_.last_edge = std::max(account_.last_edge, dies_after_);
+    edges_left_.reset();
+    restart(walk_.mode(), std::vector<Place>(ranks(), Place::kElsewhere), layout_, true);
+  }
+
+  const Layout& layout() const { return layout_; }
+  void differ(const std::string& what) { account_.differences.push_back(what); }
+
+ private:
+  void edge() {
+    if (!edges_left_) return;
+    if (*edges_left_ == 0) throw Crash{};
+    --*edges_left_;
+  }
+
+  void start(Mode mode) {
+    machines_.clear();
+    for (std::size_t r = 0; r < devices_.size(); ++r) {
+      machines_.emplace_back(
+          RerunSetup{.mode = machine_mode(mode),
+                     .rank = {static_cast<std::int32_t>(r)},
+                     .device = "node" + std::to_string(r) + ":" + std::to_string(devices_[r])},
+          policy_);
+    }
+  }
+
+  void load(bool same_layout) {
+    if (disk_.kind == Stored::kNothing) return;
+    const auto snapshot = rerun_of(disk_.common);
+    if (!snapshot) return differ("the common part was stored and is not there");
+    for (std::size_t r = 0; r < ranks(); ++r) {
+      const auto decided =
+          policy_.restored({snapshot->mode, snapshot->state, snapshot->iteration, disk_.layout},
+                           {machines_[r].mode(), layout_});
+      const bool pending = disk_.kind == Stored::kContext;
+      const bool taken = walk_.state() == State::kPending;
+      if (decided.restore != taken) differ("restored, or not, against the table");
+      if (!taken && decided.note.empty() == pending) differ("told, or not, against the table");
+      if (!decided.restore) continue;
+      machines_[r].restore(*snapshot, disk_.objects[r]);
+      if (!same_context(machines_[r].fault(), disk_.faults[r])) {
+        differ("rank " + std::to_string(r) + " came back with another fault");
+      }
+      if (machines_[r].iteration() != snapshot->iteration) differ("another iteration came back");
+    }
+    CHECK(same_layout || walk_.state() == State::kIdle);
+  }
+
+  void compare() {
+    for (std::size_t r = 0; r < ranks(); ++r) compare_rank(r);
+  }
+
+  void compare_rank(std::size_t rank) {
+    ++account_.comparisons;
+    const auto& machine = machines_[rank];
+    const auto wants = [&](Vote vote, Want want) {
+      if (machine.votes().has(vote) != walk_.wants(rank, want)) {
+        differ("rank " + std::to_string(rank) + " in state " +
+               std::string(name_of(machine.state())) + " wants otherwise (" +
+               std::to_string(static_cast<int>(want)) + ")");
+      }
+    };
+    if (number(machine.state()) != number(walk_.state())) differ("another state");
+    if (machine.mode() != machine_mode(walk_.mode())) differ("another mode");
+    if (walk_.state() == State::kFirstPass) {
+      wants(Vote::kRerun, Want::kRerun);
+      wants(Vote::kFail, Want::kStop);
+    }
+    if (walk_.state() == State::kInPlace) wants(Vote::kCheckpoint, Want::kCheckpoint);
+    if (walk_.state() == State::kFromDisk) wants(Vote::kRestartAgain, Want::kRestart);
+    if (walk_.state() == State::kInPlace || walk_.state() == State::kFromDisk) {
+      wants(Vote::kContinue, Want::kContinue);
+    }
+    if (machine.diagnosis() != machine_diagnosis(walk_.blame(rank))) {
+      differ("rank " + std::to_string(rank) + " says " + std::string(name_of(machine.diagnosis())));
+    }
+    compare_stored(machine);
+  }
+
+  /// What a save would leave now.
+  void compare_stored(const RerunMachine& machine) {
+    const Stored expected = walk_.stored();
+    const bool emitted = policy_.emitted(machine.mode(), machine.state(), "torch_dist");
+    if (emitted != (expected != Stored::kNothing)) differ("emits, or not, against the table");
+    if (policy_.emitted(machine.mode(), machine.state(), "torch")) differ("emits in format torch");
+    if (expected == Stored::kNothing) return;
+    try {
+      const auto snapshot = machine.snapshot();
+      if (expected == Stored::kForbidden) differ("a state is stored that can't be resumed");
+      if (number(snapshot.state) != number(walk_.state()) || snapshot.mode != machine.mode() ||
+          snapshot.iteration != machine.iteration()) {
+        differ("stores another state than its own");
+      }
+    } catch (const Error& error) {
+      if (error.code() != Code::kIllegalState || expected != Stored::kForbidden) {
+        differ(std::string("can't be stored: ") + error.what());
+      }
+    }
+    if (expected == Stored::kSentinel) compare_sentinel(machine);
+  }
+
+  /// Between iterations it is that of a new machine, also after an iteration that was rejected.
+  void compare_sentinel(const RerunMachine& machine) {
+    static const Value idle =
+        RerunMachine({.mode = RerunMode::kValidateResults, .rank = {}}).encode_object({});
+    if (!(machine.encode_object({}) == idle)) differ("a sentinel is not idle");
+  }
+
+  Account& account_;
+  RerunPolicy policy_;
+  Walk walk_;
+  OnDisk disk_;
+  Layout layout_;
+  std::vector<int> devices_;
+  int last_device_ = 0;
+  std::vector<RerunMachine> machines_;
+  std::int64_t completed_ = 0;
+  std::optional<std::size_t> edges_left_;
+  std::size_t dies_after_ = 0;
+};
+
+// --- stories ------------------------------------------------------------------------------------
+
+using Story = void (*)(Choices&, Lockstep&);
+
+void quiet_iteration(Lockstep& world) {
+  world.begin();
+  for (;;) {
+    for (std::size_t r = 0; r < world.ranks(); ++r) world.see(r, {});
+    if (world.end().move != Move::kRun) return;
+  }
+}
+
+Account all_stories(Mode mode, std::size_t ranks, Story story, const RerunPolicy& policy = {}) {
+  Account account;
+  Choices choices;
+  do {
+    const auto before = account.differences.size();
+    try {
+      Lockstep world(mode, ranks, policy, account);
+      story(choices, world);
+    } catch (const std::exception& error) {
+      account.differences.push_back(error.what());
+    }
+    ++account.stories;
+    if (account.differences.size() > before) {
+      account.differences[before] += "; choices " + choices.text();
+    }
+    if (account.differences.size() > 20) break;
+  } while (choices.next());
+  return account;
+}
+
+void expect_same(const Account& account) {
+  EXPECT_TRUE(account.differences.empty())
+      << account.differences.size()
+      << " differences: " << testing::PrintToString(account.differences);
+}
+
+/// Any subset of the ranks rejects, each result fatal or not, the same again or not; restarted,
+/// each suspicious rank on its device or another.
+void one_rejected_iteration(Choices& choices, Lockstep& world) {
+  quiet_iteration(world);
+  world.save();
+  world.begin();
+  std::vector<Sight> again(world.ranks());
+  for (std::size_t r = 0; r < world.ranks(); ++r) {
+    const auto what = choices.pick(5);
+    const Kind kind = what >= 3 ? Kind::kMild : Kind::kFatal;
+    if (what > 0) again[r] = {what % 2 == 1 ? Saw::kSame : Saw::kOther, Place::kThere, kind};
+    world.see(r, {what > 0 ? Saw::kRejected : Saw::kAccepted, Place::kThere, kind});
+  }
+  Verdict verdict = world.end();
+  if (verdict.move != Move::kRun) return quiet_iteration(world);
+  for (std::size_t r = 0; r < world.ranks(); ++r) world.see(r, again[r]);
+  verdict = world.end();
+  if (verdict.move == Move::kUpdate) return quiet_iteration(world);
+  if (!verdict.save) return;
+  world.save();
+  std::vector<Place> places(world.ranks(), Place::kElsewhere);
+  for (std::size_t r = 0; r < world.ranks(); ++r) {
+    if (world.suspect(r) && choices.yes()) places[r] = Place::kThere;
+  }
+  world.restart(places);
+  world.begin();
+  for (std::size_t r = 0; r < world.ranks(); ++r) {
+    Sight sight;
+    if (world.suspect(r)) {
+      sight = {choices.yes() ? Saw::kSame : Saw::kOther, places[r], Kind::kFatal};
+      if (world.ranks() == 2 && choices.yes())
+        sight.kind = Kind::kMild;  // of more: too many stories
+    }
+    world.see(r, sight);
+  }
+  world.end();
+}
+
+/// Any ranks reject; at up to three restarts all of them, the first alone or none is where it was,
+/// perhaps after it was elsewhere; then all are elsewhere.
+void restarts_in_the_same_place(Choices& choices, Lockstep& world) {
+  quiet_iteration(world);
+  world.begin();
+  std::vector<std::size_t> suspects;
+  for (std::size_t r = 0; r < world.ranks(); ++r) {
+    if (choices.yes()) suspects.push_back(r);
+    world.see(r, {suspects.empty() || suspects.back() != r ? Saw::kAccepted : Saw::kRejected});
+  }
+  if (world.end().move != Move::kRun) return;
+  for (std::size_t r = 0; r < world.ranks(); ++r) world.see(r, {Saw::kSame});
+  world.end();
+  world.save();
+  for (auto times = choices.pick(4); times > 0; --times) {
+    std::vector<Place> places(world.ranks(), Place::kElsewhere);
+    const auto stay = choices.pick(3);
+    for (std::size_t s = 0; s < suspects.size(); ++s) {
+      if (s < stay || stay == 2) places[suspects[s]] = Place::kThere;
+    }
+    world.restart(places);
+    world.begin();
+    for (std::size_t r = 0; r < world.ranks(); ++r) world.see(r, {Saw::kSame, places[r]});
+    world.end();
+  }
+  world.restart(std::vector<Place>(world.ranks(), Place::kElsewhere));
+  world.begin();
+  for (std::size_t r = 0; r < world.ranks(); ++r) {
+    const bool same = world.suspect(r) && choices.yes();
+    world.see(r, {same ? Saw::kSame : Saw::kOther, Place::kElsewhere});
+  }
+  world.end();
+}
+
+/// Whatever may be seen in whatever state, fatal or not anew each time, or nothing at all;
+/// iterations and the restarts between them.
+void anything(Choices& choices, Lockstep& world) {
+  const auto kind = [&] { return choices.yes() ? Kind::kMild : Kind::kFatal; };
+  std::vector<Place> places(world.ranks(), Place::kElsewhere);
+  for (int move = 0; move < 5; ++move) {
+    world.begin();
+    const bool blind = world.walk().mode() == Mode::kReport && choices.yes();
+    Verdict verdict;
+    do {
+      const bool first = world.walk().state() == State::kFirstPass;
+      for (std::size_t r = 0; r < world.ranks() && !blind; ++r) {
+        Sight sight;
+        if (first && choices.yes()) {
+          const bool off = world.walk().mode() == Mode::kOff;  // else it matters later
+          sight = {Saw::kRejected, places[r], off ? kind() : Kind::kFatal};
+        }
+        if (!first && world.suspect(r)) {
+          sight = {choices.yes() ? Saw::kSame : Saw::kOther, places[r], kind()};
+        }
+        world.see(r, sight);
+      }
+      verdict = world.end();
+    } while (verdict.move == Move::kRun);
+    if (verdict.move == Move::kUpdate) continue;
+    if (verdict.save) world.save();
+    places.assign(world.ranks(), choices.yes() ? Place::kThere : Place::kElsewhere);
+    world.restart(places);
+  }
+}
+
+/// More than a story has, so that the last edge of each is among them.
+constexpr std::size_t kEdges = 40;
+
+/// The process dies at any edge; what was stored by then is taken, and the job goes on from there.
+void crash_anywhere(Choices& choices, Lockstep& world) {
+  world.die_after(choices.pick(kEdges));
+  try {
+    const bool saved = choices.yes();
+    if (saved) world.save();
+    one_rejected_iteration(choices, world);
+    return;
+  } catch (const Crash&) {
+    world.restart_after_crash();
+  }
+  if (world.walk().state() != State::kPending) {
+    quiet_iteration(world);
+    quiet_iteration(world);
+    return;
+  }
+  world.begin();
+  for (std::size_t r = 0; r < world.ranks(); ++r) {
+    world.see(r, {Saw::kSame, Place::kElsewhere, Kind::kFatal});
+  }
+  world.end();
+}
+
+/// A checkpoint of any mode, idle or with a fault, before a job of any mode and another layout.
+void loads_of_all_kinds(Choices& choices, Lockstep& world) {
+  static const std::vector<Layout> layouts = [] {
+    const auto with = [](auto change) {
+      Layout layout;
+      layout.dp = 2;
+      change(layout);
+      return layout;
+    };
+    return std::vector<Layout>{
+        with([](Layout&) {}),
+        with([](Layout& l) { l.dp = 4; }),
+        with([](Layout& l) { l.dp = 1, l.tp = 2; }),
+        with([](Layout& l) { l.dp = 1, l.pp = 2; }),
+        with([](Layout& l) { l.dp = 1, l.cp = 2; }),
+        with([](Layout& l) { l.ep = 2; }),
+        with([](Layout& l) { l.order = "dp-tp-cp-ep-pp"; }),
+    };
+  }();
+  quiet_iteration(world);
+  if (world.walk().mode() == Mode::kValidate && choices.yes()) {
+    world.begin();
+    world.see(0, {});
+    world.see(1, {Saw::kRejected});
+    world.end();
+    world.see(0, {});
+    world.see(1, {Saw::kSame});
+    world.end();
+  }
+  world.save();
+  const auto mode = static_cast<Mode>(choices.pick(3));
+  const auto& layout = layouts[choices.pick(layouts.size())];
+  world.restart(mode, {Place::kElsewhere, Place::kElsewhere}, layout, false);
+  if (world.walk().state() == State::kIdle) quiet_iteration(world);
+}
+
+// --- what must hold -----------------------------------------------------------------------------
+
+TEST(RerunLockstep, AnySubsetOfFourRanksRejectsAndEachRankIsTheFaultyOne) {
+  const auto account = all_stories(Mode::kValidate, 4, one_rejected_iteration);
+  expect_same(account);
+  // 5 ways for each rank; those with a result that came again and none that is not fatal end in a
+  // fault save. There what came again goes on in 4 ways, what did not in 2.
+  EXPECT_EQ(account.stories, 625 - (81 - 16) + (7 * 7 * 7 * 7 - 3 * 3 * 3 * 3));
+  EXPECT_GT(account.comparisons, 100'000);
+}
+
+TEST(RerunLockstep, RestartsOnTheSameDeviceUpToThreeTimes) {
+  const auto account = all_stories(Mode::kValidate, 4, restarts_in_the_same_place);
+  expect_same(account);
+  // None rejects, or any: 3 ways for each of up to 3 restarts, and 2 in the end for each rank.
+  EXPECT_EQ(account.stories, 1 + (1 + 3 + 9 + 27) * (81 - 1));
+}
+
+TEST(RerunLockstep, EveryTransitionAndEveryPairOfConsecutiveOnes) {
+  Tally all;
+  for (const Mode mode : {Mode::kOff, Mode::kValidate, Mode::kReport}) {
+    const auto account = all_stories(mode, 1, anything);
+    expect_same(account);
+    all.rank_rows.insert(account.tally.rank_rows.begin(), account.tally.rank_rows.end());
+    all.world_rows.insert(account.tally.world_rows.begin(), account.tally.world_rows.end());
+    all.pairs.insert(account.tally.pairs.begin(), account.tally.pairs.end());
+  }
+  EXPECT_EQ(all.rank_rows.size(), rerun_table::rank_rows().size());
+  EXPECT_EQ(all.world_rows.size(), rerun_table::world_rows().size());
+  EXPECT_EQ(all.pairs, rerun_table::possible_pairs());
+  EXPECT_EQ(all.pairs.size(), 25U);
+}
+
+TEST(RerunLockstep, ACrashOnEachEdgeLeavesWhatTheTableSays) {
+  std::vector<std::int64_t> crashes;
+  for (const Mode mode : {Mode::kOff, Mode::kValidate, Mode::kReport}) {
+    const auto account = all_stories(mode, 2, crash_anywhere);
+    expect_same(account);
+    EXPECT_LT(account.last_edge, kEdges - 1) << "stories have edges at which nothing crashed";
+    crashes.push_back(account.crashes);
+  }
+  EXPECT_EQ(crashes, (std::vector<std::int64_t>{323, 985, 629}));
+}
+
+TEST(RerunLockstep, WhatAJobOfAnyModeMakesOfAnyCheckpointUnderAnyLayout) {
+  std::int64_t stories = 0;
+  for (const Mode mode : {Mode::kOff, Mode::kValidate, Mode::kReport}) {
+    const auto account = all_stories(mode, 2, loads_of_all_kinds);
+    expect_same(account);
+    stories += account.stories;
+  }
+  EXPECT_EQ(stories, 4 * 3 * 7);
+}
+
+TEST(RerunLockstep, TheDecisionsAtTheEndOfARunForAllVotesThatRanksMayCast) {
+  const std::array words = {
+      std::pair{Vote::kRerun, Want::kRerun}, std::pair{Vote::kContinue, Want::kContinue},
+      std::pair{Vote::kCheckpoint, Want::kCheckpoint},
+      std::pair{Vote::kRestartAgain, Want::kRestart}, std::pair{Vote::kFail, Want::kStop}};
+  int checked = 0;
+  for (const auto& row : rerun_table::world_rows()) {
+    if (row.state == State::kIdle || row.state == State::kPending) continue;  // no run ends there
+    for (unsigned bits = 0; bits < 32; ++bits) {
+      Votes votes;
+      std::set<Want> wanted;
+      for (std::size_t w = 0; w < words.size(); ++w) {
+        if ((bits >> w & 1U) == 0) continue;
+        votes.add(words[w].first);
+        wanted.insert(words[w].second);
+      }
+      if (!row.holds(row.mode, row.state, wanted)) continue;
+      const auto mode = machine_mode(row.mode);
+      const auto end = end_of_run(static_cast<RerunState>(number(row.state)), mode, votes);
+      const auto leaving = leave_or_go_on(end.next, mode, votes);
+      ++checked;
+      EXPECT_EQ(number(end.next), number(row.next));
+      EXPECT_EQ(end.again, row.move == Move::kRun);
+      EXPECT_EQ(end.rewind, row.put_back);
+      if (end.again) continue;
+      EXPECT_EQ(leaving.has_value(), row.move == Move::kLeave);
+      if (!leaving) continue;
+      EXPECT_EQ(leaving->code, row.code);
+      EXPECT_EQ(leaving->save, row.save);
+    }
+  }
+  EXPECT_EQ(checked, 6 * 32) << "each of the states in which a run of a mode can end, all votes";
+}
+
+/// Machines with one wrong decision. Each must differ from the table in some story.
+TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
+  using S = RerunState;
+  struct Broken {
+    std::string_view what;
+    void (*spoil)(RerunPolicy&);
+  };
+  const std::vector<Broken> machines = {
+      {"a checkpoint beats going on",
+       [](RerunPolicy& p) {
+         p.end = [](S s, RerunMode m, Votes v) {
+           if (s != S::kRerunningInPlace || !v.has(Vote::kCheckpoint)) return end_of_run(s, m, v);
+           return RunEnd{.next = S::kWillRerunFromCheckpoint, .rewind = true};
+         };
+       }},
+      {"going on beats another restart",
+       [](RerunPolicy& p) {
+         p.end = [](S s, RerunMode m, Votes v) {
+           if (s != S::kRerunningFromCheckpoint || !v.has(Vote::kContinue))
+             return end_of_run(s, m, v);
+           return RunEnd{};
+         };
+       }},
+      {"no rerun in place",
+       [](RerunPolicy& p) {
+         p.end = [](S s, RerunMode m, Votes v) {
+           if (s == S::kInitialRun && v.has(Vote::kRerun)) {
+             return RunEnd{.next = S::kWillRerunFromCheckpoint, .rewind = true};
+           }
+           return end_of_run(s, m, v);
+         };
+       }},
+      {"streams are not put back",
+       [](RerunPolicy& p) {
+         p.end = [](S s, RerunMode m, Votes v) {
+           RunEnd end = end_of_run(s, m, v);
+           end.rewind = false;
+           return end;
+         };
+       }},
+      {"what is not fatal stops, too",
+       [](RerunPolicy& p) {
+         p.judged = [](const Reached& r) {
+           Reached fatal = r;
+           fatal.fatal = true;
+           return judge_again(fatal);
+         };
+       }},
+      {"any device will do",
+       [](RerunPolicy& p) {
+         p.judged = [](const Reached& r) {
+           Reached elsewhere = r;
+           elsewhere.same_device = false;
+           return judge_again(elsewhere);
+         };
+       }},
+      {"every rerun has another result",
+       [](RerunPolicy& p) {
+         p.judged = [](const Reached& r) {
+           Reached other = r;
+           other.reproduced = false;
+           return judge_again(other);
+         };
+       }},
+      {"a save before 17",
+       [](RerunPolicy& p) {
+         p.leaving = [](S s, RerunMode m, Votes v) {
+           auto leaving = leave_or_go_on(s, m, v);
+           if (leaving) leaving->save = true;
+           return leaving;
+         };
+       }},
+      {"no save before 16",
+       [](RerunPolicy& p) {
+         p.leaving = [](S s, RerunMode m, Votes v) {
+           auto leaving = leave_or_go_on(s, m, v);
+           if (leaving) leaving->save = false;
+           return leaving;
+         };
+       }},
+      {"16 for 17",
+       [](RerunPolicy& p) {
+         p.leaving = [](S s, RerunMode m, Votes v) {
+           auto leaving = leave_or_go_on(s, m, v);
+           if (leaving) leaving->code = kExitForRerun;
+           return leaving;
+         };
+       }},
+      {"goes on although it is fatal and the machine is off",
+       [](RerunPolicy& p) {
+         p.leaving = [](S s, RerunMode m, Votes v) {
+           return m == RerunMode::kDisabled ? std::nullopt : leave_or_go_on(s, m, v);
+         };
+       }},
+      {"any state is stored", [](RerunPolicy& p) { p.persisted = [](S) { return true; }; }},
+      {"a fault is not stored",
+       [](RerunPolicy& p) { p.persisted = [](S s) { return s == S::kNotRunningYet; }; }},
+      {"no sentinel",
+       [](RerunPolicy& p) {
+         p.emitted = [](RerunMode m, S s, std::string_view format) {
+           return s != S::kNotRunningYet && emits(m, s, format);
+         };
+       }},
+      {"emits although it is off",
+       [](RerunPolicy& p) { p.emitted = [](RerunMode, S, std::string_view) { return true; }; }},
+      {"an idle state is restored",
+       [](RerunPolicy& p) {
+         p.restored = [](const StoredRerun&, const OwnRerun&) {
+           return Restoring{.restore = true};
+         };
+       }},
+      {"nothing is restored",
+       [](RerunPolicy& p) {
+         p.restored = [](const StoredRerun&, const OwnRerun&) { return Restoring{}; };
+       }},
+      {"another order of ranks is the same layout",
+       [](RerunPolicy& p) {
+         p.restored = [](const StoredRerun& stored, const OwnRerun& own) {
+           StoredRerun same = stored;
+           same.layout.order = own.layout.order;
+           return restore_or_ignore(same, own);
+         };
+       }},
+      {"another cp or ep is the same layout",
+       [](RerunPolicy& p) {
+         p.restored = [](const StoredRerun& stored, const OwnRerun& own) {
+           StoredRerun same = stored;
+           if (stored.layout.tp == own.layout.tp && stored.layout.pp == own.layout.pp &&
+               stored.layout.dp * stored.layout.cp == own.layout.dp * own.layout.cp) {
+             same.layout = own.layout;
+           }
+           return restore_or_ignore(same, own);
+         };
+       }},
+  };
+  for (const auto& machine : machines) {
+    RerunPolicy policy;
+    machine.spoil(policy);
+    std::size_t differences = 0;
+    for (const Mode mode : {Mode::kOff, Mode::kValidate}) {
+      differences += all_stories(mode, 2, one_rejected_iteration, policy).differences.size();
+      differences += all_stories(mode, 2, loads_of_all_kinds, policy).differences.size();
+    }
+    if (differences == 0) {
+      differences += all_stories(Mode::kValidate, 1, anything, policy).differences.size();
+    }
+    EXPECT_GT(differences, 0U) << machine.what;
+  }
+}
+
+}  // namespace
+}  // namespace reprise::sim
