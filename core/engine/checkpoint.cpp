@@ -46,24 +46,6 @@ std::optional<std::int64_t> rank_of_metadata(std::string_view name) {
   return whole && rank >= 0 ? std::optional(rank) : std::nullopt;
 }
 
-/// Names of the metadata files in a directory; empty if it has none or is not there.
-std::vector<std::string> metadata_names(Store& store, const std::string& directory) {
-  if (store.stat(join_path(directory, std::string(kMetadataName)))) {
-    return {std::string(kMetadataName)};
-  }
-  const auto found = store.stat(directory);
-  if (!directory.empty() && (!found || !found->directory)) return {};
-  std::vector<std::pair<std::int64_t, std::string>> ranked;
-  for (const auto& entry : store.list(directory)) {
-    if (entry.directory) continue;
-    if (const auto rank = rank_of_metadata(entry.name)) ranked.emplace_back(*rank, entry.name);
-  }
-  std::sort(ranked.begin(), ranked.end());
-  std::vector<std::string> names;
-  for (auto& [rank, name] : ranked) names.push_back(std::move(name));
-  return names;
-}
-
 bool has_payload(Store& store, const std::string& directory) {
   const auto entries = store.list(directory);
   return std::any_of(entries.begin(), entries.end(),
@@ -99,6 +81,23 @@ void count_records(ByteSpan item, const ErrorPlace& place, ChecksumTally* checks
 }
 
 }  // namespace
+
+std::vector<std::string> metadata_names(Store& store, const std::string& directory) {
+  if (store.stat(join_path(directory, std::string(kMetadataName)))) {
+    return {std::string(kMetadataName)};
+  }
+  const auto found = store.stat(directory);
+  if (!directory.empty() && (!found || !found->directory)) return {};
+  std::vector<std::pair<std::int64_t, std::string>> ranked;
+  for (const auto& entry : store.list(directory)) {
+    if (entry.directory) continue;
+    if (const auto rank = rank_of_metadata(entry.name)) ranked.emplace_back(*rank, entry.name);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<std::string> names;
+  for (auto& [rank, name] : ranked) names.push_back(std::move(name));
+  return names;
+}
 
 bool holds_metadata(Store& store, const std::string& directory) {
   return !metadata_names(store, directory).empty();

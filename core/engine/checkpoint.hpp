@@ -32,6 +32,8 @@ Location locate(Store& store, const std::string& path);
 
 /// Does the directory itself hold `.metadata` or `__<rank>.metadata`? False if it is not there.
 bool holds_metadata(Store& store, const std::string& directory);
+/// Names of its metadata files; none if it has none or is not there.
+std::vector<std::string> metadata_names(Store& store, const std::string& directory);
 
 /// The metadata files of a directory, read whole: `.metadata`, or else all `__<rank>.metadata` by
 /// rank.

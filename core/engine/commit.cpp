@@ -1,5 +1,9 @@
 #include "core/engine/commit.hpp"
 
+#include <memory>
+
+#include "core/base/hash.hpp"
+#include "core/engine/checkpoint.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/common_state.hpp"
 #include "core/format/integrity.hpp"
@@ -8,29 +12,79 @@
 namespace reprise {
 namespace {
 
-/// Writes one small file of the checkpoint and remembers its hash for the manifest.
+constexpr std::uint64_t kSmallFileMax = std::uint64_t{4} << 30U;
+
+/// The store reported success, and it is not there.
+[[noreturn]] void refuse_lost(Store& store, const std::string& path, const std::string& what) {
+  throw Error(
+      Code::kIo,
+      "the store reported that " + what + ", and it is not so; the checkpoint before stands",
+      {.file = store.display(path)});
+}
+
+/// Writes the small files of a checkpoint, hashes them for the manifest, and finds them again.
 class SmallFiles {
  public:
-  SmallFiles(Store& store, std::string directory, const CommitContent& content)
-      : store_(store), directory_(std::move(directory)), content_(content) {
+  SmallFiles(Store& store, const CommitTarget& target, const CommitContent& content)
+      : store_(store), target_(target), content_(content) {
     manifest_.files = content.digests;
   }
 
   void write(const std::string& name, ByteSpan bytes) {
-    write_durably(store_, join_path(directory_, name), bytes);
+    write_durably(store_, join_path(target_.saving(), name), bytes);
+    written_.push_back({name, bytes.size(), hash_of(bytes)});
     if (content_.manifest) manifest_.files.push_back({name, sha256_of(bytes)});
+  }
+
+  void write_metadata_file() {
+    const auto before = metadata_names(store_, target_.directory);
+    if (before.empty()) return write(".metadata", write_metadata(content_.metadata));
+    // A name of its own beside the one that makes way, so that they can be told apart.
+    const std::string old = join_path(target_.directory, before.front());
+    Metadata metadata = content_.metadata;
+    metadata.save_id += "-" + hex(hash_of(ByteSpan(read_all(store_, old, kSmallFileMax))));
+    write(".metadata", write_metadata(metadata));
   }
 
   void write_manifest() {
     if (content_.manifest) write(std::string(kIntegrityFile), write_integrity(manifest_));
   }
 
+  /// They stand where a reader looks.
+  void confirm() const {
+    for (const Written& file : written_) {
+      const std::string path = join_path(target_.directory, file.name);
+      const auto found = store_.stat(path);
+      if (found && found->size == file.bytes &&
+          hash_of(ByteSpan(read_all(store_, path, kSmallFileMax))) == file.hash) {
+        continue;
+      }
+      refuse_lost(store_, path, "this file was written and took its place");
+    }
+  }
+
  private:
+  struct Written {
+    std::string name;
+    std::uint64_t bytes;
+    std::uint64_t hash;
+  };
+
   Store& store_;
-  std::string directory_;
+  const CommitTarget& target_;
   const CommitContent& content_;
   IntegrityManifest manifest_;
+  std::vector<Written> written_;
 };
+
+void check_payload(Store& store, const CommitTarget& target, const CommitContent& content) {
+  for (const PayloadFile& file : content.payload) {
+    const std::string path = join_path(target.saving(), file.name);
+    const auto found = store.stat(path);
+    if (found && found->size == file.bytes) continue;
+    refuse_lost(store, path, std::to_string(file.bytes) + " bytes of this file were written");
+  }
+}
 
 /// The directory and its parents, made and with their names durable.
 void make_durable_directory(Store& store, const std::string& path) {
@@ -56,35 +110,57 @@ CommitTarget CommitTarget::iteration(const std::string& root, Step step) {
   return {join_path(root, directory_of(Tracker{step})), step};
 }
 
-void prepare(Store& store, const CommitTarget& target) {
-  const std::string parent = parent_path(target.directory);
-  make_durable_directory(store, parent);
-  const bool replaced = store.stat(target.replaced()).has_value();
-  if (replaced && !store.stat(target.directory)) {  // a crash fell between the two renames
-    store.rename(target.replaced(), target.directory);
-  }
-  if (replaced || store.stat(target.saving())) {
-    // A power cut may still bring back the names from before a swap whose process died: then they
-    // must not lead to what is removed here.
-    store.sync_directory(parent);
-    store.remove(target.saving());
-    store.remove(target.replaced());
-  }
-  store.make_directory(target.saving());
+std::vector<ProtocolStep> prepare_protocol(Store& store, const CommitTarget& target) {
+  const auto parent = parent_path(target.directory);
+  return {
+      {"make_root", [&store, parent] { make_durable_directory(store, parent); }},
+      {"restore_replaced",
+       [&store, &target] {
+         if (store.stat(target.replaced()) && !store.stat(target.directory)) {
+           store.rename(target.replaced(), target.directory);
+         }
+       }},
+      {"sync_root",
+       [&store, &target, parent] {
+         const bool left = store.stat(target.saving()) || store.stat(target.replaced()) ||
+                           store.stat(target.directory);
+         if (left) store.sync_directory(parent);
+       }},
+      {"clear",
+       [&store, &target] {
+         store.remove(target.saving());
+         store.remove(target.replaced());
+       }},
+      {"make_saving", [&store, &target] { store.make_directory(target.saving()); }},
+  };
 }
 
-std::vector<CommitStep> commit_protocol(Store& store, const CommitTarget& target,
-                                        const CommitContent& content) {
-  const auto files = std::make_shared<SmallFiles>(store, target.saving(), content);
-  std::vector<CommitStep> steps;
+void prepare(Store& store, const CommitTarget& target) {
+  for (const auto& step : prepare_protocol(store, target)) step.run();
+}
+
+void move_tracker(Store& store, const CommitTarget& target) {
+  const auto path = join_path(parent_path(target.directory), std::string(kTrackerFile));
+  const Bytes content = write_tracker(Tracker{target.step});
+  write_atomically(store, path, content);
+  if (read_all(store, path, kSmallFileMax) != content) {
+    refuse_lost(store, path, "the tracker was replaced");
+  }
+}
+
+std::vector<ProtocolStep> commit_protocol(Store& store, const CommitTarget& target,
+                                          const CommitContent& content) {
+  const auto files = std::make_shared<SmallFiles>(store, target, content);
+  std::vector<ProtocolStep> steps;
+  if (!content.payload.empty()) {
+    steps.push_back({"payload", [&] { check_payload(store, target, content); }});
+  }
   if (content.common) {
     steps.push_back({"common_state", [files, &content] {
                        files->write("common.pt", write_common_file(*content.common));
                      }});
   }
-  steps.push_back({"metadata", [files, &content] {
-                     files->write(".metadata", write_metadata(content.metadata));
-                   }});
+  steps.push_back({"metadata", [files] { files->write_metadata_file(); }});
   if (content.common) {
     steps.push_back({"backend_info",
                      [files] { files->write(std::string(kBackendFile), write_backend_info()); }});
@@ -94,12 +170,9 @@ std::vector<CommitStep> commit_protocol(Store& store, const CommitTarget& target
   steps.push_back({"swap_in", [&store, &target] { swap_in(store, target); }});
   steps.push_back(
       {"sync_parent", [&store, &target] { store.sync_directory(parent_path(target.directory)); }});
+  steps.push_back({"confirm", [files] { files->confirm(); }});
   if (target.step) {
-    steps.push_back({"tracker", [&store, &target] {
-                       const auto path =
-                           join_path(parent_path(target.directory), std::string(kTrackerFile));
-                       write_atomically(store, path, write_tracker(Tracker{target.step}));
-                     }});
+    steps.push_back({"tracker", [&store, &target] { move_tracker(store, target); }});
   }
   steps.push_back({"remove_replaced", [&store, &target] {
                      try {
@@ -111,6 +184,12 @@ std::vector<CommitStep> commit_protocol(Store& store, const CommitTarget& target
                      }
                    }});
   return steps;
+}
+
+std::vector<ProtocolStep> commit_part(Store& store, const CommitTarget& target,
+                                      const CommitContent& content, Part part) {
+  if (part == Part::kMember) return {};
+  return commit_protocol(store, target, content);
 }
 
 }  // namespace reprise

@@ -100,6 +100,15 @@ std::uint64_t expected_bytes(const std::vector<ImageItem>& items) {
 
 }  // namespace
 
+std::uint64_t staging_bound(const std::vector<ImageItem>& items, const ImageOptions& options) {
+  std::uint64_t objects = 0;
+  for (const auto& item : items) objects += item.content.size();
+  const std::uint64_t expected = expected_bytes(items);
+  const std::uint64_t batch = std::min(options.batch_bytes, expected);
+  // What does not fit into the end of a batch goes into one more.
+  return objects + std::min(options.staging_bytes_max, expected + 2 * batch);
+}
+
 /// Lays items out into batches; hands each over when it is full.
 class ImageWriter::Filler {
  public:

@@ -66,6 +66,9 @@ struct WrittenFile {
   std::optional<Sha256Digest> sha256;  ///< of the file, if asked for
 };
 
+/// The most that a writer of these items holds at once: its batches and the encoded objects.
+std::uint64_t staging_bound(const std::vector<ImageItem>& items, const ImageOptions& options);
+
 class ImageWriter {
  public:
   /// Creates the file.

@@ -124,6 +124,7 @@ std::string payload_name(GroupRank rank) { return "__" + std::to_string(rank.val
 
 Bytes encode(const WrittenFile& file) {
   Bytes wire;
+  append_le(wire, file.bytes);
   append_le(wire, static_cast<std::uint64_t>(file.ranges.size()));
   for (const auto& range : file.ranges) {
     append_le(wire, range.offset);
@@ -135,8 +136,9 @@ Bytes encode(const WrittenFile& file) {
 
 WrittenFile decode_written(ByteSpan wire) {
   WrittenFile file;
-  const auto count = load_le<std::uint64_t>(wire);
-  wire = wire.subspan(8);
+  file.bytes = load_le<std::uint64_t>(wire);
+  const auto count = load_le<std::uint64_t>(wire.subspan(8));
+  wire = wire.subspan(16);
   for (std::uint64_t i = 0; i < count; ++i) {
     file.ranges.push_back({load_le<std::uint64_t>(wire), load_le<std::uint64_t>(wire.subspan(8))});
     wire = wire.subspan(16);
@@ -205,7 +207,6 @@ struct Save::State {
   bool committed = false;
   std::optional<Error> failed;  ///< a failed save stays failed; the same on all ranks
 
-  bool leads() const { return group->rank() == GroupRank{0}; }
   GlobalRank self() const { return group->group().member(group->rank()); }
 
   const GlobalPlan& plan() const { return *planned.plan; }
@@ -233,6 +234,7 @@ struct Save::State {
     require_planned(state);
     Share share = share_of(plan(), group->rank(), state);
     if (share.items.empty()) return;
+    report.bound_staging = staging_bound(share.items, options.image);
     const std::string path = join_path(options.target.saving(), payload_name(group->rank()));
     writer = std::make_unique<ImageWriter>(ports.store, ports.tasks, path, std::move(share.items),
                                            options.image);
@@ -272,34 +274,83 @@ struct Save::State {
     if (all) commit(votes);
   }
 
+  Part part() const {
+    const GroupRank leader = options.policy.lead.leader(group->group());
+    return group->rank() == leader ? Part::kLeader : Part::kMember;
+  }
+
+  void require_possible() const {
+    if (options.target.keep.value_or(1) >= 1) return;
+    throw Error(Code::kUsage, "keep: at least one checkpoint stays, the new one");
+  }
+
+  void prepare_directory(const StateDict& state) {
+    begin_phase(ports.trace, phase::kPrepare);
+    from_leader(*group, options.policy.lead, [&] {
+      CHECK(state.common.as<Dict>() != nullptr);
+      common = *state.common.as<Dict>();
+      run_protocol(options.policy.prepare(ports.store, options.target), phase::kPrepare,
+                   ports.trace);
+      return Bytes{};
+    });
+    end_phase(ports.trace, phase::kPrepare);
+  }
+
+  CommitContent content_of(const std::vector<Bytes>& votes) {
+    CommitContent content{.metadata = {},
+                          .common = std::move(common),
+                          .manifest = options.image.checksums == Checksums::kCrc32AndSha256,
+                          .digests = {}};
+    std::vector<WrittenFile> written;
+    for (const auto& vote : votes) {
+      const std::string name = payload_name({static_cast<std::int32_t>(written.size())});
+      const WrittenFile& file = written.emplace_back(decode_written(vote));
+      if (!file.ranges.empty()) content.payload.push_back({name, file.bytes});
+      if (file.sha256) content.digests.push_back({name, *file.sha256});
+    }
+    content.metadata.catalog = catalog_of(plan(), written);
+    content.metadata.checkpoint_id = options.target.directory;
+    content.metadata.save_id = save_id(plan(), options.target);
+    return content;
+  }
+
   void commit(const std::vector<Bytes>& votes) {
     begin_phase(ports.trace, phase::kCommit);
     agree_on(*group, [&] {
-      if (!leads()) return Bytes{};
-      std::vector<WrittenFile> written;
-      for (const auto& vote : votes) written.push_back(decode_written(vote));
-      CommitContent content{.metadata = {},
-                            .common = std::move(common),
-                            .manifest = options.image.checksums == Checksums::kCrc32AndSha256,
-                            .digests = {}};
-      for (std::size_t r = 0; r < written.size(); ++r) {
-        if (!written[r].sha256) continue;
-        content.digests.push_back(
-            {payload_name({static_cast<std::int32_t>(r)}), *written[r].sha256});
-      }
-      content.metadata.catalog = catalog_of(plan(), written);
-      content.metadata.checkpoint_id = options.target.directory;
-      content.metadata.save_id = save_id(plan(), options.target);
-      run_protocol(options.policy.commit(ports.store, options.target, content), phase::kCommit,
-                   ports.trace);
+      const CommitContent content = part() == Part::kLeader ? content_of(votes) : CommitContent{};
+      run_protocol(options.policy.commit(ports.store, options.target, content, part()),
+                   phase::kCommit, ports.trace);
       return Bytes{};
     });
     end_phase(ports.trace, phase::kCommit);
     committed = true;
-    if (options.cache == nullptr) return;
-    remember(*options.cache, planned, SaveStage::kCommitted, options.policy.cache);
+    if (options.cache != nullptr) {
+      remember(*options.cache, planned, SaveStage::kCommitted, options.policy.cache);
+    }
+    retain();
+  }
+
+  /// The checkpoint stands, whatever comes of this.
+  void retain() {
+    if (!options.target.keep) return;
+    begin_phase(ports.trace, phase::kRetention);
+    const Bytes failure = from_leader(*group, options.policy.lead, [&] {
+      try {
+        run_protocol(options.policy.retention(ports.store, options.target), phase::kRetention,
+                     ports.trace);
+      } catch (const Error& error) {
+        return to_bytes(error.what());
+      }
+      return Bytes{};
+    });
+    end_phase(ports.trace, phase::kRetention);
+    if (failure.empty()) return;
+    report.log.push_back("older checkpoints were not all removed; the next save tries again: " +
+                         std::string(as_text(failure)));
   }
 };
+
+void tell_nothing(Communicator&, const StateDict&) {}
 
 Save::Save(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Save::Save(Save&&) noexcept = default;
@@ -318,18 +369,12 @@ Save Save::begin(const Ports& ports, std::shared_ptr<Communicator> group, const 
                                           .failed = {}}));
   State& own = *save.state_;
   Trace& trace = ports.trace;
+  own.require_possible();
   begin_phase(trace, phase::kPlan);
+  own.options.policy.tell_keys(*own.group, state);
   own.make_plan(state);
   end_phase(trace, phase::kPlan, {.items = own.report.tensors + own.report.objects});
-  begin_phase(trace, phase::kPrepare);
-  agree_on(*own.group, [&] {
-    if (!own.leads()) return Bytes{};
-    CHECK(state.common.as<Dict>() != nullptr);
-    own.common = *state.common.as<Dict>();
-    prepare(ports.store, own.options.target);
-    return Bytes{};
-  });
-  end_phase(trace, phase::kPrepare);
+  own.prepare_directory(state);
   begin_phase(trace, phase::kStage);
   agree_on(*own.group, [&] {
     own.snapshot(state);

@@ -8,19 +8,32 @@
 
 #include "core/engine/commit.hpp"
 #include "core/engine/image_writer.hpp"
+#include "core/engine/leader.hpp"
 #include "core/engine/plan_cache.hpp"
+#include "core/engine/retention.hpp"
 #include "core/plan/save_plan.hpp"
 #include "core/ports/ports.hpp"
 #include "core/state/state_dict.hpp"
 
 namespace reprise {
 
+void tell_nothing(Communicator& group, const StateDict& state);
+
 /// The decisions of a save. Default-constructed ones are right; a mutant swaps one.
 struct SavePolicy {
   PlanPolicy plan;
-  std::vector<CommitStep> (*commit)(Store&, const CommitTarget&,
-                                    const CommitContent&) = commit_protocol;
+  /// The protocols of a save, each a list of named steps. What each rank runs to commit; what its
+  /// leader runs before anything is written, and after all is durable.
+  std::vector<ProtocolStep> (*prepare)(Store&, const CommitTarget&) = prepare_protocol;
+  std::vector<ProtocolStep> (*commit)(Store&, const CommitTarget&, const CommitContent&,
+                                      Part) = commit_part;
+  std::vector<ProtocolStep> (*retention)(Store&, const CommitTarget&) = retention_protocol;
   CachePolicy cache;
+  /// Who prepares and commits for all.
+  LeaderPolicy lead;
+  /// What ranks tell each other of their keys, one by one, before they plan: nothing. Ranks have
+  /// different keys, so they would not make the same calls.
+  void (*tell_keys)(Communicator&, const StateDict&) = tell_nothing;
 };
 
 struct SaveOptions {
@@ -32,14 +45,19 @@ struct SaveOptions {
 };
 
 struct SaveReport {
-  std::uint64_t bytes = 0;           ///< written by this rank
-  std::uint64_t peak_staging = 0;    ///< bytes
+  std::uint64_t bytes = 0;         ///< written by this rank
+  std::uint64_t peak_staging = 0;  ///< bytes
+  /// What this rank may hold beside the job's own memory until its part is durable, known before it
+  /// is: batches and encoded objects. Not in it: the plan, and the metadata that the leader writes.
+  std::uint64_t bound_staging = 0;
   std::uint64_t plan_signature = 0;  ///< of the global plan
   std::uint64_t tensors = 0;         ///< in the whole checkpoint
   std::uint64_t objects = 0;
   Planned planned = Planned::kFresh;
   std::vector<CacheKind> reused;  ///< in the order of cache_kinds()
-  std::vector<std::string> log;   ///< why plans were made again; the same on all ranks
+  /// Why plans were made again, and what of older checkpoints could not be removed; the same on all
+  /// ranks.
+  std::vector<std::string> log;
 };
 
 /// One save in flight, on every rank of `group`. All calls are collective over the group.

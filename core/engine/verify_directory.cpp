@@ -6,6 +6,7 @@
 #include "core/base/print.hpp"
 #include "core/engine/commit.hpp"
 #include "core/engine/file_digest.hpp"
+#include "core/engine/retention.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/common_state.hpp"
 #include "core/format/integrity.hpp"
@@ -58,7 +59,8 @@ void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& find
 }
 
 bool has_commit_suffix(std::string_view name) {
-  return name.ends_with(kSavingSuffix) || name.ends_with(kReplacedSuffix);
+  return name.ends_with(kSavingSuffix) || name.ends_with(kReplacedSuffix) ||
+         name.ends_with(kRemovingSuffix);
 }
 
 /// The name that "<name>.replaced" made way for, if no checkpoint stands there.

@@ -12,21 +12,8 @@ Interval floor_begin(std::int64_t length, std::int64_t parts, std::int64_t index
   return {begin, std::min(begin + chunk, length)};
 }
 
-std::vector<CommitStep> tracker_first(Store& store, const CommitTarget& target,
-                                      const CommitContent& content) {
-  auto steps = commit_protocol(store, target, content);
-  const auto named = [](std::string_view name) {
-    return [name](const CommitStep& step) { return step.name == name; };
-  };
-  const auto swap_in = std::find_if(steps.begin(), steps.end(), named("swap_in"));
-  const auto tracker = std::find_if(steps.begin(), steps.end(), named("tracker"));
-  if (tracker != steps.end() && swap_in < tracker) std::rotate(swap_in, tracker, tracker + 1);
-  return steps;
-}
-
 }  // namespace
 
 void describe_by_floor(Policies& policies) { policies.save.plan.describe = floor_begin; }
-void tracker_before_payload(Policies& policies) { policies.save.commit = tracker_first; }
 
 }  // namespace reprise::sim

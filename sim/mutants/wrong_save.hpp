@@ -1,5 +1,5 @@
 #pragma once
-// Wrong decisions of a save: how shards are described, when the tracker moves.
+// Wrong decisions of a save: how shards are described.
 
 #include "sim/mutants/mutants.hpp"
 
@@ -7,8 +7,5 @@ namespace reprise::sim {
 
 /// Shards of ceil(n / parts) are described as beginning at multiples of floor(n / parts).
 void describe_by_floor(Policies& policies);
-
-/// The tracker names the checkpoint before its payload stands in its place.
-void tracker_before_payload(Policies& policies);
 
 }  // namespace reprise::sim

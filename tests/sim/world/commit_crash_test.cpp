@@ -12,7 +12,7 @@
 #include "core/engine/save.hpp"
 #include "core/format/crc32.hpp"
 #include "core/format/tensor_item.hpp"
-#include "sim/mutants/wrong_save.hpp"
+#include "sim/mutants/wrong_commit.hpp"
 #include "sim/world/sim_store.hpp"
 
 namespace reprise::sim {
@@ -128,7 +128,7 @@ void save(Store& store, const CommitTarget& target, std::int64_t n, Protocol pro
        .original_shape = {}}};
   content.common = Dict{{"generation", n}};
   NoTrace trace;
-  run_protocol(protocol(store, target, content), phase::kCommit, trace);
+  run_protocol(protocol(store, target, content, Part::kLeader), phase::kCommit, trace);
 }
 
 /// Which generation a reader finds; throws or fails if it isn't a whole one.
@@ -156,7 +156,7 @@ enum class End { kKill, kPowerCut };
 
 /// True if the save came to its end within so many calls.
 bool save_until(SimStore& store, const CommitTarget& target, std::int64_t n, int calls, End end,
-                Protocol protocol = commit_protocol) {
+                Protocol protocol = commit_part) {
   bool finished = false;
   try {
     MortalStore mortal(store, calls);

@@ -1,0 +1,103 @@
+#include "core/engine/retention.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "core/engine/checkpoint.hpp"
+#include "core/format/tracker.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::uint64_t kTrackerBytesMax = 4096;
+
+/// The iteration that the tracker names; nothing where it names none.
+std::optional<Step> tracked(Store& store, const std::string& root) {
+  const std::string path = join_path(root, std::string(kTrackerFile));
+  if (!store.stat(path)) return std::nullopt;
+  return read_tracker(read_all(store, path, kTrackerBytesMax), {.file = store.display(path)}).step;
+}
+
+/// Metadata first, and gone for good: what is half removed never looks whole.
+void unmark(Store& store, const std::string& directory) {
+  for (const auto& name : metadata_names(store, directory)) {
+    store.remove(join_path(directory, name));
+  }
+  store.sync_directory(directory);
+}
+
+/// What the steps work on.
+struct Removal {
+  Store& store;
+  std::string root;
+  std::vector<Step> chosen = {};
+  std::vector<std::string> aside = {};  ///< directories, by their new names
+
+  void clear_removing() const {
+    std::vector<std::string> left;
+    for (const Entry& entry : store.list(root)) {
+      if (entry.name.ends_with(kRemovingSuffix)) left.push_back(join_path(root, entry.name));
+    }
+    if (!left.empty()) store.sync_directory(root);  // a power cut must not bring the old names back
+    for (const auto& directory : left) unmark(store, directory);
+    for (const auto& directory : left) store.remove(directory);
+  }
+
+  void choose(Outdated which, std::int32_t keep) {
+    if (const auto newest = tracked(store, root)) {
+      chosen = which(generations(store, root), *newest, keep);
+    }
+  }
+
+  void set_aside(const std::string& directory) {
+    if (!store.stat(directory)) return;
+    aside.push_back(directory + std::string(kRemovingSuffix));
+    store.rename(directory, aside.back());
+  }
+  void set_aside() {
+    for (const Step step : chosen) {
+      const std::string directory = join_path(root, directory_of(Tracker{step}));
+      set_aside(directory + std::string(kReplacedSuffix));
+      set_aside(directory);
+    }
+  }
+};
+
+}  // namespace
+
+std::vector<Step> outdated(const std::vector<Generation>& present, Step newest, std::int32_t keep) {
+  std::vector<Step> committed;
+  for (const auto& generation : present) {
+    if (generation.committed && generation.step.value <= newest.value) {
+      committed.push_back(generation.step);
+    }
+  }
+  const auto kept = std::min(committed.size(), static_cast<std::size_t>(keep));
+  committed.resize(committed.size() - kept);
+  return committed;
+}
+
+std::vector<ProtocolStep> retention_protocol(Store& store, const CommitTarget& target,
+                                             Outdated which) {
+  if (!target.keep) return {};
+  const auto removal = std::make_shared<Removal>(Removal{store, parent_path(target.directory)});
+  return {
+      {"clear_removing", [removal] { removal->clear_removing(); }},
+      {"choose", [removal, which, keep = *target.keep] { removal->choose(which, keep); }},
+      {"set_aside", [removal] { removal->set_aside(); }},
+      {"sync_root",
+       [removal] {
+         if (!removal->aside.empty()) removal->store.sync_directory(removal->root);
+       }},
+      {"unmark",
+       [removal] {
+         for (const auto& directory : removal->aside) unmark(removal->store, directory);
+       }},
+      {"remove",
+       [removal] {
+         for (const auto& directory : removal->aside) removal->store.remove(directory);
+       }},
+  };
+}
+
+}  // namespace reprise

@@ -1,0 +1,44 @@
+#pragma once
+// What goes when a new checkpoint stands: all but the newest N. A protocol of named steps, run
+// after the tracker names the new one durably.
+//
+//   clear_removing   what an earlier crash left of a removal
+//   choose           what goes, from what is there and what the tracker says
+//   set_aside        iter_0000002 -> iter_0000002.removing: no load takes that name
+//   sync_root        <- only now may a byte of it go
+//   unmark           its metadata goes first, and is gone for good
+//   remove           then the rest
+//
+// A crash between any two leaves each checkpoint whole under its name, or not under its name.
+
+#include <vector>
+
+#include "core/engine/commit.hpp"
+#include "core/engine/generations.hpp"
+
+namespace reprise {
+
+/// What is removed has this name first.
+inline constexpr std::string_view kRemovingSuffix = ".removing";
+
+/// Names of its steps, in order.
+inline constexpr std::array<std::string_view, 6> kRetentionSteps = {
+    "clear_removing", "choose", "set_aside", "sync_root", "unmark", "remove"};
+
+/// Which iterations go, when the tracker names `newest`: of the committed ones up to that step all
+/// but the last `keep` (at least 1), which `newest` is one of. What is newer than the tracker says
+/// was given up by a load of an earlier one, and neither counts nor goes; nor does what is
+/// unfinished, which may be in flight.
+std::vector<Step> outdated(const std::vector<Generation>& present, Step newest, std::int32_t keep);
+
+using Outdated = decltype(&outdated);
+
+/// Nothing without `target.keep`, or where no tracker names an iteration. The arguments outlive the
+/// steps; one rank runs them.
+std::vector<ProtocolStep> retention_protocol(Store& store, const CommitTarget& target,
+                                             Outdated which);
+inline std::vector<ProtocolStep> retention_protocol(Store& store, const CommitTarget& target) {
+  return retention_protocol(store, target, outdated);
+}
+
+}  // namespace reprise

@@ -1,0 +1,122 @@
+#include "sim/mutants/wrong_commit.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace reprise::sim {
+namespace {
+
+using Steps = std::vector<ProtocolStep>;
+
+Steps::iterator named(Steps& steps, std::string_view name) {
+  return std::find_if(steps.begin(), steps.end(),
+                      [name](const ProtocolStep& step) { return step.name == name; });
+}
+
+void add(Steps& steps, Steps::iterator before, Steps more) {
+  steps.insert(before, std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+// --- the tracker --------------------------------------------------------------------------------
+
+Steps tracker_first(Store& store, const CommitTarget& target, const CommitContent& content,
+                    Part part) {
+  Steps steps = commit_part(store, target, content, part);
+  const auto swap_in = named(steps, "swap_in");
+  const auto tracker = named(steps, "tracker");
+  if (tracker != steps.end() && swap_in < tracker) std::rotate(swap_in, tracker, tracker + 1);
+  return steps;
+}
+
+ProtocolStep tracker_step(Store& store, const CommitTarget& target) {
+  return {"tracker", [&store, &target] { move_tracker(store, target); }};
+}
+
+Steps scheduled_tracker(Store& store, const CommitTarget& target) {
+  Steps steps = prepare_protocol(store, target);
+  if (target.step) steps.push_back(tracker_step(store, target));
+  return steps;
+}
+
+Steps without_tracker(Store& store, const CommitTarget& target, const CommitContent& content,
+                      Part part) {
+  Steps steps = commit_part(store, target, content, part);
+  std::erase_if(steps, [](const ProtocolStep& step) { return step.name == "tracker"; });
+  return steps;
+}
+
+Steps tracker_everywhere(Store& store, const CommitTarget& target, const CommitContent& content,
+                         Part part) {
+  Steps steps = commit_part(store, target, content, part);
+  if (part == Part::kMember && target.step) steps.push_back(tracker_step(store, target));
+  return steps;
+}
+
+// --- what goes ----------------------------------------------------------------------------------
+
+/// By their names' numbers, whoever the tracker names; `spared` are as good as there.
+std::vector<Step> all_but(std::set<std::int64_t> steps, std::size_t spared) {
+  std::vector<Step> gone;
+  while (steps.size() > spared) {
+    gone.push_back(Step{*steps.begin()});
+    steps.erase(steps.begin());
+  }
+  return gone;
+}
+
+std::vector<Step> outdated_by_name(const std::vector<Generation>& present, Step,
+                                   std::int32_t keep) {
+  std::set<std::int64_t> steps;
+  for (const auto& generation : present) steps.insert(generation.step.value);
+  return all_but(steps, static_cast<std::size_t>(keep));
+}
+
+/// The one that is being saved is taken for one of those that stay.
+std::vector<Step> outdated_by_the_new(const std::vector<Generation>& present, Step,
+                                      std::int32_t keep) {
+  std::set<std::int64_t> steps;
+  for (const auto& generation : present) {
+    if (generation.committed) steps.insert(generation.step.value);
+  }
+  return all_but(steps, static_cast<std::size_t>(keep - 1));
+}
+
+Steps remove_first(Store& store, const CommitTarget& target, const CommitContent& content,
+                   Part part) {
+  Steps steps = commit_part(store, target, content, part);
+  if (part == Part::kLeader) {
+    add(steps, steps.begin(), retention_protocol(store, target, outdated_by_the_new));
+  }
+  return steps;
+}
+
+Steps scheduled_removal(Store& store, const CommitTarget& target) {
+  Steps steps = prepare_protocol(store, target);
+  add(steps, steps.end(), retention_protocol(store, target, outdated_by_the_new));
+  return steps;
+}
+
+Steps retention_by_name(Store& store, const CommitTarget& target) {
+  return retention_protocol(store, target, outdated_by_name);
+}
+
+Steps no_retention(Store&, const CommitTarget&) { return {}; }
+
+}  // namespace
+
+void tracker_before_payload(Policies& policies) { policies.save.commit = tracker_first; }
+void tracker_at_schedule(Policies& policies) { policies.save.prepare = scheduled_tracker; }
+void tracker_by_nobody(Policies& policies) { policies.save.commit = without_tracker; }
+void tracker_by_all(Policies& policies) { policies.save.commit = tracker_everywhere; }
+
+void remove_before_durable(Policies& policies) {
+  policies.save.commit = remove_first;
+  policies.save.retention = no_retention;
+}
+void remove_at_schedule(Policies& policies) {
+  policies.save.prepare = scheduled_removal;
+  policies.save.retention = no_retention;
+}
+void count_unfinished(Policies& policies) { policies.save.retention = retention_by_name; }
+
+}  // namespace reprise::sim
