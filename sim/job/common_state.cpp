@@ -80,9 +80,14 @@ Value encode_schedule(const Schedule& schedule) {
 }
 
 Value encode_identity(const RunIdentity& identity) {
-  return Dict{{"run", identity.run},
-              {"parent_step", identity.parent_step ? Value(*identity.parent_step) : Value(None{})},
-              {"engine", identity.engine}};
+  Dict entries = {
+      {"run", identity.run},
+      {"parent_step", identity.parent_step ? Value(*identity.parent_step) : Value(None{})},
+      {"engine", identity.engine}};
+  List optional;
+  for (const auto& key : identity.optional) optional.emplace_back(key);
+  if (!optional.empty()) entries.emplace_back("optional", std::move(optional));
+  return entries;
 }
 
 // --- reading ------------------------------------------------------------------------------------
@@ -99,6 +104,7 @@ class Entries {
     if (found == nullptr) Entries(*this, key).refuse("is not there");
     return *found;
   }
+  bool has(std::string_view key) const { return value_.find(key) != nullptr; }
   Entries entries(std::string_view key) const { return {value(key), inner(key)}; }
   template <class T>
   void read(std::string_view key, T& out) const {
@@ -198,6 +204,16 @@ void decode_schedule(const Entries& in, Schedule& schedule) {
   in.read("num_steps", schedule.num_steps);
 }
 
+void decode_optional(const Entries& in, std::vector<std::string>& keys) {
+  if (!in.has("optional")) return;
+  const auto* list = in.value("optional").as<List>();
+  if (list == nullptr) in.refuse("has optional keys that are no list");
+  for (const auto& key : *list) {
+    if (key.as<std::string>() == nullptr) in.refuse("has an optional key that is no text");
+    keys.push_back(*key.as<std::string>());
+  }
+}
+
 void decode_identity(const Entries& in, RunIdentity& identity) {
   in.read("run", identity.run);
   in.read("engine", identity.engine);
@@ -207,6 +223,7 @@ void decode_identity(const Entries& in, RunIdentity& identity) {
   } else if (!parent.is_none()) {
     in.refuse("has a parent_step that is no number");
   }
+  decode_optional(in, identity.optional);
 }
 
 }  // namespace
@@ -248,7 +265,9 @@ Value layout_free(const Value& common) {
   Value result = common;
   auto* entries = result.as<Dict>();
   if (entries == nullptr) return result;
-  std::erase_if(*entries, [](const auto& entry) { return entry.first == Value("reprise"); });
+  std::erase_if(*entries, [](const auto& entry) {
+    return entry.first == Value("reprise") || entry.first == Value("rerun_state_machine");
+  });
   for (auto& [key, value] : *entries) {
     auto* inner = value.as<Dict>();
     if (inner == nullptr) continue;

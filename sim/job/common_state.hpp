@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/state/value.hpp"
 #include "sim/job/layout.hpp"
@@ -21,6 +22,8 @@ struct RunIdentity {
   std::string run = "run";
   std::optional<std::int64_t> parent_step;  ///< the checkpoint this life of the job began from
   std::string engine = "reprise";           ///< name and version of what wrote it
+  /// Keys that a reader who does not know them may leave behind.
+  std::vector<std::string> optional = {};
 
   friend bool operator==(const RunIdentity&, const RunIdentity&) = default;
 };
@@ -41,7 +44,8 @@ Value encode(const CommonState& state);
 CommonState decode_common(const Value& common);
 
 /// What of it is the same however the job was laid out and whoever wrote it: without the parallel
-/// sizes of `args`, the optimizer's sharding and `reprise`. For digests and for judging two jobs.
+/// sizes of `args`, the optimizer's sharding, `rerun_state_machine` and `reprise`. For digests and
+/// for judging two jobs.
 Value layout_free(const Value& common);
 
 }  // namespace reprise::sim

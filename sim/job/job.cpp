@@ -68,7 +68,8 @@ GroupRank place_in_job(const JobConfig& config, const Group& members, const Fabr
 
 std::ostream& operator<<(std::ostream& out, const StepRecord& record) {
   return out << "step " << record.step << " loss " << record.loss << " lr " << record.lr
-             << " loss_scale " << record.loss_scale << (record.overflow ? " overflow" : "");
+             << " loss_scale " << record.loss_scale << (record.overflow ? " overflow" : "")
+             << (record.skipped ? " skipped" : "");
 }
 
 // --- the job ------------------------------------------------------------------------------------
@@ -104,6 +105,7 @@ TrainingJob::TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy)
   }
   progress_ = initial_progress(config_.seed, config_.schedule);
   take_random({}, config_.seed);
+  make_machine();
 }
 
 ShareRule TrainingJob::rule_of(Sharding sharding) const {
@@ -112,30 +114,6 @@ ShareRule TrainingJob::rule_of(Sharding sharding) const {
           .slice = policy_.slice,
           .buckets = {},
           .layout = policy_.buckets};
-}
-
-StepRecord TrainingJob::step() {
-  std::int64_t mine = 0;
-  for (const auto& family : families_) {
-    for (const auto& parameter : family.parameters) mine += local_loss(parameter, progress_);
-  }
-  const std::int64_t loss = world_->all_reduce(Reduce::kSum, std::span(&mine, 1)).front();
-  const bool overflow = progress_.loss_scale.overflows();
-  StepRecord record{.loss = loss,
-                    .lr = progress_.groups.front().lr,
-                    .loss_scale = progress_.loss_scale.scale,
-                    .overflow = overflow};
-  if (!overflow) {
-    for (auto& family : families_) {
-      family.optimizer->step(family.parameters, progress_, loss);
-      family.optimizer->gather_weights(family.parameters, *family.group);
-    }
-  }
-  rng_.advance();
-  expert_rng_.advance();
-  progress_.after_step(overflow);
-  record.step = iteration();
-  return record;
 }
 
 // --- leaves -------------------------------------------------------------------------------------
@@ -328,6 +306,7 @@ StateDict TrainingJob::leaves(const Making& making) {
   }
   add_random(state, making);
   state.common = common();
+  add_rerun(state, making.policy);
   return state;
 }
 
@@ -410,6 +389,7 @@ LoadRequest TrainingJob::load_request(const Value* stored_common, const Checkpoi
   LoadRequest request;
   request_optimizer(request.wanted, stored, making);
   request_random(request, stored_layout, making);
+  request_rerun(request, stored_common);
   request.wanted = policy_.requested(std::move(request.wanted));
   return request;
 }
@@ -442,6 +422,7 @@ void TrainingJob::take_values(const StateDict& loaded) {
     for (const auto& family : families_) check_buckets(object, family);
   }
   take_random(loaded, common.progress.seed);
+  take_rerun(loaded, common);
   progress_ = common.progress;
   parent_step_ = common.progress.iteration;
 }

@@ -4,6 +4,7 @@
 // all ranks share; random streams move their own tally alone.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,8 +18,27 @@
 #include "sim/job/host_rng.hpp"
 #include "sim/job/layout.hpp"
 #include "sim/job/policy.hpp"
+#include "sim/job/rerun_machine.hpp"
 
 namespace reprise::sim {
+
+/// A result that a rank reports of a run.
+struct ResultCall {
+  std::int64_t iteration = 0;  ///< being tried; the first is 1
+  int call = 0;                ///< 0: the loss, 1: the norm of the gradients
+  int run = 0;                 ///< 0: the initial run, 1: a re-run
+};
+
+/// Of the rerun machine, beside its mode.
+struct RerunOptions {
+  std::string format = "torch_dist";  ///< that checkpoints are saved in
+  double tolerance = 0;               ///< relative, of reproduced results
+  LargeValues::Limits large = {};
+  ErrorInjector injector = {};
+  std::string job_id = "N/A";           ///< of this life, in the log of rejected results
+  std::vector<std::string> log = {};    ///< lines of earlier lives
+  std::vector<std::int64_t> skip = {};  ///< numbers of iterations that only consume their samples
+};
 
 struct JobConfig {
   std::string model = "gpt-tiny";
@@ -35,6 +55,13 @@ struct JobConfig {
   GroupSource groups = GroupSource::kExplicit;  ///< what saves and loads are given
   Fallback fallback = Fallback::kAllowed;       ///< to global groups, where none are given
   std::string rng_prefix = {};                  ///< of the keys of random states
+  RerunMode rerun = RerunMode::kDisabled;
+  std::string device = "localhost:0";  ///< of this rank: "node:index"
+  /// What this rank's device makes of a result; empty: what is right. The update goes by what is
+  /// right, whatever is reported.
+  std::function<double(const ResultCall&, double right)> result = {};
+  RerunOptions rerun_options = {};
+  bool knows_rerun = true;  ///< reads the rerun state of checkpoints; older jobs did not
 };
 
 struct StepRecord {
@@ -43,9 +70,25 @@ struct StepRecord {
   double lr = 0;          ///< that the step used
   double loss_scale = 0;  ///< that the step used
   bool overflow = false;  ///< the update was skipped
+  bool skipped = false;   ///< the whole iteration was, but for its samples
 
   friend bool operator==(const StepRecord&, const StepRecord&) = default;
   friend std::ostream& operator<<(std::ostream& out, const StepRecord& record);
+};
+
+/// What came of trying an iteration.
+struct StepOutcome {
+  std::optional<StepRecord> record;  ///< none if the job leaves before the update
+  std::optional<RerunExit> exit;     ///< the job is to leave so; it may not go on
+  std::vector<std::string> notes;    ///< for the operator
+};
+
+/// Samples that an iteration took.
+struct AppliedSamples {
+  SampleRange samples;
+  bool skipped = false;  ///< taken, and not trained on
+
+  friend bool operator==(const AppliedSamples&, const AppliedSamples&) = default;
 };
 
 /// What a load is asked for.
@@ -71,8 +114,14 @@ class TrainingJob {
   Communicator& world() { return *world_; }
   std::shared_ptr<Communicator> world_group() { return world_; }
 
-  /// Collective over the world.
+  /// Collective over the world: one iteration, with the re-runs that its results need. All ranks
+  /// leave or go on together.
+  StepOutcome advance();
+  /// An iteration of a job that has no reason to leave.
   StepRecord step();
+  const RerunMachine& rerun() const { return machine_; }
+  /// What this life has trained on or skipped, in order.
+  const std::vector<AppliedSamples>& applied_samples() const { return applied_; }
 
   /// Everything that a checkpoint of this job is to hold, whatever the policy hands to a save.
   StateDict live_state();
@@ -137,6 +186,21 @@ class TrainingJob {
   void take_values(const StateDict& loaded);
   void take_random(const StateDict& loaded, std::uint64_t seed);
 
+  // job_rerun.cpp
+  void make_machine();
+  StepRecord skip_iteration();
+  bool validates() const;
+  std::int64_t own_loss(const Progress& at) const;
+  void validate(std::string_view what, int call, double right);
+  void validate_results(std::int64_t own, std::int64_t loss, const Progress& at);
+  RunEnd run_once(Progress& at, std::int64_t& loss);
+  void rewind();
+  void report_statistics(std::vector<std::string>& notes);
+  StepRecord update(const Progress& at, std::int64_t loss);
+  void add_rerun(StateDict& state, const JobPolicy& policy) const;
+  void request_rerun(LoadRequest& request, const Value* common) const;
+  void take_rerun(const StateDict& loaded, const CommonState& stored);
+
   JobConfig config_;
   JobPolicy policy_;
   Sharding sharding_;
@@ -151,6 +215,11 @@ class TrainingJob {
   HostRng expert_rng_;
   std::string rng_prefix_;  ///< of the keys that were last asked for
   std::optional<std::int64_t> parent_step_;
+  RerunMachine machine_;
+  DataIterator data_;
+  HostRng rng_before_;  ///< before the iteration's initial run
+  HostRng expert_rng_before_;
+  std::vector<AppliedSamples> applied_;
 };
 
 }  // namespace reprise::sim

@@ -39,6 +39,12 @@ const std::byte* bytes_at(const std::vector<T>& buffer, std::size_t element) {
   return reinterpret_cast<const std::byte*>(buffer.data() + element);
 }
 
+Stream gradients_of(const LocalParameter& parameter, const Progress& progress, std::int64_t loss) {
+  const Batch batch{progress.iteration, progress.consumed_samples, loss};
+  const Stream gradients = batch.gradients(parameter_stream(progress.seed, parameter.spec.key));
+  return parameter.in_sync ? gradients : gradients.split("alone");
+}
+
 /// Takes everybody's message apart: calls take(parameter, rank, bytes) for each share.
 template <class Take>
 void for_each_share(const ShareTable& table, const std::vector<Bytes>& messages, std::size_t width,
@@ -95,9 +101,7 @@ void OptimizerShard::initialise(std::span<const LocalParameter> parameters, std:
 
 void OptimizerShard::update(LocalParameter& parameter, std::size_t p, const Progress& progress,
                             std::int64_t loss) {
-  const Batch batch{progress.iteration, progress.consumed_samples, loss};
-  Stream gradients = batch.gradients(parameter_stream(progress.seed, parameter.spec.key));
-  if (!parameter.in_sync) gradients = gradients.split("alone");
+  const Stream gradients = gradients_of(parameter, progress, loss);
   const Adam adam(progress.groups[static_cast<std::size_t>(parameter.spec.group)]);
   float* master = slot(Slot::kMaster).data() + begin(p);
   float* exp_avg = slot(Slot::kExpAvg).data() + begin(p);
@@ -117,6 +121,25 @@ void OptimizerShard::update(LocalParameter& parameter, std::size_t p, const Prog
 void OptimizerShard::step(std::span<LocalParameter> parameters, const Progress& progress,
                           std::int64_t loss) {
   for (std::size_t p = 0; p < parameters.size(); ++p) update(parameters[p], p, progress, loss);
+}
+
+double OptimizerShard::gradient_norm(std::span<const LocalParameter> parameters,
+                                     const Progress& progress, std::int64_t loss) const {
+  double squares = 0;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    const LocalParameter& parameter = parameters[p];
+    const Stream gradients = gradients_of(parameter, progress, loss);
+    for_each_run(parameter.spec.shape, in_place_[p], in_place_[p],
+                 [&](std::int64_t global, std::size_t place, std::size_t, std::int64_t count) {
+                   for (std::int64_t i = 0; i < count; ++i, ++place) {
+                     const double g =
+                         gradient(gradients, global + i, from_bf16(parameter.weight[place]),
+                                  progress.loss_scale.scale);
+                     squares += g * g;
+                   }
+                 });
+  }
+  return std::sqrt(squares);
 }
 
 void OptimizerShard::pack_stored(std::span<const LocalParameter> parameters) {

@@ -39,6 +39,9 @@ class OptimizerShard {
   /// One Adam update of this rank's share; gradients follow from the compute copy. The new weights
   /// are put into this rank's share of the compute copy.
   void step(std::span<LocalParameter> parameters, const Progress& progress, std::int64_t loss);
+  /// Euclidean norm of this rank's share of the gradients that step() would use.
+  double gradient_norm(std::span<const LocalParameter> parameters, const Progress& progress,
+                       std::int64_t loss) const;
   /// This rank's share of the compute copies into stored(), for a save that cuts the weights alike.
   void pack_stored(std::span<const LocalParameter> parameters);
   /// Puts the stored weights into this rank's share of the compute copies.

@@ -14,6 +14,7 @@
 #include "sim/job/family.hpp"
 #include "sim/job/group_registry.hpp"
 #include "sim/job/host_rng.hpp"
+#include "sim/job/rerun_policy.hpp"
 
 namespace reprise::sim {
 
@@ -119,6 +120,7 @@ struct JobPolicy {
   CheckpointGroups (*load_groups)(const GroupCall&) = resolve;
   void (*groups)(std::span<const GroupIdeas>) = judge_groups;
   std::vector<RefreshStep> (*refresh)(const Loaded&) = refresh_protocol;
+  RerunPolicy rerun = {};
 };
 
 }  // namespace reprise::sim

@@ -19,9 +19,13 @@ void Progress::apply_schedule() {
   }
 }
 
-void Progress::after_step(bool overflow) {
+void Progress::skip() {
   ++iteration;
   consumed_samples += global_batch_size;
+}
+
+void Progress::after_step(bool overflow) {
+  skip();
   loss_scale.after_step(overflow);
   if (overflow) return;
   for (auto& group : groups) ++group.step;

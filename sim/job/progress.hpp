@@ -51,6 +51,8 @@ struct Progress {
   /// What a step leaves behind. An overflow moves the data cursor, the iteration and the loss
   /// scale, but neither the optimizer's step counts nor the schedule.
   void after_step(bool overflow);
+  /// An iteration that only consumes its samples: nothing else moves.
+  void skip();
 
   friend bool operator==(const Progress&, const Progress&) = default;
 };

@@ -112,6 +112,8 @@ class RerunMachine {
   RunEnd end_run(Votes world);
   /// After the last run: nothing, and the job goes on; or how it leaves.
   std::optional<RerunExit> conclude();
+  /// The iteration is skipped: what was to be found out about it is dropped.
+  void drop();
 
   // --- checkpoints
   // --------------------------------------------------------------------------------
@@ -168,8 +170,5 @@ Votes votes_of_all(Communicator& world, Votes mine);
 Value encode(const RerunSnapshot& snapshot);
 /// Nothing if the common state has none. LOAD_REJECTED if it is not of that form.
 std::optional<RerunSnapshot> rerun_of(const Value& common);
-
-/// The batches in a rank's object.
-std::vector<SampleRange> batches_of(const Value& object);
 
 }  // namespace reprise::sim

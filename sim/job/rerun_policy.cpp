@@ -98,13 +98,6 @@ bool ask_always(const StoredRerun& /*stored*/, const OwnRerun& /*own*/) { return
 
 Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own) {
   if (stored.state == State::kNotRunningYet) return {};
-  if (stored.state != State::kWillRerunFromCheckpoint) {
-    throw Error(Code::kIllegalState,
-                "the checkpoint holds the rerun state " + quoted(stored.state) +
-                    ", which no job can go on from; load another checkpoint, or this one with the "
-                    "rerun machine disabled",
-                {.key = "rerun_state_machine"});
-  }
   const std::string what = "the checkpoint says that iteration " +
                            std::to_string(stored.iteration) + " is to be run again; ";
   if (own.mode == RerunMode::kDisabled) {
@@ -114,16 +107,38 @@ Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own) {
     return {.note = what + change(stored.layout, own.layout) +
                     ": ignored, since the ranks are not the same"};
   }
+  if (stored.state != State::kWillRerunFromCheckpoint) {
+    throw Error(Code::kIllegalState,
+                "the checkpoint holds the rerun state " + quoted(stored.state) +
+                    ", which no job can go on from; load another checkpoint, or this one with the "
+                    "rerun machine disabled",
+                {.key = "rerun_state_machine"});
+  }
   return {.restore = true, .note = what + "it will be"};
 }
 
 DataPosition buffers_or_cursor(const LoadedData& loaded) {
   DataPosition position{.cursor = loaded.consumed_samples};
-  if (!loaded.restored || loaded.batches.empty()) return position;
-  for (const auto& batch : loaded.batches) position.cursor += batch.count;
-  position.kept = loaded.batches;
-  position.replaying = true;
+  if (!loaded.restored || loaded.object == nullptr) return position;
+  position.kept = batches_of(*loaded.object);
+  position.replaying = !position.kept.empty();
+  for (const auto& batch : position.kept) position.cursor += batch.count;
   return position;
+}
+
+std::vector<SampleRange> batches_of(const Value& object) {
+  const Value* iterators = object.find("data_iterator_checkpoints");
+  std::vector<SampleRange> batches;
+  if (iterators != nullptr && iterators->is_none()) return batches;
+  const auto* list = iterators == nullptr ? nullptr : iterators->as<List>();
+  if (list == nullptr) {
+    throw Error(Code::kLoadRejected, "the stored rerun state has no list of data iterators",
+                {.key = "rerun_state_machine_state"});
+  }
+  for (const auto& one : *list) {
+    for (const auto& batch : decode_batches(one)) batches.push_back(batch);
+  }
+  return batches;
 }
 
 std::string say_no_progress(std::int64_t iteration, std::int64_t before) {

@@ -119,12 +119,14 @@ Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own);
 /// From where the batches of the next run are read.
 struct LoadedData {
   bool restored = false;              ///< the machine was
-  std::vector<SampleRange> batches;   ///< in the fault context
+  const Value* object = nullptr;      ///< this rank's, if it was loaded
   std::int64_t consumed_samples = 0;  ///< the data cursor of the checkpoint
 };
 /// Restored: from the buffers, and the source goes on behind them. Else from the cursor, and the
 /// buffers are dropped. Never both.
 DataPosition buffers_or_cursor(const LoadedData& loaded);
+/// The batches in a rank's object. LOAD_REJECTED if it is not of that form.
+std::vector<SampleRange> batches_of(const Value& object);
 
 /// What the operator is told when an iteration is about to be re-run from a checkpoint for which
 /// that was done before; `before` counts the restarts. Empty for none.

@@ -1,0 +1,249 @@
+// An iteration of the job, with the re-runs that its results need, and what the rerun machine puts
+// into a checkpoint and takes from one.
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "sim/job/job.hpp"
+
+namespace reprise::sim {
+namespace {
+
+constexpr const char* kObjectKey = "rerun_state_machine_state";
+constexpr const char* kCommonKey = "rerun_state_machine";
+constexpr double kLossUnit = 1048576;  // 2^20
+
+}  // namespace
+
+void TrainingJob::make_machine() {
+  const RerunOptions& options = config_.rerun_options;
+  machine_ = RerunMachine({.mode = config_.rerun,
+                           .rank = {world_->rank().value},
+                           .device = config_.device,
+                           .job_id = options.job_id,
+                           .injector = options.injector,
+                           .large = options.large},
+                          policy_.rerun);
+}
+
+// --- an iteration
+// ---------------------------------------------------------------------------------
+
+bool TrainingJob::validates() const {
+  return machine_.mode() != RerunMode::kDisabled || config_.result != nullptr;
+}
+
+std::int64_t TrainingJob::own_loss(const Progress& at) const {
+  std::int64_t own = 0;
+  for (const auto& family : families_) {
+    for (const auto& parameter : family.parameters) own += local_loss(parameter, at);
+  }
+  return own;
+}
+
+void TrainingJob::validate(std::string_view what, int call, double right) {
+  const double value =
+      config_.result ? config_.result({machine_.iteration(), call, machine_.run()}, right) : right;
+  const double tolerance = config_.rerun_options.tolerance;
+  const auto check = [&](const std::string& rule, bool rejected, bool fatal) {
+    machine_.validate({value, rejected, rule + " in " + std::string(what), fatal, tolerance});
+  };
+  check("NaN", std::isnan(value), true);
+  check("infinity", std::isinf(value), true);
+  check("spike", machine_.unexpectedly_large(what, value), false);
+}
+
+void TrainingJob::validate_results(std::int64_t own, std::int64_t loss, const Progress& at) {
+  validate("the loss", 0, static_cast<double>(own) / kLossUnit);
+  if (at.loss_scale.overflows()) return;  // the scaler's matter
+  double squares = 0;
+  for (const auto& family : families_) {
+    const double norm = family.optimizer->gradient_norm(family.parameters, at, loss);
+    squares += norm * norm;
+  }
+  validate("the gradients", 1, std::sqrt(squares));
+}
+
+RunEnd TrainingJob::run_once(Progress& at, std::int64_t& loss) {
+  at.consumed_samples = data_.next(at.global_batch_size).first;
+  const std::int64_t own = own_loss(at);
+  loss = world_->all_reduce(Reduce::kSum, std::span(&own, 1)).front();
+  rng_.advance();
+  expert_rng_.advance();
+  if (!validates()) return machine_.end_run({});
+  validate_results(own, loss, at);
+  return machine_.end_run(votes_of_all(*world_, machine_.votes()));
+}
+
+void TrainingJob::rewind() {
+  const Rewinding rewinding{.random =
+                                [this] {
+                                  rng_ = rng_before_;
+                                  expert_rng_ = expert_rng_before_;
+                                },
+                            .data = [this] { data_.rewind(); }};
+  for (const auto& step : policy_.rerun.rewind(rewinding)) step.run();
+}
+
+StepRecord TrainingJob::update(const Progress& at, std::int64_t loss) {
+  const bool overflow = at.loss_scale.overflows();
+  StepRecord record{.loss = loss,
+                    .lr = at.groups.front().lr,
+                    .loss_scale = at.loss_scale.scale,
+                    .overflow = overflow};
+  if (!overflow) {
+    for (auto& family : families_) {
+      family.optimizer->step(family.parameters, at, loss);
+      family.optimizer->gather_weights(family.parameters, *family.group);
+    }
+  }
+  applied_.push_back({{at.consumed_samples, at.global_batch_size}, false});
+  progress_.after_step(overflow);
+  record.step = iteration();
+  return record;
+}
+
+StepRecord TrainingJob::skip_iteration() {
+  // A batch that waits for a re-run from a checkpoint is the one that is skipped.
+  if (machine_.state() == RerunState::kNotRunningYet) data_.advance();
+  machine_.drop();
+  applied_.push_back({data_.next(progress_.global_batch_size), true});
+  StepRecord record{
+      .lr = progress_.groups.front().lr, .loss_scale = progress_.loss_scale.scale, .skipped = true};
+  progress_.skip();
+  record.step = iteration();
+  return record;
+}
+
+void TrainingJob::report_statistics(std::vector<std::string>& notes) {
+  DeterminismStatistics all;
+  for (const auto& bytes : world_->all_gather(machine_.statistics().encode())) {
+    all.join(DeterminismStatistics::decode(bytes));
+  }
+  machine_.statistics().clear();
+  if (world_->rank() != GroupRank{0}) return;
+  for (const auto& line : all.lines()) notes.push_back("determinism of results: " + line);
+}
+
+StepOutcome TrainingJob::advance() {
+  StepOutcome outcome;
+  const std::int64_t number = progress_.iteration + 1;
+  const auto& skip = config_.rerun_options.skip;
+  if (std::find(skip.begin(), skip.end(), number) != skip.end()) {
+    outcome.record = skip_iteration();
+    outcome.notes = machine_.take_notes();
+    return outcome;
+  }
+  const bool again_from_checkpoint = machine_.state() == RerunState::kWillRerunFromCheckpoint;
+  machine_.begin(number);
+  if (!again_from_checkpoint) data_.advance();
+  rng_before_ = rng_;
+  expert_rng_before_ = expert_rng_;
+  Progress at = progress_;
+  std::int64_t loss = 0;
+  RunEnd end;
+  do {
+    end = run_once(at, loss);
+    if (end.rewind) rewind();
+  } while (end.again);
+  outcome.exit = machine_.conclude();
+  outcome.notes = machine_.take_notes();
+  if (outcome.exit) return outcome;
+  if (machine_.reports_now()) report_statistics(outcome.notes);
+  outcome.record = update(at, loss);
+  return outcome;
+}
+
+StepRecord TrainingJob::step() {
+  const StepOutcome outcome = advance();
+  CHECK(!outcome.exit.has_value(), outcome.exit->code, outcome.exit->why);
+  return *outcome.record;
+}
+
+// --- checkpoints
+// ----------------------------------------------------------------------------------
+
+void TrainingJob::add_rerun(StateDict& state, const JobPolicy& policy) const {
+  // Whether there is an object is a decision that a save may make either way; where it stands is
+  // right or wrong.
+  const auto emitted = policy_.rerun.emitted;
+  if (!emitted(machine_.mode(), machine_.state(), config_.rerun_options.format)) return;
+  const RerunSnapshot snapshot = machine_.snapshot();
+  auto* common = state.common.as<Dict>();
+  CHECK(common != nullptr);
+  common->emplace_back(kCommonKey, encode(snapshot));
+  ObjectPlace place =
+      policy.rerun.placed(config_.layout, {world_->rank().value}, world_->group().size());
+  state.objects.push_back({.key = kObjectKey,
+                           .grid = std::move(place.grid),
+                           .coordinate = std::move(place.coordinate),
+                           .replica = place.replica,
+                           .value = machine_.encode_object({data_.position()})});
+}
+
+void TrainingJob::request_rerun(LoadRequest& request, const Value* common) const {
+  const OwnRerun own{machine_.mode(), config_.layout};
+  StoredRerun stored{.layout = config_.layout};
+  std::string note;
+  const auto leave = [&request](const std::string& why) {
+    request.excused.emplace_back(kObjectKey);
+    request.notes.push_back(why);
+  };
+  if (common != nullptr) {
+    const CommonState state = decode_common(*common);
+    if (!config_.knows_rerun) {
+      for (const auto& key : state.identity.optional) {
+        if (key == kObjectKey)
+          leave(key +
+                " is skipped: this job does not know what it is, and "
+                "the checkpoint says that it can do without");
+      }
+      return;
+    }
+    const auto snapshot = rerun_of(*common);
+    if (!snapshot) return;
+    stored = {snapshot->mode, snapshot->state, snapshot->iteration, state.layout};
+    const Restoring restoring = policy_.rerun.restored(stored, own);
+    if (!restoring.note.empty()) request.notes.push_back(restoring.note);
+    if (restoring.restore) {
+      note = policy_.rerun.guard(stored.iteration,
+                                 restarts_in(config_.rerun_options.log, stored.iteration));
+      if (!note.empty()) request.notes.push_back(note);
+    }
+  } else if (!policy_.rerun.emitted(machine_.mode(), machine_.state(),
+                                    config_.rerun_options.format)) {
+    return;
+  }
+  if (stored.layout.world_size() != config_.layout.world_size()) {
+    leave("the rerun state is of " + std::to_string(stored.layout.world_size()) +
+          " ranks and this job has " + std::to_string(config_.layout.world_size()) +
+          ": it is left behind");
+    return;
+  }
+  if (!policy_.rerun.asked(stored, own)) return;
+  ObjectPlace place =
+      policy_.rerun.placed(config_.layout, {world_->rank().value}, world_->group().size());
+  request.wanted.objects.push_back({.key = kObjectKey,
+                                    .grid = std::move(place.grid),
+                                    .coordinate = std::move(place.coordinate),
+                                    .replica = place.replica});
+}
+
+void TrainingJob::take_rerun(const StateDict& loaded, const CommonState& stored) {
+  LoadedData data{.consumed_samples = stored.progress.consumed_samples};
+  for (const auto& object : loaded.objects) {
+    if (object.key == kObjectKey) data.object = &object.value;
+  }
+  const auto snapshot = config_.knows_rerun ? rerun_of(loaded.common) : std::nullopt;
+  if (snapshot) {
+    const StoredRerun machine{snapshot->mode, snapshot->state, snapshot->iteration, stored.layout};
+    data.restored = policy_.rerun.restored(machine, {machine_.mode(), config_.layout}).restore &&
+                    data.object != nullptr;
+  }
+  if (data.restored) machine_.restore(*snapshot, *data.object);
+  data_ = DataIterator(policy_.rerun.data(data));
+}
+
+}  // namespace reprise::sim
