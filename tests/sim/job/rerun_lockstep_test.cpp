@@ -173,8 +173,8 @@ class Lockstep {
     edge();
   }
 
-  /// One pass of this rank: a call before the one that matters and one after it, which is never
-  /// the one that was rejected, whatever they give in a re-run.
+  /// One pass of this rank: a call before the one that matters and one after it, which are never
+  /// the one that is run again, whatever they give then; the last is rejected after the first was.
   void see(std::size_t rank, const Sight& sight) {
     auto& machine = machines_[rank];
     const auto lines = machine.log().size();
@@ -188,7 +188,8 @@ class Lockstep {
                       .rejected = rejected,
                       .message = "result",
                       .fatal = sight.kind == Kind::kFatal});
-    machine.validate({.value = beside, .rejected = false, .message = "result", .fatal = true});
+    const bool second = sight.saw == Saw::kRejected && walk_.mode() == Mode::kValidate;
+    machine.validate({.value = beside, .rejected = second, .message = "result", .fatal = true});
     const std::string status = walk_.see(rank, sight);
     const std::size_t more = machine.log().size() - lines;
     if (more != (status.empty() ? 0U : 1U)) {
