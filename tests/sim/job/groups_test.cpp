@@ -1,0 +1,327 @@
+// The groups of a job: in every order of the axes, on any ranks, given, half given or not at all.
+
+#include "sim/job/groups.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/base/print.hpp"
+#include "tests/contracts/error_of.hpp"
+#include "tests/sim/job/job_worlds.hpp"
+
+namespace reprise::sim {
+namespace {
+
+using contracts::code_of;
+using contracts::error_of;
+using testing::HasSubstr;
+
+std::vector<std::string> all_orders() {
+  std::vector<std::string_view> names(kAxisNames.begin(), kAxisNames.end());
+  std::sort(names.begin(), names.end());
+  std::vector<std::string> orders;
+  do {
+    orders.push_back(join(names, "-"));
+  } while (std::next_permutation(names.begin(), names.end()));
+  return orders;
+}
+
+std::vector<GlobalRank> ranks_from(std::vector<std::int32_t> numbers) {
+  std::vector<GlobalRank> ranks;
+  for (const auto number : numbers) ranks.push_back({number});
+  return ranks;
+}
+
+/// Permuted, begins at 3, with gaps.
+std::vector<GlobalRank> odd_ranks(std::int32_t count) {
+  std::vector<GlobalRank> ranks;
+  for (std::int32_t i = 0; i < count; ++i) ranks.push_back({3 + 2 * ((i * 5 + 2) % count)});
+  return ranks;
+}
+
+/// Both meshes of a layout and, for each place, what the groups of the rank there say.
+void expect_groups_say_where_ranks_stand(const Layout& layout,
+                                         const std::vector<GlobalRank>& ranks) {
+  const Mesh dense = dense_mesh(layout, ranks);
+  const Mesh experts = expert_mesh(layout, ranks);
+  const Group members = members_of(layout, ranks);
+  std::map<std::string_view, std::set<std::vector<GlobalRank>>> lists;
+  for (std::int32_t place = 0; place < members.size(); ++place) {
+    const GlobalRank self = members.member({place});
+    const CheckpointGroups groups = groups_of(dense, experts, self);
+    EXPECT_EQ(place_in(dense, groups, self), GroupRank{place});
+    EXPECT_EQ(place_in(experts, groups, self), GroupRank{place});
+    for (const auto& name : kGroupNames) {
+      lists[name.argument].insert((groups.*name.group)->members());
+    }
+  }
+  // Whoever is asked, the groups of one name are the same lists, and part the job's ranks.
+  for (const auto& [name, parts] : lists) {
+    std::vector<GlobalRank> all;
+    for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+    std::sort(all.begin(), all.end());
+    auto expected = members.members();
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(all, expected) << name;
+  }
+}
+
+TEST(Groups, in_all_120_orders_they_say_where_each_of_16_ranks_stands) {
+  const auto orders = all_orders();
+  ASSERT_EQ(orders.size(), 120U);
+  for (const auto& order : orders) {
+    for (const char* sizes : {"tp2 cp2 dp2 pp2 ep2", "tp2 dp4 pp2 ep4 etp1 dp_replicate2"}) {
+      const Layout layout = parse_layout(std::string(sizes) + " order " + order);
+      SCOPED_TRACE(to_string(layout));
+      expect_groups_say_where_ranks_stand(layout, {});
+      expect_groups_say_where_ranks_stand(layout, odd_ranks(16));
+    }
+  }
+}
+
+TEST(Groups, each_order_deals_every_coordinate_to_one_rank) {
+  std::set<std::vector<std::int32_t>> dealt;
+  for (const auto& order : all_orders()) {
+    const Mesh mesh = dense_mesh(parse_layout("tp2 cp2 dp2 pp2 ep2 order " + order));
+    std::set<std::vector<std::int32_t>> seen;
+    std::vector<std::int32_t> of_ranks;
+    for (std::int32_t r = 0; r < 16; ++r) {
+      std::vector<std::int32_t> coordinates;
+      for (const auto axis : {"tp", "cp", "dp_shard", "pp"}) {
+        coordinates.push_back(mesh.coordinate(GroupRank{r}, axis));
+      }
+      seen.insert(coordinates);
+      of_ranks.insert(of_ranks.end(), coordinates.begin(), coordinates.end());
+    }
+    EXPECT_EQ(seen.size(), 16U) << order;
+    dealt.insert(of_ranks);
+  }
+  EXPECT_EQ(dealt.size(), 24U);  // orders of tp, cp, dp, pp: ep has no ranks of its own there
+}
+
+TEST(Groups, data_parallel_ranks_run_over_cp_first) {
+  const Mesh dense = dense_mesh(parse_layout("tp2 cp2 dp2"), ranks_from({8, 1, 6, 3, 4, 5, 2, 7}));
+  const Mesh experts = expert_mesh(parse_layout("tp2 cp2 dp2"));
+  const CheckpointGroups groups = groups_of(dense, experts, GlobalRank{6});
+  EXPECT_EQ(groups.tp, Group(ranks_from({6, 3})));
+  EXPECT_EQ(groups.dp_cp, Group(ranks_from({8, 6, 4, 2})));
+  EXPECT_EQ(groups.dp, Group(ranks_from({6, 2})));
+  EXPECT_EQ(groups.pp, Group(ranks_from({6})));
+}
+
+TEST(Groups, of_another_size_or_without_the_rank_they_are_refused) {
+  const Layout layout = parse_layout("tp2 dp2 pp2");
+  const Mesh dense = dense_mesh(layout);
+  const Mesh experts = expert_mesh(layout);
+  for (const auto& name : kGroupNames) {
+    const bool of_experts = name.of_experts;
+    if (name.argument == "dp_cp_group" || name.argument == "ep_group") continue;
+    CheckpointGroups groups = groups_of(dense, experts, GlobalRank{0});
+    groups.*name.group = Group(ranks_from({0}));
+    if ((groups_of(dense, experts, GlobalRank{0}).*name.group)->size() > 1) {
+      EXPECT_EQ(code_of([&] { place_in(of_experts ? experts : dense, groups, GlobalRank{0}); }),
+                Code::kLayoutMismatch)
+          << name.argument;
+    }
+    groups.*name.group = Group(ranks_from({6, 7}));
+    EXPECT_EQ(code_of([&] { place_in(of_experts ? experts : dense, groups, GlobalRank{0}); }),
+              Code::kLayoutMismatch)
+        << name.argument;
+  }
+}
+
+// --- members -------------------------------------------------------------------------------------
+
+TEST(Members, other_numbers_of_ranks_doubles_and_negative_ones_are_refused) {
+  const Layout layout = parse_layout("tp2 dp2");
+  EXPECT_EQ(members_of(layout), Group::world(4));
+  EXPECT_EQ(members_of(layout, ranks_from({3, 1, 0, 9})), Group(ranks_from({3, 1, 0, 9})));
+  for (const auto& wrong : {std::vector{0, 1, 2}, {0, 1, 2, 3, 4}, {0, 1, 2, 2}, {0, 1, 2, -3}}) {
+    EXPECT_EQ(code_of([&] {
+                members_of(layout, ranks_from({wrong.begin(), wrong.end()}));
+              }),
+              Code::kLayoutMismatch);
+  }
+}
+
+/// A job on some ranks of a larger world.
+Trained trained_on(const JobConfig& config, std::int32_t world, int steps) {
+  std::vector<std::unique_ptr<TrainingJob>> jobs(static_cast<std::size_t>(world));
+  std::vector<StateDict> dicts(static_cast<std::size_t>(world));
+  Trained trained;
+  contracts::run_world(world, [&](Fabric& fabric) {
+    if (!members_of(config.layout, config.ranks).rank_of(fabric.rank())) return;
+    const auto r = static_cast<std::size_t>(fabric.rank().value);
+    jobs[r] = std::make_unique<TrainingJob>(config, fabric);
+    std::vector<StepRecord> records;
+    train(*jobs[r], steps, records);
+    dicts[r] = jobs[r]->state();
+    if (jobs[r]->world().rank() == GroupRank{0}) trained.records = records;
+  });
+  std::vector<RankState> views;
+  for (std::int32_t r = 0; r < world; ++r) {
+    const auto i = static_cast<std::size_t>(r);
+    if (jobs[i]) views.push_back({GlobalRank{r}, &dicts[i]});
+  }
+  trained.state = assemble(views, trained.rulings);
+  return trained;
+}
+
+TEST(Members, a_job_on_any_ranks_in_any_order_has_the_same_state) {
+  for (const char* model : {"gpt-tiny", "moe-tiny"}) {
+    const bool experts = model == std::string_view("moe-tiny");
+    JobConfig config{.model = model, .layout = parse_layout(experts ? "tp2 dp2 ep2" : "tp2 pp2")};
+    config.seed = 7;
+    const Trained plain = trained_on(config, 4, 3);
+    for (const auto& ranks : {std::vector{0, 1, 2, 3}, {3, 1, 0, 2}, {4, 5, 6, 7}, {7, 1, 4, 2}}) {
+      config.ranks = ranks_from({ranks.begin(), ranks.end()});
+      SCOPED_TRACE(join(config.ranks, " "));
+      const Trained here = trained_on(config, 8, 3);
+      EXPECT_TRUE(here.rulings.empty());
+      EXPECT_EQ(difference(plain.state, here.state), "");
+      EXPECT_EQ(here.records, plain.records);
+      ASSERT_EQ(here.state.objects.size(), plain.state.objects.size());
+      for (std::size_t o = 0; o < here.state.objects.size(); ++o) {
+        EXPECT_EQ(here.state.objects[o].value, plain.state.objects[o].value);
+      }
+    }
+  }
+}
+
+TEST(Members, a_rank_that_is_none_of_the_jobs_makes_no_job) {
+  contracts::run_world(4, [](Fabric& fabric) {
+    JobConfig config{.ranks = ranks_from({2})};
+    if (fabric.rank() == GlobalRank{2}) {
+      EXPECT_EQ(TrainingJob(config, fabric).members(), Group(ranks_from({2})));
+    } else {
+      EXPECT_EQ(code_of([&] { TrainingJob(config, fabric); }), Code::kUsage);
+    }
+    config.ranks = ranks_from({4});
+    EXPECT_EQ(code_of([&] { TrainingJob(config, fabric); }), Code::kLayoutMismatch);
+  });
+}
+
+// --- given, half given, not given
+// ------------------------------------------------------------------
+
+TEST(GivenGroups, all_are_taken_none_are_looked_up_and_some_are_refused_by_name) {
+  const Layout layout = parse_layout("tp2 dp2");
+  const GlobalRank self{1};
+  const CheckpointGroups own = groups_of(dense_mesh(layout), expert_mesh(layout), self);
+  for (std::size_t choice = 0; choice < 256; ++choice) {
+    for (const bool experts : {false, true}) {
+      for (const Fallback fallback : {Fallback::kAllowed, Fallback::kForbidden}) {
+        CheckpointGroups given;
+        std::vector<std::string> missing;
+        for (std::size_t g = 0; g < kGroupNames.size(); ++g) {
+          const auto& name = kGroupNames[g];
+          if ((choice >> g & 1U) != 0) {
+            given.*name.group = own.*name.group;
+          } else if (experts || !name.of_experts) {
+            missing.emplace_back(name.argument);
+          }
+        }
+        given.rng_prefix = "prefix.";
+        const GroupRegistry registry(layout, self, fallback);
+        const auto ask = [&] { return resolve({"save", given, registry, self, experts}); };
+        SCOPED_TRACE(std::to_string(choice) + (experts ? " experts" : ""));
+        if (missing.empty()) {
+          EXPECT_EQ(ask(), given);
+        } else if (choice != 0) {
+          const auto error = error_of(ask);
+          ASSERT_TRUE(error.has_value());
+          EXPECT_EQ(error->code(), Code::kUsage);
+          EXPECT_THAT(error->message(), HasSubstr("and not " + join(missing, ", ") + ":"));
+        } else if (fallback == Fallback::kForbidden) {
+          const auto error = error_of(ask);
+          ASSERT_TRUE(error.has_value());
+          EXPECT_EQ(error->code(), Code::kGlobalFallback);
+          EXPECT_THAT(error->message(), HasSubstr("save"));
+          EXPECT_THAT(error->message(), HasSubstr("tp_group"));
+        } else {
+          CheckpointGroups expected = own;
+          expected.rng_prefix = "prefix.";
+          EXPECT_EQ(ask(), expected);
+        }
+      }
+    }
+  }
+}
+
+TEST(GivenGroups, the_registry_knows_no_rank_beyond_its_own) {
+  const Layout layout = parse_layout("tp2");
+  const GroupRegistry registry(layout, GlobalRank{5}, Fallback::kAllowed);
+  EXPECT_EQ(code_of([&] { registry.groups("load"); }), Code::kLayoutMismatch);
+}
+
+/// What each rank's save and load say, by what the job gives them.
+std::vector<std::optional<Error>> refusals(const JobConfig& config, bool load) {
+  std::vector<std::optional<Error>> errors(static_cast<std::size_t>(config.layout.world_size()));
+  contracts::run_world(config.layout.world_size(), [&](Fabric& fabric) {
+    TrainingJob job(config, fabric);
+    errors[static_cast<std::size_t>(fabric.rank().value)] = error_of([&] {
+      if (load) {
+        job.load_request();
+      } else {
+        job.state();
+      }
+    });
+  });
+  return errors;
+}
+
+TEST(GivenGroups, all_ranks_are_told_what_is_wrong_with_them) {
+  struct Row {
+    GroupSource groups;
+    Fallback fallback;
+    std::vector<std::int32_t> ranks;
+    std::optional<Code> code;
+  };
+  for (const bool load : {false, true}) {
+    for (const Row& row : std::vector<Row>{
+             {GroupSource::kExplicit, Fallback::kForbidden, {}, std::nullopt},
+             {GroupSource::kExplicit, Fallback::kForbidden, {2, 0, 3, 1}, std::nullopt},
+             {GroupSource::kFallback, Fallback::kAllowed, {}, std::nullopt},
+             {GroupSource::kFallback, Fallback::kForbidden, {}, Code::kGlobalFallback},
+             {GroupSource::kFallback, Fallback::kAllowed, {2, 0, 3, 1}, Code::kLayoutMismatch},
+             {GroupSource::kHalf, Fallback::kAllowed, {}, Code::kUsage},
+             {GroupSource::kHalf, Fallback::kForbidden, {}, Code::kUsage}}) {
+      JobConfig config{.layout = parse_layout("tp2 dp2"), .ranks = ranks_from(row.ranks)};
+      config.groups = row.groups;
+      config.fallback = row.fallback;
+      for (const auto& error : refusals(config, load)) {
+        EXPECT_EQ(error ? std::optional(error->code()) : std::nullopt, row.code);
+        if (row.code && row.code != Code::kLayoutMismatch) {
+          EXPECT_THAT(error->message(), HasSubstr(load ? "load" : "save"));
+        }
+      }
+    }
+  }
+}
+
+TEST(GivenGroups, the_prefix_stands_before_the_keys_of_random_states_and_finds_them_again) {
+  JobConfig config{.model = "moe-tiny", .layout = parse_layout("tp2 dp2 ep2"), .seed = 7};
+  config.rng_prefix = "mimo.language.";
+  const Trained saved = trained(config, 3, &TrainingJob::state);
+  std::set<std::string> keys;
+  for (const auto& object : saved.state.objects) {
+    keys.insert(object.key.substr(0, object.key.find("rng_state") + 9));
+  }
+  EXPECT_EQ(keys,
+            (std::set<std::string>{"mimo.language.rng_state", "mimo.language.expert_rng_state"}));
+  config.seed = 99;
+  const Trained again = run_jobs(
+      config, {}, [&](TrainingJob& job, auto&) { load_from(job, saved.state); },
+      &TrainingJob::state);
+  ASSERT_EQ(again.state.objects.size(), saved.state.objects.size());
+  for (std::size_t o = 0; o < again.state.objects.size(); ++o) {
+    EXPECT_EQ(again.state.objects[o].value, saved.state.objects[o].value);
+  }
+}
+
+}  // namespace
+}  // namespace reprise::sim
