@@ -59,15 +59,28 @@ Error decode_error(ByteSpan wire, GlobalRank sender) {
 
 }  // namespace
 
-std::vector<Bytes> agree(Communicator& group, const Contribution& mine) {
-  std::vector<Bytes> all = group.all_gather(encode(mine));
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    ByteSpan wire(all[r]);
+std::vector<Contribution> hear(Communicator& group, const Contribution& mine) {
+  std::vector<Contribution> heard;
+  for (auto& bytes : group.all_gather(encode(mine))) {
+    ByteSpan wire(bytes);
     if (take<Tag>(wire) == Tag::kError) {
-      throw decode_error(wire, group.group().member({static_cast<std::int32_t>(r)}));
+      const auto sender = static_cast<std::int32_t>(heard.size());
+      heard.push_back({{}, decode_error(wire, group.group().member({sender}))});
+    } else {
+      bytes.erase(bytes.begin());
+      heard.push_back({std::move(bytes), {}});
     }
   }
-  for (auto& bytes : all) bytes.erase(bytes.begin());
+  return heard;
+}
+
+std::vector<Bytes> agree(Communicator& group, const Contribution& mine) {
+  std::vector<Contribution> heard = hear(group, mine);
+  std::vector<Bytes> all;
+  for (auto& one : heard) {
+    if (one.error) throw *one.error;
+    all.push_back(std::move(one.bytes));
+  }
   return all;
 }
 

@@ -21,6 +21,9 @@ struct Contribution {
 /// its global rank in the place; else all get everybody's bytes in group order.
 std::vector<Bytes> agree(Communicator& group, const Contribution& mine);
 
+/// Collective. Everybody's bytes or errors in group order, for those who go on after an error.
+std::vector<Contribution> hear(Communicator& group, const Contribution& mine);
+
 /// Runs `work` and agrees on its outcome: Errors and other exceptions of any rank reach all.
 std::vector<Bytes> agree_on(Communicator& group, const std::function<Bytes()>& work);
 

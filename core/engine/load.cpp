@@ -56,17 +56,13 @@ std::vector<std::string> take_texts(ByteSpan& wire) {
 
 // --- the checkpoint, read by one rank for all ---------------------------------------------------
 
-Location locate_for_all(Store& store, Communicator& group, const LeaderPolicy& lead,
-                        const std::string& path) {
-  const Bytes answer = from_leader(group, lead, [&] {
-    Bytes wire;
-    const Location location = locate(store, path);
-    put_text(wire, location.directory);
-    append_le(wire, location.step ? location.step->value : std::int64_t{-1});
-    put_text(wire, location.tracker.value_or(""));
-    return wire;
-  });
-  ByteSpan wire(answer);
+void put_location(Bytes& wire, const Location& location) {
+  put_text(wire, location.directory);
+  append_le(wire, location.step ? location.step->value : std::int64_t{-1});
+  put_text(wire, location.tracker.value_or(""));
+}
+
+Location take_location(ByteSpan& wire) {
   Location location;
   location.directory = take_text(wire);
   const auto step = load_le<std::int64_t>(wire);
@@ -76,8 +72,28 @@ Location locate_for_all(Store& store, Communicator& group, const LeaderPolicy& l
   return location;
 }
 
-Checkpoint open_for_all(Store& store, Communicator& group, const LeaderPolicy& lead,
-                        Location location) {
+Candidates candidates_for_all(Store& store, Communicator& group, const LoadOptions& options) {
+  const Bytes answer = from_leader(group, options.policy.lead, [&] {
+    const Candidates found = candidates(store, options.path, options.fallback);
+    Bytes wire;
+    put_texts(wire, found.passed_over);
+    for (const auto& location : found.locations) put_location(wire, location);
+    return wire;
+  });
+  ByteSpan wire(answer);
+  Candidates found;
+  found.passed_over = take_texts(wire);
+  while (!wire.empty()) found.locations.push_back(take_location(wire));
+  return found;
+}
+
+struct Opened {
+  Checkpoint checkpoint;
+  std::uint64_t metadata_bytes = 0;
+};
+
+Opened open_for_all(Store& store, Communicator& group, const LeaderPolicy& lead,
+                    Location location) {
   const Bytes answer = from_leader(group, lead, [&] {
     Bytes wire;
     const MetadataFiles files = read_metadata_files(store, location.directory);
@@ -97,7 +113,7 @@ Checkpoint open_for_all(Store& store, Communicator& group, const LeaderPolicy& l
     checkpoint.emplace(store, std::move(location), read_metadata(contents, names));
     return Bytes{};
   });
-  return std::move(*checkpoint);
+  return {std::move(*checkpoint), answer.size()};
 }
 
 /// Each requested tensor's chunks tile it; otherwise some wish would stay unfilled in silence.
@@ -229,25 +245,32 @@ class Reader {
     return std::move(*item.value);
   }
 
-  void poison() {
+  /// All that the plan was to fill.
+  void poison(const LoadPlan& plan) {
+    std::set<std::size_t> leaves;
+    for (const auto& read : plan.reads) {
+      for (const auto& target : read.targets) leaves.insert(target.leaf);
+    }
+    for (const std::size_t leaf : leaves) poison(into_.tensors[leaf]);
+  }
+
+ private:
+  void poison(const TensorLeaf& leaf) {
     const std::array<std::byte, 16> pattern = [] {
       std::array<std::byte, 16> bytes{};
       bytes.fill(kPoison);
       return bytes;
     }();
-    for (const auto& leaf : into_.tensors) {
-      for (const auto& piece : leaf.pieces) {
-        const auto first = static_cast<std::size_t>(piece.local) * size_of(leaf.dtype);
-        const ScatterCopy copy{.host = {pattern.data(), Dims::filled(piece.box.rank(), 0)},
-                               .device = {leaf.data + first, piece.strides},
-                               .extents = piece.box.extent,
-                               .element_bytes = size_of(leaf.dtype)};
-        device_.wait(device_.scatter({&copy, 1}));
-      }
+    for (const auto& piece : leaf.pieces) {
+      const auto first = static_cast<std::size_t>(piece.local) * size_of(leaf.dtype);
+      const ScatterCopy copy{.host = {pattern.data(), Dims::filled(piece.box.rank(), 0)},
+                             .device = {leaf.data + first, piece.strides},
+                             .extents = piece.box.extent,
+                             .element_bytes = size_of(leaf.dtype)};
+      device_.wait(device_.scatter({&copy, 1}));
     }
   }
 
- private:
   Checkpoint& checkpoint_;
   Device& device_;
   StateDict& into_;
@@ -269,6 +292,14 @@ std::uint64_t staging_for(const LoadPlan& plan, const Catalog& catalog, const De
     largest = std::max(largest, catalog.tensors[read.tensor].chunks[read.chunk].range.size);
   }
   return std::min(largest, most);
+}
+
+std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {
+  std::uint64_t largest = 0;
+  for (const auto& read : plan.objects) {
+    largest = std::max(largest, catalog.objects[read.object].range.size);
+  }
+  return largest;
 }
 
 /// The common state, read by one rank for all; that one also counts its records.
@@ -329,6 +360,226 @@ void remember_log(LoadReport& report, const std::vector<std::string>& lines, Tra
   report.log.insert(report.log.end(), lines.begin(), lines.end());
 }
 
+/// A candidate that can't be loaded because it is damaged; the same on all ranks.
+struct Damage {
+  Error error;
+};
+
+/// Runs a stage of a load.
+template <class Work>
+auto stage(LoadStage which, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    if (is_damage(error.code(), which)) throw Damage{error};
+    throw;
+  }
+}
+
+/// One load: candidate after candidate until one is whole.
+class Loading {
+ public:
+  /// What the job wants, now that it is open.
+  using Want = std::function<Wanted(Loading&, Checkpoint&)>;
+
+  Loading(const Ports& ports, Communicator& group, const LoadOptions& options)
+      : ports_(ports), group_(group), options_(options) {}
+
+  LoadReport run(const Want& want) {
+    begin_phase(ports_.trace, phase::kLocate);
+    Candidates found = candidates_for_all(ports_.store, group_, options_);
+    end_phase(ports_.trace, phase::kLocate);
+    fell_back_from_ = std::move(found.passed_over);
+    std::optional<Error> first;
+    for (const Location& location : found.locations) {
+      try {
+        return attempt(location, want);
+      } catch (const Damage& damage) {
+        if (!first) first = damage.error;
+        pass_over(location, damage.error);
+      }
+    }
+    throw *first;
+  }
+
+  /// Shown to the job, and held against its checksums where all are.
+  std::optional<Value> common(Checkpoint& checkpoint) {
+    begin_phase(ports_.trace, phase::kCommon);
+    ChecksumTally tally;
+    auto value = stage(LoadStage::kContent, [&] {
+      return common_for_all(
+          group_, options_.policy.lead, [&]() -> Checkpoint& { return checkpoint; },
+          verifies() ? &tally : nullptr);
+    });
+    end_phase(ports_.trace, phase::kCommon);
+    return value;
+  }
+
+ private:
+  /// What a reading rank has in hand.
+  struct Share {
+    LoadPlan plan;
+    std::vector<Value> objects = {};  ///< as in plan.objects
+    std::optional<Value> common = {};
+    ChecksumTally tally = {};
+  };
+
+  bool verifies() const {
+    return options_.checksums == LoadChecksums::kVerified || options_.fallback != Fallback::kNone;
+  }
+
+  void pass_over(const Location& location, const Error& error) {
+    if (options_.fallback == Fallback::kNone) return;
+    fell_back_from_.push_back(location.directory + ": " + error.what());
+    ports_.trace.event({.phase = "load", .detail = "passed over " + fell_back_from_.back()});
+    if (votes_.size() < opened_.size()) votes_.emplace_back();
+    votes_.back().assign(static_cast<std::size_t>(group_.group().size()), error);
+  }
+
+  LoadReport attempt(const Location& location, const Want& want) {
+    opened_.emplace_back();
+    begin_phase(ports_.trace, phase::kMetadata);
+    stage(LoadStage::kOpen, [&] {
+      opened_.back() = open_for_all(ports_.store, group_, options_.policy.lead, location);
+    });
+    Opened& opened = options_.fallback == Fallback::kNone ? *opened_.back() : vote();
+    end_phase(ports_.trace, phase::kMetadata, {.bytes = opened.metadata_bytes});
+    LoadReport report = fill(opened.checkpoint, want(*this, opened.checkpoint));
+    report.metadata_bytes = opened.metadata_bytes;
+    return report;
+  }
+
+  /// All ranks look at their share of the newest candidate's files.
+  Opened& vote() {
+    Contribution mine;
+    try {
+      require_files(opened_.back()->checkpoint, group_.rank(), group_.group().size());
+    } catch (const Error& error) {
+      mine.error = error;
+    }
+    Votes votes;
+    std::optional<Error> fault;
+    for (auto& heard : hear(group_, mine)) {
+      if (heard.error && !fault) fault = heard.error;
+      votes.push_back(std::move(heard.error));
+    }
+    votes_.push_back(std::move(votes));
+    if (fault) stage(LoadStage::kOpen, [&] { throw *fault; });
+    const auto taken = options_.policy.chosen(votes_, group_.rank());
+    CHECK(taken && opened_[*taken]);
+    return *opened_[*taken];
+  }
+
+  LoadReport fill(Checkpoint& checkpoint, const Wanted& wanted) {
+    LoadReport report;
+    report.location = checkpoint.location();
+    report.log = report.fell_back_from = fell_back_from_;
+    Share share = plan(checkpoint, wanted, report);
+    read(checkpoint, *wanted.into, share, report);
+    for (std::size_t i = 0; i < share.objects.size(); ++i) {
+      wanted.into->objects[share.plan.objects[i].leaf].value = std::move(share.objects[i]);
+    }
+    if (share.common) wanted.into->common = std::move(*share.common);
+    report.objects = share.objects.size();
+    return report;
+  }
+
+  Share plan(const Checkpoint& checkpoint, const Wanted& wanted, LoadReport& report) {
+    Share share;
+    begin_phase(ports_.trace, phase::kLoadPlan);
+    const auto absent = stage(
+        LoadStage::kKeys, [&] { return plan_share(checkpoint, *wanted.into, share.plan, report); });
+    KeyMismatch keys = mismatch_over(group_, share.plan, absent);
+    for (auto* side : {&keys.missing, &keys.unexpected}) {
+      for (const auto* excused : {&options_.excused, &wanted.excused}) {
+        const auto taken = take_excused(*side, *excused);
+        report.excused.insert(report.excused.end(), taken.begin(), taken.end());
+      }
+    }
+    StrictVerdict verdict = options_.policy.strict(options_.strictness, keys);
+    remember_log(report, verdict.log, ports_.trace);
+    if (verdict.refuse || (!verdict.drop_unexpected && !keys.unexpected.empty())) refuse(keys);
+    report.returned = std::move(verdict.returned);
+    const LoadPlan& own = share.plan;
+    report.elements = own.elements;
+    report.bytes_needed = own.bytes_needed;
+    report.peak_staging =
+        staging_for(own, checkpoint.catalog(), ports_.device, options_.staging_bytes);
+    report.bound_staging = report.peak_staging + largest_object(own, checkpoint.catalog());
+    end_phase(ports_.trace, phase::kLoadPlan, {.items = own.reads.size() + own.objects.size()});
+    return share;
+  }
+
+  /// Keys that are wanted and not stored.
+  std::vector<std::string> plan_share(const Checkpoint& checkpoint, const StateDict& into,
+                                      LoadPlan& plan, LoadReport& report) {
+    std::vector<std::string> absent;
+    agree_on(group_, [&] {
+      require_apart(checkpoint);
+      report.tensors = prove_stored_cover(into, checkpoint.catalog());
+      plan = load_plan(into.tensors, into.objects, checkpoint.catalog());
+      for (const auto& mismatch : plan.mismatches) {
+        if (mismatch.code != Code::kMissingKey) {
+          throw Error(mismatch.code, mismatch.message, {.key = mismatch.key});
+        }
+        if (poisoned_.contains(mismatch.key)) {
+          throw Error(Code::kMissingKey,
+                      "a newer checkpoint that was damaged has this tensor, and this one does not",
+                      {.key = mismatch.key, .file = checkpoint.location().directory});
+        }
+        absent.push_back(mismatch.key);
+      }
+      return Bytes{};
+    });
+    return absent;
+  }
+
+  void read(Checkpoint& checkpoint, StateDict& into, Share& share, LoadReport& report) {
+    std::optional<Reader> reader;
+    ChecksumTally* const checksums = verifies() ? &share.tally : nullptr;
+    try {
+      agree_on(group_, [&] {
+        reader.emplace(checkpoint, ports_.device, into, report.peak_staging, checksums);
+        read_share(*reader, checkpoint.catalog(), share, report);
+        return Bytes{};
+      });
+      begin_phase(ports_.trace, phase::kCommon);
+      share.common = common_for_all(
+          group_, options_.policy.lead, [&]() -> Checkpoint& { return checkpoint; }, checksums);
+      report.records_verified = share.tally.records();
+      if (verifies() && judge_checksums(group_, share.tally)) {
+        report.records_verified = 0;
+        remember_log(report, {std::string(kSwitchedOff)}, ports_.trace);
+      }
+      end_phase(ports_.trace, phase::kCommon);
+    } catch (const Error& error) {
+      if (reader) reader->poison(share.plan);
+      for (const auto& leaf : into.tensors) poisoned_.insert(leaf.key);
+      if (is_damage(error.code(), LoadStage::kContent)) throw Damage{error};
+      throw;
+    }
+  }
+
+  void read_share(Reader& reader, const Catalog& catalog, Share& share, LoadReport& report) const {
+    begin_phase(ports_.trace, phase::kRead);
+    for (const auto& read : share.plan.reads) report.bytes_read += reader.read(read);
+    end_phase(ports_.trace, phase::kRead, {.bytes = report.bytes_read, .items = report.tensors});
+    begin_phase(ports_.trace, phase::kObjects);
+    for (const auto& read : share.plan.objects) {
+      share.objects.push_back(reader.object(catalog.objects[read.object]));
+    }
+    end_phase(ports_.trace, phase::kObjects, {.items = share.objects.size()});
+  }
+
+  const Ports& ports_;
+  Communicator& group_;
+  const LoadOptions& options_;
+  std::vector<std::optional<Opened>> opened_;  ///< candidates, as far as they could be opened
+  std::vector<Votes> votes_;                   ///< on them
+  std::vector<std::string> fell_back_from_;
+  std::set<std::string> poisoned_;  ///< keys that only another candidate can make whole
+};
+
 }  // namespace
 
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
@@ -339,88 +590,19 @@ std::optional<Value> read_common(Store& store, Communicator& group, const std::s
   });
 }
 
+LoadReport load(const Ports& ports, Communicator& group, const LoadOptions& options,
+                const Ask& ask) {
+  return Loading(ports, group, options).run([&ask](Loading& loading, Checkpoint& checkpoint) {
+    const auto common = loading.common(checkpoint);
+    return ask(checkpoint.location(), common ? &*common : nullptr);
+  });
+}
+
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadOptions& options) {
-  Trace& trace = ports.trace;
-  begin_phase(trace, phase::kLocate);
-  const LeaderPolicy& lead = options.policy.lead;
-  Location location = locate_for_all(ports.store, group, lead, options.path);
-  end_phase(trace, phase::kLocate);
-  begin_phase(trace, phase::kMetadata);
-  Checkpoint checkpoint = open_for_all(ports.store, group, lead, std::move(location));
-  end_phase(trace, phase::kMetadata);
-  const Catalog& catalog = checkpoint.catalog();
-  LoadReport report;
-  report.location = checkpoint.location();
-
-  LoadPlan plan;
-  std::vector<std::string> absent;
-  begin_phase(trace, phase::kLoadPlan);
-  agree_on(group, [&] {
-    require_apart(checkpoint);
-    report.tensors = prove_stored_cover(into, catalog);
-    plan = load_plan(into.tensors, into.objects, catalog);
-    for (const auto& mismatch : plan.mismatches) {
-      if (mismatch.code != Code::kMissingKey) {
-        throw Error(mismatch.code, mismatch.message, {.key = mismatch.key});
-      }
-      absent.push_back(mismatch.key);
-    }
-    return Bytes{};
+  return Loading(ports, group, options).run([&into](Loading&, Checkpoint&) {
+    return Wanted{&into, {}};
   });
-  KeyMismatch keys = mismatch_over(group, plan, absent);
-  for (auto* side : {&keys.missing, &keys.unexpected}) {
-    const auto taken = take_excused(*side, options.excused);
-    report.excused.insert(report.excused.end(), taken.begin(), taken.end());
-  }
-  StrictVerdict verdict = options.policy.strict(options.strictness, keys);
-  remember_log(report, verdict.log, ports.trace);
-  if (verdict.refuse || (!verdict.drop_unexpected && !keys.unexpected.empty())) refuse(keys);
-  report.returned = std::move(verdict.returned);
-  report.elements = plan.elements;
-  report.bytes_needed = plan.bytes_needed;
-  report.peak_staging = staging_for(plan, catalog, ports.device, options.staging_bytes);
-
-  end_phase(trace, phase::kLoadPlan, {.items = plan.reads.size() + plan.objects.size()});
-
-  const bool verified = options.checksums == LoadChecksums::kVerified;
-  ChecksumTally tally;
-  ChecksumTally* const checksums = verified ? &tally : nullptr;
-  std::optional<Reader> reader;
-  std::vector<Value> objects;  // as in plan.objects
-  std::optional<Value> common;
-  try {
-    agree_on(group, [&] {
-      reader.emplace(checkpoint, ports.device, into, report.peak_staging, checksums);
-      begin_phase(trace, phase::kRead);
-      for (const auto& read : plan.reads) report.bytes_read += reader->read(read);
-      end_phase(trace, phase::kRead, {.bytes = report.bytes_read, .items = report.tensors});
-      begin_phase(trace, phase::kObjects);
-      for (const auto& read : plan.objects) {
-        objects.push_back(reader->object(catalog.objects[read.object]));
-      }
-      end_phase(trace, phase::kObjects, {.items = objects.size()});
-      return Bytes{};
-    });
-    begin_phase(trace, phase::kCommon);
-    common = common_for_all(
-        group, lead, [&]() -> Checkpoint& { return checkpoint; }, checksums);
-    report.records_verified = tally.records();
-    if (verified && judge_checksums(group, tally)) {
-      report.records_verified = 0;
-      remember_log(report, {std::string(kSwitchedOff)}, ports.trace);
-    }
-    end_phase(trace, phase::kCommon);
-  } catch (const Error&) {
-    if (reader) reader->poison();
-    throw;
-  }
-  for (std::size_t i = 0; i < objects.size(); ++i) {
-    into.objects[plan.objects[i].leaf].value = std::move(objects[i]);
-  }
-  if (common) into.common = std::move(*common);
-  report.objects = objects.size();
-  return report;
 }
 
 }  // namespace reprise

@@ -2,11 +2,12 @@
 // Load: metadata is read and validated, the template says what is wanted, each byte that is needed
 // is read once per rank.
 
-#include <memory>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/engine/candidates.hpp"
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/leader.hpp"
 #include "core/engine/plan_cache.hpp"
@@ -21,6 +22,9 @@ namespace reprise {
 struct LoadPolicy {
   /// What a difference between requested and stored keys means.
   StrictVerdict (*strict)(Strictness mode, const KeyMismatch& keys) = judge;
+  /// Which of the candidates that ranks voted on a rank takes.
+  std::optional<std::size_t> (*chosen)(const std::vector<Votes>& votes,
+                                       GroupRank self) = first_whole;
   /// Who reads for all.
   LeaderPolicy lead = {};
   MetadataCachePolicy cache;
@@ -39,6 +43,7 @@ struct LoadOptions {
   std::vector<std::string> excused;
   std::uint64_t staging_bytes = std::uint64_t{16} << 20U;
   LoadChecksums checksums = LoadChecksums::kIgnored;
+  Fallback fallback = Fallback::kNone;
   LoadPolicy policy = {};
   /// Seeds the plan of the next save, and keeps the metadata; all ranks give one, or none does.
   PlanCache* cache = nullptr;
@@ -52,10 +57,16 @@ struct LoadReport {
   std::uint64_t bytes_read = 0;  ///< element bytes, this rank
   std::uint64_t bytes_needed = 0;
   std::uint64_t peak_staging = 0;
+  /// What this rank may hold beside the job's own memory while it reads, known before it does:
+  /// staging and its largest object. Not in it: the metadata, which all ranks hold.
+  std::uint64_t bound_staging = 0;
+  std::uint64_t metadata_bytes = 0;    ///< of that
   std::uint64_t records_verified = 0;  ///< this rank, if checksums are verified
   KeyMismatch returned;                ///< what the strict mode returns
   std::vector<std::string> excused;
   std::vector<std::string> log;
+  /// Candidates that were passed over, each with what is wrong with it; the same on all ranks.
+  std::vector<std::string> fell_back_from;
   std::vector<CacheKind> reused;
 };
 
@@ -64,14 +75,32 @@ struct LoadReport {
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
                                  const LeaderPolicy& lead = {});
 
-/// Collective over `group`. Fills the tensors' pieces, the objects' values and the common state of
-/// `into`, whose keys, shapes and dtypes are the request; where a plain DCP checkpoint has no
-/// common state, that of `into` stays. A refusal that follows from names, metadata or plan leaves
-/// `into` as it was; after a data error its tensors are poisoned (0xBD) and the job may not go on
-/// from them. A record without its stored checksum is a data error (CHECKSUM: rank, key, file,
-/// offset), unless all ranks together saw none but 0 for elements and no other wrong one: then the
-/// writer had checksums switched off, and the log says so. EXTENT_MISMATCH if two items share
-/// bytes. The same Error on all ranks.
+/// What a job wants of the checkpoint that was chosen.
+struct Wanted {
+  StateDict* into = nullptr;         ///< lives until the load returns
+  std::vector<std::string> excused;  ///< beside those of the options
+};
+/// Is shown where the checkpoint is and its common state, if it has one; once for each candidate.
+/// What it throws it throws alike on all ranks, and no other candidate is tried.
+using Ask = std::function<Wanted(const Location&, const Value* common)>;
+
+/// Collective over `group`. Chooses the checkpoint, shows the job its common state, and fills what
+/// the job then wants: the tensors' pieces, the objects' values and the common state, with keys,
+/// shapes and dtypes as the request; where a plain DCP checkpoint has no common state, that of the
+/// request stays. All ranks take the same checkpoint.
+///
+/// A refusal that follows from names, metadata or plan leaves the job's memory as it was; after a
+/// data error the tensors that were to be filled are poisoned (0xBD) and the job may not go on from
+/// them. With Fallback::kNewestWhole damage leads to the next candidate instead, which fills the
+/// same tensors (MISSING_KEY if it lacks one); if none is whole, the first one's error is thrown.
+///
+/// A record without its stored checksum is a data error (CHECKSUM: rank, key, file, offset), unless
+/// all ranks together saw none but 0 for elements and no other wrong one: then the writer had
+/// checksums switched off, and the log says so. EXTENT_MISMATCH if two items share bytes. The same
+/// Error on all ranks.
+LoadReport load(const Ports& ports, Communicator& group, const LoadOptions& options,
+                const Ask& ask);
+/// The same for a job that knows what it wants.
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadOptions& options);
 

@@ -1,0 +1,115 @@
+#include "core/engine/candidates.hpp"
+
+#include <algorithm>
+
+#include "core/engine/generations.hpp"
+#include "core/format/tracker.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::uint64_t kTrackerBytesMax = 4096;
+
+/// The iteration that the tracker below `root` names, if it can be read.
+std::optional<Step> tracked(Store& store, const std::string& root) {
+  try {
+    return read_tracker(
+               read_all(store, join_path(root, std::string(kTrackerFile)), kTrackerBytesMax))
+        .step;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// Committed iterations older than `newest`, the newest first.
+std::vector<Location> older(Store& store, const std::string& root, std::optional<Step> newest) {
+  std::vector<Location> found;
+  for (const Generation& generation : generations(store, root)) {
+    if (!generation.committed) continue;
+    if (newest && generation.step.value >= newest->value) continue;
+    found.push_back({generation.directory, generation.step, {}});
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace
+
+bool is_damage(Code code, LoadStage stage) {
+  switch (code) {
+    case Code::kCoverageGap:
+    case Code::kChunkOverlap:
+    case Code::kExtentMismatch:
+    case Code::kTornFile:
+      return true;
+    case Code::kNotFound:
+    case Code::kIo:
+    case Code::kLimit:
+    case Code::kRefusedName:
+    case Code::kPathEscape:
+    case Code::kIncomplete:
+    case Code::kTrackerDangling:
+    case Code::kChecksum:
+      return stage != LoadStage::kKeys;
+    case Code::kMissingKey:  // the common state of a checkpoint that had one
+    case Code::kDtypeDrift:  // an item that is not what the metadata says
+    case Code::kShapeDrift:
+      return stage == LoadStage::kContent;
+    default:
+      return false;
+  }
+}
+
+Candidates candidates(Store& store, const std::string& path, Fallback fallback) {
+  if (fallback == Fallback::kNone) return {{locate(store, path)}, {}};
+  Candidates found;
+  std::optional<Error> refused;
+  try {
+    found.locations.push_back(locate(store, path));
+    const Location& first = found.locations.front();
+    if (!first.tracker || !first.step) return found;  // this one was asked for by its name
+  } catch (const Error& error) {
+    if (!is_damage(error.code(), LoadStage::kLocate)) throw;
+    refused = error;
+    found.passed_over.emplace_back(error.what());
+  }
+  for (auto& location : older(store, path, tracked(store, path))) {
+    found.locations.push_back(std::move(location));
+  }
+  if (found.locations.empty()) throw *refused;
+  return found;
+}
+
+void require_files(Checkpoint& checkpoint, GroupRank rank, std::int32_t ranks) {
+  const Catalog& catalog = checkpoint.catalog();
+  std::vector<std::uint64_t> ends(catalog.files.size(), 0);
+  const auto reach = [&ends](FileIndex file, ByteRange range) {
+    if (file != kNoFile) ends[file] = std::max(ends[file], range.offset + range.size);
+  };
+  for (const auto& object : catalog.objects) reach(object.file, object.range);
+  for (const auto& tensor : catalog.tensors) {
+    for (const auto& chunk : tensor.chunks) reach(chunk.file, chunk.range);
+  }
+  for (auto f = static_cast<std::size_t>(rank.value); f < ends.size();
+       f += static_cast<std::size_t>(ranks)) {
+    const auto file = static_cast<FileIndex>(f);
+    const auto found = checkpoint.store().stat(checkpoint.path_of(file));
+    if (!found) throw Error(Code::kNotFound, "it is gone", {.file = checkpoint.display(file)});
+    if (found->size >= ends[f]) continue;
+    throw Error(Code::kTornFile,
+                "the metadata claims " + std::to_string(ends[f]) +
+                    " bytes of this file, and it ends at " + std::to_string(found->size),
+                {.file = checkpoint.display(file)});
+  }
+}
+
+std::optional<std::size_t> first_whole(const std::vector<Votes>& votes, GroupRank) {
+  const auto whole = std::find_if(votes.begin(), votes.end(), [](const Votes& of_one) {
+    return std::none_of(of_one.begin(), of_one.end(),
+                        [](const std::optional<Error>& fault) { return fault.has_value(); });
+  });
+  if (whole == votes.end()) return std::nullopt;
+  return static_cast<std::size_t>(whole - votes.begin());
+}
+
+}  // namespace reprise

@@ -1,0 +1,57 @@
+#pragma once
+// Which checkpoint a load takes, where it may fall back to an older one.
+//
+//   tracker -> iter_6 -> iter_4 -> iter_2      newest first; none that the tracker does not reach
+//                damaged  whole
+//                         ^ taken, by all ranks together; the log says why not iter_6
+//
+// What is damaged leads to the next. What is whole and does not fit the job (another run's, another
+// layout's, other keys) is refused: an older one would not fit better, and would hide it.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/engine/checkpoint.hpp"
+
+namespace reprise {
+
+enum class Fallback : std::uint8_t {
+  kNone,
+  kNewestWhole,  ///< to the newest one that is whole; checksums are verified
+};
+
+/// How far a load came.
+enum class LoadStage : std::uint8_t {
+  kLocate,   ///< finding a checkpoint
+  kOpen,     ///< its metadata, and whether its files are there
+  kKeys,     ///< what is wanted against what is stored
+  kContent,  ///< its bytes
+};
+
+/// Whether an error of that stage says that the checkpoint is damaged.
+bool is_damage(Code code, LoadStage stage);
+
+struct Candidates {
+  std::vector<Location> locations;       ///< the one to try first stands first
+  std::vector<std::string> passed_over;  ///< why the tracker's is not among them, if it is not
+};
+
+/// What `path` means, and where it is a root and falling back is allowed, all committed iterations
+/// below the one that the tracker names; all there are if the tracker is unreadable or gone. Throws
+/// as locate() does if there is none.
+Candidates candidates(Store& store, const std::string& path, Fallback fallback);
+
+/// Looks at every `ranks`-th payload file, from `rank` on: that it is there, and that no item of it
+/// goes beyond its end. NOT_FOUND or TORN_FILE otherwise.
+void require_files(Checkpoint& checkpoint, GroupRank rank, std::int32_t ranks);
+
+/// What all ranks say of one candidate, by group rank: what is wrong with it, or nothing.
+using Votes = std::vector<std::optional<Error>>;
+
+/// Of the candidates that were voted on so far, in their order, the one that `self` takes: the
+/// first that no rank finds fault with. The same on all ranks.
+std::optional<std::size_t> first_whole(const std::vector<Votes>& votes, GroupRank self);
+
+}  // namespace reprise
