@@ -116,6 +116,8 @@ function(_reprise_add_test folder)
   elseif(folder STREQUAL "cli")
     target_compile_definitions(${name} PRIVATE REPRISE_EXE="$<TARGET_FILE:reprise>")
     add_dependencies(${name} reprise)
+  elseif(folder STREQUAL "must_not_compile")
+    target_compile_definitions(${name} PRIVATE REPRISE_CXX="${CMAKE_CXX_COMPILER}")
   endif()
   target_compile_definitions(${name} PRIVATE
     REPRISE_TEST_DATA="${_root}/data" REPRISE_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}")
