@@ -73,6 +73,7 @@ std::vector<std::string> lines_of(const std::vector<Bytes>& changes, const Group
   std::array<RanksByKey, 3> happened;
   for (std::size_t r = 0; r < changes.size(); ++r) {
     ByteSpan wire(changes[r]);
+    if (wire.empty()) continue;  // it remembers nothing
     for (auto& ranks : happened) {
       for (const auto& key : take_texts(wire)) {
         ranks[key].push_back(group.member({static_cast<std::int32_t>(r)}));
@@ -125,8 +126,8 @@ class Planner {
     if (fits) {
       plan_by_memory();
     } else if (!in_step_ || memory().offered) {
-      explain();
-      plan_again();
+      compare_with_memory();
+      save_.plan = plan_of_all(gather_offers());
     } else if (!plan_by_seed()) {
       save_.plan = plan_of_all(gather_offers());
     }
@@ -171,14 +172,6 @@ class Planner {
     save_.plan = plan_of_all(local ? gather_remembered() : gather_offers());
     save_.confirmed = same_plan(*save_.plan, *known.plan);
     if (!save_.confirmed) save_.log.emplace_back("the same structure was planned in another way");
-  }
-
-  void plan_again() {
-    if (memory().offered && keeps_plans()) {
-      save_.planned = Planned::kReplanned;
-      ++memory().replans;
-    }
-    save_.plan = plan_of_all(gather_offers());
   }
 
   void reuse(CacheKind kind) {
@@ -306,21 +299,28 @@ class Planner {
 
   // --- what is told -----------------------------------------------------------------------------
 
-  void explain() {
+  /// Says on all ranks what is not as any of them remembers it.
+  void compare_with_memory() {
     const auto changes = agree_on(group_, [this] {
-      const bool known = memory().offered.has_value();
-      return encode(known ? change_between(memory().offered->structure, save_.offered.structure)
-                          : StructureChange{});
+      return memory().offered
+                 ? encode(change_between(memory().offered->structure, save_.offered.structure))
+                 : Bytes{};
     });
-    save_.log = lines_of(changes, group_.group());
+    const bool known = std::any_of(changes.begin(), changes.end(),
+                                   [](const Bytes& wire) { return !wire.empty(); });
+    if (known && keeps_plans()) {
+      save_.planned = Planned::kReplanned;
+      ++memory().replans;
+      save_.log.emplace_back("plans are made again");
+    }
+    for (auto& line : lines_of(changes, group_.group())) save_.log.push_back(std::move(line));
     if (!in_step_) {
       save_.log.emplace_back(
           "ranks do not remember the same saves, or do not share one common state");
-    } else if (!(memory().offered->scope.savers == scope().savers)) {
+    } else if (memory().offered->scope.savers != scope().savers) {
       save_.log.push_back("the last save was made by ranks " +
                           join(memory().offered->scope.savers, " "));
     }
-    if (keeps_plans()) save_.log.insert(save_.log.begin(), "plans are made again");
   }
 
   void report() const {
