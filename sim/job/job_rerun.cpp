@@ -28,8 +28,7 @@ void TrainingJob::make_machine() {
                           policy_.rerun);
 }
 
-// --- an iteration
-// ---------------------------------------------------------------------------------
+// --- an iteration -------------------------------------------------------------------------------
 
 bool TrainingJob::validates() const {
   return machine_.mode() != RerunMode::kDisabled || config_.result != nullptr;
@@ -162,8 +161,7 @@ StepRecord TrainingJob::step() {
   return *outcome.record;
 }
 
-// --- checkpoints
-// ----------------------------------------------------------------------------------
+// --- checkpoints --------------------------------------------------------------------------------
 
 void TrainingJob::add_rerun(StateDict& state, const JobPolicy& policy) const {
   // Whether there is an object is a decision that a save may make either way; where it stands is

@@ -41,8 +41,7 @@ const T& typed(const Value& value, std::string_view what) {
   return *found;
 }
 
-// --- calls and results: named tuples, and tensors without dimensions, as Megatron compares them
-// ---
+// --- calls and results: named tuples, and tensors without dimensions, as Megatron compares them -
 
 Value encode(const std::optional<ValidationCall>& call) {
   if (!call) return None{};
@@ -88,8 +87,7 @@ std::string text_of(double value) {
   return out.str();
 }
 
-// --- devices: "node:index"
-// ------------------------------------------------------------------------
+// --- devices: "node:index" ----------------------------------------------------------------------
 
 std::size_t colon_of(const std::string& device) {
   return std::min(device.rfind(':'), device.size());
@@ -160,8 +158,7 @@ int RerunMachine::run() const {
   return state_ == State::kRerunningInPlace || state_ == State::kRerunningFromCheckpoint ? 1 : 0;
 }
 
-// --- an iteration
-// ---------------------------------------------------------------------------------
+// --- an iteration -------------------------------------------------------------------------------
 
 void RerunMachine::begin(std::int64_t iteration) {
   calls_.clear();
@@ -308,8 +305,16 @@ std::optional<RerunExit> RerunMachine::conclude() {
                    .why = why(state_, iteration_)};
 }
 
-// --- checkpoints
-// ----------------------------------------------------------------------------------
+void RerunMachine::drop() {
+  if (state_ == State::kWillRerunFromCheckpoint) {
+    note("it is skipped; what was to be found out about it is dropped");
+  }
+  state_ = State::kNotRunningYet;
+  fault_ = {};
+  setup_.injector.settle();
+}
+
+// --- checkpoints --------------------------------------------------------------------------------
 
 RerunSnapshot RerunMachine::snapshot() const {
   if (!policy_.persisted(state_)) {
@@ -363,8 +368,7 @@ void RerunMachine::restore(const RerunSnapshot& snapshot, const Value& object) {
   }
 }
 
-// --- for people
-// -----------------------------------------------------------------------------------
+// --- for people ---------------------------------------------------------------------------------
 
 std::vector<std::string> RerunMachine::take_notes() { return std::exchange(notes_, {}); }
 

@@ -98,8 +98,7 @@ class RerunMachine {
   const ErrorInjector& injector() const { return setup_.injector; }
   const RerunPolicy& policy() const { return policy_; }
 
-  // --- an iteration
-  // -------------------------------------------------------------------------------
+  // --- an iteration -----------------------------------------------------------------------------
 
   /// The first run of iteration number `iteration`; in a machine that was restored, the re-run.
   /// USAGE within an iteration, and after the job was to leave.
@@ -115,8 +114,7 @@ class RerunMachine {
   /// The iteration is skipped: what was to be found out about it is dropped.
   void drop();
 
-  // --- checkpoints
-  // --------------------------------------------------------------------------------
+  // --- checkpoints ------------------------------------------------------------------------------
 
   /// Throws ILLEGAL_STATE_PERSISTED unless the state is 0 or 3.
   RerunSnapshot snapshot() const;
@@ -126,8 +124,7 @@ class RerunMachine {
   /// iteration become the checkpoint's. LOAD_REJECTED for an object that is not of that form.
   void restore(const RerunSnapshot& snapshot, const Value& object);
 
-  // --- for people
-  // ---------------------------------------------------------------------------------
+  // --- for people -------------------------------------------------------------------------------
 
   /// Lines for the file of rejected results, of this life.
   const std::vector<std::string>& log() const { return log_; }

@@ -28,8 +28,7 @@
 
 namespace reprise::sim {
 
-// --- running
-// ---------------------------------------------------------------------------------------
+// --- running ------------------------------------------------------------------------------------
 
 /// At the end of a run.
 struct RunEnd {
@@ -70,8 +69,7 @@ struct RewindStep {
 ///   rewind_data      the batches of this iteration, from the first
 std::vector<RewindStep> rewind_protocol(const Rewinding& rewinding);
 
-// --- saving
-// ----------------------------------------------------------------------------------------
+// --- saving -------------------------------------------------------------------------------------
 
 /// 0 and 3.
 bool may_be_persisted(RerunState state);
@@ -87,8 +85,7 @@ struct ObjectPlace {
 /// One place for each rank: what a rank knows of a fault, no other rank knows.
 ObjectPlace place_by_rank(const Layout& layout, GlobalRank rank, std::int32_t world);
 
-// --- loading
-// ---------------------------------------------------------------------------------------
+// --- loading ------------------------------------------------------------------------------------
 
 /// What a checkpoint says of its machine, and under which layout.
 struct StoredRerun {
