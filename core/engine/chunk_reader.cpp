@@ -53,10 +53,12 @@ std::uint64_t ChunkReader::read(const StoredTensor& tensor, const StoredChunk& c
   return read_parsed(tensor, chunk, targets);
 }
 
-/// Null if the chunk's item is to be parsed.
+/// Null if the chunk's item is to be parsed. Through a device's staging that is as fast; but bytes
+/// that are to be checked are read once, so that none can change between check and delivery.
 const TensorFrame* ChunkReader::frame_of(const StoredTensor& tensor, const StoredChunk& chunk) {
-  if (!resources_.device.host_memory() || misses_ >= kMissesMax || chunk.file == kNoFile ||
-      !tensor.original_shape.empty() || !could_hold(chunk.range, chunk.box.extent, tensor.dtype)) {
+  const bool framed = resources_.device.host_memory() || resources_.checksums != nullptr;
+  if (!framed || misses_ >= kMissesMax || chunk.file == kNoFile || !tensor.original_shape.empty() ||
+      !could_hold(chunk.range, chunk.box.extent, tensor.dtype)) {
     return nullptr;
   }
   auto found = std::find_if(frames_.begin(), frames_.end(), [&](const TensorFrame& frame) {
@@ -82,7 +84,8 @@ std::optional<std::uint64_t> ChunkReader::read_framed(const Framed& framed,
   const TensorFrame& frame = framed.frame;
   head_.resize(frame.head_bytes());
   tail_.resize(frame.tail_bytes());
-  std::byte* const whole = whole_target(framed.chunk, targets);
+  std::byte* const whole =
+      resources_.device.host_memory() ? whole_target(framed.chunk, targets) : nullptr;
   const bool together = whole != nullptr && frame.data_bytes() <= kStep;
   if (together) {
     const std::array<MutableByteSpan, 3> parts = {head_, {whole, frame.data_bytes()}, tail_};

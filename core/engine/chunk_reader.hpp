@@ -30,9 +30,9 @@ class ChunkReader {
   /// Fills the targets, see read_regions(). Throws what Checkpoint::tensor_item and read_regions
   /// throw; a wrong checksum is in the tally. Returns the bytes of elements that were read.
   ///
-  /// Where the device's memory is the host's, items in the usual frame (TensorFrame) are not
-  /// parsed, and checksums are taken of the bytes that are delivered. Other items are read twice
-  /// if checksums are asked for.
+  /// Where the device's memory is the host's, or checksums are asked for, items in the usual frame
+  /// (TensorFrame) are not parsed, and checksums are taken of the very bytes that are delivered.
+  /// Other items are read twice if checksums are asked for.
   std::uint64_t read(const StoredTensor& tensor, const StoredChunk& chunk,
                      std::span<const RegionTarget> targets);
 

@@ -142,7 +142,14 @@ void prepare(Store& store, const CommitTarget& target) {
 void move_tracker(Store& store, const CommitTarget& target) {
   const auto path = join_path(parent_path(target.directory), std::string(kTrackerFile));
   const Bytes content = write_tracker(Tracker{target.step});
-  write_atomically(store, path, content);
+  const std::string beside = path + ".tmp";
+  write_durably(store, beside, content);
+  // Looked at before it takes the old one's place: that one is what a reader has if this is wrong.
+  if (read_all(store, beside, kSmallFileMax) != content) {
+    refuse_lost(store, beside, "the new tracker was written");
+  }
+  store.rename(beside, path);
+  store.sync_directory(parent_path(path));
   if (read_all(store, path, kSmallFileMax) != content) {
     refuse_lost(store, path, "the tracker was replaced");
   }
