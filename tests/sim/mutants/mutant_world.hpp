@@ -2,6 +2,7 @@
 // Two lives of a job in a simulated world, through the real engine: one trains and saves, a fresh
 // one loads and goes on. What the engine refuses and what the judges say is collected.
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -28,6 +29,7 @@ struct Lives {
   const char* load_sharding = "";  ///< empty: as sharding
   std::int32_t ranks_per_node = 0;
   std::size_t dim = 0;
+  std::vector<std::int32_t> ranks = {};  ///< of both; empty: 0 .. n-1
 };
 
 inline std::string or_else(std::string_view text, std::string_view otherwise) {
@@ -37,7 +39,8 @@ inline std::string or_else(std::string_view text, std::string_view otherwise) {
 inline std::ostream& operator<<(std::ostream& out, const Lives& lives) {
   return out << lives.model << ", " << lives.save << " " << lives.sharding << " -> "
              << or_else(lives.load, lives.save) << " "
-             << or_else(lives.load_sharding, lives.sharding);
+             << or_else(lives.load_sharding, lives.sharding)
+             << (lives.ranks.empty() ? "" : " on other ranks");
 }
 
 /// Codes and verdicts by name, each with the first message.
@@ -47,11 +50,12 @@ class MutantWorld {
  public:
   static constexpr int kStepsBefore = 2;
   static constexpr int kStepsAfter = 1;
+  static constexpr std::uint64_t kSeed = 7;
 
   MutantWorld(const Lives& lives, const Policies& policies) : lives_(lives), policies_(policies) {}
 
   Verdicts run() {
-    live(config(7, lives_.save, lives_.sharding), [this](TrainingJob& job, Ports& ports) {
+    live(config(kSeed, lives_.save, lives_.sharding), [this](TrainingJob& job, Ports& ports) {
       train(job, kStepsBefore);
       save(job, ports);
     });
@@ -77,8 +81,11 @@ class MutantWorld {
  private:
   JobConfig config(std::uint64_t seed, const std::string& layout,
                    const std::string& sharding) const {
+    std::vector<GlobalRank> ranks;
+    for (const auto rank : lives_.ranks) ranks.push_back({rank});
     return {.model = lives_.model,
             .layout = parse_layout(layout),
+            .ranks = ranks,
             .seed = seed,
             .optimizer_sharding = sharding,
             .shard_dim = lives_.dim,
@@ -87,8 +94,11 @@ class MutantWorld {
 
   void live(const JobConfig& job_config,
             const std::function<void(TrainingJob&, Ports&)>& rank_main) {
-    World world({.world_size = job_config.layout.world_size()}, store_);
-    const RunResult result = world.run([&](Ports& ports, GlobalRank) {
+    const Group members = members_of(job_config.layout, job_config.ranks);
+    const auto last = std::max_element(members.members().begin(), members.members().end());
+    World world({.world_size = last->value + 1}, store_);
+    const RunResult result = world.run([&](Ports& ports, GlobalRank rank) {
+      if (!members.rank_of(rank)) return;
       TrainingJob job(job_config, ports.fabric, policies_.job);
       rank_main(job, ports);
     });
@@ -123,7 +133,7 @@ class MutantWorld {
   }
 
   void load(TrainingJob& job, Ports& ports) {
-    const auto common = read_common(ports.store, job.world(), "run");
+    const auto common = read_common(ports.store, job.world(), "run", policies_.load.lead);
     LoadRequest request = job.load_request(common ? &*common : nullptr);
     LoadOptions options;
     options.path = "run";
@@ -133,7 +143,20 @@ class MutantWorld {
     job.take(request.wanted);
   }
 
+  /// Each rank's host stream is that of its own place.
+  void judge_streams(TrainingJob& job) {
+    for (const auto& leaf : job.live_state().objects) {
+      if (leaf.key != kRngKey) continue;
+      const auto at = [&leaf](std::size_t d) {
+        return static_cast<std::int32_t>(leaf.coordinate[d]);
+      };
+      if (decode_rng(leaf.value).seed == HostRng::fresh(kSeed, at(0), at(1)).seed) continue;
+      say("RNG_STREAM_COLLAPSE", "the stream of " + to_string(leaf.coordinate) + " is another's");
+    }
+  }
+
   void compare(TrainingJob& job) {
+    judge_streams(job);
     const StateDict own = job.model_space();
     const RankState held{job.rank(), &own};
     const GlobalState& expected = twin(job.iteration()).state;

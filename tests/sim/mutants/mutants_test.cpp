@@ -28,8 +28,15 @@ constexpr const char* kFsdp = "fsdp_dtensor";
 constexpr const char* kBuckets = "dp_reshardable";
 constexpr const char* kWhole = "fully_reshardable";
 
+Lives on(std::vector<std::int32_t> ranks, const char* layout = "tp2 dp2") {
+  Lives lives{"gpt-tiny", layout};
+  lives.ranks = std::move(ranks);
+  return lives;
+}
+
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = {
+      {"asymmetric-keys-hang", {"moe-tiny", "pp2 layers 1-3"}, Lives{"moe-tiny", "dp2"}},
       {"bucket-padding-offset",
        {"gpt-tiny", "tp2 dp2", kBuckets, "", kWhole},
        Lives{"gpt-tiny", "tp2 dp2", kBuckets}},
@@ -38,6 +45,8 @@ const std::vector<Row>& rows() {
        {"gpt-tiny", "tp2 dp2", kBuckets, "", kWhole},
        Lives{"gpt-tiny", "tp2 dp2", kBuckets}},
       {"compute-weights-not-installed", {}},
+      {"coordinator-rank-space", on({2, 3}, "dp2"), on({1, 0}, "dp2")},
+      {"coordinator-rank-space/root", on({1, 0}, "dp2"), on({0, 1}, "dp2")},
       {"dtype-cast-on-load", {}},
       {"dtype-cast-on-load/template", {}},
       {"empty-group-step", {"moe-tiny", "pp2 layers 1-3"}, Lives{"moe-tiny", "pp2 layers 2-2"}},
@@ -52,6 +61,14 @@ const std::vector<Row>& rows() {
       {"fused-gate-split",
        {"moe-tiny", "tp2 dp2", kFsdp, "tp2"},
        Lives{"moe-tiny", "tp2 dp2", kFsdp, "", "", 0, 1}},
+      {"global-groups", on({2, 0, 3, 1}), on({0, 1, 2, 3})},
+      {"global-groups/at-load", on({2, 0, 3, 1}), on({0, 1, 2, 3})},
+      {"global-groups/at-load/unchecked", on({2, 0, 3, 1}), on({0, 1, 2, 3})},
+      {"global-groups/at-save", on({2, 0, 3, 1}), on({0, 1, 2, 3})},
+      {"global-groups/at-save/unchecked", on({2, 0, 3, 1}), on({0, 1, 2, 3})},
+      {"global-groups/unchecked", on({2, 0, 3, 1}), on({0, 1, 2, 3})},
+      {"half-given-pair", {"gpt-tiny", "pp2"}, Lives{"gpt-tiny", "tp2"}},
+      {"half-given-pair/unchecked", {"gpt-tiny", "pp2"}, Lives{"gpt-tiny", "tp2"}},
       {"hsdp-saved-not-equal-loaded",
        {"gpt-tiny", "dp2 dp_replicate2", kFsdp},
        Lives{"gpt-tiny", "dp2", kFsdp}},
@@ -74,6 +91,8 @@ const std::vector<Row>& rows() {
       {"pp-fqn-collision", {"gpt-tiny", "pp2"}, Lives{"gpt-tiny", "tp2"}},
       {"pp-in-replica-id", {"gpt-tiny", "pp2"}, Lives{"gpt-tiny", "tp2"}},
       {"replica-diverged-live", {"moe-tiny-mtp", "pp2"}, Lives{"moe-tiny", "pp2"}},
+      {"replica-from-wrong-group", {"gpt-tiny", "tp2 dp2"}, Lives{"gpt-tiny", "tp1"}},
+      {"replica-from-wrong-group/unchecked", {"gpt-tiny", "tp2 dp2"}, Lives{"gpt-tiny", "tp1"}},
       {"replica-group-too-small", {"gpt-tiny", "cp2"}, Lives{"gpt-tiny", "dp2"}},
       {"replica-zero-axis/cp", {"gpt-tiny", "cp2"}, Lives{"gpt-tiny", "tp2 dp2"}},
       {"replica-zero-axis/dp", {"gpt-tiny", "dp2"}, Lives{"gpt-tiny", "tp2 cp2"}},
