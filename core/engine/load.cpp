@@ -6,12 +6,15 @@
 #include <set>
 
 #include "core/base/check.hpp"
+#include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "core/engine/agreement.hpp"
 #include "core/engine/checksum_tally.hpp"
 #include "core/engine/chunk_reader.hpp"
 #include "core/engine/extents.hpp"
 #include "core/engine/phases.hpp"
+#include "core/engine/plan_memory.hpp"
+#include "core/engine/text_wire.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "core/plan/cover.hpp"
@@ -23,36 +26,6 @@ constexpr std::byte kPoison{0xBD};
 constexpr std::size_t kTextRoom = 512;  // of a file's name on the wire, about
 constexpr std::string_view kSwitchedOff =
     "checksums were not verified: the writer had them switched off, those of elements are 0";
-
-// --- the wire -----------------------------------------------------------------------------------
-
-void put_text(Bytes& wire, std::string_view text) {
-  append_le(wire, static_cast<std::uint64_t>(text.size()));
-  append(wire, as_bytes(text));
-}
-
-/// A part of the wire.
-ByteSpan take_bytes(ByteSpan& wire) {
-  const auto size = load_le<std::uint64_t>(wire);
-  const ByteSpan bytes = wire.subspan(8, size);
-  wire = wire.subspan(8 + size);
-  return bytes;
-}
-
-std::string take_text(ByteSpan& wire) { return std::string(as_text(take_bytes(wire))); }
-
-void put_texts(Bytes& wire, const std::vector<std::string>& texts) {
-  append_le(wire, static_cast<std::uint64_t>(texts.size()));
-  for (const auto& text : texts) put_text(wire, text);
-}
-
-std::vector<std::string> take_texts(ByteSpan& wire) {
-  const auto count = load_le<std::uint64_t>(wire);
-  wire = wire.subspan(8);
-  std::vector<std::string> texts;
-  for (std::uint64_t i = 0; i < count; ++i) texts.push_back(take_text(wire));
-  return texts;
-}
 
 // --- the checkpoint, read by one rank for all ---------------------------------------------------
 
@@ -89,21 +62,24 @@ Candidates candidates_for_all(Store& store, Communicator& group, const LoadOptio
 
 struct Opened {
   Checkpoint checkpoint;
-  std::uint64_t metadata_bytes = 0;
+  std::uint64_t metadata_bytes = 0;  ///< that went round
+  MetadataIdentity identity = {};    ///< if the load has a cache
 };
 
-Opened open_for_all(Store& store, Communicator& group, const LeaderPolicy& lead,
-                    Location location) {
-  const Bytes answer = from_leader(group, lead, [&] {
-    Bytes wire;
-    const MetadataFiles files = read_metadata_files(store, location.directory);
-    std::size_t size = 0;
-    for (const auto& content : files.contents) size += content.size() + kTextRoom;
-    wire.reserve(size + kTextRoom);
-    put_texts(wire, files.names);
-    for (const auto& content : files.contents) put_text(wire, as_text(content));
-    return wire;
-  });
+Bytes encode(const MetadataFiles& files) {
+  Bytes wire;
+  std::size_t size = 0;
+  for (const auto& content : files.contents) size += content.size() + kTextRoom;
+  wire.reserve(size + kTextRoom);
+  put_texts(wire, files.names);
+  for (const auto& content : files.contents) put_text(wire, as_text(content));
+  return wire;
+}
+
+/// `files`: as the leader has them.
+Opened open_for_all(Store& store, Communicator& group, const LeaderPolicy& lead, Location location,
+                    const std::function<MetadataFiles()>& files) {
+  const Bytes answer = from_leader(group, lead, [&] { return encode(files()); });
   ByteSpan wire(answer);
   const std::vector<std::string> names = take_texts(wire);
   std::vector<ByteSpan> contents;
@@ -114,6 +90,62 @@ Opened open_for_all(Store& store, Communicator& group, const LeaderPolicy& lead,
     return Bytes{};
   });
   return {std::move(*checkpoint), answer.size()};
+}
+
+std::uint64_t hash_of(const MetadataFiles& files) {
+  Hasher hash;
+  for (const auto& name : files.names) hash.text(name);
+  for (const auto& content : files.contents) hash.bytes(content);
+  return hash.digest();
+}
+
+/// Whether all ranks keep metadata under this key.
+bool all_keep(Communicator& group, const PlanCache& cache, const MetadataCachePolicy& policy,
+              const PlanCache::Memory& memory, std::uint64_t key) {
+  const auto keys = agree_on(group, [&] {
+    Bytes wire;
+    if (cache.keeps(CacheKind::kMetadata) && memory.read) {
+      append_le(wire, policy.key(memory.read->identity));
+    }
+    return wire;
+  });
+  return std::all_of(keys.begin(), keys.end(), [key](const Bytes& wire) {
+    return !wire.empty() && load_le<std::uint64_t>(wire) == key;
+  });
+}
+
+/// The leader reads the files anew; they go round, and are parsed, unless all ranks have kept what
+/// they say.
+Opened open_with_cache(Store& store, Communicator& group, const LoadOptions& options,
+                       Location location) {
+  PlanCache::Memory& memory = options.cache->memory();
+  MetadataFiles files;
+  const Bytes answer = from_leader(group, options.policy.lead, [&] {
+    files = read_metadata_files(store, location.directory);
+    Bytes wire;
+    append_le(wire, hash_of(files));
+    return wire;
+  });
+  const MetadataIdentity live{location.directory, load_le<std::uint64_t>(answer)};
+  const MetadataCachePolicy& policy = options.policy.cache;
+  if (!all_keep(group, *options.cache, policy, memory, policy.key(live))) {
+    Opened opened = open_for_all(store, group, options.policy.lead, std::move(location),
+                                 [&files] { return std::move(files); });
+    opened.identity = live;
+    return opened;
+  }
+  agree_on(group, [&] {
+    policy.verify(memory.read->identity, live);
+    return Bytes{};
+  });
+  return {Checkpoint(store, std::move(location), memory.read->metadata), 0, live};
+}
+
+Opened open_for_all(Store& store, Communicator& group, const LoadOptions& options,
+                    const Location& location) {
+  if (options.cache != nullptr) return open_with_cache(store, group, options, location);
+  return open_for_all(store, group, options.policy.lead, location,
+                      [&] { return read_metadata_files(store, location.directory); });
 }
 
 /// Each requested tensor's chunks tile it; otherwise some wish would stay unfilled in silence.
@@ -439,14 +471,23 @@ class Loading {
   LoadReport attempt(const Location& location, const Want& want) {
     opened_.emplace_back();
     begin_phase(ports_.trace, phase::kMetadata);
-    stage(LoadStage::kOpen, [&] {
-      opened_.back() = open_for_all(ports_.store, group_, options_.policy.lead, location);
-    });
+    stage(LoadStage::kOpen,
+          [&] { opened_.back() = open_for_all(ports_.store, group_, options_, location); });
     Opened& opened = options_.fallback == Fallback::kNone ? *opened_.back() : vote();
     end_phase(ports_.trace, phase::kMetadata, {.bytes = opened.metadata_bytes});
     LoadReport report = fill(opened.checkpoint, want(*this, opened.checkpoint));
     report.metadata_bytes = opened.metadata_bytes;
+    if (options_.cache != nullptr) remember(opened, report);
     return report;
+  }
+
+  /// For the next load of it, and for the plan of the next save.
+  void remember(const Opened& opened, LoadReport& report) const {
+    if (opened.metadata_bytes == 0) {
+      report.reused.push_back(CacheKind::kMetadata);
+      ports_.trace.event({.phase = "cache", .detail = "reused metadata"});
+    }
+    options_.cache->memory().read = {opened.identity, opened.checkpoint.shared_metadata()};
   }
 
   /// All ranks look at their share of the newest candidate's files.

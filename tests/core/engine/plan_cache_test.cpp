@@ -333,5 +333,328 @@ TEST(PlanCache, a_common_state_that_diverges_is_refused_however_often_the_plan_w
   EXPECT_TRUE(all[4].used(CacheKind::kGlobal)) << "and the cache is as it was";
 }
 
+// --- saves that fail ----------------------------------------------------------------------------
+
+const Edit kLate = [](Kit& kit) {
+  kit.state.objects.push_back({"late", {kit.world()}, {kit.rank()}, 0, Value(true)});
+};
+
+/// Three saves, one that is to fail, and two more; `last` is what these two save.
+std::vector<Turn> failing_fourth(const Edit& fourth, const Edit& last) {
+  return turns(3) + turns(1, fourth) + turns(2, last);
+}
+
+TEST(PlanCache, a_save_that_fails_anywhere_leaves_the_cache_as_it_was) {
+  const Edit two_writers = [](Kit& kit) {
+    kLate(kit);
+    if (kit.rank() == 1) kit.tensor("same").replica = 0;
+  };
+  struct Row {
+    std::string what;
+    Edit edit;
+    std::string file;  ///< of the fourth save, that cannot be written
+    Code code;
+  };
+  const std::vector<Row> rows = {
+      {"planning", two_writers, "", Code::kMultiWriter},
+      {"payload of rank 0", kLate, "__0_0.distcp", Code::kNoSpace},
+      {"payload of rank 2", kLate, "__2_0.distcp", Code::kNoSpace},
+      {"metadata", kLate, ".metadata", Code::kNoSpace},
+      {"common state", kLate, "common.pt", Code::kNoSpace},
+  };
+  for (const Row& row : rows) {
+    for (const Edit& last : {Edit{}, kLate}) {
+      CacheWorld world(kRanks);
+      if (!row.file.empty()) {
+        world.before_write = [&row](const std::string& path) {
+          if (path.find("iter_0000004") == std::string::npos || !path.ends_with(row.file)) return;
+          throw Error(Code::kNoSpace, "no space left", {.file = path});
+        };
+      }
+      const TemporaryDirectory directory;
+      const auto all = world.run(directory.path(), failing_fourth(row.edit, last));
+      ASSERT_TRUE(all[3].error) << row.what;
+      EXPECT_EQ(all[3].error->code(), row.code) << all[3].error->what();
+      EXPECT_FALSE(all[4].error) << row.what;
+      if (!last) {
+        EXPECT_EQ(all[4].reused, (Kinds{CacheKind::kLocal, CacheKind::kGlobal})) << row.what;
+        EXPECT_EQ(world.replans, 1U) << row.what;
+      } else {
+        EXPECT_EQ(all[4].planned, Planned::kReplanned) << row.what;
+        EXPECT_EQ(all[5].reused, (Kinds{CacheKind::kLocal, CacheKind::kDistribution})) << row.what;
+        EXPECT_EQ(world.replans, 2U) << row.what;
+      }
+    }
+  }
+}
+
+TEST(PlanCache, what_is_remembered_of_a_save_that_failed_is_found_out_at_the_next_one) {
+  for (const Edit& last : {Edit{}, kLate}) {
+    CacheWorld world(kRanks);
+    world.policy.cache.remember = [](SaveStage) { return true; };
+    world.before_write = [](const std::string& path) {
+      if (path.find("iter_0000004") == std::string::npos) return;
+      throw Error(Code::kNoSpace, "no space left", {.file = path});
+    };
+    const TemporaryDirectory directory;
+    const auto all = world.run(directory.path(), failing_fourth(kLate, last));
+    ASSERT_TRUE(all[4].error);
+    EXPECT_EQ(all[4].error->code(), Code::kCachePoisoned) << all[4].error->what();
+  }
+}
+
+// --- plans that do not fit ----------------------------------------------------------------------
+
+bool fits_anything(const SaveScope&, const SaveScope&) { return true; }
+
+/// The structure is not asked for; what comes of each change on each rank, at the second save (by
+/// local plans) and at the third (by the global one).
+TEST(PlanCache,
+     a_plan_without_a_place_for_everything_is_refused_even_if_nobody_compared_structures) {
+  for (const Change& change : changes()) {
+    if (change.name.starts_with("the main copy") || change.name == "a placement") continue;
+    for (std::int32_t at = 0; at < kRanks; ++at) {
+      for (const std::size_t before : {1, 2}) {
+        CacheWorld world(kRanks);
+        world.policy.cache.fits = fits_anything;
+        const TemporaryDirectory directory;
+        const auto all =
+            world.run(directory.path(),
+                      turns(before) + turns(1, [&](Kit& kit) { change.edit(kit, at); }) + turns(1));
+        const std::string row = change.name + " on rank " + std::to_string(at);
+        ASSERT_TRUE(all[before].error) << row;
+        EXPECT_EQ(all[before].error->code(), Code::kStalePlan) << row << all[before].error->what();
+        EXPECT_FALSE(all[before + 1].error) << row;
+      }
+    }
+  }
+}
+
+TEST(PlanCache,
+     without_signature_and_without_that_check_an_object_that_appears_is_lost_in_silence) {
+  CacheWorld world(kRanks);
+  world.policy.cache.fits = fits_anything;
+  world.policy.cache.unplanned = [](std::span<const std::string>) {};
+  const TemporaryDirectory directory;
+  const auto all = world.run(directory.path(), turns(1) + turns(1, kLate));
+  EXPECT_FALSE(all[1].error);
+  PosixStore store(directory.path());
+  const auto stored = Checkpoint::open(store, "run");
+  EXPECT_EQ(stored.location().step, Step{2});
+  EXPECT_EQ(stored.catalog().object("late/shard_0_3"), nullptr);
+  EXPECT_NE(stored.catalog().object("rng/shard_0_3"), nullptr);
+}
+
+// --- owners -------------------------------------------------------------------------------------
+
+/// Every group of some of 4 ranks that has rank 0, in ascending and in descending order.
+std::vector<std::vector<GlobalRank>> groups_with_rank_0() {
+  std::vector<std::vector<GlobalRank>> groups;
+  for (unsigned set = 0; set < 8; ++set) {
+    std::vector<GlobalRank> members = {{0}};
+    for (std::int32_t r = 1; r < 4; ++r) {
+      if ((set >> static_cast<unsigned>(r - 1) & 1U) != 0) members.push_back({r});
+    }
+    groups.push_back(members);
+    if (members.size() == 1) continue;
+    std::reverse(members.begin(), members.end());
+    groups.push_back(members);
+  }
+  return groups;
+}
+
+TEST(PlanCache, owners_of_one_group_are_never_those_of_another_that_shares_its_smallest_rank) {
+  for (const auto& first : groups_with_rank_0()) {
+    for (const auto& second : groups_with_rank_0()) {
+      CacheWorld world(4);
+      world.kinds = Kinds{CacheKind::kDistribution};
+      const std::vector<Turn> saves = {{{}, first, {}}, {{}, second, {}}};
+      const auto all = run_like_fresh(world, saves);
+      EXPECT_EQ(all[1].used(CacheKind::kDistribution), first == second);
+    }
+  }
+}
+
+std::uint64_t key_by_smallest_rank(const SaveScope& scope) {
+  return static_cast<std::uint64_t>(
+      std::min_element(scope.savers.begin(), scope.savers.end())->value);
+}
+
+TEST(PlanCache, owners_that_are_kept_under_too_little_are_refused_and_unverified_ones_leave_gaps) {
+  for (const auto& [verified, code] :
+       {std::pair{true, Code::kStaleDistribution}, std::pair{false, Code::kNoWriter}}) {
+    CacheWorld world(4);
+    world.policy.cache.distribution_key = key_by_smallest_rank;
+    if (!verified) world.policy.cache.verify_distribution = [](const auto&, const auto&) {};
+    const TemporaryDirectory directory;
+    const Edit more = [](Kit& kit) {
+      kit.add("late", DType::kInt8, {3}, {{{0}, {3}}}, kit.rank());
+    };
+    const auto all = world.run(directory.path(), turns(1) + turns(1, more));
+    ASSERT_TRUE(all[1].error);
+    EXPECT_EQ(all[1].error->code(), code) << all[1].error->what();
+  }
+}
+
+// --- the plan of a loaded checkpoint ------------------------------------------------------------
+
+/// A load, of whatever it may be.
+void load_into_cache(const Ports& ports, Communicator& group, PlanCache* cache) {
+  StateDict wanted;
+  LoadOptions options;
+  options.path = "run";
+  options.strictness = Strictness::kIgnoreAll;
+  options.cache = cache;
+  load(ports, group, wanted, options);
+}
+
+/// A checkpoint of `stored`, then two lives: one saves `live` by what it loaded, one without any
+/// cache.
+struct Seeded {
+  std::vector<Saved> saves;
+  bool same_bytes = false;
+};
+Seeded seeded(const Edit& stored, const Edit& live) {
+  Seeded result;
+  std::map<std::string, std::string> files;
+  for (const bool cached : {false, true}) {
+    const TemporaryDirectory directory;
+    CacheWorld(kRanks).run(directory.path(), turns(1, stored));
+    CacheWorld world(kRanks);
+    world.first = load_into_cache;
+    if (!cached) world.kinds.reset();
+    result.saves = world.run(directory.path(), turns(3, live));
+    if (cached) {
+      EXPECT_EQ(world.replans, 0U);
+      result.same_bytes = files == files_of(directory.path());
+    } else {
+      files = files_of(directory.path());
+    }
+  }
+  return result;
+}
+
+TEST(PlanCache, a_life_saves_by_the_plan_of_the_checkpoint_that_it_loaded) {
+  const Seeded life = seeded({}, {});
+  EXPECT_EQ(life.saves[0].planned, Planned::kReused);
+  EXPECT_EQ(life.saves[0].reused, Kinds{CacheKind::kLoaded});
+  EXPECT_TRUE(life.saves[1].used(CacheKind::kGlobal));
+  EXPECT_TRUE(life.same_bytes);
+}
+
+TEST(PlanCache, a_life_of_another_structure_plans_anew) {
+  for (const Change& change : changes()) {
+    for (std::int32_t at = 0; at < kRanks; ++at) {
+      const Edit edit = [&](Kit& kit) { change.edit(kit, at); };
+      // What a catalogue cannot tell apart: who holds which copy of a tensor, and why.
+      const bool same_catalogue =
+          change.name == "the main copy of a tensor" || change.name == "a placement";
+      for (const auto& [stored, live] : {std::pair{edit, Edit{}}, std::pair{Edit{}, edit}}) {
+        const Seeded life = seeded(stored, live);
+        const std::string row = change.name + " on rank " + std::to_string(at);
+        EXPECT_FALSE(life.saves[0].error) << row << life.saves[0].error->what();
+        EXPECT_EQ(life.saves[0].used(CacheKind::kLoaded), same_catalogue) << row;
+        if (!same_catalogue) {
+          EXPECT_EQ(life.saves[0].planned, Planned::kFresh) << row;
+          EXPECT_EQ(life.saves[0].log,
+                    std::vector<std::string>{
+                        "the plan of the loaded checkpoint run/iter_0000001 does not fit this job"})
+              << row;
+        }
+        EXPECT_TRUE(life.same_bytes) << row;
+      }
+    }
+  }
+}
+
+TEST(PlanCache, main_copies_that_are_none_or_two_are_refused_as_by_a_fresh_plan) {
+  for (const auto& [replica, code] :
+       {std::pair{0, Code::kMultiWriter}, std::pair{3, Code::kNoWriter}}) {
+    for (std::int32_t at = 0; at < kRanks; ++at) {
+      for (const bool object : {false, true}) {
+        const Edit wrong = [&, replica = replica](Kit& kit) {
+          std::int32_t& own = object ? kit.object("alike").replica : kit.tensor("same").replica;
+          if (replica == 0 ? kit.rank() == at : own == 0) own = replica;
+        };
+        if (replica == 0 && at == 0) continue;
+        const Seeded life = seeded({}, wrong);
+        ASSERT_TRUE(life.saves[0].error) << object;
+        EXPECT_EQ(life.saves[0].error->code(), code) << life.saves[0].error->what();
+      }
+    }
+  }
+}
+
+// --- metadata -----------------------------------------------------------------------------------
+
+struct Loads {
+  std::vector<std::size_t> reused;  ///< loads that found the metadata in the cache
+  std::vector<std::size_t> wrong;   ///< elements, by load
+  std::optional<Error> error;
+};
+
+/// Loads the same path three times in one life; before the third another state stands there.
+Loads load_three_times(const MetadataCachePolicy& policy) {
+  const TemporaryDirectory directory;
+  Loads loads;
+  std::mutex mutex;
+  contracts::run_ranks(2, directory.path(), [&](const Ports& ports) {
+    const auto group = ports.fabric.communicator(Group::world(2));
+    PlanCache cache;
+    const auto save = [&](const Edit& edit) {
+      Kit kit(ports.fabric.rank(), 2);
+      edit(kit);
+      testing_job::fill(kit.state);
+      SaveOptions options;
+      options.target = CommitTarget::iteration("run", Step{1});
+      Save::begin(ports, group, kit.state, options).finish();
+    };
+    save([](Kit&) {});
+    const auto failed = contracts::error_of([&] {
+      for (std::size_t l = 0; l < 3; ++l) {
+        if (l == 2) {
+          save([](Kit& kit) {
+            kit.add("first", DType::kInt8, {64}, {{{0}, {64}}}, kit.rank());
+            kit.tensor(kit.own()).key = "own" + std::to_string(1 - kit.rank());
+          });
+        }
+        Kit kit(ports.fabric.rank(), 2);
+        LoadOptions options;
+        options.path = "run";
+        options.strictness = Strictness::kIgnoreAll;
+        options.cache = &cache;
+        options.policy.cache = policy;
+        const LoadReport report = load(ports, *group, kit.state, options);
+        const std::lock_guard lock(mutex);
+        if (ports.fabric.rank() != GlobalRank{1}) continue;
+        if (!report.reused.empty()) loads.reused.push_back(l);
+        loads.wrong.push_back(testing_job::wrong_elements(kit.state));
+      }
+    });
+    if (ports.fabric.rank() == GlobalRank{1}) loads.error = failed;
+  });
+  return loads;
+}
+
+TEST(MetadataCache, serves_the_same_checkpoint_again_and_no_other_one_at_its_path) {
+  const Loads loads = load_three_times({});
+  EXPECT_FALSE(loads.error) << loads.error->what();
+  EXPECT_EQ(loads.reused, std::vector<std::size_t>{1});
+  EXPECT_EQ(loads.wrong, (std::vector<std::size_t>{0, 0, 0}));
+}
+
+std::uint64_t key_by_path(const MetadataIdentity& identity) { return hash_of(identity.directory); }
+
+TEST(MetadataCache, kept_by_path_alone_it_is_refused_and_unverified_it_reads_what_is_not_there) {
+  MetadataCachePolicy policy;
+  policy.key = key_by_path;
+  const Loads refused = load_three_times(policy);
+  ASSERT_TRUE(refused.error);
+  EXPECT_EQ(refused.error->code(), Code::kStaleMetadata) << refused.error->what();
+  policy.verify = [](const MetadataIdentity&, const MetadataIdentity&) {};
+  const Loads unverified = load_three_times(policy);
+  EXPECT_TRUE(unverified.error || unverified.wrong.back() > 0);
+}
+
 }  // namespace
 }  // namespace reprise
