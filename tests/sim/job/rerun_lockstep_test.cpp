@@ -255,7 +255,7 @@ class Lockstep {
     if (disk_.kind != Stored::kNothing) {
       disk_.common = Dict{{"rerun_state_machine", encode(machines_.front().snapshot())}};
       for (const auto& machine : machines_) {
-        disk_.objects.push_back(machine.encode_object({}));
+        disk_.objects.push_back(machine.encode_object({data()}));
         disk_.faults.push_back(machine.fault());
       }
     }
@@ -318,6 +318,7 @@ class Lockstep {
       const bool taken = walk_.state() == State::kPending;
       if (decided.restore != taken) differ("restored, or not, against the table");
       if (!taken && decided.note.empty() == pending) differ("told, or not, against the table");
+      compare_data(r, decided.restore);
       if (!decided.restore) continue;
       machines_[r].restore(*snapshot, disk_.objects[r]);
       if (!same_context(machines_[r].fault(), disk_.faults[r])) {
@@ -381,12 +382,45 @@ class Lockstep {
     if (expected == Stored::kSentinel) compare_sentinel(machine);
   }
 
-  /// Between iterations it is that of a new machine, also after an iteration that was rejected.
+  /// Between iterations it says nothing, also after an iteration that was rejected, and holds no
+  /// batch.
   void compare_sentinel(const RerunMachine& machine) {
     static const Value idle =
-        RerunMachine({.mode = RerunMode::kValidateResults, .rank = {}}).encode_object({});
-    if (!(machine.encode_object({}) == idle)) differ("a sentinel is not idle");
+        Dict{{"rerun_requested", false},
+             {"checkpoint_requested", false},
+             {"restart_again_requested", false},
+             {"continue_requested", false},
+             {"error_injector_checkpoint",
+              Dict{{"error_injection_rate", 0},
+                   {"error_injection_type", encode(RerunDiagnosis::kTransientError)},
+                   {"injected_error_type", None{}}}},
+             {"failed_validation_call", None{}},
+             {"initial_result", None{}},
+             {"suspicious_node", None{}},
+             {"suspicious_device", None{}},
+             {"data_iterator_checkpoints", None{}},
+             {"large_value_counts", Dict{}},
+             {"max_values", Dict{}}};
+    if (!(machine.encode_object({data()}) == idle)) differ("a sentinel is not idle");
   }
+
+  /// Where a rank's iterator stands in the iteration that is tried, or was last.
+  DataPosition data() const {
+    return {.cursor = kBatch * (completed_ + 1), .kept = {{kBatch * completed_, kBatch}}};
+  }
+
+  /// From the buffers or from the cursor, never both.
+  void compare_data(std::size_t rank, bool taken) {
+    const std::int64_t consumed = kBatch * disk_.iteration;
+    const DataPosition expected = taken
+                                      ? DataPosition{consumed + kBatch, {{consumed, kBatch}}, true}
+                                      : DataPosition{consumed, {}, false};
+    const auto found = policy_.data(
+        {.restored = taken, .object = &disk_.objects[rank], .consumed_samples = consumed});
+    if (!(found == expected)) differ("batches of another place");
+  }
+
+  static constexpr std::int64_t kBatch = 8;  ///< samples of an iteration
 
   Account& account_;
   RerunPolicy policy_;
@@ -806,6 +840,18 @@ TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
       {"nothing is restored",
        [](RerunPolicy& p) {
          p.restored = [](const StoredRerun&, const OwnRerun&) { return Restoring{}; };
+       }},
+      {"batches from the cursor although there are buffers",
+       [](RerunPolicy& p) {
+         p.data = [](const LoadedData& l) { return DataPosition{.cursor = l.consumed_samples}; };
+       }},
+      {"batches from the buffers and from the cursor",
+       [](RerunPolicy& p) {
+         p.data = [](const LoadedData& l) {
+           DataPosition both = buffers_or_cursor(l);
+           both.cursor = l.consumed_samples;
+           return both;
+         };
        }},
       {"another order of ranks is the same layout",
        [](RerunPolicy& p) {
