@@ -23,6 +23,8 @@ constexpr std::array kSizeNames = {
 };
 constexpr const char* kShardingName = "param_state_sharding_type";
 constexpr std::string_view kOrderName = "rank_order";
+constexpr std::string_view kNoOptimizer = "no_save_optim";
+constexpr std::string_view kNoRandom = "no_save_rng";
 constexpr std::string_view kLayersName = "pipeline_model_parallel_layout";
 
 // --- writing ------------------------------------------------------------------------------------
@@ -41,6 +43,8 @@ Dict encode_args(const CommonState& state) {
   List layers;
   for (const auto count : state.layout.stage_layers) layers.emplace_back(count);
   args.emplace_back(std::string(kLayersName), std::move(layers));
+  if (!state.parts.optimizer) args.emplace_back(std::string(kNoOptimizer), true);
+  if (!state.parts.random) args.emplace_back(std::string(kNoRandom), true);
   return args;
 }
 
@@ -229,12 +233,15 @@ void decode_identity(const Entries& in, RunIdentity& identity) {
 }  // namespace
 
 Value encode(const CommonState& state) {
-  return Dict{{"args", encode_args(state)},
-              {"checkpoint_version", kCheckpointVersion},
-              {"iteration", state.progress.iteration},
-              {"optimizer", encode_optimizer(state)},
-              {"opt_param_scheduler", encode_schedule(state.progress.schedule)},
-              {"reprise", encode_identity(state.identity)}};
+  Dict common = {{"args", encode_args(state)},
+                 {"checkpoint_version", kCheckpointVersion},
+                 {"iteration", state.progress.iteration}};
+  if (state.parts.optimizer) {
+    common.emplace_back("optimizer", encode_optimizer(state));
+    common.emplace_back("opt_param_scheduler", encode_schedule(state.progress.schedule));
+  }
+  common.emplace_back("reprise", encode_identity(state.identity));
+  return common;
 }
 
 CommonState decode_common(const Value& common) {
@@ -247,9 +254,13 @@ CommonState decode_common(const Value& common) {
                 "checkpoint_version " + std::to_string(version) + "; this job reads 3.0");
   }
   root.read("iteration", state.progress.iteration);
-  decode_args(root.entries("args"), state);
-  decode_optimizer(root.entries("optimizer"), state);
-  decode_schedule(root.entries("opt_param_scheduler"), state.progress.schedule);
+  const auto args = root.entries("args");
+  decode_args(args, state);
+  state.parts = {.optimizer = !args.has(kNoOptimizer), .random = !args.has(kNoRandom)};
+  if (state.parts.optimizer) {
+    decode_optimizer(root.entries("optimizer"), state);
+    decode_schedule(root.entries("opt_param_scheduler"), state.progress.schedule);
+  }
   decode_identity(root.entries("reprise"), state.identity);
   return state;
 }

@@ -28,19 +28,31 @@ struct RunIdentity {
   friend bool operator==(const RunIdentity&, const RunIdentity&) = default;
 };
 
+/// What of the training state a save is to hold besides the weights.
+struct SaveParts {
+  bool optimizer = true;  ///< with its schedule and loss scale
+  bool random = true;
+
+  friend bool operator==(const SaveParts&, const SaveParts&) = default;
+};
+
 struct CommonState {
   Progress progress;
   std::string model;
   Layout layout;  ///< under which it was saved
   std::string optimizer_sharding = "fully_reshardable";
   RunIdentity identity;
+  SaveParts parts = {};
 
   friend bool operator==(const CommonState&, const CommonState&) = default;
 };
 
+/// Without the optimizer neither `optimizer` nor `opt_param_scheduler` is there, and
+/// `args` says `no_save_optim`; likewise `no_save_rng`.
 Value encode(const CommonState& state);
 /// MISSING_KEY_ON_LOAD names the first entry that is not there or is of another type; UNSUPPORTED
 /// for another checkpoint version or another number of parameter groups.
+/// What was left out on purpose is as in a default-constructed state.
 CommonState decode_common(const Value& common);
 
 /// What of it is the same however the job was laid out and whoever wrote it: without the parallel

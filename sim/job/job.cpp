@@ -64,6 +64,20 @@ GroupRank place_in_job(const JobConfig& config, const Group& members, const Fabr
   return *own;
 }
 
+/// Another run's checkpoint is refused, or taken because the job names that run: then a note.
+std::optional<std::string> require_own(const CommonState& common, const JobConfig& own) {
+  const std::string& run = common.identity.run;
+  const bool named = std::find(own.adopts.begin(), own.adopts.end(), run) != own.adopts.end();
+  if (common.model != own.model || (run != own.run && !named)) {
+    throw Error(Code::kForeignCheckpoint,
+                "the checkpoint is of run '" + run + "', model " + common.model +
+                    "; this job is run '" + own.run + "', model " + own.model +
+                    (common.model == own.model ? ", and adopts no other run of that name" : ""));
+  }
+  if (run == own.run) return std::nullopt;
+  return "the checkpoint is of run '" + run + "' and is adopted by run '" + own.run + "'";
+}
+
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const StepRecord& record) {
@@ -248,12 +262,13 @@ void TrainingJob::add_random(StateDict& state, const Making& making) const {
   for (auto& leaf : leaves) state.objects.push_back(std::move(leaf));
 }
 
-Value TrainingJob::common() const {
+Value TrainingJob::common(const SaveParts& parts) const {
   return encode(CommonState{.progress = progress_,
                             .model = config_.model,
                             .layout = config_.layout,
                             .optimizer_sharding = config_.optimizer_sharding,
-                            .identity = {config_.run, parent_step_, config_.engine}});
+                            .identity = {config_.run, parent_step_, config_.engine},
+                            .parts = parts});
 }
 
 CheckpointGroups TrainingJob::own_groups() const {
@@ -298,24 +313,27 @@ StateDict TrainingJob::leaves(const Making& making) {
     add_weights(state, making);
   }
   for (auto& family : families_) {
+    if (!making.parts.optimizer) break;
     if (sharding_ == Sharding::kDpReshardable) {
       add_buckets(state, family, *family.optimizer);
     } else {
       add_slots(state, family, sharding_, making, &JobPolicy::described_save);
     }
   }
-  add_random(state, making);
-  state.common = common();
+  if (making.parts.random) add_random(state, making);
+  state.common = common(making.parts);
   add_rerun(state, making.policy);
   return state;
 }
 
-StateDict TrainingJob::state(const CheckpointGroups& given) {
+StateDict TrainingJob::state(const CheckpointGroups& given, const SaveParts& parts) {
   const CheckpointGroups groups = agreed_groups("save", given);
-  return policy_.saved(leaves({policy_, groups}));
+  return policy_.saved(leaves({policy_, groups, parts}));
 }
 
-StateDict TrainingJob::live_state() { return leaves({{}, own_groups()}); }
+StateDict TrainingJob::live_state(const SaveParts& parts) {
+  return leaves({{}, own_groups(), parts});
+}
 
 StateDict TrainingJob::model_space() {
   const JobPolicy policy;
@@ -332,6 +350,13 @@ StateDict TrainingJob::model_space() {
 }
 
 // --- requesting ----------------------------------------------------------------------------------
+
+void TrainingJob::request_weights(StateDict& wanted, const Making& making) {
+  for (auto& family : families_) {
+    family.foreign.reset();
+    add_stored(wanted, family, making, &JobPolicy::described_load);
+  }
+}
 
 void TrainingJob::request_optimizer(StateDict& wanted, Sharding stored, const Making& making) {
   for (auto& family : families_) {
@@ -374,10 +399,14 @@ LoadRequest TrainingJob::load_request(const Value* stored_common, const Checkpoi
   const Making making{policy_, groups};
   Layout stored_layout = config_.layout;
   Sharding stored = sharding_;
+  SaveParts parts;
+  std::optional<std::string> adopted;
   if (stored_common != nullptr) {
     const CommonState common = decode_common(*stored_common);
+    adopted = require_own(common, config_);
     stored_layout = common.layout;
     stored = sharding_named(common.optimizer_sharding);
+    parts = common.parts;
   }
   if (stored == Sharding::kDpReshardable && !same_parts(stored_layout, config_.layout)) {
     throw Error(Code::kLayoutMismatch,
@@ -387,8 +416,19 @@ LoadRequest TrainingJob::load_request(const Value* stored_common, const Checkpoi
                     to_string(config_.layout) + "; save it as fully_reshardable for that");
   }
   LoadRequest request;
-  request_optimizer(request.wanted, stored, making);
-  request_random(request, stored_layout, making);
+  if (adopted) request.notes.push_back(*adopted);
+  if (parts.optimizer) {
+    request_optimizer(request.wanted, stored, making);
+  } else {
+    request_weights(request.wanted, making);
+    request.notes.emplace_back(
+        "the checkpoint has no optimizer state: masters are made of its weights");
+  }
+  if (parts.random) {
+    request_random(request, stored_layout, making);
+  } else {
+    request.notes.emplace_back("the checkpoint has no random states: they start anew");
+  }
   request_rerun(request, stored_common);
   request.wanted = policy_.requested(std::move(request.wanted));
   return request;
@@ -413,17 +453,20 @@ void TrainingJob::take_random(const StateDict& loaded, std::uint64_t seed) {
 
 void TrainingJob::take_values(const StateDict& loaded) {
   const CommonState common = decode_common(loaded.common);
-  if (common.identity.run != config_.run || common.model != config_.model) {
-    throw Error(Code::kForeignCheckpoint, "the checkpoint is of run '" + common.identity.run +
-                                              "', model " + common.model + "; this job is run '" +
-                                              config_.run + "', model " + config_.model);
-  }
+  require_own(common, config_);
   for (const auto& object : loaded.objects) {
     for (const auto& family : families_) check_buckets(object, family);
   }
   take_random(loaded, common.progress.seed);
   take_rerun(loaded, common);
   progress_ = common.progress;
+  if (!common.parts.optimizer) {
+    const Progress fresh = initial_progress(common.progress.seed, config_.schedule);
+    progress_.groups = fresh.groups;
+    progress_.schedule = fresh.schedule;
+    progress_.loss_scale = fresh.loss_scale;
+    for (auto& family : families_) family.optimizer->rebuild_slots();
+  }
   parent_step_ = common.progress.iteration;
 }
 

@@ -48,10 +48,11 @@ struct JobConfig {
   std::uint64_t seed = 1;  ///< of start values, data and random streams; a load replaces it
   Schedule schedule;
   std::string optimizer_sharding = "fully_reshardable";  ///< see sharding.hpp
-  std::size_t shard_dim = 0;        ///< that the optimizer's boxes are cut along
-  std::int32_t ranks_per_node = 0;  ///< 0: all on one node
-  std::string run = "run";          ///< identity that is written, and expected when loading
-  std::string engine = "reprise";   ///< name and version that is written
+  std::size_t shard_dim = 0;             ///< that the optimizer's boxes are cut along
+  std::int32_t ranks_per_node = 0;       ///< 0: all on one node
+  std::string run = "run";               ///< identity that is written, and expected when loading
+  std::string engine = "reprise";        ///< name and version that is written
+  std::vector<std::string> adopts = {};  ///< other runs whose checkpoints are taken all the same
   GroupSource groups = GroupSource::kExplicit;  ///< what saves and loads are given
   Fallback fallback = Fallback::kAllowed;       ///< to global groups, where none are given
   std::string rng_prefix = {};                  ///< of the keys of random states
@@ -124,7 +125,8 @@ class TrainingJob {
   const std::vector<AppliedSamples>& applied_samples() const { return applied_; }
 
   /// Everything that a checkpoint of this job is to hold, whatever the policy hands to a save.
-  StateDict live_state();
+  StateDict live_state() { return live_state(SaveParts{}); }
+  StateDict live_state(const SaveParts& parts);
   /// The whole training state by the model's own keys, each parameter's compute copy and its share
   /// of the optimizer, however a checkpoint keeps them: what is compared between jobs.
   StateDict model_space();
@@ -136,13 +138,17 @@ class TrainingJob {
   /// that changes it. Collective over the world, which first agrees on the groups: USAGE or
   /// GLOBAL_FALLBACK as resolve() says, LAYOUT_MISMATCH if ranks or metadata disagree on one; the
   /// same on all ranks.
-  StateDict state() { return state(given_groups()); }
-  StateDict state(const CheckpointGroups& given);
+  StateDict state() { return state(SaveParts{}); }
+  StateDict state(const SaveParts& parts) { return state(given_groups(), parts); }
+  StateDict state(const CheckpointGroups& given, const SaveParts& parts = {});
   /// What to ask of a checkpoint whose common state is `stored_common` (see Checkpoint::common);
   /// without it the checkpoint is taken to be of this layout and sharding. The sharding of the
   /// checkpoint decides how it is read. Random states are asked for only where their grids are the
-  /// same. LAYOUT_MISMATCH for dp_reshardable state of other model-parallel sizes, UNSUPPORTED for
-  /// a sharding that this job can't read; the same on all ranks. Groups as for state().
+  /// same. FOREIGN_CHECKPOINT for another run's, unless JobConfig::adopts names it (a note then
+  /// says so), or another model's; LAYOUT_MISMATCH for dp_reshardable state of other model-parallel
+  /// sizes, UNSUPPORTED for a sharding that this job can't read; the same on all ranks. Groups as
+  /// for state(). What was left out of a checkpoint is not asked for, and starts anew: masters from
+  /// the weights.
   LoadRequest load_request(const Value* stored_common = nullptr) {
     return load_request(stored_common, given_groups());
   }
@@ -163,6 +169,7 @@ class TrainingJob {
   struct Making {
     const JobPolicy& policy;
     const CheckpointGroups& groups;
+    SaveParts parts = {};
   };
   /// Resolves what was given and agrees on it with all ranks.
   CheckpointGroups agreed_groups(std::string_view caller, const CheckpointGroups& given) const;
@@ -179,9 +186,10 @@ class TrainingJob {
                  Describe described);
   void add_buckets(StateDict& state, Family& family, OptimizerShard& optimizer) const;
   void add_random(StateDict& state, const Making& making) const;
+  void request_weights(StateDict& wanted, const Making& making);
   void request_optimizer(StateDict& wanted, Sharding stored, const Making& making);
   void request_random(LoadRequest& request, const Layout& stored, const Making& making);
-  Value common() const;
+  Value common(const SaveParts& parts = {}) const;
   ShareRule rule_of(Sharding sharding) const;
   void take_values(const StateDict& loaded);
   void take_random(const StateDict& loaded, std::uint64_t seed);

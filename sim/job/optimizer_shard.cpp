@@ -142,6 +142,11 @@ double OptimizerShard::gradient_norm(std::span<const LocalParameter> parameters,
   return std::sqrt(squares);
 }
 
+void OptimizerShard::rebuild_slots() {
+  for (auto& slot : slots_) std::fill(slot.begin(), slot.end(), 0.0F);
+  std::transform(stored_.begin(), stored_.end(), slot(Slot::kMaster).begin(), from_bf16);
+}
+
 void OptimizerShard::pack_stored(std::span<const LocalParameter> parameters) {
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     pack(parameters[p].tensor.shape, share(p).boxes, bytes_at(parameters[p].weight, 0),

@@ -44,6 +44,8 @@ class OptimizerShard {
                        std::int64_t loss) const;
   /// This rank's share of the compute copies into stored(), for a save that cuts the weights alike.
   void pack_stored(std::span<const LocalParameter> parameters);
+  /// Masters out of the stored weights, moments zero: after a load without optimizer state.
+  void rebuild_slots();
   /// Puts the stored weights into this rank's share of the compute copies.
   void install_stored(std::span<LocalParameter> parameters);
   /// Collective over the group: everybody's share of the compute copies, in one message.
