@@ -325,10 +325,7 @@ class Planner {
 
   void report() const {
     const GlobalPlan& plan = *save_.plan;
-    ports_.trace.event({.phase = "plan",
-                        .detail = hex(plan.signature),
-                        .bytes = 0,
-                        .items = plan.tensors.size() + plan.objects.size()});
+    ports_.trace.event({.phase = "signature", .detail = hex(plan.signature)});
     if (cache_ == nullptr) return;
     std::string detail{name_of(save_.planned)};
     for (const CacheKind kind : save_.reused) detail += " " + std::string(name_of(kind));
