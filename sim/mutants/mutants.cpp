@@ -4,6 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "sim/mutants/wrong_cache.hpp"
 #include "sim/mutants/wrong_description.hpp"
 #include "sim/mutants/wrong_groups.hpp"
 #include "sim/mutants/wrong_load.hpp"
@@ -63,6 +64,20 @@ const std::vector<Mutant>& registry() {
        "a job that global rank 0 does not lead",
        {"COLLECTIVE_MISMATCH"},
        take_answers_by_global_rank},
+      {"distribution-cache-key",
+       "The owners of a save are kept under the smallest rank of its group, and used for whatever "
+       "that group saves next.",
+       "CachePolicy::distribution_key",
+       "a cache of owners; two saves, keys appear in between",
+       {"STALE_DISTRIBUTION"},
+       keep_owners_by_smallest_rank},
+      {"distribution-cache-key/verify-off",
+       "The same, and nobody looks what the owners were chosen for: what they do not know has no "
+       "writer.",
+       "CachePolicy::distribution_key, verify_distribution",
+       "a cache of owners; two saves, keys appear in between",
+       {"NO_WRITER"},
+       keep_owners_by_smallest_rank_unverified},
       {"dtype-cast-on-load",
        "The template's masters are bf16, and the copy into them casts without a word.",
        "JobPolicy::refresh",
@@ -214,6 +229,19 @@ const std::vector<Mutant>& registry() {
        "tp 2, etp 1, weights kept whole",
        {"MULTI_WRITER", "NO_WRITER"},
        write_where_expert_dp_is_0},
+      {"load-metadata-cache-key",
+       "The metadata of a checkpoint is kept under its directory, and used after another save has "
+       "taken its place.",
+       "MetadataCachePolicy::key",
+       "a cache of metadata; two loads of one step, a save over it in between",
+       {"STALE_METADATA"},
+       keep_metadata_by_directory},
+      {"load-metadata-cache-key/verify-off",
+       "The same, and nobody holds it against what stands there.",
+       "MetadataCachePolicy::key, verify",
+       "a cache of metadata; two loads of one step, a save of other keys over it in between",
+       {"MISSING_KEY_ON_LOAD", "UNREQUESTED_KEYS"},
+       keep_metadata_by_directory_unverified},
       {"local-rank-as-dp-rank",
        "A load asks for the share of the rank's place within its node instead of its data-parallel "
        "rank.",
@@ -259,6 +287,20 @@ const std::vector<Mutant>& registry() {
        "fully_sharded_model_space, rows that dp does not divide",
        {"COVERAGE_GAP"},
        describe_flat_as_rows},
+      {"plan-cache-after-failed-validation",
+       "What ranks offer is remembered although the save fails later, beside the plan of an earlier "
+       "one.",
+       "CachePolicy::remember",
+       "cached plans; a save of another structure fails",
+       {"CACHE_POISONED"},
+       remember_before_validation},
+      {"plan-cache-shared-key",
+       "Cached plans are found by their type: two kinds of checkpoint have one cache, and each is "
+       "planned by the other's.",
+       "CachePolicy::slot, fits",
+       "cached plans; two kinds of checkpoint in turns",
+       {"STALE_PLAN"},
+       share_one_cache},
       {"post-load-gather-noop",
        "After a load each rank holds its own share; the gather that should make ranks agree has an "
        "empty list.",
@@ -332,6 +374,13 @@ const std::vector<Mutant>& registry() {
        "tp 2",
        {"MULTI_WRITER"},
        drop_tp_from_replica},
+      {"rerun-stale-plan/no-signature",
+       "The plan of the first save is used whatever is saved later: what it has no place for is "
+       "left out in silence.",
+       "CachePolicy::fits, unplanned",
+       "cached plans; two saves, keys appear in between",
+       {"STALE_PLAN"},
+       forget_signature},
       {"rng-ep-replica",
        "Random states that differ between EP ranks are kept in one object, which declares the "
        "other EP ranks copies.",

@@ -158,6 +158,14 @@ INSTANTIATE_TEST_SUITE_P(Mutants, EachMutant, testing::ValuesIn(rows()),
                            return name;
                          });
 
+/// Those that need more than one save and one load.
+bool has_own_test(std::string_view name) {
+  constexpr std::string_view kOwn[] = {"distribution-cache-", "load-metadata-cache-", "plan-cache-",
+                                       "rerun-stale-plan/no-signature"};  // cache_mutants_test
+  return std::any_of(std::begin(kOwn), std::end(kOwn),
+                     [name](std::string_view own) { return name.starts_with(own); });
+}
+
 TEST(Mutants, AreSortedFoundByNameAndEachHasARow) {
   const auto all = mutants();
   EXPECT_TRUE(std::is_sorted(all.begin(), all.end(),
@@ -169,7 +177,7 @@ TEST(Mutants, AreSortedFoundByNameAndEachHasARow) {
         << mutant.name;
     const bool has_row = std::any_of(rows().begin(), rows().end(),
                                      [&](const Row& row) { return row.mutant == mutant.name; });
-    EXPECT_TRUE(has_row) << mutant.name;
+    EXPECT_TRUE(has_row || has_own_test(mutant.name)) << mutant.name;
   }
   EXPECT_THROW(mutant_named("lazy-state-templat"), Error);
 }

@@ -1,0 +1,190 @@
+// Wrong caches need several saves and loads in one life: a script for each.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/engine/checkpoint.hpp"
+#include "sim/job/job.hpp"
+#include "sim/mutants/mutants.hpp"
+#include "sim/world/world.hpp"
+
+namespace reprise::sim {
+namespace {
+
+/// One thing that all ranks do.
+struct Act {
+  enum class What : std::uint8_t { kTrain, kSave, kLoad } what = What::kSave;
+  SaveParts parts = {};
+  const char* kind = "training";
+  bool fails = false;  ///< the ranks' common states are made to differ
+};
+
+const Act kTrain{.what = Act::What::kTrain};
+const Act kLoad{.what = Act::What::kLoad};
+const Act kSave{};
+const Act kNoRandom{.parts = {.random = false}};
+const Act kWeights{.parts = {.optimizer = false}};
+const Act kExport{.parts = {.optimizer = false}, .kind = "weights"};
+const Act kFailing{.parts = {.random = false}, .fails = true};
+
+struct Row {
+  std::string_view mutant;
+  std::vector<Act> shown;
+  std::vector<Act> hidden;
+};
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = {
+      {"distribution-cache-key", {kWeights, kTrain, kSave}, {kSave, kTrain, kSave, kTrain, kSave}},
+      {"distribution-cache-key/verify-off",
+       {kWeights, kTrain, kSave},
+       {kSave, kTrain, kSave, kTrain, kSave}},
+      {"load-metadata-cache-key",
+       {kSave, kLoad, kNoRandom, kLoad},
+       {kSave, kLoad, kTrain, kNoRandom, kLoad, kLoad}},
+      {"load-metadata-cache-key/verify-off",
+       {kSave, kLoad, kNoRandom, kLoad},
+       {kSave, kLoad, kTrain, kNoRandom, kLoad, kLoad}},
+      {"plan-cache-after-failed-validation",
+       {kSave, kFailing, kTrain, kSave},
+       {kSave, kNoRandom, kTrain, kSave}},
+      {"plan-cache-shared-key", {kSave, kTrain, kExport}, {kSave, kTrain, kSave}},
+      {"rerun-stale-plan/no-signature", {kNoRandom, kTrain, kSave}, {kSave, kTrain, kSave}},
+  };
+  return all;
+}
+
+/// What came of a script, by code.
+class Script {
+ public:
+  Script(std::vector<Act> acts, const Policies& policies)
+      : acts_(std::move(acts)), policies_(policies) {}
+
+  std::set<std::string> run() {
+    World world({.world_size = kLayout.world_size()}, store_);
+    const RunResult result = world.run([this](Ports& ports, GlobalRank) { live(ports); });
+    for (const auto& rank : result.ranks) {
+      if (rank.end == RankEnd::kReturned) continue;
+      verdicts_.insert(rank.error ? std::string(name_of(rank.error->code())) : rank.message);
+    }
+    return verdicts_;
+  }
+
+ private:
+  static const Layout kLayout;
+
+  void live(Ports& ports) {
+    TrainingJob job({.model = "moe-tiny", .layout = kLayout}, ports.fabric, policies_.job);
+    PlanCaches caches({cache_kinds().begin(), cache_kinds().end()});
+    for (const Act& act : acts_) {
+      switch (act.what) {
+        case Act::What::kTrain:
+          job.step();
+          break;
+        case Act::What::kSave:
+          save(act, job, ports, caches);
+          break;
+        case Act::What::kLoad:
+          load_newest(job, ports, caches);
+          break;
+      }
+    }
+  }
+
+  void save(const Act& act, TrainingJob& job, Ports& ports, PlanCaches& caches) {
+    StateDict state = job.state(act.parts);
+    if (act.fails && job.rank() == GlobalRank{1}) state.common = Dict{};
+    SaveOptions options;
+    options.target = CommitTarget::iteration("run", job.iteration());
+    options.policy = policies_.save;
+    options.cache = &caches.of(act.kind, policies_.save.cache);
+    try {
+      Save::begin(ports, job.world_group(), state, options).finish();
+    } catch (const Error& error) {
+      if (!act.fails || error.code() != Code::kCommonStateDiverges) throw;
+      return;
+    }
+    Checkpoint stored = Checkpoint::open(ports.store, "run");
+    for (const auto& leaf : job.live_state(act.parts).tensors) {
+      if (stored.catalog().tensor(leaf.key) == nullptr) verdicts_.insert("STALE_PLAN");
+    }
+    for (const auto& leaf : job.live_state(act.parts).objects) {
+      const auto key = object_key(leaf.key, leaf.coordinate, leaf.grid);
+      if (stored.catalog().object(key) == nullptr) verdicts_.insert("STALE_PLAN");
+    }
+  }
+
+  void load_newest(TrainingJob& job, Ports& ports, PlanCaches& caches) {
+    LoadOptions options;
+    options.path = "run";
+    options.checksums = LoadChecksums::kVerified;
+    options.policy = policies_.load;
+    options.cache = &caches.of("training", policies_.save.cache);
+    LoadRequest request;
+    load(ports, job.world(), options, [&](const Location&, const Value* common) {
+      request = job.load_request(common);
+      return Wanted{&request.wanted, request.excused};
+    });
+    job.take(request.wanted);
+  }
+
+  std::vector<Act> acts_;
+  Policies policies_;
+  SimStore store_;
+  std::set<std::string> verdicts_;
+};
+
+const Layout Script::kLayout = parse_layout("tp2 dp2");
+
+std::string text_of(const std::set<std::string>& verdicts) {
+  std::string text;
+  for (const auto& verdict : verdicts) text += verdict + " ";
+  return text;
+}
+
+std::set<std::string> verdicts_with(std::string_view mutant, const std::vector<Act>& acts) {
+  Policies policies;
+  mutant_named(mutant).apply(policies);
+  return Script(acts, policies).run();
+}
+
+TEST(CacheMutants, are_caught_as_they_say_where_they_show_and_nowhere_else) {
+  for (const Row& row : rows()) {
+    for (const auto* acts : {&row.shown, &row.hidden}) {
+      const auto without = Script(*acts, {}).run();
+      EXPECT_TRUE(without.empty()) << row.mutant << ": " << text_of(without);
+    }
+    const auto& caught_as = mutant_named(row.mutant).caught_as;
+    const auto verdicts = verdicts_with(row.mutant, row.shown);
+    EXPECT_TRUE(std::any_of(caught_as.begin(), caught_as.end(),
+                            [&](const auto& code) { return verdicts.contains(std::string(code)); }))
+        << row.mutant << ": " << text_of(verdicts);
+    EXPECT_EQ(verdicts.size(), 1U) << row.mutant << ": " << text_of(verdicts);
+    const auto hidden = verdicts_with(row.mutant, row.hidden);
+    EXPECT_TRUE(hidden.empty()) << row.mutant << ": " << text_of(hidden);
+  }
+}
+
+/// Each of the two defences that a plan has against another structure is one by itself.
+TEST(CacheMutants, a_stale_plan_is_refused_by_the_signature_and_by_what_it_has_no_place_for) {
+  for (const bool signature : {true, false}) {
+    Policies policies;
+    mutant_named("rerun-stale-plan/no-signature").apply(policies);
+    const CachePolicy right;
+    if (signature) {
+      policies.save.cache.fits = right.fits;
+    } else {
+      policies.save.cache.unplanned = right.unplanned;
+    }
+    const auto verdicts = Script({kNoRandom, kTrain, kSave}, policies).run();
+    EXPECT_EQ(text_of(verdicts), signature ? "" : "STALE_PLAN ");
+  }
+}
+
+}  // namespace
+}  // namespace reprise::sim
