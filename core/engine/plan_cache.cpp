@@ -38,6 +38,14 @@ std::optional<CacheKind> cache_kind_named(std::string_view name) {
 
 std::span<const CacheKind> cache_kinds() { return kKinds; }
 
+std::string line_of(std::span<const CacheKind> reused) {
+  std::string line = "reused: ";
+  for (const CacheKind kind : reused) {
+    line += (kind == reused.front() ? "" : ", ") + std::string(name_of(kind));
+  }
+  return line;
+}
+
 std::string_view name_of(Planned planned) {
   constexpr std::array<std::string_view, 3> kNames = {"fresh", "replanned", "reused"};
   return kNames[static_cast<std::size_t>(planned)];

@@ -39,6 +39,9 @@ std::optional<CacheKind> cache_kind_named(std::string_view name);
 /// All five.
 std::span<const CacheKind> cache_kinds();
 
+/// "reused: local, global", for logs.
+std::string line_of(std::span<const CacheKind> reused);
+
 /// How a save came to its plan.
 enum class Planned : std::uint8_t {
   kFresh,      ///< there was nothing to reuse

@@ -109,7 +109,7 @@ class Planner {
     } else {
       plan_with_cache();
     }
-    report();
+    tell();
     return std::move(save_);
   }
 
@@ -323,13 +323,9 @@ class Planner {
     }
   }
 
-  void report() const {
-    const GlobalPlan& plan = *save_.plan;
-    ports_.trace.event({.phase = "signature", .detail = hex(plan.signature)});
-    if (cache_ == nullptr) return;
-    std::string detail{name_of(save_.planned)};
-    for (const CacheKind kind : save_.reused) detail += " " + std::string(name_of(kind));
-    ports_.trace.event({.phase = "cache", .detail = detail});
+  void tell() {
+    ports_.trace.event({.phase = "signature", .detail = hex(save_.plan->signature)});
+    if (!save_.reused.empty()) save_.log.push_back(line_of(save_.reused));
     for (const auto& line : save_.log) ports_.trace.event({.phase = "cache", .detail = line});
   }
 
