@@ -263,12 +263,13 @@ void TrainingJob::add_random(StateDict& state, const Making& making) const {
 }
 
 Value TrainingJob::common(const SaveParts& parts) const {
-  return encode(CommonState{.progress = progress_,
-                            .model = config_.model,
-                            .layout = config_.layout,
-                            .optimizer_sharding = config_.optimizer_sharding,
-                            .identity = {config_.run, parent_step_, config_.engine},
-                            .parts = parts});
+  return encode(
+      CommonState{.progress = progress_,
+                  .model = config_.model,
+                  .layout = config_.layout,
+                  .optimizer_sharding = config_.optimizer_sharding,
+                  .identity = {config_.run, parent_step_, config_.engine, optional_keys()},
+                  .parts = parts});
 }
 
 CheckpointGroups TrainingJob::own_groups() const {

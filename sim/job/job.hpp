@@ -205,7 +205,11 @@ class TrainingJob {
   void rewind();
   void report_statistics(std::vector<std::string>& notes);
   StepRecord update(const Progress& at, std::int64_t loss);
+  bool emits_rerun() const;
+  std::vector<std::string> optional_keys() const;
   void add_rerun(StateDict& state, const JobPolicy& policy) const;
+  ObjectLeaf rerun_leaf(const RerunPolicy& policy) const;
+  void announce_rerun(LoadRequest& request, const StoredRerun& stored) const;
   void request_rerun(LoadRequest& request, const Value* common) const;
   void take_rerun(const StateDict& loaded, const CommonState& stored);
 

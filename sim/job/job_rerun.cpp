@@ -15,6 +15,20 @@ constexpr const char* kObjectKey = "rerun_state_machine_state";
 constexpr const char* kCommonKey = "rerun_state_machine";
 constexpr double kLossUnit = 1048576;  // 2^20
 
+StoredRerun stored_rerun(const RerunSnapshot& snapshot, const Layout& layout) {
+  return {snapshot.mode, snapshot.state, snapshot.iteration, layout};
+}
+
+/// What the writer says that a reader can do without.
+void leave_unknown(LoadRequest& request, const std::vector<std::string>& optional) {
+  for (const auto& key : optional) {
+    request.excused.push_back(key);
+    request.notes.push_back(key +
+                            " is skipped: this job does not know what it is, and the checkpoint "
+                            "says that it can do without");
+  }
+}
+
 }  // namespace
 
 void TrainingJob::make_machine() {
@@ -163,70 +177,68 @@ StepRecord TrainingJob::step() {
 
 // --- checkpoints --------------------------------------------------------------------------------
 
+bool TrainingJob::emits_rerun() const {
+  // Whatever policy else describes a state: a save may be with or without the object.
+  return policy_.rerun.emitted(machine_.mode(), machine_.state(), config_.rerun_options.format);
+}
+
+std::vector<std::string> TrainingJob::optional_keys() const {
+  if (!emits_rerun()) return {};
+  return {kObjectKey};
+}
+
 void TrainingJob::add_rerun(StateDict& state, const JobPolicy& policy) const {
-  // Whether there is an object is a decision that a save may make either way; where it stands is
-  // right or wrong.
-  const auto emitted = policy_.rerun.emitted;
-  if (!emitted(machine_.mode(), machine_.state(), config_.rerun_options.format)) return;
+  if (!emits_rerun()) return;
   const RerunSnapshot snapshot = machine_.snapshot();
   auto* common = state.common.as<Dict>();
   CHECK(common != nullptr);
   common->emplace_back(kCommonKey, encode(snapshot));
-  ObjectPlace place =
-      policy.rerun.placed(config_.layout, {world_->rank().value}, world_->group().size());
-  state.objects.push_back({.key = kObjectKey,
-                           .grid = std::move(place.grid),
-                           .coordinate = std::move(place.coordinate),
-                           .replica = place.replica,
-                           .value = machine_.encode_object({data_.position()})});
+  ObjectLeaf leaf = rerun_leaf(policy.rerun);
+  leaf.value = machine_.encode_object({data_.position()});
+  state.objects.push_back(std::move(leaf));
+}
+
+ObjectLeaf TrainingJob::rerun_leaf(const RerunPolicy& policy) const {
+  ObjectPlace place = policy.placed(config_.layout, {world_->rank().value}, world_->group().size());
+  return {.key = kObjectKey,
+          .grid = std::move(place.grid),
+          .coordinate = std::move(place.coordinate),
+          .replica = place.replica};
+}
+
+void TrainingJob::announce_rerun(LoadRequest& request, const StoredRerun& stored) const {
+  const auto say = [&request](const std::string& note) {
+    if (!note.empty()) request.notes.push_back(note);
+  };
+  const Restoring restoring = policy_.rerun.restored(stored, {machine_.mode(), config_.layout});
+  say(restoring.note);
+  if (!restoring.restore) return;
+  const auto before = restarts_in(config_.rerun_options.log, stored.iteration);
+  say(policy_.rerun.guard(stored.iteration, before));
 }
 
 void TrainingJob::request_rerun(LoadRequest& request, const Value* common) const {
-  const OwnRerun own{machine_.mode(), config_.layout};
   StoredRerun stored{.layout = config_.layout};
-  std::string note;
-  const auto leave = [&request](const std::string& why) {
-    request.excused.emplace_back(kObjectKey);
-    request.notes.push_back(why);
-  };
-  if (common != nullptr) {
-    const CommonState state = decode_common(*common);
-    if (!config_.knows_rerun) {
-      for (const auto& key : state.identity.optional) {
-        if (key == kObjectKey)
-          leave(key +
-                " is skipped: this job does not know what it is, and "
-                "the checkpoint says that it can do without");
-      }
-      return;
-    }
+  if (common == nullptr) {
+    if (!emits_rerun()) return;
+  } else if (!config_.knows_rerun) {
+    leave_unknown(request, decode_common(*common).identity.optional);
+    return;
+  } else {
     const auto snapshot = rerun_of(*common);
     if (!snapshot) return;
-    stored = {snapshot->mode, snapshot->state, snapshot->iteration, state.layout};
-    const Restoring restoring = policy_.rerun.restored(stored, own);
-    if (!restoring.note.empty()) request.notes.push_back(restoring.note);
-    if (restoring.restore) {
-      note = policy_.rerun.guard(stored.iteration,
-                                 restarts_in(config_.rerun_options.log, stored.iteration));
-      if (!note.empty()) request.notes.push_back(note);
-    }
-  } else if (!policy_.rerun.emitted(machine_.mode(), machine_.state(),
-                                    config_.rerun_options.format)) {
-    return;
+    stored = stored_rerun(*snapshot, decode_common(*common).layout);
+    announce_rerun(request, stored);
   }
-  if (stored.layout.world_size() != config_.layout.world_size()) {
-    leave("the rerun state is of " + std::to_string(stored.layout.world_size()) +
-          " ranks and this job has " + std::to_string(config_.layout.world_size()) +
-          ": it is left behind");
-    return;
+  const auto ranks = stored.layout.world_size();
+  if (ranks != config_.layout.world_size()) {
+    request.excused.emplace_back(kObjectKey);
+    request.notes.push_back("the rerun state is of " + std::to_string(ranks) +
+                            " ranks and this job has " +
+                            std::to_string(config_.layout.world_size()) + ": it is left behind");
+  } else if (policy_.rerun.asked(stored, {machine_.mode(), config_.layout})) {
+    request.wanted.objects.push_back(rerun_leaf(policy_.rerun));
   }
-  if (!policy_.rerun.asked(stored, own)) return;
-  ObjectPlace place =
-      policy_.rerun.placed(config_.layout, {world_->rank().value}, world_->group().size());
-  request.wanted.objects.push_back({.key = kObjectKey,
-                                    .grid = std::move(place.grid),
-                                    .coordinate = std::move(place.coordinate),
-                                    .replica = place.replica});
 }
 
 void TrainingJob::take_rerun(const StateDict& loaded, const CommonState& stored) {
@@ -236,7 +248,7 @@ void TrainingJob::take_rerun(const StateDict& loaded, const CommonState& stored)
   }
   const auto snapshot = config_.knows_rerun ? rerun_of(loaded.common) : std::nullopt;
   if (snapshot) {
-    const StoredRerun machine{snapshot->mode, snapshot->state, snapshot->iteration, stored.layout};
+    const auto machine = stored_rerun(*snapshot, stored.layout);
     data.restored = policy_.rerun.restored(machine, {machine_.mode(), config_.layout}).restore &&
                     data.object != nullptr;
   }
