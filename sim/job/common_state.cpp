@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "sim/job/content_metadata.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -240,6 +241,7 @@ Value encode(const CommonState& state) {
     common.emplace_back("optimizer", encode_optimizer(state));
     common.emplace_back("opt_param_scheduler", encode_schedule(state.progress.schedule));
   }
+  common.emplace_back(kContentMetadata, stripped({state.optimizer_sharding, {}}));
   common.emplace_back("reprise", encode_identity(state.identity));
   return common;
 }
@@ -277,7 +279,8 @@ Value layout_free(const Value& common) {
   auto* entries = result.as<Dict>();
   if (entries == nullptr) return result;
   std::erase_if(*entries, [](const auto& entry) {
-    return entry.first == Value("reprise") || entry.first == Value("rerun_state_machine");
+    return entry.first == Value("reprise") || entry.first == Value("rerun_state_machine") ||
+           entry.first == Value(kContentMetadata);
   });
   for (auto& [key, value] : *entries) {
     auto* inner = value.as<Dict>();

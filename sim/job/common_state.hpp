@@ -3,7 +3,7 @@
 //
 //   {args: {...}, checkpoint_version: 3.0, iteration, optimizer: {optimizer: {param_groups: [...]},
 //    grad_scaler: {...}, param_state_sharding_type}, opt_param_scheduler: {...},
-//    reprise: {run, parent_step, engine}}
+//    content_metadata: {distrib_optim_sharding_type}, reprise: {run, parent_step, engine}}
 
 #include <optional>
 #include <string>
@@ -56,8 +56,8 @@ Value encode(const CommonState& state);
 CommonState decode_common(const Value& common);
 
 /// What of it is the same however the job was laid out and whoever wrote it: without the parallel
-/// sizes of `args`, the optimizer's sharding, `rerun_state_machine` and `reprise`. For digests and
-/// for judging two jobs.
+/// sizes of `args`, the optimizer's sharding, `rerun_state_machine`, `content_metadata` and
+/// `reprise`. For digests and for judging two jobs.
 Value layout_free(const Value& common);
 
 }  // namespace reprise::sim

@@ -258,6 +258,7 @@ void TrainingJob::add_random(StateDict& state, const Making& making) const {
   auto leaves = making.policy.random({.host = rng_,
                                       .expert = model_.has_experts() ? &expert_rng_ : nullptr,
                                       .groups = making.groups,
+                                      .metadata = making.metadata,
                                       .self = rank_});
   for (auto& leaf : leaves) state.objects.push_back(std::move(leaf));
 }
@@ -303,6 +304,10 @@ CheckpointGroups TrainingJob::agreed_groups(std::string_view caller,
   return groups;
 }
 
+ContentMetadata TrainingJob::metadata_with(const CheckpointGroups& groups) const {
+  return {config_.optimizer_sharding, groups.dp_cp};
+}
+
 StateDict TrainingJob::leaves(const Making& making) {
   StateDict state;
   if (sharding_ == Sharding::kFsdpDtensor) {
@@ -329,17 +334,18 @@ StateDict TrainingJob::leaves(const Making& making) {
 
 StateDict TrainingJob::state(const CheckpointGroups& given, const SaveParts& parts) {
   const CheckpointGroups groups = agreed_groups("save", given);
-  return policy_.saved(leaves({policy_, groups, parts}));
+  return policy_.saved(leaves({policy_, groups, metadata_with(groups), parts}));
 }
 
 StateDict TrainingJob::live_state(const SaveParts& parts) {
-  return leaves({{}, own_groups(), parts});
+  const CheckpointGroups groups = own_groups();
+  return leaves({{}, groups, metadata_with(groups), parts});
 }
 
 StateDict TrainingJob::model_space() {
   const JobPolicy policy;
   const CheckpointGroups groups = own_groups();
-  const Making right{policy, groups};
+  const Making right{policy, groups, metadata_with(groups)};
   StateDict state;
   add_weights(state, right);
   for (auto& family : families_) {
@@ -397,7 +403,7 @@ void TrainingJob::request_random(LoadRequest& request, const Layout& stored, con
 
 LoadRequest TrainingJob::load_request(const Value* stored_common, const CheckpointGroups& given) {
   const CheckpointGroups groups = agreed_groups("load", given);
-  const Making making{policy_, groups};
+  Making making{policy_, groups, metadata_with(groups)};
   Layout stored_layout = config_.layout;
   Sharding stored = sharding_;
   SaveParts parts;
@@ -408,6 +414,12 @@ LoadRequest TrainingJob::load_request(const Value* stored_common, const Checkpoi
     stored_layout = common.layout;
     stored = sharding_named(common.optimizer_sharding);
     parts = common.parts;
+    making.metadata = put_back(*stored_common, {common.optimizer_sharding, groups.dp_cp});
+    if (parts.optimizer && making.metadata.optimizer_sharding != common.optimizer_sharding) {
+      throw Error(Code::kUnsupported, "the common state names two shardings of the optimizer, " +
+                                          making.metadata.optimizer_sharding + " and " +
+                                          common.optimizer_sharding);
+    }
   }
   if (stored == Sharding::kDpReshardable && !same_parts(stored_layout, config_.layout)) {
     throw Error(Code::kLayoutMismatch,

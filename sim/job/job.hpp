@@ -14,6 +14,7 @@
 #include "core/ports/fabric.hpp"
 #include "core/state/state_dict.hpp"
 #include "sim/job/common_state.hpp"
+#include "sim/job/content_metadata.hpp"
 #include "sim/job/group_registry.hpp"
 #include "sim/job/host_rng.hpp"
 #include "sim/job/layout.hpp"
@@ -169,10 +170,12 @@ class TrainingJob {
   struct Making {
     const JobPolicy& policy;
     const CheckpointGroups& groups;
+    ContentMetadata metadata;
     SaveParts parts = {};
   };
   /// Resolves what was given and agrees on it with all ranks.
   CheckpointGroups agreed_groups(std::string_view caller, const CheckpointGroups& given) const;
+  ContentMetadata metadata_with(const CheckpointGroups& groups) const;
   StateDict leaves(const Making& making);
   /// Which of a policy's describing functions.
   using Describe = decltype(&JobPolicy::described_save);
@@ -202,7 +205,7 @@ class TrainingJob {
   void validate(std::string_view what, int call, double right);
   void validate_results(std::int64_t own, std::int64_t loss, const Progress& at);
   RunEnd run_once(Progress& at, std::int64_t& loss);
-  void rewind();
+  void rewind(bool again);
   void report_statistics(std::vector<std::string>& notes);
   StepRecord update(const Progress& at, std::int64_t loss);
   bool emits_rerun() const;

@@ -95,7 +95,7 @@ std::vector<ObjectLeaf> random_leaves(const RandomStates& states) {
     return made;
   };
   std::vector<ObjectLeaf> leaves = {
-      leaf(kRngKey, states.host, {&groups.pp, &groups.tp}, groups.dp_cp)};
+      leaf(kRngKey, states.host, {&groups.pp, &groups.tp}, states.metadata.dp_cp_group)};
   if (states.expert != nullptr) {
     leaves.push_back(leaf(kExpertRngKey, *states.expert,
                           {&groups.expt_pp, &groups.ep, &groups.expt_tp}, groups.expt_dp));

@@ -11,6 +11,7 @@
 #include "core/geometry/placement.hpp"
 #include "core/ports/fabric.hpp"
 #include "core/state/state_dict.hpp"
+#include "sim/job/content_metadata.hpp"
 #include "sim/job/family.hpp"
 #include "sim/job/group_registry.hpp"
 #include "sim/job/host_rng.hpp"
@@ -84,12 +85,13 @@ struct RandomStates {
   const HostRng& host;
   const HostRng* expert = nullptr;  ///< nullptr: the model has no experts
   const CheckpointGroups& groups;
+  const ContentMetadata& metadata;
   GlobalRank self;
 };
 
 /// `rng_state` over (pp, tp), and, private to their EP rank, `expert_rng_state` over (pp, ep, etp);
-/// place and number of places are those of the groups, copies are counted by their DP groups, and
-/// the groups' prefix stands before the keys.
+/// place and number of places are those of the groups, copies are counted by the metadata's DP
+/// group and by the experts', and the groups' prefix stands before the keys.
 std::vector<ObjectLeaf> random_leaves(const RandomStates& states);
 
 // --- training -----------------------------------------------------------------------------------

@@ -49,8 +49,11 @@ CheckpointGroups without_pp(const GroupCall& call) {
 std::vector<ObjectLeaf> random_leaves_without_pp(const RandomStates& states) {
   CheckpointGroups groups = states.groups;
   groups.pp = Group({states.self});
-  return random_leaves(
-      {.host = states.host, .expert = states.expert, .groups = groups, .self = states.self});
+  return random_leaves({.host = states.host,
+                        .expert = states.expert,
+                        .groups = groups,
+                        .metadata = states.metadata,
+                        .self = states.self});
 }
 
 }  // namespace

@@ -1,0 +1,22 @@
+#include "sim/job/content_metadata.hpp"
+
+namespace reprise::sim {
+namespace {
+
+constexpr const char* kSharding = "distrib_optim_sharding_type";
+
+}  // namespace
+
+Value stripped(const ContentMetadata& metadata) {
+  return Dict{{kSharding, metadata.optimizer_sharding}};
+}
+
+ContentMetadata put_back(const Value& common, ContentMetadata own) {
+  const Value* entry = common.find(kContentMetadata);
+  const Value* sharding = entry == nullptr ? nullptr : entry->find(kSharding);
+  const auto* name = sharding == nullptr ? nullptr : sharding->as<std::string>();
+  if (name != nullptr) own.optimizer_sharding = *name;
+  return own;
+}
+
+}  // namespace reprise::sim
