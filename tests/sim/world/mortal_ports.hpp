@@ -1,0 +1,163 @@
+#pragma once
+// A rank's ports that tell of each place where its life may end: each begin and each end that the
+// engine traces, and each call between them that changes the store. Trees are removed name by name,
+// and each removal is durable at once: the worst that a file system may do.
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/engine/phases.hpp"
+#include "core/ports/ports.hpp"
+
+namespace reprise::sim {
+
+/// A place in a run: "commit/tracker begins", "commit/tracker: rename".
+struct MortalPlace {
+  std::string phase;
+  std::string step;
+  std::string what;  ///< "begins", "ends", or the name of the call
+
+  std::string text() const {
+    const std::string where = step.empty() ? phase : phase + "/" + step;
+    return what == "begins" || what == "ends" ? where + " " + what : where + ": " + what;
+  }
+};
+
+class MortalPorts {
+ public:
+  /// `passes` is called before each call, and after each begin or end was traced.
+  MortalPorts(const Ports& inner, std::function<void(const MortalPlace&)> passes)
+      : passes_(std::move(passes)),
+        store_(inner.store, [this](const char* call) { pass(call); }),
+        trace_(inner.trace, *this),
+        ports_{store_, inner.fabric, inner.device, inner.clock, inner.tasks, trace_} {}
+  MortalPorts(const MortalPorts&) = delete;
+  MortalPorts& operator=(const MortalPorts&) = delete;
+
+  const Ports& ports() const { return ports_; }
+
+ private:
+  using Pass = std::function<void(const char*)>;
+
+  class MortalFile final : public WriteFile {
+   public:
+    MortalFile(std::unique_ptr<WriteFile> file, Pass pass)
+        : file_(std::move(file)), pass_(std::move(pass)) {}
+    void write_at(std::uint64_t offset, ByteSpan bytes) override {
+      pass_("write");
+      file_->write_at(offset, bytes);
+    }
+    void sync() override {
+      pass_("sync");
+      file_->sync();
+    }
+    void close() override { file_->close(); }
+
+   private:
+    std::unique_ptr<WriteFile> file_;
+    Pass pass_;
+  };
+
+  class MortalStore final : public Store {
+   public:
+    MortalStore(Store& store, Pass pass) : store_(store), pass_(std::move(pass)) {}
+
+    std::unique_ptr<ReadFile> open(const std::string& path) override { return store_.open(path); }
+    std::unique_ptr<WriteFile> create(const std::string& path) override {
+      pass_("create");
+      return std::make_unique<MortalFile>(store_.create(path), pass_);
+    }
+    std::optional<Entry> stat(const std::string& path) override { return store_.stat(path); }
+    std::vector<Entry> list(const std::string& directory) override {
+      return store_.list(directory);
+    }
+    void make_directory(const std::string& path) override {
+      pass_("make_directory");
+      store_.make_directory(path);
+    }
+    void rename(const std::string& from, const std::string& to) override {
+      pass_("rename");
+      store_.rename(from, to);
+    }
+    void exchange(const std::string& a, const std::string& b) override {
+      pass_("exchange");
+      store_.exchange(a, b);
+    }
+    void remove(const std::string& path) override {
+      const auto entry = store_.stat(path);
+      if (!entry) return;
+      if (entry->directory) {
+        for (const auto& inner : store_.list(path)) {
+          remove(join_path(path, inner.name));
+          store_.sync_directory(path);
+        }
+      }
+      pass_("remove");
+      store_.remove(path);
+    }
+    void sync_directory(const std::string& directory) override {
+      pass_("sync_directory");
+      store_.sync_directory(directory);
+    }
+    StoreCapabilities capabilities() const override { return store_.capabilities(); }
+    std::string display(const std::string& path) const override { return store_.display(path); }
+
+   private:
+    Store& store_;
+    Pass pass_;
+  };
+
+  class MortalTrace final : public Trace {
+   public:
+    MortalTrace(Trace& inner, MortalPorts& owner) : inner_(inner), owner_(owner) {}
+    void event(const TraceEvent& event) override {
+      inner_.event(event);
+      owner_.phase(event);
+    }
+
+   private:
+    Trace& inner_;
+    MortalPorts& owner_;
+  };
+
+  void phase(const TraceEvent& event) {
+    const bool known = [&event] {
+      for (const auto list : {phases_of_save(), phases_of_load()}) {
+        for (const auto phase : list) {
+          if (phase == event.phase) return true;
+        }
+      }
+      return false;
+    }();
+    if (!known) return;
+    const MortalPlace place{std::string(event.phase), event.detail,
+                            event.moment == Moment::kBegin ? "begins" : "ends"};
+    if (event.moment == Moment::kBegin) {
+      open_.emplace_back(place.phase, place.step);
+    } else {
+      // Phases overlap: the vote begins before it is known that the background has written all.
+      const auto begun =
+          std::find(open_.rbegin(), open_.rend(), std::pair(place.phase, place.step));
+      open_.erase(std::next(begun).base());
+    }
+    passes_(place);
+  }
+  void pass(const char* call) {
+    MortalPlace place{"nowhere", "", call};
+    if (!open_.empty()) std::tie(place.phase, place.step) = open_.back();
+    passes_(place);
+  }
+
+  std::function<void(const MortalPlace&)> passes_;
+  std::vector<std::pair<std::string, std::string>> open_;  ///< phases that began and did not end
+  MortalStore store_;
+  MortalTrace trace_;
+  Ports ports_;
+};
+
+}  // namespace reprise::sim

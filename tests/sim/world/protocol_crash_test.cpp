@@ -1,0 +1,427 @@
+// Every crash of every protocol: at each begin and end that the engine itself traces and at each
+// change of the store between them, of each rank, as the end of its process or as a power cut. Then
+// a fresh job loads one committed checkpoint, the same on all ranks, and goes on saving.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "core/engine/generations.hpp"
+#include "core/engine/load.hpp"
+#include "core/engine/save.hpp"
+#include "sim/mutants/wrong_commit.hpp"
+#include "sim/world/copy_tree.hpp"
+#include "sim/world/world.hpp"
+#include "tests/hostile/sanitized.hpp"
+#include "tests/sim/world/mortal_ports.hpp"
+
+namespace reprise::sim {
+namespace {
+
+enum class End { kKill, kPowerCut };
+
+/// A job of one number: every element, object and common value of it says which generation it is.
+struct TinyJob {
+  TinyJob(GlobalRank rank, std::int32_t ranks, std::int64_t generation)
+      : elements{generation, generation} {
+    const auto r = static_cast<std::int64_t>(rank.value);
+    TensorLeaf leaf;
+    leaf.key = "w";
+    leaf.dtype = DType::kInt64;
+    leaf.shape = {2 * std::int64_t{ranks}};
+    leaf.pieces = {contiguous_piece(Box{{2 * r}, {2}})};
+    leaf.data = reinterpret_cast<std::byte*>(elements.data());
+    state.tensors.push_back(leaf);
+    state.objects.push_back({"o", {ranks}, {r}, 0, Value(generation)});
+    state.common = Dict{{"generation", generation}};
+  }
+  TinyJob(const TinyJob&) = delete;
+  TinyJob& operator=(const TinyJob&) = delete;
+
+  /// The generation, if all of it is of one.
+  std::optional<std::int64_t> generation() const {
+    std::set<std::int64_t> found(elements.begin(), elements.end());
+    found.insert(*state.objects[0].value.as<std::int64_t>());
+    found.insert(*state.common.find("generation")->as<std::int64_t>());
+    return found.size() == 1 ? std::optional(*found.begin()) : std::nullopt;
+  }
+
+  std::vector<std::int64_t> elements;
+  StateDict state;
+};
+
+std::shared_ptr<Communicator> all_ranks(const Ports& ports) {
+  return ports.fabric.communicator(Group::world(ports.fabric.world_size()));
+}
+
+struct SaveOf {
+  std::int64_t step = 1;
+  std::int64_t generation = 1;
+  std::optional<std::int32_t> keep = {};
+};
+
+void save(const Ports& ports, const SaveOf& what, const SavePolicy& policy = {}) {
+  const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), what.generation);
+  SaveOptions options;
+  options.target = CommitTarget::iteration("run", Step{what.step});
+  options.target.keep = what.keep;
+  options.policy = policy;
+  Save::begin(ports, all_ranks(ports), job.state, options).finish();
+}
+
+/// -1 if it is a mix.
+std::int64_t load(const Ports& ports, const std::string& path, reprise::Fallback fallback) {
+  constexpr std::int64_t kNothing = -2;
+  TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), kNothing);
+  LoadOptions options;
+  options.path = path;
+  options.fallback = fallback;
+  const auto ask = [&job](const Location&, const Value*) { return Wanted{&job.state, {}}; };
+  reprise::load(ports, *all_ranks(ports), options, ask);
+  return job.generation().value_or(-1);
+}
+
+/// What is there, what then happens and is cut off, what may be found.
+struct History {
+  const char* name;
+  std::vector<SaveOf> before;
+  std::optional<std::int64_t> damaged = {};  ///< step of the one whose payload is changed
+  std::optional<SaveOf> unfinished = {};     ///< was cut off while it was written
+  bool loads = false;                        ///< before it saves
+  std::optional<SaveOf> saves = {};
+  std::set<std::int64_t> allowed = {};  ///< generations; 0: nothing was ever committed
+
+  reprise::Fallback fallback() const {
+    return damaged ? reprise::Fallback::kNewestWhole : reprise::Fallback::kNone;
+  }
+};
+
+const std::vector<History>& histories() {
+  static const std::vector<History> all = {
+      {.name = "the first save", .before = {}, .saves = SaveOf{1, 1}, .allowed = {0, 1}},
+      {.name = "another iteration", .before = {{1, 1}}, .saves = SaveOf{2, 2}, .allowed = {1, 2}},
+      {.name = "over the directory that the tracker names",
+       .before = {{1, 1}},
+       .saves = SaveOf{1, 2},
+       .allowed = {1, 2}},
+      {.name = "keep 1", .before = {{1, 1}}, .saves = SaveOf{2, 2, 1}, .allowed = {1, 2}},
+      {.name = "keep 2 of four",
+       .before = {{1, 1}, {2, 2}, {3, 3}},
+       .saves = SaveOf{4, 4, 2},
+       .allowed = {3, 4}},
+      {.name = "keep 1 beside a newer one that was not finished",
+       .before = {{1, 1}},
+       .unfinished = SaveOf{4, 4},
+       .saves = SaveOf{2, 2, 1},
+       .allowed = {1, 2}},
+      {.name = "a load", .before = {{1, 1}, {2, 2}}, .loads = true, .allowed = {2}},
+      {.name = "a load that falls back, and the save after it, keep 1",
+       .before = {{1, 1}, {2, 2}},
+       .damaged = 2,
+       .loads = true,
+       .saves = SaveOf{2, 3, 1},
+       .allowed = {1, 3}},
+  };
+  return all;
+}
+
+struct Setting {
+  bool exchange = true;
+  std::int32_t ranks = 1;
+  GlobalRank victim = {0};
+  End end = End::kKill;
+};
+
+std::ostream& operator<<(std::ostream& out, const Setting& setting) {
+  return out << (setting.exchange ? "store that exchanges" : "store that only renames") << ", "
+             << setting.ranks << " ranks, rank " << setting.victim.value
+             << (setting.end == End::kKill ? " killed" : " and power cut");
+}
+
+using Program = std::function<void(const Ports&)>;
+
+/// Runs it on all ranks, each of which must come to its end.
+void run_whole(SimStore& store, std::int32_t ranks, const Program& program) {
+  World world({.seed = 5, .world_size = ranks}, store);
+  const RunResult result = world.run([&](Ports& ports, GlobalRank) { program(ports); });
+  for (const auto& rank : result.ranks) {
+    if (rank.error) throw *rank.error;
+    ASSERT_EQ(rank.end, RankEnd::kReturned) << rank.message;
+  }
+}
+
+/// Runs it until the victim comes to its `last`-th place, or to the end. All places that it passed.
+std::vector<MortalPlace> run_until(SimStore& store, const Setting& setting, std::size_t last,
+                                   const Program& program) {
+  std::vector<MortalPlace> passed;
+  World world({.seed = 5, .world_size = setting.ranks}, store);
+  const auto die = [&] {
+    for (std::int32_t r = 0; setting.end == End::kPowerCut && r < setting.ranks; ++r) {
+      if (GlobalRank{r} != setting.victim) world.kill({r});
+    }
+    world.kill(setting.victim);
+  };
+  const RunResult result = world.run([&](Ports& ports, GlobalRank rank) {
+    MortalPorts mortal(ports, [&, rank](const MortalPlace& place) {
+      if (rank != setting.victim || passed.size() > last) return;
+      passed.push_back(place);
+      if (passed.size() > last) die();
+    });
+    program(mortal.ports());
+  });
+  for (const auto& rank : result.ranks) {
+    EXPECT_NE(rank.end, RankEnd::kDefect) << rank.message;
+    EXPECT_NE(rank.end, RankEnd::kHung);
+  }
+  if (passed.size() > last && setting.end == End::kPowerCut) store.crash();
+  return passed;
+}
+
+constexpr std::size_t kForEver = std::size_t{1} << 30U;
+constexpr std::size_t kBeforeCommit = 30;  // places of a save
+
+class ProtocolCrash {
+ public:
+  ProtocolCrash(const History& history, Setting setting, const SavePolicy& policy = {})
+      : history_(history), setting_(setting), policy_(policy) {
+    for (const SaveOf& one : history.before) {
+      run_whole(before_, setting.ranks, [&one](const Ports& ports) { save(ports, one); });
+    }
+    if (history.damaged) change_payload(*history.damaged);
+    if (history.unfinished) {
+      run_until(before_, {true, setting.ranks}, kBeforeCommit,
+                [&](const Ports& ports) { save(ports, *history.unfinished); });
+    }
+    before_.sync_all();
+  }
+
+  /// All places of the victim in the whole run.
+  std::vector<MortalPlace> places() {
+    SimStore store = fresh();
+    return run_until(store, setting_, kForEver, program());
+  }
+
+  /// Dies there, and recovers. What is wrong with what is then found; empty if all is well.
+  std::string crash_at(std::size_t place) {
+    SimStore store = fresh();
+    run_until(store, setting_, place, program());
+    return complaint(store);
+  }
+
+  /// Dies at one place and, in the same save again, at another.
+  std::string crash_twice(std::size_t first, std::size_t second) {
+    SimStore store = fresh();
+    run_until(store, setting_, first, program());
+    run_until(store, setting_, second, program());
+    return complaint(store);
+  }
+
+ private:
+  Program program() const {
+    return [this](const Ports& ports) {
+      if (history_.loads) load(ports, "run", history_.fallback());
+      if (history_.saves) save(ports, *history_.saves, policy_);
+    };
+  }
+
+  SimStore fresh() {
+    SimStore store("sim:", {.exchange = setting_.exchange});
+    copy_tree({before_}, {store});
+    store.sync_all();
+    return store;
+  }
+
+  void change_payload(std::int64_t step) {
+    const std::string path = CommitTarget::iteration("run", Step{step}).directory + "/__0_0.distcp";
+    Bytes content = read_all(before_, path, 1U << 20U);
+    // The rank's elements: the only bytes of that value.
+    for (std::size_t i = 0; i + 8 <= content.size(); ++i) {
+      if (load_le<std::int64_t>(ByteSpan(content).subspan(i)) == step) content[i] ^= std::byte{8};
+    }
+    write_durably(before_, path, content);
+  }
+
+  /// 0 if there is no checkpoint at all. Throws where a load does.
+  std::int64_t found(SimStore& store, const std::string& path) {
+    std::set<std::int64_t> found;
+    try {
+      run_whole(store, setting_.ranks,
+                [&](const Ports& ports) { found.insert(load(ports, path, history_.fallback())); });
+    } catch (const Error& error) {
+      if (error.code() == Code::kNotFound && history_.allowed.contains(0)) return 0;
+      throw;
+    }
+    return found.size() == 1 ? *found.begin() : -1;
+  }
+
+  std::string complaint(SimStore& store) {
+    try {
+      const std::int64_t now = found(store, "run");
+      if (!history_.allowed.contains(now)) return "loads generation " + std::to_string(now);
+      for (const Generation& there : generations(store, "run")) {
+        if (!there.committed || history_.damaged) continue;
+        if (found(store, there.directory) <= 0) return there.directory + " is a mix";
+      }
+      const SaveOf next{9, 9, 1};
+      run_whole(store, setting_.ranks, [&](const Ports& ports) { save(ports, next, policy_); });
+      const std::int64_t after = found(store, "run");
+      if (after != 9) return "loads generation " + std::to_string(after) + " after the next save";
+    } catch (const Error& error) {
+      return error.what();
+    }
+    for (const auto& entry : store.list("run")) {
+      if (entry.name.ends_with(kRemovingSuffix)) return entry.name + " is left";
+    }
+    return "";
+  }
+
+  const History& history_;
+  Setting setting_;
+  SavePolicy policy_;
+  SimStore before_ = SimStore("sim:");
+};
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (const bool exchange : {true, false}) {
+    for (const auto& [ranks, victim] : {std::pair{1, 0}, {2, 0}, {2, 1}}) {
+      for (const End end : {End::kKill, End::kPowerCut}) {
+        all.push_back({exchange, ranks, {victim}, end});
+      }
+    }
+  }
+  return all;
+}
+
+class Histories : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(Histories, a_crash_anywhere_leaves_one_whole_checkpoint_for_all_ranks) {
+  const History& history = histories()[GetParam()];
+  int crashes = 0;
+  for (const Setting& setting : settings()) {
+    ProtocolCrash crash(history, setting);
+    const std::vector<MortalPlace> places = crash.places();
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      SCOPED_TRACE(testing::Message() << history.name << ", " << setting << " at place " << i
+                                      << ": " << places[i].text());
+      ASSERT_EQ(crash.crash_at(i), "");
+      ++crashes;
+    }
+  }
+  std::cout << history.name << ": " << crashes << " crashes recovered\n";
+  EXPECT_GE(crashes, history.saves ? 500 : 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(ProtocolCrash, Histories, testing::Range(std::size_t{0}, std::size_t{8}));
+
+/// Places where a step begins: what another life finds is what the step before left.
+std::vector<std::size_t> begins(const std::vector<MortalPlace>& places) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (places[i].what == "begins" && !places[i].step.empty()) found.push_back(i);
+  }
+  return found;
+}
+
+TEST(ProtocolCrash, a_crash_while_the_leftovers_of_another_are_cleared_leaves_one_too) {
+  int crashes = 0;
+  for (const std::size_t h : {2, 3, 7}) {
+    const History& history = histories()[h];
+    for (const bool exchange : {false, true}) {
+      if (exchange && REPRISE_SANITIZED) continue;  // a sample of what release builds enumerate
+      ProtocolCrash crash(history, {exchange, 1, {0}, End::kPowerCut});
+      const std::vector<MortalPlace> places = crash.places();
+      for (const std::size_t first : begins(places)) {
+        for (const std::size_t second : begins(places)) {
+          SCOPED_TRACE(testing::Message() << history.name << " at " << places[first].text()
+                                          << " and then at place " << second);
+          ASSERT_EQ(crash.crash_twice(first, second), "");
+          ++crashes;
+        }
+      }
+    }
+  }
+  std::cout << crashes << " pairs of crashes recovered\n";
+  EXPECT_GE(crashes, 1000);
+}
+
+/// A wrong protocol, the history in which it shows, and as what; it needs two ranks, or one.
+struct Wrong {
+  const char* name;
+  void (*apply)(Policies&);
+  std::size_t history;
+  std::int32_t ranks;
+  const char* complaint;
+};
+
+const Wrong kWrong[] = {
+    {"tracker before payload", tracker_before_payload, 1, 1, "TRACKER_DANGLING"},
+    {"tracker at schedule", tracker_at_schedule, 1, 1, "TRACKER_DANGLING"},
+    {"tracker by nobody", tracker_by_nobody, 1, 1, "loads generation 1 after the next save"},
+    {"tracker by all", tracker_by_all, 1, 2, "TRACKER_DANGLING"},
+    {"removal before durable", remove_before_durable, 3, 1, "TRACKER_DANGLING"},
+    {"removal at schedule", remove_at_schedule, 3, 1, "TRACKER_DANGLING"},
+    {"unfinished ones count", count_unfinished, 5, 1, "TRACKER_DANGLING"},
+};
+
+TEST(ProtocolCrash, a_protocol_in_a_wrong_order_is_seen_at_some_crash) {
+  for (const Wrong& wrong : kWrong) {
+    Policies historical;
+    wrong.apply(historical);
+    int seen = 0;
+    std::set<std::string> others;
+    for (const End end : {End::kKill, End::kPowerCut}) {
+      ProtocolCrash crash(histories()[wrong.history], {true, wrong.ranks, {0}, end},
+                          historical.save);
+      const std::size_t places = crash.places().size();
+      for (std::size_t i = 0; i < places; ++i) {
+        const std::string complaint = crash.crash_at(i);
+        if (complaint.find(wrong.complaint) != std::string::npos)
+          ++seen;
+        else if (!complaint.empty())
+          others.insert(complaint);
+      }
+    }
+    std::cout << wrong.name << ": seen at " << seen << " places\n";
+    EXPECT_GT(seen, 0) << wrong.name << ": " << testing::PrintToString(others);
+  }
+}
+
+/// Phases with their steps, in the order in which they were first begun.
+std::vector<std::string> names(const std::vector<MortalPlace>& places, const std::string& phase) {
+  std::vector<std::string> found;
+  for (const auto& place : places) {
+    if (place.what != "begins") continue;
+    if (phase.empty() ? !place.step.empty() : place.step.empty() || place.phase != phase) continue;
+    const std::string& name = phase.empty() ? place.phase : place.step;
+    if (std::find(found.begin(), found.end(), name) == found.end()) found.push_back(name);
+  }
+  return found;
+}
+
+template <class Names>
+std::vector<std::string> texts(const Names& names) {
+  return {names.begin(), names.end()};
+}
+
+TEST(ProtocolCrash, the_phases_and_steps_that_a_run_traces_are_those_of_the_lists) {
+  for (const auto& [ranks, rank] : {std::pair{1, 0}, {2, 0}, {2, 1}}) {
+    ProtocolCrash crash(histories()[3], {true, ranks, {rank}, End::kKill});
+    const auto places = crash.places();
+    EXPECT_EQ(names(places, ""), texts(phases_of_save())) << rank;
+    const bool leads = rank == 0;
+    using Texts = std::vector<std::string>;
+    EXPECT_EQ(names(places, "prepare"), leads ? texts(kPrepareSteps) : Texts());
+    EXPECT_EQ(names(places, "commit"), leads ? texts(kCommitSteps) : Texts());
+    EXPECT_EQ(names(places, "retention"), leads ? texts(kRetentionSteps) : Texts());
+    ProtocolCrash load(histories()[6], {true, ranks, {rank}, End::kKill});
+    const auto phases = names(load.places(), "");
+    EXPECT_EQ(std::set<std::string>(phases.begin(), phases.end()),
+              std::set<std::string>(phases_of_load().begin(), phases_of_load().end()));
+  }
+}
+
+}  // namespace
+}  // namespace reprise::sim
