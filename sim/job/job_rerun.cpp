@@ -90,8 +90,9 @@ RunEnd TrainingJob::run_once(Progress& at, std::int64_t& loss) {
   return machine_.end_run(votes_of_all(*world_, machine_.votes()));
 }
 
-void TrainingJob::rewind() {
-  const Rewinding rewinding{.random =
+void TrainingJob::rewind(bool again) {
+  const Rewinding rewinding{.again = again,
+                            .random =
                                 [this] {
                                   rng_ = rng_before_;
                                   expert_rng_ = expert_rng_before_;
@@ -159,7 +160,7 @@ StepOutcome TrainingJob::advance() {
   RunEnd end;
   do {
     end = run_once(at, loss);
-    if (end.rewind) rewind();
+    if (end.rewind) rewind(end.again);
   } while (end.again);
   outcome.exit = machine_.conclude();
   outcome.notes = machine_.take_notes();

@@ -58,6 +58,7 @@ std::optional<Leaving> leave_or_go_on(RerunState state, RerunMode mode, Votes wo
 
 /// What is put back before an iteration is run again, and before a fault checkpoint.
 struct Rewinding {
+  bool again = false;  ///< the iteration is run again; else the job leaves
   std::function<void()> random;
   std::function<void()> data;
 };
