@@ -27,6 +27,9 @@ class ChunkReader {
  public:
   explicit ChunkReader(const ReaderResources& resources) : resources_(resources) {}
 
+  /// Reads go through this memory from here on.
+  void go_through(MutableByteSpan staging) { resources_.staging = staging; }
+
   /// Fills the targets, see read_regions(). Throws what Checkpoint::tensor_item and read_regions
   /// throw; a wrong checksum is in the tally. Returns the bytes of elements that were read.
   ///

@@ -104,9 +104,12 @@ std::uint64_t staging_bound(const std::vector<ImageItem>& items, const ImageOpti
   std::uint64_t objects = 0;
   for (const auto& item : items) objects += item.content.size();
   const std::uint64_t expected = expected_bytes(items);
-  const std::uint64_t batch = std::min(options.batch_bytes, expected);
-  // What does not fit into the end of a batch goes into one more.
-  return objects + std::min(options.staging_bytes_max, expected + 2 * batch);
+  if (expected <= options.batch_bytes) return objects + expected;
+  // What does not fit into the end of a batch, less than what stands around a tensor, goes into the
+  // next one.
+  const std::uint64_t used = options.batch_bytes - kAroundTensor;
+  const std::uint64_t batches = (expected + used - 1) / used;
+  return objects + std::min(options.staging_bytes_max, batches * options.batch_bytes);
 }
 
 /// Lays items out into batches; hands each over when it is full.

@@ -235,18 +235,25 @@ std::string first_few(const std::vector<std::string>& keys) {
 
 // --- reading ------------------------------------------------------------------------------------
 
+/// What reads go through.
+struct Staging {
+  std::uint64_t bytes = 0;
+  std::uint64_t room = 0;  ///< for one read
+};
+
 /// Reads this rank's share into its leaves.
 class Reader {
  public:
   /// `checksums` is null if they are ignored.
-  Reader(Checkpoint& checkpoint, Device& device, StateDict& into, std::uint64_t staging_bytes,
+  Reader(Checkpoint& checkpoint, Device& device, StateDict& into, const Staging& staging,
          ChecksumTally* checksums)
       : checkpoint_(checkpoint),
         device_(device),
         into_(into),
-        staging_(std::make_unique_for_overwrite<std::byte[]>(staging_bytes)),
+        staging_(std::make_unique_for_overwrite<std::byte[]>(staging.bytes)),
+        ring_({staging_.get(), staging.bytes}, staging.room),
         checksums_(checksums),
-        chunks_({checkpoint, device, {staging_.get(), staging_bytes}, checksums}) {}
+        chunks_({checkpoint, device, {}, checksums}) {}
 
   std::uint64_t read(const ChunkRead& read) {
     const StoredTensor& tensor = checkpoint_.catalog().tensors[read.tensor];
@@ -258,19 +265,25 @@ class Reader {
       targets_.push_back(
           {target.source, target.region, {leaf.data + first * size_of(leaf.dtype), piece.strides}});
     }
-    return chunks_.read(tensor, tensor.chunks[read.chunk], targets_);
+    const StoredChunk& chunk = tensor.chunks[read.chunk];
+    chunks_.go_through(ring_.next(chunk.range.size));
+    return chunks_.read(tensor, chunk, targets_);
   }
 
   /// The stored value; the list of one that it is wrapped in is taken off.
   Value object(const StoredObject& stored) {
-    const auto slice = checkpoint_.slice(stored.key, stored.file, stored.range);
+    // Once: what is checked is what is used.
+    const Bytes bytes = checkpoint_.object_bytes(stored);
+    SpanSource source(bytes, {.key = stored.key,
+                              .file = checkpoint_.display(stored.file),
+                              .offset = stored.range.offset});
     if (checksums_ != nullptr) {
-      checksums_->add(*slice, stored.key);
+      checksums_->add(source, stored.key);
       checksums_->require_no_damage();
     }
-    BytesItem item = read_bytes_item(*slice);
+    BytesItem item = read_bytes_item(source);
     if (!item.value) {
-      slice->fail(Code::kUnsupported, "the object can't be loaded: " + item.opaque_because, 0);
+      source.fail(Code::kUnsupported, "the object can't be loaded: " + item.opaque_because, 0);
     }
     List* list = item.value->as<List>();
     if (list != nullptr && list->size() == 1) return std::move(list->front());
@@ -307,6 +320,7 @@ class Reader {
   Device& device_;
   StateDict& into_;
   std::unique_ptr<std::byte[]> staging_;
+  StagingRing ring_;
   ChecksumTally* checksums_;
   ChunkReader chunks_;
   std::vector<RegionTarget> targets_;
@@ -315,16 +329,19 @@ class Reader {
 /// Staging from which the CPU copies on; more would not stay in its cache.
 constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
 
-/// No read takes more than the largest item, and none more than what is allowed.
-std::uint64_t staging_for(const LoadPlan& plan, const Catalog& catalog, const Device& device,
-                          std::uint64_t most) {
-  if (device.host_memory()) most = std::min(most, kHostStagingMax);
-  std::uint64_t largest = 0;
+StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Device& device,
+                         std::uint64_t most) {
+  StagingNeed need{.most = device.host_memory() ? std::min(most, kHostStagingMax) : most};
   for (const auto& read : plan.reads) {
-    largest = std::max(largest, catalog.tensors[read.tensor].chunks[read.chunk].range.size);
+    const auto bytes = catalog.tensors[read.tensor].chunks[read.chunk].range.size;
+    need.largest = std::max(need.largest, bytes);
+    need.all += bytes;
   }
-  return std::min(largest, most);
+  return need;
 }
+
+/// Of an item that is parsed, beside its elements.
+constexpr std::uint64_t kParsedAtOnce = 4096;
 
 std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {
   std::uint64_t largest = 0;
@@ -451,6 +468,7 @@ class Loading {
   /// What a reading rank has in hand.
   struct Share {
     LoadPlan plan;
+    Staging staging = {};
     std::vector<Value> objects = {};  ///< as in plan.objects
     std::optional<Value> common = {};
     ChecksumTally tally = {};
@@ -485,7 +503,7 @@ class Loading {
   void remember(const Opened& opened, LoadReport& report) const {
     if (opened.metadata_bytes == 0) {
       report.reused.push_back(CacheKind::kMetadata);
-      ports_.trace.event({.phase = "cache", .detail = "reused metadata"});
+      remember_log(report, {line_of(report.reused)}, ports_.trace);
     }
     options_.cache->memory().read = {opened.identity, opened.checkpoint.shared_metadata()};
   }
@@ -544,9 +562,12 @@ class Loading {
     const LoadPlan& own = share.plan;
     report.elements = own.elements;
     report.bytes_needed = own.bytes_needed;
-    report.peak_staging =
-        staging_for(own, checkpoint.catalog(), ports_.device, options_.staging_bytes);
-    report.bound_staging = report.peak_staging + largest_object(own, checkpoint.catalog());
+    const StagingNeed need =
+        staging_need(own, checkpoint.catalog(), ports_.device, options_.staging_bytes);
+    share.staging = {.bytes = options_.policy.staging(need), .room = one_read(need)};
+    report.peak_staging = share.staging.bytes;
+    report.bound_staging =
+        one_read(need) + std::max(largest_object(own, checkpoint.catalog()), kParsedAtOnce);
     end_phase(ports_.trace, phase::kLoadPlan, {.items = own.reads.size() + own.objects.size()});
     return share;
   }
@@ -580,7 +601,7 @@ class Loading {
     ChecksumTally* const checksums = verifies() ? &share.tally : nullptr;
     try {
       agree_on(group_, [&] {
-        reader.emplace(checkpoint, ports_.device, into, report.peak_staging, checksums);
+        reader.emplace(checkpoint, ports_.device, into, share.staging, checksums);
         read_share(*reader, checkpoint.catalog(), share, report);
         return Bytes{};
       });

@@ -10,6 +10,7 @@
 #include "core/engine/candidates.hpp"
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/leader.hpp"
+#include "core/engine/load_staging.hpp"
 #include "core/engine/plan_cache.hpp"
 #include "core/plan/load_plan.hpp"
 #include "core/plan/strictness.hpp"
@@ -28,6 +29,8 @@ struct LoadPolicy {
   /// Who reads for all.
   LeaderPolicy lead = {};
   MetadataCachePolicy cache;
+  /// How many bytes of staging reads go through.
+  std::uint64_t (*staging)(const StagingNeed& need) = one_read;
 };
 
 /// Whether what is read is held against the CRC-32 that is stored for it.

@@ -15,49 +15,10 @@
 namespace reprise {
 namespace {
 
-/// Reads a rank's own leaves: the elements of item i are those of one piece of one leaf.
-class LeafSource final : public ContentSource {
- public:
-  struct Origin {
-    const TensorLeaf* leaf = nullptr;
-    const Piece* piece = nullptr;
-  };
-
-  LeafSource(Device& device, std::vector<Origin> origins)
-      : device_(device), origins_(std::move(origins)) {}
-
-  void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
-    const auto& [leaf, piece] = origins_[item];
-    const std::size_t width = size_of(leaf->dtype);
-    copies_.clear();
-    std::byte* to = out.data();
-    for (const Box& part : boxes_of_range(piece->box, begin, end)) {
-      const auto from = static_cast<std::size_t>(local_offset(*piece, part.offset)) * width;
-      copies_.push_back({.device = {leaf->data + from, piece->strides},
-                         .host = {to, contiguous_strides(part.extent)},
-                         .extents = part.extent,
-                         .element_bytes = width});
-      to += static_cast<std::size_t>(part.elements()) * width;
-    }
-    events_.push_back(device_.gather(copies_));
-  }
-
-  void settle() override {
-    for (const auto event : events_) device_.wait(event);
-    events_.clear();
-  }
-
- private:
-  Device& device_;
-  std::vector<Origin> origins_;
-  std::vector<GatherCopy> copies_;
-  std::vector<DeviceEvent> events_;
-};
-
 /// What this rank writes, in the order of the plan: objects, then chunks of tensors.
 struct Share {
   std::vector<ImageItem> items;
-  std::vector<LeafSource::Origin> origins;  ///< one per item; empty ones for objects
+  std::vector<LeafOrigin> origins;  ///< one per item; empty ones for objects
 };
 
 /// Only a plan that was made for another state can want it.
@@ -75,7 +36,7 @@ class LeafIndex {
               [](const TensorLeaf* a, const TensorLeaf* b) { return a->key < b->key; });
   }
 
-  LeafSource::Origin find(const std::string& key, const Box& box) const {
+  LeafOrigin find(const std::string& key, const Box& box) const {
     const auto first = std::lower_bound(
         leaves_.begin(), leaves_.end(), key,
         [](const TensorLeaf* leaf, const std::string& wanted) { return leaf->key < wanted; });
@@ -238,8 +199,7 @@ struct Save::State {
     const std::string path = join_path(options.target.saving(), payload_name(group->rank()));
     writer = std::make_unique<ImageWriter>(ports.store, ports.tasks, path, std::move(share.items),
                                            options.image);
-    LeafSource source(ports.device, std::move(share.origins));
-    writer->stage(source);
+    writer->stage(*options.policy.source(ports.device, std::move(share.origins)));
     report.peak_staging = writer->peak_bytes();
   }
 

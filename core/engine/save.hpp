@@ -9,6 +9,7 @@
 #include "core/engine/commit.hpp"
 #include "core/engine/image_writer.hpp"
 #include "core/engine/leader.hpp"
+#include "core/engine/leaf_source.hpp"
 #include "core/engine/plan_cache.hpp"
 #include "core/engine/retention.hpp"
 #include "core/plan/save_plan.hpp"
@@ -29,6 +30,8 @@ struct SavePolicy {
                                       Part) = commit_part;
   std::vector<ProtocolStep> (*retention)(Store&, const CommitTarget&) = retention_protocol;
   CachePolicy cache;
+  /// Where the elements come from that are staged: from the leaves themselves.
+  std::unique_ptr<ContentSource> (*source)(Device&, std::vector<LeafOrigin>) = leaf_source;
   /// Who prepares and commits for all.
   LeaderPolicy lead;
   /// What ranks tell each other of their keys, one by one, before they plan: nothing. Ranks have

@@ -89,6 +89,8 @@ class Tally {
     held_.clear();
     passing_ = 0;
     last_read_ = {};
+    if (operation == Operation::kSave) peaks_.snapshot = peaks_.stage = 0;
+    if (operation == Operation::kLoad) peaks_.load = 0;
   }
   void keep(AddressRange range) {
     if (own_.meets(range)) return;

@@ -16,12 +16,12 @@
 
 namespace reprise::sim {
 
-/// In bytes; of the largest save and the largest load so far.
+/// In bytes; of the last save and the last load.
 struct MemoryPeaks {
   std::uint64_t snapshot = 0;  ///< host sides of a save's gathers
   std::uint64_t stage = 0;     ///< all that a save held until its commit
   std::uint64_t load = 0;      ///< while a load read tensors and objects
-  std::uint64_t wire = 0;      ///< of the largest collective: what went in and what came out
+  std::uint64_t wire = 0;      ///< of the largest collective so far: what went in and what came out
 };
 
 class MemoryMeter {

@@ -8,6 +8,7 @@
 #include "sim/mutants/wrong_description.hpp"
 #include "sim/mutants/wrong_groups.hpp"
 #include "sim/mutants/wrong_load.hpp"
+#include "sim/mutants/wrong_memory.hpp"
 #include "sim/mutants/wrong_replica.hpp"
 #include "sim/mutants/wrong_save.hpp"
 #include "sim/mutants/wrong_state.hpp"
@@ -242,6 +243,18 @@ const std::vector<Mutant>& registry() {
        "a cache of metadata; two loads of one step, a save of other keys over it in between",
        {"MISSING_KEY_ON_LOAD", "UNREQUESTED_KEYS"},
        keep_metadata_by_directory_unverified},
+      {"load-peak",
+       "What is loaded is kept, all of it, beside the memory that it goes to.",
+       "LoadPolicy::staging",
+       "a rank with several tensors",
+       {"MEM_PEAK_EXCEEDED"},
+       keep_loaded_copy},
+      {"load-peak/save-clone",
+       "A save clones the whole payload before it stages any of it.",
+       "SavePolicy::source",
+       "a rank whose tensors are larger than what stands around them in a file",
+       {"MEM_PEAK_EXCEEDED"},
+       clone_before_staging},
       {"local-rank-as-dp-rank",
        "A load asks for the share of the rank's place within its node instead of its data-parallel "
        "rank.",
@@ -288,7 +301,8 @@ const std::vector<Mutant>& registry() {
        {"COVERAGE_GAP"},
        describe_flat_as_rows},
       {"plan-cache-after-failed-validation",
-       "What ranks offer is remembered although the save fails later, beside the plan of an earlier "
+       "What ranks offer is remembered although the save fails later, beside the plan of an "
+       "earlier "
        "one.",
        "CachePolicy::remember",
        "cached plans; a save of another structure fails",

@@ -113,6 +113,7 @@ struct LifeEnd {
     std::optional<std::int64_t> step = {};  ///< a load: what the rank holds, of one step
     std::string message = {};
     MemoryPeaks peaks = {};
+    std::uint64_t bound = 0;  ///< that the save or load declared
     std::uint64_t tensor_bytes = 0;
   };
   std::vector<Rank> ranks;
@@ -129,6 +130,9 @@ struct LifePlan {
   std::uint64_t seed = 0;
   SavePolicy save = {};
   LoadPolicy load = {};
+  /// Small: files are written in several parts.
+  std::uint64_t staging_max = 16384;
+  std::uint64_t batch = 8192;
 };
 
 inline LifeEnd live(const LifePlan& plan, Store& store,
@@ -169,18 +173,20 @@ inline LifeEnd live(const LifePlan& plan, Store& store,
   return life;
 }
 
-/// A life that saves the state of `step`. Small batches: files are written in several parts.
+/// A life that saves the state of `step`.
 inline LifeEnd save_step(std::int64_t step, SimStore& store, const LifePlan& plan = {}) {
-  return live(plan, store,
-              [&](const Ports& ports, const std::shared_ptr<Communicator>& group, LifeEnd::Rank&,
-                  SmallState& state) {
-                state.become(step);
-                SaveOptions options;
-                options.target = CommitTarget::iteration(kRoot, Step{step});
-                options.image = {.staging_bytes_max = 16384, .batch_bytes = 8192};
-                options.policy = plan.save;
-                Save::begin(ports, group, state.leaves(), std::move(options)).finish();
-              });
+  return live(
+      plan, store,
+      [&](const Ports& ports, const std::shared_ptr<Communicator>& group, LifeEnd::Rank& own,
+          SmallState& state) {
+        state.become(step);
+        SaveOptions options;
+        options.target = CommitTarget::iteration(kRoot, Step{step});
+        options.image = {.staging_bytes_max = plan.staging_max, .batch_bytes = plan.batch};
+        options.policy = plan.save;
+        own.bound =
+            Save::begin(ports, group, state.leaves(), std::move(options)).finish().bound_staging;
+      });
 }
 
 /// A life that loads what there is.
@@ -192,7 +198,7 @@ inline LifeEnd load_newest(SimStore& store, const LifePlan& plan = {}) {
                 options.path = kRoot;
                 options.checksums = plan.checksums;
                 options.policy = plan.load;
-                load(ports, *group, state.leaves(), options);
+                own.bound = load(ports, *group, state.leaves(), options).bound_staging;
                 own.step = state.step();
               });
 }

@@ -161,7 +161,8 @@ INSTANTIATE_TEST_SUITE_P(Mutants, EachMutant, testing::ValuesIn(rows()),
 /// Those that need more than one save and one load.
 bool has_own_test(std::string_view name) {
   constexpr std::string_view kOwn[] = {"distribution-cache-", "load-metadata-cache-", "plan-cache-",
-                                       "rerun-stale-plan/no-signature"};  // cache_mutants_test
+                                       "rerun-stale-plan/no-signature",  // cache_mutants_test
+                                       "load-peak"};                     // tests/sim/faults
   return std::any_of(std::begin(kOwn), std::end(kOwn),
                      [name](std::string_view own) { return name.starts_with(own); });
 }

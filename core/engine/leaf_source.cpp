@@ -1,0 +1,47 @@
+#include "core/engine/leaf_source.hpp"
+
+#include <utility>
+
+namespace reprise {
+namespace {
+
+class LeafSource final : public ContentSource {
+ public:
+  LeafSource(Device& device, std::vector<LeafOrigin> origins)
+      : device_(device), origins_(std::move(origins)) {}
+
+  void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
+    const auto& [leaf, piece] = origins_[item];
+    const std::size_t width = size_of(leaf->dtype);
+    copies_.clear();
+    std::byte* to = out.data();
+    for (const Box& part : boxes_of_range(piece->box, begin, end)) {
+      const auto from = static_cast<std::size_t>(local_offset(*piece, part.offset)) * width;
+      copies_.push_back({.device = {leaf->data + from, piece->strides},
+                         .host = {to, contiguous_strides(part.extent)},
+                         .extents = part.extent,
+                         .element_bytes = width});
+      to += static_cast<std::size_t>(part.elements()) * width;
+    }
+    events_.push_back(device_.gather(copies_));
+  }
+
+  void settle() override {
+    for (const auto event : events_) device_.wait(event);
+    events_.clear();
+  }
+
+ private:
+  Device& device_;
+  std::vector<LeafOrigin> origins_;
+  std::vector<GatherCopy> copies_;
+  std::vector<DeviceEvent> events_;
+};
+
+}  // namespace
+
+std::unique_ptr<ContentSource> leaf_source(Device& device, std::vector<LeafOrigin> origins) {
+  return std::make_unique<LeafSource>(device, std::move(origins));
+}
+
+}  // namespace reprise

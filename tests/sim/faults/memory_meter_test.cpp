@@ -1,0 +1,133 @@
+// What a save and a load hold beside the job's own memory: something, and no more than they say.
+#include "sim/faults/memory_meter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/faults/address_set.hpp"
+#include "sim/mutants/wrong_memory.hpp"
+#include "tests/sim/faults/fault_world.hpp"
+
+namespace reprise::sim {
+namespace {
+
+TEST(AddressSet, counts_each_address_once) {
+  AddressSet set;
+  set.add({10, 20});
+  set.add({30, 40});
+  EXPECT_EQ(set.bytes(), 20U);
+  set.add({12, 18});
+  EXPECT_EQ(set.bytes(), 20U);
+  set.add({20, 25});
+  EXPECT_EQ(set.bytes(), 25U);
+  set.add({15, 35});
+  EXPECT_EQ(set.bytes(), 30U);
+  EXPECT_TRUE(set.covers({10, 40}));
+  EXPECT_FALSE(set.covers({9, 11}));
+  EXPECT_TRUE(set.meets({39, 50}));
+  EXPECT_FALSE(set.meets({40, 50}));
+  EXPECT_FALSE(set.meets({5, 10}));
+  set.add({0, 5});
+  set.add({41, 50});
+  set.add({0, 100});
+  EXPECT_EQ(set.bytes(), 100U);
+}
+
+/// Every byte range of up to 7 added to every set of such ranges, against a bitmap.
+TEST(AddressSet, agrees_with_a_bitmap) {
+  for (unsigned bits = 0; bits < 256; ++bits) {
+    for (std::uintptr_t begin = 0; begin < 8; ++begin) {
+      for (std::uintptr_t end = begin; end <= 8; ++end) {
+        AddressSet set;
+        unsigned expected = bits;
+        for (std::uintptr_t i = 0; i < 8; ++i) {
+          if ((bits >> i & 1U) != 0) set.add({i, i + 1});
+        }
+        bool meets = false;
+        bool covers = true;
+        for (auto i = begin; i < end; ++i) {
+          meets = meets || (bits >> i & 1U) != 0;
+          covers = covers && (bits >> i & 1U) != 0;
+          expected |= 1U << i;
+        }
+        EXPECT_EQ(set.meets({begin, end}), meets);
+        EXPECT_EQ(set.covers({begin, end}), covers);
+        set.add({begin, end});
+        EXPECT_EQ(set.bytes(), static_cast<std::uint64_t>(__builtin_popcount(expected)));
+      }
+    }
+  }
+}
+
+struct Case {
+  std::uint64_t staging_max;
+  std::uint64_t batch;
+  LoadChecksums checksums;
+};
+
+const Case kCases[] = {
+    {8U << 20U, 1U << 20U, LoadChecksums::kIgnored},
+    {8U << 20U, 1U << 20U, LoadChecksums::kVerified},
+    {16384, 8192, LoadChecksums::kVerified},
+    {8192, 8192, LoadChecksums::kIgnored},
+};
+
+/// One save and one load of a rank each, with what they said that they would hold.
+struct Held {
+  LifeEnd::Rank save;
+  LifeEnd::Rank load;
+};
+
+std::vector<Held> run(const Case& row, const Policies& policies, std::uint64_t seed) {
+  SimStore store;
+  LifePlan plan{.checksums = row.checksums,
+                .seed = seed,
+                .save = policies.save,
+                .load = policies.load,
+                .staging_max = row.staging_max,
+                .batch = row.batch};
+  const LifeEnd saved = save_step(1, store, plan);
+  const LifeEnd loaded = load_newest(store, plan);
+  std::vector<Held> held;
+  for (std::size_t r = 0; r < saved.ranks.size(); ++r) {
+    EXPECT_FALSE(saved.ranks[r].error || loaded.ranks[r].error);
+    EXPECT_EQ(loaded.ranks[r].step, 1);
+    held.push_back({saved.ranks[r], loaded.ranks[r]});
+  }
+  return held;
+}
+
+TEST(MemoryMeter, a_save_and_a_load_hold_something_and_no_more_than_they_say) {
+  for (const Case& row : kCases) {
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      for (const Held& held : run(row, {}, seed)) {
+        SCOPED_TRACE("batches of " + std::to_string(row.batch));
+        EXPECT_GT(held.save.peaks.snapshot, 0U);
+        EXPECT_GE(held.save.peaks.stage, held.save.peaks.snapshot);
+        EXPECT_LE(held.save.peaks.stage, held.save.bound);
+        EXPECT_LT(held.save.bound, 2 * held.save.tensor_bytes);
+        EXPECT_GT(held.load.peaks.load, 0U);
+        EXPECT_LE(held.load.peaks.load, held.load.bound);
+        EXPECT_GT(held.load.peaks.wire, 0U);
+      }
+    }
+  }
+}
+
+TEST(MemoryMeter, sees_a_save_that_clones_everything_and_a_load_that_keeps_a_second_copy) {
+  Policies cloning;
+  clone_before_staging(cloning);
+  Policies keeping;
+  keep_loaded_copy(keeping);
+  for (const Case& row : kCases) {
+    for (const Held& held : run(row, cloning, 0)) {
+      EXPECT_GT(held.save.peaks.stage, held.save.bound) << row.batch;
+    }
+    for (const Held& held : run(row, keeping, 0)) {
+      EXPECT_GT(held.load.peaks.load, held.load.bound) << row.batch;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reprise::sim
