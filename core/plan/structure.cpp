@@ -62,6 +62,22 @@ bool before(const StructureEntry& a, const StructureEntry& b) {
   return a.key == b.key ? a.hash < b.hash : a.key < b.key;
 }
 
+std::vector<StructureEntry> sorted(std::vector<StructureEntry> entries) {
+  std::sort(entries.begin(), entries.end(), before);
+  return entries;
+}
+
+/// Keys of entries that only `one` has; both are sorted.
+std::vector<std::string> only_in(const std::vector<StructureEntry>& one,
+                                 const std::vector<StructureEntry>& other) {
+  std::vector<StructureEntry> entries;
+  std::set_difference(one.begin(), one.end(), other.begin(), other.end(),
+                      std::back_inserter(entries), before);
+  std::vector<std::string> keys;
+  for (auto& entry : entries) keys.push_back(std::move(entry.key));
+  return keys;
+}
+
 }  // namespace
 
 Structure structure_of(const StateDict& state, GlobalRank self) {
@@ -81,23 +97,14 @@ Structure structure_of(const StateDict& state, GlobalRank self) {
   }
   structure.signature =
       mix64(mix64(static_cast<std::uint64_t>(self.value), structure.entries.size()), sum);
-  if (!std::is_sorted(structure.entries.begin(), structure.entries.end(), before)) {
-    std::sort(structure.entries.begin(), structure.entries.end(), before);
-  }
   return structure;
 }
 
-StructureChange change_between(const Structure& before_it, const Structure& after_it) {
-  const auto only_in = [](const Structure& one, const Structure& other) {
-    std::vector<StructureEntry> entries;
-    std::set_difference(one.entries.begin(), one.entries.end(), other.entries.begin(),
-                        other.entries.end(), std::back_inserter(entries), before);
-    std::vector<std::string> keys;
-    for (auto& entry : entries) keys.push_back(std::move(entry.key));
-    return keys;
-  };
-  const std::vector<std::string> gone = only_in(before_it, after_it);
-  const std::vector<std::string> come = only_in(after_it, before_it);
+StructureChange change_between(const Structure& earlier, const Structure& later) {
+  const auto old = sorted(earlier.entries);
+  const auto live = sorted(later.entries);
+  const std::vector<std::string> gone = only_in(old, live);
+  const std::vector<std::string> come = only_in(live, old);
   StructureChange change;
   std::set_difference(come.begin(), come.end(), gone.begin(), gone.end(),
                       std::back_inserter(change.appeared));

@@ -28,7 +28,7 @@ struct StructureEntry {
 };
 
 struct Structure {
-  std::vector<StructureEntry> entries;  ///< sorted by key
+  std::vector<StructureEntry> entries;  ///< in the order of the leaves
   /// Of all entries, in whatever order the leaves came, and of the rank.
   std::uint64_t signature = 0;
 };
@@ -40,7 +40,7 @@ struct StructureChange {
   std::vector<std::string> vanished;
   std::vector<std::string> changed;
 };
-StructureChange change_between(const Structure& before, const Structure& after);
+StructureChange change_between(const Structure& earlier, const Structure& later);
 
 /// The ranks that make a save, and the structure of what all of them save: what a plan or a choice
 /// of owners is valid for.

@@ -272,6 +272,7 @@ Value layout_free(const Value& common) {
     const auto* name = key.as<std::string>();
     if (name == nullptr) return false;
     if (*name == kOrderName || *name == kLayersName) return true;
+    if (*name == kNoOptimizer || *name == kNoRandom) return true;
     return std::any_of(kSizeNames.begin(), kSizeNames.end(),
                        [name](const auto& size) { return *name == size.second; });
   };

@@ -56,8 +56,8 @@ Value encode(const CommonState& state);
 CommonState decode_common(const Value& common);
 
 /// What of it is the same however the job was laid out and whoever wrote it: without the parallel
-/// sizes of `args`, the optimizer's sharding, `rerun_state_machine`, `content_metadata` and
-/// `reprise`. For digests and for judging two jobs.
+/// sizes of `args` and what it says of parts that were left out, the optimizer's sharding,
+/// `rerun_state_machine`, `content_metadata` and `reprise`. For digests and for judging two jobs.
 Value layout_free(const Value& common);
 
 }  // namespace reprise::sim
