@@ -28,12 +28,15 @@ struct MortalPlace {
   }
 };
 
+/// Whether a call is done, or only reported as done.
+enum class Deed : std::uint8_t { kDone, kClaimed };
+
 class MortalPorts {
  public:
   /// `passes` is called before each call, and after each begin or end was traced.
-  MortalPorts(const Ports& inner, std::function<void(const MortalPlace&)> passes)
+  MortalPorts(const Ports& inner, std::function<Deed(const MortalPlace&)> passes)
       : passes_(std::move(passes)),
-        store_(inner.store, [this](const char* call) { pass(call); }),
+        store_(inner.store, [this](const char* call) { return pass(call); }),
         trace_(inner.trace, *this),
         ports_{store_, inner.fabric, inner.device, inner.clock, inner.tasks, trace_} {}
   MortalPorts(const MortalPorts&) = delete;
@@ -42,7 +45,7 @@ class MortalPorts {
   const Ports& ports() const { return ports_; }
 
  private:
-  using Pass = std::function<void(const char*)>;
+  using Pass = std::function<Deed(const char*)>;
 
   class MortalFile final : public WriteFile {
    public:
@@ -81,18 +84,18 @@ class MortalPorts {
       store_.make_directory(path);
     }
     void rename(const std::string& from, const std::string& to) override {
-      pass_("rename");
-      store_.rename(from, to);
+      if (pass_("rename") == Deed::kDone) store_.rename(from, to);
     }
     void exchange(const std::string& a, const std::string& b) override {
-      pass_("exchange");
-      store_.exchange(a, b);
+      if (pass_("exchange") == Deed::kDone) store_.exchange(a, b);
     }
     void remove(const std::string& path) override {
       const auto entry = store_.stat(path);
       if (!entry) return;
       if (entry->directory) {
-        for (const auto& inner : store_.list(path)) {
+        std::vector<Entry> inside = store_.list(path);
+        std::reverse(inside.begin(), inside.end());  // what makes it look whole goes last
+        for (const auto& inner : inside) {
           remove(join_path(path, inner.name));
           store_.sync_directory(path);
         }
@@ -147,13 +150,13 @@ class MortalPorts {
     }
     passes_(place);
   }
-  void pass(const char* call) {
+  Deed pass(const char* call) {
     MortalPlace place{"nowhere", "", call};
     if (!open_.empty()) std::tie(place.phase, place.step) = open_.back();
-    passes_(place);
+    return passes_(place);
   }
 
-  std::function<void(const MortalPlace&)> passes_;
+  std::function<Deed(const MortalPlace&)> passes_;
   std::vector<std::pair<std::string, std::string>> open_;  ///< phases that began and did not end
   MortalStore store_;
   MortalTrace trace_;
