@@ -62,7 +62,8 @@ Json to_json_value(const FaultResult& fault) {
           {"rank", fault.rank},
           {"armed", fault.armed},
           {"reached", fault.reached},
-          {"fired", fault.fired}};
+          {"fired", fault.fired},
+          {"must_fire", fault.must_fire}};
 }
 
 template <class Item>

@@ -71,6 +71,7 @@ struct FaultResult {
   bool armed = false;
   bool reached = false;
   bool fired = false;
+  bool must_fire = true;  ///< false: it may stay away, and is no reason to doubt a pass
 };
 
 struct ScenarioResult {

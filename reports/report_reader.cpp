@@ -82,7 +82,8 @@ FaultResult fault_at(const Node& node) {
           .rank = node.at("rank").small_integer(),
           .armed = node.at("armed").flag(),
           .reached = node.at("reached").flag(),
-          .fired = node.at("fired").flag()};
+          .fired = node.at("fired").flag(),
+          .must_fire = node.at("must_fire").flag()};
 }
 
 ScenarioResult scenario_at(const Node& node) {

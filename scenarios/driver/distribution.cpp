@@ -80,7 +80,7 @@ void Distribution::add(const Scenario& scenario) {
   values.emplace("lives", std::to_string(lives.size()));
   values.emplace("dim", std::to_string(scenario.shard_dim));
   values.emplace("strictness",
-                 scenario.strictness == Strictness::kRaiseAll ? "raise_all" : "others");
+                 scenario.checkpoint.strictness == Strictness::kRaiseAll ? "raise_all" : "others");
   values.emplace("nodes", scenario.ranks_per_node > 0 ? "some" : "one");
   values.emplace("expected", scenario.expect.refusal ? "refusal" : "continuity");
   for (std::size_t i = 0; i < lives.size(); ++i) {

@@ -59,7 +59,138 @@ AuditPage take_page(const Json& json) {
   return page;
 }
 
+Json put(const SavePoint& point) {
+  return {{"step", point.step.value},
+          {"incarnation", point.incarnation},
+          {"parent_step", point.parent_step ? Json(*point.parent_step) : Json(nullptr)},
+          {"host_age", point.ages.host},
+          {"expert_age", point.ages.expert},
+          {"certain", point.certain},
+          {"damaged", point.damaged}};
+}
+
+SavePoint take_point(const Json& json) {
+  SavePoint point;
+  json.at("step").get_to(point.step.value);
+  json.at("incarnation").get_to(point.incarnation);
+  const Json& parent = json.at("parent_step");
+  if (!parent.is_null()) point.parent_step = parent.get<std::int64_t>();
+  json.at("host_age").get_to(point.ages.host);
+  json.at("expert_age").get_to(point.ages.expert);
+  json.at("certain").get_to(point.certain);
+  json.at("damaged").get_to(point.damaged);
+  return point;
+}
+
+Json put(const sim::BadResult& bad) {
+  return {
+      {"kind", sim::name_of(bad.kind)}, {"fatal", bad.fatal},  {"call", bad.call}, {"run", bad.run},
+      {"iteration", bad.iteration},     {"device", bad.device}};
+}
+
+sim::BadResult take_bad(const Json& json) {
+  sim::BadResult bad;
+  bad.kind = sim::result_fault_named(json.at("kind").get<std::string>()).value();
+  json.at("fatal").get_to(bad.fatal);
+  json.at("call").get_to(bad.call);
+  json.at("run").get_to(bad.run);
+  json.at("iteration").get_to(bad.iteration);
+  json.at("device").get_to(bad.device);
+  return bad;
+}
+
+Json put(const sim::FaultState& fault) {
+  const sim::FaultPlace& place = fault.spec.place;
+  return {{"kind", sim::name_of(fault.spec.kind)},
+          {"rank", place.rank.value},
+          {"phase", place.phase},
+          {"step", place.step},
+          {"moment", sim::name_of(place.moment)},
+          {"nth", place.nth},
+          {"file", place.file},
+          {"delay_ns", fault.spec.delay_ns},
+          {"bit", fault.spec.bit},
+          {"result", put(fault.spec.result)},
+          {"armed", fault.armed},
+          {"reached", fault.reached},
+          {"fired", fault.fired},
+          {"where", fault.where}};
+}
+
+sim::FaultState take_fault(const Json& json) {
+  sim::FaultState fault;
+  fault.spec.kind = sim::fault_named(json.at("kind").get<std::string>()).value();
+  sim::FaultPlace& place = fault.spec.place;
+  place.rank = GlobalRank{json.at("rank").get<std::int32_t>()};
+  json.at("phase").get_to(place.phase);
+  json.at("step").get_to(place.step);
+  place.moment = sim::moment_named(json.at("moment").get<std::string>()).value();
+  json.at("nth").get_to(place.nth);
+  json.at("file").get_to(place.file);
+  json.at("delay_ns").get_to(fault.spec.delay_ns);
+  json.at("bit").get_to(fault.spec.bit);
+  fault.spec.result = take_bad(json.at("result"));
+  json.at("armed").get_to(fault.armed);
+  json.at("reached").get_to(fault.reached);
+  json.at("fired").get_to(fault.fired);
+  json.at("where").get_to(fault.where);
+  return fault;
+}
+
 }  // namespace
+
+Json put_all(const std::vector<SavePoint>& points) {
+  Json json = Json::array();
+  for (const auto& point : points) json.push_back(put(point));
+  return json;
+}
+
+Json put_all(const std::vector<SaveEvidence>& saves) {
+  Json json = Json::array();
+  for (const auto& save : saves) {
+    json.push_back({{"point", put(save.point)},
+                    {"code", save.code},
+                    {"live", save.live},
+                    {"stored", save.stored},
+                    {"reused", save.reused}});
+  }
+  return json;
+}
+
+Json put_all(const std::vector<sim::FaultState>& faults) {
+  Json json = Json::array();
+  for (const auto& fault : faults) json.push_back(put(fault));
+  return json;
+}
+
+std::vector<SavePoint> take_points(const Json& json) {
+  std::vector<SavePoint> points;
+  for (const auto& point : json) points.push_back(take_point(point));
+  return points;
+}
+
+std::vector<SaveEvidence> take_saves(const Json& json) {
+  std::vector<SaveEvidence> saves;
+  for (const auto& save : json) {
+    saves.push_back({take_point(save.at("point")), save.at("code").get<std::string>(),
+                     save.at("live").get<Inventory>(), save.at("stored").get<Inventory>(),
+                     save.at("reused").get<bool>()});
+  }
+  return saves;
+}
+
+std::vector<sim::FaultState> take_faults(const Json& json) {
+  std::vector<sim::FaultState> faults;
+  for (const auto& fault : json) faults.push_back(take_fault(fault));
+  return faults;
+}
+
+Outcome take_outcome(const Json& json) {
+  for (const Outcome outcome : {Outcome::kContinued, Outcome::kFellBack, Outcome::kRefused}) {
+    if (json == name_of(outcome)) return outcome;
+  }
+  throw std::invalid_argument("no outcome is called so");
+}
 
 Json put_all(const std::vector<AuditPage>& pages) {
   Json json = Json::array();

@@ -11,8 +11,15 @@ namespace reprise::driver {
 
 nlohmann::json put_all(const std::vector<AuditPage>& pages);
 nlohmann::json put_all(const std::vector<LoadEvidence>& loads);
+nlohmann::json put_all(const std::vector<SavePoint>& points);  ///< without their layouts
+nlohmann::json put_all(const std::vector<SaveEvidence>& saves);
+nlohmann::json put_all(const std::vector<sim::FaultState>& faults);
 /// They throw what nlohmann's reader throws, and std::invalid_argument for a number that is none.
 std::vector<AuditPage> take_audits(const nlohmann::json& json);
 std::vector<LoadEvidence> take_loads(const nlohmann::json& json);
+std::vector<SavePoint> take_points(const nlohmann::json& json);
+std::vector<SaveEvidence> take_saves(const nlohmann::json& json);
+std::vector<sim::FaultState> take_faults(const nlohmann::json& json);
+Outcome take_outcome(const nlohmann::json& json);
 
 }  // namespace reprise::driver

@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
+#include "core/engine/commit.hpp"
+#include "core/engine/phases.hpp"
 #include "sim/job/model.hpp"
 #include "sim/job/sharding.hpp"
 
@@ -18,6 +20,9 @@ constexpr std::array<std::string_view, 3> kModels = {"gpt-tiny", "moe-tiny", "mo
 constexpr std::array<std::string_view, 5> kFactorAxes = {"tp", "cp", "dp", "dp", "pp"};
 /// Stages of a pipeline; more only leaves more of them without layers.
 constexpr std::int32_t kStagesMax = 4;
+constexpr std::array<std::string_view, 3> kMoments = {"before", "during", "after"};
+constexpr std::array<std::string_view, 4> kWriteFaults = {"write_error", "no_space", "sync_error",
+                                                          "torn_write"};
 
 bool chance(Stream& random, std::uint64_t in) { return random.below(in) == 0; }
 
@@ -180,7 +185,7 @@ Scenario random_job(Stream& random) {
   scenario.seed = 1 + random.below(1000);
   scenario.shard_dim = chance(random, 2) ? 0 : number(random, 1, 2);
   scenario.ranks_per_node = chance(random, 2) ? 0 : static_cast<std::int32_t>(number(random, 1, 4));
-  scenario.strictness = draw_strictness(random);
+  scenario.checkpoint.strictness = draw_strictness(random);
   scenario.lanes = {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu};
   return scenario;
 }
@@ -189,6 +194,79 @@ void change_for_restart(Stream& random, const std::string& model, const CaseLimi
                         IncarnationPlan& plan) {
   plan.layout = next_layout(random, model, plan.layout, limits);
   if (chance(random, 2)) plan.optimizer_sharding = draw_sharding(random);
+}
+
+/// The job's ranks in another order, and up to three more that are no members.
+std::vector<std::int32_t> random_members(Stream& random, std::int32_t count) {
+  std::vector<std::int32_t> ranks;
+  const auto world = count + static_cast<std::int32_t>(number(random, 0, 3));
+  for (std::int32_t rank = 0; rank < world; ++rank) ranks.push_back(rank);
+  for (std::size_t i = 0; i + 1 < ranks.size(); ++i) {
+    std::swap(ranks[i], ranks[i + random.below(ranks.size() - i)]);
+  }
+  ranks.resize(static_cast<std::size_t>(count));
+  return ranks;
+}
+
+std::int32_t one_member(Stream& random, const IncarnationPlan& plan) {
+  const auto place = random.below(static_cast<std::uint64_t>(plan.layout.world_size()));
+  return plan.ranks.empty() ? static_cast<std::int32_t>(place)
+                            : plan.ranks[static_cast<std::size_t>(place)];
+}
+
+FaultAction random_crash(Stream& random, const IncarnationPlan& plan) {
+  FaultAction crash;
+  crash.rank = one_member(random, plan);
+  crash.phase = one_of(random, phases_of_save());
+  crash.moment = one_of(random, kMoments);
+  crash.nth = crash.moment == "during" ? number(random, 0, 3) : 0;
+  const bool steps = crash.phase == phase::kCommit && chance(random, 2);
+  if (steps) crash.step = one_of(random, kCommitSteps);
+  crash.fires = Fires::kMaybe;
+  return crash;
+}
+
+FaultAction random_write_fault(Stream& random, const IncarnationPlan& plan) {
+  FaultAction fault;
+  fault.kind = one_of(random, kWriteFaults);
+  fault.rank = one_member(random, plan);
+  fault.nth = number(random, 0, 3);
+  fault.fires = Fires::kMaybe;
+  return fault;
+}
+
+/// Before the life's last save, which then may fail.
+void add_fault(Stream& random, IncarnationPlan& plan) {
+  auto& actions = plan.actions;
+  const bool crash = chance(random, 2);
+  const FaultAction fault = crash ? random_crash(random, plan) : random_write_fault(random, plan);
+  for (auto action = actions.end(); action != actions.begin();) {
+    auto* save = std::get_if<SaveAction>(&*--action);
+    if (save == nullptr) continue;
+    save->fails.code = Failing::kMaybe;
+    actions.insert(action, fault);
+    break;
+  }
+  // The job may go on; what it goes back to would then be open.
+  std::erase_if(actions, [](const Action& one) { return std::holds_alternative<LoadAction>(one); });
+}
+
+/// The life ends with a fault checkpoint; another device decides; then the job goes on.
+void add_rerun(Stream& random, std::size_t life, Scenario& scenario) {
+  for (auto& plan : scenario.incarnations) plan.rerun = "validate_results";
+  IncarnationPlan& plan = scenario.incarnations[life];
+  BadResultAction bad;
+  bad.kind = "persistent_error";
+  bad.ranks = {one_member(random, plan)};
+  plan.actions.insert(plan.actions.end(), {TrainAction{1}, bad, ExitAction{16, true}});
+  IncarnationPlan decides = plan;
+  decides.other_device = true;
+  decides.actions = {ExitAction{17, false}};
+  scenario.incarnations.insert(
+      scenario.incarnations.begin() + static_cast<std::ptrdiff_t>(life) + 1, decides);
+  for (std::size_t i = life + 2; i < scenario.incarnations.size(); ++i) {
+    scenario.incarnations[i].rerun = "disabled";
+  }
 }
 
 /// The sizes that decide which elements a model-parallel rank has, in words.
@@ -231,9 +309,53 @@ Scenario random_scenario(Stream random, const CaseLimits& limits) {
       add_training(random, 2, plan.actions);
     }
     scenario.incarnations.push_back(plan);
+    Stream order = random.split("members").split(i);
+    if (chance(order, 3)) {
+      scenario.incarnations.back().ranks = random_members(order, plan.layout.world_size());
+    }
   }
   expect_what_must_come(scenario);
   return scenario;
+}
+
+Scenario random_faulty_scenario(Stream random, const CaseLimits& limits) {
+  Scenario scenario = random_scenario(random.split("scenario"), limits);
+  scenario.proves = "A random job goes on from a committed checkpoint, whatever goes wrong.";
+  for (auto& plan : scenario.incarnations) {  // what was saved last is open, and so what is refused
+    if (plan.optimizer_sharding == "dp_reshardable") plan.optimizer_sharding = "fully_reshardable";
+  }
+  scenario.optimizer_sharding = scenario.incarnations.front().optimizer_sharding;
+  auto& lives = scenario.incarnations;
+  if (std::holds_alternative<TrainAction>(lives.front().actions.front())) {
+    lives.front().actions.insert(lives.front().actions.begin() + 1, SaveAction{});
+  } else {
+    lives.front().actions.insert(lives.front().actions.begin(), SaveAction{});
+  }
+  if (lives.size() < 2) lives.push_back(lives.front());
+  const std::size_t life = random.below(lives.size() - 1);
+  if (chance(random, 4)) {
+    add_rerun(random, life, scenario);
+  } else {
+    add_fault(random, lives[life]);
+  }
+  expect_what_must_come(scenario);
+  return scenario;
+}
+
+void fit_members(Scenario& scenario) {
+  for (auto& plan : scenario.incarnations) {
+    const auto members = static_cast<std::size_t>(plan.layout.world_size());
+    if (plan.ranks.size() != members) plan.ranks.clear();
+    for (auto& action : plan.actions) {
+      const auto fit = [&plan](std::int32_t& rank) {
+        rank = std::min(rank, plan.world_size() - 1);
+      };
+      if (auto* fault = std::get_if<FaultAction>(&action)) fit(fault->rank);
+      if (auto* bad = std::get_if<BadResultAction>(&action)) {
+        for (auto& rank : bad->ranks) fit(rank);
+      }
+    }
+  }
 }
 
 std::optional<std::string> refusal_between(const IncarnationPlan& saved,
@@ -274,13 +396,39 @@ void expect_what_must_come(Scenario& scenario) {
                   [&](const auto& plan) { return every_rank_owns(plan.layout, scenario.model); });
 }
 
+namespace {
+
+template <class Wanted>
+const Wanted* last_of(const IncarnationPlan& plan) {
+  const Wanted* found = nullptr;
+  for (const auto& action : plan.actions) {
+    if (const auto* one = std::get_if<Wanted>(&action)) found = one;
+  }
+  return found;
+}
+
+/// A job ends by itself where a result was wrong, or where the life before ended so.
+bool exits_have_reasons(const Scenario& scenario) {
+  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
+    const IncarnationPlan& plan = scenario.incarnations[i];
+    if (last_of<ExitAction>(plan) == nullptr || last_of<BadResultAction>(plan) != nullptr) continue;
+    if (i == 0 || last_of<ExitAction>(scenario.incarnations[i - 1]) == nullptr) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool makes_sense(const Scenario& scenario) {
+  if (!exits_have_reasons(scenario)) return false;
   bool saved = false;
   bool loads = scenario.incarnations.size() > 1;
   for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
     if (i > 0 && !saved) return false;
     for (const auto& action : scenario.incarnations[i].actions) {
-      saved = saved || std::holds_alternative<SaveAction>(action);
+      const auto* save = std::get_if<SaveAction>(&action);
+      saved = saved || (save != nullptr && save->fails.code.empty()) ||
+              std::holds_alternative<ExitAction>(action);
       if (!std::holds_alternative<LoadAction>(action)) continue;
       if (!saved) return false;
       loads = true;

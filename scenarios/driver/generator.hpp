@@ -21,8 +21,13 @@ struct CaseLimits {
 sim::Layout random_layout(Stream& random, const std::string& model, std::int32_t world);
 
 /// A whole scenario, expectations included. Half of its loads change one or two axes of the layout
-/// before, the others draw a new one.
+/// before, the others draw a new one; a third of its lives have members in another order, some of
+/// them with gaps between.
 Scenario random_scenario(Stream random, const CaseLimits& limits);
+/// One in which something goes wrong: a rank dies at some moment of some phase, a write or a sync
+/// fails, or a device computes wrongly and the job is restarted on another one. It must go on from
+/// a committed checkpoint all the same.
+Scenario random_faulty_scenario(Stream random, const CaseLimits& limits);
 
 // --- what must come of a scenario, from the requirements and not from the job --------------------
 
@@ -39,6 +44,9 @@ bool every_rank_owns(const sim::Layout& layout, const std::string& model);
 /// Ends the scenario at the first load that must be refused, if there is one, and writes its
 /// expectation anew.
 void expect_what_must_come(Scenario& scenario);
+
+/// Members that are no longer one for each of the layout are left out: then they are 0, 1, ...
+void fit_members(Scenario& scenario);
 
 /// Each load has a checkpoint, and something is loaded.
 bool makes_sense(const Scenario& scenario);

@@ -20,6 +20,8 @@ void Position::train(std::int64_t steps) {
   ages.expert += steps;
 }
 
+void Position::skip() { ++step.value; }
+
 void Position::load(const SavePoint& saved) {
   step = saved.step;
   parent_step = saved.step.value;
@@ -27,7 +29,9 @@ void Position::load(const SavePoint& saved) {
   ages.expert = same_expert_streams(saved.layout, layout) ? saved.ages.expert : 0;
 }
 
-SavePoint Position::save() const { return {step, incarnation, layout, parent_step, ages}; }
+SavePoint Position::save() const {
+  return {step, incarnation, layout, parent_step, ages, true, false};
+}
 
 std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t incarnation) {
   std::vector<SavePoint> saves;
@@ -49,6 +53,20 @@ const SavePoint* save_of(const std::vector<SavePoint>& saves, Step step) {
   const auto found = std::find_if(saves.rbegin(), saves.rend(),
                                   [step](const SavePoint& save) { return save.step == step; });
   return found == saves.rend() ? nullptr : &*found;
+}
+
+std::ptrdiff_t newest_certain(const std::vector<SavePoint>& saves) {
+  std::ptrdiff_t newest = -1;
+  for (std::size_t i = 0; i < saves.size(); ++i) {
+    if (saves[i].certain) newest = static_cast<std::ptrdiff_t>(i);
+  }
+  return newest;
+}
+
+std::optional<Outcome> outcome_of(const std::vector<SavePoint>& saves, Step loaded) {
+  const SavePoint* save = save_of(saves, loaded);
+  if (save == nullptr) return std::nullopt;
+  return save - saves.data() >= newest_certain(saves) ? Outcome::kContinued : Outcome::kFellBack;
 }
 
 }  // namespace reprise::driver

@@ -9,6 +9,7 @@
 
 #include "core/base/ids.hpp"
 #include "scenarios/driver/scenario.hpp"
+#include "sim/faults/fault.hpp"
 
 namespace reprise::driver {
 
@@ -28,7 +29,25 @@ struct SavePoint {
   sim::Layout layout;
   std::optional<std::int64_t> parent_step;  ///< of the checkpoint that the saving job came from
   StreamAges ages;
+  bool certain = true;   ///< false: it did not come to its end, and may be there all the same
+  bool damaged = false;  ///< since then, or by a store that lied
+
+  friend bool operator==(const SavePoint&, const SavePoint&) = default;
 };
+
+/// What the lives before have come to, for the next one.
+struct Past {
+  std::vector<SavePoint> saves;        ///< in order
+  std::vector<sim::FaultSpec> faults;  ///< that outlive a life
+  bool tracker_damaged = false;        ///< and not written since
+};
+
+/// The newest save that is certain, or -1.
+std::ptrdiff_t newest_certain(const std::vector<SavePoint>& saves);
+
+/// How a life went on from the save of that step; nothing where none was made there, or it can't
+/// be: Outcome::kContinued from the newest that is certain or a later one, else kFellBack.
+std::optional<Outcome> outcome_of(const std::vector<SavePoint>& saves, Step loaded);
 
 /// A running job.
 struct Position {
@@ -39,11 +58,12 @@ struct Position {
   StreamAges ages;
 
   void train(std::int64_t steps);
+  void skip();  ///< one iteration: streams stand still
   void load(const SavePoint& saved);
   SavePoint save() const;
 };
 
-/// The saves of all incarnations before that one, in order.
+/// The saves of all incarnations before that one, in order, of a scenario without faults.
 std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t incarnation);
 
 /// The latest of that step; nothing if there is none.

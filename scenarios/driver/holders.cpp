@@ -48,17 +48,25 @@ class SilentFabric final : public Fabric {
   std::int32_t world_size_;
 };
 
+/// One that has all of its ranks.
+std::int32_t world_of(const sim::JobConfig& config) {
+  std::int32_t world = config.layout.world_size();
+  for (const GlobalRank rank : config.ranks) world = std::max(world, rank.value + 1);
+  return world;
+}
+
 }  // namespace
 
 Holders holders_of(const sim::JobConfig& config) {
   Holders main_copies;
   Holders others;
-  for (std::int32_t r = 0; r < config.layout.world_size(); ++r) {
-    SilentFabric fabric(GlobalRank{r}, config.layout.world_size());
+  const Group job_ranks = sim::members_of(config.layout, config.ranks);
+  for (const GlobalRank rank : job_ranks.members()) {
+    SilentFabric fabric(rank, world_of(config));
     sim::TrainingJob job(config, fabric);
     for (const auto& leaf : job.model_space().tensors) {
       auto& holders = (leaf.replica == 0 ? main_copies : others)[leaf.key];
-      for (const auto& piece : leaf.pieces) holders.push_back({piece.box, GlobalRank{r}});
+      for (const auto& piece : leaf.pieces) holders.push_back({piece.box, rank});
     }
   }
   for (auto& [key, holders] : others) {
@@ -70,8 +78,10 @@ Holders holders_of(const sim::JobConfig& config) {
 
 std::map<std::string, Value> objects_of(const sim::JobConfig& config, std::set<std::string> keys) {
   std::map<std::string, Value> found;
-  for (std::int32_t r = 0; r < config.layout.world_size() && !keys.empty(); ++r) {
-    SilentFabric fabric(GlobalRank{r}, config.layout.world_size());
+  const Group job_ranks = sim::members_of(config.layout, config.ranks);
+  for (const GlobalRank rank : job_ranks.members()) {
+    if (keys.empty()) break;
+    SilentFabric fabric(rank, world_of(config));
     sim::TrainingJob job(config, fabric);
     for (const auto& leaf : job.live_state().objects) {
       const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/ports/store.hpp"
 #include "scenarios/driver/record.hpp"
 #include "scenarios/driver/scenario.hpp"
 #include "scenarios/driver/twin.hpp"
@@ -30,7 +31,10 @@ struct LaneOptions {
 class Lane {
  public:
   virtual ~Lane() = default;
-  virtual IncarnationRecord run(std::size_t incarnation) = 0;
+  /// `past`: what the incarnations before have come to.
+  virtual IncarnationRecord run(std::size_t incarnation, const Past& past) = 0;
+  /// Where the checkpoints are, for those who look between incarnations.
+  virtual Store& store() = 0;
   /// Called once after the last incarnation: puts the checkpoints where they are kept.
   virtual void finish() = 0;
 };
@@ -39,6 +43,9 @@ class Lane {
 std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options);
 /// Ranks as processes that a launcher starts, over a real directory.
 std::unique_ptr<Lane> make_mpi_lane(const Scenario& scenario, const LaneOptions& options);
+
+/// Leaves out the ranks that are no members of the job; they must have ended well, else they stay.
+void keep_members(const IncarnationPlan& plan, IncarnationRecord& record);
 
 /// Why the lane can't run the scenario here; nothing if it can.
 std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario);

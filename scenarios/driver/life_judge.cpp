@@ -37,11 +37,79 @@ Rulings judge_saves(const IncarnationRecord& life) {
   }
 }
 
+/// All ranks go on from one checkpoint.
+void judge_generation(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
+  for (const auto& load : loads) {
+    if (load.step == loads.front().step) continue;
+    rulings.push_back({Defect::kMixedGeneration,
+                       "",
+                       "ranks loaded different checkpoints: of step " +
+                           std::to_string(loads.front().step) + " and of step " +
+                           std::to_string(load.step),
+                       {}});
+    return;
+  }
+}
+
+/// What was live is what the checkpoint holds: a plan that was made of another state leaves keys
+/// out in silence.
+Rulings judge_plans(const IncarnationRecord& life) {
+  Rulings rulings;
+  for (std::size_t i = 0;; ++i) {
+    const auto saves = each_ranks(life, &RankRecord::saves, i);
+    if (saves.empty()) return rulings;
+    Inventory live;
+    Inventory stored;
+    bool reused = false;
+    for (const auto& save : saves) {
+      live.insert(live.end(), save.live.begin(), save.live.end());
+      stored.insert(stored.end(), save.stored.begin(), save.stored.end());
+      reused = reused || save.reused;
+    }
+    if (stored.empty() || saves.size() < life.ranks.size()) continue;
+    sort_unique(live);
+    sort_unique(stored);
+    for (const auto& ruling : judge_request(live, stored, {})) {
+      const bool lost = std::binary_search(live.begin(), live.end(), ruling.key);
+      rulings.push_back({reused ? Defect::kStalePlan : Defect::kKeysetAsymmetry,
+                         ruling.key,
+                         std::string("the job ") + (lost ? "has it" : "has it no more") +
+                             ", and the checkpoint of step " +
+                             std::to_string(saves.front().point.step.value) +
+                             (lost ? " does not" : " does") +
+                             (reused ? ": it was saved by a plan from before" : ""),
+                         {}});
+    }
+  }
+}
+
+/// A save ends alike on all ranks that live to see it.
+Rulings judge_endings(const IncarnationRecord& life) {
+  Rulings rulings;
+  for (std::size_t i = 0;; ++i) {
+    const auto saves = each_ranks(life, &RankRecord::saves, i);
+    if (saves.empty()) return rulings;
+    const SaveEvidence* well = nullptr;
+    const SaveEvidence* ill = nullptr;
+    for (const auto& save : saves) {
+      if (save.point.certain) well = &save;
+      if (!save.code.empty()) ill = &save;
+    }
+    if (well == nullptr || ill == nullptr) continue;
+    rulings.push_back({Defect::kVerdictDisagreement,
+                       "",
+                       "the save of step " + std::to_string(well->point.step.value) +
+                           " ended well on one rank and with " + ill->code + " on another",
+                       {}});
+  }
+}
+
 Rulings judge_loads(const IncarnationRecord& life) {
   Rulings rulings;
   for (std::size_t i = 0;; ++i) {
     const auto loads = each_ranks(life, &RankRecord::loads, i);
     if (loads.empty()) return rulings;
+    judge_generation(loads, rulings);
     if (loads.size() < life.ranks.size()) continue;  // others may have asked for more
     LoadEvidence all;
     for (const auto& load : loads) {
@@ -82,10 +150,19 @@ Rulings judge_absent(const IncarnationRecord& life) {
   return rulings;
 }
 
+/// Its peers may each learn of it at another point.
+bool has_dead(const IncarnationRecord& life) {
+  return std::any_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
+    return rank.ending == Ending::kLost || rank.ending == Ending::kHung;
+  });
+}
+
 }  // namespace
 
 Rulings judge_life(const IncarnationRecord& life) {
   Rulings rulings = judge_saves(life);
+  append(rulings, judge_plans(life));
+  if (!has_dead(life)) append(rulings, judge_endings(life));
   append(rulings, judge_loads(life));
   append(rulings, judge_absent(life));
   return rulings;

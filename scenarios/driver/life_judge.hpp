@@ -8,7 +8,9 @@ namespace reprise::driver {
 
 /// Replicas at each save (FALSE_REPLICA, MULTI_WRITER, NO_WRITER, COMMON_STATE_DIVERGES), also of a
 /// save that failed afterwards; keys requested by all ranks together against those in the
-/// checkpoint, and tensors that no rank has (KEYSET_ASYMMETRY).
+/// checkpoint, and tensors that no rank has (KEYSET_ASYMMETRY); what was live at a save against
+/// what the checkpoint holds then (STALE_PLAN where a plan was reused); one checkpoint for all
+/// ranks (MIXED_GENERATION), one ending of each save (VERDICT_DISAGREEMENT).
 Rulings judge_life(const IncarnationRecord& life);
 
 }  // namespace reprise::driver

@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "core/adapters/mpi/mpi_fabric.hpp"
 #include "core/adapters/posix/host_device.hpp"
@@ -14,6 +16,7 @@
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/error.hpp"
 #include "scenarios/driver/lane.hpp"
+#include "scenarios/driver/life_faults.hpp"
 #include "scenarios/driver/process.hpp"
 #include "scenarios/driver/rank_program.hpp"
 #include "scenarios/driver/scratch_directory.hpp"
@@ -27,6 +30,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kNanoseconds = 1'000'000'000;
 constexpr std::size_t kLogShown = 400;
 constexpr const char* kScenarioFile = "scenario.yaml";
+constexpr const char* kPastFile = "past.json";  // beside the records of the life that it is for
 
 struct SilentTrace final : Trace {
   void event(const TraceEvent&) override {}
@@ -46,18 +50,21 @@ class MpiLane final : public Lane {
     store_ = options.keep.empty() ? work_ / "store" : fs::path(options.keep) / scenario.name;
     fs::create_directories(store_);
     std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);  // one row, where it is of a table
+    store_ports_ = std::make_unique<PosixStore>(store_.string());
   }
 
-  IncarnationRecord run(std::size_t incarnation) override {
-    const sim::Layout& layout = scenario_.incarnations[incarnation].layout;
+  IncarnationRecord run(std::size_t incarnation, const Past& past) override {
+    const IncarnationPlan& plan = scenario_.incarnations[incarnation];
+    const std::int32_t world = plan.world_size();
     const fs::path records = work_ / ("records" + std::to_string(incarnation));
     const fs::path log = work_ / ("log" + std::to_string(incarnation));
     fs::create_directories(records);
+    std::ofstream(records / kPastFile) << to_json(past);
     IncarnationRecord record;
-    record.layout = to_string(layout);
+    record.layout = to_string(plan.layout);
     const ProcessEnd end =
-        run_process(command(incarnation, layout.world_size(), records), log, options_.deadline_s);
-    for (std::int32_t rank = 0; rank < layout.world_size(); ++rank) {
+        run_process(command(incarnation, world, records), log, options_.deadline_s);
+    for (std::int32_t rank = 0; rank < world; ++rank) {
       record.ranks.push_back(collect(records, rank, end));
     }
     const bool none = std::none_of(record.ranks.begin(), record.ranks.end(), [](const auto& one) {
@@ -67,9 +74,11 @@ class MpiLane final : public Lane {
       record.launch_error = options_.launcher + " ended with " + std::to_string(end.exit_code) +
                             " and no rank left a record: " + tail_of(log);
     }
+    keep_members(plan, record);
     return record;
   }
 
+  Store& store() override { return *store_ports_; }
   void finish() override {}
 
  private:
@@ -111,6 +120,7 @@ class MpiLane final : public Lane {
   ScratchDirectory scratch_;
   fs::path work_;
   fs::path store_;
+  std::unique_ptr<PosixStore> store_ports_;
 };
 
 /// Beside its place and renamed: a record is there whole or not at all.
@@ -146,8 +156,26 @@ int run_mpi_rank(const RankTask& task) {
   ThreadTasks tasks(1);
   SilentTrace trace;
   TwinBook twins;
-  const RankRecord record = run_rank(scenario, task.incarnation, policies,
-                                     {store, fabric, device, clock, tasks, trace}, twins);
+  const std::string past_file = (fs::path(task.records) / kPastFile).string();
+  const Past past = parse_past(text_of(past_file), scenario);
+  sim::FaultBook faults(faults_of(scenario.incarnations[task.incarnation], past).specs);
+  RankRecord record;
+  run_rank({.scenario = scenario,
+            .incarnation = task.incarnation,
+            .past = past,
+            .policies = policies,
+            .twins = twins,
+            .ports = {store, fabric, device, clock, tasks, trace},
+            .faults = faults,
+            .powers = {.die = [] { std::_Exit(1); },
+                       .sleep =
+                           [](std::uint64_t ns) {
+                             std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
+                           }}},
+           record);
+  for (const auto& state : faults.states()) {
+    if (state.spec.place.rank == session.rank()) record.faults.push_back(state);
+  }
   write_record(task, record);
   if (session.abandoned()) std::_Exit(1);
   return record.ending == Ending::kReturned ? 0 : 1;

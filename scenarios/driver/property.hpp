@@ -29,6 +29,7 @@ struct Property {
   std::string_view name;
   std::string_view says;
   std::optional<Failure> (*check)(const Scenario&, const LaneOptions&);  ///< see failure_of()
+  Scenario (*draw)(Stream random, const CaseLimits& limits);             ///< a case
 };
 
 /// continuity    the scenario passes with elements compared on every rank that owns any and no bit
@@ -37,6 +38,7 @@ struct Property {
 /// stored-alike  the tensors that the first incarnation stores are, by their bytes on disk, those
 ///               that it stores under the last one's layout
 /// deterministic two runs have one event hash, verdict and digest
+/// survives      with a random fault, too
 std::span<const Property> properties();
 /// USAGE with the names that there are.
 const Property& property_named(std::string_view name);
@@ -71,7 +73,7 @@ struct PropertyRun {
   std::optional<Counterexample> counterexample;
 };
 
-/// Case n is random_scenario(Stream(seed).split(n)); stops at the first failure.
+/// Case n is property.draw(Stream(seed).split(n)); stops at the first failure.
 PropertyRun run_property(const Property& property, const PropertyRequest& request);
 
 /// A number from a commit's hash, so that each commit tries other cases and the same ones every

@@ -16,6 +16,7 @@ namespace reprise::driver {
 namespace {
 
 constexpr double kLossUnit = 1.0 / (1 << 20);
+constexpr const char* kRerunKey = "rerun_state_machine_state";  // lives on, and is judged apart
 
 /// A weight that is wrong although its master is right is a stale copy, and that explains it: such
 /// rulings come before those on the weights themselves.
@@ -60,27 +61,21 @@ std::string printed(const std::optional<std::int64_t>& step) {
 
 }  // namespace
 
-RankJudge::RankJudge(const Scenario& scenario, std::size_t incarnation, GlobalRank rank,
-                     TwinBook& twins, RankRecord& record)
-    : scenario_(scenario),
-      incarnation_(incarnation),
-      rank_(rank),
-      twins_(twins),
+RankJudge::RankJudge(const RankPart& part, RankRecord& record)
+    : scenario_(part.scenario),
+      incarnation_(part.incarnation),
+      rank_(part.ports.fabric.rank()),
+      twins_(part.twins),
       record_(record),
-      twin_(twins.twin(config_of(scenario, incarnation))),
-      saves_(saves_before(scenario, incarnation)),
-      position_{.incarnation = incarnation, .layout = scenario.incarnations[incarnation].layout} {}
+      twin_(twins_.twin(config_of(scenario_, incarnation_))),
+      saves_(part.past.saves),
+      position_{.incarnation = incarnation_,
+                .layout = scenario_.incarnations[incarnation_].layout} {}
 
 void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   record_.loads.push_back({load.report.location.step ? load.report.location.step->value : -1,
                            load.requested, load.stored, load.report.excused});
-  const auto& location = load.report.location.step;
-  if (!saves_.empty() && location != saves_.back().step) {
-    add({{Defect::kStaleBytes, "",
-          "the checkpoint of step " + (location ? printed(*location) : "unknown") +
-              " was loaded, and the newest is of step " + printed(saves_.back().step),
-          rank_}});
-  }
+  judge_source(load.report.location.step);
   const SavePoint* source = save_of(saves_, job.iteration());
   if (source == nullptr) {
     add({{Defect::kStaleBytes, "",
@@ -97,6 +92,22 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   compare(job, "right after the load");
 }
 
+/// The newest checkpoint that was surely committed, or a later one; an older one where the scenario
+/// allows it.
+void RankJudge::judge_source(std::optional<Step> location) {
+  if (saves_.empty()) return;
+  const auto outcome = location ? outcome_of(saves_, *location) : std::nullopt;
+  if (record_.loads.size() == 1 && incarnation_ > 0) record_.outcome = outcome;
+  const auto& allowed = scenario_.expect.outcomes;
+  if (outcome && std::find(allowed.begin(), allowed.end(), *outcome) != allowed.end()) return;
+  const auto newest = newest_certain(saves_);
+  add({{Defect::kStaleBytes, "",
+        "the checkpoint of step " + (location ? printed(*location) : "unknown") +
+            " was loaded, and the newest is of step " +
+            (newest < 0 ? "none" : printed(saves_[static_cast<std::size_t>(newest)].step)),
+        rank_}});
+}
+
 void RankJudge::refused(sim::TrainingJob& job) {
   const bool untouched = incarnation_ > 0 && record_.loads.empty();
   const auto before = untouched
@@ -106,8 +117,13 @@ void RankJudge::refused(sim::TrainingJob& job) {
   add(held_against(*before, own, "after the refused load").rulings);
 }
 
-void RankJudge::stepped(const sim::StepRecord& own) {
-  position_.train(1);
+void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& applied) {
+  judge_samples(applied);
+  if (own.skipped) {
+    position_.skip();
+  } else {
+    position_.train(1);
+  }
   const sim::StepRecord other = twin_->record(own.step);
   record_.trajectory.push_back({.step = own.step.value,
                                 .loss = static_cast<double>(own.loss) * kLossUnit,
@@ -122,18 +138,62 @@ void RankJudge::stepped(const sim::StepRecord& own) {
         rank_}});
 }
 
+/// Each iteration of the uninterrupted job takes the next samples, whether it trains on them or
+/// not.
+void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
+  const std::int64_t batch = sim::Progress{}.global_batch_size;
+  const sim::SampleRange right{position_.step.value * batch, batch};
+  if (applied.samples == right) return;
+  const auto text = [](const sim::SampleRange& range) {
+    return std::to_string(range.first) + " to " + std::to_string(range.first + range.count - 1);
+  };
+  add({{Defect::kDataStreamSkip, "",
+        "iteration " + std::to_string(position_.step.value + 1) + " takes the samples " +
+            text(applied.samples) + ", and without interruption it takes " + text(right),
+        rank_}});
+}
+
+void RankJudge::held(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
+  bound_ = std::max(bound_, bound);
+  if (bytes <= bound_) return;
+  add({{Defect::kMemPeak, "",
+        what + " held " + std::to_string(bytes) + " bytes beside the job's own, and may hold " +
+            std::to_string(bound_),
+        rank_}});
+}
+
+void RankJudge::contradict(const std::string& what) {
+  add({{Defect::kVerdictDisagreement, "", what, rank_}});
+}
+
 void RankJudge::trained(sim::TrainingJob& job) {
   compare(job, "after " + std::to_string(job.iteration().value) + " steps");
 }
 
-void RankJudge::saving(sim::TrainingJob& job, const StateDict& saved) {
-  const StateDict live = job.live_state();
-  add(judge_inventory(keys_of(live), keys_of(saved), keys_of(job.load_template()), {}));
+void RankJudge::saving(sim::TrainingJob& job, const StateDict& saved, const SaveAction& plan) {
+  const bool whole = plan.optimizer && plan.random;
+  const StateDict live = job.live_state(parts_of(plan));
+  add(judge_inventory(keys_of(live), keys_of(saved), keys_of(whole ? job.load_template() : live),
+                      {}));
   add(judge_common_inventory(live.common, saved.common));
   record_.audits.push_back(audit_page(rank_, job.iteration(), saved, padding(job, saved)));
+  saves_.push_back(position_.save());
+  saves_.back().certain = false;
+  record_.saves.push_back({saves_.back(), {}, keys_of(live), {}, false});
 }
 
-void RankJudge::saved() { saves_.push_back(position_.save()); }
+void RankJudge::saved(const SaveReport& report, Inventory stored) {
+  saves_.back().certain = true;
+  SaveEvidence& evidence = record_.saves.back();
+  evidence.point = saves_.back();
+  evidence.stored = std::move(stored);
+  evidence.reused = report.planned == Planned::kReused;
+}
+
+void RankJudge::save_failed(const Error& error) {
+  if (record_.saves.empty()) return;
+  record_.saves.back().code = name_of(error.code());
+}
 
 void RankJudge::compare(sim::TrainingJob& job, const std::string& when) {
   const auto expected = twin_->state(job.iteration());
@@ -189,7 +249,7 @@ void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected
   std::map<std::string, const Value*> values;
   std::set<std::string> keys;
   for (const auto& leaf : loaded.objects) {
-    if (is_stream(leaf.key)) continue;
+    if (is_stream(leaf.key) || leaf.key == kRerunKey) continue;
     const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
     values[key] = &leaf.value;
     keys.insert(key);
@@ -226,9 +286,10 @@ void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
               ", and it is " + sharding,
           rank_}});
   }
-  const sim::RunIdentity right{.run = scenario_.name,
+  const sim::RunIdentity right{.run = config_of(scenario_, expected.incarnation).run,
                                .parent_step = expected.parent_step,
-                               .engine = config_of(scenario_, incarnation_).engine};
+                               .engine = config_of(scenario_, incarnation_).engine,
+                               .optional = stored.identity.optional};
   if (stored.identity == right) return;
   const auto text = [](const sim::RunIdentity& identity) {
     return "run '" + identity.run + "' from step " + printed(identity.parent_step) + " by '" +

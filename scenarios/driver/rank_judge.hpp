@@ -7,10 +7,13 @@
 #include <optional>
 #include <string>
 
+#include "core/base/error.hpp"
 #include "core/engine/load.hpp"
+#include "core/engine/save.hpp"
 #include "properties/state_judge.hpp"
 #include "scenarios/driver/history.hpp"
 #include "scenarios/driver/holders.hpp"
+#include "scenarios/driver/rank_program.hpp"
 #include "scenarios/driver/record.hpp"
 #include "scenarios/driver/scenario.hpp"
 #include "scenarios/driver/twin.hpp"
@@ -27,20 +30,25 @@ struct FinishedLoad {
 
 class RankJudge {
  public:
-  /// All are borrowed but the scenario's config. `record` gets the rulings and the evidence.
-  RankJudge(const Scenario& scenario, std::size_t incarnation, GlobalRank rank, TwinBook& twins,
-            RankRecord& record);
+  /// Both are borrowed. `record` gets the rulings and the evidence.
+  RankJudge(const RankPart& part, RankRecord& record);
 
   /// After the job took it.
   void loaded(sim::TrainingJob& job, const FinishedLoad& load);
   /// After a load that was refused: the job is held against what it was before.
   void refused(sim::TrainingJob& job);
-  void stepped(const sim::StepRecord& own);
+  void stepped(const sim::StepRecord& own, const sim::AppliedSamples& applied);
   /// After a stretch of training.
   void trained(sim::TrainingJob& job);
   /// Before the job's state goes to the engine.
-  void saving(sim::TrainingJob& job, const StateDict& saved);
-  void saved();
+  void saving(sim::TrainingJob& job, const StateDict& saved, const SaveAction& plan);
+  /// The save ended well, and this is what the checkpoint holds (on the first rank).
+  void saved(const SaveReport& report, Inventory stored);
+  void save_failed(const Error& error);
+  /// `what` may hold `bound` bytes beside the job's own memory, and held so many.
+  void held(const std::string& what, std::uint64_t bytes, std::uint64_t bound);
+  /// The job does not as the scenario says.
+  void contradict(const std::string& what);
 
  private:
   void compare(sim::TrainingJob& job, const std::string& when);
@@ -51,6 +59,8 @@ class RankJudge {
   void keep_first(const StateEvidence& evidence, const std::string& when);
   void judge_objects(const StateDict& loaded, const SavePoint& expected);
   void judge_common(const Value& common, const SavePoint& expected);
+  void judge_source(std::optional<Step> location);
+  void judge_samples(const sim::AppliedSamples& applied);
   void add(const Rulings& rulings);
   Suspects suspects();
   std::vector<OtherState> other_states();
@@ -62,6 +72,7 @@ class RankJudge {
   RankRecord& record_;
   std::shared_ptr<Twin> twin_;
   std::vector<SavePoint> saves_;     ///< of all incarnations up to now
+  std::uint64_t bound_ = 0;          ///< largest that was declared by now
   Position position_;                ///< of this job, as the scenario tells it
   std::optional<SavePoint> source_;  ///< what the job was loaded from
   std::optional<Holders> holders_;   ///< of source_'s layout, once somebody asked

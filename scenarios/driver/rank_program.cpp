@@ -4,23 +4,30 @@
 #include <cmath>
 
 #include "core/base/hash.hpp"
+#include "core/base/print.hpp"
 #include "core/engine/load.hpp"
 #include "core/engine/save.hpp"
 #include "properties/content_digest.hpp"
 #include "scenarios/driver/job_config.hpp"
+#include "scenarios/driver/life_faults.hpp"
 #include "scenarios/driver/rank_judge.hpp"
+#include "scenarios/driver/rejected_results.hpp"
+#include "sim/faults/memory_meter.hpp"
 #include "sim/job/common_state.hpp"
 #include "sim/job/job.hpp"
 
 namespace reprise::driver {
 namespace {
 
+/// More iterations than any job takes to find a reason to leave.
+constexpr int kTriesToExit = 8;
+
 /// What the checkpoint holds, for the judges; nothing if it can't be read, which the load tells by
 /// itself.
-Inventory stored_keys(Store& store) {
+Inventory stored_keys(Store& store, const std::string& directory) {
   Inventory keys;
   try {
-    const Checkpoint checkpoint = Checkpoint::open(store, kCheckpointRoot);
+    const Checkpoint checkpoint = Checkpoint::open(store, directory);
     for (const auto& tensor : checkpoint.catalog().tensors) keys.push_back(tensor.key);
     for (const auto& object : checkpoint.catalog().objects) keys.push_back(object.key);
   } catch (const Error&) {
@@ -30,127 +37,357 @@ Inventory stored_keys(Store& store) {
   return keys;
 }
 
+std::vector<CacheKind> kinds_of(const CheckpointPlan& plan) {
+  std::vector<CacheKind> kinds;
+  for (const auto& name : plan.plans) kinds.push_back(cache_kind_named(name).value());
+  return kinds;
+}
+
+Bytes joined(const std::vector<std::string>& lines) {
+  const std::string text = lines.empty() ? "" : join(lines, "\n") + "\n";
+  const ByteSpan bytes = as_bytes(text);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::vector<std::string> split(const std::vector<Bytes>& texts) {
+  std::vector<std::string> lines;
+  for (const auto& text : texts) {
+    std::string line;
+    for (const std::byte letter : text) {
+      if (letter != std::byte{'\n'}) {
+        line += static_cast<char>(letter);
+        continue;
+      }
+      lines.push_back(line);
+      line.clear();
+    }
+  }
+  return lines;
+}
+
+/// The ports of a rank: metered, and faulty where faults are planned.
+class RankPorts {
+ public:
+  explicit RankPorts(const RankPart& part)
+      : faulty_(part.ports, part.faults, part.powers), meter_(faulty_.ports()) {}
+
+  const Ports& ports() const { return meter_.ports(); }
+  sim::MemoryMeter& meter() { return meter_; }
+
+ private:
+  sim::FaultyPorts faulty_;
+  sim::MemoryMeter meter_;
+};
+
 class RankProgram {
  public:
-  RankProgram(const Scenario& scenario, std::size_t number, const sim::Policies& policies,
-              const Ports& ports, TwinBook& twins, const Interference& interference,
-              RankRecord& record)
-      : scenario_(scenario),
-        number_(number),
-        policies_(policies),
-        ports_(ports),
-        interference_(interference),
+  RankProgram(const RankPart& part, RankRecord& record)
+      : part_(part),
+        scenario_(part.scenario),
+        number_(part.incarnation),
+        plan_(scenario_.incarnations[number_]),
+        faults_(faults_of(plan_, part.past)),
+        rank_ports_(part),
+        ports_(rank_ports_.ports()),
         record_(record),
-        job_(number > 0 ? unloaded_config_of(scenario, number) : config_of(scenario, number),
-             ports.fabric, policies.job),
-        judge_(scenario, number, ports.fabric.rank(), twins, record) {}
+        device_(device_of(scenario_, number_, part.ports.fabric.rank())),
+        caches_(kinds_of(scenario_.checkpoint)),
+        job_(own_config(), ports_.fabric, part.policies.job),
+        judge_(part, record) {}
 
   void run() {
+    std::size_t next = 0;
+    while (next < plan_.actions.size() && is_fault(plan_.actions[next])) do_action(next++);
     if (number_ > 0) load();
     record_.first_step = job_.iteration().value;
-    for (const auto& action : scenario_.incarnations[number_].actions) {
-      std::visit([this](const auto& one) { act(one); }, action);
-    }
+    for (; next < plan_.actions.size() && !left_; ++next) do_action(next);
     record_.last_step = job_.iteration().value;
     record_.content_digest = digest();
   }
 
  private:
-  void act(const TrainAction& train) {
-    for (std::int64_t i = 0; i < train.steps; ++i) step();
+  static bool is_fault(const Action& action) { return std::holds_alternative<FaultAction>(action); }
+
+  sim::JobConfig own_config() const {
+    sim::JobConfig config =
+        number_ > 0 ? unloaded_config_of(scenario_, number_) : config_of(scenario_, number_);
+    config.device = device_;
+    if (has_bad_results(scenario_)) {
+      config.result = [this](const sim::ResultCall& call, double right) {
+        return part_.faults.result_of({.rank = part_.ports.fabric.rank(),
+                                       .device = device_,
+                                       .iteration = call.iteration,
+                                       .call = call.call,
+                                       .run = call.run},
+                                      right);
+      };
+    }
+    config.rerun_options.skip.clear();
+    if (!logs_results()) return config;
+    config.rerun_options.log = rejected_results(part_.ports.store, kCheckpointRoot);
+    if (plan_.skips) {
+      config.rerun_options.skip = sim::iterations_to_skip(config.rerun_options.log);
+    }
+    return config;
+  }
+
+  bool logs_results() const { return has_bad_results(scenario_) || plan_.rerun != "disabled"; }
+
+  void do_action(std::size_t index) {
+    std::visit([&](const auto& one) { act(one, faults_.of_action[index]); }, plan_.actions[index]);
+  }
+
+  void act(const TrainAction& train, LifeFaults::Range /*none*/) {
+    for (std::int64_t i = 0; i < train.steps && !left_; ++i) advance();
+    if (left_) {
+      judge_.contradict("the job ends with exit code " + std::to_string(record_.exit_code) +
+                        ", and was to train on");
+    }
+    log_results();
     judge_.trained(job_);
   }
-  void act(const SaveAction& /*save*/) { save(); }
-  void act(const LoadAction& /*load*/) { load(); }
+  void act(const ExitAction& exits, LifeFaults::Range /*none*/) {
+    for (int i = 0; i < kTriesToExit && !left_; ++i) advance();
+    log_results();
+    if (!left_ || record_.exit_code != exits.code) {
+      judge_.contradict("the job was to end with exit code " + std::to_string(exits.code) +
+                        (left_ ? " and does with " + std::to_string(record_.exit_code)
+                               : " and trains on and on"));
+    }
+    if (exits.saves && *exits.saves != saved_at_exit_) {
+      judge_.contradict(saved_at_exit_ ? "the job saved before it ended, and was not to"
+                                       : "the job was to save before it ended, and did not");
+    }
+  }
+  void act(const SaveAction& plan, LifeFaults::Range /*none*/) {
+    try {
+      save(plan);
+    } catch (const Error& error) {
+      judge_.save_failed(error);
+      if (plan.fails.code.empty()) throw;
+      expect_code(plan.fails, error);
+      return;
+    }
+    if (plan.fails.code.empty() || plan.fails.code == Failing::kMaybe) return;
+    judge_.contradict("the save was to fail with " + plan.fails.code + " and ended well");
+  }
+  void act(const LoadAction& /*load*/, LifeFaults::Range /*none*/) { load(); }
+  void act(const BadResultAction& /*bad*/, LifeFaults::Range range) {
+    for (std::size_t i = range.begin; i < range.begin + range.count; ++i) {
+      part_.faults.arm(i, ports_.fabric.rank(), job_.iteration().value + 1, device_);
+    }
+  }
+  void act(const FaultAction& /*fault*/, LifeFaults::Range range) {
+    part_.faults.arm(range.begin, ports_.fabric.rank());
+  }
+  void act(const DamageAction& /*damage*/, LifeFaults::Range /*none*/) {}  // between lives
+
+  void expect_code(const Failing& fails, const Error& error) {
+    const bool any = fails.code == Failing::kAny || fails.code == Failing::kMaybe;
+    if (error.code() == Code::kInternal) throw error;
+    if (any || name_of(error.code()) == fails.code) return;
+    judge_.contradict("the save was to fail with " + fails.code + " and failed by " + error.what());
+  }
+
+  // --- loading -----------------------------------------------------------------------------------
 
   /// A load that is refused leaves the job as it was, where the scenario says that it will be.
   void load() {
     try {
       load_newest();
     } catch (const Error&) {
-      const bool last = number_ + 1 == scenario_.incarnations.size();
-      if (scenario_.expect.refusal && last) judge_.refused(job_);
+      if (refusal_is_planned()) judge_.refused(job_);
       throw;
     }
   }
 
-  void load_newest() {
-    auto common = read_common(ports_.store, job_.world(), kCheckpointRoot);
-    if (common && interference_.common) interference_.common(*common);
-    sim::LoadRequest request = job_.load_request(common ? &*common : nullptr);
-    LoadOptions options;
-    options.path = kCheckpointRoot;
-    options.strictness = scenario_.strictness;
-    options.excused = request.excused;
-    options.policy = policies_.load;
-    const Inventory requested = keys_of(request.wanted);
-    const LoadReport report = reprise::load(ports_, job_.world(), request.wanted, options);
-    if (interference_.common) interference_.common(request.wanted.common);
-    if (interference_.state) interference_.state(ports_.fabric.rank(), request.wanted);
-    job_.take(request.wanted);
-    note(report);
-    const bool first = ports_.fabric.rank() == GlobalRank{0};
-    judge_.loaded(
-        job_, {report, request.wanted, requested, first ? stored_keys(ports_.store) : Inventory{}});
+  bool refusal_is_planned() const {
+    const bool last = number_ + 1 == scenario_.incarnations.size();
+    const auto& outcomes = scenario_.expect.outcomes;
+    return !plan_.fails.empty() || (scenario_.expect.refusal && last) ||
+           std::find(outcomes.begin(), outcomes.end(), Outcome::kRefused) != outcomes.end();
   }
 
-  void note(const LoadReport& report) {
+  void load_newest() {
+    sim::LoadRequest request;
+    Inventory requested;
+    const Ask ask = [&](const Location& /*where*/, const Value* common) {
+      Value seen = common != nullptr ? *common : Value();
+      if (common != nullptr && interferes() && part_.interference->common) {
+        part_.interference->common(seen);
+      }
+      request = job_.load_request(common != nullptr ? &seen : nullptr);
+      requested = keys_of(request.wanted);
+      rank_ports_.meter().set_own(request.wanted);
+      return Wanted{&request.wanted, request.excused};
+    };
+    const LoadReport report = reprise::load(ports_, job_.world(), load_options(), ask);
+    if (interferes() && part_.interference->common) {
+      part_.interference->common(request.wanted.common);
+    }
+    if (interferes() && part_.interference->state) {
+      part_.interference->state(ports_.fabric.rank(), request.wanted);
+    }
+    take(request.wanted);
+    note(report, request);
+    judge_.loaded(job_, {report, request.wanted, requested,
+                         is_first() ? stored_keys(part_.ports.store, report.location.directory)
+                                    : Inventory{}});
+  }
+
+  LoadOptions load_options() {
+    const CheckpointPlan& plan = scenario_.checkpoint;
+    LoadOptions options;
+    options.path = kCheckpointRoot;
+    options.strictness = plan.strictness;
+    options.policy = part_.policies.load;
+    if (plan.falls_back) options.fallback = Fallback::kNewestWhole;
+    if (plan.checks) options.checksums = LoadChecksums::kVerified;
+    if (!plan.plans.empty()) options.cache = &caches_.of("training", part_.policies.save.cache);
+    return options;
+  }
+
+  void take(StateDict& loaded) {
+    ports_.trace.event({.phase = "take", .detail = {}, .moment = Moment::kBegin});
+    job_.take(loaded);
+    ports_.trace.event({.phase = "take", .detail = {}, .moment = Moment::kEnd});
+  }
+
+  void note(const LoadReport& report, const sim::LoadRequest& request) {
     reports::RankResult& result = record_.result;
     result.loaded_step = report.location.step ? report.location.step->value : -1;
     result.excused = report.excused;
     result.missing = report.returned.missing;
     result.unexpected = report.returned.unexpected;
-    record_.peak_bytes.load = std::max(record_.peak_bytes.load, report.peak_staging);
+    say(request.notes);
+    say(report.log);
+    say(report.fell_back_from);
+    record_.peak_bytes.load = std::max(record_.peak_bytes.load, rank_ports_.meter().peaks().load);
   }
 
-  void step() {
-    const sim::StepRecord own = job_.step();
+  // --- training ----------------------------------------------------------------------------------
+
+  void advance() {
+    const sim::StepOutcome outcome = job_.advance();
+    say(outcome.notes);
+    const auto diagnosis = job_.rerun().diagnosis();
+    if (diagnosis != sim::RerunDiagnosis::kNone) record_.diagnosis = sim::name_of(diagnosis);
+    if (outcome.exit) {
+      leave(*outcome.exit);
+      return;
+    }
+    const sim::StepRecord& own = *outcome.record;
     const bool finite = std::isfinite(own.lr) && std::isfinite(own.loss_scale);
     record_.result.metrics_finite = record_.result.metrics_finite && finite;
-    judge_.stepped(own);
+    if (own.skipped) record_.skipped.push_back(own.step.value);
+    judge_.stepped(own, job_.applied_samples().back());
   }
 
-  void save() {
-    const StateDict saved = job_.state();
-    judge_.saving(job_, saved);
+  void leave(const sim::RerunExit& exit) {
+    left_ = true;
+    record_.exit_code = exit.code;
+    if (exit.diagnosis != sim::RerunDiagnosis::kNone) {
+      record_.diagnosis = sim::name_of(exit.diagnosis);
+    }
+    say({exit.why});
+    if (!exit.save) return;
+    save({});
+    saved_at_exit_ = true;
+  }
+
+  /// Of all ranks, by the first.
+  void log_results() {
+    if (!logs_results()) return;
+    const auto& own = job_.rerun().log();
+    const std::vector<std::string> news(own.begin() + static_cast<std::ptrdiff_t>(logged_),
+                                        own.end());
+    logged_ = own.size();
+    const auto lines = split(job_.world().all_gather(joined(news)));
+    if (is_first() && !lines.empty()) {
+      add_rejected_results(part_.ports.store, kCheckpointRoot, lines);
+    }
+  }
+
+  // --- saving ------------------------------------------------------------------------------------
+
+  void save(const SaveAction& plan) {
+    const StateDict saved = job_.state(parts_of(plan));
+    judge_.saving(job_, saved, plan);
+    rank_ports_.meter().set_own(saved);
     SaveOptions options;
     options.target = CommitTarget::iteration(kCheckpointRoot, job_.iteration());
+    if (scenario_.checkpoint.keep > 0) {
+      options.target.keep = static_cast<std::int32_t>(scenario_.checkpoint.keep);
+    }
     options.image.staging_bytes_max = kBlockingStaging;  // it is waited for
-    options.policy = policies_.save;
+    options.policy = part_.policies.save;
+    if (!scenario_.checkpoint.plans.empty()) {
+      options.cache = &caches_.of(plan.kind, part_.policies.save.cache);
+    }
+    const std::string directory = options.target.directory;
     const SaveReport report =
         Save::begin(ports_, job_.world_group(), saved, std::move(options)).finish();
-    record_.peak_bytes.stage = std::max(record_.peak_bytes.stage, report.peak_staging);
-    judge_.saved();
+    note(report);
+    judge_.saved(report, is_first() ? stored_keys(part_.ports.store, directory) : Inventory{});
   }
+
+  void note(const SaveReport& report) {
+    say(report.log);
+    const sim::MemoryPeaks peaks = rank_ports_.meter().peaks();
+    judge_.held("a save", peaks.stage, report.bound_staging);
+    record_.peak_bytes.snapshot = std::max(record_.peak_bytes.snapshot, peaks.snapshot);
+    record_.peak_bytes.stage = std::max(record_.peak_bytes.stage, peaks.stage);
+    record_.replans = caches_.replans();
+  }
+
+  // --- telling -----------------------------------------------------------------------------------
+
+  void say(const std::vector<std::string>& lines) {
+    record_.log.insert(record_.log.end(), lines.begin(), lines.end());
+  }
+  bool is_first() { return job_.world().rank() == GroupRank{0}; }
+  bool interferes() const { return part_.interference != nullptr; }
 
   std::string digest() {
     const StateDict state = job_.model_space();
     std::uint64_t mine = content_digest(state);
-    if (ports_.fabric.rank() == GlobalRank{0}) {
-      mine += value_digest(sim::layout_free(state.common));
-    }
+    if (is_first()) mine += value_digest(sim::layout_free(state.common));
     const auto sums = job_.world().all_reduce(Reduce::kSum, halves_of(mine));
     return hex(digest_of({sums[0], sums[1]}));
   }
 
+  const RankPart& part_;
   const Scenario& scenario_;
   std::size_t number_;
-  const sim::Policies& policies_;
+  const IncarnationPlan& plan_;
+  LifeFaults faults_;
+  RankPorts rank_ports_;
   const Ports& ports_;
-  const Interference& interference_;
   RankRecord& record_;
+  std::string device_;
+  PlanCaches caches_;
   sim::TrainingJob job_;
   RankJudge judge_;
+  bool left_ = false;
+  bool saved_at_exit_ = false;
+  std::size_t logged_ = 0;  ///< lines of the machine's log
 };
+
+bool is_member(const IncarnationPlan& plan, GlobalRank rank) {
+  const auto& ranks = plan.ranks;
+  return ranks.empty() || std::find(ranks.begin(), ranks.end(), rank.value) != ranks.end();
+}
 
 }  // namespace
 
-RankRecord run_rank(const Scenario& scenario, std::size_t number, const sim::Policies& policies,
-                    const Ports& ports, TwinBook& twins, const Interference& interference) {
-  RankRecord record;
-  record.result.rank = ports.fabric.rank().value;
+void run_rank(const RankPart& part, RankRecord& record) {
+  record.result.rank = part.ports.fabric.rank().value;
+  if (!is_member(part.scenario.incarnations[part.incarnation], part.ports.fabric.rank())) {
+    record.ending = Ending::kReturned;
+    return;
+  }
   try {
-    RankProgram(scenario, number, policies, ports, twins, interference, record).run();
+    RankProgram(part, record).run();
     record.ending = Ending::kReturned;
   } catch (const Error& error) {
     record.ending = error.code() == Code::kInternal ? Ending::kDefect : Ending::kFailed;
@@ -161,7 +398,6 @@ RankRecord run_rank(const Scenario& scenario, std::size_t number, const sim::Pol
     record.code = std::string(name_of(Code::kInternal));
     record.message = mistake.what();
   }
-  return record;
 }
 
 }  // namespace reprise::driver

@@ -4,9 +4,11 @@
 #include <functional>
 
 #include "core/ports/ports.hpp"
+#include "scenarios/driver/history.hpp"
 #include "scenarios/driver/record.hpp"
 #include "scenarios/driver/scenario.hpp"
 #include "scenarios/driver/twin.hpp"
+#include "sim/faults/faulty_ports.hpp"
 #include "sim/mutants/mutants.hpp"
 
 namespace reprise::driver {
@@ -20,10 +22,23 @@ struct Interference {
   std::function<void(GlobalRank rank, StateDict& loaded)> state;
 };
 
-/// Runs incarnation `number` of the scenario as the rank of `ports`, and compares with a job of
-/// `twins` that was never interrupted. All but the first begin by loading into a fresh job of
-/// another seed. Errors end up in the record; what ends a killed rank passes.
-RankRecord run_rank(const Scenario& scenario, std::size_t number, const sim::Policies& policies,
-                    const Ports& ports, TwinBook& twins, const Interference& interference = {});
+/// What a rank is given. All is borrowed.
+struct RankPart {
+  const Scenario& scenario;
+  std::size_t incarnation = 0;
+  const Past& past;  ///< of the incarnations before
+  const sim::Policies& policies;
+  TwinBook& twins;
+  const Ports& ports;
+  sim::FaultBook& faults;  ///< with what faults_of() lists; ranks may share it
+  sim::FaultPowers powers;
+  const Interference* interference = nullptr;
+};
+
+/// Does it and compares with a job of `twins` that was never interrupted. All incarnations but the
+/// first begin by loading into a fresh job of another seed. Errors end up in the record, which is
+/// filled as things happen; what ends a killed rank passes. A rank that is no member of the job
+/// does nothing.
+void run_rank(const RankPart& part, RankRecord& record);
 
 }  // namespace reprise::driver

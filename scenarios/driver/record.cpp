@@ -118,6 +118,24 @@ reports::FirstDifference take_first(const Json& json) {
 
 }  // namespace
 
+std::string to_json(const Past& past) {
+  std::vector<sim::FaultState> faults;
+  for (const auto& spec : past.faults) faults.push_back({.spec = spec});
+  return Json{{"saves", put_all(past.saves)},
+              {"faults", put_all(faults)},
+              {"tracker_damaged", past.tracker_damaged}}
+             .dump() +
+         "\n";
+}
+
+Past parse_past(const std::string& text, const Scenario& scenario) {
+  const Json json = Json::parse(text);
+  Past past{take_points(json.at("saves")), {}, json.at("tracker_damaged").get<bool>()};
+  for (auto& save : past.saves) save.layout = scenario.incarnations.at(save.incarnation).layout;
+  for (const auto& fault : take_faults(json.at("faults"))) past.faults.push_back(fault.spec);
+  return past;
+}
+
 std::string to_json(const RankRecord& record) {
   Json trajectory = Json::array();
   for (const auto& point : record.trajectory) trajectory.push_back(put(point));
@@ -139,6 +157,15 @@ std::string to_json(const RankRecord& record) {
       {"loads", put_all(record.loads)},
       {"absent", record.absent},
       {"content_digest", record.content_digest},
+      {"saves", put_all(record.saves)},
+      {"outcome", record.outcome ? Json(name_of(*record.outcome)) : Json(nullptr)},
+      {"exit_code", record.exit_code},
+      {"diagnosis", record.diagnosis},
+      {"replans", record.replans},
+      {"skipped", record.skipped},
+      {"log", record.log},
+      {"faults", put_all(record.faults)},
+      {"peak_snapshot", record.peak_bytes.snapshot},
       {"peak_stage", record.peak_bytes.stage},
       {"peak_load", record.peak_bytes.load}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -164,6 +191,15 @@ RankRecord parse_record(const std::string& text, const std::string& file) try {
   record.loads = take_loads(json.at("loads"));
   json.at("absent").get_to(record.absent);
   json.at("content_digest").get_to(record.content_digest);
+  record.saves = take_saves(json.at("saves"));
+  if (!json.at("outcome").is_null()) record.outcome = take_outcome(json.at("outcome"));
+  json.at("exit_code").get_to(record.exit_code);
+  json.at("diagnosis").get_to(record.diagnosis);
+  json.at("replans").get_to(record.replans);
+  json.at("skipped").get_to(record.skipped);
+  json.at("log").get_to(record.log);
+  record.faults = take_faults(json.at("faults"));
+  json.at("peak_snapshot").get_to(record.peak_bytes.snapshot);
   json.at("peak_stage").get_to(record.peak_bytes.stage);
   json.at("peak_load").get_to(record.peak_bytes.load);
   return record;

@@ -10,6 +10,8 @@
 #include "properties/inventory.hpp"
 #include "properties/replica_audit.hpp"
 #include "reports/report.hpp"
+#include "scenarios/driver/history.hpp"
+#include "sim/faults/fault_book.hpp"
 
 namespace reprise::driver {
 
@@ -37,6 +39,15 @@ struct LoadEvidence {
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
 };
 
+/// One save, as this rank saw it.
+struct SaveEvidence {
+  SavePoint point;
+  std::string code;  ///< by which it failed; empty: it ended well, or the rank did not see its end
+  Inventory live;    ///< what this rank had that was to be saved
+  Inventory stored;  ///< what the checkpoint held right afterwards; from the first rank alone
+  bool reused = false;  ///< a plan from before
+};
+
 struct RankRecord {
   Ending ending = Ending::kLost;
   std::string code;     ///< of the failure
@@ -49,6 +60,14 @@ struct RankRecord {
   std::vector<RulingText> rulings;
   std::vector<AuditPage> audits;    ///< one a save; there even if the save then failed
   std::vector<LoadEvidence> loads;  ///< that came to their end
+  std::vector<SaveEvidence> saves;  ///< that were begun
+  std::optional<Outcome> outcome;   ///< of the load that the life began with
+  int exit_code = 0;                ///< with which the job asked to end
+  std::string diagnosis;            ///< of the rerun machine; empty: none
+  std::uint64_t replans = 0;
+  std::vector<std::int64_t> skipped;    ///< iterations
+  std::vector<std::string> log;         ///< lines for the operator
+  std::vector<sim::FaultState> faults;  ///< that were planned for this rank
   /// Tensors of the uninterrupted job of which this rank had none when it was compared; sorted.
   Inventory absent;
   std::string content_digest;  ///< of the whole job at the end, equal on all ranks
@@ -56,15 +75,20 @@ struct RankRecord {
 };
 
 std::string to_json(const RankRecord& record);
+std::string to_json(const Past& past);
 /// TORN_FILE if it is no such document.
 RankRecord parse_record(const std::string& text, const std::string& file);
+/// Layouts are the scenario's.
+Past parse_past(const std::string& text, const Scenario& scenario);
 
 /// All ranks of one incarnation.
 struct IncarnationRecord {
   std::string layout;
-  std::vector<RankRecord> ranks;
-  std::string event_hash;    ///< empty where the lane has none
-  std::string launch_error;  ///< why the lane could not run it at all
+  std::vector<RankRecord> ranks;    ///< members of the job
+  std::int32_t world = 0;           ///< ranks of the world; 0: the members alone
+  std::vector<RulingText> rulings;  ///< on what the life left in the store
+  std::string event_hash;           ///< empty where the lane has none
+  std::string launch_error;         ///< why the lane could not run it at all
 };
 
 }  // namespace reprise::driver

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <mutex>
+#include <sstream>
 
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/adapters/posix/posix_store.hpp"
@@ -12,7 +13,9 @@
 #include "core/ports/store.hpp"
 #include "scenarios/driver/build_info.hpp"
 #include "scenarios/driver/machine.hpp"
+#include "scenarios/driver/past.hpp"
 #include "scenarios/driver/run_jobs.hpp"
+#include "scenarios/driver/store_judge.hpp"
 #include "scenarios/driver/verdict.hpp"
 
 namespace reprise::driver {
@@ -40,9 +43,11 @@ std::vector<IncarnationRecord> run_lives(const Scenario& scenario, LaneKind lane
   const auto runs =
       lane == LaneKind::kSim ? make_sim_lane(scenario, options) : make_mpi_lane(scenario, options);
   std::vector<IncarnationRecord> lives;
+  Past past;
   for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
-    lives.push_back(runs->run(i));
-    if (!went_well(lives.back())) break;
+    lives.push_back(runs->run(i, past));
+    end_life(scenario, i, runs->store(), lives.back(), past);
+    if (!may_go_on(scenario, i, lives.back())) break;
   }
   runs->finish();
   return lives;
@@ -69,6 +74,33 @@ std::vector<std::string> not_claimed_by(LaneKind lane) {
 }
 
 }  // namespace
+
+void keep_members(const IncarnationPlan& plan, IncarnationRecord& record) {
+  record.world = plan.world_size();
+  if (plan.ranks.empty()) return;
+  std::vector<RankRecord> members;
+  for (const auto rank : plan.ranks) {
+    members.push_back(std::move(record.ranks[static_cast<std::size_t>(rank)]));
+  }
+  for (auto& rank : record.ranks) {
+    const auto& ranks = plan.ranks;
+    if (std::find(ranks.begin(), ranks.end(), rank.result.rank) != ranks.end()) continue;
+    if (rank.ending != Ending::kReturned) members.push_back(std::move(rank));
+  }
+  record.ranks = std::move(members);
+}
+
+void end_life(const Scenario& scenario, std::size_t number, Store& store, IncarnationRecord& life,
+              Past& past) {
+  add_life(life, past);
+  for (auto& save : past.saves) save.layout = scenario.incarnations[save.incarnation].layout;
+  for (const auto& ruling : judge_store(store, scenario.checkpoint, past)) {
+    std::ostringstream text;
+    text << ruling;
+    life.rulings.push_back({std::string(name_of(ruling.defect)), text.str()});
+  }
+  do_damage(store, scenario.incarnations[number], past);
+}
 
 std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario) {
   if (std::find(scenario.lanes.begin(), scenario.lanes.end(), lane) == scenario.lanes.end()) {

@@ -17,6 +17,11 @@ namespace reprise::driver {
 reports::ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane,
                                      const LaneOptions& options);
 
+/// After each incarnation: judges what it left in the store, adds it to the past, and does the
+/// damage that its plan ends with.
+void end_life(const Scenario& scenario, std::size_t number, Store& store, IncarnationRecord& life,
+              Past& past);
+
 /// What is known of a run besides its result.
 struct ScenarioRun {
   reports::ScenarioResult result;

@@ -4,190 +4,29 @@
 #include <array>
 
 #include "core/base/error.hpp"
-#include "core/base/print.hpp"
 #include "scenarios/driver/catalogue.hpp"
+#include "scenarios/driver/scenario_job.hpp"
+#include "scenarios/driver/scenario_steps.hpp"
 #include "scenarios/driver/scenario_table.hpp"
 #include "scenarios/driver/yaml_map.hpp"
-#include "sim/job/model.hpp"
-#include "sim/job/sharding.hpp"
 #include "sim/mutants/mutants.hpp"
 
 namespace reprise::driver {
 namespace {
 
+constexpr std::int64_t kRankMax = 1023;
 constexpr std::array kLanes = {std::pair{LaneKind::kSim, std::string_view{"sim"}},
                                std::pair{LaneKind::kMpi, std::string_view{"mpi"}},
                                std::pair{LaneKind::kGpu, std::string_view{"gpu"}}};
-constexpr std::int64_t kStepsMax = 10000;
-constexpr std::int32_t kWorldMax = 1024;
-constexpr std::int64_t kDimMax = 15;
 
-/// A whole number under `key` that lies in the range.
-std::optional<std::int64_t> integer_in(YamlMap& map, std::string_view key, std::int64_t least,
-                                       std::int64_t most) {
-  const auto value = map.integer(key);
-  if (!value || (*value >= least && *value <= most)) return value;
-  map.fail(map.node(key), "wants " + std::string(key) + " from " + std::to_string(least) + " to " +
-                              std::to_string(most) + ", not " + std::to_string(*value));
-}
-
-void read_stages(YamlMap& map, sim::Layout& layout) {
-  if (!map.has("stage_layers")) {
-    static_cast<void>(map.node("stage_layers"));  // known for suggestions
-    return;
-  }
-  for (const auto& item : map.items("stage_layers")) {
-    std::int64_t layers = 0;
-    if (!item.IsScalar() || !YAML::convert<std::int64_t>::decode(item, layers)) {
-      map.fail(item, "wants whole numbers under 'stage_layers'");
-    }
-    layout.stage_layers.push_back(layers);
-  }
-}
-
-sim::Layout layout_of_map(YamlMap map, const std::string& order) {
-  sim::Layout layout;
-  layout.order = map.text("order").value_or(order);
-  const auto read_size = [&](std::string_view name) {
-    if (const auto size = integer_in(map, name, 1, kWorldMax)) {
-      layout.set_size(name, static_cast<std::int32_t>(*size));
-    }
-  };
-  for (const auto name : sim::kAxisNames) read_size(name);
-  for (const auto name : sim::kFurtherSizes) read_size(name);
-  read_stages(map, layout);
-  map.refuse_unknown();
-  return layout;
-}
-
-/// "tp2 dp2", or {tp: 2, dp: 2}: what is not named is 1, and the order stays.
-sim::Layout read_layout(YamlMap& map, const std::string& order, const std::string& model) {
-  const YAML::Node node = map.required_node("layout");
-  try {
-    sim::Layout layout;
-    if (node.IsScalar()) {
-      layout = sim::parse_layout(node.Scalar());
-      if (node.Scalar().find("order") == std::string::npos) layout.order = order;
-    } else {
-      layout = layout_of_map(map.map("layout"), order);
-    }
-    sim::check(layout);
-    sim::check_fits(sim::model_named(model), layout);
-    if (layout.world_size() > kWorldMax) map.fail(node, "has a layout of too large a world");
-    return layout;
-  } catch (const Error& error) {
-    if (!error.place().file.empty()) throw;  // a key's own error, which knows its line
-    map.fail(node, "has a layout that can't be: " + error.message());
-  }
-}
-
-std::string read_sharding(YamlMap& map) {
-  std::string name = map.required("sharding");
-  const auto names = sim::sharding_names();
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    map.fail(map.node("sharding"),
-             "knows no sharding '" + name + "'; there are: " + join(names, ", "));
-  }
-  return name;
-}
-
-void read_optimizer(YamlMap optimizer, Scenario& scenario) {
-  if (const std::string kind = optimizer.required("kind"); kind != "adam") {
-    optimizer.fail(optimizer.node("kind"), "knows no optimizer '" + kind + "'; there is: adam");
-  }
-  scenario.optimizer_sharding = read_sharding(optimizer);
-  scenario.shard_dim = integer_in(optimizer, "dim", 0, kDimMax).value_or(0);
-  optimizer.refuse_unknown();
-}
-
-void read_nodes(YamlMap& job, Scenario& scenario) {
-  const std::int32_t world = scenario.incarnations.front().layout.world_size();
-  const auto per_node = integer_in(job, "ranks_per_node", 1, kWorldMax);
-  const auto nodes = integer_in(job, "nodes", 1, kWorldMax);
-  if (per_node && nodes) job.fail(job.node("nodes"), "says both nodes and ranks_per_node");
-  if (nodes && world % *nodes != 0) {
-    job.fail(job.node("nodes"), "can't put " + std::to_string(world) + " ranks evenly on " +
-                                    std::to_string(*nodes) + " nodes; say ranks_per_node");
-  }
-  if (nodes) scenario.ranks_per_node = world / static_cast<std::int32_t>(*nodes);
-  if (per_node) scenario.ranks_per_node = static_cast<std::int32_t>(*per_node);
-}
-
-void read_job(YamlMap job, Scenario& scenario) {
-  scenario.model = job.required("model");
-  try {
-    sim::model_named(scenario.model);
-  } catch (const Error& error) {
-    job.fail(job.node("model"), "has no such model: " + error.message());
-  }
-  read_optimizer(job.map("optimizer"), scenario);
-  IncarnationPlan first;
-  first.layout = read_layout(job, first.layout.order, scenario.model);
-  first.optimizer_sharding = scenario.optimizer_sharding;
-  scenario.incarnations.push_back(std::move(first));
-  if (const auto seed = job.integer("seed")) scenario.seed = static_cast<std::uint64_t>(*seed);
-  read_nodes(job, scenario);
-  job.refuse_unknown();
-}
-
-IncarnationPlan like_the_last(const Scenario& scenario) {
-  IncarnationPlan plan = scenario.incarnations.back();
-  plan.actions.clear();
-  return plan;
-}
-
-void read_restart(YamlMap restart, Scenario& scenario) {
-  IncarnationPlan plan = like_the_last(scenario);
-  if (restart.has("layout")) plan.layout = read_layout(restart, plan.layout.order, scenario.model);
-  if (restart.has("sharding")) plan.optimizer_sharding = read_sharding(restart);
-  for (const char* known : {"layout", "sharding"}) static_cast<void>(restart.node(known));
-  restart.refuse_unknown();
-  scenario.incarnations.push_back(std::move(plan));
-}
-
-constexpr const char* kSteps = "steps are: train: N, save, load, restart";
-
-/// `- save`, `- load`, `- restart`
-void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario& scenario) {
-  auto& actions = scenario.incarnations.back().actions;
-  const std::string& word = node.Scalar();
-  if (word == "save") {
-    actions.emplace_back(SaveAction{});
-  } else if (word == "load") {
-    actions.emplace_back(LoadAction{});
-  } else if (word == "restart") {
-    scenario.incarnations.push_back(like_the_last(scenario));
-  } else {
-    top.fail(node, "has a step " + std::to_string(number) + " '" + word + "'; " + kSteps);
-  }
-}
-
-/// `- train: 3`, `- restart: {layout: {tp: 4}}`
-void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
-  if (const auto steps = integer_in(step, "train", 0, kStepsMax)) {
-    scenario.incarnations.back().actions.emplace_back(TrainAction{*steps});
-  } else if (step.has("restart")) {
-    read_restart(step.map("restart"), scenario);
-  } else {
-    for (const char* known : {"save", "load", "restart"}) static_cast<void>(step.node(known));
-    step.refuse_unknown();
-    step.fail(node, std::string("does nothing; ") + kSteps);
-  }
-  step.refuse_unknown();
-}
-
-void read_steps(YamlMap& top, Scenario& scenario) {
-  int number = 0;
-  for (const auto& step : top.items("steps")) {
-    ++number;
-    if (step.IsScalar()) {
-      read_word(top, step, number, scenario);
-    } else {
-      read_step({step, top.file(), "step " + std::to_string(number), top.bindings()}, step,
-                scenario);
-    }
-  }
-}
+constexpr std::array<std::string_view, 5> kPlans = {"local", "global", "loaded", "distribution",
+                                                    "metadata"};
+constexpr std::array<std::string_view, 3> kOutcomes = {"continued", "fell_back", "refused"};
+constexpr std::array<std::string_view, 4> kDiagnoses = {"none", "correct_result", "transient_error",
+                                                        "persistent_error"};
+constexpr std::array<std::string_view, 2> kFallbacks = {"none", "newest_whole"};
+constexpr std::array<std::string_view, 2> kChecksums = {"ignored", "verified"};
+constexpr std::int64_t kKeepMax = 10000;
 
 void read_refusal(YamlMap& expect, Expectation& expected) {
   expected.refusal = expect.text("refused");
@@ -200,6 +39,28 @@ void read_refusal(YamlMap& expect, Expectation& expected) {
   }
 }
 
+void read_outcomes(YamlMap& expect, Expectation& expected) {
+  const auto words = expect.words("outcome", kOutcomes);
+  if (words.empty()) return;
+  expected.outcomes.clear();
+  for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
+    if (std::find(words.begin(), words.end(), kOutcomes.at(i)) == words.end()) continue;
+    expected.outcomes.push_back(static_cast<Outcome>(i));
+  }
+}
+
+/// Of rerun, caches and faults.
+void read_findings(YamlMap& expect, Expectation& expected) {
+  expected.loaded_step = expect.integer_in("loaded_step", 0, INT64_MAX);
+  expected.diagnosis = expect.word("diagnosis", kDiagnoses);
+  if (const auto replans = expect.integer_in("replans", 0, INT64_MAX)) {
+    expected.replans = static_cast<std::uint64_t>(*replans);
+  }
+  if (expect.has("skipped")) expected.skipped = expect.integers("skipped");
+  static_cast<void>(expect.node("skipped"));
+  expected.log = expect.texts("log");
+}
+
 void read_expect(YamlMap expect, Scenario& scenario) {
   if (const auto delta = expect.number("max_delta"); delta && *delta != 0) {
     expect.fail(expect.node("max_delta"), "wants max_delta 0: anything else is a difference");
@@ -208,7 +69,9 @@ void read_expect(YamlMap expect, Scenario& scenario) {
     expect.fail(expect.node("against"), "knows one thing to compare with: uninterrupted");
   }
   read_refusal(expect, scenario.expect);
-  if (const auto least = integer_in(expect, "elements_at_least", 1, INT64_MAX)) {
+  read_outcomes(expect, scenario.expect);
+  read_findings(expect, scenario.expect);
+  if (const auto least = expect.integer_in("elements_at_least", 1, INT64_MAX)) {
     scenario.expect.elements_least = static_cast<std::uint64_t>(*least);
   }
   if (const auto owns = expect.text("ranks_own")) {
@@ -220,12 +83,29 @@ void read_expect(YamlMap expect, Scenario& scenario) {
   expect.refuse_unknown();
 }
 
-void read_checkpoint(YamlMap checkpoint, Scenario& scenario) {
+void read_plans(YamlMap& checkpoint, CheckpointPlan& plan) {
+  plan.plans = checkpoint.words("plans", kPlans);
+  const auto constant = checkpoint.flag("assume_constant_structure");
+  if (!constant) return;
+  if (*constant == plan.plans.empty()) {
+    if (*constant) plan.plans.assign(kPlans.begin(), kPlans.end());
+    return;
+  }
+  checkpoint.fail(checkpoint.node("plans"), *constant
+                                                ? "names plans; leave assume_constant_structure out"
+                                                : "names plans and assumes nothing");
+}
+
+void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
   if (const auto strict = checkpoint.text("strictness")) {
     const auto mode = strictness_named(*strict);
     if (!mode) checkpoint.fail(checkpoint.node("strictness"), "knows no strict mode " + *strict);
-    scenario.strictness = *mode;
+    plan.strictness = *mode;
   }
+  read_plans(checkpoint, plan);
+  plan.keep = checkpoint.integer_in("keep", 1, kKeepMax).value_or(0);
+  plan.falls_back = checkpoint.word("fall_back", kFallbacks) == "newest_whole";
+  plan.checks = checkpoint.word("checksums", kChecksums) == "verified";
   checkpoint.refuse_unknown();
 }
 
@@ -241,7 +121,7 @@ void read_lanes(YamlMap& top, Scenario& scenario) {
 
 RecordedDifference read_difference(YamlMap map) {
   RecordedDifference difference;
-  difference.rank = static_cast<std::int32_t>(integer_in(map, "rank", 0, kWorldMax).value_or(0));
+  difference.rank = static_cast<std::int32_t>(map.integer_in("rank", 0, kRankMax).value_or(0));
   difference.key = map.required("key");
   for (const auto& item : map.items("index")) {
     std::int64_t index = 0;
@@ -267,30 +147,10 @@ Recorded read_recorded(YamlMap map) {
   recorded.commit = map.text("commit").value_or("");
   recorded.build = map.text("build").value_or("");
   recorded.mutant = map.text("mutant").value_or("");
-  recorded.seed = static_cast<std::uint64_t>(integer_in(map, "seed", 0, INT64_MAX).value_or(1));
+  recorded.seed = static_cast<std::uint64_t>(map.integer_in("seed", 0, INT64_MAX).value_or(1));
   static_cast<void>(map.node("first_difference"));
   map.refuse_unknown();
   return recorded;
-}
-
-bool saves(const IncarnationPlan& plan) {
-  return std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
-    return std::holds_alternative<SaveAction>(action);
-  });
-}
-
-/// Something is loaded, and nothing before it was saved.
-void require_a_judgement(const YamlMap& top, const Scenario& scenario, const YAML::Node& root) {
-  bool loads = scenario.incarnations.size() > 1;
-  bool saved = false;
-  for (const auto& action : scenario.incarnations.front().actions) {
-    saved = saved || std::holds_alternative<SaveAction>(action);
-    if (!std::holds_alternative<LoadAction>(action)) continue;
-    loads = true;
-    if (!saved) top.fail(root, "loads before anything was saved");
-  }
-  if (!loads) top.fail(root, "never restarts and never loads, so nothing would be compared");
-  if (!saves(scenario.incarnations.front())) top.fail(root, "restarts before anything was saved");
 }
 
 void read_caught(YamlMap& top, Scenario& scenario) {
@@ -318,7 +178,7 @@ Scenario read_one(const YAML::Node& root, const std::string& file, Bindings* bin
   scenario.name = top.text("name").value_or(name_of_file(file));
   scenario.tags = top.texts("tags");
   read_job(top.map("job"), scenario);
-  if (top.has("checkpoint")) read_checkpoint(top.map("checkpoint"), scenario);
+  if (top.has("checkpoint")) read_checkpoint(top.map("checkpoint"), scenario.checkpoint);
   if (!top.has("steps")) top.fail(root, "wants a list under 'steps'");
   read_steps(top, scenario);
   read_expect(top.map("expect"), scenario);
@@ -327,13 +187,14 @@ Scenario read_one(const YAML::Node& root, const std::string& file, Bindings* bin
   if (top.has("recorded")) scenario.recorded = read_recorded(top.map("recorded"));
   for (const char* known : {"checkpoint", "recorded"}) static_cast<void>(top.node(known));
   top.refuse_unknown();
-  require_a_judgement(top, scenario, root);
+  require_sense(top, scenario, root);
   return scenario;
 }
 
 void require_all_used(const YamlMap& top, const YAML::Node& each, const Bindings& bindings) {
   for (const auto& [name, value] : bindings.values) {
-    if (bindings.used.contains(name)) continue;
+    if (name.ends_with(".next") || bindings.used.contains(name)) continue;
+    if (bindings.used.contains(name + ".next")) continue;
     top.fail(each, "has an axis '" + name + "' that nothing uses; say $" + name +
                        " where its values belong");
   }
@@ -346,7 +207,12 @@ std::vector<Scenario> read_table(const YAML::Node& root, const std::string& file
     top.fail(root, "records one outcome for a table; record one row in a file of its own");
   }
   std::vector<Scenario> scenarios;
-  for (auto& row : table_rows(each, file)) {
+  const auto world = [&](Bindings& before) {
+    Scenario scenario;
+    read_job(YamlMap(root, file, "the scenario", &before).map("job"), scenario);
+    return scenario.incarnations.front().world_size();
+  };
+  for (auto& row : table_rows(each, file, world)) {
     Scenario scenario = read_one(root, file, &row.bindings);
     require_all_used(top, each, row.bindings);
     scenario.row = row.name;
@@ -357,6 +223,15 @@ std::vector<Scenario> read_table(const YAML::Node& root, const std::string& file
 }
 
 }  // namespace
+
+std::int32_t IncarnationPlan::world_size() const {
+  if (ranks.empty()) return layout.world_size();
+  return *std::max_element(ranks.begin(), ranks.end()) + 1;
+}
+
+std::string_view name_of(Outcome outcome) {
+  return kOutcomes.at(static_cast<std::size_t>(outcome));
+}
 
 std::string_view name_of(LaneKind lane) {
   for (const auto& [known, name] : kLanes) {

@@ -25,29 +25,136 @@ struct TrainAction {
 
   friend bool operator==(const TrainAction&, const TrainAction&) = default;
 };
+
+/// What a save or a load may come to, besides ending well.
+struct Failing {
+  static constexpr std::string_view kAny = "any";      ///< by some code
+  static constexpr std::string_view kMaybe = "maybe";  ///< or not at all
+
+  std::string code;  ///< by which all ranks must fail, or one of the words above; empty: none may
+
+  friend bool operator==(const Failing&, const Failing&) = default;
+};
+
 struct SaveAction {
+  bool optimizer = true;
+  bool random = true;
+  std::string kind = "training";  ///< of checkpoint; each kind has its own cache of plans
+  Failing fails = {};
+
   friend bool operator==(const SaveAction&, const SaveAction&) = default;
 };
 /// The running job loads what the tracker names, over what it holds.
 struct LoadAction {
   friend bool operator==(const LoadAction&, const LoadAction&) = default;
 };
-using Action = std::variant<TrainAction, SaveAction, LoadAction>;
+
+/// From the next iteration that is begun, these ranks' results are wrong, as the kind says:
+/// transient_error in the first run alone, persistent_error on their devices, correct_result
+/// wherever it is run.
+struct BadResultAction {
+  std::string kind = "transient_error";
+  std::vector<std::int32_t> ranks = {0};
+  bool fatal = true;      ///< not finite; else a spike
+  std::int64_t call = 0;  ///< which validation of the iteration
+  std::int64_t run = 0;   ///< transient_error: 0 the first run, 1 the first re-run
+
+  friend bool operator==(const BadResultAction&, const BadResultAction&) = default;
+};
+/// Trains until the job asks to end; it must do so with that code, after a save or without one.
+struct ExitAction {
+  int code = 0;
+  std::optional<bool> saves;  ///< nothing: either
+
+  friend bool operator==(const ExitAction&, const ExitAction&) = default;
+};
+
+enum class Fires : std::uint8_t { kYes, kNo, kMaybe };
+
+/// Arms a fault of the world, see sim/faults/fault.hpp. What stands first in a life is armed before
+/// its load.
+struct FaultAction {
+  std::string kind = "crash";
+  std::int32_t rank = 0;
+  std::string phase;  ///< empty: any
+  std::string step;   ///< of the phase's protocol; empty: the phase as a whole
+  std::string moment = "during";
+  std::int64_t nth = 0;       ///< that many times it passes by
+  std::string file;           ///< what the call is about; empty: anything
+  std::int64_t delay_ms = 0;  ///< late, lost
+  std::int64_t bit = 0;       ///< flip_write, flip_read
+  Fires fires = Fires::kYes;  ///< must it?
+
+  friend bool operator==(const FaultAction&, const FaultAction&) = default;
+};
+/// Done to a stored checkpoint after the life has ended.
+struct DamageAction {
+  std::string what = "payload";      ///< payload, metadata, common, tracker, manifest
+  std::int32_t rank = 0;             ///< whose payload
+  std::optional<std::int64_t> step;  ///< of which checkpoint; nothing: the tracker's
+  std::int64_t byte = 0;             ///< from the end if negative
+  std::int32_t bit = 0;
+  std::optional<std::int64_t> cut;  ///< bytes taken off the end, instead
+  bool remove = false;              ///< the whole file, instead
+
+  friend bool operator==(const DamageAction&, const DamageAction&) = default;
+};
+using Action = std::variant<TrainAction, SaveAction, LoadAction, BadResultAction, ExitAction,
+                            FaultAction, DamageAction>;
 
 /// One life of the job. All but the first begin by loading what the tracker names.
 struct IncarnationPlan {
   sim::Layout layout;
   std::string optimizer_sharding;
   std::vector<Action> actions;
+  std::string rerun = "disabled";      ///< mode of the rerun machine; unknown: an older job
+  bool other_device = false;           ///< than those of the life before
+  std::string run = {};                ///< whose job it is; empty: the scenario's
+  std::vector<std::string> adopts;     ///< other runs whose checkpoints it may load
+  std::vector<std::int32_t> ranks;     ///< members of the job in layout order; empty: 0, 1, ...
+  std::string groups = "explicit";     ///< where the job's functions have their groups from
+  std::string fallback = "forbidden";  ///< may the registry of global groups be asked
+  bool skips = false;                  ///< iterations that the log of rejected results names
+  std::string fails;                   ///< code: its load must be refused so, on all ranks
+
+  /// Ranks of the world, members or not.
+  std::int32_t world_size() const;
 
   friend bool operator==(const IncarnationPlan&, const IncarnationPlan&) = default;
 };
+
+/// How the checkpoints of a scenario are written and read.
+struct CheckpointPlan {
+  Strictness strictness = Strictness::kRaiseAll;
+  /// What is kept from one save to the next, of: local, global, loaded, distribution, metadata.
+  std::vector<std::string> plans;
+  std::int64_t keep = 0;    ///< newest checkpoints that stay; 0: all
+  bool falls_back = false;  ///< to the newest whole one
+  bool checks = false;      ///< what is read against its checksums
+
+  friend bool operator==(const CheckpointPlan&, const CheckpointPlan&) = default;
+};
+
+/// What a life that begins with a load may come to.
+enum class Outcome : std::uint8_t {
+  kContinued,  ///< from the newest committed checkpoint, or one whose save was interrupted
+  kFellBack,   ///< from an older one that was committed
+  kRefused,    ///< by a named error, on all ranks
+};
+std::string_view name_of(Outcome outcome);
 
 struct Expectation {
   std::optional<std::string> refusal;  ///< a code: the run must end so, on all ranks
   std::string refusal_says;            ///< part of the message that every rank must give
   std::uint64_t elements_least = 0;    ///< that the last incarnation must have compared, all ranks
   bool every_rank_owns = true;         ///< false: a rank may hold nothing
+  std::vector<Outcome> outcomes = {
+      Outcome::kContinued};                          ///< that the lives after the first may have
+  std::optional<std::int64_t> loaded_step;           ///< of the last life
+  std::optional<std::string> diagnosis;              ///< of the last life that came to one
+  std::optional<std::uint64_t> replans;              ///< of all lives together
+  std::optional<std::vector<std::int64_t>> skipped;  ///< iterations, in the last life
+  std::vector<std::string> log;  ///< texts, each of which some line of the log must contain
 
   friend bool operator==(const Expectation&, const Expectation&) = default;
 };
@@ -88,7 +195,8 @@ struct Scenario {
   std::int64_t shard_dim = 0;      ///< the dimension that fsdp splits
   std::uint64_t seed = 1;
   std::int32_t ranks_per_node = 0;  ///< 0: all on one node
-  Strictness strictness = Strictness::kRaiseAll;
+  std::int64_t rerun_samples = 0;   ///< after which a result can be a spike; 0: as usual
+  CheckpointPlan checkpoint;
   std::vector<IncarnationPlan> incarnations;
   Expectation expect;
   std::vector<std::string> caught;  ///< mutants that must fail here

@@ -3,9 +3,16 @@
 //
 //   each: {save: [tp2 dp2, ep2 dp4], k: [0, 1]}      every combination: 4 rows
 //   each: [{save: tp2, load: dp3}, {save: tp4, load: tp2}]     these 2 rows
+//   each: {rank: all, moment: all, order: all_orders}     words that stand for lists
+//   each: {from: all_orders, to: all_orders, sample: 40, seed: 7}     40 rows of the 14400
+//
+// In a table of combinations $axis.next is the value after the row's in that axis's list; the first
+// comes after the last.
 
 #include <yaml-cpp/yaml.h>
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,8 +25,12 @@ struct TableRow {
   Bindings bindings;
 };
 
+/// Ranks of the first incarnation's world, given the values of the axes before; may fail.
+using WorldOf = std::function<std::int32_t(Bindings& before)>;
+
 /// USAGE naming file and line for no rows, too many, rows with other names than the first, and rows
 /// that are the same.
-std::vector<TableRow> table_rows(const YAML::Node& each, const std::string& file);
+std::vector<TableRow> table_rows(const YAML::Node& each, const std::string& file,
+                                 const WorldOf& world);
 
 }  // namespace reprise::driver

@@ -38,6 +38,33 @@ void put_layout(YAML::Emitter& out, const sim::Layout& layout) {
   out << YAML::EndMap;
 }
 
+void put_flag(YAML::Emitter& out, const char* key, bool value) {
+  out << YAML::Key << key << YAML::Value << value;
+}
+
+/// What a life has of its own, as the next one keeps it.
+void put_life(YAML::Emitter& out, const IncarnationPlan& plan) {
+  put(out, "rerun", plan.rerun);
+  put_list(out, "ranks", plan.ranks);
+  put(out, "groups", plan.groups);
+  put(out, "fallback", plan.fallback);
+  put(out, "run", plan.run);
+  put_flag(out, "skips", plan.skips);
+}
+
+/// All of it or, where it is as it is unless told, nothing.
+void put_life_of_one(YAML::Emitter& out, const Scenario& scenario, const IncarnationPlan& plan) {
+  const IncarnationPlan usual;
+  for (const auto& each : scenario.incarnations) {
+    if (each.rerun == usual.rerun && each.ranks == usual.ranks && each.groups == usual.groups &&
+        each.fallback == usual.fallback && each.run == usual.run && each.skips == usual.skips) {
+      continue;
+    }
+    put_life(out, plan);
+    return;
+  }
+}
+
 void put_job(YAML::Emitter& out, const Scenario& scenario) {
   out << YAML::Key << "job" << YAML::Value << YAML::BeginMap;
   put(out, "model", scenario.model);
@@ -51,31 +78,110 @@ void put_job(YAML::Emitter& out, const Scenario& scenario) {
   if (scenario.ranks_per_node > 0) {
     put(out, "ranks_per_node", std::int64_t{scenario.ranks_per_node});
   }
+  if (scenario.rerun_samples > 0) put(out, "rerun_samples", scenario.rerun_samples);
+  put_life_of_one(out, scenario, scenario.incarnations.front());
   out << YAML::EndMap;
 }
 
-void put_restart(YAML::Emitter& out, const IncarnationPlan& plan) {
+void put_restart(YAML::Emitter& out, const Scenario& scenario, const IncarnationPlan& plan) {
   out << YAML::BeginMap << YAML::Key << "restart" << YAML::Value << YAML::Flow << YAML::BeginMap;
   put_layout(out, plan.layout);
   put(out, "sharding", plan.optimizer_sharding);
+  put_life_of_one(out, scenario, plan);
+  if (plan.other_device) put(out, "on", "other_device");
+  if (!plan.adopts.empty()) put_list(out, "adopts", plan.adopts);
+  if (!plan.fails.empty()) put(out, "fails", plan.fails);
   out << YAML::EndMap << YAML::EndMap;
 }
 
-void put_action(YAML::Emitter& out, const Action& action) {
-  if (const auto* train = std::get_if<TrainAction>(&action)) {
-    out << YAML::BeginMap;
-    put(out, "train", train->steps);
-    out << YAML::EndMap;
-  } else {
-    out << (std::holds_alternative<SaveAction>(action) ? "save" : "load");
+/// Step by step; what a step leaves out is what it is unless told.
+struct ActionWriter {
+  YAML::Emitter& out;
+
+  void operator()(const TrainAction& train) const { only("train", train.steps); }
+  void operator()(const LoadAction& /*load*/) const { out << "load"; }
+  void operator()(const SaveAction& save) const {
+    if (save == SaveAction{}) {
+      out << "save";
+      return;
+    }
+    begin("save");
+    if (!save.optimizer) put_flag(out, "no_optim", true);
+    if (!save.random) put_flag(out, "no_rng", true);
+    if (save.kind != SaveAction{}.kind) put(out, "kind", save.kind);
+    if (!save.fails.code.empty()) put(out, "fails", save.fails.code);
+    end();
   }
-}
+  void operator()(const BadResultAction& bad) const {
+    begin("bad_result");
+    put(out, "kind", bad.kind);
+    put_list(out, "ranks", bad.ranks);
+    put_flag(out, "fatal", bad.fatal);
+    if (bad.call != 0) put(out, "call", bad.call);
+    if (bad.run != 0) put(out, "run", bad.run);
+    end();
+  }
+  void operator()(const ExitAction& exits) const {
+    if (!exits.saves) {
+      only("exits", exits.code);
+      return;
+    }
+    begin("exits");
+    put(out, "code", std::int64_t{exits.code});
+    put_flag(out, "saves", *exits.saves);
+    end();
+  }
+  void operator()(const FaultAction& fault) const {
+    begin("fault");
+    put(out, "kind", fault.kind);
+    put(out, "rank", std::int64_t{fault.rank});
+    if (!fault.phase.empty()) put(out, "phase", fault.phase);
+    if (!fault.step.empty()) put(out, "step", fault.step);
+    put(out, "moment", fault.moment);
+    if (fault.nth != 0) put(out, "nth", fault.nth);
+    if (!fault.file.empty()) put(out, "file", fault.file);
+    if (fault.delay_ms != 0) put(out, "delay_ms", fault.delay_ms);
+    if (fault.bit != 0) put(out, "bit", fault.bit);
+    if (fault.fires != Fires::kYes) {
+      put(out, "fires", fault.fires == Fires::kNo ? "no" : "maybe");
+    }
+    end();
+  }
+  void operator()(const DamageAction& damage) const {
+    begin("damage");
+    put(out, "what", damage.what);
+    if (damage.rank != 0) put(out, "rank", std::int64_t{damage.rank});
+    if (damage.step) put(out, "step", *damage.step);
+    if (damage.remove) {
+      put_flag(out, "remove", true);
+    } else if (damage.cut) {
+      put(out, "cut", *damage.cut);
+    } else {
+      put(out, "byte", damage.byte);
+      put(out, "bit", std::int64_t{damage.bit});
+    }
+    end();
+  }
+
+ private:
+  void only(const char* key, std::int64_t number) const {
+    out << YAML::BeginMap;
+    put(out, key, number);
+    out << YAML::EndMap;
+  }
+  void begin(const char* key) const {
+    out << YAML::BeginMap << YAML::Key << key << YAML::Value << YAML::Flow << YAML::BeginMap;
+  }
+  void end() const { out << YAML::EndMap << YAML::EndMap; }
+};
 
 void put_steps(YAML::Emitter& out, const Scenario& scenario) {
   out << YAML::Key << "steps" << YAML::Value << YAML::BeginSeq;
   for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
-    if (i > 0) put_restart(out, scenario.incarnations[i]);
-    for (const auto& action : scenario.incarnations[i].actions) put_action(out, action);
+    if (i > 0) put_restart(out, scenario, scenario.incarnations[i]);
+    for (const auto& action : scenario.incarnations[i].actions) {
+      std::visit(ActionWriter{out}, action);
+    }
   }
   out << YAML::EndSeq;
 }
@@ -90,6 +196,27 @@ void put_expect(YAML::Emitter& out, const Expectation& expect) {
     put(out, "elements_at_least", static_cast<std::int64_t>(expect.elements_least));
   }
   if (!expect.every_rank_owns) put(out, "ranks_own", "some");
+  if (expect.outcomes != Expectation{}.outcomes) {
+    std::vector<std::string> names;
+    for (const auto outcome : expect.outcomes) names.emplace_back(name_of(outcome));
+    put_list(out, "outcome", names);
+  }
+  if (expect.loaded_step) put(out, "loaded_step", *expect.loaded_step);
+  if (expect.diagnosis) put(out, "diagnosis", *expect.diagnosis);
+  if (expect.replans) put(out, "replans", static_cast<std::int64_t>(*expect.replans));
+  if (expect.skipped) put_list(out, "skipped", *expect.skipped);
+  if (!expect.log.empty()) put_list(out, "log", expect.log);
+  out << YAML::EndMap;
+}
+
+void put_checkpoint(YAML::Emitter& out, const CheckpointPlan& plan) {
+  if (plan == CheckpointPlan{}) return;
+  out << YAML::Key << "checkpoint" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  put(out, "strictness", std::string(name_of(plan.strictness)));
+  if (!plan.plans.empty()) put_list(out, "plans", plan.plans);
+  if (plan.keep > 0) put(out, "keep", plan.keep);
+  if (plan.falls_back) put(out, "fall_back", "newest_whole");
+  if (plan.checks) put(out, "checksums", "verified");
   out << YAML::EndMap;
 }
 
@@ -138,11 +265,7 @@ std::string to_yaml(const Scenario& scenario) {
   put(out, "name", scenario.name);
   if (!scenario.tags.empty()) put_list(out, "tags", scenario.tags);
   put_job(out, scenario);
-  if (scenario.strictness != Strictness::kRaiseAll) {
-    out << YAML::Key << "checkpoint" << YAML::Value << YAML::Flow << YAML::BeginMap;
-    put(out, "strictness", std::string(name_of(scenario.strictness)));
-    out << YAML::EndMap;
-  }
+  put_checkpoint(out, scenario.checkpoint);
   put_steps(out, scenario);
   put_expect(out, scenario.expect);
   if (!scenario.caught.empty()) put_list(out, "caught", scenario.caught);

@@ -37,6 +37,12 @@ std::uint64_t weight_of(const Action& action) {
   if (const auto* train = std::get_if<TrainAction>(&action)) {
     return 1 + static_cast<std::uint64_t>(train->steps);
   }
+  if (const auto* fault = std::get_if<FaultAction>(&action)) {
+    return 8 + static_cast<std::uint64_t>(fault->rank + fault->nth) + (fault->step.empty() ? 0 : 1);
+  }
+  if (const auto* bad = std::get_if<BadResultAction>(&action)) {
+    return 8 + static_cast<std::uint64_t>(bad->ranks.front());
+  }
   return 2;
 }
 
@@ -44,7 +50,8 @@ std::uint64_t weight_of(const IncarnationPlan& plan) {
   std::uint64_t weight = 10 + weight_of(plan.layout);
   weight += position(sim::sharding_names(), plan.optimizer_sharding);
   for (const auto& action : plan.actions) weight += weight_of(action);
-  return weight;
+  for (const auto rank : plan.ranks) weight += static_cast<std::uint64_t>(rank);
+  return weight + (plan.ranks.empty() ? 0 : 1);
 }
 
 bool fits(const Layout& layout, const std::string& model) {
@@ -69,6 +76,7 @@ class Variants {
     Scenario variant = from_;
     change(variant);
     variant.optimizer_sharding = variant.incarnations.front().optimizer_sharding;
+    fit_members(variant);
     const bool valid =
         std::all_of(variant.incarnations.begin(), variant.incarnations.end(),
                     [&variant](const auto& plan) { return fits(plan.layout, variant.model); });
@@ -164,6 +172,24 @@ void shrink_actions(const Scenario& from, Variants& variants) {
   }
 }
 
+/// Of another rank, in another place: the lowest first.
+void shrink_faults(const Scenario& from, Variants& variants) {
+  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+    variants.add([i](Scenario& scenario) { scenario.incarnations[i].ranks.clear(); });
+    for (std::size_t a = 0; a < from.incarnations[i].actions.size(); ++a) {
+      const auto change = [&](const std::function<void(FaultAction&)>& how) {
+        variants.add([&how, i, a](Scenario& scenario) {
+          auto* fault = std::get_if<FaultAction>(&scenario.incarnations[i].actions[a]);
+          if (fault != nullptr) how(*fault);
+        });
+      };
+      change([](FaultAction& fault) { fault.rank = 0; });
+      change([](FaultAction& fault) { fault.nth = 0; });
+      change([](FaultAction& fault) { fault.step.clear(); });
+    }
+  }
+}
+
 void shrink_shardings(const Scenario& from, Variants& variants) {
   const auto first = std::string(sim::sharding_names().front());
   variants.add([&first](Scenario& scenario) {
@@ -192,7 +218,7 @@ void shrink_job(Variants& variants) {
     });
   }
   variants.add([](Scenario& scenario) { scenario.shard_dim = 0; });
-  variants.add([](Scenario& scenario) { scenario.strictness = Strictness::kRaiseAll; });
+  variants.add([](Scenario& scenario) { scenario.checkpoint.strictness = Strictness::kRaiseAll; });
   for (const std::int32_t ranks : {0, 1, 2, 3}) {
     variants.add([ranks](Scenario& scenario) { scenario.ranks_per_node = ranks; });
   }
@@ -206,7 +232,7 @@ std::uint64_t weight_of(const Scenario& scenario) {
   for (const auto& plan : scenario.incarnations) weight += weight_of(plan);
   weight += static_cast<std::uint64_t>(scenario.shard_dim);
   weight += static_cast<std::uint64_t>(scenario.ranks_per_node);
-  weight += scenario.strictness == Strictness::kRaiseAll ? 0 : 1;
+  weight += scenario.checkpoint.strictness == Strictness::kRaiseAll ? 0 : 1;
   return weight + (scenario.seed == 1 ? 0 : 1);
 }
 
@@ -217,6 +243,7 @@ std::vector<Scenario> simpler(const Scenario& scenario) {
   shrink_job(variants);
   shrink_shardings(scenario, variants);
   shrink_actions(scenario, variants);
+  shrink_faults(scenario, variants);
   return variants.take();
 }
 

@@ -1,7 +1,12 @@
 #include "scenarios/driver/sim_lane.hpp"
+
+#include <algorithm>
+
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/base/hash.hpp"
+#include "scenarios/driver/job_config.hpp"
 #include "scenarios/driver/lane.hpp"
+#include "scenarios/driver/life_faults.hpp"
 #include "scenarios/driver/rank_program.hpp"
 #include "sim/world/copy_tree.hpp"
 #include "sim/world/sim_store.hpp"
@@ -9,12 +14,10 @@
 namespace reprise::driver {
 namespace {
 
-/// "node<n>:<index>" of each rank; empty where all are on one node.
-std::vector<std::string> devices_of(std::int32_t world, std::int32_t per_node) {
+std::vector<std::string> devices_of(const Scenario& scenario, std::size_t incarnation) {
   std::vector<std::string> devices;
-  for (std::int32_t rank = 0; per_node > 0 && rank < world; ++rank) {
-    devices.push_back("node" + std::to_string(rank / per_node) + ":" +
-                      std::to_string(rank % per_node));
+  for (std::int32_t rank = 0; rank < scenario.incarnations[incarnation].world_size(); ++rank) {
+    devices.push_back(device_of(scenario, incarnation, GlobalRank{rank}));
   }
   return devices;
 }
@@ -52,6 +55,14 @@ void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
   }
 }
 
+/// To the records of the ranks that they were planned for.
+void take_faults(const sim::FaultBook& book, IncarnationRecord& record) {
+  for (const auto& state : book.states()) {
+    const auto rank = static_cast<std::size_t>(state.spec.place.rank.value);
+    if (rank < record.ranks.size()) record.ranks[rank].faults.push_back(state);
+  }
+}
+
 class SimLane final : public Lane {
  public:
   SimLane(const Scenario& scenario, const LaneOptions& options)
@@ -59,19 +70,33 @@ class SimLane final : public Lane {
     if (!options.mutant.empty()) sim::mutant_named(options.mutant).apply(policies_);
   }
 
-  IncarnationRecord run(std::size_t incarnation) override {
-    const sim::Layout& layout = scenario_.incarnations[incarnation].layout;
+  IncarnationRecord run(std::size_t incarnation, const Past& past) override {
+    const IncarnationPlan& plan = scenario_.incarnations[incarnation];
     sim::WorldOptions world;
     world.seed = mix64(options_.seed, incarnation);
-    world.world_size = layout.world_size();
-    world.devices = devices_of(world.world_size, scenario_.ranks_per_node);
-    IncarnationRecord record = run_in_world(world, store_, [&](Ports& ports, GlobalRank) {
-      return run_rank(scenario_, incarnation, policies_, ports, *options_.twins);
-    });
-    record.layout = to_string(layout);
+    world.world_size = plan.world_size();
+    world.devices = devices_of(scenario_, incarnation);
+    sim::FaultBook faults(faults_of(plan, past).specs);
+    IncarnationRecord record =
+        run_in_world(world, store_, [&](const RankSeat& seat, RankRecord& own) {
+          run_rank({.scenario = scenario_,
+                    .incarnation = incarnation,
+                    .past = past,
+                    .policies = policies_,
+                    .twins = *options_.twins,
+                    .ports = seat.ports,
+                    .faults = faults,
+                    .powers = seat.powers},
+                   own);
+        });
+    record.layout = to_string(plan.layout);
+    take_faults(faults, record);
+    keep_members(plan, record);
     store_.crash();  // an incarnation ends as hard as it can: what was not synced is gone
     return record;
   }
+
+  Store& store() override { return store_; }
 
   void finish() override {
     if (options_.keep.empty()) return;
@@ -90,7 +115,7 @@ class SimLane final : public Lane {
 
 IncarnationRecord run_in_world(
     const sim::WorldOptions& options, Store& store,
-    const std::function<RankRecord(Ports& ports, GlobalRank rank)>& program) {
+    const std::function<void(const RankSeat& seat, RankRecord& record)>& program) {
   IncarnationRecord record;
   record.ranks.resize(static_cast<std::size_t>(options.world_size));
   for (std::int32_t rank = 0; rank < options.world_size; ++rank) {
@@ -98,7 +123,11 @@ IncarnationRecord run_in_world(
   }
   sim::World world(options, store);
   const sim::RunResult result = world.run([&](Ports& ports, GlobalRank rank) {
-    record.ranks[static_cast<std::size_t>(rank.value)] = program(ports, rank);
+    const RankSeat seat{ports,
+                        rank,
+                        {.die = [&world, rank] { world.kill(rank); },
+                         .sleep = [&world](std::uint64_t ns) { world.sleep(ns); }}};
+    program(seat, record.ranks[static_cast<std::size_t>(rank.value)]);
   });
   for (std::size_t r = 0; r < record.ranks.size(); ++r) {
     take_end(result.ranks[r], record.ranks[r]);

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "scenarios/driver/record.hpp"
+#include "sim/faults/faulty_ports.hpp"
 #include "sim/world/world.hpp"
 
 namespace reprise::driver {
@@ -12,9 +13,17 @@ namespace reprise::driver {
 /// group, sequence number and operation.
 inline constexpr const char* kHangCode = "HANG";
 
-/// The ranks' records, in rank order; a rank that wrote none gets one that says how it ended.
+/// What the world lends to a rank's program.
+struct RankSeat {
+  const Ports& ports;
+  GlobalRank rank;
+  sim::FaultPowers powers;
+};
+
+/// The ranks' records, in rank order, as far as the program filled them; they say how each rank
+/// ended.
 IncarnationRecord run_in_world(
     const sim::WorldOptions& options, Store& store,
-    const std::function<RankRecord(Ports& ports, GlobalRank rank)>& program);
+    const std::function<void(const RankSeat& seat, RankRecord& record)>& program);
 
 }  // namespace reprise::driver

@@ -6,11 +6,13 @@
 
 namespace reprise::driver {
 
-Twin::Twin(sim::JobConfig config) : config_(std::move(config)) {
-  const sim::JobConfig any;
-  config_.layout = any.layout;
-  config_.run = any.run;
-  config_.engine = any.engine;
+Twin::Twin(const sim::JobConfig& config) {
+  config_.model = config.model;
+  config_.seed = config.seed;
+  config_.optimizer_sharding = config.optimizer_sharding;
+  config_.schedule = config.schedule;
+  config_.shard_dim = config.shard_dim;
+  config_.rerun_options.skip = config.rerun_options.skip;
 }
 
 sim::StepRecord Twin::record(Step step) {
@@ -44,7 +46,8 @@ std::shared_ptr<const GlobalState> Twin::state(Step step) {
 bool Twin::trains_like(const sim::JobConfig& config) const {
   return config.model == config_.model && config.seed == config_.seed &&
          config.optimizer_sharding == config_.optimizer_sharding &&
-         config.schedule == config_.schedule;
+         config.schedule == config_.schedule &&
+         config.rerun_options.skip == config_.rerun_options.skip;
 }
 
 std::int64_t Twin::steps_trained() {

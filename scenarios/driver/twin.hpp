@@ -19,8 +19,8 @@ namespace reprise::driver {
 /// did not keep. Any thread. What it answers depends on its config alone.
 class Twin {
  public:
-  /// Layout, run and engine of the config do not count.
-  explicit Twin(sim::JobConfig config);
+  /// Of the config counts what is trained; who trains it, and where, does not.
+  explicit Twin(const sim::JobConfig& config);
 
   /// Of the step that completes `step` iterations; at least 1.
   sim::StepRecord record(Step step);

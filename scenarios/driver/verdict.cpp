@@ -9,6 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/hash.hpp"
+#include "core/base/print.hpp"
 #include "scenarios/driver/life_judge.hpp"
 
 namespace reprise::driver {
@@ -84,6 +85,7 @@ Finding difference_of(const IncarnationRecord& life) {
     text << ruling;
     consider(std::string(name_of(ruling.defect)), text.str());
   }
+  for (const auto& ruling : life.rulings) consider(ruling.code, ruling.text);
   if (found.verdict != Verdict::kPass) return found;
   for (const auto& rank : life.ranks) {
     if (rank.result.bit_mismatches > 0) {
@@ -95,30 +97,216 @@ Finding difference_of(const IncarnationRecord& life) {
   return {};
 }
 
-/// Refused as expected: every rank failed, all with that code and those words.
-Finding refusal_of(const IncarnationRecord& life, const Expectation& expect) {
+/// Refused with that code and those words on every rank.
+Finding refusal_of(const IncarnationRecord& life, const std::string& code,
+                   const std::string& says) {
   for (const auto& rank : life.ranks) {
-    const std::string wanted = rank_text(rank) + " was to refuse with " + *expect.refusal;
-    if (rank.ending != Ending::kFailed || rank.code != *expect.refusal) {
+    const std::string wanted = rank_text(rank) + " was to refuse with " + code;
+    if (rank.ending != Ending::kFailed || rank.code != code) {
       const std::string what =
           rank.ending == Ending::kReturned ? "went on" : "ended by " + rank.message;
       return fail("VERDICT_DISAGREEMENT", wanted + " and " + what);
     }
-    if (rank.message.find(expect.refusal_says) == std::string::npos) {
+    if (rank.message.find(says) == std::string::npos) {
       return fail("VERDICT_DISAGREEMENT",
-                  wanted + " saying '" + expect.refusal_says + "' and said: " + rank.message);
+                  wanted + " saying '" + says + "' and said: " + rank.message);
     }
   }
   return {};
 }
 
+// --- how a life may end --------------------------------------------------------------------------
+
+bool is_last(const Scenario& scenario, std::size_t number) {
+  return number + 1 == scenario.incarnations.size();
+}
+
+/// The code with which this life's load must be refused; empty: it must not.
+std::string refusal_planned(const Scenario& scenario, std::size_t number) {
+  const std::string& fails = scenario.incarnations[number].fails;
+  if (!fails.empty() || !is_last(scenario, number)) return fails;
+  return scenario.expect.refusal.value_or("");
+}
+
+/// All ranks refused the load that the life began with, by one named error, and the scenario leaves
+/// that open.
+bool refused_as_allowed(const Scenario& scenario, std::size_t number,
+                        const IncarnationRecord& life) {
+  const auto& outcomes = scenario.expect.outcomes;
+  if (number == 0 || life.ranks.empty()) return false;
+  if (std::find(outcomes.begin(), outcomes.end(), Outcome::kRefused) == outcomes.end()) {
+    return false;
+  }
+  return std::all_of(life.ranks.begin(), life.ranks.end(), [&](const RankRecord& rank) {
+    return rank.ending == Ending::kFailed && rank.code == life.ranks.front().code &&
+           rank.loads.empty();
+  });
+}
+
+/// A planned fault ended this rank's life.
+bool died_as_planned(const RankRecord& rank) {
+  return std::any_of(rank.faults.begin(), rank.faults.end(), [](const sim::FaultState& fault) {
+    return fault.fired && sim::ends_life(fault.spec.kind);
+  });
+}
+
+/// A life in which some rank was to die and did. The others may not have noticed, or ended by a
+/// named error.
+Finding death_of(const IncarnationRecord& life) {
+  for (const auto& rank : life.ranks) {
+    if (rank.ending == Ending::kReturned || rank.ending == Ending::kFailed) continue;
+    if (rank.ending == Ending::kLost && died_as_planned(rank)) continue;
+    return fail(rank.code, rank_text(rank) + ", when another rank had died: " +
+                               without_code(rank.message, rank.code));
+  }
+  return {};
+}
+
+bool has_planned_death(const IncarnationRecord& life) {
+  return std::any_of(life.ranks.begin(), life.ranks.end(), died_as_planned);
+}
+
+/// What is wrong with how the life ended, if it did not end as the scenario allows.
+Finding unplanned_end_of(const Scenario& scenario, std::size_t number,
+                         const IncarnationRecord& life) {
+  if (has_planned_death(life)) return death_of(life);
+  if (const std::string code = refusal_planned(scenario, number); !code.empty()) {
+    return refusal_of(life, code, is_last(scenario, number) ? scenario.expect.refusal_says : "");
+  }
+  if (refused_as_allowed(scenario, number, life)) return {};
+  return ending_of(life);
+}
+
+// --- what was expected of all lives --------------------------------------------------------------
+
+Finding contradicted(const std::string& what, const std::string& wanted, const std::string& is) {
+  return fail("VERDICT_DISAGREEMENT", what + " was to be " + wanted + " and is " + is);
+}
+
+/// Of the last life that came to one; "none" if none did. The gravest of its ranks'.
+std::string diagnosis_of(std::span<const IncarnationRecord> lives) {
+  constexpr std::array<std::string_view, 3> kGravest = {"persistent_error", "transient_error",
+                                                        "correct_result"};
+  for (auto life = lives.rbegin(); life != lives.rend(); ++life) {
+    for (const auto diagnosis : kGravest) {
+      for (const auto& rank : life->ranks) {
+        if (rank.diagnosis == diagnosis) return rank.diagnosis;
+      }
+    }
+  }
+  return "none";
+}
+
+/// Of all lives; all ranks plan again together.
+std::uint64_t replans_of(std::span<const IncarnationRecord> lives) {
+  std::uint64_t replans = 0;
+  for (const auto& life : lives) {
+    std::uint64_t most = 0;
+    for (const auto& rank : life.ranks) most = std::max(most, rank.replans);
+    replans += most;
+  }
+  return replans;
+}
+
+std::vector<std::int64_t> skipped_by(const IncarnationRecord& life) {
+  std::set<std::int64_t> skipped;
+  for (const auto& rank : life.ranks) skipped.insert(rank.skipped.begin(), rank.skipped.end());
+  return {skipped.begin(), skipped.end()};
+}
+
+bool is_logged(std::span<const IncarnationRecord> lives, const std::string& text) {
+  for (const auto& life : lives) {
+    for (const auto& rank : life.ranks) {
+      for (const auto& line : rank.log) {
+        if (line.find(text) != std::string::npos) return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::string text_of(const std::vector<std::int64_t>& numbers) {
+  return numbers.empty() ? "none" : join(numbers, ", ");
+}
+
+Finding expectations_of(const Expectation& expect, std::span<const IncarnationRecord> lives) {
+  const IncarnationRecord& last = lives.back();
+  if (expect.loaded_step) {
+    const auto loaded = last.ranks.front().result.loaded_step;
+    if (loaded != *expect.loaded_step) {
+      return contradicted("the loaded step", std::to_string(*expect.loaded_step),
+                          std::to_string(loaded));
+    }
+  }
+  if (expect.diagnosis && diagnosis_of(lives) != *expect.diagnosis) {
+    return contradicted("the diagnosis", *expect.diagnosis, diagnosis_of(lives));
+  }
+  if (expect.replans && replans_of(lives) != *expect.replans) {
+    return contradicted("the number of plans made again", std::to_string(*expect.replans),
+                        std::to_string(replans_of(lives)));
+  }
+  if (const auto skipped = skipped_by(last); skipped != expect.skipped.value_or(skipped)) {
+    return contradicted("the list of skipped iterations", text_of(*expect.skipped),
+                        text_of(skipped));
+  }
+  for (const auto& text : expect.log) {
+    if (!is_logged(lives, text)) return fail("VERDICT_DISAGREEMENT", "no log says: " + text);
+  }
+  return {};
+}
+
+// --- did the faults fire? ------------------------------------------------------------------------
+
 Finding vacuous(std::string reason) {
   return {Verdict::kInconclusive, "ORACLE_VACUOUS", std::move(reason)};
+}
+
+/// What became of each fault that the life's plan has, with whether it was to fire.
+std::vector<std::pair<Fires, const sim::FaultState*>> planned_faults(
+    const IncarnationPlan& plan, const IncarnationRecord& life) {
+  std::map<std::int32_t, std::vector<Fires>> by_rank;
+  for (const auto& action : plan.actions) {
+    if (const auto* fault = std::get_if<FaultAction>(&action)) {
+      by_rank[fault->rank].push_back(fault->fires);
+    } else if (const auto* bad = std::get_if<BadResultAction>(&action)) {
+      for (const auto rank : bad->ranks) by_rank[rank].push_back(Fires::kYes);
+    }
+  }
+  std::vector<std::pair<Fires, const sim::FaultState*>> faults;
+  for (const auto& rank : life.ranks) {
+    const auto& wanted = by_rank[rank.result.rank];
+    // Faults of earlier lives stand before the life's own.
+    const std::size_t begin = rank.faults.size() - std::min(wanted.size(), rank.faults.size());
+    for (std::size_t i = begin; i < rank.faults.size(); ++i) {
+      faults.emplace_back(wanted[i - begin], &rank.faults[i]);
+    }
+  }
+  return faults;
+}
+
+Finding unfired_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    for (const auto& [fires, fault] : planned_faults(scenario.incarnations[i], lives[i])) {
+      const std::string what =
+          "incarnation " + std::to_string(i) + ": the " + sim::to_string(fault->spec);
+      if (fires == Fires::kNo && fault->fired) {
+        return fail("VERDICT_DISAGREEMENT", what + " was not to fire and did: " + fault->where);
+      }
+      if (fires == Fires::kYes && !fault->fired) {
+        return vacuous(what + " never fired; it was " +
+                       (fault->reached ? "reached"
+                        : fault->armed ? "armed"
+                                       : "not even armed"));
+      }
+    }
+  }
+  return {};
 }
 
 /// Every life that began with a load has something to show, on every rank.
 Finding vacuity_of(std::span<const IncarnationRecord> lives, const Expectation& expect) {
   for (std::size_t life = 1; life < lives.size(); ++life) {
+    if (has_planned_death(lives[life])) continue;  // perhaps before anything could be compared
     const std::string where = "incarnation " + std::to_string(life) + ", ";
     for (const auto& rank : lives[life].ranks) {
       if (rank.result.owns && rank.result.elements == 0) {
@@ -141,11 +329,10 @@ Finding vacuity_of(std::span<const IncarnationRecord> lives, const Expectation& 
 Finding finding_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   const IncarnationRecord& last = lives.back();
   if (!last.launch_error.empty()) return {Verdict::kInconclusive, "IO", last.launch_error};
-  const bool refuses = scenario.expect.refusal.has_value();  // in the last incarnation
-  for (const auto& life : refuses ? lives.first(lives.size() - 1) : lives) {
+  for (std::size_t i = 0; i < lives.size(); ++i) {
     // A judge's word comes first: it says why, where an error mostly says that.
-    const Finding judged = difference_of(life);
-    const Finding ended = ending_of(life);
+    const Finding judged = difference_of(lives[i]);
+    const Finding ended = unplanned_end_of(scenario, i, lives[i]);
     const bool by_end = judged.verdict == Verdict::kPass ||
                         (ended.verdict != Verdict::kPass &&
                          distance_from_cause(ended.code) < distance_from_cause(judged.code));
@@ -153,18 +340,13 @@ Finding finding_of(const Scenario& scenario, std::span<const IncarnationRecord> 
     if (found.verdict != Verdict::kPass) return found;
   }
   if (lives.size() < scenario.incarnations.size()) {
-    return refuses
-               ? fail(last.ranks.front().code,
-                      "refused before the last incarnation: " + last.ranks.front().message)
-               : Finding{Verdict::kInconclusive, "ORACLE_VACUOUS", "not all incarnations were run"};
+    return {Verdict::kInconclusive, "ORACLE_VACUOUS", "not all incarnations were run"};
   }
-  if (refuses) {
-    if (Finding found = difference_of(last); found.verdict != Verdict::kPass) return found;
-    if (Finding found = refusal_of(last, scenario.expect); found.verdict != Verdict::kPass) {
-      return found;
-    }
+  for (const Finding& found : {expectations_of(scenario.expect, lives), unfired_of(scenario, lives),
+                               vacuity_of(lives, scenario.expect)}) {
+    if (found.verdict != Verdict::kPass) return found;
   }
-  return vacuity_of(lives, scenario.expect);
+  return {};
 }
 
 /// Of everything that was found, with counts.
@@ -176,6 +358,7 @@ std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord>
       if (!rank.code.empty()) ++codes[rank.code];
     }
     for (const auto& ruling : judge_life(life)) ++codes[std::string(name_of(ruling.defect))];
+    for (const auto& ruling : life.rulings) ++codes[ruling.code];
   }
   return codes;
 }
@@ -198,18 +381,19 @@ std::string difference_text(const reports::FirstDifference& first) {
          first.loaded + ", which is " + first.comes_from;
 }
 
+/// What the job's launcher would see.
 int exit_code_of(const IncarnationRecord& life) {
   const bool returned = std::all_of(life.ranks.begin(), life.ranks.end(), [](const auto& rank) {
     return rank.ending == Ending::kReturned;
   });
-  return returned ? 0 : 1;
+  return returned ? life.ranks.front().exit_code : 1;
 }
 
 void add_life(const IncarnationRecord& life, ScenarioResult& result) {
   result.layouts.push_back(life.layout);
   if (life.ranks.empty()) return;
   const RankRecord& first = life.ranks.front();
-  result.world = std::max(result.world, static_cast<std::int32_t>(life.ranks.size()));
+  result.world = std::max({result.world, static_cast<std::int32_t>(life.ranks.size()), life.world});
   result.incarnations.push_back({.layout = life.layout,
                                  .exit_code = exit_code_of(life),
                                  .first_step = first.first_step,
@@ -218,16 +402,31 @@ void add_life(const IncarnationRecord& life, ScenarioResult& result) {
                            first.trajectory.end());
   result.content_digest = first.content_digest;
   for (const auto& rank : life.ranks) {
+    result.peak_bytes.snapshot = std::max(result.peak_bytes.snapshot, rank.peak_bytes.snapshot);
     result.peak_bytes.stage = std::max(result.peak_bytes.stage, rank.peak_bytes.stage);
     result.peak_bytes.load = std::max(result.peak_bytes.load, rank.peak_bytes.load);
     if (!result.first_difference) result.first_difference = rank.first_difference;
   }
 }
 
+/// By rank; those that are no members of the job hold nothing.
+std::vector<reports::RankResult> all_ranks_of(const IncarnationRecord& life) {
+  std::map<std::int32_t, reports::RankResult> ranks;
+  for (std::int32_t rank = 0; rank < life.world; ++rank) {
+    ranks[rank].rank = rank;
+    ranks[rank].owns = false;
+  }
+  for (const auto& rank : life.ranks) ranks[rank.result.rank] = rank.result;
+  std::vector<reports::RankResult> all;
+  for (auto& [number, rank] : ranks) all.push_back(std::move(rank));
+  return all;
+}
+
 }  // namespace
 
-bool went_well(const IncarnationRecord& life) {
-  return life.launch_error.empty() && ending_of(life).verdict == Verdict::kPass;
+bool may_go_on(const Scenario& scenario, std::size_t number, const IncarnationRecord& life) {
+  return life.launch_error.empty() &&
+         unplanned_end_of(scenario, number, life).verdict == Verdict::kPass;
 }
 
 bool broke_down(std::span<const IncarnationRecord> lives) {
@@ -256,7 +455,18 @@ ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord
     result.reason = "nothing was run";
     return result;
   }
-  for (const auto& rank : lives.back().ranks) result.ranks.push_back(rank.result);
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    for (const auto& [fires, fault] : planned_faults(scenario.incarnations[i], lives[i])) {
+      result.faults.push_back({std::string(sim::name_of(fault->spec.kind)),
+                               fault->spec.place.rank.value, fault->armed, fault->reached,
+                               fault->fired, fires == Fires::kYes});
+    }
+  }
+  result.ranks = all_ranks_of(lives.back());
+  result.replans = replans_of(lives);
+  if (const auto diagnosis = diagnosis_of(lives); diagnosis != "none") {
+    result.diagnosis = diagnosis;
+  }
   const Finding found = finding_of(scenario, lives);
   result.verdict = found.verdict;
   result.code = found.code;

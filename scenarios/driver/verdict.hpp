@@ -17,8 +17,9 @@ reports::ScenarioResult judge(const Scenario& scenario, std::span<const Incarnat
 /// counts as a judgement.
 bool broke_down(std::span<const IncarnationRecord> lives);
 
-/// True if every rank came to its end, so that the next incarnation can start from what it left;
-/// judges have their say at the end.
-bool went_well(const IncarnationRecord& life);
+/// True if the life ended as the scenario allows, so that the next one can start from what it left;
+/// judges have their say at the end. Every rank came to its end; or a planned fault ended some
+/// rank's life, and the others ended with it by a named error; or all refused a load as planned.
+bool may_go_on(const Scenario& scenario, std::size_t number, const IncarnationRecord& life);
 
 }  // namespace reprise::driver

@@ -103,7 +103,7 @@ YAML::Node YamlMap::bound(const YAML::Node& value) const {
       bindings_->used.insert(name);
       return node;
     }
-    names.push_back(known);
+    if (!known.ends_with(".next")) names.push_back(known);
   }
   if (names.empty()) fail(value, "says $" + name + ", and the file has no 'each'");
   const std::string near = closest(name, names);
@@ -163,6 +163,65 @@ std::optional<std::int64_t> YamlMap::integer(std::string_view key) {
          "wants a whole number under '" + std::string(key) + "', not '" + *written + "'");
   }
   return value;
+}
+
+std::optional<std::int64_t> YamlMap::integer_in(std::string_view key, std::int64_t least,
+                                                std::int64_t most) {
+  const auto value = integer(key);
+  if (!value || (*value >= least && *value <= most)) return value;
+  fail(node(key), "wants " + std::string(key) + " from " + std::to_string(least) + " to " +
+                      std::to_string(most) + ", not " + std::to_string(*value));
+}
+
+std::vector<std::int64_t> YamlMap::integers(std::string_view key) {
+  std::vector<std::int64_t> numbers;
+  for (const auto& written : texts(key)) {
+    std::int64_t number = 0;
+    if (!YAML::convert<std::int64_t>::decode(YAML::Node(written), number)) {
+      fail(node(key),
+           "wants whole numbers under '" + std::string(key) + "', not '" + written + "'");
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+std::optional<bool> YamlMap::flag(std::string_view key) {
+  const auto written = text(key);
+  if (!written) return std::nullopt;
+  bool value = false;
+  if (!YAML::convert<bool>::decode(YAML::Node(*written), value)) {
+    fail(node(key), "wants true or false under '" + std::string(key) + "', not '" + *written + "'");
+  }
+  return value;
+}
+
+void YamlMap::require_word(const YAML::Node& at, std::string_view key, const std::string& word,
+                           std::span<const std::string_view> words) const {
+  if (std::find(words.begin(), words.end(), word) != words.end()) return;
+  const std::string near = closest(word, words);
+  fail(at,
+       "knows no '" + word + "' under '" + std::string(key) + "'" +
+           (near.empty() ? "; there are: " + join(words, ", ") : "; did you mean '" + near + "'?"));
+}
+
+std::optional<std::string> YamlMap::word(std::string_view key,
+                                         std::span<const std::string_view> words) {
+  auto written = text(key);
+  if (written) require_word(node(key), key, *written, words);
+  return written;
+}
+
+std::vector<std::string> YamlMap::words(std::string_view key,
+                                        std::span<const std::string_view> words) {
+  auto written = texts(key);
+  for (auto word = written.begin(); word != written.end(); ++word) {
+    require_word(node(key), key, *word, words);
+    if (std::find(written.begin(), word, *word) != word) {
+      fail(node(key), "names '" + *word + "' twice under '" + std::string(key) + "'");
+    }
+  }
+  return written;
 }
 
 std::optional<double> YamlMap::number(std::string_view key) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,8 +37,17 @@ class YamlMap {
   YamlMap map(std::string_view key);
   std::optional<std::string> text(std::string_view key);
   std::optional<std::int64_t> integer(std::string_view key);
+  /// From `least` to `most`.
+  std::optional<std::int64_t> integer_in(std::string_view key, std::int64_t least,
+                                         std::int64_t most);
   std::optional<double> number(std::string_view key);
-  std::vector<std::string> texts(std::string_view key);  ///< a list, or one text
+  std::optional<bool> flag(std::string_view key);  ///< true, false, yes, no
+  /// One of these words; another is refused with the one that may have been meant.
+  std::optional<std::string> word(std::string_view key, std::span<const std::string_view> words);
+  /// Such words in a list, none twice, or one alone.
+  std::vector<std::string> words(std::string_view key, std::span<const std::string_view> words);
+  std::vector<std::int64_t> integers(std::string_view key);  ///< a list, or one number
+  std::vector<std::string> texts(std::string_view key);      ///< a list, or one text
   /// As text(), but it must be there.
   std::string required(std::string_view key);
 
@@ -54,6 +64,8 @@ class YamlMap {
 
  private:
   [[noreturn]] void fail_lacking(std::string_view key) const;
+  void require_word(const YAML::Node& at, std::string_view key, const std::string& word,
+                    std::span<const std::string_view> words) const;
   YAML::Node bound(const YAML::Node& value) const;
 
   YAML::Node node_;

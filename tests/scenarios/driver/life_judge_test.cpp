@@ -23,6 +23,13 @@ IncarnationRecord good_life() {
     for (const std::int64_t step : {3, 5}) {
       record.audits.push_back({GlobalRank{r}, step, {held("w", r, 9)}, {{"['args']", 1}}});
     }
+    for (const std::int64_t step : {3, 5}) {
+      SaveEvidence save;
+      save.point.step = Step{step};
+      save.live = {r == 0 ? "a" : "b", "w"};
+      if (r == 0) save.stored = {"a", "b", "w"};
+      record.saves.push_back(save);
+    }
     record.loads = {{3, {r == 0 ? "a" : "b", "w"}, {}, {}}};
     record.absent = {r == 0 ? "b" : "a"};
     life.ranks.push_back(record);
@@ -51,6 +58,41 @@ TEST(LifeJudge, a_table_of_records) {
        "FALSE_REPLICA"},
       {"two main copies", [](auto& r) { r[1].audits[0].items[0].replica = 0; }, "MULTI_WRITER"},
       {"no main copy", [](auto& r) { r[0].audits[0].items[0].replica = 1; }, "NO_WRITER"},
+      {"a live key is not in the checkpoint that a plan from before wrote",
+       [](auto& r) {
+         r[0].saves[1].stored = {"b", "w"};
+         r[1].saves[1].reused = true;
+       },
+       "STALE_PLAN: the job has it, and the checkpoint of step 5 does not: it was saved by a plan "
+       "from before [key a]"},
+      {"the same without such a plan",
+       [](auto& r) {
+         r[0].saves[1].stored = {"b", "w"};
+       },
+       "KEYSET_ASYMMETRY"},
+      {"a key that nobody has any more is in the checkpoint",
+       [](auto& r) {
+         r[0].saves[1].stored = {"a", "b", "c", "w"};
+         r[0].saves[1].reused = true;
+       },
+       "STALE_PLAN: the job has it no more"},
+      {"a rank did not come to the save that another one ended",
+       [](auto& r) {
+         r[1].ending = Ending::kLost;
+         r[1].saves.pop_back();
+       },
+       ""},
+      {"a save ended well on one rank alone",
+       [](auto& r) { r[1].saves[0].code = "IO", r[1].saves[0].point.certain = false; },
+       "VERDICT_DISAGREEMENT"},
+      {"the same because a rank had died",
+       [](auto& r) {
+         r[1].saves[0].code = "PEER_FAILED";
+         r[0].ending = Ending::kLost;
+       },
+       ""},
+      {"ranks loaded different checkpoints", [](auto& r) { r[1].loads[0].step = 5; },
+       "MIXED_GENERATION: ranks loaded different checkpoints: of step 3 and of step 5"},
       {"no main copy among the ranks that came to the save",
        [](auto& r) {
          r[0].ending = Ending::kFailed;

@@ -126,7 +126,8 @@ std::vector<Seen> corrupt_each(const std::string& model, const std::string& layo
                                const std::string& sharding) {
   Rig rig(test::scenario_of({{layout, {TrainAction{2}, SaveAction{}}}, {layout, {TrainAction{2}}}},
                             model, sharding));
-  const IncarnationRecord first = rig.run(0);
+  IncarnationRecord first = rig.run(0);
+  rig.end(0, first);
   const auto verdict = [&](const IncarnationRecord& second) {
     const IncarnationRecord lives[] = {first, second};
     return judge(rig.scenario(), lives);

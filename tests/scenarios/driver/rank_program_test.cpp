@@ -105,7 +105,8 @@ TEST(RankProgram, a_wrong_element_names_the_rank_that_held_it_when_it_was_saved_
       }
     }
   };
-  rig.run(0);
+  auto first_life = rig.run(0);
+  rig.end(0, first_life);
   rig.run(1, {}, swap);
   const auto life = rig.run(1, {}, swap);
   ASSERT_TRUE(life.ranks[0].first_difference);

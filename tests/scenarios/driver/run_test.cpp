@@ -242,18 +242,19 @@ TEST(Verdict, a_cause_comes_before_its_echo) {
 
 // --- ranks that wait for each other -------------------------------------------------------------
 
-RankRecord meets(Ports& ports, GlobalRank rank, const std::function<void(Communicator&)>& what) {
-  const auto group = ports.fabric.communicator(Group::world(ports.fabric.world_size()));
+void meets(const RankSeat& seat, RankRecord& record,
+           const std::function<void(Communicator&)>& what) {
+  Fabric& fabric = seat.ports.fabric;
+  const auto group = fabric.communicator(Group::world(fabric.world_size()));
   what(*group);
-  RankRecord record = good_life(1).ranks[0];
-  record.result.rank = rank.value;
-  return record;
+  record = good_life(1).ranks[0];
+  record.result.rank = seat.rank.value;
 }
 
 TEST(Verdict, ranks_that_wait_for_ever_are_a_hang_that_names_rank_group_and_operation) {
   sim::SimStore store;
-  const auto life = run_in_world({.world_size = 3}, store, [](Ports& ports, GlobalRank rank) {
-    return meets(ports, rank, [rank](Communicator& group) {
+  const auto life = run_in_world({.world_size = 3}, store, [](const auto& seat, auto& own) {
+    meets(seat, own, [rank = seat.rank](Communicator& group) {
       if (rank.value != 2) group.barrier();
     });
   });
@@ -268,8 +269,8 @@ TEST(Verdict, ranks_that_wait_for_ever_are_a_hang_that_names_rank_group_and_oper
 
 TEST(Verdict, different_operations_in_one_group_are_a_mismatch_that_names_both) {
   sim::SimStore store;
-  const auto life = run_in_world({.world_size = 2}, store, [](Ports& ports, GlobalRank rank) {
-    return meets(ports, rank, [rank](Communicator& group) {
+  const auto life = run_in_world({.world_size = 2}, store, [](const auto& seat, auto& own) {
+    meets(seat, own, [rank = seat.rank](Communicator& group) {
       if (rank.value == 0) {
         group.barrier();
       } else {

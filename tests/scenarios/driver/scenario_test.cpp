@@ -111,7 +111,7 @@ TEST(Scenario, what_is_written_is_read_again) {
   scenario.seed = 77;
   scenario.shard_dim = 1;
   scenario.ranks_per_node = 4;
-  scenario.strictness = Strictness::kReturnAll;
+  scenario.checkpoint.strictness = Strictness::kReturnAll;
   scenario.incarnations[1].actions.insert(scenario.incarnations[1].actions.begin(),
                                           {SaveAction{}, LoadAction{}, TrainAction{0}});
   scenario.incarnations[1].optimizer_sharding = "fsdp_dtensor";

@@ -6,8 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/hash.hpp"
+#include "scenarios/driver/lane.hpp"
+#include "scenarios/driver/life_faults.hpp"
+#include "scenarios/driver/past.hpp"
 #include "scenarios/driver/rank_program.hpp"
+#include "scenarios/driver/run.hpp"
+#include "scenarios/driver/sim_lane.hpp"
 #include "scenarios/driver/verdict.hpp"
 #include "sim/world/sim_store.hpp"
 #include "sim/world/world.hpp"
@@ -38,45 +42,53 @@ class Rig {
  public:
   explicit Rig(Scenario scenario) : scenario_(std::move(scenario)) {}
 
-  /// A rank that did not come to its end is a defect, so that no test takes it for a verdict.
+  /// As the simulated lane does, on what the lives before have left.
   IncarnationRecord run(std::size_t incarnation, const sim::Policies& policies = {},
                         const Interference& interference = {}) {
-    const sim::Layout& layout = scenario_.incarnations[incarnation].layout;
+    const IncarnationPlan& plan = scenario_.incarnations[incarnation];
     sim::WorldOptions options;
     options.seed = incarnation;
-    options.world_size = layout.world_size();
-    IncarnationRecord record;
-    record.layout = to_string(layout);
-    record.ranks.resize(static_cast<std::size_t>(layout.world_size()));
-    sim::World world(options, store_);
-    const auto result = world.run([&](Ports& ports, GlobalRank rank) {
-      record.ranks[static_cast<std::size_t>(rank.value)] =
-          run_rank(scenario_, incarnation, policies, ports, *twins_, interference);
-    });
-    for (std::size_t r = 0; r < record.ranks.size(); ++r) {
-      if (result.ranks[r].end == sim::RankEnd::kReturned) continue;
-      record.ranks[r].ending = Ending::kDefect;
-      record.ranks[r].code = "INTERNAL";
-      record.ranks[r].message = result.ranks[r].message;
-    }
-    record.event_hash = hex(result.event_hash);
-    return record;
+    options.world_size = plan.world_size();
+    sim::FaultBook faults(faults_of(plan, past_).specs);
+    IncarnationRecord life =
+        run_in_world(options, store_, [&](const RankSeat& seat, RankRecord& own) {
+          run_rank({.scenario = scenario_,
+                    .incarnation = incarnation,
+                    .past = past_,
+                    .policies = policies,
+                    .twins = *twins_,
+                    .ports = seat.ports,
+                    .faults = faults,
+                    .powers = seat.powers,
+                    .interference = &interference},
+                   own);
+        });
+    life.layout = to_string(plan.layout);
+    keep_members(plan, life);
+    return life;
+  }
+  /// Judges what is left in the store, and goes on from it.
+  void end(std::size_t incarnation, IncarnationRecord& life) {
+    end_life(scenario_, incarnation, store_, life, past_);
   }
   std::vector<IncarnationRecord> run_all(const sim::Policies& policies = {}) {
     std::vector<IncarnationRecord> lives;
     for (std::size_t i = 0; i < scenario_.incarnations.size(); ++i) {
       lives.push_back(run(i, policies));
-      if (!went_well(lives.back())) break;
+      end(i, lives.back());
+      if (!may_go_on(scenario_, i, lives.back())) break;
     }
     return lives;
   }
 
   const Scenario& scenario() const { return scenario_; }
   sim::SimStore& store() { return store_; }
+  const Past& past() const { return past_; }
 
  private:
   Scenario scenario_;
   sim::SimStore store_;
+  Past past_;
   std::shared_ptr<TwinBook> twins_ = std::make_shared<TwinBook>();
 };
 

@@ -1,0 +1,107 @@
+#include "scenarios/driver/past.hpp"
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+#include "core/engine/checkpoint.hpp"
+#include "core/engine/commit.hpp"
+#include "core/format/tracker.hpp"
+#include "scenarios/driver/rank_program.hpp"
+#include "sim/faults/at_rest.hpp"
+#include "sim/faults/checkpoint_file.hpp"
+
+namespace reprise::driver {
+namespace {
+
+/// As a rank saw them that lived through all that any rank did.
+std::vector<SavePoint> saves_of(const IncarnationRecord& life) {
+  std::vector<SavePoint> saves;
+  for (const auto& rank : life.ranks) {
+    for (std::size_t i = 0; i < rank.saves.size(); ++i) {
+      if (i == saves.size()) saves.push_back(rank.saves[i].point);
+      saves[i].certain = saves[i].certain || rank.saves[i].point.certain;
+    }
+  }
+  return saves;
+}
+
+std::string directory_of(Store& store, const DamageAction& damage) {
+  if (damage.what == "tracker") return kCheckpointRoot;
+  if (!damage.step) return locate(store, kCheckpointRoot).directory;
+  return CommitTarget::iteration(kCheckpointRoot, Step{*damage.step}).directory;
+}
+
+std::string file_of(Store& store, const DamageAction& damage, const std::string& directory) {
+  if (damage.what == "checkpoint") return directory;
+  auto files = sim::files_of(store, directory, damage.what);
+  if (damage.what == "payload") {
+    const std::string mine = "__" + std::to_string(damage.rank) + "_";
+    std::erase_if(files, [&](const std::string& file) {
+      return !file.substr(file.rfind('/') + 1).starts_with(mine);
+    });
+  }
+  if (!files.empty()) return files.front();
+  throw Error(Code::kUsage, "there is no " + damage.what + " file to damage",
+              {.file = store.display(directory)});
+}
+
+void do_one(Store& store, const DamageAction& damage, Past& past) {
+  const std::string directory = directory_of(store, damage);
+  const std::string file = file_of(store, damage, directory);
+  if (damage.remove || damage.what == "checkpoint") {
+    store.remove(file);
+    store.sync_directory(parent_path(file));
+  } else if (damage.cut) {
+    sim::cut(store, file, static_cast<std::uint64_t>(*damage.cut));
+  } else {
+    const auto size = store.stat(file).value_or(Entry{}).size;
+    const std::int64_t end = static_cast<std::int64_t>(size);
+    const std::int64_t byte =
+        damage.byte < 0 ? std::max<std::int64_t>(end + damage.byte, 0) : damage.byte;
+    sim::flip_bit(store, file, static_cast<std::uint64_t>(byte), static_cast<unsigned>(damage.bit));
+  }
+  past.tracker_damaged = past.tracker_damaged || damage.what == "tracker";
+  for (auto& save : past.saves) {
+    const auto own = CommitTarget::iteration(kCheckpointRoot, save.step).directory;
+    if (damage.what != "tracker" && own == directory) save.damaged = true;
+  }
+}
+
+}  // namespace
+
+bool was_lied_to(const IncarnationRecord& life) {
+  using Kind = sim::FaultKind;
+  return std::any_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
+    return std::any_of(rank.faults.begin(), rank.faults.end(), [](const sim::FaultState& fault) {
+      const Kind kind = fault.spec.kind;
+      return fault.fired &&
+             (kind == Kind::kShortWrite || kind == Kind::kFlipWrite || kind == Kind::kLostSync ||
+              kind == Kind::kLostRename || kind == Kind::kFleetingRename);
+    });
+  });
+}
+
+void add_life(const IncarnationRecord& life, Past& past) {
+  const bool lied = was_lied_to(life);
+  past.tracker_damaged = past.tracker_damaged || lied;
+  for (auto save : saves_of(life)) {
+    save.damaged = lied;
+    save.certain = save.certain && !lied;
+    if (save.certain) past.tracker_damaged = false;
+    past.saves.push_back(save);
+  }
+  past.faults.clear();
+  for (const auto& rank : life.ranks) {
+    for (const auto& fault : rank.faults) {
+      if (fault.armed && sim::outlives(fault.spec)) past.faults.push_back(fault.spec);
+    }
+  }
+}
+
+void do_damage(Store& store, const IncarnationPlan& plan, Past& past) {
+  for (const auto& action : plan.actions) {
+    if (const auto* damage = std::get_if<DamageAction>(&action)) do_one(store, *damage, past);
+  }
+}
+
+}  // namespace reprise::driver

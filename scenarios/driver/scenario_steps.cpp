@@ -1,0 +1,258 @@
+#include "scenarios/driver/scenario_steps.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/error.hpp"
+#include "core/engine/commit.hpp"
+#include "core/engine/phases.hpp"
+#include "core/engine/retention.hpp"
+#include "scenarios/driver/fault_specs.hpp"
+#include "scenarios/driver/scenario_job.hpp"
+#include "sim/faults/checkpoint_file.hpp"
+
+namespace reprise::driver {
+namespace {
+
+constexpr std::int64_t kStepsMax = 10000;
+constexpr std::int64_t kRankMax = 1023;
+constexpr std::int64_t kCountMax = 1'000'000'000;
+constexpr std::array<std::string_view, 3> kResultFaults = {"transient_error", "persistent_error",
+                                                           "correct_result"};
+constexpr std::array<std::string_view, 16> kWorldFaults = {
+    "crash",          "write_error", "no_space",
+    "short_write",    "torn_write",  "flip_write",
+    "sync_error",     "lost_sync",   "directory_sync_error",
+    "lost_rename",    "read_error",  "flip_read",
+    "late",           "lost",        "fails",
+    "fleeting_rename"};
+constexpr std::array<std::string_view, 3> kMoments = {"before", "during", "after"};
+constexpr std::array<std::string_view, 3> kFires = {"yes", "no", "maybe"};
+
+constexpr std::array<std::string_view, 8> kKnown = {"train", "save",  "load",   "bad_result",
+                                                    "exits", "fault", "damage", "restart"};
+constexpr const char* kSteps =
+    "steps are: train: N, save, load, bad_result, exits: CODE, fault, damage, restart";
+
+Failing read_fails(YamlMap& map) {
+  Failing fails{map.text("fails").value_or("")};
+  const bool word = fails.code == Failing::kAny || fails.code == Failing::kMaybe;
+  if (fails.code.empty() || word || code_named(fails.code)) return fails;
+  map.fail(map.node("fails"),
+           "knows no code " + fails.code + "; it may be one, or 'any', or 'maybe'");
+}
+
+SaveAction read_save(YamlMap map) {
+  SaveAction save;
+  save.optimizer = !map.flag("no_optim").value_or(false);
+  save.random = !map.flag("no_rng").value_or(false);
+  save.kind = map.text("kind").value_or(save.kind);
+  save.fails = read_fails(map);
+  map.refuse_unknown();
+  return save;
+}
+
+std::int32_t read_rank(YamlMap& map) {
+  return static_cast<std::int32_t>(map.integer_in("rank", 0, kRankMax).value_or(0));
+}
+
+BadResultAction read_bad_result(YamlMap map) {
+  BadResultAction bad;
+  if (!map.has("kind")) map.required("kind");
+  bad.kind = *map.word("kind", kResultFaults);
+  bad.ranks = {read_rank(map)};
+  if (map.has("ranks")) {
+    if (map.has("rank")) map.fail(map.node("ranks"), "says both rank and ranks");
+    bad.ranks.clear();
+  }
+  for (const auto rank : map.integers("ranks")) {
+    bad.ranks.push_back(static_cast<std::int32_t>(rank));
+  }
+  if (bad.ranks.empty()) map.fail(map.node("ranks"), "names no rank");
+  bad.fatal = map.flag("fatal").value_or(true);
+  bad.call = map.integer_in("call", 0, kCountMax).value_or(0);
+  bad.run = map.integer_in("run", 0, kCountMax).value_or(0);
+  map.refuse_unknown();
+  return bad;
+}
+
+ExitAction read_exit(YamlMap& step) {
+  if (step.node("exits").IsScalar()) {
+    return {static_cast<int>(*step.integer_in("exits", 0, UINT8_MAX)), {}};
+  }
+  YamlMap map = step.map("exits");
+  if (!map.has("code")) map.required("code");
+  ExitAction exits{static_cast<int>(*map.integer_in("code", 0, UINT8_MAX)), map.flag("saves")};
+  map.refuse_unknown();
+  return exits;
+}
+
+void read_place(YamlMap& map, FaultAction& fault) {
+  std::vector<std::string_view> phases(phases_of_save().begin(), phases_of_save().end());
+  phases.insert(phases.end(), phases_of_load().begin(), phases_of_load().end());
+  phases.emplace_back("take");
+  std::vector<std::string_view> steps(kCommitSteps.begin(), kCommitSteps.end());
+  steps.insert(steps.end(), kPrepareSteps.begin(), kPrepareSteps.end());
+  steps.insert(steps.end(), kRetentionSteps.begin(), kRetentionSteps.end());
+  fault.phase = map.word("phase", phases).value_or("");
+  fault.step = map.word("step", steps).value_or("");
+  fault.moment = map.word("moment", kMoments).value_or(fault.moment);
+  fault.nth = map.integer_in("nth", 0, kCountMax).value_or(0);
+  fault.file = map.text("file").value_or("");
+}
+
+FaultAction read_fault(YamlMap map) {
+  FaultAction fault;
+  if (!map.has("kind")) map.required("kind");
+  fault.kind = *map.word("kind", kWorldFaults);
+  fault.rank = read_rank(map);
+  read_place(map, fault);
+  fault.delay_ms = map.integer_in("delay_ms", 0, kCountMax).value_or(0);
+  fault.bit = map.integer_in("bit", 0, kCountMax).value_or(0);
+  const std::string fires = map.word("fires", kFires).value_or("yes");
+  fault.fires = fires == "yes" ? Fires::kYes : fires == "no" ? Fires::kNo : Fires::kMaybe;
+  map.refuse_unknown();
+  try {
+    sim::require_possible(spec_of(fault));
+  } catch (const Error& error) {
+    map.fail(map.node("kind"), "can't be: " + error.message());
+  }
+  return fault;
+}
+
+DamageAction read_damage(YamlMap map) {
+  DamageAction damage;
+  if (!map.has("what")) map.required("what");
+  damage.what = *map.word("what", sim::file_kinds());
+  damage.rank = read_rank(map);
+  damage.step = map.integer_in("step", 0, kCountMax);
+  damage.byte = map.integer_in("byte", -kCountMax, kCountMax).value_or(0);
+  damage.bit = static_cast<std::int32_t>(map.integer_in("bit", 0, 7).value_or(0));
+  damage.cut = map.integer_in("cut", 1, kCountMax);
+  damage.remove = map.flag("remove").value_or(false);
+  const bool flips = map.has("byte") || map.has("bit");
+  if (int{flips} + int{damage.cut.has_value()} + int{damage.remove} > 1) {
+    map.fail(map.node("what"), "says several of byte with bit, cut, remove; name one");
+  }
+  map.refuse_unknown();
+  return damage;
+}
+
+/// `- save`, `- load`, `- restart`
+void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario& scenario) {
+  auto& actions = scenario.incarnations.back().actions;
+  const std::string& word = node.Scalar();
+  if (word == "save") {
+    actions.emplace_back(SaveAction{});
+  } else if (word == "load") {
+    actions.emplace_back(LoadAction{});
+  } else if (word == "restart") {
+    scenario.incarnations.push_back(like_the_last(scenario));
+  } else {
+    top.fail(node, "has a step " + std::to_string(number) + " '" + word + "'; " + kSteps);
+  }
+}
+
+/// `- train: 3`, `- restart: {layout: {tp: 4}}`
+void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
+  auto& actions = scenario.incarnations.back().actions;
+  if (const auto steps = step.integer_in("train", 0, kStepsMax)) {
+    actions.emplace_back(TrainAction{*steps});
+  } else if (step.has("save")) {
+    actions.emplace_back(read_save(step.map("save")));
+  } else if (step.has("bad_result")) {
+    actions.emplace_back(read_bad_result(step.map("bad_result")));
+  } else if (step.has("exits")) {
+    actions.emplace_back(read_exit(step));
+  } else if (step.has("fault")) {
+    actions.emplace_back(read_fault(step.map("fault")));
+  } else if (step.has("damage")) {
+    actions.emplace_back(read_damage(step.map("damage")));
+  } else if (step.has("restart")) {
+    scenario.incarnations.push_back(read_restart(step.map("restart"), scenario));
+  } else {
+    for (const auto known : kKnown) static_cast<void>(step.node(known));
+    step.refuse_unknown();
+    step.fail(node, std::string("does nothing; ") + kSteps);
+  }
+  step.refuse_unknown();
+}
+
+template <class Wanted>
+bool has_action(const IncarnationPlan& plan) {
+  return std::any_of(plan.actions.begin(), plan.actions.end(),
+                     [](const Action& action) { return std::holds_alternative<Wanted>(action); });
+}
+
+/// The order of the steps within one life.
+void require_order(const YamlMap& top, const IncarnationPlan& plan, const YAML::Node& root) {
+  bool exited = false;
+  bool damaged = false;
+  for (const auto& action : plan.actions) {
+    const bool damage = std::holds_alternative<DamageAction>(action);
+    if (damaged && !damage) {
+      top.fail(root, "does something between damage and the restart after it; damage is last");
+    }
+    if (exited && !damage) top.fail(root, "does something after the job has exited");
+    damaged = damaged || damage;
+    exited = exited || std::holds_alternative<ExitAction>(action);
+  }
+  if (plan.fails.empty()) return;
+  const bool idle = std::all_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
+    return std::holds_alternative<DamageAction>(action) ||
+           std::holds_alternative<FaultAction>(action);
+  });
+  if (!idle) top.fail(root, "does something in a life whose load is to fail");
+}
+
+void require_known_ranks(const YamlMap& top, const IncarnationPlan& plan, const YAML::Node& root) {
+  const auto require = [&](std::int32_t rank) {
+    if (rank < plan.world_size()) return;
+    top.fail(root, "has a fault of rank " + std::to_string(rank) + " in a life of " +
+                       std::to_string(plan.world_size()) + " ranks");
+  };
+  for (const auto& action : plan.actions) {
+    if (const auto* fault = std::get_if<FaultAction>(&action)) require(fault->rank);
+    if (const auto* bad = std::get_if<BadResultAction>(&action)) {
+      for (const auto rank : bad->ranks) require(rank);
+    }
+  }
+}
+
+}  // namespace
+
+void read_steps(YamlMap& top, Scenario& scenario) {
+  int number = 0;
+  for (const auto& step : top.items("steps")) {
+    ++number;
+    if (step.IsScalar()) {
+      read_word(top, step, number, scenario);
+    } else {
+      read_step({step, top.file(), "step " + std::to_string(number), top.bindings()}, step,
+                scenario);
+    }
+  }
+}
+
+void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Node& root) {
+  bool loads = scenario.incarnations.size() > 1;
+  bool saved = false;
+  for (const auto& action : scenario.incarnations.front().actions) {
+    saved = saved || std::holds_alternative<SaveAction>(action) ||
+            std::holds_alternative<ExitAction>(action);
+    if (!std::holds_alternative<LoadAction>(action)) continue;
+    loads = true;
+    if (!saved) top.fail(root, "loads before anything was saved");
+  }
+  if (!loads) top.fail(root, "never restarts and never loads, so nothing would be compared");
+  if (!saved) top.fail(root, "restarts before anything was saved");
+  for (const auto& plan : scenario.incarnations) {
+    require_order(top, plan, root);
+    require_known_ranks(top, plan, root);
+  }
+  if (has_action<DamageAction>(scenario.incarnations.back())) {
+    top.fail(root, "damages a checkpoint that nothing loads afterwards");
+  }
+}
+
+}  // namespace reprise::driver

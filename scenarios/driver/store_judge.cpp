@@ -1,0 +1,170 @@
+#include "scenarios/driver/store_judge.hpp"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "core/base/error.hpp"
+#include "core/engine/checkpoint.hpp"
+#include "core/engine/commit.hpp"
+#include "core/engine/generations.hpp"
+#include "core/engine/verify.hpp"
+#include "core/format/tracker.hpp"
+#include "scenarios/driver/rank_program.hpp"
+#include "sim/job/rerun_machine.hpp"
+
+namespace reprise::driver {
+namespace {
+
+constexpr std::uint64_t kTrackerBytesMax = 4096;
+
+struct Unwatched final : Progress {
+  void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
+};
+
+std::string printed(Step step) { return std::to_string(step.value); }
+
+/// What is the matter with the checkpoint at `path`; empty: it is whole.
+std::string wrong_with(Store& store, const std::string& path, PayloadCheck payload) {
+  Unwatched unwatched;
+  try {
+    const VerifyReport report = verify(store, path, payload, unwatched);
+    if (report.vacuous()) return "it holds nothing";
+    for (const auto& finding : report.findings) {
+      if (finding.severity != Severity::kError) continue;
+      std::ostringstream text;
+      text << finding;
+      return text.str();
+    }
+    return report.location ? "" : "it is not there";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+/// The step that the tracker names; nothing if there is none, or it can't be read.
+std::optional<Step> tracked(Store& store) {
+  const std::string file = join_path(kCheckpointRoot, std::string(kTrackerFile));
+  if (!store.stat(file)) return std::nullopt;
+  try {
+    return read_tracker(read_all(store, file, kTrackerBytesMax)).step;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+class StoreJudge {
+ public:
+  StoreJudge(Store& store, const CheckpointPlan& plan, const Past& past)
+      : store_(store), plan_(plan), past_(past), newest_(newest_certain(past.saves)) {}
+
+  Rulings judge() {
+    if (newest_ >= 0) {
+      judge_tracker();
+      judge_kept();
+    }
+    judge_rerun();
+    return std::move(rulings_);
+  }
+
+ private:
+  void rule(Defect defect, const std::string& text) { rulings_.push_back({defect, "", text, {}}); }
+
+  const SavePoint& newest() const { return past_.saves[static_cast<std::size_t>(newest_)]; }
+
+  void judge_tracker() {
+    if (past_.tracker_damaged) return;
+    const auto step = tracked(store_);
+    if (!step) {
+      rule(Defect::kCommitMissing, "the save of step " + printed(newest().step) +
+                                       " ended well, and there is no tracker that names it");
+      return;
+    }
+    const SavePoint* save = save_of(past_.saves, *step);
+    if (save == nullptr || save - past_.saves.data() < newest_) {
+      rule(Defect::kCommitMissing, "the save of step " + printed(newest().step) +
+                                       " ended well, and the tracker names step " + printed(*step));
+    }
+    if (save != nullptr && save->damaged) return;
+    const std::string wrong = wrong_with(store_, kCheckpointRoot, PayloadCheck::kRead);
+    if (wrong.empty()) return;
+    rule(Defect::kTrackerDangling,
+         "the tracker names step " + printed(*step) + ", and that is not whole: " + wrong);
+  }
+
+  /// Of each step up to the tracker's its last save, newest first; all, or as many as are kept.
+  std::vector<const SavePoint*> to_be_kept() const {
+    std::vector<const SavePoint*> kept;
+    const auto least = tracked(store_).value_or(newest().step);
+    std::set<Step> steps;
+    for (auto save = past_.saves.rbegin(); save != past_.saves.rend(); ++save) {
+      if (least < save->step || !steps.insert(save->step).second) continue;
+      kept.push_back(&*save);
+    }
+    std::sort(kept.begin(), kept.end(),
+              [](const SavePoint* a, const SavePoint* b) { return b->step < a->step; });
+    if (plan_.keep > 0 && kept.size() > static_cast<std::size_t>(plan_.keep)) {
+      kept.resize(static_cast<std::size_t>(plan_.keep));
+    }
+    return kept;
+  }
+
+  void judge_kept() {
+    for (const SavePoint* save : to_be_kept()) {
+      if (!save->certain || save->damaged) continue;
+      const std::string directory = CommitTarget::iteration(kCheckpointRoot, save->step).directory;
+      const std::string wrong = wrong_with(store_, directory, PayloadCheck::kSkip);
+      if (wrong.empty()) continue;
+      rule(Defect::kLastGoodDeleted,
+           "the checkpoint of step " + printed(save->step) +
+               " was committed and is to be kept, and is not whole: " + wrong);
+    }
+    judge_count();
+  }
+
+  /// A save that did not end may have left its cleaning to the next one.
+  void judge_count() {
+    if (plan_.keep == 0 || !past_.saves.back().certain) return;
+    std::int64_t count = 0;
+    for (const auto& generation : generations(store_, kCheckpointRoot)) {
+      const bool up_to_newest = !(newest().step < generation.step);
+      count += generation.committed && up_to_newest ? 1 : 0;
+    }
+    if (count <= plan_.keep) return;
+    rule(Defect::kCommitMissing, std::to_string(count) + " checkpoints are there, and " +
+                                     std::to_string(plan_.keep) + " are to be kept");
+  }
+
+  void judge_rerun() {
+    try {
+      if (!tracked(store_)) return;
+      Checkpoint checkpoint = Checkpoint::open(store_, kCheckpointRoot);
+      const auto common = checkpoint.common();
+      const bool known = common && common->item.value;
+      const auto snapshot = known ? sim::rerun_of(*common->item.value) : std::nullopt;
+      if (!snapshot || snapshot->state == sim::RerunState::kNotRunningYet ||
+          snapshot->state == sim::RerunState::kWillRerunFromCheckpoint) {
+        return;
+      }
+      rule(Defect::kIllegalState, "the checkpoint holds the rerun state " +
+                                      std::string(sim::name_of(snapshot->state)) +
+                                      ", which nobody can go on from");
+    } catch (const Error&) {
+      return;  // not whole, and that was said
+    }
+  }
+
+  Store& store_;
+  const CheckpointPlan& plan_;
+  const Past& past_;
+  std::ptrdiff_t newest_;
+  Rulings rulings_;
+};
+
+}  // namespace
+
+Rulings judge_store(Store& store, const CheckpointPlan& plan, const Past& past) {
+  return StoreJudge(store, plan, past).judge();
+}
+
+}  // namespace reprise::driver

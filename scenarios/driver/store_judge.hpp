@@ -1,0 +1,21 @@
+#pragma once
+// What a life left in the store, read by a judge of its own between lives.
+
+#include "core/ports/store.hpp"
+#include "properties/ruling.hpp"
+#include "scenarios/driver/history.hpp"
+#include "scenarios/driver/scenario.hpp"
+
+namespace reprise::driver {
+
+/// `past` holds the saves up to now.
+///
+///   COMMIT_MISSING          a save ended well, and the tracker names an older one, or none
+///   TRACKER_DANGLING        the tracker names what is not there, or not whole
+///   LAST_GOOD_DELETED       a checkpoint that was to be kept is not there, or not whole
+///   ILLEGAL_STATE_PERSISTED the rerun machine's state is neither idle nor waiting for a re-run
+///
+/// What was damaged on purpose is passed over.
+Rulings judge_store(Store& store, const CheckpointPlan& plan, const Past& past);
+
+}  // namespace reprise::driver

@@ -1,0 +1,203 @@
+// Planned ends, faults and expectations: verdicts from records alone.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "scenarios/driver/verdict.hpp"
+#include "tests/scenarios/driver/small_scenario.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using reports::Verdict;
+using test::scenario_of;
+
+/// Two lives of two ranks; in the first rank 1 is to die in its second save, and does.
+struct Case {
+  Scenario scenario;
+  std::vector<IncarnationRecord> lives;
+
+  FaultAction& fault() { return std::get<FaultAction>(scenario.incarnations[0].actions[2]); }
+  RankRecord& dead() { return lives[0].ranks[1]; }
+  RankRecord& survivor() { return lives[0].ranks[0]; }
+};
+
+RankRecord good_rank(std::int32_t rank) {
+  RankRecord record;
+  record.ending = Ending::kReturned;
+  record.result.rank = rank;
+  record.result.loaded_step = 1;
+  record.result.elements = 8;
+  record.result.compared = 1;
+  return record;
+}
+
+Case good_case() {
+  FaultAction crash;
+  crash.rank = 1;
+  crash.phase = "commit";
+  Case one{scenario_of({{"tp2", {TrainAction{1}, SaveAction{}, crash, SaveAction{}}},
+                        {"tp2", {TrainAction{1}}}}),
+           {}};
+  for (int life = 0; life < 2; ++life) {
+    IncarnationRecord record;
+    record.layout = "tp2";
+    record.ranks = {good_rank(0), good_rank(1)};
+    one.lives.push_back(record);
+  }
+  sim::FaultState state;
+  state.spec.place.rank = GlobalRank{1};
+  state.spec.place.phase = "commit";
+  state.armed = state.reached = state.fired = true;
+  one.dead().faults = {state};
+  one.dead().ending = Ending::kLost;
+  one.dead().code = "PEER_FAILED";
+  one.dead().message = "it was killed";
+  one.survivor().ending = Ending::kFailed;
+  one.survivor().code = "PEER_FAILED";
+  one.survivor().message = "PEER_FAILED: it died [rank 1]";
+  return one;
+}
+
+TEST(Verdict, what_a_planned_fault_leaves) {
+  struct Row {
+    std::string what;
+    std::function<void(Case&)> change;
+    Verdict verdict;
+    std::string says;
+    bool goes_on;
+  };
+  const std::vector<Row> rows = {
+      {"one dies as planned, and the other says so", [](Case&) {}, Verdict::kPass, "", true},
+      {"the other did not notice", [](Case& c) { c.survivor().ending = Ending::kReturned; },
+       Verdict::kPass, "", true},
+      {"the other waits for ever",
+       [](Case& c) {
+         c.survivor().ending = Ending::kHung;
+         c.survivor().code = "HANG";
+       },
+       Verdict::kFail, "HANG", false},
+      {"the other breaks a check of ours",
+       [](Case& c) {
+         c.survivor().ending = Ending::kDefect;
+         c.survivor().code = "INTERNAL";
+       },
+       Verdict::kFail, "INTERNAL", false},
+      {"the other dies, too, and nobody planned it",
+       [](Case& c) { c.survivor().ending = Ending::kLost; }, Verdict::kFail, "PEER_FAILED", false},
+      {"the fault never fired",
+       [](Case& c) { c.dead() = good_rank(1), c.survivor() = good_rank(0); }, Verdict::kPass, "",
+       true},
+      {"it was armed and never fired",
+       [](Case& c) {
+         const auto faults = c.dead().faults;
+         c.dead() = good_rank(1);
+         c.survivor() = good_rank(0);
+         c.dead().faults = faults;
+         c.dead().faults[0].fired = c.dead().faults[0].reached = false;
+       },
+       Verdict::kInconclusive, "never fired; it was armed", true},
+      {"the same where it was not to fire",
+       [](Case& c) {
+         c.fault().fires = Fires::kNo;
+         c.survivor() = good_rank(0);
+         c.dead().ending = Ending::kReturned;
+         c.dead().result.elements = 8;
+         c.dead().faults[0].fired = false;
+       },
+       Verdict::kPass, "", true},
+      {"it fired and was not to", [](Case& c) { c.fault().fires = Fires::kNo; }, Verdict::kFail,
+       "was not to fire and did", true},
+      {"it may", [](Case& c) { c.fault().fires = Fires::kMaybe; }, Verdict::kPass, "", true},
+      {"a rank died of nothing that was planned", [](Case& c) { c.dead().faults[0].fired = false; },
+       Verdict::kFail, "PEER_FAILED", false},
+  };
+  for (const auto& row : rows) {
+    Case one = good_case();
+    row.change(one);
+    if (row.what == "the fault never fired") one.fault().fires = Fires::kMaybe;
+    const auto result = judge(one.scenario, one.lives);
+    EXPECT_EQ(result.verdict, row.verdict) << row.what << ": " << result.code << result.reason;
+    EXPECT_NE((result.code + result.reason).find(row.says), std::string::npos)
+        << row.what << ": " << result.code << ": " << result.reason;
+    EXPECT_EQ(may_go_on(one.scenario, 0, one.lives[0]), row.goes_on) << row.what;
+  }
+}
+
+TEST(Verdict, a_load_may_be_refused_where_the_scenario_leaves_that_open) {
+  Case one = good_case();
+  for (auto& rank : one.lives[1].ranks) {
+    rank.ending = Ending::kFailed;
+    rank.code = "CHECKSUM";
+    rank.message = "CHECKSUM: wrong";
+  }
+  EXPECT_EQ(judge(one.scenario, one.lives).code, "CHECKSUM");
+  one.scenario.expect.outcomes = {Outcome::kContinued, Outcome::kRefused};
+  EXPECT_EQ(judge(one.scenario, one.lives).verdict, Verdict::kPass)
+      << judge(one.scenario, one.lives).reason;
+  one.lives[1].ranks[1].code = "IO";
+  EXPECT_EQ(judge(one.scenario, one.lives).verdict, Verdict::kFail) << "not by one error";
+}
+
+TEST(Verdict, what_is_expected_is_held_against_what_is) {
+  struct Row {
+    std::string what;
+    std::function<void(Expectation&)> expect;
+    bool holds;
+  };
+  const std::vector<Row> rows = {
+      {"the loaded step", [](Expectation& e) { e.loaded_step = 1; }, true},
+      {"another loaded step", [](Expectation& e) { e.loaded_step = 2; }, false},
+      {"the diagnosis", [](Expectation& e) { e.diagnosis = "persistent_error"; }, true},
+      {"another diagnosis", [](Expectation& e) { e.diagnosis = "transient_error"; }, false},
+      {"no diagnosis", [](Expectation& e) { e.diagnosis = "none"; }, false},
+      {"plans made again", [](Expectation& e) { e.replans = 3; }, true},
+      {"fewer", [](Expectation& e) { e.replans = 2; }, false},
+      {"skipped", [](Expectation& e) { e.skipped = {2}; }, true},
+      {"nothing skipped", [](Expectation& e) { e.skipped.emplace(); }, false},
+      {"the log",
+       [](Expectation& e) {
+         e.log = {"vanished", "key w"};
+       },
+       true},
+      {"what no log says",
+       [](Expectation& e) {
+         e.log = {"vanished", "key v"};
+       },
+       false},
+  };
+  for (const auto& row : rows) {
+    Case one = good_case();
+    one.lives[0].ranks[1].replans = 2;
+    one.lives[1].ranks[0].replans = 1;
+    one.lives[1].ranks[1].diagnosis = "persistent_error";
+    one.lives[0].ranks[1].diagnosis = "transient_error";
+    one.lives[1].ranks[0].skipped = {2};
+    one.lives[0].ranks[0].log = {"key w vanished"};
+    row.expect(one.scenario.expect);
+    const auto result = judge(one.scenario, one.lives);
+    EXPECT_EQ(result.verdict == Verdict::kPass, row.holds) << row.what << ": " << result.reason;
+    EXPECT_EQ(result.replans, 3U);
+    EXPECT_EQ(result.diagnosis, "persistent_error");
+  }
+}
+
+TEST(Verdict, the_exit_code_of_a_life_is_the_jobs_own) {
+  Case one = good_case();
+  for (auto& rank : one.lives[1].ranks) rank.exit_code = 17;
+  const auto result = judge(one.scenario, one.lives);
+  EXPECT_EQ(result.incarnations[0].exit_code, 1);
+  EXPECT_EQ(result.incarnations[1].exit_code, 17);
+}
+
+TEST(Verdict, what_is_left_in_the_store_counts) {
+  Case one = good_case();
+  one.lives[0].rulings = {{"TRACKER_DANGLING", "TRACKER_DANGLING: nothing is there"}};
+  EXPECT_EQ(judge(one.scenario, one.lives).code, "TRACKER_DANGLING");
+}
+
+}  // namespace
+}  // namespace reprise::driver
