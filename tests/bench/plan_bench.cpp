@@ -1,28 +1,38 @@
 #include <benchmark/benchmark.h>
 
+#include "core/engine/plan_fit.hpp"
 #include "core/plan/load_plan.hpp"
 #include "core/plan/save_plan.hpp"
+#include "core/plan/structure.hpp"
 
 namespace reprise {
 namespace {
 
-/// 64 ranks (tp 8, dp 8), some shapes as a transformer has them.
-std::vector<LocalPlan> plans_of(int ranks, int tensors, bool placed) {
-  const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 8}, {"dp", ranks / 8}});
+std::shared_ptr<const Mesh> mesh_of(int ranks) {
+  return std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 8}, {"dp", ranks / 8}});
+}
+
+/// What one rank of them holds, some shapes as a transformer has them.
+StateDict state_of(const std::shared_ptr<const Mesh>& mesh, int rank, int tensors, bool placed) {
   const Placement split({{"tp", 0}});
+  StateDict state;
+  for (int t = 0; t < tensors; ++t) {
+    TensorLeaf leaf;
+    leaf.key = "decoder.layers." + std::to_string(t) + ".mlp.linear_fc1.weight";
+    leaf.shape = {64 * (1 + t % 20), 128};
+    leaf.pieces = {contiguous_piece(split.box(leaf.shape, *mesh, {rank}))};
+    leaf.replica = split.replica(*mesh, {rank});
+    if (placed) leaf.placed = Placed{mesh, split};
+    state.tensors.push_back(std::move(leaf));
+  }
+  return state;
+}
+
+std::vector<LocalPlan> plans_of(int ranks, int tensors, bool placed) {
+  const auto mesh = mesh_of(ranks);
   std::vector<LocalPlan> plans;
   for (int r = 0; r < ranks; ++r) {
-    StateDict state;
-    for (int t = 0; t < tensors; ++t) {
-      TensorLeaf leaf;
-      leaf.key = "decoder.layers." + std::to_string(t) + ".mlp.linear_fc1.weight";
-      leaf.shape = {64 * (1 + t % 20), 128};
-      leaf.pieces = {contiguous_piece(split.box(leaf.shape, *mesh, {r}))};
-      leaf.replica = split.replica(*mesh, {r});
-      if (placed) leaf.placed = Placed{mesh, split};
-      state.tensors.push_back(std::move(leaf));
-    }
-    plans.push_back(local_plan(state, {r}));
+    plans.push_back(local_plan(state_of(mesh, r, tensors, placed), {r}));
   }
   return plans;
 }
@@ -44,6 +54,52 @@ void plan_over_the_wire(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(decode_local_plan(encode(plan)));
 }
 BENCHMARK(plan_over_the_wire)->Unit(benchmark::kMillisecond);
+
+/// What a rank does for the plan of a save that all make, and what it gets from the others.
+void plan_made_by_all(benchmark::State& state) {
+  const int ranks = static_cast<int>(state.range(0));
+  const int tensors = static_cast<int>(state.range(1));
+  const bool placed = state.range(2) != 0;
+  const StateDict own = state_of(mesh_of(ranks), 0, tensors, placed);
+  std::vector<Bytes> wires;
+  std::size_t bytes = 0;
+  for (const auto& plan : plans_of(ranks, tensors, placed)) {
+    wires.push_back(encode(plan));
+    bytes += wires.back().size();
+  }
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(encode(local_plan(own, {0})));
+    benchmark::DoNotOptimize(global_plan(decode_local_plans(wires)));
+  }
+  state.counters["gathered_MiB"] = static_cast<double>(bytes) / (1 << 20);
+}
+BENCHMARK(plan_made_by_all)
+    ->Args({1024, 1000, 1})
+    ->Args({1024, 1000, 0})
+    ->Args({64, 10000, 1})
+    ->Args({64, 10000, 0})
+    ->Unit(benchmark::kMillisecond);
+
+/// The same where the plan is reused: the structure is compared, and the plan looked through for
+/// what it has no place for.
+void plan_reused(benchmark::State& state) {
+  const int ranks = static_cast<int>(state.range(0));
+  const int tensors = static_cast<int>(state.range(1));
+  const bool placed = state.range(2) != 0;
+  const StateDict own = state_of(mesh_of(ranks), 0, tensors, placed);
+  const GlobalPlan plan = global_plan(plans_of(ranks, tensors, placed));
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(structure_of(own, {0}).signature);
+    if (!unplanned_keys(plan, own).empty()) state.SkipWithError("the plan has no place for it");
+  }
+  state.counters["gathered_MiB"] = 16.0 * ranks / (1 << 20);
+}
+BENCHMARK(plan_reused)
+    ->Args({1024, 1000, 1})
+    ->Args({1024, 1000, 0})
+    ->Args({64, 10000, 1})
+    ->Args({64, 10000, 0})
+    ->Unit(benchmark::kMillisecond);
 
 /// One tensor of 100,000 chunks in a square grid, proved by sweep.
 void cover_of_a_grid(benchmark::State& state) {
