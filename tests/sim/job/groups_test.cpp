@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -101,6 +102,34 @@ TEST(Groups, each_order_deals_every_coordinate_to_one_rank) {
     dealt.insert(of_ranks);
   }
   EXPECT_EQ(dealt.size(), 24U);  // orders of tp, cp, dp, pp: ep has no ranks of its own there
+}
+
+/// Orders in which the stages of dense tensors and those of experts are other ranks.
+std::set<std::string> orders_with_other_stages(const std::string& sizes) {
+  std::set<std::string> orders;
+  for (const auto& order : all_orders()) {
+    const Layout layout = parse_layout(sizes + " order " + order);
+    const Mesh dense = dense_mesh(layout);
+    const Mesh experts = expert_mesh(layout);
+    for (std::int32_t r = 0; r < dense.size(); ++r) {
+      if (dense.group_along({r}, "pp") != experts.group_along({r}, "pp")) orders.insert(order);
+    }
+  }
+  return orders;
+}
+
+TEST(Groups, the_page_lists_the_orders_that_the_field_refuses_and_that_run_here) {
+  std::ifstream page(REPRISE_SOURCE_DIR "/docs/groups.md");
+  std::set<std::string> listed;
+  const auto orders = all_orders();
+  for (std::string word; page >> word;) {
+    if (std::find(orders.begin(), orders.end(), word) != orders.end()) listed.insert(word);
+  }
+  EXPECT_EQ(listed, orders_with_other_stages("tp2 cp2 ep2 dp2 pp2"));
+  EXPECT_EQ(listed.size(), 40U);
+  for (const auto& order : orders_with_other_stages("tp2 ep4 dp4 pp2 etp1")) {
+    EXPECT_FALSE(order.ends_with("pp")) << order;
+  }
 }
 
 TEST(Groups, data_parallel_ranks_run_over_cp_first) {
