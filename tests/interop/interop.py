@@ -31,8 +31,9 @@ from content import Different, Reprise, Skipped
 def all_cases():
     """[(name, check)]: check(reprise, folder) returns how much was compared and says so in words; the folder is empty."""
     import reads
+    import reruns
     import writes
-    found = [*reads.cases(), *writes.cases()]
+    found = [*reads.cases(), *writes.cases(), *reruns.cases()]
     if writes.has_mcore():
         return [*found, *reads.mcore_cases()]
 
