@@ -482,8 +482,11 @@ class Loading {
     if (options_.fallback == Fallback::kNone) return;
     fell_back_from_.push_back(location.directory + ": " + error.what());
     ports_.trace.event({.phase = "load", .detail = "passed over " + fell_back_from_.back()});
-    if (votes_.size() < opened_.size()) votes_.emplace_back();
-    votes_.back().assign(static_cast<std::size_t>(group_.group().size()), error);
+    if (votes_.size() < opened_.size()) votes_.emplace_back(group_.group().size());
+    Votes& votes = votes_.back();
+    const bool unseen = std::none_of(votes.begin(), votes.end(),
+                                     [](const auto& fault) { return fault.has_value(); });
+    if (unseen) votes.assign(votes.size(), error);  // no look at the files had shown it
   }
 
   LoadReport attempt(const Location& location, const Want& want) {

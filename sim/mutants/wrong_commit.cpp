@@ -102,6 +102,16 @@ Steps retention_by_name(Store& store, const CommitTarget& target) {
 
 Steps no_retention(Store&, const CommitTarget&) { return {}; }
 
+// --- what is loaded -----------------------------------------------------------------------------
+
+std::optional<std::size_t> whole_for_me(const std::vector<reprise::Votes>& votes, GroupRank self) {
+  const auto own = static_cast<std::size_t>(self.value);
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    if (!votes[i][own]) return i;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void tracker_before_payload(Policies& policies) { policies.save.commit = tracker_first; }
@@ -118,5 +128,6 @@ void remove_at_schedule(Policies& policies) {
   policies.save.retention = no_retention;
 }
 void count_unfinished(Policies& policies) { policies.save.retention = retention_by_name; }
+void choose_alone(Policies& policies) { policies.load.chosen = whole_for_me; }
 
 }  // namespace reprise::sim

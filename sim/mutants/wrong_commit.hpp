@@ -21,4 +21,7 @@ void remove_at_schedule(Policies& policies);
 /// The newest are those with the highest numbers in their names, finished or not.
 void count_unfinished(Policies& policies);
 
+/// A rank falls back by what it sees itself.
+void choose_alone(Policies& policies);
+
 }  // namespace reprise::sim

@@ -160,9 +160,14 @@ INSTANTIATE_TEST_SUITE_P(Mutants, EachMutant, testing::ValuesIn(rows()),
 
 /// Those that need more than one save and one load.
 bool has_own_test(std::string_view name) {
-  constexpr std::string_view kOwn[] = {"distribution-cache-", "load-metadata-cache-", "plan-cache-",
+  constexpr std::string_view kOwn[] = {"distribution-cache-",
+                                       "load-metadata-cache-",
+                                       "plan-cache-",
                                        "rerun-stale-plan/no-signature",  // cache_mutants_test
-                                       "load-peak"};                     // tests/sim/faults
+                                       "load-peak",                      // tests/sim/faults
+                                       "fallback-",
+                                       "retention-",  // tests/sim/world
+                                       "tracker-"};
   return std::any_of(std::begin(kOwn), std::end(kOwn),
                      [name](std::string_view own) { return name.starts_with(own); });
 }
@@ -201,7 +206,7 @@ TEST(Mutants, AreCaughtAsSomethingThatExists) {
   for (int code = 0; code <= static_cast<int>(Code::kInternal); ++code) {
     known.insert(name_of(static_cast<Code>(code)));
   }
-  for (int defect = 0; defect <= static_cast<int>(Defect::kLayoutMismatch); ++defect) {
+  for (int defect = 0; defect <= static_cast<int>(Defect::kMemPeak); ++defect) {
     known.insert(name_of(static_cast<Defect>(defect)));
   }
   for (const auto& mutant : mutants()) {
