@@ -1,6 +1,7 @@
 #include "sim/faults/memory_meter.hpp"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -77,37 +78,44 @@ class Tally {
 
   MemoryPeaks peaks() const {
     const std::scoped_lock lock(mutex_);
-    return peaks_;
+    MemoryPeaks peaks = peaks_;
+    count_into(peaks);
+    return peaks;
   }
 
  private:
   enum class Operation : std::uint8_t { kNone, kSave, kLoad };
 
   void start(Operation operation) {
+    count_into(peaks_);
     operation_ = operation;
     snapshot_.clear();
     held_.clear();
-    passing_ = 0;
+    passing_.clear();
     last_read_ = {};
-    if (operation == Operation::kSave) peaks_.snapshot = peaks_.stage = 0;
-    if (operation == Operation::kLoad) peaks_.load = 0;
+  }
+  /// What the operation held until now.
+  void count_into(MemoryPeaks& peaks) const {
+    std::uint64_t passing = 0;
+    for (const auto& [begin, end] : passing_) {
+      // What copies went through later was held all the time.
+      if (!held_.meets({begin, end})) passing = std::max<std::uint64_t>(passing, end - begin);
+    }
+    if (operation_ == Operation::kSave) {
+      peaks.snapshot = snapshot_.bytes();
+      peaks.stage = held_.bytes() + passing;
+    } else if (operation_ == Operation::kLoad) {
+      peaks.load = held_.bytes() + passing;
+    }
   }
   void keep(AddressRange range) {
-    if (own_.meets(range)) return;
-    held_.add(range);
-    note();
+    if (!own_.meets(range)) held_.add(range);
   }
   void pass(AddressRange range) {
     if (own_.meets(range)) return;
-    if (held_.meets(range)) return keep(range);
-    passing_ = std::max<std::uint64_t>(passing_, range.end - range.begin);
-    note();
-  }
-  void note() {
-    const std::uint64_t now = held_.bytes() + passing_;
-    auto& peak = operation_ == Operation::kSave ? peaks_.stage : peaks_.load;
-    peak = std::max(peak, now);
-    peaks_.snapshot = std::max(peaks_.snapshot, snapshot_.bytes());
+    if (held_.meets(range)) return held_.add(range);
+    auto& end = passing_[range.begin];
+    end = std::max(end, range.end);
   }
 
   mutable std::mutex mutex_;
@@ -115,7 +123,7 @@ class Tally {
   AddressSet own_;
   AddressSet snapshot_;
   AddressSet held_;
-  std::uint64_t passing_ = 0;
+  std::map<std::uintptr_t, std::uintptr_t> passing_;  ///< begin to end
   AddressRange last_read_;
   MemoryPeaks peaks_;
 };

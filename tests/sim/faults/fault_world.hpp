@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,30 +26,20 @@ namespace reprise::sim {
 
 inline constexpr const char* kRoot = "run";
 inline constexpr std::int64_t kRows = 24;
-inline constexpr std::int64_t kColumns = 250;
+inline constexpr std::int64_t kColumns = 150;
+inline constexpr std::int64_t kRest = 100;
 inline constexpr std::int64_t kObjects = 6;
 inline constexpr std::uint64_t kDeadlineNs = 1'000'000'000;
 
-/// What one rank of so many holds after a step: rows of one tensor, a copy of another, objects.
+/// What one rank of so many holds after a step: rows of two tensors, a copy of a third, objects.
 class SmallState {
  public:
-  SmallState(GlobalRank rank, std::int32_t ranks)
-      : rows_(kRows / ranks), first_(rows_ * rank.value) {
+  SmallState(GlobalRank rank, std::int32_t ranks) {
     CHECK(kRows % ranks == 0 && kObjects % ranks == 0, ranks);
-    rows_data_.assign(static_cast<std::size_t>(rows_ * kColumns), -1);
-    copy_data_.assign(7, -1);
-    const Box box{{first_, 0}, {rows_, kColumns}};
-    leaves_.tensors = {{.key = "rows",
-                        .dtype = DType::kInt64,
-                        .shape = {kRows, kColumns},
-                        .pieces = {contiguous_piece(box)},
-                        .data = reinterpret_cast<std::byte*>(rows_data_.data())},
-                       {.key = "copy",
-                        .dtype = DType::kInt64,
-                        .shape = {7},
-                        .pieces = {contiguous_piece(Box::whole({7}))},
-                        .data = reinterpret_cast<std::byte*>(copy_data_.data()),
-                        .replica = rank.value}};
+    const std::int64_t rows = kRows / ranks;
+    add("rows", {kRows, kColumns}, {{rows * rank.value, 0}, {rows, kColumns}}, 0);
+    add("rest", {kRows, kRest}, {{rows * rank.value, 0}, {rows, kRest}}, 0);
+    add("copy", {7}, Box::whole({7}), rank.value);
     for (std::int64_t i = 0; i < kObjects / ranks; ++i) {
       leaves_.objects.push_back({.key = "note",
                                  .grid = {kObjects},
@@ -60,48 +51,66 @@ class SmallState {
   }
 
   void become(std::int64_t step) {
-    const std::int64_t base = first_ * kColumns;
-    for (std::size_t i = 0; i < rows_data_.size(); ++i) {
-      rows_data_[i] = element(step, base + static_cast<std::int64_t>(i));
-    }
-    for (std::size_t i = 0; i < copy_data_.size(); ++i) {
-      copy_data_[i] = element(step, -1 - static_cast<std::int64_t>(i));
+    for (std::size_t t = 0; t < data_.size(); ++t) {
+      const auto values = elements(step, t);
+      std::copy(values.begin(), values.end(), data_[t].begin());  // leaves point there
     }
     for (auto& object : leaves_.objects) object.value = note(step, object.coordinate[0]);
-    leaves_.common = Dict{{"step", step}, {"lr", 1.0 / static_cast<double>(step + 1)}};
+    leaves_.common = common(step);
   }
 
   /// The step whose state this is, to the last bit; nothing if it is of no one step.
   std::optional<std::int64_t> step() const {
     const Value* stored = leaves_.common.find("step");
     const auto* step = stored == nullptr ? nullptr : stored->as<std::int64_t>();
-    if (step == nullptr) return std::nullopt;
-    SmallState right(*this);
-    right.become(*step);
-    bool same = right.rows_data_ == rows_data_ && right.copy_data_ == copy_data_ &&
-                right.leaves_.common == leaves_.common;
-    for (std::size_t i = 0; i < leaves_.objects.size(); ++i) {
-      same = same && right.leaves_.objects[i].value == leaves_.objects[i].value;
+    if (step == nullptr || !(leaves_.common == common(*step))) return std::nullopt;
+    for (std::size_t t = 0; t < data_.size(); ++t) {
+      if (data_[t] != elements(*step, t)) return std::nullopt;
     }
-    return same ? std::optional(*step) : std::nullopt;
+    for (const auto& object : leaves_.objects) {
+      if (!(object.value == note(*step, object.coordinate[0]))) return std::nullopt;
+    }
+    return *step;
   }
 
   StateDict& leaves() { return leaves_; }
-  std::uint64_t tensor_bytes() const { return 8 * (rows_data_.size() + copy_data_.size()); }
+  std::uint64_t tensor_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const auto& data : data_) bytes += 8 * data.size();
+    return bytes;
+  }
 
  private:
-  static std::int64_t element(std::int64_t step, std::int64_t index) {
-    return static_cast<std::int64_t>(
-        mix64(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(index)));
+  void add(const char* key, const Dims& shape, const Box& box, std::int32_t replica) {
+    first_.push_back(box.offset[0] * (shape.size() > 1 ? shape[1] : 1));
+    data_.emplace_back(static_cast<std::size_t>(box.elements()), -1);
+    leaves_.tensors.push_back({.key = key,
+                               .dtype = DType::kInt64,
+                               .shape = shape,
+                               .pieces = {contiguous_piece(box)},
+                               .data = reinterpret_cast<std::byte*>(data_.back().data()),
+                               .replica = replica});
+  }
+
+  /// Rows of a tensor follow each other, so a rank's elements are a range of all.
+  std::vector<std::int64_t> elements(std::int64_t step, std::size_t tensor) const {
+    const auto seed = mix64(static_cast<std::uint64_t>(step), tensor);
+    std::vector<std::int64_t> elements;
+    for (std::size_t i = 0; i < data_[tensor].size(); ++i) {
+      const auto index = static_cast<std::uint64_t>(first_[tensor]) + i;
+      elements.push_back(static_cast<std::int64_t>(mix64(seed, index)));
+    }
+    return elements;
+  }
+  static Value common(std::int64_t step) {
+    return Dict{{"step", step}, {"lr", 1.0 / static_cast<double>(step + 1)}};
   }
   static Value note(std::int64_t step, std::int64_t place) {
     return Dict{{"of", "step " + std::to_string(step)}, {"place", place}};
   }
 
-  std::int64_t rows_;
-  std::int64_t first_;
-  std::vector<std::int64_t> rows_data_;
-  std::vector<std::int64_t> copy_data_;
+  std::vector<std::vector<std::int64_t>> data_;  ///< by tensor
+  std::vector<std::int64_t> first_;              ///< global index of its first element here
   StateDict leaves_;
 };
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/engine/phases.hpp"
 #include "sim/faults/address_set.hpp"
 #include "sim/mutants/wrong_memory.hpp"
 #include "tests/sim/faults/fault_world.hpp"
@@ -57,6 +58,65 @@ TEST(AddressSet, agrees_with_a_bitmap) {
       }
     }
   }
+}
+
+/// What a rank does by hand, between the begin of `read` and what comes after it.
+std::uint64_t load_peak(const std::function<void(const Ports&, ReadFile&)>& reads) {
+  SimStore store;
+  write_durably(store, "file", Bytes(1000));
+  std::uint64_t peak = 0;
+  World world({.world_size = 1}, store);
+  world.run([&](Ports& ports, GlobalRank) {
+    MemoryMeter meter(ports);
+    const auto file = meter.ports().store.open("file");
+    begin_phase(meter.ports().trace, phase::kRead);
+    reads(meter.ports(), *file);
+    end_phase(meter.ports().trace, phase::kRead);
+    begin_phase(meter.ports().trace, phase::kCommon);
+    Bytes later(900);
+    file->read_at(0, later);
+    peak = meter.peaks().load;
+  });
+  return peak;
+}
+
+void scatter(const Ports& ports, ByteSpan from, Bytes& to) {
+  const auto bytes = static_cast<std::int64_t>(from.size());
+  const ScatterCopy copy{.host = {from.data(), {1}},
+                         .device = {to.data(), {1}},
+                         .extents = {bytes},
+                         .element_bytes = 1};
+  ports.device.wait(ports.device.scatter({&copy, 1}));
+}
+
+TEST(MemoryMeter, counts_what_copies_go_through_together_and_of_what_passes_the_largest) {
+  Bytes staging(500);
+  Bytes target(500);
+  const auto part = [&](std::size_t begin, std::size_t size) {
+    return MutableByteSpan(staging).subspan(begin, size);
+  };
+  EXPECT_EQ(load_peak([&](const Ports&, ReadFile& file) {
+              file.read_at(0, part(0, 100));
+              file.read_at(0, part(200, 70));
+            }),
+            100U);
+  EXPECT_EQ(load_peak([&](const Ports& ports, ReadFile& file) {
+              file.read_at(0, part(0, 100));
+              scatter(ports, part(0, 80), target);
+              file.read_at(0, part(0, 120));
+              scatter(ports, part(0, 120), target);
+            }),
+            120U)
+      << "one buffer, used twice";
+  EXPECT_EQ(load_peak([&](const Ports& ports, ReadFile& file) {
+              file.read_at(0, part(0, 100));
+              scatter(ports, part(0, 100), target);
+              file.read_at(0, part(200, 120));
+              scatter(ports, part(200, 120), target);
+              file.read_at(0, part(400, 30));
+            }),
+            250U)
+      << "two buffers, and one that passes";
 }
 
 struct Case {
