@@ -20,14 +20,6 @@ using PlanPointer = std::shared_ptr<const GlobalPlan>;
 
 constexpr std::size_t kNamed = 8;  ///< keys of one kind of change that the log names
 
-/// What a rank tells the others before anything is planned.
-struct Claim {
-  std::uint64_t structure = 0;  ///< of what it saves
-  std::uint64_t memory = 0;     ///< of what it remembers, and of its common state
-
-  friend bool operator==(const Claim&, const Claim&) = default;
-};
-
 std::uint64_t hash_of(const Memory& memory) {
   std::uint64_t hash = 0;
   for (const CacheKind kind : memory.kinds) hash = mix64(hash, static_cast<std::uint64_t>(kind));
