@@ -30,7 +30,10 @@ void add_rejected_results(Store& store, const std::string& root,
                           const std::vector<std::string>& lines) {
   auto all = rejected_results(store, root);
   all.insert(all.end(), lines.begin(), lines.end());
-  store.make_directory(root);
+  if (!store.stat(root)) {  // before the first save
+    store.make_directory(root);
+    store.sync_directory(parent_path(root));
+  }
   const std::string text = join(all, "\n") + "\n";
   write_atomically(store, file_in(root), as_bytes(text));
 }
