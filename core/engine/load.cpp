@@ -340,8 +340,8 @@ StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Dev
   return need;
 }
 
-/// Of an item that is parsed, beside its elements.
-constexpr std::uint64_t kParsedAtOnce = 4096;
+/// Of an item that is parsed, beside its elements: a small one is read whole for that.
+constexpr std::uint64_t kParsedAtOnce = 8192;
 
 std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {
   std::uint64_t largest = 0;
