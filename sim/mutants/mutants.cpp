@@ -170,7 +170,7 @@ const std::vector<Mutant>& registry() {
        "random states.",
        "JobPolicy::load_groups, groups",
        "ranks in another order than the global one",
-       {"RNG_STREAM_COLLAPSE"},
+       {"KEYSET_ASYMMETRY", "RNG_STREAM_COLLAPSE"},
        use_global_groups_at_load_unchecked},
       {"global-groups/at-save",
        "A save goes by the global groups, a load by the module's own.",
