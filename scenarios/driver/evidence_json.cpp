@@ -66,7 +66,8 @@ Json put(const SavePoint& point) {
           {"host_age", point.ages.host},
           {"expert_age", point.ages.expert},
           {"certain", point.certain},
-          {"damaged", point.damaged}};
+          {"damaged", point.damaged},
+          {"random", point.random}};
 }
 
 SavePoint take_point(const Json& json) {
@@ -79,6 +80,7 @@ SavePoint take_point(const Json& json) {
   json.at("expert_age").get_to(point.ages.expert);
   json.at("certain").get_to(point.certain);
   json.at("damaged").get_to(point.damaged);
+  json.at("random").get_to(point.random);
   return point;
 }
 

@@ -25,12 +25,13 @@ void Position::skip() { ++step.value; }
 void Position::load(const SavePoint& saved) {
   step = saved.step;
   parent_step = saved.step.value;
-  ages.host = same_host_streams(saved.layout, layout) ? saved.ages.host : 0;
-  ages.expert = same_expert_streams(saved.layout, layout) ? saved.ages.expert : 0;
+  const auto age = [&saved](bool same, std::int64_t was) { return same && saved.random ? was : 0; };
+  ages.host = age(same_host_streams(saved.layout, layout), saved.ages.host);
+  ages.expert = age(same_expert_streams(saved.layout, layout), saved.ages.expert);
 }
 
-SavePoint Position::save() const {
-  return {step, incarnation, layout, parent_step, ages, true, false};
+SavePoint Position::save(bool random) const {
+  return {step, incarnation, layout, parent_step, ages, true, false, random};
 }
 
 std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t incarnation) {
@@ -40,7 +41,9 @@ std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t incarn
     if (i > 0 && !saves.empty()) position.load(saves.back());
     for (const auto& action : scenario.incarnations[i].actions) {
       if (const auto* train = std::get_if<TrainAction>(&action)) position.train(train->steps);
-      if (std::holds_alternative<SaveAction>(action)) saves.push_back(position.save());
+      if (const auto* save = std::get_if<SaveAction>(&action)) {
+        saves.push_back(position.save(save->random));
+      }
       if (std::holds_alternative<LoadAction>(action) && !saves.empty()) {
         position.load(saves.back());
       }

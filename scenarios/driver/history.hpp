@@ -31,6 +31,7 @@ struct SavePoint {
   StreamAges ages;
   bool certain = true;   ///< false: it did not come to its end, and may be there all the same
   bool damaged = false;  ///< since then, or by a store that lied
+  bool random = true;    ///< it holds the random streams
 
   friend bool operator==(const SavePoint&, const SavePoint&) = default;
 };
@@ -60,7 +61,7 @@ struct Position {
   void train(std::int64_t steps);
   void skip();  ///< one iteration: streams stand still
   void load(const SavePoint& saved);
-  SavePoint save() const;
+  SavePoint save(bool random = true) const;
 };
 
 /// The saves of all incarnations before that one, in order, of a scenario without faults.

@@ -1,6 +1,7 @@
 #include "scenarios/driver/rank_judge.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <sstream>
@@ -60,6 +61,14 @@ std::string printed(const std::optional<std::int64_t>& step) {
 }
 
 }  // namespace
+
+bool poisons(std::string_view code) {
+  constexpr std::array kData = {Code::kIo,         Code::kNoSpace,  Code::kTornFile,
+                                Code::kChecksum,   Code::kNotFound, Code::kExtentMismatch,
+                                Code::kPeerFailed, Code::kDeadline, Code::kDeadlock};
+  return std::any_of(kData.begin(), kData.end(),
+                     [code](Code data) { return name_of(data) == code; });
+}
 
 RankJudge::RankJudge(const RankPart& part, RankRecord& record)
     : scenario_(part.scenario),
@@ -154,11 +163,10 @@ void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
 }
 
 void RankJudge::held(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
-  bound_ = std::max(bound_, bound);
-  if (bytes <= bound_) return;
+  if (bytes <= bound) return;
   add({{Defect::kMemPeak, "",
         what + " held " + std::to_string(bytes) + " bytes beside the job's own, and may hold " +
-            std::to_string(bound_),
+            std::to_string(bound),
         rank_}});
 }
 
@@ -177,7 +185,7 @@ void RankJudge::saving(sim::TrainingJob& job, const StateDict& saved, const Save
                       {}));
   add(judge_common_inventory(live.common, saved.common));
   record_.audits.push_back(audit_page(rank_, job.iteration(), saved, padding(job, saved)));
-  saves_.push_back(position_.save());
+  saves_.push_back(position_.save(plan.random));
   saves_.back().certain = false;
   record_.saves.push_back({saves_.back(), {}, keys_of(live), {}, false});
 }
@@ -286,10 +294,16 @@ void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
               ", and it is " + sharding,
           rank_}});
   }
-  const sim::RunIdentity right{.run = config_of(scenario_, expected.incarnation).run,
-                               .parent_step = expected.parent_step,
-                               .engine = config_of(scenario_, incarnation_).engine,
-                               .optional = stored.identity.optional};
+  sim::RunIdentity right{.run = config_of(scenario_, expected.incarnation).run,
+                         .parent_step = expected.parent_step,
+                         .engine = config_of(scenario_, incarnation_).engine,
+                         .optional = stored.identity.optional};
+  // The newest save of that step may not have come to its end; then it is the one before.
+  for (auto save = saves_.rbegin(); save != saves_.rend(); ++save) {
+    if (save->step != expected.step) continue;
+    if (save->parent_step == stored.identity.parent_step) right.parent_step = save->parent_step;
+    if (save->certain) break;
+  }
   if (stored.identity == right) return;
   const auto text = [](const sim::RunIdentity& identity) {
     return "run '" + identity.run + "' from step " + printed(identity.parent_step) + " by '" +

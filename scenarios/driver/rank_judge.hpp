@@ -28,6 +28,10 @@ struct FinishedLoad {
   Inventory stored;  ///< empty except on rank 0
 };
 
+/// True for an error that may come after the first byte was read: a load that is refused by it
+/// leaves poison, and the job is not what it was.
+bool poisons(std::string_view code);
+
 class RankJudge {
  public:
   /// Both are borrowed. `record` gets the rulings and the evidence.
@@ -35,7 +39,8 @@ class RankJudge {
 
   /// After the job took it.
   void loaded(sim::TrainingJob& job, const FinishedLoad& load);
-  /// After a load that was refused: the job is held against what it was before.
+  /// After a load that was refused before anything was read: the job is held against what it was
+  /// before.
   void refused(sim::TrainingJob& job);
   void stepped(const sim::StepRecord& own, const sim::AppliedSamples& applied);
   /// After a stretch of training.
@@ -72,7 +77,6 @@ class RankJudge {
   RankRecord& record_;
   std::shared_ptr<Twin> twin_;
   std::vector<SavePoint> saves_;     ///< of all incarnations up to now
-  std::uint64_t bound_ = 0;          ///< largest that was declared by now
   Position position_;                ///< of this job, as the scenario tells it
   std::optional<SavePoint> source_;  ///< what the job was loaded from
   std::optional<Holders> holders_;   ///< of source_'s layout, once somebody asked

@@ -195,8 +195,8 @@ class RankProgram {
   void load() {
     try {
       load_newest();
-    } catch (const Error&) {
-      if (refusal_is_planned()) judge_.refused(job_);
+    } catch (const Error& error) {
+      if (refusal_is_planned() && !poisons(name_of(error.code()))) judge_.refused(job_);
       throw;
     }
   }
@@ -380,23 +380,26 @@ bool is_member(const IncarnationPlan& plan, GlobalRank rank) {
 
 }  // namespace
 
-void run_rank(const RankPart& part, RankRecord& record) {
+std::optional<Error> run_rank(const RankPart& part, RankRecord& record) {
   record.result.rank = part.ports.fabric.rank().value;
   if (!is_member(part.scenario.incarnations[part.incarnation], part.ports.fabric.rank())) {
     record.ending = Ending::kReturned;
-    return;
+    return std::nullopt;
   }
   try {
     RankProgram(part, record).run();
     record.ending = Ending::kReturned;
+    return std::nullopt;
   } catch (const Error& error) {
     record.ending = error.code() == Code::kInternal ? Ending::kDefect : Ending::kFailed;
     record.code = std::string(name_of(error.code()));
     record.message = error.what();
+    return error;
   } catch (const std::exception& mistake) {
     record.ending = Ending::kDefect;
     record.code = std::string(name_of(Code::kInternal));
     record.message = mistake.what();
+    return Error(Code::kInternal, mistake.what());
   }
 }
 

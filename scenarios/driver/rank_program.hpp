@@ -2,7 +2,9 @@
 // What one rank does in one incarnation: the same program on every lane.
 
 #include <functional>
+#include <optional>
 
+#include "core/base/error.hpp"
 #include "core/ports/ports.hpp"
 #include "scenarios/driver/history.hpp"
 #include "scenarios/driver/record.hpp"
@@ -37,8 +39,8 @@ struct RankPart {
 
 /// Does it and compares with a job of `twins` that was never interrupted. All incarnations but the
 /// first begin by loading into a fresh job of another seed. Errors end up in the record, which is
-/// filled as things happen; what ends a killed rank passes. A rank that is no member of the job
-/// does nothing.
-void run_rank(const RankPart& part, RankRecord& record);
+/// filled as things happen, and the one that ended the rank is returned; what ends a killed rank
+/// passes. A rank that is no member of the job does nothing.
+std::optional<Error> run_rank(const RankPart& part, RankRecord& record);
 
 }  // namespace reprise::driver

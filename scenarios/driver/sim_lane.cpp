@@ -41,6 +41,8 @@ Ending ending_of(sim::RankEnd end) {
 /// A rank that never came to write its record gets one from what the world saw of its end.
 void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
   if (outcome.end == sim::RankEnd::kReturned) return;
+  const bool told = record.ending == Ending::kFailed || record.ending == Ending::kDefect;
+  if (told && outcome.end == sim::RankEnd::kFailed) return;
   record.ending = ending_of(outcome.end);
   if (outcome.end == sim::RankEnd::kHung) {
     record.code = kHangCode;
@@ -79,15 +81,15 @@ class SimLane final : public Lane {
     sim::FaultBook faults(faults_of(plan, past).specs);
     IncarnationRecord record =
         run_in_world(world, store_, [&](const RankSeat& seat, RankRecord& own) {
-          run_rank({.scenario = scenario_,
-                    .incarnation = incarnation,
-                    .past = past,
-                    .policies = policies_,
-                    .twins = *options_.twins,
-                    .ports = seat.ports,
-                    .faults = faults,
-                    .powers = seat.powers},
-                   own);
+          return run_rank({.scenario = scenario_,
+                           .incarnation = incarnation,
+                           .past = past,
+                           .policies = policies_,
+                           .twins = *options_.twins,
+                           .ports = seat.ports,
+                           .faults = faults,
+                           .powers = seat.powers},
+                          own);
         });
     record.layout = to_string(plan.layout);
     take_faults(faults, record);
@@ -115,7 +117,7 @@ class SimLane final : public Lane {
 
 IncarnationRecord run_in_world(
     const sim::WorldOptions& options, Store& store,
-    const std::function<void(const RankSeat& seat, RankRecord& record)>& program) {
+    const std::function<std::optional<Error>(const RankSeat& seat, RankRecord& record)>& program) {
   IncarnationRecord record;
   record.ranks.resize(static_cast<std::size_t>(options.world_size));
   for (std::int32_t rank = 0; rank < options.world_size; ++rank) {
@@ -127,7 +129,8 @@ IncarnationRecord run_in_world(
                         rank,
                         {.die = [&world, rank] { world.kill(rank); },
                          .sleep = [&world](std::uint64_t ns) { world.sleep(ns); }}};
-    program(seat, record.ranks[static_cast<std::size_t>(rank.value)]);
+    const auto ended = program(seat, record.ranks[static_cast<std::size_t>(rank.value)]);
+    if (ended) throw Error(*ended);
   });
   for (std::size_t r = 0; r < record.ranks.size(); ++r) {
     take_end(result.ranks[r], record.ranks[r]);

@@ -2,7 +2,9 @@
 // One incarnation on the simulated cluster, whatever its ranks do.
 
 #include <functional>
+#include <optional>
 
+#include "core/base/error.hpp"
 #include "scenarios/driver/record.hpp"
 #include "sim/faults/faulty_ports.hpp"
 #include "sim/world/world.hpp"
@@ -21,9 +23,9 @@ struct RankSeat {
 };
 
 /// The ranks' records, in rank order, as far as the program filled them; they say how each rank
-/// ended.
+/// ended. What the program returns ended the rank, and its peers learn of it.
 IncarnationRecord run_in_world(
     const sim::WorldOptions& options, Store& store,
-    const std::function<void(const RankSeat& seat, RankRecord& record)>& program);
+    const std::function<std::optional<Error>(const RankSeat& seat, RankRecord& record)>& program);
 
 }  // namespace reprise::driver

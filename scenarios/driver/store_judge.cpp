@@ -53,6 +53,14 @@ std::optional<Step> tracked(Store& store) {
   }
 }
 
+/// A save that did not end may have left what was there before.
+bool may_be_damaged(const std::vector<SavePoint>& saves, const SavePoint& save) {
+  if (save.damaged || save.certain) return save.damaged;
+  return std::any_of(saves.data(), &save, [&save](const SavePoint& before) {
+    return before.step == save.step && before.damaged;
+  });
+}
+
 class StoreJudge {
  public:
   StoreJudge(Store& store, const CheckpointPlan& plan, const Past& past)
@@ -85,7 +93,7 @@ class StoreJudge {
       rule(Defect::kCommitMissing, "the save of step " + printed(newest().step) +
                                        " ended well, and the tracker names step " + printed(*step));
     }
-    if (save != nullptr && save->damaged) return;
+    if (save != nullptr && may_be_damaged(past_.saves, *save)) return;
     const std::string wrong = wrong_with(store_, kCheckpointRoot, PayloadCheck::kRead);
     if (wrong.empty()) return;
     rule(Defect::kTrackerDangling,

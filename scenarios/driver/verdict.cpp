@@ -11,6 +11,7 @@
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "scenarios/driver/life_judge.hpp"
+#include "scenarios/driver/rank_judge.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -303,10 +304,18 @@ Finding unfired_of(const Scenario& scenario, std::span<const IncarnationRecord> 
   return {};
 }
 
+/// All ranks refused what they had begun to read.
+bool is_poisoned(const IncarnationRecord& life) {
+  return std::all_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
+    return rank.ending == Ending::kFailed && poisons(rank.code);
+  });
+}
+
 /// Every life that began with a load has something to show, on every rank.
 Finding vacuity_of(std::span<const IncarnationRecord> lives, const Expectation& expect) {
   for (std::size_t life = 1; life < lives.size(); ++life) {
-    if (has_planned_death(lives[life])) continue;  // perhaps before anything could be compared
+    // Perhaps before anything could be compared.
+    if (has_planned_death(lives[life]) || is_poisoned(lives[life])) continue;
     const std::string where = "incarnation " + std::to_string(life) + ", ";
     for (const auto& rank : lives[life].ranks) {
       if (rank.result.owns && rank.result.elements == 0) {
@@ -319,7 +328,10 @@ Finding vacuity_of(std::span<const IncarnationRecord> lives, const Expectation& 
     }
   }
   std::uint64_t elements = 0;
-  for (const auto& rank : lives.back().ranks) elements += rank.result.elements;
+  const bool shown = !is_poisoned(lives.back());
+  for (const auto& life : shown ? lives.last(1) : lives) {
+    for (const auto& rank : life.ranks) elements += rank.result.elements;
+  }
   const auto least = std::max<std::uint64_t>(expect.elements_least, 1);
   if (elements >= least) return {};
   return vacuous(std::to_string(elements) + " elements were compared, " + std::to_string(least) +

@@ -242,19 +242,20 @@ TEST(Verdict, a_cause_comes_before_its_echo) {
 
 // --- ranks that wait for each other -------------------------------------------------------------
 
-void meets(const RankSeat& seat, RankRecord& record,
-           const std::function<void(Communicator&)>& what) {
+std::optional<Error> meets(const RankSeat& seat, RankRecord& record,
+                           const std::function<void(Communicator&)>& what) {
   Fabric& fabric = seat.ports.fabric;
   const auto group = fabric.communicator(Group::world(fabric.world_size()));
   what(*group);
   record = good_life(1).ranks[0];
   record.result.rank = seat.rank.value;
+  return std::nullopt;
 }
 
 TEST(Verdict, ranks_that_wait_for_ever_are_a_hang_that_names_rank_group_and_operation) {
   sim::SimStore store;
   const auto life = run_in_world({.world_size = 3}, store, [](const auto& seat, auto& own) {
-    meets(seat, own, [rank = seat.rank](Communicator& group) {
+    return meets(seat, own, [rank = seat.rank](Communicator& group) {
       if (rank.value != 2) group.barrier();
     });
   });
@@ -270,7 +271,7 @@ TEST(Verdict, ranks_that_wait_for_ever_are_a_hang_that_names_rank_group_and_oper
 TEST(Verdict, different_operations_in_one_group_are_a_mismatch_that_names_both) {
   sim::SimStore store;
   const auto life = run_in_world({.world_size = 2}, store, [](const auto& seat, auto& own) {
-    meets(seat, own, [rank = seat.rank](Communicator& group) {
+    return meets(seat, own, [rank = seat.rank](Communicator& group) {
       if (rank.value == 0) {
         group.barrier();
       } else {

@@ -52,16 +52,16 @@ class Rig {
     sim::FaultBook faults(faults_of(plan, past_).specs);
     IncarnationRecord life =
         run_in_world(options, store_, [&](const RankSeat& seat, RankRecord& own) {
-          run_rank({.scenario = scenario_,
-                    .incarnation = incarnation,
-                    .past = past_,
-                    .policies = policies,
-                    .twins = *twins_,
-                    .ports = seat.ports,
-                    .faults = faults,
-                    .powers = seat.powers,
-                    .interference = &interference},
-                   own);
+          return run_rank({.scenario = scenario_,
+                           .incarnation = incarnation,
+                           .past = past_,
+                           .policies = policies,
+                           .twins = *twins_,
+                           .ports = seat.ports,
+                           .faults = faults,
+                           .powers = seat.powers,
+                           .interference = &interference},
+                          own);
         });
     life.layout = to_string(plan.layout);
     keep_members(plan, life);
