@@ -37,7 +37,7 @@ class DataIterator {
   SampleRange next(std::int64_t count);
   /// To the first batch of the iteration.
   void rewind();
-  /// A new iteration begins.
+  /// The iteration is over.
   void advance();
 
   const DataPosition& position() const { return position_; }

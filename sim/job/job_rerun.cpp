@@ -114,16 +114,16 @@ StepRecord TrainingJob::update(const Progress& at, std::int64_t loss) {
     }
   }
   applied_.push_back({{at.consumed_samples, at.global_batch_size}, false});
+  data_.advance();
   progress_.after_step(overflow);
   record.step = iteration();
   return record;
 }
 
 StepRecord TrainingJob::skip_iteration() {
-  // A batch that waits for a re-run from a checkpoint is the one that is skipped.
-  if (machine_.state() == RerunState::kNotRunningYet) data_.advance();
   machine_.drop();
   applied_.push_back({data_.next(progress_.global_batch_size), true});
+  data_.advance();
   StepRecord record{
       .lr = progress_.groups.front().lr, .loss_scale = progress_.loss_scale.scale, .skipped = true};
   progress_.skip();
@@ -150,9 +150,7 @@ StepOutcome TrainingJob::advance() {
     outcome.notes = machine_.take_notes();
     return outcome;
   }
-  const bool again_from_checkpoint = machine_.state() == RerunState::kWillRerunFromCheckpoint;
   machine_.begin(number);
-  if (!again_from_checkpoint) data_.advance();
   rng_before_ = rng_;
   expert_rng_before_ = expert_rng_;
   Progress at = progress_;

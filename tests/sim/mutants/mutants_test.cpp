@@ -160,7 +160,9 @@ INSTANTIATE_TEST_SUITE_P(Mutants, EachMutant, testing::ValuesIn(rows()),
 
 /// Those that need more than one save and one load.
 bool has_own_test(std::string_view name) {
-  constexpr std::string_view kOwn[] = {"distribution-cache-",
+  constexpr std::string_view kOwn[] = {"rerun-",
+                                       "strict-idle-rerun",  // rerun_mutants_test
+                                       "distribution-cache-",
                                        "load-metadata-cache-",
                                        "plan-cache-",
                                        "rerun-stale-plan/no-signature",  // cache_mutants_test
