@@ -593,8 +593,9 @@ struct Loads {
   std::optional<Error> error;
 };
 
-/// Loads the same path three times in one life; before the third another state stands there.
-Loads load_three_times(const MetadataCachePolicy& policy) {
+/// Loads the same path three times in one life; before the second that rank loses its cache, before
+/// the third another state stands there.
+Loads load_three_times(const MetadataCachePolicy& policy, std::int32_t forgetful = -1) {
   const TemporaryDirectory directory;
   Loads loads;
   std::mutex mutex;
@@ -612,6 +613,7 @@ Loads load_three_times(const MetadataCachePolicy& policy) {
     save([](Kit&) {});
     const auto failed = contracts::error_of([&] {
       for (std::size_t l = 0; l < 3; ++l) {
+        if (l == 1 && ports.fabric.rank().value == forgetful) cache = PlanCache();
         if (l == 2) {
           save([](Kit& kit) {
             kit.add("first", DType::kInt8, {64}, {{{0}, {64}}}, kit.rank());
@@ -641,6 +643,15 @@ TEST(MetadataCache, serves_the_same_checkpoint_again_and_no_other_one_at_its_pat
   EXPECT_FALSE(loads.error) << loads.error->what();
   EXPECT_EQ(loads.reused, std::vector<std::size_t>{1});
   EXPECT_EQ(loads.wrong, (std::vector<std::size_t>{0, 0, 0}));
+}
+
+TEST(MetadataCache, serves_nobody_if_one_rank_lost_it) {
+  for (const std::int32_t rank : {0, 1}) {
+    const Loads loads = load_three_times({}, rank);
+    EXPECT_FALSE(loads.error) << loads.error->what();
+    EXPECT_EQ(loads.reused, std::vector<std::size_t>{});
+    EXPECT_EQ(loads.wrong, (std::vector<std::size_t>{0, 0, 0}));
+  }
 }
 
 std::uint64_t key_by_path(const MetadataIdentity& identity) { return hash_of(identity.directory); }
