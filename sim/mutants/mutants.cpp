@@ -132,7 +132,7 @@ const std::vector<Mutant>& registry() {
        "others go on with that one.",
        "LoadPolicy::chosen",
        "2 ranks, 2 checkpoints, one payload file of the newest damaged",
-       {"MIXED_GENERATION"},
+       {"MIXED_GENERATION", "STALE_BYTES"},
        choose_alone},
       {"floor-vs-ceil-chunk",
        "The metadata describes uneven shards by floor division; the data is cut by ceil chunks.",
