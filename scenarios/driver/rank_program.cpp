@@ -262,6 +262,7 @@ class RankProgram {
     say(request.notes);
     say(report.log);
     say(report.fell_back_from);
+    judge_.held("a load", rank_ports_.meter().peaks().load, report.bound_staging);
     record_.peak_bytes.load = std::max(record_.peak_bytes.load, rank_ports_.meter().peaks().load);
   }
 
