@@ -565,7 +565,7 @@ const std::vector<Mutant>& registry() {
        "that does not (packed-group-not-canonical).",
        "JobPolicy::described_save, SavePolicy::plan.cover",
        "fully_sharded_model_space, rows that dp does not divide",
-       {"COVERAGE_GAP"},
+       {"COVERAGE_GAP", "TRACKER_DANGLING"},
        describe_flat_as_rows_unproved},
       {"writer-from-global-groups",
        "The main copies of experts are elected by the dense tensors' data-parallel group.",
