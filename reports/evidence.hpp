@@ -30,9 +30,9 @@ std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b);
 /// is the baseline's word. `file` of the refusals is left empty.
 ///
 /// A scenario counts as passed if no rank is left out, max_delta is 0 and no bit differs, metrics
-/// are finite and equal to the uninterrupted run's, every fault that was to fire did, and, unless the last
-/// incarnation was to end in an error, every rank that owns state compared some and no key was
-/// missing but those excused by name.
+/// are finite and equal to the uninterrupted run's, every fault that was to fire did, and, unless
+/// the last incarnation was to end in an error, every rank that owns state compared some and no key
+/// was missing but those excused by name.
 std::vector<Refusal> weigh(const Report& report);
 
 }  // namespace reprise::reports

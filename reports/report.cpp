@@ -58,12 +58,8 @@ Json to_json_value(const FirstDifference& first) {
 }
 
 Json to_json_value(const FaultResult& fault) {
-  return {{"kind", fault.kind},
-          {"rank", fault.rank},
-          {"armed", fault.armed},
-          {"reached", fault.reached},
-          {"fired", fault.fired},
-          {"must_fire", fault.must_fire}};
+  return {{"kind", fault.kind},       {"rank", fault.rank},   {"armed", fault.armed},
+          {"reached", fault.reached}, {"fired", fault.fired}, {"must_fire", fault.must_fire}};
 }
 
 template <class Item>
