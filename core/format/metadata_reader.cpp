@@ -208,9 +208,8 @@ void TablesReader::check_length(NodeId text, const char* what) {
 }
 
 void TablesReader::check_volume(const Dims& extents, NodeId key) {
-  std::int64_t room = kTensorBytesMax / 16;  // of the largest elements
-  for (const std::int64_t extent : extents) room /= std::max<std::int64_t>(extent, 1);
-  if (room > 0) return;
+  constexpr std::size_t kLargestElement = 16;  // bytes
+  if (!too_large(kLargestElement, extents)) return;
   objects_.fail(
       Code::kLimit,
       "tensor " + shown(key) + " has extents " + to_string(extents) + ", more than 2^62 bytes",

@@ -41,16 +41,9 @@ bool elements_fall_together(const Dims& size, const Dims& strides) {
   return false;
 }
 
-/// Extents of 0 count as 1.
-bool too_large(DType dtype, const Dims& size) {
-  std::int64_t room = kTensorBytesMax / static_cast<std::int64_t>(size_of(dtype));
-  for (const std::int64_t extent : size) room /= std::max<std::int64_t>(extent, 1);
-  return room == 0;
-}
-
 void check_description(const TensorDescription& tensor, const Record& storage,
                        const ItemSource& source, std::uint64_t pickle_offset) {
-  if (too_large(tensor.dtype, tensor.shape)) {
+  if (too_large(size_of(tensor.dtype), tensor.shape)) {
     source.fail(Code::kLimit, "a tensor of shape " + to_string(tensor.shape), pickle_offset);
   }
   if (elements_fall_together(tensor.shape, tensor.strides)) {
@@ -68,6 +61,13 @@ void check_description(const TensorDescription& tensor, const Record& storage,
 }
 
 }  // namespace
+
+bool too_large(std::size_t element_bytes, const Dims& size) {
+  constexpr std::int64_t kBytesMax = std::numeric_limits<std::int64_t>::max() / 2;
+  std::int64_t room = kBytesMax / static_cast<std::int64_t>(element_bytes);
+  for (const std::int64_t extent : size) room /= std::max<std::int64_t>(extent, 1);
+  return room == 0;
+}
 
 bool TensorItem::contiguous() const {
   if (storage_offset != 0 || element_bytes() == 0) return storage_offset == 0;
@@ -106,7 +106,7 @@ TensorItem read_tensor_item(ItemSource& source) {
 }
 
 TensorItemLayout::TensorItemLayout(DType dtype, const Dims& size) {
-  CHECK(!too_large(dtype, size), size);
+  CHECK(!too_large(size_of(dtype), size), size);
   data_bytes_ = static_cast<std::uint64_t>(volume(size)) * size_of(dtype);
   const Bytes pickle = encode_tensor_pickle(dtype, size);
   pickle_hash_ = hash_of(ByteSpan(pickle));

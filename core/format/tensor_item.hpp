@@ -5,7 +5,6 @@
 // always there.
 
 #include <cstdint>
-#include <limits>
 
 #include "core/base/bytes.hpp"
 #include "core/format/archive_writer.hpp"
@@ -15,8 +14,9 @@
 
 namespace reprise {
 
-/// Of all elements of a tensor: so many bytes, and an archive around them, have 64-bit offsets.
-constexpr std::int64_t kTensorBytesMax = std::numeric_limits<std::int64_t>::max() / 2;
+/// Elements of so many bytes, and an archive around them, would have no 64-bit offsets: together
+/// 2^62 bytes or more, where extents of 0 count as 1.
+bool too_large(std::size_t element_bytes, const Dims& size);
 
 /// Where the elements of a stored tensor are, all checked against the slice. Element [i, j, ...] is
 /// at data_offset + (storage_offset + i * strides[0] + j * strides[1] + ...) * size_of(dtype).

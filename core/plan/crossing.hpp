@@ -24,7 +24,18 @@ struct Crossing {
   }
 };
 
-/// `index` is that of `stored`. Empty wanted boxes meet nothing.
+/// Calls visit(Crossing::Hit) for each stored box that `wanted` meets, in the order of the index,
+/// which is that of `stored`. An empty box meets nothing.
+template <class Visit>
+void for_each_hit(std::span<const Box> stored, const BoxIndex& index, const Box& wanted,
+                  const Visit& visit) {
+  index.meet(wanted, [&](std::uint32_t at) {
+    const auto common = intersect(stored[at], wanted);
+    if (common) visit(Crossing::Hit{at, static_cast<std::uint64_t>(common->elements())});
+  });
+}
+
+/// `index` is that of `stored`.
 Crossing cross(std::span<const Box> stored, const BoxIndex& index, std::span<const Box> wanted);
 
 }  // namespace reprise

@@ -81,10 +81,8 @@ class JobLoadPlan {
       const auto& stored = *stored_.tensors[wish.tensor].boxes;
       for (std::size_t b = 0; b < given.boxes(i); ++b) {
         const Box wanted = box_at(given.corners(i), wish.rank, b);
-        wish.index->meet(wanted, [&](std::uint32_t at) {
-          const auto common = intersect(stored[at], wanted);
-          if (!common) return;
-          visit(wish.tensor, at, static_cast<std::uint64_t>(common->elements()) * wish.width);
+        for_each_hit(stored, *wish.index, wanted, [&](const Crossing::Hit& hit) {
+          visit(wish.tensor, hit.stored, hit.elements * wish.width);
         });
       }
     }
