@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::array<std::string_view, 36> kNames = {
+constexpr std::array<std::string_view, 37> kNames = {
     "BIT_MISMATCH",
     "WRONG_OWNER",
     "SHIFTED_BYTES",
@@ -44,6 +44,7 @@ constexpr std::array<std::string_view, 36> kNames = {
     "RESTART_LOOP",
     "VERDICT_DISAGREEMENT",
     "MEM_PEAK_EXCEEDED",
+    "RETENTION_EXCEEDED",
 };
 
 }  // namespace

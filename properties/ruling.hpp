@@ -48,6 +48,7 @@ enum class Defect : std::uint8_t {
   kRestartLoop,           ///< restarts go round without an end and nobody is told
   kVerdictDisagreement,   ///< ranks disagree on what came of an operation
   kMemPeak,               ///< more memory was held than was declared
+  kRetentionExceeded,     ///< more checkpoints are left than are to be kept
 };
 
 /// Stable upper-case name: "WRONG_OWNER".

@@ -84,16 +84,18 @@ std::vector<Bytes> agree(Communicator& group, const Contribution& mine) {
   return all;
 }
 
-std::vector<Bytes> agree_on(Communicator& group, const std::function<Bytes()>& work) {
-  Contribution mine;
+Contribution contribution_of(const std::function<Bytes()>& work) {
   try {
-    mine.bytes = work();
+    return {work(), {}};
   } catch (const Error& error) {
-    mine.error = error;
+    return {{}, error};
   } catch (const std::exception& mistake) {
-    mine.error = Error(Code::kInternal, mistake.what());
+    return {{}, Error(Code::kInternal, mistake.what())};
   }
-  return agree(group, mine);
+}
+
+std::vector<Bytes> agree_on(Communicator& group, const std::function<Bytes()>& work) {
+  return agree(group, contribution_of(work));
 }
 
 }  // namespace reprise

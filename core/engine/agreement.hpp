@@ -17,6 +17,10 @@ struct Contribution {
   std::optional<Error> error;
 };
 
+/// Runs `work`: what it gave, or how it failed. Errors and other exceptions alike, so that no rank
+/// leaves the others waiting.
+Contribution contribution_of(const std::function<Bytes()>& work);
+
 /// Collective. If any rank brings an error, all ranks throw the one of the lowest group rank, with
 /// its global rank in the place; else all get everybody's bytes in group order.
 std::vector<Bytes> agree(Communicator& group, const Contribution& mine);
@@ -24,7 +28,7 @@ std::vector<Bytes> agree(Communicator& group, const Contribution& mine);
 /// Collective. Everybody's bytes or errors in group order, for those who go on after an error.
 std::vector<Contribution> hear(Communicator& group, const Contribution& mine);
 
-/// Runs `work` and agrees on its outcome: Errors and other exceptions of any rank reach all.
+/// Runs `work` and agrees on its outcome: a failure of any rank reaches all.
 std::vector<Bytes> agree_on(Communicator& group, const std::function<Bytes()>& work);
 
 }  // namespace reprise

@@ -33,6 +33,17 @@ std::vector<Location> older(Store& store, const std::string& root, std::optional
   return found;
 }
 
+std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::vector<std::string> notes_on(Store& store, const std::string& root, const Location& named) {
+  const auto all = generations(store, root);
+  const auto newest =
+      std::find_if(all.rbegin(), all.rend(), [](const Generation& one) { return one.committed; });
+  if (newest == all.rend() || newest->step <= *named.step) return {};
+  return {"the tracker names " + name_in(named.directory) +
+          ", and a newer checkpoint stands beside it: " + name_in(newest->directory)};
+}
+
 }  // namespace
 
 bool is_damage(Code code, LoadStage stage) {
@@ -61,15 +72,16 @@ bool is_damage(Code code, LoadStage stage) {
 }
 
 Candidates candidates(Store& store, const std::string& path, Fallback fallback) {
-  if (fallback == Fallback::kNone) return {{locate(store, path)}, {}};
   Candidates found;
   std::optional<Error> refused;
   try {
     found.locations.push_back(locate(store, path));
     const Location& first = found.locations.front();
     if (!first.tracker || !first.step) return found;  // this one was asked for by its name
+    found.notes = notes_on(store, path, first);
+    if (fallback == Fallback::kNone) return found;
   } catch (const Error& error) {
-    if (!is_damage(error.code(), LoadStage::kLocate)) throw;
+    if (fallback == Fallback::kNone || !is_damage(error.code(), LoadStage::kLocate)) throw;
     refused = error;
     found.passed_over.emplace_back(error.what());
   }

@@ -36,6 +36,9 @@ bool is_damage(Code code, LoadStage stage);
 struct Candidates {
   std::vector<Location> locations;       ///< the one to try first stands first
   std::vector<std::string> passed_over;  ///< why the tracker's is not among them, if it is not
+  /// For the operator: a committed iteration that is newer than the one that the tracker names. A
+  /// crash may have left it, or a load that fell back; or the tracker is not what was written.
+  std::vector<std::string> notes = {};
 };
 
 /// What `path` means, and where it is a root and falling back is allowed, all committed iterations

@@ -86,11 +86,12 @@ void check_payload(Store& store, const CommitTarget& target, const CommitContent
   }
 }
 
-/// The directory and its parents, made and with their names durable.
+/// The directory and its parents, made and with their names durable; also of those that are there,
+/// as whoever made them may have died before their names were.
 void make_durable_directory(Store& store, const std::string& path) {
-  if (path.empty() || store.stat(path)) return;
+  if (path.empty()) return;
   make_durable_directory(store, parent_path(path));
-  store.make_directory(path);
+  if (!store.stat(path)) store.make_directory(path);
   store.sync_directory(parent_path(path));
 }
 
@@ -185,7 +186,7 @@ std::vector<ProtocolStep> commit_protocol(Store& store, const CommitTarget& targ
                      try {
                        store.remove(target.saving());  // the old directory, if it was exchanged
                        store.remove(target.replaced());
-                     } catch (const Error&) {
+                     } catch (const std::exception&) {
                        // The checkpoint stands; the next save of this directory clears what is
                        // left.
                      }

@@ -42,6 +42,9 @@ struct CommitTarget {
   /// How many committed iterations stay beside the tracker, this one among them; at least 1.
   /// Nothing: all. See retention.hpp.
   std::optional<std::int32_t> keep = {};
+  /// Iterations that this job's loads passed over as damaged (LoadReport::damaged) and that it has
+  /// not saved anew since. With `keep` they go, and never count as one that stays.
+  std::vector<Step> damaged = {};
 
   /// `<root>/iter_%07d` with the root's tracker.
   static CommitTarget iteration(const std::string& root, Step step);
@@ -76,7 +79,7 @@ enum class Part : std::uint8_t { kLeader, kMember };
 
 /// Removes what an earlier crash left and makes the directory to write into:
 ///
-///   make_root          the directories above, durably
+///   make_root          the directories above, durably, also those that somebody else made
 ///   restore_replaced   a crash fell between the two renames of a swap: the old one goes back
 ///   sync_root          no power cut may bring back names that lead to what is now removed
 ///   clear              what that crash left of this iteration

@@ -1,152 +1,26 @@
 #include "core/engine/load.hpp"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <set>
 
 #include "core/base/check.hpp"
-#include "core/base/hash.hpp"
-#include "core/base/print.hpp"
 #include "core/engine/agreement.hpp"
 #include "core/engine/checksum_tally.hpp"
-#include "core/engine/chunk_reader.hpp"
 #include "core/engine/extents.hpp"
+#include "core/engine/load_keys.hpp"
+#include "core/engine/load_open.hpp"
+#include "core/engine/load_reader.hpp"
 #include "core/engine/phases.hpp"
 #include "core/engine/plan_memory.hpp"
-#include "core/engine/text_wire.hpp"
-#include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "core/plan/cover.hpp"
 
 namespace reprise {
 namespace {
 
-constexpr std::byte kPoison{0xBD};
-constexpr std::size_t kTextRoom = 512;  // of a file's name on the wire, about
 constexpr std::string_view kSwitchedOff =
     "checksums were not verified: the writer had them switched off, those of elements are 0";
-
-// --- the checkpoint, read by one rank for all ---------------------------------------------------
-
-void put_location(Bytes& wire, const Location& location) {
-  put_text(wire, location.directory);
-  append_le(wire, location.step ? location.step->value : std::int64_t{-1});
-  put_text(wire, location.tracker.value_or(""));
-}
-
-Location take_location(ByteSpan& wire) {
-  Location location;
-  location.directory = take_text(wire);
-  const auto step = load_le<std::int64_t>(wire);
-  wire = wire.subspan(8);
-  if (step >= 0) location.step = Step{step};
-  if (auto tracker = take_text(wire); !tracker.empty()) location.tracker = std::move(tracker);
-  return location;
-}
-
-Candidates candidates_for_all(Store& store, Communicator& group, const LoadOptions& options) {
-  const Bytes answer = from_leader(group, options.policy.lead, [&] {
-    const Candidates found = candidates(store, options.path, options.fallback);
-    Bytes wire;
-    put_texts(wire, found.passed_over);
-    for (const auto& location : found.locations) put_location(wire, location);
-    return wire;
-  });
-  ByteSpan wire(answer);
-  Candidates found;
-  found.passed_over = take_texts(wire);
-  while (!wire.empty()) found.locations.push_back(take_location(wire));
-  return found;
-}
-
-struct Opened {
-  Checkpoint checkpoint;
-  std::uint64_t metadata_bytes = 0;  ///< that went round
-  MetadataIdentity identity = {};    ///< if the load has a cache
-};
-
-Bytes encode(const MetadataFiles& files) {
-  Bytes wire;
-  std::size_t size = 0;
-  for (const auto& content : files.contents) size += content.size() + kTextRoom;
-  wire.reserve(size + kTextRoom);
-  put_texts(wire, files.names);
-  for (const auto& content : files.contents) put_text(wire, as_text(content));
-  return wire;
-}
-
-/// `files`: as the leader has them.
-Opened open_for_all(Store& store, Communicator& group, const LeaderPolicy& lead, Location location,
-                    const std::function<MetadataFiles()>& files) {
-  const Bytes answer = from_leader(group, lead, [&] { return encode(files()); });
-  ByteSpan wire(answer);
-  const std::vector<std::string> names = take_texts(wire);
-  std::vector<ByteSpan> contents;
-  for (std::size_t i = 0; i < names.size(); ++i) contents.push_back(take_bytes(wire));
-  std::optional<Checkpoint> checkpoint;
-  agree_on(group, [&] {
-    checkpoint.emplace(store, std::move(location), read_metadata(contents, names));
-    return Bytes{};
-  });
-  return {std::move(*checkpoint), answer.size()};
-}
-
-std::uint64_t hash_of(const MetadataFiles& files) {
-  Hasher hash;
-  for (const auto& name : files.names) hash.text(name);
-  for (const auto& content : files.contents) hash.bytes(content);
-  return hash.digest();
-}
-
-/// Whether all ranks keep metadata under this key.
-bool all_keep(Communicator& group, const PlanCache& cache, const MetadataCachePolicy& policy,
-              const PlanCache::Memory& memory, std::uint64_t key) {
-  const auto keys = agree_on(group, [&] {
-    Bytes wire;
-    if (cache.keeps(CacheKind::kMetadata) && memory.read) {
-      append_le(wire, policy.key(memory.read->identity));
-    }
-    return wire;
-  });
-  return std::all_of(keys.begin(), keys.end(), [key](const Bytes& wire) {
-    return !wire.empty() && load_le<std::uint64_t>(wire) == key;
-  });
-}
-
-/// The leader reads the files anew; they go round, and are parsed, unless all ranks have kept what
-/// they say.
-Opened open_with_cache(Store& store, Communicator& group, const LoadOptions& options,
-                       Location location) {
-  PlanCache::Memory& memory = options.cache->memory();
-  MetadataFiles files;
-  const Bytes answer = from_leader(group, options.policy.lead, [&] {
-    files = read_metadata_files(store, location.directory);
-    Bytes wire;
-    append_le(wire, hash_of(files));
-    return wire;
-  });
-  const MetadataIdentity live{location.directory, load_le<std::uint64_t>(answer)};
-  const MetadataCachePolicy& policy = options.policy.cache;
-  if (!all_keep(group, *options.cache, policy, memory, policy.key(live))) {
-    Opened opened = open_for_all(store, group, options.policy.lead, std::move(location),
-                                 [&files] { return std::move(files); });
-    opened.identity = live;
-    return opened;
-  }
-  agree_on(group, [&] {
-    policy.verify(memory.read->identity, live);
-    return Bytes{};
-  });
-  return {Checkpoint(store, std::move(location), memory.read->metadata), 0, live};
-}
-
-Opened open_for_all(Store& store, Communicator& group, const LoadOptions& options,
-                    const Location& location) {
-  if (options.cache != nullptr) return open_with_cache(store, group, options, location);
-  return open_for_all(store, group, options.policy.lead, location,
-                      [&] { return read_metadata_files(store, location.directory); });
-}
 
 /// Each requested tensor's chunks tile it; otherwise some wish would stay unfilled in silence.
 /// Returns how many of the requested tensors are stored.
@@ -165,190 +39,6 @@ std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog
     }
   }
   return stored;
-}
-
-// --- requested keys against stored keys ---------------------------------------------------------
-
-bool is_excused(const std::string& key, const std::vector<std::string>& excused) {
-  const auto object = parse_object_key(key);
-  return std::any_of(excused.begin(), excused.end(), [&](const std::string& name) {
-    return key == name || (object && object->key == name);
-  });
-}
-
-/// Missing: stored, and asked for by no rank. Unexpected: asked for by some rank, and not stored.
-KeyMismatch mismatch_over(Communicator& group, const LoadPlan& plan,
-                          const std::vector<std::string>& absent) {
-  const auto all = agree_on(group, [&] {
-    Bytes wire;
-    put_texts(wire, plan.unrequested);
-    put_texts(wire, absent);
-    return wire;
-  });
-  KeyMismatch keys;
-  std::set<std::string> unexpected;
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    ByteSpan wire(all[r]);
-    const auto unrequested = take_texts(wire);  // sorted
-    for (auto& key : take_texts(wire)) unexpected.insert(std::move(key));
-    if (r == 0) {
-      keys.missing = unrequested;
-      continue;
-    }
-    std::vector<std::string> both;
-    std::set_intersection(keys.missing.begin(), keys.missing.end(), unrequested.begin(),
-                          unrequested.end(), std::back_inserter(both));
-    keys.missing = std::move(both);
-  }
-  keys.unexpected.assign(unexpected.begin(), unexpected.end());
-  return keys;
-}
-
-std::vector<std::string> take_excused(std::vector<std::string>& keys,
-                                      const std::vector<std::string>& excused) {
-  const auto first = std::stable_partition(
-      keys.begin(), keys.end(), [&](const std::string& key) { return !is_excused(key, excused); });
-  std::vector<std::string> taken(first, keys.end());
-  keys.erase(first, keys.end());
-  return taken;
-}
-
-std::string first_few(const std::vector<std::string>& keys) {
-  constexpr std::size_t kShown = 8;
-  const std::vector<std::string> shown(
-      keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, keys.size())));
-  return join(shown, ", ") + (keys.size() > kShown ? ", ..." : "");
-}
-
-[[noreturn]] void refuse(const KeyMismatch& keys) {
-  if (!keys.unexpected.empty()) {
-    throw Error(Code::kMissingKey,
-                std::to_string(keys.unexpected.size()) +
-                    " requested keys are not in the checkpoint: " + first_few(keys.unexpected),
-                {.key = keys.unexpected.front()});
-  }
-  throw Error(Code::kUnrequestedKeys,
-              std::to_string(keys.missing.size()) +
-                  " keys of the checkpoint are requested by no rank: " + first_few(keys.missing),
-              {.key = keys.missing.front()});
-}
-
-// --- reading ------------------------------------------------------------------------------------
-
-/// What reads go through.
-struct Staging {
-  std::uint64_t bytes = 0;
-  std::uint64_t room = 0;  ///< for one read
-};
-
-/// Reads this rank's share into its leaves.
-class Reader {
- public:
-  /// `checksums` is null if they are ignored.
-  Reader(Checkpoint& checkpoint, Device& device, StateDict& into, const Staging& staging,
-         ChecksumTally* checksums)
-      : checkpoint_(checkpoint),
-        device_(device),
-        into_(into),
-        staging_(std::make_unique_for_overwrite<std::byte[]>(staging.bytes)),
-        ring_({staging_.get(), staging.bytes}, staging.room),
-        checksums_(checksums),
-        chunks_({checkpoint, device, {}, checksums}) {}
-
-  std::uint64_t read(const ChunkRead& read) {
-    const StoredTensor& tensor = checkpoint_.catalog().tensors[read.tensor];
-    targets_.clear();
-    for (const auto& target : read.targets) {
-      const TensorLeaf& leaf = into_.tensors[target.leaf];
-      const Piece& piece = leaf.pieces[target.piece];
-      const auto first = static_cast<std::size_t>(local_offset(piece, target.region.offset));
-      targets_.push_back(
-          {target.source, target.region, {leaf.data + first * size_of(leaf.dtype), piece.strides}});
-    }
-    const StoredChunk& chunk = tensor.chunks[read.chunk];
-    chunks_.go_through(ring_.next(chunk.range.size));
-    return chunks_.read(tensor, chunk, targets_);
-  }
-
-  /// The stored value; the list of one that it is wrapped in is taken off.
-  Value object(const StoredObject& stored) {
-    // Once: what is checked is what is used.
-    const Bytes bytes = checkpoint_.object_bytes(stored);
-    SpanSource source(bytes, {.key = stored.key,
-                              .file = checkpoint_.display(stored.file),
-                              .offset = stored.range.offset});
-    if (checksums_ != nullptr) {
-      checksums_->add(source, stored.key);
-      checksums_->require_no_damage();
-    }
-    BytesItem item = read_bytes_item(source);
-    if (!item.value) {
-      source.fail(Code::kUnsupported, "the object can't be loaded: " + item.opaque_because, 0);
-    }
-    List* list = item.value->as<List>();
-    if (list != nullptr && list->size() == 1) return std::move(list->front());
-    return std::move(*item.value);
-  }
-
-  /// All that the plan was to fill.
-  void poison(const LoadPlan& plan) {
-    std::set<std::size_t> leaves;
-    for (const auto& read : plan.reads) {
-      for (const auto& target : read.targets) leaves.insert(target.leaf);
-    }
-    for (const std::size_t leaf : leaves) poison(into_.tensors[leaf]);
-  }
-
- private:
-  void poison(const TensorLeaf& leaf) {
-    const std::array<std::byte, 16> pattern = [] {
-      std::array<std::byte, 16> bytes{};
-      bytes.fill(kPoison);
-      return bytes;
-    }();
-    for (const auto& piece : leaf.pieces) {
-      const auto first = static_cast<std::size_t>(piece.local) * size_of(leaf.dtype);
-      const ScatterCopy copy{.host = {pattern.data(), Dims::filled(piece.box.rank(), 0)},
-                             .device = {leaf.data + first, piece.strides},
-                             .extents = piece.box.extent,
-                             .element_bytes = size_of(leaf.dtype)};
-      device_.wait(device_.scatter({&copy, 1}));
-    }
-  }
-
-  Checkpoint& checkpoint_;
-  Device& device_;
-  StateDict& into_;
-  std::unique_ptr<std::byte[]> staging_;
-  StagingRing ring_;
-  ChecksumTally* checksums_;
-  ChunkReader chunks_;
-  std::vector<RegionTarget> targets_;
-};
-
-/// Staging from which the CPU copies on; more would not stay in its cache.
-constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
-
-StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Device& device,
-                         std::uint64_t most) {
-  StagingNeed need{.most = device.host_memory() ? std::min(most, kHostStagingMax) : most};
-  for (const auto& read : plan.reads) {
-    const auto bytes = catalog.tensors[read.tensor].chunks[read.chunk].range.size;
-    need.largest = std::max(need.largest, bytes);
-    need.all += bytes;
-  }
-  return need;
-}
-
-/// Of an item that is parsed, beside its elements: a small one is read whole for that.
-constexpr std::uint64_t kParsedAtOnce = 8192;
-
-std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {
-  std::uint64_t largest = 0;
-  for (const auto& read : plan.objects) {
-    largest = std::max(largest, catalog.objects[read.object].range.size);
-  }
-  return largest;
 }
 
 /// The common state, read by one rank for all; that one also counts its records.
@@ -439,6 +129,7 @@ class Loading {
     Candidates found = candidates_for_all(ports_.store, group_, options_);
     end_phase(ports_.trace, phase::kLocate);
     fell_back_from_ = std::move(found.passed_over);
+    notes_ = std::move(found.notes);
     std::optional<Error> first;
     for (const Location& location : found.locations) {
       try {
@@ -481,6 +172,7 @@ class Loading {
   void pass_over(const Location& location, const Error& error) {
     if (options_.fallback == Fallback::kNone) return;
     fell_back_from_.push_back(location.directory + ": " + error.what());
+    if (location.step) damaged_.push_back(*location.step);
     ports_.trace.event({.phase = "load", .detail = "passed over " + fell_back_from_.back()});
     if (votes_.size() < opened_.size()) votes_.emplace_back(group_.group().size());
     Votes& votes = votes_.back();
@@ -513,12 +205,10 @@ class Loading {
 
   /// All ranks look at their share of the newest candidate's files.
   Opened& vote() {
-    Contribution mine;
-    try {
+    const Contribution mine = contribution_of([&] {
       require_files(opened_.back()->checkpoint, group_.rank(), group_.group().size());
-    } catch (const Error& error) {
-      mine.error = error;
-    }
+      return Bytes{};
+    });
     Votes votes;
     std::optional<Error> fault;
     for (auto& heard : hear(group_, mine)) {
@@ -536,6 +226,8 @@ class Loading {
     LoadReport report;
     report.location = checkpoint.location();
     report.log = report.fell_back_from = fell_back_from_;
+    remember_log(report, notes_, ports_.trace);
+    report.damaged = damaged_;
     Share share = plan(checkpoint, wanted, report);
     read(checkpoint, *wanted.into, share, report);
     for (std::size_t i = 0; i < share.objects.size(); ++i) {
@@ -569,8 +261,7 @@ class Loading {
         staging_need(own, checkpoint.catalog(), ports_.device, options_.staging_bytes);
     share.staging = {.bytes = options_.policy.staging(need), .room = one_read(need)};
     report.peak_staging = share.staging.bytes;
-    report.bound_staging =
-        one_read(need) + std::max(largest_object(own, checkpoint.catalog()), kParsedAtOnce);
+    report.bound_staging = reading_bound(own, checkpoint.catalog(), need);
     end_phase(ports_.trace, phase::kLoadPlan, {.items = own.reads.size() + own.objects.size()});
     return share;
   }
@@ -600,7 +291,7 @@ class Loading {
   }
 
   void read(Checkpoint& checkpoint, StateDict& into, Share& share, LoadReport& report) {
-    std::optional<Reader> reader;
+    std::optional<ShareReader> reader;
     ChecksumTally* const checksums = verifies() ? &share.tally : nullptr;
     try {
       agree_on(group_, [&] {
@@ -618,14 +309,22 @@ class Loading {
       }
       end_phase(ports_.trace, phase::kCommon);
     } catch (const Error& error) {
-      if (reader) reader->poison(share.plan);
+      const auto poison = [&] {
+        if (reader) reader->poison(share.plan);
+        return Bytes{};
+      };
       for (const auto& leaf : into.tensors) poisoned_.insert(leaf.key);
-      if (is_damage(error.code(), LoadStage::kContent)) throw Damage{error};
-      throw;
+      if (!is_damage(error.code(), LoadStage::kContent)) {
+        poison();
+        throw;
+      }
+      agree_on(group_, poison);  // all of them go on to the next candidate, or none
+      throw Damage{error};
     }
   }
 
-  void read_share(Reader& reader, const Catalog& catalog, Share& share, LoadReport& report) const {
+  void read_share(ShareReader& reader, const Catalog& catalog, Share& share,
+                  LoadReport& report) const {
     begin_phase(ports_.trace, phase::kRead);
     for (const auto& read : share.plan.reads) report.bytes_read += reader.read(read);
     end_phase(ports_.trace, phase::kRead, {.bytes = report.bytes_read, .items = report.tensors});
@@ -642,6 +341,8 @@ class Loading {
   std::vector<std::optional<Opened>> opened_;  ///< candidates, as far as they could be opened
   std::vector<Votes> votes_;                   ///< on them
   std::vector<std::string> fell_back_from_;
+  std::vector<Step> damaged_;  ///< of them
+  std::vector<std::string> notes_;
   std::set<std::string> poisoned_;  ///< keys that only another candidate can make whole
 };
 

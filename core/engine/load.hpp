@@ -70,6 +70,8 @@ struct LoadReport {
   std::vector<std::string> log;
   /// Candidates that were passed over, each with what is wrong with it; the same on all ranks.
   std::vector<std::string> fell_back_from;
+  /// The iterations among them; what is saved next is told of them (CommitTarget::damaged).
+  std::vector<Step> damaged;
   std::vector<CacheKind> reused;
 };
 

@@ -4,12 +4,13 @@
 // begin and an end, one that fails has no end.
 //
 //   save   plan  prepare  stage  write  vote ... commit [ step step ... ]  retention [ step ... ]
-//   load   locate  metadata  load_plan  read  objects  common       once for each candidate
+//   load   locate  [ metadata  (common)  load_plan  read  objects  common ]  for each candidate
 //
 // `write` lasts from when this rank's snapshot is complete until it is known that the background
 // made it durable; `vote` comes once for each poll. Within `commit` and `retention` the rank that
 // runs the protocol tells of each step: same phase, the step's name as detail, a begin and an end.
-// The detail of a phase as a whole is empty.
+// The detail of a phase as a whole is empty. The first `common` is that of a job which is asked
+// what it wants (Ask in load.hpp); a candidate that is passed over ends where it was found out.
 
 #include <array>
 #include <functional>

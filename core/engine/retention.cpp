@@ -30,6 +30,7 @@ void unmark(Store& store, const std::string& directory) {
 struct Removal {
   Store& store;
   std::string root;
+  std::vector<Step> damaged;
   std::vector<Step> chosen = {};
   std::vector<std::string> aside = {};  ///< directories, by their new names
 
@@ -45,7 +46,7 @@ struct Removal {
 
   void choose(Outdated which, std::int32_t keep) {
     if (const auto newest = tracked(store, root)) {
-      chosen = which(generations(store, root), *newest, keep);
+      chosen = which(generations(store, root), {*newest, keep, damaged});
     }
   }
 
@@ -65,22 +66,39 @@ struct Removal {
 
 }  // namespace
 
-std::vector<Step> outdated(const std::vector<Generation>& present, Step newest, std::int32_t keep) {
-  std::vector<Step> committed;
-  for (const auto& generation : present) {
-    if (generation.committed && generation.step.value <= newest.value) {
-      committed.push_back(generation.step);
-    }
+bool is_broken(const Generation& generation, const Kept& kept) {
+  const auto& damaged = kept.damaged;
+  return generation.committed && generation.step != kept.newest &&
+         std::find(damaged.begin(), damaged.end(), generation.step) != damaged.end();
+}
+
+std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept) {
+  std::vector<Step> gone;
+  std::int32_t counted = 0;
+  for (auto one = present.rbegin(); one != present.rend(); ++one) {
+    const bool broken = is_broken(*one, kept);
+    const bool counts = one->committed && !broken && one->step <= kept.newest;
+    if (counts) ++counted;
+    if (broken || (counts && counted > kept.count)) gone.push_back(one->step);
   }
-  const auto kept = std::min(committed.size(), static_cast<std::size_t>(keep));
-  committed.resize(committed.size() - kept);
-  return committed;
+  std::reverse(gone.begin(), gone.end());
+  return gone;
+}
+
+std::vector<Step> broken_iterations(Store& store, const CommitTarget& target) {
+  std::vector<Step> found;
+  if (!target.step || target.damaged.empty()) return found;
+  for (const auto& one : generations(store, parent_path(target.directory))) {
+    if (is_broken(one, {*target.step, 1, target.damaged})) found.push_back(one.step);
+  }
+  return found;
 }
 
 std::vector<ProtocolStep> retention_protocol(Store& store, const CommitTarget& target,
                                              Outdated which) {
   if (!target.keep) return {};
-  const auto removal = std::make_shared<Removal>(Removal{store, parent_path(target.directory)});
+  const auto removal =
+      std::make_shared<Removal>(Removal{store, parent_path(target.directory), target.damaged});
   return {
       {"clear_removing", [removal] { removal->clear_removing(); }},
       {"choose", [removal, which, keep = *target.keep] { removal->choose(which, keep); }},

@@ -1,6 +1,6 @@
 #pragma once
-// What goes when a new checkpoint stands: all but the newest N. A protocol of named steps, run
-// after the tracker names the new one durably.
+// What goes when a new checkpoint stands: all but the newest N that are not known to be damaged. A
+// protocol of named steps, run after the tracker names the new one durably.
 //
 //   clear_removing   what an earlier crash left of a removal
 //   choose           what goes, from what is there and what the tracker says
@@ -25,13 +25,26 @@ inline constexpr std::string_view kRemovingSuffix = ".removing";
 inline constexpr std::array<std::string_view, 6> kRetentionSteps = {
     "clear_removing", "choose", "set_aside", "sync_root", "unmark", "remove"};
 
-/// Which iterations go, when the tracker names `newest`: of the committed ones up to that step all
-/// but the last `keep` (at least 1), which `newest` is one of. What is newer than the tracker says
-/// was given up by a load of an earlier one, and neither counts nor goes; nor does what is
-/// unfinished, which may be in flight.
-std::vector<Step> outdated(const std::vector<Generation>& present, Step newest, std::int32_t keep);
+/// What stays when the tracker names `newest`, which was saved just now.
+struct Kept {
+  Step newest;
+  std::int32_t count = 1;          ///< at least 1
+  std::vector<Step> damaged = {};  ///< as in CommitTarget
+};
+
+/// Whether a load of this life found it damaged, and it was not saved anew.
+bool is_broken(const Generation& generation, const Kept& kept);
+
+/// Which iterations go, oldest first: those that are broken, wherever they stand, and of the other
+/// committed ones up to the tracker's all but the last `count`, which `newest` is one of. What is
+/// newer than the tracker says was given up by an earlier load, and neither counts nor goes; nor
+/// does what is unfinished, which may be in flight. `present` as generations() lists it.
+std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept);
 
 using Outdated = decltype(&outdated);
+
+/// Those of `target.damaged` that are there and go, oldest first.
+std::vector<Step> broken_iterations(Store& store, const CommitTarget& target);
 
 /// Nothing without `target.keep`, or where no tracker names an iteration. The arguments outlive the
 /// steps; one rank runs them.

@@ -10,6 +10,7 @@
 #include "core/engine/agreement.hpp"
 #include "core/engine/plan_fit.hpp"
 #include "core/engine/planning.hpp"
+#include "core/engine/text_wire.hpp"
 #include "core/format/bytes_item.hpp"
 
 namespace reprise {
@@ -244,6 +245,27 @@ struct Save::State {
     throw Error(Code::kUsage, "keep: at least one checkpoint stays, the new one");
   }
 
+  /// Some ranks would wait for the others to remove older checkpoints.
+  static void require_one_keep(const std::vector<Bytes>& keeps) {
+    if (std::count(keeps.begin(), keeps.end(), keeps.front()) ==
+        static_cast<std::ptrdiff_t>(keeps.size())) {
+      return;
+    }
+    throw Error(Code::kUsage, "keep: ranks are to keep different numbers of checkpoints");
+  }
+
+  void stage(const StateDict& state) {
+    begin_phase(ports.trace, phase::kStage);
+    require_one_keep(agree_on(*group, [&] {
+      require_possible();
+      snapshot(state);
+      Bytes keep;
+      append_le(keep, options.target.keep.value_or(0));
+      return keep;
+    }));
+    end_phase(ports.trace, phase::kStage);
+  }
+
   void prepare_directory(const StateDict& state) {
     begin_phase(ports.trace, phase::kPrepare);
     from_leader(*group, options.policy.lead, [&] {
@@ -290,23 +312,36 @@ struct Save::State {
     retain();
   }
 
-  /// The checkpoint stands, whatever comes of this.
+  /// Runs the protocol of retention; what there is to say of it. The checkpoint stands, whatever
+  /// comes of this.
+  std::vector<std::string> removed() {
+    std::vector<std::string> lines;
+    try {
+      const auto broken = broken_iterations(ports.store, options.target);
+      run_protocol(options.policy.retention(ports.store, options.target), phase::kRetention,
+                   ports.trace);
+      for (const Step step : broken) {
+        lines.push_back("the checkpoint of iteration " + std::to_string(step.value) +
+                        " was passed over as damaged, and is removed");
+      }
+    } catch (const std::exception& error) {
+      lines.push_back("older checkpoints were not all removed; the next save tries again: " +
+                      std::string(error.what()));
+    }
+    return lines;
+  }
+
   void retain() {
     if (!options.target.keep) return;
     begin_phase(ports.trace, phase::kRetention);
-    const Bytes failure = from_leader(*group, options.policy.lead, [&] {
-      try {
-        run_protocol(options.policy.retention(ports.store, options.target), phase::kRetention,
-                     ports.trace);
-      } catch (const Error& error) {
-        return to_bytes(error.what());
-      }
-      return Bytes{};
+    const Bytes said = from_leader(*group, options.policy.lead, [&] {
+      Bytes wire;
+      put_texts(wire, removed());
+      return wire;
     });
     end_phase(ports.trace, phase::kRetention);
-    if (failure.empty()) return;
-    report.log.push_back("older checkpoints were not all removed; the next save tries again: " +
-                         std::string(as_text(failure)));
+    ByteSpan wire(said);
+    for (auto& line : take_texts(wire)) report.log.push_back(std::move(line));
   }
 };
 
@@ -329,18 +364,12 @@ Save Save::begin(const Ports& ports, std::shared_ptr<Communicator> group, const 
                                           .failed = {}}));
   State& own = *save.state_;
   Trace& trace = ports.trace;
-  own.require_possible();
   begin_phase(trace, phase::kPlan);
   own.options.policy.tell_keys(*own.group, state);
   own.make_plan(state);
   end_phase(trace, phase::kPlan, {.items = own.report.tensors + own.report.objects});
   own.prepare_directory(state);
-  begin_phase(trace, phase::kStage);
-  agree_on(*own.group, [&] {
-    own.snapshot(state);
-    return Bytes{};
-  });
-  end_phase(trace, phase::kStage);
+  own.stage(state);
   begin_phase(trace, phase::kWrite);
   return save;
 }

@@ -64,21 +64,19 @@ std::vector<Step> all_but(std::set<std::int64_t> steps, std::size_t spared) {
   return gone;
 }
 
-std::vector<Step> outdated_by_name(const std::vector<Generation>& present, Step,
-                                   std::int32_t keep) {
+std::vector<Step> outdated_by_name(const std::vector<Generation>& present, const Kept& kept) {
   std::set<std::int64_t> steps;
   for (const auto& generation : present) steps.insert(generation.step.value);
-  return all_but(steps, static_cast<std::size_t>(keep));
+  return all_but(steps, static_cast<std::size_t>(kept.count));
 }
 
 /// The one that is being saved is taken for one of those that stay.
-std::vector<Step> outdated_by_the_new(const std::vector<Generation>& present, Step,
-                                      std::int32_t keep) {
+std::vector<Step> outdated_by_the_new(const std::vector<Generation>& present, const Kept& kept) {
   std::set<std::int64_t> steps;
   for (const auto& generation : present) {
     if (generation.committed) steps.insert(generation.step.value);
   }
-  return all_but(steps, static_cast<std::size_t>(keep - 1));
+  return all_but(steps, static_cast<std::size_t>(kept.count - 1));
 }
 
 Steps remove_first(Store& store, const CommitTarget& target, const CommitContent& content,
@@ -98,6 +96,14 @@ Steps scheduled_removal(Store& store, const CommitTarget& target) {
 
 Steps retention_by_name(Store& store, const CommitTarget& target) {
   return retention_protocol(store, target, outdated_by_name);
+}
+
+std::vector<Step> outdated_by_count(const std::vector<Generation>& present, const Kept& kept) {
+  return outdated(present, {kept.newest, kept.count, {}});
+}
+
+Steps retention_by_count(Store& store, const CommitTarget& target) {
+  return retention_protocol(store, target, outdated_by_count);
 }
 
 Steps no_retention(Store&, const CommitTarget&) { return {}; }
@@ -128,6 +134,7 @@ void remove_at_schedule(Policies& policies) {
   policies.save.retention = no_retention;
 }
 void count_unfinished(Policies& policies) { policies.save.retention = retention_by_name; }
+void count_damaged(Policies& policies) { policies.save.retention = retention_by_count; }
 void choose_alone(Policies& policies) { policies.load.chosen = whole_for_me; }
 
 }  // namespace reprise::sim

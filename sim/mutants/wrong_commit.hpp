@@ -20,6 +20,8 @@ void remove_before_durable(Policies& policies);
 void remove_at_schedule(Policies& policies);
 /// The newest are those with the highest numbers in their names, finished or not.
 void count_unfinished(Policies& policies);
+/// One that a load has just passed over as damaged counts like any other.
+void count_damaged(Policies& policies);
 
 /// A rank falls back by what it sees itself.
 void choose_alone(Policies& policies);

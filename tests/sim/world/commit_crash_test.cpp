@@ -244,6 +244,20 @@ TEST_P(CommitCrash, and_a_power_cut_in_the_next_save_leaves_one_whole) {
   EXPECT_GT(runs, 1000);
 }
 
+TEST_P(CommitCrash, needs_no_root_whose_name_was_durable_before) {
+  for (const std::string root : {"run", "jobs/llm/run"}) {
+    SimStore store("sim:", {.exchange = GetParam()});
+    std::string made;
+    for (const std::string part : {"jobs", "llm", "run"}) {
+      if (root == "run" && part != "run") continue;
+      made = join_path(made, part);
+      store.make_directory(made);  // by a process that then died
+    }
+    save_until(store, CommitTarget::iteration(root, Step{1}), 1, kForEver, End::kPowerCut);
+    ASSERT_NO_THROW(EXPECT_EQ(found(store, root), 1)) << root;
+  }
+}
+
 // A tracker that moves before the payload stands in its place: the field's defect, caught by a
 // crash in between.
 TEST_P(CommitCrash, a_tracker_that_moves_first_is_left_dangling) {

@@ -33,10 +33,16 @@ enum class Deed : std::uint8_t { kDone, kClaimed };
 
 class MortalPorts {
  public:
-  /// `passes` is called before each call, and after each begin or end was traced.
-  MortalPorts(const Ports& inner, std::function<Deed(const MortalPlace&)> passes)
+  /// `passes` is called before each call, and after each begin or end was traced; with `reads` also
+  /// before each call that changes nothing.
+  MortalPorts(const Ports& inner, std::function<Deed(const MortalPlace&)> passes,
+              bool reads = false)
       : passes_(std::move(passes)),
-        store_(inner.store, [this](const char* call) { return pass(call); }),
+        store_(
+            inner.store, [this](const char* call) { return pass(call); },
+            [this, reads](const char* call) {
+              if (reads) pass(call);
+            }),
         trace_(inner.trace, *this),
         ports_{store_, inner.fabric, inner.device, inner.clock, inner.tasks, trace_} {}
   MortalPorts(const MortalPorts&) = delete;
@@ -68,15 +74,23 @@ class MortalPorts {
 
   class MortalStore final : public Store {
    public:
-    MortalStore(Store& store, Pass pass) : store_(store), pass_(std::move(pass)) {}
+    MortalStore(Store& store, Pass pass, std::function<void(const char*)> reads)
+        : store_(store), pass_(std::move(pass)), reads_(std::move(reads)) {}
 
-    std::unique_ptr<ReadFile> open(const std::string& path) override { return store_.open(path); }
+    std::unique_ptr<ReadFile> open(const std::string& path) override {
+      reads_("open");
+      return store_.open(path);
+    }
     std::unique_ptr<WriteFile> create(const std::string& path) override {
       pass_("create");
       return std::make_unique<MortalFile>(store_.create(path), pass_);
     }
-    std::optional<Entry> stat(const std::string& path) override { return store_.stat(path); }
+    std::optional<Entry> stat(const std::string& path) override {
+      reads_("stat");
+      return store_.stat(path);
+    }
     std::vector<Entry> list(const std::string& directory) override {
+      reads_("list");
       return store_.list(directory);
     }
     void make_directory(const std::string& path) override {
@@ -113,6 +127,7 @@ class MortalPorts {
    private:
     Store& store_;
     Pass pass_;
+    std::function<void(const char*)> reads_;
   };
 
   class MortalTrace final : public Trace {

@@ -17,6 +17,7 @@
 #include "sim/world/world.hpp"
 #include "tests/hostile/sanitized.hpp"
 #include "tests/sim/world/mortal_ports.hpp"
+#include "tests/sim/world/tiny_job.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -48,65 +49,40 @@ bool possible(End end, const MortalPlace& place) {
   return true;
 }
 
-/// A job of one number: every element, object and common value of it says which generation it is.
-struct TinyJob {
-  TinyJob(GlobalRank rank, std::int32_t ranks, std::int64_t generation)
-      : elements{generation, generation} {
-    const auto r = static_cast<std::int64_t>(rank.value);
-    TensorLeaf leaf;
-    leaf.key = "w";
-    leaf.dtype = DType::kInt64;
-    leaf.shape = {2 * std::int64_t{ranks}};
-    leaf.pieces = {contiguous_piece(Box{{2 * r}, {2}})};
-    leaf.data = reinterpret_cast<std::byte*>(elements.data());
-    state.tensors.push_back(leaf);
-    state.objects.push_back({"o", {ranks}, {r}, 0, Value(generation)});
-    state.common = Dict{{"generation", generation}};
-  }
-  TinyJob(const TinyJob&) = delete;
-  TinyJob& operator=(const TinyJob&) = delete;
-
-  /// The generation, if all of it is of one.
-  std::optional<std::int64_t> generation() const {
-    std::set<std::int64_t> found(elements.begin(), elements.end());
-    found.insert(*state.objects[0].value.as<std::int64_t>());
-    found.insert(*state.common.find("generation")->as<std::int64_t>());
-    return found.size() == 1 ? std::optional(*found.begin()) : std::nullopt;
-  }
-
-  std::vector<std::int64_t> elements;
-  StateDict state;
-};
-
-std::shared_ptr<Communicator> all_ranks(const Ports& ports) {
-  return ports.fabric.communicator(Group::world(ports.fabric.world_size()));
-}
-
 struct SaveOf {
   std::int64_t step = 1;
   std::int64_t generation = 1;
   std::optional<std::int32_t> keep = {};
 };
 
-void save(const Ports& ports, const SaveOf& what, const SavePolicy& policy = {}) {
+using Steps = std::vector<Step>;
+
+/// `damaged`: by what was loaded before.
+void save(const Ports& ports, const SaveOf& what, const SavePolicy& policy = {},
+          const Steps& damaged = {}) {
   const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), what.generation);
   SaveOptions options;
   options.target = CommitTarget::iteration("run", Step{what.step});
   options.target.keep = what.keep;
+  options.target.damaged = damaged;
   options.policy = policy;
   Save::begin(ports, all_ranks(ports), job.state, options).finish();
 }
 
-/// -1 if it is a mix.
-std::int64_t load(const Ports& ports, const std::string& path, reprise::Fallback fallback) {
+struct Loaded {
+  std::int64_t generation;  ///< -1 if it is a mix
+  Steps damaged;
+};
+
+Loaded load(const Ports& ports, const std::string& path, reprise::Fallback fallback) {
   constexpr std::int64_t kNothing = -2;
   TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), kNothing);
   LoadOptions options;
   options.path = path;
   options.fallback = fallback;
   const auto ask = [&job](const Location&, const Value*) { return Wanted{&job.state, {}}; };
-  reprise::load(ports, *all_ranks(ports), options, ask);
-  return job.generation().value_or(-1);
+  const LoadReport report = reprise::load(ports, *all_ranks(ports), options, ask);
+  return {job.generation().value_or(-1), report.damaged};
 }
 
 /// What is there, what then happens and is cut off, what may be found.
@@ -118,6 +94,8 @@ struct History {
   bool loads = false;                        ///< before it saves
   std::optional<SaveOf> saves = {};
   std::set<std::int64_t> allowed = {};  ///< generations; 0: nothing was ever committed
+  /// Steps that are there when it has come to its end. Those from before are whole at every crash.
+  std::vector<std::int64_t> left = {};
 
   reprise::Fallback fallback() const {
     return damaged ? reprise::Fallback::kNewestWhole : reprise::Fallback::kNone;
@@ -126,35 +104,73 @@ struct History {
 
 const std::vector<History>& histories() {
   static const std::vector<History> all = {
-      {.name = "the first save", .before = {}, .saves = SaveOf{1, 1}, .allowed = {0, 1}},
-      {.name = "another iteration", .before = {{1, 1}}, .saves = SaveOf{2, 2}, .allowed = {1, 2}},
+      {.name = "the first save",
+       .before = {},
+       .saves = SaveOf{1, 1},
+       .allowed = {0, 1},
+       .left = {1}},
+      {.name = "another iteration",
+       .before = {{1, 1}},
+       .saves = SaveOf{2, 2},
+       .allowed = {1, 2},
+       .left = {1, 2}},
       {.name = "over the directory that the tracker names",
        .before = {{1, 1}},
        .saves = SaveOf{1, 2},
-       .allowed = {1, 2}},
-      {.name = "keep 1", .before = {{1, 1}}, .saves = SaveOf{2, 2, 1}, .allowed = {1, 2}},
+       .allowed = {1, 2},
+       .left = {1}},
+      {.name = "keep 1",
+       .before = {{1, 1}},
+       .saves = SaveOf{2, 2, 1},
+       .allowed = {1, 2},
+       .left = {2}},
       {.name = "keep 2 of four",
        .before = {{1, 1}, {2, 2}, {3, 3}},
        .saves = SaveOf{4, 4, 2},
-       .allowed = {3, 4}},
+       .allowed = {3, 4},
+       .left = {3, 4}},
       {.name = "keep 1 beside a newer one that was not finished",
        .before = {{1, 1}},
        .unfinished = SaveOf{4, 4},
        .saves = SaveOf{2, 2, 1},
-       .allowed = {1, 2}},
-      {.name = "a load", .before = {{1, 1}, {2, 2}}, .loads = true, .allowed = {2}},
+       .allowed = {1, 2},
+       .left = {2}},
+      {.name = "a load", .before = {{1, 1}, {2, 2}}, .loads = true, .allowed = {2}, .left = {1, 2}},
       {.name = "a load that falls back, and the save after it, keep 1",
        .before = {{1, 1}, {2, 2}},
        .damaged = 2,
        .loads = true,
        .saves = SaveOf{2, 3, 1},
-       .allowed = {1, 3}},
+       .allowed = {1, 3},
+       .left = {2}},
       {.name = "the same, and the save is of an iteration in between",
        .before = {{1, 1}, {3, 3}},
        .damaged = 3,
        .loads = true,
        .saves = SaveOf{2, 2, 1},
-       .allowed = {1, 2}},
+       .allowed = {1, 2},
+       .left = {2}},
+      {.name = "a load that falls back, and the save after it, keep 2",
+       .before = {{1, 1}, {2, 2}, {3, 3}},
+       .damaged = 3,
+       .loads = true,
+       .saves = SaveOf{4, 4, 2},
+       .allowed = {2, 4},
+       .left = {2, 4}},
+      {.name = "the same, keep 3, and there is one less",
+       .before = {{1, 1}, {2, 2}, {3, 3}},
+       .damaged = 3,
+       .loads = true,
+       .saves = SaveOf{4, 4, 3},
+       .allowed = {2, 4},
+       .left = {1, 2, 4}},
+      {.name = "the same, keep 2, and the save is of an iteration in between",
+       .before = {{1, 1}, {2, 2}, {5, 5}},
+       .damaged = 5,
+       .loads = true,
+       .saves = SaveOf{4, 4, 2},
+       .allowed = {2, 4},
+       .left = {2, 4}},
   };
   return all;
 }
@@ -249,6 +265,17 @@ class ProtocolCrash {
     return run_until(store, setting_, kForEver, program()).passed;
   }
 
+  /// Steps that are there after an undisturbed run.
+  std::vector<std::int64_t> left() {
+    SimStore store = fresh();
+    run_whole(store, setting_.ranks, program());
+    std::vector<std::int64_t> steps;
+    for (const Generation& there : generations(store, "run")) {
+      if (there.committed) steps.push_back(there.step.value);
+    }
+    return steps;
+  }
+
   /// Of the iteration that is saved, after it dies where that step of the commit begins.
   std::int64_t generation_at(const std::string& step) {
     const auto passed = places();
@@ -281,8 +308,9 @@ class ProtocolCrash {
  private:
   Program program() const {
     return [this](const Ports& ports) {
-      if (history_.loads) load(ports, "run", history_.fallback());
-      if (history_.saves) save(ports, *history_.saves, policy_);
+      Steps damaged;
+      if (history_.loads) damaged = load(ports, "run", history_.fallback()).damaged;
+      if (history_.saves) save(ports, *history_.saves, policy_, damaged);
     };
   }
 
@@ -307,8 +335,9 @@ class ProtocolCrash {
   std::int64_t found(SimStore& store, const std::string& path) {
     std::set<std::int64_t> found;
     try {
-      run_whole(store, setting_.ranks,
-                [&](const Ports& ports) { found.insert(load(ports, path, history_.fallback())); });
+      run_whole(store, setting_.ranks, [&](const Ports& ports) {
+        found.insert(load(ports, path, history_.fallback()).generation);
+      });
     } catch (const Error& error) {
       if (error.code() == Code::kNotFound && history_.allowed.contains(0)) return 0;
       throw;
@@ -327,6 +356,12 @@ class ProtocolCrash {
       for (const Generation& there : generations(store, "run")) {
         if (!there.committed || history_.damaged) continue;
         if (found(store, there.directory) <= 0) return there.directory + " is a mix";
+      }
+      for (const std::int64_t step : history_.left) {
+        if (history_.saves && history_.saves->step == step) continue;
+        if (found(store, CommitTarget::iteration("run", Step{step}).directory) != step) {
+          return "keeps step " + std::to_string(step) + " no more";
+        }
       }
       const SaveOf next{9, 9, 1};
       run_whole(store, setting_.ranks, [&](const Ports& ports) { save(ports, next, policy_); });
@@ -382,7 +417,17 @@ TEST_P(Histories, a_crash_or_failure_anywhere_leaves_one_whole_checkpoint_for_al
   EXPECT_GE(failures, history.saves ? 50 : 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(ProtocolCrash, Histories, testing::Range(std::size_t{0}, std::size_t{9}));
+TEST_P(Histories, an_undisturbed_run_leaves_what_is_to_be_kept_and_nothing_else) {
+  const History& history = histories()[GetParam()];
+  for (const std::int32_t ranks : {1, 2}) {
+    for (const bool exchange : {true, false}) {
+      EXPECT_EQ(ProtocolCrash(history, {exchange, ranks}).left(), history.left) << history.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(ProtocolCrash, Histories,
+                         testing::Range(std::size_t{0}, histories().size()));
 
 /// Places where a step begins: what another life finds is what the step before left. And what is
 /// between the calls of a step that moves or removes.
@@ -444,6 +489,8 @@ const Wrong kWrong[] = {
     {"removal before durable", remove_before_durable, 3, 1, "TRACKER_DANGLING"},
     {"removal at schedule", remove_at_schedule, 3, 1, "TRACKER_DANGLING"},
     {"unfinished ones count", count_unfinished, 5, 1, "TRACKER_DANGLING"},
+    {"damaged ones count, keep 2", count_damaged, 9, 1, "iter_0000002"},
+    {"damaged ones count, keep 3", count_damaged, 10, 2, "iter_0000001"},
 };
 
 TEST(ProtocolCrash, a_protocol_in_a_wrong_order_is_seen_at_some_crash) {

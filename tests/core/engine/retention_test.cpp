@@ -1,0 +1,154 @@
+// Which checkpoints go: a table, and every small world against what is to hold in all of them.
+
+#include "core/engine/retention.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace reprise {
+namespace {
+
+/// One letter for each iteration, from 1 on: nothing, unfinished, whole, known to be damaged.
+constexpr std::string_view kLetters = ".uwd";
+
+std::vector<Generation> present(const std::string& world) {
+  std::vector<Generation> found;
+  for (std::size_t i = 0; i < world.size(); ++i) {
+    if (world[i] == '.') continue;
+    found.push_back({Step{static_cast<std::int64_t>(i) + 1}, "iter", world[i] != 'u'});
+  }
+  return found;
+}
+
+Kept kept(const std::string& world, std::int64_t newest, std::int32_t count) {
+  Kept kept{Step{newest}, count, {}};
+  for (std::size_t i = 0; i < world.size(); ++i) {
+    if (world[i] == 'd') kept.damaged.push_back(Step{static_cast<std::int64_t>(i) + 1});
+  }
+  return kept;
+}
+
+std::string digits(const std::vector<Step>& steps) {
+  std::string text;
+  for (const Step step : steps) text += std::to_string(step.value);
+  return text;
+}
+
+TEST(Retention, a_table_of_what_goes) {
+  struct Row {
+    const char* world;
+    std::int64_t newest;
+    std::int32_t count;
+    const char* gone;
+  };
+  const Row rows[] = {
+      {"w", 1, 1, ""},      {"ww", 2, 1, "1"},     {"ww", 2, 2, ""},
+      {"www", 3, 2, "1"},   {"w.w.w", 5, 1, "13"}, {"wu.w", 4, 1, "1"},  // what is unfinished stays
+      {"wuu", 1, 1, ""},                                                 //
+      {"www", 2, 1, "1"},    // what is newer than the tracker stays, and takes no place
+      {"www", 2, 2, ""},     //
+      {"wdw", 3, 2, "2"},    // what is damaged goes, and takes no place
+      {"wdw", 3, 1, "12"},   //
+      {"wwdw", 4, 2, "13"},  //
+      {"wwdw", 4, 3, "3"},   //
+      {"ddw", 3, 3, "12"},   //
+      {"wwd", 2, 2, "3"},    // also beyond the tracker
+      {"wd", 2, 1, "1"},     // what was saved anew is whole
+      {"wd", 2, 2, ""},      //
+  };
+  for (const Row& row : rows) {
+    EXPECT_EQ(digits(outdated(present(row.world), kept(row.world, row.newest, row.count))),
+              row.gone)
+        << row.world << ", the tracker names " << row.newest << ", keep " << row.count;
+  }
+}
+
+using Rule = std::function<std::vector<Step>(const std::vector<Generation>&, const Kept&)>;
+
+/// Adds what is wrong with what goes in that world.
+void complain(const Rule& rule, const std::string& world, const Kept& kept,
+              std::set<std::string>& complaints) {
+  const std::string gone = digits(rule(present(world), kept));
+  std::string good;  // whole ones that the tracker reaches
+  for (std::size_t i = 0; i < world.size(); ++i) {
+    const char digit = static_cast<char>('1' + i);
+    const bool goes = gone.find(digit) != std::string::npos;
+    const auto step = static_cast<std::int64_t>(i) + 1;
+    const char what = step == kept.newest.value ? 'w' : world[i];
+    if (what == '.' && goes) complaints.insert("what is not there goes");
+    if (what == 'u' && goes) complaints.insert("what is unfinished goes");
+    if (what == 'd' && !goes) complaints.insert("what is damaged stays");
+    if (what == 'w' && step > kept.newest.value && goes) complaints.insert("what is newer goes");
+    if (what == 'w' && step <= kept.newest.value) good += digit;
+  }
+  for (; good.size() > static_cast<std::size_t>(kept.count); good.erase(0, 1)) {
+    if (gone.find(good.front()) == std::string::npos) complaints.insert("too many stay");
+  }
+  if (good.find_first_of(gone) != std::string::npos) complaints.insert("a good one goes");
+}
+
+/// In all worlds of up to five iterations; the complaints, and how many worlds there were.
+std::set<std::string> complaints(const Rule& rule, int* worlds = nullptr) {
+  std::set<std::string> all;
+  for (int number = 0; number < 1024; ++number) {
+    std::string world;
+    for (int i = 0; i < 5; ++i) world += kLetters[static_cast<std::size_t>(number >> (2 * i)) % 4];
+    for (std::int64_t newest = 1; newest <= 5; ++newest) {
+      const char named = world[static_cast<std::size_t>(newest) - 1];
+      if (named != 'w' && named != 'd') continue;  // it was saved just now
+      for (const std::int32_t count : {1, 2, 3, 9}) {
+        complain(rule, world, kept(world, newest, count), all);
+        if (worlds != nullptr) ++*worlds;
+      }
+    }
+  }
+  return all;
+}
+
+TEST(Retention, in_every_small_world_the_last_good_ones_stay_and_what_is_broken_goes) {
+  int worlds = 0;
+  EXPECT_EQ(complaints(outdated, &worlds), std::set<std::string>{});
+  EXPECT_EQ(worlds, 5 * 2 * 256 * 4);
+}
+
+TEST(Retention, wrong_rules_are_seen_in_some_small_world) {
+  struct Row {
+    Rule rule;
+    const char* complaint;
+  };
+  const Row rows[] = {
+      {[](const auto&, const auto&) { return std::vector<Step>{}; }, "too many stay"},
+      {[](const auto& all, const auto& kept) {
+         return outdated(all, {kept.newest, kept.count, {}});
+       },
+       "a good one goes"},
+      {[](const auto& all, const auto& kept) {
+         return outdated(all, {kept.newest, kept.count + 1, kept.damaged});
+       },
+       "too many stay"},
+      {[](const auto& all, const auto& kept) {
+         return outdated(all, {Step{9}, kept.count, kept.damaged});
+       },
+       "what is newer goes"},
+      {[](auto all, const auto& kept) {
+         for (auto& one : all) one.committed = true;
+         return outdated(all, kept);
+       },
+       "a good one goes"},
+      {[](const auto& all, Kept kept) {
+         std::erase_if(kept.damaged, [&](Step step) { return kept.newest < step; });
+         return outdated(all, kept);
+       },
+       "what is damaged stays"},
+  };
+  for (const Row& row : rows) {
+    EXPECT_TRUE(complaints(row.rule).contains(row.complaint)) << row.complaint;
+  }
+}
+
+}  // namespace
+}  // namespace reprise

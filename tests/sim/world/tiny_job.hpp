@@ -1,0 +1,47 @@
+#pragma once
+// A job of one number: every element, object and common value of it says which generation it is.
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "core/ports/ports.hpp"
+#include "core/state/state_dict.hpp"
+
+namespace reprise::sim {
+
+struct TinyJob {
+  TinyJob(GlobalRank rank, std::int32_t ranks, std::int64_t generation)
+      : elements{generation, generation} {
+    const auto r = static_cast<std::int64_t>(rank.value);
+    TensorLeaf leaf;
+    leaf.key = "w";
+    leaf.dtype = DType::kInt64;
+    leaf.shape = {2 * std::int64_t{ranks}};
+    leaf.pieces = {contiguous_piece(Box{{2 * r}, {2}})};
+    leaf.data = reinterpret_cast<std::byte*>(elements.data());
+    state.tensors.push_back(leaf);
+    state.objects.push_back({"o", {ranks}, {r}, 0, Value(generation)});
+    state.common = Dict{{"generation", generation}};
+  }
+  TinyJob(const TinyJob&) = delete;
+  TinyJob& operator=(const TinyJob&) = delete;
+
+  /// The generation, if all of it is of one.
+  std::optional<std::int64_t> generation() const {
+    std::set<std::int64_t> found(elements.begin(), elements.end());
+    found.insert(*state.objects[0].value.as<std::int64_t>());
+    found.insert(*state.common.find("generation")->as<std::int64_t>());
+    return found.size() == 1 ? std::optional(*found.begin()) : std::nullopt;
+  }
+
+  std::vector<std::int64_t> elements;
+  StateDict state;
+};
+
+inline std::shared_ptr<Communicator> all_ranks(const Ports& ports) {
+  return ports.fabric.communicator(Group::world(ports.fabric.world_size()));
+}
+
+}  // namespace reprise::sim
