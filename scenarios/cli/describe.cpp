@@ -51,6 +51,16 @@ std::string describe_kind(Checkpoint& checkpoint) {
   return there(checkpoint, ".metadata") ? "plain DCP" : "plain DCP, metadata per rank";
 }
 
+std::string describe_run(const Value& common) {
+  const Value* identity = common.find("reprise");
+  const Value* run = identity != nullptr ? identity->find("run") : nullptr;
+  const auto* name = run != nullptr ? run->as<std::string>() : nullptr;
+  if (name == nullptr) return "";
+  const Value* parent = identity->find("parent_step");
+  const auto* step = parent != nullptr ? parent->as<std::int64_t>() : nullptr;
+  return *name + (step != nullptr ? ", which came from step " + std::to_string(*step) : "");
+}
+
 std::uint64_t elements_of(const StoredTensor& tensor) {
   return static_cast<std::uint64_t>(volume(logical_shape(tensor)));
 }

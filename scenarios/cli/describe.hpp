@@ -15,6 +15,10 @@ std::string describe_cut(const StoredTensor& tensor);
 /// DCP", "plain DCP, metadata per rank".
 std::string describe_kind(Checkpoint& checkpoint);
 
+/// Whose checkpoint it is, as the common state tells: "llm, which came from step 200"; empty if it
+/// does not.
+std::string describe_run(const Value& common);
+
 std::uint64_t elements_of(const StoredTensor& tensor);
 /// Of the tensor's elements; what the items take is more.
 std::uint64_t bytes_of(const StoredTensor& tensor);

@@ -163,6 +163,7 @@ class InspectVerb final : public Verb {
                    : checkpoint.lost_common() ? "gone: metadata.json is there, which Megatron "
                                                 "writes, and no common state"
                                               : "none");
+    if (common && common->item.value) line("run", describe_run(*common->item.value));
     for (const auto& note : metadata.notes) line("note", note);
   }
 
