@@ -200,7 +200,6 @@ class TrainingJob {
   // job_rerun.cpp
   void make_machine();
   StepRecord skip_iteration();
-  bool validates() const;
   std::int64_t own_loss(const Progress& at) const;
   void validate(std::string_view what, int call, double right);
   void validate_results(std::int64_t own, std::int64_t loss, const Progress& at);

@@ -34,7 +34,8 @@ void leave_unknown(LoadRequest& request, const std::vector<std::string>& optiona
 void TrainingJob::make_machine() {
   const RerunOptions& options = config_.rerun_options;
   machine_ = RerunMachine({.mode = config_.rerun,
-                           .rank = {world_->rank().value},
+                           .place = world_->rank(),
+                           .rank = rank_,
                            .device = config_.device,
                            .job_id = options.job_id,
                            .injector = options.injector,
@@ -43,10 +44,6 @@ void TrainingJob::make_machine() {
 }
 
 // --- an iteration -------------------------------------------------------------------------------
-
-bool TrainingJob::validates() const {
-  return machine_.mode() != RerunMode::kDisabled || config_.result != nullptr;
-}
 
 std::int64_t TrainingJob::own_loss(const Progress& at) const {
   std::int64_t own = 0;
@@ -85,7 +82,6 @@ RunEnd TrainingJob::run_once(Progress& at, std::int64_t& loss) {
   loss = world_->all_reduce(Reduce::kSum, std::span(&own, 1)).front();
   rng_.advance();
   expert_rng_.advance();
-  if (!validates()) return machine_.end_run({});
   validate_results(own, loss, at);
   return machine_.end_run(votes_of_all(*world_, machine_.votes()));
 }
@@ -198,7 +194,7 @@ void TrainingJob::add_rerun(StateDict& state, const JobPolicy& policy) const {
 }
 
 ObjectLeaf TrainingJob::rerun_leaf(const RerunPolicy& policy) const {
-  ObjectPlace place = policy.placed(config_.layout, {world_->rank().value}, world_->group().size());
+  ObjectPlace place = policy.placed(config_.layout, world_->rank(), world_->group().size());
   return {.key = kObjectKey,
           .grid = std::move(place.grid),
           .coordinate = std::move(place.coordinate),

@@ -21,11 +21,11 @@ ErrorInjector::ErrorInjector(std::int64_t rate, RerunDiagnosis kind, std::uint64
   throw Error(Code::kUsage, "errors are injected at a rate of 0 or more and are of some kind");
 }
 
-bool ErrorInjector::inject(GlobalRank rank) {
+bool ErrorInjector::inject(GroupRank place) {
   if (rate_ == 0 || pending_ != RerunDiagnosis::kNone) return false;
   Stream draw = Stream(seed_).split("rerun errors").split(draws_++);
   const std::uint64_t drawn = draw.below(static_cast<std::uint64_t>(rate_));
-  const auto own = static_cast<std::uint64_t>(rank.value);
+  const auto own = static_cast<std::uint64_t>(place.value);
   if ((drawn + own) % static_cast<std::uint64_t>(rate_) != 0) return false;
   pending_ = kind_;
   return true;

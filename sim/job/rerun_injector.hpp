@@ -24,7 +24,7 @@ class ErrorInjector {
 
   /// Whether this result is rejected. Draws; at most one of the ranks of a job that has no more
   /// ranks than `rate` is hit by a draw.
-  bool inject(GlobalRank rank);
+  bool inject(GroupRank place);
   /// Whether the result is reproduced in that run: what was injected decides, else `really`.
   bool reproduced(bool really, RerunState state);
 

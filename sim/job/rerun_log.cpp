@@ -91,9 +91,11 @@ std::string line_of(const RejectedResult& rejected) {
   return out.str();
 }
 
-std::string restart_line(std::string_view device, std::string_view job_id, std::int64_t iteration) {
-  return head(device, job_id) + " rank=0 iteration=" + std::to_string(iteration) +
-         " status=" + std::string(kRestart) + " result=- message='run again from a checkpoint'";
+std::string restart_line(std::string_view device, std::string_view job_id, GlobalRank rank,
+                         std::int64_t iteration) {
+  return head(device, job_id) + " rank=" + std::to_string(rank.value) +
+         " iteration=" + std::to_string(iteration) + " status=" + std::string(kRestart) +
+         " result=- message='run again from a checkpoint'";
 }
 
 std::int64_t restarts_in(std::span<const std::string> lines, std::int64_t iteration) {

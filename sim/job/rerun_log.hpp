@@ -31,7 +31,8 @@ struct RejectedResult {
 std::string line_of(const RejectedResult& rejected);
 
 /// Says that an iteration is run again from a checkpoint.
-std::string restart_line(std::string_view device, std::string_view job_id, std::int64_t iteration);
+std::string restart_line(std::string_view device, std::string_view job_id, GlobalRank rank,
+                         std::int64_t iteration);
 /// How many times that was said of it.
 std::int64_t restarts_in(std::span<const std::string> lines, std::int64_t iteration);
 

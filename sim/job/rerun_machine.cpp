@@ -176,7 +176,7 @@ void RerunMachine::begin(std::int64_t iteration) {
 }
 
 ValidationCall RerunMachine::call_of(std::string_view message) {
-  return {std::string(message), setup_.rank.value, ++calls_[std::string(message)]};
+  return {std::string(message), setup_.place.value, ++calls_[std::string(message)]};
 }
 
 void RerunMachine::write(RerunStatus status, const Validation& validation) {
@@ -217,7 +217,7 @@ void RerunMachine::collect(const Validation& validation, const ValidationCall& c
 void RerunMachine::validate_initial(const Validation& validation, const ValidationCall& call) {
   // Before the first iteration is complete there may be no checkpoint to fall back on.
   if (!first_iteration_complete_ || fault_.failed) return;
-  if (!setup_.injector.inject(setup_.rank) && !validation.rejected) return;
+  if (!setup_.injector.inject(setup_.place) && !validation.rejected) return;
   fault_.failed = call;
   fault_.initial_result = validation.value;
   fault_.votes.add(Vote::kRerun);
@@ -363,9 +363,8 @@ void RerunMachine::restore(const RerunSnapshot& snapshot, const Value& object) {
   state_ = snapshot.state;
   iteration_ = snapshot.iteration;
   diagnosis_ = RerunDiagnosis::kNone;
-  if (setup_.rank == GlobalRank{0}) {
-    log_.push_back(restart_line(setup_.device, setup_.job_id, iteration_));
-  }
+  if (setup_.place != GroupRank{0}) return;
+  log_.push_back(restart_line(setup_.device, setup_.job_id, setup_.rank, iteration_));
 }
 
 // --- for people ---------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ struct Validation {
 /// The n-th use of a rule by a rank.
 struct ValidationCall {
   std::string message;
-  std::int32_t rank = 0;
+  std::int32_t rank = 0;      ///< its place in the job
   std::int64_t sequence = 0;  ///< from 1
 
   friend bool operator==(const ValidationCall&, const ValidationCall&) = default;
@@ -65,7 +65,8 @@ struct FaultContext {
 
 struct RerunSetup {
   RerunMode mode = RerunMode::kDisabled;
-  GlobalRank rank;
+  GroupRank place;  ///< in the job: whose state it is, on whatever ranks it stands
+  GlobalRank rank;  ///< the process, for people
   std::string device = "localhost:0";  ///< "node:index"
   std::string job_id = "N/A";          ///< of this life, in the log
   ErrorInjector injector = {};

@@ -90,8 +90,8 @@ bool emits(RerunMode mode, RerunState /*state*/, std::string_view format) {
   return mode != RerunMode::kDisabled && format == "torch_dist";
 }
 
-ObjectPlace place_by_rank(const Layout& /*layout*/, GlobalRank rank, std::int32_t world) {
-  return {.grid = {world}, .coordinate = {rank.value}};
+ObjectPlace place_by_rank(const Layout& /*layout*/, GroupRank place, std::int32_t world) {
+  return {.grid = {world}, .coordinate = {place.value}};
 }
 
 bool ask_always(const StoredRerun& /*stored*/, const OwnRerun& /*own*/) { return true; }

@@ -84,7 +84,7 @@ struct ObjectPlace {
   std::int32_t replica = 0;
 };
 /// One place for each rank: what a rank knows of a fault, no other rank knows.
-ObjectPlace place_by_rank(const Layout& layout, GlobalRank rank, std::int32_t world);
+ObjectPlace place_by_rank(const Layout& layout, GroupRank place, std::int32_t world);
 
 // --- loading ------------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ struct RerunPolicy {
   std::vector<RewindStep> (*rewind)(const Rewinding&) = rewind_protocol;
   bool (*persisted)(RerunState) = may_be_persisted;
   bool (*emitted)(RerunMode, RerunState, std::string_view) = emits;
-  ObjectPlace (*placed)(const Layout&, GlobalRank, std::int32_t) = place_by_rank;
+  ObjectPlace (*placed)(const Layout&, GroupRank, std::int32_t) = place_by_rank;
   bool (*asked)(const StoredRerun&, const OwnRerun&) = ask_always;
   Restoring (*restored)(const StoredRerun&, const OwnRerun&) = restore_or_ignore;
   DataPosition (*data)(const LoadedData&) = buffers_or_cursor;

@@ -23,9 +23,8 @@ std::optional<Leaving> leave_with_a_checkpoint(State state, RerunMode mode, Vote
 
 bool any_is_persisted(State /*state*/) { return true; }
 
-ObjectPlace at_pp_and_tp(const Layout& layout, GlobalRank rank, std::int32_t /*world*/) {
+ObjectPlace at_pp_and_tp(const Layout& layout, GroupRank member, std::int32_t /*world*/) {
   const Mesh mesh = dense_mesh(layout);
-  const GroupRank member{rank.value};
   const std::vector<Split> splits = {{"pp", 0}, {"tp", 1}};
   return {.grid = {layout.pp, layout.tp},
           .coordinate = {mesh.coordinate(member, "pp"), mesh.coordinate(member, "tp")},

@@ -280,7 +280,7 @@ TEST(FaultOutcomes, of_a_crash_before_during_and_after_every_phase_and_step) {
   for (std::int32_t rank = 0; rank < kRanks; ++rank) {
     for (const auto phase : phases_of_load()) {
       for (const auto moment : {FaultMoment::kBefore, FaultMoment::kDuring, FaultMoment::kAfter}) {
-        each_place([&](int nth) {
+        const int places = each_place([&](int nth) {
           return try_load({.kind = FaultKind::kCrash,
                            .place = {.rank = {rank},
                                      .phase = std::string(phase),
@@ -288,6 +288,7 @@ TEST(FaultOutcomes, of_a_crash_before_during_and_after_every_phase_and_step) {
                                      .nth = nth}},
                           loads);
         });
+        EXPECT_GT(places, 0) << phase << " " << name_of(moment) << " on rank " << rank;
       }
     }
   }

@@ -107,10 +107,17 @@ TEST(Job, EachPersistedScalarThatIsCorruptedAtLoadIsSeenLater) {
     SCOPED_TRACE(path);
     ++changes;
     try {
-      const Trained later = resumed(saved.state, parse_layout("tp1"), 40);
+      bool rejected = false;  // a result, by the job itself
+      const Trained later = run_jobs(
+          {.layout = parse_layout("tp1"), .seed = 1234}, {},
+          [&](TrainingJob& job, auto& /*records*/) {
+            load_from(job, saved.state);
+            for (int i = 0; i < 40 && !rejected; ++i) rejected = job.advance().exit.has_value();
+          },
+          &TrainingJob::model_space);
       Trained without_values = later;  // the values themselves do not count, only what they did
       without_values.state.common = twin.state.common;
-      EXPECT_NE(difference(without_values.state, twin.state), "");
+      EXPECT_TRUE(rejected || !difference(without_values.state, twin.state).empty());
     } catch (const Error& error) {
       EXPECT_TRUE(error.code() == Code::kForeignCheckpoint || error.code() == Code::kUnsupported ||
                   error.code() == Code::kUsage)

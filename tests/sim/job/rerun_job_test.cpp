@@ -317,6 +317,34 @@ TEST(RerunJob, DisabledItStillValidatesFromTheFirstIterationOn) {
   EXPECT_EQ(difference(life.space, undisturbed(5)), "");
 }
 
+/// The first weight of rank 0 is no number from the second iteration on; nobody makes results up.
+TEST(RerunJob, DisabledItFindsWhatIsWrongWithTheStateItself) {
+  std::vector<std::optional<RerunExit>> exits(4);
+  std::vector<std::string> notes;
+  contracts::run_world(4, [&](Fabric& fabric) {
+    const auto rank = static_cast<std::size_t>(fabric.rank().value);
+    TrainingJob job({.layout = parse_layout("tp2 dp2"), .seed = 7}, fabric);
+    job.step();
+    const StateDict state = job.model_space();
+    if (rank == 0) {
+      const auto weight =
+          std::find_if(state.tensors.begin(), state.tensors.end(),
+                       [](const auto& leaf) { return leaf.dtype == DType::kBFloat16; });
+      ASSERT_NE(weight, state.tensors.end());
+      weight->data[1] = std::byte{0x7f};
+      weight->data[0] = std::byte{0xff};
+    }
+    const StepOutcome outcome = job.advance();
+    exits[rank] = outcome.exit;
+    if (rank == 0) notes = outcome.notes;
+  });
+  for (const auto& exit : exits) {
+    ASSERT_TRUE(exit.has_value());
+    EXPECT_EQ(exit->code, kExitRejected);
+  }
+  EXPECT_TRUE(any_holds(notes, "NaN in the gradients"));
+}
+
 TEST(RerunJob, StatisticsAreReportedEverySecondIterationByTheFirstRank) {
   Setting setting;
   setting.mode = RerunMode::kReportDeterminismStats;
@@ -567,6 +595,56 @@ TEST(RerunJob, EachRestartFromTheFaultCheckpointIsCountedAndTold) {
     EXPECT_EQ(any_holds(life.first().notes, std::to_string(restart) + " time"), restart > 0);
     for (const auto& line : life.log()) log.push_back(line);
   }
+}
+
+/// One life of a job on some ranks of the world; device of rank r: "<nodes>:<r>".
+struct Placed {
+  std::vector<GlobalRank> ranks;
+  std::string nodes;
+};
+
+/// Rank 6's device makes NaN of the loss. Returns the log and what would be saved.
+std::vector<std::string> life_on(const Placed& placed, GlobalState& saved) {
+  const bool again = !saved.tensors.empty();
+  std::vector<StateDict> dicts(4);
+  std::vector<std::unique_ptr<TrainingJob>> jobs(4);
+  std::vector<std::vector<std::string>> logs(4);
+  contracts::run_world(8, [&](Fabric& fabric) {
+    const auto place = std::find(placed.ranks.begin(), placed.ranks.end(), fabric.rank());
+    if (place == placed.ranks.end()) return;
+    const auto p = static_cast<std::size_t>(place - placed.ranks.begin());
+    JobConfig config{.layout = parse_layout("tp2 dp2"), .ranks = placed.ranks, .seed = 7};
+    config.rerun = RerunMode::kValidateResults;
+    config.device = placed.nodes + ":" + std::to_string(fabric.rank().value);
+    config.result = [device = config.device](const ResultCall& call, double right) {
+      return device == "first:6" && call.iteration == 2 && call.call == 0 ? kNaN : right;
+    };
+    jobs[p] = std::make_unique<TrainingJob>(config, fabric);
+    RankEnding ending;
+    if (again) load_into(*jobs[p], saved, ending);
+    for (int i = 0; i < 3 && !ending.exit; ++i) ending.exit = jobs[p]->advance().exit;
+    logs[p] = jobs[p]->rerun().log();
+    if (!again) dicts[p] = jobs[p]->state();
+  });
+  if (!again) saved = assembled(dicts);
+  std::vector<std::string> log;
+  for (const auto& one : logs) log.insert(log.end(), one.begin(), one.end());
+  return log;
+}
+
+TEST(RerunJob, OnRanksWithGapsTheLogNamesProcessesAndEachPlaceFindsItsOwnFault) {
+  GlobalState saved;
+  const auto fault = life_on({{{2}, {3}, {6}, {7}}, "first"}, saved);
+  ASSERT_EQ(fault.size(), 2U);
+  for (const auto& line : fault) EXPECT_NE(line.find(" rank=6 "), std::string::npos) << line;
+  const auto same = life_on({{{2}, {3}, {6}, {7}}, "second"}, saved);
+  ASSERT_EQ(same.size(), 2U) << "restarted, and judged";
+  EXPECT_NE(same[0].find(" rank=2 iteration=2 status=restarted"), std::string::npos) << same[0];
+  EXPECT_NE(same[1].find(" rank=6 iteration=2 status=second_rerun_not_rep"), std::string::npos);
+  const auto moved = life_on({{{5}, {0}, {1}, {4}}, "second"}, saved);
+  ASSERT_EQ(moved.size(), 2U);
+  EXPECT_NE(moved[0].find(" rank=5 iteration=2 status=restarted"), std::string::npos) << moved[0];
+  EXPECT_NE(moved[1].find(" rank=1 iteration=2 status=second_rerun_not_rep"), std::string::npos);
 }
 
 TEST(RerunJob, AResultThatIsCorrectAfterAllMakesAnIterationToSkipWhichStillTakesItsSamples) {

@@ -300,7 +300,8 @@ class Lockstep {
     for (std::size_t r = 0; r < devices_.size(); ++r) {
       machines_.emplace_back(
           RerunSetup{.mode = machine_mode(mode),
-                     .rank = {static_cast<std::int32_t>(r)},
+                     .place = {static_cast<std::int32_t>(r)},
+                     .rank = {static_cast<std::int32_t>(r) + 2},
                      .device = "node" + std::to_string(r) + ":" + std::to_string(devices_[r])},
           policy_);
     }

@@ -27,9 +27,11 @@ Code code_of(const std::function<void()>& act) {
   return Code::kInternal;
 }
 
-RerunMachine machine_of(const std::string& device = "n0:1", std::int32_t rank = 0) {
-  return RerunMachine(
-      {.mode = RerunMode::kValidateResults, .rank = GlobalRank{rank}, .device = device});
+RerunMachine machine_of(const std::string& device = "n0:1", std::int32_t place = 0) {
+  return RerunMachine({.mode = RerunMode::kValidateResults,
+                       .place = {place},
+                       .rank = {place + 2},
+                       .device = device});
 }
 
 void pass_iteration(RerunMachine& machine, std::int64_t iteration) {
@@ -366,8 +368,8 @@ TEST(RerunLog, TheSameRankAndIterationTwiceIsAnIterationToSkip) {
        {}},
       {"other forms",
        {"", "hello", "ts=- node=a device=0 jobID=1 rank=x iteration=7 status=y result=1",
-        line("1", 3, 7, first), line("2", 3, 7, first), restart_line("n0:0", "1", 9),
-        restart_line("n0:0", "2", 9)},
+        line("1", 3, 7, first), line("2", 3, 7, first), restart_line("n0:0", "1", {2}, 9),
+        restart_line("n0:0", "2", {2}, 9)},
        {7}},
       {"Megatron's own words",
        {"ts=2026-01-31 node=a device=0 jobID=1 rank=3 iteration=7 "

@@ -133,7 +133,7 @@ class Telling {
     config.rerun = again ? story_.next_mode : story_.mode;
     config.device = (same ? "first:" : "second:") + std::to_string(rank.value);
     config.rerun_options.large.samples = 1;
-    if (again && story_.told) config.rerun_options.log = {restart_line("first:0", "1", 3)};
+    if (again && story_.told) config.rerun_options.log = {restart_line("first:0", "1", {0}, 3)};
     config.result = [bad = story_.bad, rank, same](const ResultCall& call, double right) {
       for (const auto& one : bad) {
         if (one.rank != rank.value || call.iteration != 3 || call.call != 0 || !same) continue;
