@@ -262,6 +262,7 @@ class RankProgram {
     say(request.notes);
     say(report.log);
     say(report.fell_back_from);
+    damaged_.insert(damaged_.end(), report.damaged.begin(), report.damaged.end());
     judge_.held("a load", rank_ports_.meter().peaks().load, report.bound_staging);
     record_.peak_bytes.load = std::max(record_.peak_bytes.load, rank_ports_.meter().peaks().load);
   }
@@ -320,6 +321,7 @@ class RankProgram {
     if (scenario_.checkpoint.keep > 0) {
       options.target.keep = static_cast<std::int32_t>(scenario_.checkpoint.keep);
     }
+    options.target.damaged = damaged_;
     options.image.staging_bytes_max = kBlockingStaging;  // it is waited for
     options.policy = part_.policies.save;
     if (!scenario_.checkpoint.plans.empty()) {
@@ -328,6 +330,7 @@ class RankProgram {
     const std::string directory = options.target.directory;
     const SaveReport report =
         Save::begin(ports_, job_.world_group(), saved, std::move(options)).finish();
+    std::erase(damaged_, job_.iteration());
     note(report);
     judge_.saved(report, is_first() ? stored_keys(part_.ports.store, directory) : Inventory{});
   }
@@ -369,6 +372,7 @@ class RankProgram {
   PlanCaches caches_;
   sim::TrainingJob job_;
   RankJudge judge_;
+  std::vector<Step> damaged_;  ///< iterations that were passed over, and not saved anew
   bool left_ = false;
   bool saved_at_exit_ = false;
   std::size_t logged_ = 0;  ///< lines of the machine's log

@@ -100,14 +100,29 @@ class StoreJudge {
          "the tracker names step " + printed(*step) + ", and that is not whole: " + wrong);
   }
 
+  /// The saves that the life with the last save passed over as damaged when it loaded: those since
+  /// the one that it came from. What a store that lied has lost may not be there to be passed over.
+  std::set<const SavePoint*> passed_over() const {
+    const SavePoint& last = past_.saves.back();
+    std::set<const SavePoint*> found;
+    for (auto save = past_.saves.rbegin(); save != past_.saves.rend(); ++save) {
+      if (save->incarnation == last.incarnation) continue;
+      if (!last.parent_step || save->step.value <= *last.parent_step) break;
+      if (save->damaged && save->certain) found.insert(&*save);
+    }
+    return found;
+  }
+
   /// Of each step up to the tracker's its last save, newest first; all, or as many as are kept.
+  /// Damage that no load has seen takes a place.
   std::vector<const SavePoint*> to_be_kept() const {
     std::vector<const SavePoint*> kept;
     const auto least = tracked(store_).value_or(newest().step);
+    const auto broken = passed_over();
     std::set<Step> steps;
     for (auto save = past_.saves.rbegin(); save != past_.saves.rend(); ++save) {
       if (least < save->step || !steps.insert(save->step).second) continue;
-      kept.push_back(&*save);
+      if (!broken.contains(&*save)) kept.push_back(&*save);
     }
     std::sort(kept.begin(), kept.end(),
               [](const SavePoint* a, const SavePoint* b) { return b->step < a->step; });
@@ -139,8 +154,8 @@ class StoreJudge {
       count += generation.committed && up_to_newest ? 1 : 0;
     }
     if (count <= plan_.keep) return;
-    rule(Defect::kCommitMissing, std::to_string(count) + " checkpoints are there, and " +
-                                     std::to_string(plan_.keep) + " are to be kept");
+    rule(Defect::kRetentionExceeded, std::to_string(count) + " checkpoints are there, and " +
+                                         std::to_string(plan_.keep) + " are to be kept");
   }
 
   void judge_rerun() {

@@ -12,7 +12,9 @@ namespace reprise::driver {
 ///
 ///   COMMIT_MISSING          a save ended well, and the tracker names an older one, or none
 ///   TRACKER_DANGLING        the tracker names what is not there, or not whole
-///   LAST_GOOD_DELETED       a checkpoint that was to be kept is not there, or not whole
+///   LAST_GOOD_DELETED       a checkpoint that was to be kept is not there, or not whole: of those
+///                           that the last life to save did not find damaged the newest `keep`
+///   RETENTION_EXCEEDED      more are left
 ///   ILLEGAL_STATE_PERSISTED the rerun machine's state is neither idle nor waiting for a re-run
 ///
 /// What was damaged on purpose is passed over.

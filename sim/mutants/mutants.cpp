@@ -504,6 +504,13 @@ const std::vector<Mutant>& registry() {
        "keep 1, a crash anywhere in the save",
        {"LAST_GOOD_DELETED", "TRACKER_DANGLING"},
        remove_at_schedule},
+      {"retention-counts-damaged",
+       "A checkpoint that was passed over as damaged counts as one of those that are kept, and the "
+       "one that was fallen back to goes.",
+       "SavePolicy::retention",
+       "keep 2, a fall-back, a save after it",
+       {"LAST_GOOD_DELETED"},
+       count_damaged},
       {"retention-counts-unfinished",
        "Retention sorts directories by name, and one that was never finished counts as the newest.",
        "SavePolicy::retention",

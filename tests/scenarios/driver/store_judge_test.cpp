@@ -22,6 +22,7 @@ namespace {
 
 const std::string kRoot = kCheckpointRoot;
 const std::string kNewest = kRoot + "/iter_0000003";
+const std::string kSecond = kRoot + "/iter_0000002";
 const std::string kOldest = kRoot + "/iter_0000001";
 
 void track(Store& store, std::int64_t step) {
@@ -42,6 +43,14 @@ void put_rerun_state(Store& store, sim::RerunState state) {
 void spoil(Store& store, const std::string& directory) {
   const std::string file = sim::files_of(store, directory, "payload").front();
   for (std::uint64_t byte = 5000; byte < 5400; ++byte) sim::flip_bit(store, file, byte);
+}
+
+/// The second of three saves is damaged, and the third is of another life, which came from
+/// `parent`.
+void pass_over_second(Past& past, Step parent) {
+  past.saves[1].damaged = true;
+  past.saves[2].incarnation = 1;
+  past.saves[2].parent_step = parent.value;
 }
 
 std::set<std::string> codes_of(const Rulings& rulings) {
@@ -90,7 +99,28 @@ TEST(StoreJudge, a_table_of_what_can_be_wrong_after_three_saves__tp2) {
        {}},
       {"all are there, and two are kept",
        [](auto&, auto& plan, auto&) { plan.keep = 2; },
-       {"COMMIT_MISSING"}},
+       {"RETENTION_EXCEEDED"}},
+      {"two are kept beside one that the last life passed over",
+       [](auto& store, auto& plan, auto& past) {
+         pass_over_second(past, Step{1});
+         store.remove(kSecond);
+         plan.keep = 2;
+       },
+       {}},
+      {"two are kept, one of which was passed over",
+       [](auto& store, auto& plan, auto& past) {
+         pass_over_second(past, Step{1});
+         store.remove(kOldest);
+         plan.keep = 2;
+       },
+       {"LAST_GOOD_DELETED"}},
+      {"the same, and no load had seen that it is damaged",
+       [](auto& store, auto& plan, auto& past) {
+         pass_over_second(past, Step{2});
+         store.remove(kOldest);
+         plan.keep = 2;
+       },
+       {}},
       {"the newest save did not end, and is not there",
        [](auto& store, auto&, auto& past) {
          past.saves.back().certain = false;
