@@ -129,10 +129,24 @@ std::string flaw_in_course(const ScenarioResult& result) {
   return "";
 }
 
+/// Empty: nothing held more than it had declared.
+std::string flaw_in_memory(const ScenarioResult& result) {
+  const auto& peak = result.peak_bytes;
+  const auto& bound = result.bound_bytes;
+  const auto over = [](const std::string& what, std::uint64_t held, std::uint64_t declared) {
+    return "held " + counted(held, "byte") + " in a " + what + ", and declared " +
+           std::to_string(declared);
+  };
+  if (std::max(peak.snapshot, peak.stage) > bound.stage) {
+    return over("save", std::max(peak.snapshot, peak.stage), bound.stage);
+  }
+  return peak.load > bound.load ? over("load", peak.load, bound.load) : "";
+}
+
 /// Empty: the scenario's entries bear a pass out.
 std::string flaw_in(const ScenarioResult& result, const std::string& lane) {
-  for (const auto& flaw :
-       {flaw_in_rank_list(result, lane), flaw_in_ranks(result, lane), flaw_in_course(result)}) {
+  for (const auto& flaw : {flaw_in_rank_list(result, lane), flaw_in_ranks(result, lane),
+                           flaw_in_course(result), flaw_in_memory(result)}) {
     if (!flaw.empty()) return flaw;
   }
   return "";

@@ -84,6 +84,7 @@ Json to_json_value(const ScenarioResult& result) {
            {{"snapshot", result.peak_bytes.snapshot},
             {"stage", result.peak_bytes.stage},
             {"load", result.peak_bytes.load}}},
+          {"bound_bytes", {{"stage", result.bound_bytes.stage}, {"load", result.bound_bytes.load}}},
           {"ranks", array_of(result.ranks, to_json_value)},
           {"incarnations", array_of(result.incarnations, to_json_value)},
           {"replans", result.replans},

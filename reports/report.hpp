@@ -65,6 +65,12 @@ struct PeakBytes {
   std::uint64_t load = 0;
 };
 
+/// What each operation declared that it may hold, before it began; snapshots are part of `stage`.
+struct BoundBytes {
+  std::uint64_t stage = 0;
+  std::uint64_t load = 0;
+};
+
 struct FaultResult {
   std::string kind;
   std::int32_t rank = 0;
@@ -86,6 +92,7 @@ struct ScenarioResult {
   std::int32_t world = 0;
   std::vector<std::string> layouts;
   PeakBytes peak_bytes;
+  BoundBytes bound_bytes = {};
   std::vector<RankResult> ranks;
   std::vector<Incarnation> incarnations;
   std::uint64_t replans = 0;

@@ -88,6 +88,7 @@ FaultResult fault_at(const Node& node) {
 
 ScenarioResult scenario_at(const Node& node) {
   const Node peak = node.at("peak_bytes");
+  const Node bound = node.at("bound_bytes");
   return {.name = node.at("name").text(),
           .file = node.at("file").text(),
           .proves = node.at("proves").text(),
@@ -101,6 +102,7 @@ ScenarioResult scenario_at(const Node& node) {
           .peak_bytes = {.snapshot = peak.at("snapshot").count(),
                          .stage = peak.at("stage").count(),
                          .load = peak.at("load").count()},
+          .bound_bytes = {.stage = bound.at("stage").count(), .load = bound.at("load").count()},
           .ranks = all_of(node.at("ranks"), rank_at),
           .incarnations = all_of(node.at("incarnations"), incarnation_at),
           .replans = node.at("replans").count(),

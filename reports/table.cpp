@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <iomanip>
+#include <set>
 #include <span>
 #include <sstream>
 
@@ -10,10 +11,13 @@
 namespace reprise::reports {
 namespace {
 
-using Row = std::array<std::string, 7>;
+using Row = std::vector<std::string>;
 
 /// What names and layouts keep of their columns.
 constexpr std::array<std::size_t, 2> kLeast = {16, 13};
+
+/// Columns that are there even if they are empty.
+constexpr std::size_t kAlways = 7;
 
 /// Scenarios side by side that are rows of one file: "placements/changes[k=1]".
 struct Rows {
@@ -81,6 +85,22 @@ std::string layouts_of(const Rows& rows) {
   return layouts;
 }
 
+/// "transient_error", "2 diagnoses"; empty: none.
+std::string diagnoses_of(std::span<const ScenarioResult> results) {
+  std::set<std::string> different;
+  for (const auto& result : results) {
+    if (!result.diagnosis.empty()) different.insert(result.diagnosis);
+  }
+  if (different.size() > 1) return std::to_string(different.size()) + " diagnoses";
+  return different.empty() ? "" : *different.begin();
+}
+
+std::string replans_of(std::span<const ScenarioResult> results) {
+  std::uint64_t replans = 0;
+  for (const auto& result : results) replans += result.replans;
+  return replans == 0 ? "" : std::to_string(replans);
+}
+
 Row row_of(const Rows& rows) {
   const Sums sums = sums_of(rows.results);
   return {rows.name,
@@ -89,15 +109,49 @@ Row row_of(const Rows& rows) {
           std::to_string(sums.compared),
           std::to_string(sums.elements),
           number(sums.max_delta),
-          std::to_string(sums.bit_mismatches)};
+          std::to_string(sums.bit_mismatches),
+          replans_of(rows.results),
+          diagnoses_of(rows.results)};
 }
 
-/// Columns of text, each as wide as its widest cell; the last one is not padded.
-void print_columns(const std::vector<std::vector<std::string>>& rows, std::ostream& out) {
+/// A column in which no scenario has anything is left out.
+void drop_empty_columns(std::vector<Row>& rows) {
+  for (std::size_t c = rows.front().size(); c-- > 0;) {
+    const bool empty =
+        std::all_of(rows.begin() + 1, rows.end(), [c](const Row& row) { return row[c].empty(); });
+    if (!empty || c < kAlways) continue;
+    for (auto& row : rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(c));
+  }
+}
+
+std::vector<std::size_t> widths_of(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows) {
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
   }
+  return widths;
+}
+
+/// The widest that the columns can be made to fit into: layouts and names give way, in this order,
+/// then what not every scenario has goes.
+std::vector<std::size_t> fitted(std::vector<Row>& rows, std::size_t room) {
+  std::vector<std::size_t> widths = widths_of(rows);
+  std::size_t total = 2 * (widths.size() - 1);
+  for (const auto width : widths) total += width;
+  for (const std::size_t c : {std::size_t{1}, std::size_t{0}}) {
+    const std::size_t excess = total > room ? total - room : 0;
+    const std::size_t given = std::min(excess, widths[c] > kLeast[c] ? widths[c] - kLeast[c] : 0);
+    widths[c] -= given;
+    total -= given;
+  }
+  if (total <= room || widths.size() == kAlways) return widths;
+  for (auto& row : rows) row.pop_back();
+  return fitted(rows, room);
+}
+
+/// Columns of text, each as wide as its widest cell; the last one is not padded.
+void print_columns(const std::vector<Row>& rows, std::ostream& out) {
+  const auto widths = widths_of(rows);
   for (const auto& row : rows) {
     for (std::size_t c = 0; c + 1 < row.size(); ++c) {
       out << std::left << std::setw(static_cast<int>(widths[c])) << row[c] << "  ";
@@ -153,23 +207,11 @@ std::string clipped(const std::string& text, std::size_t width) {
 }  // namespace
 
 std::string to_table(const Report& report, int columns) {
-  std::vector<Row> rows = {
-      {"scenario", "layouts", "verdict", "leaves", "elements", "max_delta", "bit_mismatches"}};
+  std::vector<Row> rows = {{"scenario", "layouts", "verdict", "leaves", "elements", "max_delta",
+                            "bit_mismatches", "replans", "diagnosis"}};
   for (const auto& row : folded(report.scenarios)) rows.push_back(row_of(row));
-  std::array<std::size_t, 7> widths{};
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  }
-  // Layouts and names give way, in this order, where the terminal is too narrow.
-  std::size_t total = 2 * (widths.size() - 1);
-  for (const auto width : widths) total += width;
-  const auto room = static_cast<std::size_t>(std::max(columns, 60));
-  for (const std::size_t c : {std::size_t{1}, std::size_t{0}}) {
-    const std::size_t excess = total > room ? total - room : 0;
-    const std::size_t given = std::min(excess, widths[c] > kLeast[c] ? widths[c] - kLeast[c] : 0);
-    widths[c] -= given;
-    total -= given;
-  }
+  drop_empty_columns(rows);
+  const auto widths = fitted(rows, static_cast<std::size_t>(std::max(columns, 60)));
 
   std::ostringstream out;
   for (const auto& row : rows) {

@@ -58,6 +58,16 @@ const SavePoint* save_of(const std::vector<SavePoint>& saves, Step step) {
   return found == saves.rend() ? nullptr : &*found;
 }
 
+std::vector<const SavePoint*> saves_that_may_stand(const std::vector<SavePoint>& saves, Step step) {
+  std::vector<const SavePoint*> may_stand;
+  for (auto save = saves.rbegin(); save != saves.rend(); ++save) {
+    if (save->step != step) continue;
+    may_stand.push_back(&*save);
+    if (save->certain) break;
+  }
+  return may_stand;
+}
+
 std::ptrdiff_t newest_certain(const std::vector<SavePoint>& saves) {
   std::ptrdiff_t newest = -1;
   for (std::size_t i = 0; i < saves.size(); ++i) {

@@ -70,4 +70,8 @@ std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t incarn
 /// The latest of that step; nothing if there is none.
 const SavePoint* save_of(const std::vector<SavePoint>& saves, Step step);
 
+/// Those of which the checkpoint of that step may be, newest first: a save that did not come to its
+/// end may have left what was there before.
+std::vector<const SavePoint*> saves_that_may_stand(const std::vector<SavePoint>& saves, Step step);
+
 }  // namespace reprise::driver

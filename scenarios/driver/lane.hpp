@@ -16,6 +16,9 @@
 
 namespace reprise::driver {
 
+/// Of one collective, on every lane.
+inline constexpr std::uint64_t kCollectiveDeadlineS = 60;
+
 struct LaneOptions {
   std::uint64_t seed = 1;  ///< of the simulated scheduler
   std::string mutant;      ///< name; empty: none

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "scenarios/driver/lane.hpp"
+
 namespace reprise::driver {
 namespace {
 
@@ -153,11 +155,19 @@ Rulings judge_absent(const IncarnationRecord& life) {
 /// Its peers may each learn of it at another point.
 bool has_dead(const IncarnationRecord& life) {
   return std::any_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
-    return rank.ending == Ending::kLost || rank.ending == Ending::kHung;
+    return rank.ending == Ending::kLost || rank.ending == Ending::kHung || failed_its_peers(rank);
   });
 }
 
 }  // namespace
+
+bool failed_its_peers(const RankRecord& rank) {
+  constexpr std::uint64_t kDeadlineNs = kCollectiveDeadlineS * 1'000'000'000;
+  return std::any_of(rank.faults.begin(), rank.faults.end(), [](const sim::FaultState& fault) {
+    const bool late = fault.spec.kind == sim::FaultKind::kLate && fault.spec.delay_ns > kDeadlineNs;
+    return fault.fired && (late || fault.spec.kind == sim::FaultKind::kFails);
+  });
+}
 
 Rulings judge_life(const IncarnationRecord& life) {
   Rulings rulings = judge_saves(life);

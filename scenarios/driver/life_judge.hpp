@@ -13,4 +13,8 @@ namespace reprise::driver {
 /// ranks (MIXED_GENERATION), one ending of each save (VERDICT_DISAGREEMENT).
 Rulings judge_life(const IncarnationRecord& life);
 
+/// A planned fault kept this rank from a collective: the call failed, or it came when the deadline
+/// was over. The job's life ends by that.
+bool failed_its_peers(const RankRecord& rank);
+
 }  // namespace reprise::driver

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "scenarios/driver/lane.hpp"
+
 namespace reprise::driver {
 
 /// What the driver tells a rank on its command line.
@@ -14,7 +16,7 @@ struct RankTask {
   std::string store;    ///< directory
   std::string records;  ///< directory for the record
   std::string mutant;
-  std::uint64_t deadline_s = 60;  ///< of one collective
+  std::uint64_t deadline_s = kCollectiveDeadlineS;  ///< of one collective
 };
 
 /// The process's whole life as a rank: MPI, the incarnation, the record. Returns its exit code;

@@ -1,7 +1,6 @@
 #include "scenarios/driver/rank_judge.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <sstream>
@@ -11,7 +10,6 @@
 #include "properties/inventory.hpp"
 #include "scenarios/driver/job_config.hpp"
 #include "scenarios/driver/rng_judge.hpp"
-#include "sim/job/common_state.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -62,14 +60,6 @@ std::string printed(const std::optional<std::int64_t>& step) {
 
 }  // namespace
 
-bool poisons(std::string_view code) {
-  constexpr std::array kData = {Code::kIo,         Code::kNoSpace,  Code::kTornFile,
-                                Code::kChecksum,   Code::kNotFound, Code::kExtentMismatch,
-                                Code::kPeerFailed, Code::kDeadline, Code::kDeadlock};
-  return std::any_of(kData.begin(), kData.end(),
-                     [code](Code data) { return name_of(data) == code; });
-}
-
 RankJudge::RankJudge(const RankPart& part, RankRecord& record)
     : scenario_(part.scenario),
       incarnation_(part.incarnation),
@@ -85,7 +75,7 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   record_.loads.push_back({load.report.location.step ? load.report.location.step->value : -1,
                            load.requested, load.stored, load.report.excused});
   judge_source(load.report.location.step);
-  const SavePoint* source = save_of(saves_, job.iteration());
+  const SavePoint* source = save_told_by(load.state.common, job.iteration());
   if (source == nullptr) {
     add({{Defect::kStaleBytes, "",
           "the job is at step " + printed(job.iteration()) + " and no save was made there",
@@ -271,6 +261,24 @@ void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected
   }
 }
 
+/// Of the saves that may stand at that step the one that the checkpoint says it is; the newest, to
+/// be held against it, where it is none of them.
+const SavePoint* RankJudge::save_told_by(const Value& common, Step step) const {
+  const auto may_stand = saves_that_may_stand(saves_, step);
+  if (may_stand.empty()) return nullptr;
+  if (may_stand.size() == 1) return may_stand.front();
+  const sim::CommonState stored = sim::decode_common(common);
+  const auto told = std::find_if(may_stand.begin(), may_stand.end(),
+                                 [&](const SavePoint* save) { return tells_of(stored, *save); });
+  return told == may_stand.end() ? may_stand.front() : *told;
+}
+
+bool RankJudge::tells_of(const sim::CommonState& stored, const SavePoint& save) const {
+  const sim::JobConfig config = config_of(scenario_, save.incarnation);
+  return stored.layout == save.layout && stored.optimizer_sharding == config.optimizer_sharding &&
+         stored.identity.run == config.run && stored.identity.parent_step == save.parent_step;
+}
+
 /// As it came from the checkpoint: the job takes only what it knows of. Who saved it, under which
 /// layout, come from where, never enters the training, so the twin can't tell; the scenario does.
 void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
@@ -298,12 +306,6 @@ void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
                          .parent_step = expected.parent_step,
                          .engine = config_of(scenario_, incarnation_).engine,
                          .optional = stored.identity.optional};
-  // The newest save of that step may not have come to its end; then it is the one before.
-  for (auto save = saves_.rbegin(); save != saves_.rend(); ++save) {
-    if (save->step != expected.step) continue;
-    if (save->parent_step == stored.identity.parent_step) right.parent_step = save->parent_step;
-    if (save->certain) break;
-  }
   if (stored.identity == right) return;
   const auto text = [](const sim::RunIdentity& identity) {
     return "run '" + identity.run + "' from step " + printed(identity.parent_step) + " by '" +

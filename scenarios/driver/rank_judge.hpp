@@ -17,6 +17,7 @@
 #include "scenarios/driver/record.hpp"
 #include "scenarios/driver/scenario.hpp"
 #include "scenarios/driver/twin.hpp"
+#include "sim/job/common_state.hpp"
 
 namespace reprise::driver {
 
@@ -27,10 +28,6 @@ struct FinishedLoad {
   Inventory requested;
   Inventory stored;  ///< empty except on rank 0
 };
-
-/// True for an error that may come after the first byte was read: a load that is refused by it
-/// leaves poison, and the job is not what it was.
-bool poisons(std::string_view code);
 
 class RankJudge {
  public:
@@ -64,6 +61,8 @@ class RankJudge {
   void keep_first(const StateEvidence& evidence, const std::string& when);
   void judge_objects(const StateDict& loaded, const SavePoint& expected);
   void judge_common(const Value& common, const SavePoint& expected);
+  const SavePoint* save_told_by(const Value& common, Step step) const;
+  bool tells_of(const sim::CommonState& stored, const SavePoint& save) const;
   void judge_source(std::optional<Step> location);
   void judge_samples(const sim::AppliedSamples& applied);
   void add(const Rulings& rulings);

@@ -6,6 +6,7 @@
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "core/engine/load.hpp"
+#include "core/engine/phases.hpp"
 #include "core/engine/save.hpp"
 #include "properties/content_digest.hpp"
 #include "scenarios/driver/job_config.hpp"
@@ -65,18 +66,39 @@ std::vector<std::string> split(const std::vector<Bytes>& texts) {
   return lines;
 }
 
+/// Whether a load has begun to fill the job's leaves.
+class ReadWatch final : public Trace {
+ public:
+  ReadWatch(Trace& inner, bool& began) : inner_(inner), began_(began) {}
+
+  void event(const TraceEvent& event) override {
+    if (event.phase == phase::kRead) began_ = true;
+    inner_.event(event);
+  }
+
+ private:
+  Trace& inner_;
+  bool& began_;
+};
+
 /// The ports of a rank: metered, and faulty where faults are planned.
 class RankPorts {
  public:
-  explicit RankPorts(const RankPart& part)
-      : faulty_(part.ports, part.faults, part.powers), meter_(faulty_.ports()) {}
+  RankPorts(const RankPart& part, RankRecord& record)
+      : faulty_(part.ports, part.faults, part.powers),
+        meter_(faulty_.ports()),
+        watch_(meter_.ports().trace, record.read_began),
+        ports_{meter_.ports().store, meter_.ports().fabric, meter_.ports().device,
+               meter_.ports().clock, meter_.ports().tasks,  watch_} {}
 
-  const Ports& ports() const { return meter_.ports(); }
+  const Ports& ports() const { return ports_; }
   sim::MemoryMeter& meter() { return meter_; }
 
  private:
   sim::FaultyPorts faulty_;
   sim::MemoryMeter meter_;
+  ReadWatch watch_;
+  Ports ports_;
 };
 
 class RankProgram {
@@ -87,7 +109,7 @@ class RankProgram {
         number_(part.incarnation),
         plan_(scenario_.incarnations[number_]),
         faults_(faults_of(plan_, part.past)),
-        rank_ports_(part),
+        rank_ports_(part, record),
         ports_(rank_ports_.ports()),
         record_(record),
         device_(device_of(scenario_, number_, part.ports.fabric.rank())),
@@ -193,10 +215,11 @@ class RankProgram {
 
   /// A load that is refused leaves the job as it was, where the scenario says that it will be.
   void load() {
+    record_.read_began = false;
     try {
       load_newest();
     } catch (const Error& error) {
-      if (refusal_is_planned() && !poisons(name_of(error.code()))) judge_.refused(job_);
+      if (refusal_is_planned() && !record_.read_began) judge_.refused(job_);
       throw;
     }
   }
@@ -265,6 +288,7 @@ class RankProgram {
     damaged_.insert(damaged_.end(), report.damaged.begin(), report.damaged.end());
     judge_.held("a load", rank_ports_.meter().peaks().load, report.bound_staging);
     record_.peak_bytes.load = std::max(record_.peak_bytes.load, rank_ports_.meter().peaks().load);
+    record_.bound_bytes.load = std::max(record_.bound_bytes.load, report.bound_staging);
   }
 
   // --- training ----------------------------------------------------------------------------------
@@ -292,6 +316,7 @@ class RankProgram {
       record_.diagnosis = sim::name_of(exit.diagnosis);
     }
     say({exit.why});
+    log_results();  // whatever becomes of the save
     if (!exit.save) return;
     save({});
     saved_at_exit_ = true;
@@ -341,6 +366,7 @@ class RankProgram {
     judge_.held("a save", peaks.stage, report.bound_staging);
     record_.peak_bytes.snapshot = std::max(record_.peak_bytes.snapshot, peaks.snapshot);
     record_.peak_bytes.stage = std::max(record_.peak_bytes.stage, peaks.stage);
+    record_.bound_bytes.stage = std::max(record_.bound_bytes.stage, report.bound_staging);
     record_.replans = caches_.replans();
   }
 

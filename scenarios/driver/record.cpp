@@ -155,6 +155,7 @@ std::string to_json(const RankRecord& record) {
       {"rulings", rulings},
       {"audits", put_all(record.audits)},
       {"loads", put_all(record.loads)},
+      {"read_began", record.read_began},
       {"absent", record.absent},
       {"content_digest", record.content_digest},
       {"saves", put_all(record.saves)},
@@ -167,7 +168,9 @@ std::string to_json(const RankRecord& record) {
       {"faults", put_all(record.faults)},
       {"peak_snapshot", record.peak_bytes.snapshot},
       {"peak_stage", record.peak_bytes.stage},
-      {"peak_load", record.peak_bytes.load}};
+      {"peak_load", record.peak_bytes.load},
+      {"bound_stage", record.bound_bytes.stage},
+      {"bound_load", record.bound_bytes.load}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -189,6 +192,7 @@ RankRecord parse_record(const std::string& text, const std::string& file) try {
   }
   record.audits = take_audits(json.at("audits"));
   record.loads = take_loads(json.at("loads"));
+  json.at("read_began").get_to(record.read_began);
   json.at("absent").get_to(record.absent);
   json.at("content_digest").get_to(record.content_digest);
   record.saves = take_saves(json.at("saves"));
@@ -202,6 +206,8 @@ RankRecord parse_record(const std::string& text, const std::string& file) try {
   json.at("peak_snapshot").get_to(record.peak_bytes.snapshot);
   json.at("peak_stage").get_to(record.peak_bytes.stage);
   json.at("peak_load").get_to(record.peak_bytes.load);
+  json.at("bound_stage").get_to(record.bound_bytes.stage);
+  json.at("bound_load").get_to(record.bound_bytes.load);
   return record;
 } catch (const std::exception& error) {
   throw Error(Code::kTornFile, std::string("no rank's record: ") + error.what(), {.file = file});

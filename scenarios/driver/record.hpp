@@ -60,6 +60,7 @@ struct RankRecord {
   std::vector<RulingText> rulings;
   std::vector<AuditPage> audits;    ///< one a save; there even if the save then failed
   std::vector<LoadEvidence> loads;  ///< that came to their end
+  bool read_began = false;          ///< in its last load: one that is refused then leaves poison
   std::vector<SaveEvidence> saves;  ///< that were begun
   std::optional<Outcome> outcome;   ///< of the load that the life began with
   int exit_code = 0;                ///< with which the job asked to end
@@ -72,6 +73,7 @@ struct RankRecord {
   Inventory absent;
   std::string content_digest;  ///< of the whole job at the end, equal on all ranks
   reports::PeakBytes peak_bytes;
+  reports::BoundBytes bound_bytes;
 };
 
 std::string to_json(const RankRecord& record);

@@ -14,6 +14,8 @@
 namespace reprise::driver {
 namespace {
 
+constexpr std::uint64_t kNanoseconds = 1'000'000'000;
+
 std::vector<std::string> devices_of(const Scenario& scenario, std::size_t incarnation) {
   std::vector<std::string> devices;
   for (std::int32_t rank = 0; rank < scenario.incarnations[incarnation].world_size(); ++rank) {
@@ -77,6 +79,7 @@ class SimLane final : public Lane {
     sim::WorldOptions world;
     world.seed = mix64(options_.seed, incarnation);
     world.world_size = plan.world_size();
+    world.deadline_ns = kCollectiveDeadlineS * kNanoseconds;
     world.devices = devices_of(scenario_, incarnation);
     sim::FaultBook faults(faults_of(plan, past).specs);
     IncarnationRecord record =

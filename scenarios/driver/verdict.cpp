@@ -11,7 +11,7 @@
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "scenarios/driver/life_judge.hpp"
-#include "scenarios/driver/rank_judge.hpp"
+#include "sim/job/rerun_state.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -57,10 +57,12 @@ Finding ending_of(const IncarnationRecord& life) {
 }
 
 /// What is found at a save is a cause, what differs after a load or in a later step an effect; the
-/// nearer a finding is to the cause, the sooner it says what to mend.
+/// nearer a finding is to the cause, the sooner it says what to mend. Ranks that went on from
+/// different checkpoints explain all else.
 int distance_from_cause(const std::string& code) {
   constexpr std::array<std::string_view, 5> kCauses = {"FALSE_REPLICA", "NO_WRITER", "MULTI_WRITER",
                                                        "COVERAGE_GAP", "CHUNK_OVERLAP"};
+  if (code == "MIXED_GENERATION") return -1;
   constexpr std::array<std::string_view, 3> kEffects = {"REPLICA_MISMATCH", "BIT_MISMATCH",
                                                         "TRAJECTORY_DIVERGENCE"};
   if (std::find(kCauses.begin(), kCauses.end(), code) != kCauses.end()) return 0;
@@ -167,10 +169,34 @@ bool has_planned_death(const IncarnationRecord& life) {
   return std::any_of(life.ranks.begin(), life.ranks.end(), died_as_planned);
 }
 
+bool has_failed_peer(const IncarnationRecord& life) {
+  return std::any_of(life.ranks.begin(), life.ranks.end(), failed_its_peers);
+}
+
+/// A life in which some rank was to fail its peers, and did: all ranks learn by the named errors
+/// that a participant is missing.
+Finding failed_peer_of(const IncarnationRecord& life) {
+  for (const auto& rank : life.ranks) {
+    const bool named = rank.ending == Ending::kFailed && (rank.code == name_of(Code::kPeerFailed) ||
+                                                          rank.code == name_of(Code::kDeadline));
+    if (named) continue;
+    const std::string how =
+        rank.ending == Ending::kReturned ? "it went on" : without_code(rank.message, rank.code);
+    return fail(rank.code.empty() ? "VERDICT_DISAGREEMENT" : rank.code,
+                rank_text(rank) + ", when a rank had failed its peers: " + how);
+  }
+  return {};
+}
+
+bool has_planned_end(const IncarnationRecord& life) {
+  return has_planned_death(life) || has_failed_peer(life);
+}
+
 /// What is wrong with how the life ended, if it did not end as the scenario allows.
 Finding unplanned_end_of(const Scenario& scenario, std::size_t number,
                          const IncarnationRecord& life) {
   if (has_planned_death(life)) return death_of(life);
+  if (has_failed_peer(life)) return failed_peer_of(life);
   if (const std::string code = refusal_planned(scenario, number); !code.empty()) {
     return refusal_of(life, code, is_last(scenario, number) ? scenario.expect.refusal_says : "");
   }
@@ -215,7 +241,7 @@ std::vector<std::int64_t> skipped_by(const IncarnationRecord& life) {
   return {skipped.begin(), skipped.end()};
 }
 
-bool is_logged(std::span<const IncarnationRecord> lives, const std::string& text) {
+bool is_logged(std::span<const IncarnationRecord> lives, std::string_view text) {
   for (const auto& life : lives) {
     for (const auto& rank : life.ranks) {
       for (const auto& line : rank.log) {
@@ -224,6 +250,44 @@ bool is_logged(std::span<const IncarnationRecord> lives, const std::string& text
     }
   }
   return false;
+}
+
+bool exited_with(const IncarnationRecord& life, int code) {
+  return !life.ranks.empty() && life.ranks.front().exit_code == code;
+}
+
+/// The life left a fault checkpoint of that step.
+bool left_fault_at(const IncarnationRecord& life, std::int64_t step) {
+  if (!exited_with(life, sim::kExitForRerun)) return false;
+  const auto& saves = life.ranks.front().saves;
+  return !saves.empty() && saves.back().point.step == Step{step};
+}
+
+/// Both ended with a diagnosis, from one checkpoint.
+bool went_round(const IncarnationRecord& before, const IncarnationRecord& life) {
+  return exited_with(before, sim::kExitAfterDiagnosis) &&
+         exited_with(life, sim::kExitAfterDiagnosis) && before.layout == life.layout &&
+         before.ranks.front().result.loaded_step == life.ranks.front().result.loaded_step;
+}
+
+/// Each restart from a fault checkpoint runs its iteration again; from the second on somebody has
+/// to be told.
+Finding restart_loop_of(std::span<const IncarnationRecord> lives) {
+  for (std::size_t i = 1; i < lives.size(); ++i) {
+    const auto before = lives.first(i);
+    const auto any = [&](const auto& holds) {
+      return std::any_of(before.begin(), before.end(), holds);
+    };
+    if (!any([&](const auto& one) { return went_round(one, lives[i]); })) continue;
+    const std::int64_t step = lives[i].ranks.front().result.loaded_step;
+    if (!any([&](const auto& one) { return left_fault_at(one, step); })) continue;
+    if (is_logged(lives.subspan(i, 1), "run again from this checkpoint")) continue;
+    return fail(std::string(name_of(Defect::kRestartLoop)),
+                "incarnation " + std::to_string(i) + " began from the fault checkpoint of step " +
+                    std::to_string(step) +
+                    ", ended as one before it did that had, and no log says so");
+  }
+  return {};
 }
 
 std::string text_of(const std::vector<std::int64_t>& numbers) {
@@ -307,17 +371,17 @@ Finding unfired_of(const Scenario& scenario, std::span<const IncarnationRecord> 
 /// All ranks refused what they had begun to read.
 bool is_poisoned(const IncarnationRecord& life) {
   return std::all_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
-    return rank.ending == Ending::kFailed && poisons(rank.code);
+    return rank.ending == Ending::kFailed && rank.read_began;
   });
 }
 
 /// Every life that began with a load has something to show, on every rank.
 Finding vacuity_of(std::span<const IncarnationRecord> lives, const Expectation& expect) {
   for (std::size_t life = 1; life < lives.size(); ++life) {
-    // Perhaps before anything could be compared.
-    if (has_planned_death(lives[life]) || is_poisoned(lives[life])) continue;
+    const bool cut_short = has_planned_end(lives[life]) || is_poisoned(lives[life]);
     const std::string where = "incarnation " + std::to_string(life) + ", ";
     for (const auto& rank : lives[life].ranks) {
+      if (cut_short && rank.loads.empty()) continue;  // before anything could be compared
       if (rank.result.owns && rank.result.elements == 0) {
         return vacuous(where + rank_text(rank) + " owns state and compared nothing");
       }
@@ -354,8 +418,8 @@ Finding finding_of(const Scenario& scenario, std::span<const IncarnationRecord> 
   if (lives.size() < scenario.incarnations.size()) {
     return {Verdict::kInconclusive, "ORACLE_VACUOUS", "not all incarnations were run"};
   }
-  for (const Finding& found : {expectations_of(scenario.expect, lives), unfired_of(scenario, lives),
-                               vacuity_of(lives, scenario.expect)}) {
+  for (const Finding& found : {restart_loop_of(lives), expectations_of(scenario.expect, lives),
+                               unfired_of(scenario, lives), vacuity_of(lives, scenario.expect)}) {
     if (found.verdict != Verdict::kPass) return found;
   }
   return {};
@@ -417,6 +481,8 @@ void add_life(const IncarnationRecord& life, ScenarioResult& result) {
     result.peak_bytes.snapshot = std::max(result.peak_bytes.snapshot, rank.peak_bytes.snapshot);
     result.peak_bytes.stage = std::max(result.peak_bytes.stage, rank.peak_bytes.stage);
     result.peak_bytes.load = std::max(result.peak_bytes.load, rank.peak_bytes.load);
+    result.bound_bytes.stage = std::max(result.bound_bytes.stage, rank.bound_bytes.stage);
+    result.bound_bytes.load = std::max(result.bound_bytes.load, rank.bound_bytes.load);
     if (!result.first_difference) result.first_difference = rank.first_difference;
   }
 }

@@ -171,6 +171,12 @@ TEST(Gate, a_pass_that_its_ranks_do_not_bear_out) {
   const std::string pass = "one: claims pass, but ";
   expect_all_refused({
       {pass + "has no rank's evidence", [](Report& r) { first(r).ranks.clear(); }},
+      {pass + "held 3 bytes in a save, and declared 2",
+       [](Report& r) { first(r).peak_bytes.snapshot = 3; }},
+      {pass + "held 9 bytes in a save, and declared 2",
+       [](Report& r) { first(r).peak_bytes.stage = 9; }},
+      {pass + "held 5 bytes in a load, and declared 4",
+       [](Report& r) { first(r).peak_bytes.load = 5; }},
       {pass + "lists rank 0 twice", [](Report& r) { first(r).ranks[1].rank = 0; }},
       {pass + "lists rank 4 of a world of 4", [](Report& r) { first(r).ranks[2].rank = 4; }},
       {pass + "lists rank -1", [](Report& r) { first(r).ranks[2].rank = -1; }},

@@ -135,6 +135,26 @@ TEST(Table, one_nan_is_not_hidden_by_other_rows) {
   }
 }
 
+TEST(Table, replans_and_diagnoses_stand_where_some_scenario_has_them) {
+  Report report;
+  report.scenarios = {row("a[k=0]", Verdict::kPass, 10), row("a[k=1]", Verdict::kPass, 20),
+                      row("b", Verdict::kPass, 3)};
+  report.scenarios[0].replans = 2;
+  report.scenarios[1].replans = 1;
+  EXPECT_EQ(to_table(report, 120),
+            "scenario  layouts  verdict  leaves  elements  max_delta  bit_mismatches  replans\n"
+            "a         2 rows   pass          2        30          0               0        3\n"
+            "b         tp2      pass          1         3          0               0         \n");
+  report.scenarios[0].diagnosis = "persistent_error";
+  report.scenarios[1].diagnosis = "transient_error";
+  report.scenarios[2].diagnosis = "transient_error";
+  const auto lines = lines_of(to_table(report, 120));
+  EXPECT_TRUE(lines[0].ends_with("  replans        diagnosis")) << lines[0];
+  EXPECT_TRUE(lines[1].ends_with("        3      2 diagnoses")) << lines[1];
+  EXPECT_TRUE(lines[2].ends_with("           transient_error")) << lines[2];
+  EXPECT_TRUE(lines_of(to_table(report, 80))[0].ends_with("replans")) << "no room for the last";
+}
+
 TEST(RankTable, neighbours_that_showed_the_same_stand_on_one_line) {
   ScenarioResult result = row("s", Verdict::kFail, 7);
   result.ranks[0].loaded_step = 4;

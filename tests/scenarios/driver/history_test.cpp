@@ -64,5 +64,36 @@ TEST(History, a_table_of_streams_that_come_back_or_begin_anew) {
   }
 }
 
+TEST(History, a_save_that_did_not_end_may_have_left_the_ones_before_it_back_to_a_certain_one) {
+  const auto save = [](std::int64_t step, bool certain) {
+    SavePoint point;
+    point.step = Step{step};
+    point.certain = certain;
+    return point;
+  };
+  struct Row {
+    std::vector<SavePoint> saves;
+    std::vector<std::size_t> may_stand;  ///< of step 3
+  };
+  const std::vector<Row> rows = {
+      {{}, {}},
+      {{save(2, true)}, {}},
+      {{save(3, true)}, {0}},
+      {{save(3, false)}, {0}},
+      {{save(3, true), save(5, false)}, {0}},
+      {{save(3, true), save(3, false)}, {1, 0}},
+      {{save(3, true), save(3, false), save(5, true), save(3, false)}, {3, 1, 0}},
+      {{save(3, true), save(3, false), save(3, true)}, {2}},
+      {{save(3, true), save(3, true), save(3, false)}, {2, 1}},
+  };
+  for (const auto& row : rows) {
+    std::vector<std::size_t> found;
+    for (const auto* one : saves_that_may_stand(row.saves, Step{3})) {
+      found.push_back(static_cast<std::size_t>(one - row.saves.data()));
+    }
+    EXPECT_EQ(found, row.may_stand);
+  }
+}
+
 }  // namespace
 }  // namespace reprise::driver

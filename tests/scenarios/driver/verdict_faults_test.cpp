@@ -127,6 +127,68 @@ TEST(Verdict, what_a_planned_fault_leaves) {
   }
 }
 
+TEST(Verdict, a_rank_that_fails_its_peers_ends_the_life_of_all_by_a_named_error) {
+  struct Row {
+    std::string what;
+    std::function<void(Case&)> change;
+    Verdict verdict;
+    std::string says;
+  };
+  const auto by = [](sim::FaultKind kind, std::uint64_t delay_s) {
+    return [kind, delay_s](Case& c) {
+      c.dead().faults[0].spec.kind = kind;
+      c.dead().faults[0].spec.delay_ns = delay_s * 1'000'000'000;
+      for (auto& rank : c.lives[0].ranks) {
+        rank.ending = Ending::kFailed;
+        rank.code = rank.message = kind == sim::FaultKind::kLate ? "DEADLINE" : "PEER_FAILED";
+      }
+    };
+  };
+  const auto fails = by(sim::FaultKind::kFails, 0);
+  const std::vector<Row> rows = {
+      {"its call fails", fails, Verdict::kPass, ""},
+      {"it never did", [&](Case& c) { fails(c), c.dead().faults[0].fired = false; }, Verdict::kFail,
+       "PEER_FAILED"},
+      {"it comes when the deadline is over", by(sim::FaultKind::kLate, 61), Verdict::kPass, ""},
+      {"it comes in time", by(sim::FaultKind::kLate, 59), Verdict::kFail, "DEADLINE"},
+      {"another goes on", [&](Case& c) { fails(c), c.survivor() = good_rank(0); }, Verdict::kFail,
+       "it went on"},
+      {"another ends by something else",
+       [&](Case& c) { fails(c), c.survivor().code = c.survivor().message = "IO"; }, Verdict::kFail,
+       "IO"},
+      {"another waits for ever", [&](Case& c) { fails(c), c.survivor().ending = Ending::kHung; },
+       Verdict::kFail, "PEER_FAILED"},
+      {"it dies", [&](Case& c) { fails(c), c.dead().ending = Ending::kLost; }, Verdict::kFail,
+       "PEER_FAILED"},
+  };
+  for (const auto& row : rows) {
+    Case one = good_case();
+    row.change(one);
+    const auto result = judge(one.scenario, one.lives);
+    EXPECT_EQ(result.verdict, row.verdict) << row.what << ": " << result.code << result.reason;
+    EXPECT_NE((result.code + result.reason).find(row.says), std::string::npos)
+        << row.what << ": " << result.code << ": " << result.reason;
+  }
+}
+
+TEST(Verdict, a_life_that_is_cut_short_is_held_to_what_it_loaded) {
+  for (const bool loaded : {false, true}) {
+    for (const std::uint64_t elements : {0U, 8U}) {
+      Case one = good_case();
+      std::swap(one.lives[0], one.lives[1]);
+      std::swap(one.scenario.incarnations[0].actions, one.scenario.incarnations[1].actions);
+      one.lives.push_back(one.lives[0]);
+      one.scenario.incarnations.push_back(one.scenario.incarnations[0]);
+      for (auto& rank : one.lives[1].ranks) {
+        rank.result.elements = elements;
+        if (loaded) rank.loads = {{.step = 1, .requested = {"w"}, .stored = {"w"}}};
+      }
+      const auto verdict = judge(one.scenario, one.lives).verdict;
+      EXPECT_EQ(verdict, loaded && elements == 0 ? Verdict::kInconclusive : Verdict::kPass);
+    }
+  }
+}
+
 TEST(Verdict, a_load_may_be_refused_where_the_scenario_leaves_that_open) {
   Case one = good_case();
   for (auto& rank : one.lives[1].ranks) {
@@ -197,6 +259,49 @@ TEST(Verdict, what_is_left_in_the_store_counts) {
   Case one = good_case();
   one.lives[0].rulings = {{"TRACKER_DANGLING", "TRACKER_DANGLING: nothing is there"}};
   EXPECT_EQ(judge(one.scenario, one.lives).code, "TRACKER_DANGLING");
+}
+
+TEST(Verdict, ranks_that_went_on_from_different_checkpoints_explain_what_else_is_wrong) {
+  Case one = good_case();
+  for (auto& rank : one.lives[1].ranks) {
+    rank.rulings = {{"STALE_BYTES", "STALE_BYTES: an old one was loaded"}};
+    rank.loads = {{.step = rank.result.rank + 1, .requested = {"w"}, .stored = {"w"}}};
+  }
+  EXPECT_EQ(judge(one.scenario, one.lives).code, "MIXED_GENERATION");
+}
+
+/// A fault checkpoint, and lives that begin from it, one after the other.
+Case fault_case(const std::vector<int>& exit_codes) {
+  Case one{scenario_of({}), {}};
+  for (const int code : exit_codes) {
+    one.scenario.incarnations.push_back(good_case().scenario.incarnations[1]);
+    IncarnationRecord life;
+    life.layout = "tp2";
+    life.ranks = {good_rank(0), good_rank(1)};
+    for (auto& rank : life.ranks) rank.exit_code = code;
+    one.lives.push_back(life);
+  }
+  SaveEvidence save;
+  save.point.step = Step{1};
+  for (auto& rank : one.lives[0].ranks) rank.saves = {save};
+  return one;
+}
+
+TEST(Verdict, restarts_that_go_round_and_nobody_is_told) {
+  const std::string told = "iteration 2 was run again from this checkpoint 1 time before";
+  const auto code_of = [](const Case& one) { return judge(one.scenario, one.lives).code; };
+  EXPECT_EQ(code_of(fault_case({16, 17, 0})), "");
+  EXPECT_EQ(code_of(fault_case({16, 17, 17})), "RESTART_LOOP");
+  EXPECT_EQ(code_of(fault_case({16, 16, 17, 0})), "");
+  EXPECT_EQ(code_of(fault_case({0, 17, 17})), "") << "no fault checkpoint";
+  Case one = fault_case({16, 17, 17, 17});
+  one.lives[2].ranks[1].log = {told};
+  EXPECT_EQ(code_of(one), "RESTART_LOOP") << "once is not always";
+  one.lives[3].ranks[1].log = {told};
+  EXPECT_EQ(code_of(one), "");
+  one = fault_case({16, 17, 17});
+  for (auto& rank : one.lives[2].ranks) rank.result.loaded_step = 4;
+  EXPECT_EQ(code_of(one), "") << "from another checkpoint";
 }
 
 }  // namespace
