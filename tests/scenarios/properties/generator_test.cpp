@@ -38,6 +38,28 @@ TEST(Generator, every_case_is_what_a_file_could_say) {
   }
 }
 
+TEST(Generator, every_faulty_case_is_what_a_file_could_say_and_all_kinds_come) {
+  std::set<std::string> kinds;
+  std::size_t members = 0;
+  for (std::uint64_t n = 0; n < 500; ++n) {
+    Scenario scenario = random_faulty_scenario(Stream(n), {});
+    scenario.file = "random.yaml";
+    EXPECT_TRUE(makes_sense(scenario)) << n;
+    const std::string text = to_yaml(scenario);
+    EXPECT_EQ(parse_scenario(text, scenario.file), scenario) << text;
+    for (const auto& plan : scenario.incarnations) {
+      members += plan.ranks.empty() ? 0 : 1;
+      for (const auto& action : plan.actions) {
+        if (const auto* fault = std::get_if<FaultAction>(&action)) kinds.insert(fault->kind);
+        if (std::holds_alternative<BadResultAction>(action)) kinds.insert("bad_result");
+      }
+    }
+  }
+  EXPECT_EQ(kinds, (std::set<std::string>{"bad_result", "crash", "no_space", "sync_error",
+                                          "torn_write", "write_error"}));
+  EXPECT_GT(members, 100U);
+}
+
 TEST(Generator, worlds_and_incarnations_stay_in_their_limits) {
   const CaseLimits limits{.world_max = 5, .incarnations_max = 2};
   for (std::uint64_t n = 0; n < kCases; ++n) {

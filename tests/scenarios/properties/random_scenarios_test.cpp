@@ -27,10 +27,10 @@ std::uint64_t seed_of_run() {
 }
 
 /// RapidCheck draws; it can't shrink what a stream is spread into, so that is left to us.
-rc::Gen<Scenario> any_scenario() {
+rc::Gen<Scenario> any_scenario(const Property& property) {
   return rc::gen::noShrink(rc::gen::map(
       rc::gen::resize(100, rc::gen::arbitrary<std::uint64_t>()),
-      [](std::uint64_t number) { return random_scenario(Stream(number), CaseLimits{}); }));
+      [&property](std::uint64_t number) { return property.draw(Stream(number), CaseLimits{}); }));
 }
 
 struct Checked {
@@ -41,7 +41,7 @@ struct Checked {
 
 Checked check(const Property& property, std::uint64_t cases) {
   Checked checked;
-  const rc::Gen<Scenario> scenarios = any_scenario();
+  const rc::Gen<Scenario> scenarios = any_scenario(property);
   PropertyRequest request{.seed = seed_of_run(),
                           .cases = number_from_environment(kCasesVariable, cases),
                           .limits = {},
@@ -89,6 +89,7 @@ TEST(RandomScenarios, continuity) { expect_holds("continuity", 60); }
 TEST(RandomScenarios, layout_free) { expect_holds("layout-free", 20); }
 TEST(RandomScenarios, stored_alike) { expect_holds("stored-alike", 20); }
 TEST(RandomScenarios, deterministic) { expect_holds("deterministic", 15); }
+TEST(RandomScenarios, survives) { expect_holds("survives", 25); }
 
 }  // namespace
 }  // namespace reprise::driver

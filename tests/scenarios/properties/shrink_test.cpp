@@ -15,8 +15,9 @@ namespace {
 using reports::Verdict;
 
 TEST(Shrink, simpler_variants_are_lighter_and_could_be_written_in_a_file) {
-  for (std::uint64_t n = 0; n < 40; ++n) {
-    const Scenario scenario = random_scenario(Stream(n), {});
+  for (std::uint64_t n = 0; n < 80; ++n) {
+    const Scenario scenario =
+        n % 2 == 0 ? random_scenario(Stream(n), {}) : random_faulty_scenario(Stream(n), {});
     for (auto& variant : simpler(scenario)) {
       EXPECT_LT(weight_of(variant), weight_of(scenario));
       EXPECT_TRUE(makes_sense(variant));
@@ -52,6 +53,31 @@ TEST(Shrink, to_the_smallest_scenario_of_a_kind_from_wherever_it_begins) {
     EXPECT_EQ(small, shrink(from, tensor_parallelism_appears).scenario) << "the same every time";
   }
   EXPECT_GT(shrunk, 15U);
+}
+
+bool a_rank_dies_in_commit(const Scenario& scenario) {
+  for (const auto& plan : scenario.incarnations) {
+    for (const auto& action : plan.actions) {
+      const auto* fault = std::get_if<FaultAction>(&action);
+      if (fault != nullptr && fault->kind == "crash" && fault->phase == "commit") return true;
+    }
+  }
+  return false;
+}
+
+TEST(Shrink, a_fault_stays_and_all_else_goes) {
+  std::size_t shrunk = 0;
+  for (std::uint64_t n = 0; n < 100; ++n) {
+    const Scenario from = random_faulty_scenario(Stream(n), {});
+    if (!a_rank_dies_in_commit(from)) continue;
+    ++shrunk;
+    const Scenario small = shrink(from, a_rank_dies_in_commit).scenario;
+    EXPECT_TRUE(a_rank_dies_in_commit(small));
+    EXPECT_LE(small.incarnations.size(), 2U) << to_yaml(small);
+    EXPECT_EQ(small.incarnations[0].layout, sim::Layout{}) << to_yaml(small);
+    EXPECT_TRUE(small.incarnations[0].ranks.empty()) << to_yaml(small);
+  }
+  EXPECT_GT(shrunk, 1U);
 }
 
 TEST(Shrink, a_scenario_that_fails_alone_stays_as_it_is) {
