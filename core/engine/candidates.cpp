@@ -35,8 +35,17 @@ std::vector<Location> older(Store& store, const std::string& root, std::optional
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+/// A root that cannot be listed leaves nothing to say: the load does without.
+std::vector<Generation> listed(Store& store, const std::string& root) {
+  try {
+    return generations(store, root);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 std::vector<std::string> notes_on(Store& store, const std::string& root, const Location& named) {
-  const auto all = generations(store, root);
+  const auto all = listed(store, root);
   const auto newest =
       std::find_if(all.rbegin(), all.rend(), [](const Generation& one) { return one.committed; });
   if (newest == all.rend() || newest->step <= *named.step) return {};

@@ -43,7 +43,7 @@ struct CommitTarget {
   /// Nothing: all. See retention.hpp.
   std::optional<std::int32_t> keep = {};
   /// Iterations that this job's loads passed over as damaged (LoadReport::damaged) and that it has
-  /// not saved anew since. With `keep` they go, and never count as one that stays.
+  /// not saved anew since. They do not count among those that stay.
   std::vector<Step> damaged = {};
 
   /// `<root>/iter_%07d` with the root's tracker.

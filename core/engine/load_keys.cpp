@@ -18,6 +18,13 @@ bool is_excused(const std::string& key, const std::vector<std::string>& excused)
   });
 }
 
+std::string first_few(const std::vector<std::string>& keys) {
+  constexpr std::size_t kShown = 8;
+  const std::vector<std::string> shown(
+      keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, keys.size())));
+  return join(shown, ", ") + (keys.size() > kShown ? ", ..." : "");
+}
+
 }  // namespace
 
 KeyMismatch mismatch_over(Communicator& group, const LoadPlan& plan,
@@ -55,17 +62,6 @@ std::vector<std::string> take_excused(std::vector<std::string>& keys,
   keys.erase(first, keys.end());
   return taken;
 }
-
-namespace {
-
-std::string first_few(const std::vector<std::string>& keys) {
-  constexpr std::size_t kShown = 8;
-  const std::vector<std::string> shown(
-      keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, keys.size())));
-  return join(shown, ", ") + (keys.size() > kShown ? ", ..." : "");
-}
-
-}  // namespace
 
 void refuse(const KeyMismatch& keys) {
   if (!keys.unexpected.empty()) {

@@ -26,6 +26,10 @@ void unmark(Store& store, const std::string& directory) {
   store.sync_directory(directory);
 }
 
+bool was_passed_over(Step step, const Kept& kept) {
+  return std::find(kept.damaged.begin(), kept.damaged.end(), step) != kept.damaged.end();
+}
+
 /// What the steps work on.
 struct Removal {
   Store& store;
@@ -66,32 +70,16 @@ struct Removal {
 
 }  // namespace
 
-bool is_broken(const Generation& generation, const Kept& kept) {
-  const auto& damaged = kept.damaged;
-  return generation.committed && generation.step != kept.newest &&
-         std::find(damaged.begin(), damaged.end(), generation.step) != damaged.end();
-}
-
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept) {
   std::vector<Step> gone;
   std::int32_t counted = 0;
   for (auto one = present.rbegin(); one != present.rend(); ++one) {
-    const bool broken = is_broken(*one, kept);
-    const bool counts = one->committed && !broken && one->step <= kept.newest;
-    if (counts) ++counted;
-    if (broken || (counts && counted > kept.count)) gone.push_back(one->step);
+    if (!one->committed || one->step > kept.newest) continue;
+    if (counted >= kept.count) gone.push_back(one->step);
+    if (one->step == kept.newest || !was_passed_over(one->step, kept)) ++counted;
   }
   std::reverse(gone.begin(), gone.end());
   return gone;
-}
-
-std::vector<Step> broken_iterations(Store& store, const CommitTarget& target) {
-  std::vector<Step> found;
-  if (!target.step || target.damaged.empty()) return found;
-  for (const auto& one : generations(store, parent_path(target.directory))) {
-    if (is_broken(one, {*target.step, 1, target.damaged})) found.push_back(one.step);
-  }
-  return found;
 }
 
 std::vector<ProtocolStep> retention_protocol(Store& store, const CommitTarget& target,

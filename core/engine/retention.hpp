@@ -1,6 +1,6 @@
 #pragma once
-// What goes when a new checkpoint stands: all but the newest N that are not known to be damaged. A
-// protocol of named steps, run after the tracker names the new one durably.
+// What goes when a new checkpoint stands: what is older than the newest N that no load passed over
+// as damaged. A protocol of named steps, run after the tracker names the new one durably.
 //
 //   clear_removing   what an earlier crash left of a removal
 //   choose           what goes, from what is there and what the tracker says
@@ -32,19 +32,14 @@ struct Kept {
   std::vector<Step> damaged = {};  ///< as in CommitTarget
 };
 
-/// Whether a load of this life found it damaged, and it was not saved anew.
-bool is_broken(const Generation& generation, const Kept& kept);
-
-/// Which iterations go, oldest first: those that are broken, wherever they stand, and of the other
-/// committed ones up to the tracker's all but the last `count`, which `newest` is one of. What is
-/// newer than the tracker says was given up by an earlier load, and neither counts nor goes; nor
-/// does what is unfinished, which may be in flight. `present` as generations() lists it.
+/// Which iterations go, oldest first: the committed ones that are older than the last `count` up to
+/// the tracker's, of which `newest` is one. What a load passed over as damaged does not count, and
+/// goes no sooner than others: it may have been the read that failed. What is newer than the
+/// tracker says was given up by an earlier load, and neither counts nor goes; nor does what is
+/// unfinished, which may be in flight. `present` as generations() lists it.
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept);
 
 using Outdated = decltype(&outdated);
-
-/// Those of `target.damaged` that are there and go, oldest first.
-std::vector<Step> broken_iterations(Store& store, const CommitTarget& target);
 
 /// Nothing without `target.keep`, or where no tracker names an iteration. The arguments outlive the
 /// steps; one rank runs them.

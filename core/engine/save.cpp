@@ -10,7 +10,6 @@
 #include "core/engine/agreement.hpp"
 #include "core/engine/plan_fit.hpp"
 #include "core/engine/planning.hpp"
-#include "core/engine/text_wire.hpp"
 #include "core/format/bytes_item.hpp"
 
 namespace reprise {
@@ -312,36 +311,23 @@ struct Save::State {
     retain();
   }
 
-  /// Runs the protocol of retention; what there is to say of it. The checkpoint stands, whatever
-  /// comes of this.
-  std::vector<std::string> removed() {
-    std::vector<std::string> lines;
-    try {
-      const auto broken = broken_iterations(ports.store, options.target);
-      run_protocol(options.policy.retention(ports.store, options.target), phase::kRetention,
-                   ports.trace);
-      for (const Step step : broken) {
-        lines.push_back("the checkpoint of iteration " + std::to_string(step.value) +
-                        " was passed over as damaged, and is removed");
-      }
-    } catch (const std::exception& error) {
-      lines.push_back("older checkpoints were not all removed; the next save tries again: " +
-                      std::string(error.what()));
-    }
-    return lines;
-  }
-
+  /// The checkpoint stands, whatever comes of this.
   void retain() {
     if (!options.target.keep) return;
     begin_phase(ports.trace, phase::kRetention);
-    const Bytes said = from_leader(*group, options.policy.lead, [&] {
-      Bytes wire;
-      put_texts(wire, removed());
-      return wire;
+    const Bytes failure = from_leader(*group, options.policy.lead, [&] {
+      try {
+        run_protocol(options.policy.retention(ports.store, options.target), phase::kRetention,
+                     ports.trace);
+      } catch (const std::exception& error) {
+        return to_bytes(error.what());
+      }
+      return Bytes{};
     });
     end_phase(ports.trace, phase::kRetention);
-    ByteSpan wire(said);
-    for (auto& line : take_texts(wire)) report.log.push_back(std::move(line));
+    if (failure.empty()) return;
+    report.log.push_back("older checkpoints were not all removed; the next save tries again: " +
+                         std::string(as_text(failure)));
   }
 };
 

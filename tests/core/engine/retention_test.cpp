@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
@@ -51,12 +52,13 @@ TEST(Retention, a_table_of_what_goes) {
       {"wuu", 1, 1, ""},                                                 //
       {"www", 2, 1, "1"},    // what is newer than the tracker stays, and takes no place
       {"www", 2, 2, ""},     //
-      {"wdw", 3, 2, "2"},    // what is damaged goes, and takes no place
-      {"wdw", 3, 1, "12"},   //
-      {"wwdw", 4, 2, "13"},  //
-      {"wwdw", 4, 3, "3"},   //
-      {"ddw", 3, 3, "12"},   //
-      {"wwd", 2, 2, "3"},    // also beyond the tracker
+      {"wdw", 3, 2, ""},     // what was passed over as damaged takes no place
+      {"wdw", 3, 1, "12"},   // and goes when others of its age do
+      {"wdww", 4, 2, "12"},  //
+      {"wwdw", 4, 2, "1"},   //
+      {"wwdw", 4, 3, ""},    //
+      {"ddw", 3, 3, ""},     //
+      {"wwd", 2, 2, ""},     // beyond the tracker nothing goes
       {"wd", 2, 1, "1"},     // what was saved anew is whole
       {"wd", 2, 2, ""},      //
   };
@@ -81,9 +83,18 @@ void complain(const Rule& rule, const std::string& world, const Kept& kept,
     const char what = step == kept.newest.value ? 'w' : world[i];
     if (what == '.' && goes) complaints.insert("what is not there goes");
     if (what == 'u' && goes) complaints.insert("what is unfinished goes");
-    if (what == 'd' && !goes) complaints.insert("what is damaged stays");
-    if (what == 'w' && step > kept.newest.value && goes) complaints.insert("what is newer goes");
+    if (goes && step > kept.newest.value) complaints.insert("what is newer goes");
     if (what == 'w' && step <= kept.newest.value) good += digit;
+  }
+  const auto count = static_cast<std::size_t>(kept.count);
+  const char oldest = good.size() < count ? '0' : good[good.size() - count];
+  for (std::size_t i = 0; i < world.size(); ++i) {
+    const char digit = static_cast<char>('1' + i);
+    const auto step = static_cast<std::int64_t>(i) + 1;
+    if (world[i] != 'd' || step >= kept.newest.value) continue;
+    const bool goes = gone.find(digit) != std::string::npos;
+    if (goes != (digit < oldest))
+      complaints.insert(goes ? "a damaged one goes early" : "a damaged one stays");
   }
   for (; good.size() > static_cast<std::size_t>(kept.count); good.erase(0, 1)) {
     if (gone.find(good.front()) == std::string::npos) complaints.insert("too many stay");
@@ -109,7 +120,7 @@ std::set<std::string> complaints(const Rule& rule, int* worlds = nullptr) {
   return all;
 }
 
-TEST(Retention, in_every_small_world_the_last_good_ones_stay_and_what_is_broken_goes) {
+TEST(Retention, in_every_small_world_the_last_good_ones_stay_and_what_is_older_goes) {
   int worlds = 0;
   EXPECT_EQ(complaints(outdated, &worlds), std::set<std::string>{});
   EXPECT_EQ(worlds, 5 * 2 * 256 * 4);
@@ -139,11 +150,22 @@ TEST(Retention, wrong_rules_are_seen_in_some_small_world) {
          return outdated(all, kept);
        },
        "a good one goes"},
-      {[](const auto& all, Kept kept) {
-         std::erase_if(kept.damaged, [&](Step step) { return kept.newest < step; });
+      {[](const auto& all, const auto& kept) {
+         auto gone = outdated(all, kept);
+         for (const auto& one : all) {
+           if (one.committed && one.step < kept.newest) gone.push_back(one.step);
+         }
+         return gone;
+       },
+       "a damaged one goes early"},
+      {[](auto all, const auto& kept) {
+         std::erase_if(all, [&](const Generation& one) {
+           return std::find(kept.damaged.begin(), kept.damaged.end(), one.step) !=
+                  kept.damaged.end();
+         });
          return outdated(all, kept);
        },
-       "what is damaged stays"},
+       "a damaged one stays"},
   };
   for (const Row& row : rows) {
     EXPECT_TRUE(complaints(row.rule).contains(row.complaint)) << row.complaint;

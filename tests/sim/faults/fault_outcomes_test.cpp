@@ -257,7 +257,9 @@ TEST(FaultOutcomes, of_a_crash_before_during_and_after_every_phase_and_step) {
       if (phase == phase::kRetention) continue;  // asked for by no save here
       EXPECT_TRUE(steps.contains({std::string(phase), ""})) << phase << " on rank " << rank;
     }
-    for (const auto& [phase, step] : steps) {
+    for (const auto& begun : steps) {
+      const auto& phase = begun.first;
+      const auto& step = begun.second;
       for (const auto moment : {FaultMoment::kBefore, FaultMoment::kDuring, FaultMoment::kAfter}) {
         for (const Cut cut : {Cut::kProcesses, Cut::kPower}) {
           const int places = each_place([&](int nth) {

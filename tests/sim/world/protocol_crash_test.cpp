@@ -149,28 +149,35 @@ const std::vector<History>& histories() {
        .loads = true,
        .saves = SaveOf{2, 2, 1},
        .allowed = {1, 2},
-       .left = {2}},
+       .left = {2, 3}},
       {.name = "a load that falls back, and the save after it, keep 2",
        .before = {{1, 1}, {2, 2}, {3, 3}},
        .damaged = 3,
        .loads = true,
        .saves = SaveOf{4, 4, 2},
        .allowed = {2, 4},
-       .left = {2, 4}},
+       .left = {2, 3, 4}},
+      {.name = "the same, keep 1",
+       .before = {{1, 1}, {2, 2}, {3, 3}},
+       .damaged = 3,
+       .loads = true,
+       .saves = SaveOf{4, 4, 1},
+       .allowed = {2, 4},
+       .left = {4}},
       {.name = "the same, keep 3, and there is one less",
        .before = {{1, 1}, {2, 2}, {3, 3}},
        .damaged = 3,
        .loads = true,
        .saves = SaveOf{4, 4, 3},
        .allowed = {2, 4},
-       .left = {1, 2, 4}},
+       .left = {1, 2, 3, 4}},
       {.name = "the same, keep 2, and the save is of an iteration in between",
        .before = {{1, 1}, {2, 2}, {5, 5}},
        .damaged = 5,
        .loads = true,
        .saves = SaveOf{4, 4, 2},
        .allowed = {2, 4},
-       .left = {2, 4}},
+       .left = {2, 4, 5}},
   };
   return all;
 }
@@ -358,7 +365,7 @@ class ProtocolCrash {
         if (found(store, there.directory) <= 0) return there.directory + " is a mix";
       }
       for (const std::int64_t step : history_.left) {
-        if (history_.saves && history_.saves->step == step) continue;
+        if (step == history_.damaged || (history_.saves && history_.saves->step == step)) continue;
         if (found(store, CommitTarget::iteration("run", Step{step}).directory) != step) {
           return "keeps step " + std::to_string(step) + " no more";
         }
@@ -490,7 +497,7 @@ const Wrong kWrong[] = {
     {"removal at schedule", remove_at_schedule, 3, 1, "TRACKER_DANGLING"},
     {"unfinished ones count", count_unfinished, 5, 1, "TRACKER_DANGLING"},
     {"damaged ones count, keep 2", count_damaged, 9, 1, "iter_0000002"},
-    {"damaged ones count, keep 3", count_damaged, 10, 2, "iter_0000001"},
+    {"damaged ones count, keep 3", count_damaged, 11, 2, "iter_0000001"},
 };
 
 TEST(ProtocolCrash, a_protocol_in_a_wrong_order_is_seen_at_some_crash) {
