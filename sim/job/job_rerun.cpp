@@ -66,6 +66,7 @@ void TrainingJob::validate(std::string_view what, int call, double right) {
 }
 
 void TrainingJob::validate_results(std::int64_t own, std::int64_t loss, const Progress& at) {
+  if (!config_.knows_rerun) return;  // nobody looked at results before there was a machine
   validate("the loss", 0, static_cast<double>(own) / kLossUnit);
   if (at.loss_scale.overflows()) return;  // the scaler's matter
   double squares = 0;

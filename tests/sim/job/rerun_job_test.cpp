@@ -476,6 +476,27 @@ TEST(RerunJob, TwoRanksCanRejectInOneStep) {
   EXPECT_FALSE(live(mixed, 5).first().exit.has_value()) << "in place, continue beats checkpoint";
 }
 
+TEST(RerunJob, TwoRanksThatRejectInOneStepBothGetTheirFaultsBack) {
+  for (const Wrong wrong : {Wrong::kOnDevice, Wrong::kEverywhere}) {
+    Setting setting;
+    setting.bad = {{wrong, 1}, {wrong, 3}};
+    const Life fault = live(setting, 5);
+    setting.nodes = "second";
+    const Life other = live(setting, fault, 5);
+    const auto expected = wrong == Wrong::kOnDevice ? RerunDiagnosis::kPersistentError
+                                                    : RerunDiagnosis::kCorrectResult;
+    for (std::int32_t r = 0; r < 4; ++r) {
+      SCOPED_TRACE(r);
+      const bool faulty = r == 1 || r == 3;
+      const auto& ending = other.ranks[static_cast<std::size_t>(r)];
+      EXPECT_EQ(ending.loaded_fault.failed.has_value(), faulty);
+      EXPECT_EQ(ending.loaded_fault.initial_result.has_value(), faulty);
+      EXPECT_EQ(ending.loaded_fault.device, faulty ? "first:" + std::to_string(r) : "");
+      EXPECT_EQ(ending.diagnosis, faulty ? expected : RerunDiagnosis::kNone);
+    }
+  }
+}
+
 TEST(RerunJob, AfterTheFaultADisabledMachineTrainsOnAsIfNothingHadHappened) {
   Setting setting;
   setting.mode = RerunMode::kDisabled;
@@ -572,12 +593,20 @@ TEST(RerunJob, AReaderThatDoesNotKnowTheObjectLoadsAndSaysWhatItSkipped) {
   Setting old;
   old.mode = RerunMode::kDisabled;
   old.knows_rerun = false;
-  for (const Life* saved : {&fault_life()}) {
-    const Life life = live(old, *saved, 3);
-    EXPECT_EQ(life.first().excused, std::vector<std::string>{kKey});
-    EXPECT_TRUE(any_holds(life.first().notes, kKey));
-    EXPECT_EQ(difference(life.space, undisturbed(5)), "");
-  }
+  const Life life = live(old, fault_life(), 3);
+  EXPECT_EQ(life.first().excused, std::vector<std::string>{kKey});
+  EXPECT_TRUE(any_holds(life.first().notes, kKey));
+  EXPECT_EQ(difference(life.space, undisturbed(5)), "");
+}
+
+TEST(RerunJob, AJobFromBeforeTheMachineLooksAtNoResult) {
+  Setting old = with({Wrong::kEverywhere});
+  old.mode = RerunMode::kDisabled;
+  old.knows_rerun = false;
+  const Life life = live(old, 5);
+  EXPECT_FALSE(life.first().exit.has_value());
+  EXPECT_TRUE(life.log().empty());
+  EXPECT_EQ(difference(life.space, undisturbed(5)), "");
 }
 
 // --- the operator, and iterations to skip -------------------------------------------------------
