@@ -195,10 +195,10 @@ void TrainingJob::add_rerun(StateDict& state, const JobPolicy& policy) const {
 }
 
 ObjectLeaf TrainingJob::rerun_leaf(const RerunPolicy& policy) const {
-  ObjectPlace place = policy.placed(config_.layout, world_->rank(), world_->group().size());
+  const ObjectPlace place = policy.placed(config_.layout, world_->rank(), world_->group().size());
   return {.key = kObjectKey,
-          .grid = std::move(place.grid),
-          .coordinate = std::move(place.coordinate),
+          .grid = place.grid,
+          .coordinate = place.coordinate,
           .replica = place.replica};
 }
 
