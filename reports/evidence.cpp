@@ -129,10 +129,11 @@ std::string flaw_in_course(const ScenarioResult& result) {
   return "";
 }
 
-/// Empty: nothing held more than it had declared.
+/// Empty: nothing held more than it had declared, where it had.
 std::string flaw_in_memory(const ScenarioResult& result) {
+  if (!result.bound_bytes) return "";
   const auto& peak = result.peak_bytes;
-  const auto& bound = result.bound_bytes;
+  const auto& bound = *result.bound_bytes;
   const auto over = [](const std::string& what, std::uint64_t held, std::uint64_t declared) {
     return "held " + counted(held, "byte") + " in a " + what + ", and declared " +
            std::to_string(declared);

@@ -70,31 +70,34 @@ Json array_of(const std::vector<Item>& items, Json (*one)(const Item&)) {
 }
 
 Json to_json_value(const ScenarioResult& result) {
-  return {{"name", result.name},
-          {"file", result.file},
-          {"proves", result.proves},
-          {"verdict", name_of(result.verdict)},
-          {"code", result.code},
-          {"reason", result.reason},
-          {"seconds", result.seconds},
-          {"event_hash", result.event_hash},
-          {"world", result.world},
-          {"layouts", result.layouts},
-          {"peak_bytes",
-           {{"snapshot", result.peak_bytes.snapshot},
-            {"stage", result.peak_bytes.stage},
-            {"load", result.peak_bytes.load}}},
-          {"bound_bytes", {{"stage", result.bound_bytes.stage}, {"load", result.bound_bytes.load}}},
-          {"ranks", array_of(result.ranks, to_json_value)},
-          {"incarnations", array_of(result.incarnations, to_json_value)},
-          {"replans", result.replans},
-          {"diagnosis", result.diagnosis},
-          {"content_digest", result.content_digest},
-          {"trajectory", array_of(result.trajectory, to_json_value)},
-          {"first_difference",
-           result.first_difference ? to_json_value(*result.first_difference) : Json(nullptr)},
-          {"faults", array_of(result.faults, to_json_value)},
-          {"replay", result.replay}};
+  Json json = {{"name", result.name},
+               {"file", result.file},
+               {"proves", result.proves},
+               {"verdict", name_of(result.verdict)},
+               {"code", result.code},
+               {"reason", result.reason},
+               {"seconds", result.seconds},
+               {"event_hash", result.event_hash},
+               {"world", result.world},
+               {"layouts", result.layouts},
+               {"peak_bytes",
+                {{"snapshot", result.peak_bytes.snapshot},
+                 {"stage", result.peak_bytes.stage},
+                 {"load", result.peak_bytes.load}}},
+               {"ranks", array_of(result.ranks, to_json_value)},
+               {"incarnations", array_of(result.incarnations, to_json_value)},
+               {"replans", result.replans},
+               {"diagnosis", result.diagnosis},
+               {"content_digest", result.content_digest},
+               {"trajectory", array_of(result.trajectory, to_json_value)},
+               {"first_difference",
+                result.first_difference ? to_json_value(*result.first_difference) : Json(nullptr)},
+               {"faults", array_of(result.faults, to_json_value)},
+               {"replay", result.replay}};
+  if (const auto& bound = result.bound_bytes) {
+    json["bound_bytes"] = {{"stage", bound->stage}, {"load", bound->load}};
+  }
+  return json;
 }
 
 Json to_json_value(const PropertyResult& property) {

@@ -92,7 +92,7 @@ struct ScenarioResult {
   std::int32_t world = 0;
   std::vector<std::string> layouts;
   PeakBytes peak_bytes;
-  BoundBytes bound_bytes = {};
+  std::optional<BoundBytes> bound_bytes = {};  ///< nothing: written by a commit that declared none
   std::vector<RankResult> ranks;
   std::vector<Incarnation> incarnations;
   std::uint64_t replans = 0;

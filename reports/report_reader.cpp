@@ -86,9 +86,15 @@ FaultResult fault_at(const Node& node) {
           .must_fire = node.at("must_fire").flag()};
 }
 
+/// A baseline may be older than this field.
+std::optional<BoundBytes> bound_bytes_at(const Node& node) {
+  if (!node.has("bound_bytes")) return std::nullopt;
+  const Node bound = node.at("bound_bytes");
+  return BoundBytes{.stage = bound.at("stage").count(), .load = bound.at("load").count()};
+}
+
 ScenarioResult scenario_at(const Node& node) {
   const Node peak = node.at("peak_bytes");
-  const Node bound = node.at("bound_bytes");
   return {.name = node.at("name").text(),
           .file = node.at("file").text(),
           .proves = node.at("proves").text(),
@@ -102,7 +108,7 @@ ScenarioResult scenario_at(const Node& node) {
           .peak_bytes = {.snapshot = peak.at("snapshot").count(),
                          .stage = peak.at("stage").count(),
                          .load = peak.at("load").count()},
-          .bound_bytes = {.stage = bound.at("stage").count(), .load = bound.at("load").count()},
+          .bound_bytes = bound_bytes_at(node),
           .ranks = all_of(node.at("ranks"), rank_at),
           .incarnations = all_of(node.at("incarnations"), incarnation_at),
           .replans = node.at("replans").count(),

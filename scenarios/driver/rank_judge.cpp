@@ -276,7 +276,8 @@ const SavePoint* RankJudge::save_told_by(const Value& common, Step step) const {
 bool RankJudge::tells_of(const sim::CommonState& stored, const SavePoint& save) const {
   const sim::JobConfig config = config_of(scenario_, save.incarnation);
   return stored.layout == save.layout && stored.optimizer_sharding == config.optimizer_sharding &&
-         stored.identity.run == config.run && stored.identity.parent_step == save.parent_step;
+         stored.identity.run == config.run && stored.identity.parent_step == save.parent_step &&
+         stored.parts.random == save.random;
 }
 
 /// As it came from the checkpoint: the job takes only what it knows of. Who saved it, under which

@@ -213,4 +213,13 @@ RankRecord parse_record(const std::string& text, const std::string& file) try {
   throw Error(Code::kTornFile, std::string("no rank's record: ") + error.what(), {.file = file});
 }
 
+bool is_logged(const IncarnationRecord& life, std::string_view text) {
+  for (const auto& rank : life.ranks) {
+    for (const auto& line : rank.log) {
+      if (line.find(text) != std::string::npos) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace reprise::driver

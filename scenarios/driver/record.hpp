@@ -93,4 +93,7 @@ struct IncarnationRecord {
   std::string launch_error;         ///< why the lane could not run it at all
 };
 
+/// Whether some rank's log has a line with that text in it.
+bool is_logged(const IncarnationRecord& life, std::string_view text);
+
 }  // namespace reprise::driver

@@ -70,6 +70,8 @@ std::vector<std::string> not_claimed_by(LaneKind lane) {
   }
   if (lane == LaneKind::kMpi)
     texts.emplace_back("more than one node; a launcher other than mpirun");
+  texts.emplace_back(
+      "memory of plans, metadata, commit and retention: no bound is declared for it");
   return texts;
 }
 

@@ -100,34 +100,48 @@ class StoreJudge {
          "the tracker names step " + printed(*step) + ", and that is not whole: " + wrong);
   }
 
-  /// The saves that the life with the last save passed over as damaged when it loaded: those since
-  /// the one that it came from. What a store that lied has lost may not be there to be passed over.
+  /// The saves that the life with the last save may have passed over as damaged when it loaded:
+  /// those since the one that it came from. It need not be the disk that was damaged.
   std::set<const SavePoint*> passed_over() const {
     const SavePoint& last = past_.saves.back();
     std::set<const SavePoint*> found;
     for (auto save = past_.saves.rbegin(); save != past_.saves.rend(); ++save) {
       if (save->incarnation == last.incarnation) continue;
       if (!last.parent_step || save->step.value <= *last.parent_step) break;
-      if (save->damaged && save->certain) found.insert(&*save);
+      found.insert(&*save);
     }
     return found;
   }
 
-  /// Of each step up to the tracker's its last save, newest first; all, or as many as are kept.
-  /// Damage that no load has seen takes a place.
-  std::vector<const SavePoint*> to_be_kept() const {
-    std::vector<const SavePoint*> kept;
-    const auto least = tracked(store_).value_or(newest().step);
-    const auto broken = passed_over();
+  /// Of each step its last save, newest first.
+  std::vector<const SavePoint*> newest_first() const {
+    std::vector<const SavePoint*> saves;
     std::set<Step> steps;
     for (auto save = past_.saves.rbegin(); save != past_.saves.rend(); ++save) {
-      if (least < save->step || !steps.insert(save->step).second) continue;
-      if (!broken.contains(&*save)) kept.push_back(&*save);
+      if (steps.insert(save->step).second) saves.push_back(&*save);
     }
-    std::sort(kept.begin(), kept.end(),
+    std::sort(saves.begin(), saves.end(),
               [](const SavePoint* a, const SavePoint* b) { return b->step < a->step; });
-    if (plan_.keep > 0 && kept.size() > static_cast<std::size_t>(plan_.keep)) {
-      kept.resize(static_cast<std::size_t>(plan_.keep));
+    return saves;
+  }
+
+  /// What is newer than the tracker says takes no place. Nor does what is damaged and was passed
+  /// over; damage that no load has seen does. A store that lied may have lost what it held.
+  bool takes_place(const SavePoint& save, const std::set<const SavePoint*>& passed) const {
+    const auto named = past_.tracker_damaged ? std::nullopt : tracked(store_);
+    if (named && *named < save.step) return false;
+    return !(save.damaged && save.certain && passed.contains(&save));
+  }
+
+  /// Nothing goes before as many newer ones have their place as are kept.
+  std::vector<const SavePoint*> to_be_kept() const {
+    std::vector<const SavePoint*> kept;
+    const auto passed = passed_over();
+    std::int64_t places = 0;
+    for (const SavePoint* save : newest_first()) {
+      if (plan_.keep > 0 && places >= plan_.keep) break;
+      kept.push_back(save);
+      places += takes_place(*save, passed) ? 1 : 0;
     }
     return kept;
   }
@@ -145,17 +159,22 @@ class StoreJudge {
     judge_count();
   }
 
-  /// A save that did not end may have left its cleaning to the next one.
+  /// Only what was passed over may stand beside those that are kept, until as many are newer. A
+  /// save that did not end may have left its cleaning to the next one.
   void judge_count() {
     if (plan_.keep == 0 || !past_.saves.back().certain) return;
-    std::int64_t count = 0;
-    for (const auto& generation : generations(store_, kCheckpointRoot)) {
-      const bool up_to_newest = !(newest().step < generation.step);
-      count += generation.committed && up_to_newest ? 1 : 0;
+    const auto passed = passed_over();
+    std::int64_t kept = 0;
+    std::int64_t beyond = 0;
+    const auto present = generations(store_, kCheckpointRoot);
+    for (auto one = present.rbegin(); one != present.rend(); ++one) {
+      if (!one->committed || newest().step < one->step) continue;
+      beyond += kept >= plan_.keep ? 1 : 0;
+      kept += passed.contains(save_of(past_.saves, one->step)) ? 0 : 1;
     }
-    if (count <= plan_.keep) return;
-    rule(Defect::kRetentionExceeded, std::to_string(count) + " checkpoints are there, and " +
-                                         std::to_string(plan_.keep) + " are to be kept");
+    if (beyond == 0) return;
+    rule(Defect::kRetentionExceeded, std::to_string(beyond) + " checkpoints are there beyond the " +
+                                         std::to_string(plan_.keep) + " that are to be kept");
   }
 
   void judge_rerun() {

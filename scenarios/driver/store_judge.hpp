@@ -12,9 +12,11 @@ namespace reprise::driver {
 ///
 ///   COMMIT_MISSING          a save ended well, and the tracker names an older one, or none
 ///   TRACKER_DANGLING        the tracker names what is not there, or not whole
-///   LAST_GOOD_DELETED       a checkpoint that was to be kept is not there, or not whole: of those
-///                           that the last life to save did not find damaged the newest `keep`
-///   RETENTION_EXCEEDED      more are left
+///   LAST_GOOD_DELETED       a checkpoint that was to be kept is not there, or not whole: one that
+///                           is newer than the tracker says, or has fewer than `keep` newer ones
+///                           up to it, without those that were found damaged
+///   RETENTION_EXCEEDED      one is left that has `keep` newer ones; what the last life to save may
+///                           have passed over does not count
 ///   ILLEGAL_STATE_PERSISTED the rerun machine's state is neither idle nor waiting for a re-run
 ///
 /// What was damaged on purpose is passed over.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <set>
 #include <sstream>
@@ -10,51 +9,15 @@
 #include "core/base/error.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
+#include "scenarios/driver/life_end.hpp"
 #include "scenarios/driver/life_judge.hpp"
-#include "sim/job/rerun_state.hpp"
+#include "scenarios/driver/restart_loop.hpp"
 
 namespace reprise::driver {
 namespace {
 
 using reports::ScenarioResult;
 using reports::Verdict;
-
-struct Finding {
-  Verdict verdict = Verdict::kPass;
-  std::string code;
-  std::string reason;
-};
-
-Finding fail(std::string code, std::string reason) {
-  return {Verdict::kFail, std::move(code), std::move(reason)};
-}
-
-/// Messages of errors and rulings begin with their code, which the reason already has.
-std::string without_code(const std::string& text, const std::string& code) {
-  const std::string lead = code + ": ";
-  return text.starts_with(lead) ? text.substr(lead.size()) : text;
-}
-
-std::string rank_text(const RankRecord& rank) { return "rank " + std::to_string(rank.result.rank); }
-
-/// A rank that tells of another's end only.
-bool is_echo(const RankRecord& rank) {
-  return rank.ending == Ending::kFailed && rank.code == name_of(Code::kPeerFailed);
-}
-
-/// How the worst ended rank ended. Our own mistakes and hangs come before errors, which all ranks
-/// share, and causes before echoes.
-Finding ending_of(const IncarnationRecord& life) {
-  for (const bool echo : {false, true}) {
-    for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
-      for (const auto& rank : life.ranks) {
-        if (rank.ending != ending || is_echo(rank) != echo) continue;
-        return fail(rank.code, rank_text(rank) + ": " + without_code(rank.message, rank.code));
-      }
-    }
-  }
-  return {};
-}
 
 /// What is found at a save is a cause, what differs after a load or in a later step an effect; the
 /// nearer a finding is to the cause, the sooner it says what to mend. Ranks that went on from
@@ -100,110 +63,6 @@ Finding difference_of(const IncarnationRecord& life) {
   return {};
 }
 
-/// Refused with that code and those words on every rank.
-Finding refusal_of(const IncarnationRecord& life, const std::string& code,
-                   const std::string& says) {
-  for (const auto& rank : life.ranks) {
-    const std::string wanted = rank_text(rank) + " was to refuse with " + code;
-    if (rank.ending != Ending::kFailed || rank.code != code) {
-      const std::string what =
-          rank.ending == Ending::kReturned ? "went on" : "ended by " + rank.message;
-      return fail("VERDICT_DISAGREEMENT", wanted + " and " + what);
-    }
-    if (rank.message.find(says) == std::string::npos) {
-      return fail("VERDICT_DISAGREEMENT",
-                  wanted + " saying '" + says + "' and said: " + rank.message);
-    }
-  }
-  return {};
-}
-
-// --- how a life may end --------------------------------------------------------------------------
-
-bool is_last(const Scenario& scenario, std::size_t number) {
-  return number + 1 == scenario.incarnations.size();
-}
-
-/// The code with which this life's load must be refused; empty: it must not.
-std::string refusal_planned(const Scenario& scenario, std::size_t number) {
-  const std::string& fails = scenario.incarnations[number].fails;
-  if (!fails.empty() || !is_last(scenario, number)) return fails;
-  return scenario.expect.refusal.value_or("");
-}
-
-/// All ranks refused the load that the life began with, by one named error, and the scenario leaves
-/// that open.
-bool refused_as_allowed(const Scenario& scenario, std::size_t number,
-                        const IncarnationRecord& life) {
-  const auto& outcomes = scenario.expect.outcomes;
-  if (number == 0 || life.ranks.empty()) return false;
-  if (std::find(outcomes.begin(), outcomes.end(), Outcome::kRefused) == outcomes.end()) {
-    return false;
-  }
-  return std::all_of(life.ranks.begin(), life.ranks.end(), [&](const RankRecord& rank) {
-    return rank.ending == Ending::kFailed && rank.code == life.ranks.front().code &&
-           rank.loads.empty();
-  });
-}
-
-/// A planned fault ended this rank's life.
-bool died_as_planned(const RankRecord& rank) {
-  return std::any_of(rank.faults.begin(), rank.faults.end(), [](const sim::FaultState& fault) {
-    return fault.fired && sim::ends_life(fault.spec.kind);
-  });
-}
-
-/// A life in which some rank was to die and did. The others may not have noticed, or ended by a
-/// named error.
-Finding death_of(const IncarnationRecord& life) {
-  for (const auto& rank : life.ranks) {
-    if (rank.ending == Ending::kReturned || rank.ending == Ending::kFailed) continue;
-    if (rank.ending == Ending::kLost && died_as_planned(rank)) continue;
-    return fail(rank.code, rank_text(rank) + ", when another rank had died: " +
-                               without_code(rank.message, rank.code));
-  }
-  return {};
-}
-
-bool has_planned_death(const IncarnationRecord& life) {
-  return std::any_of(life.ranks.begin(), life.ranks.end(), died_as_planned);
-}
-
-bool has_failed_peer(const IncarnationRecord& life) {
-  return std::any_of(life.ranks.begin(), life.ranks.end(), failed_its_peers);
-}
-
-/// A life in which some rank was to fail its peers, and did: all ranks learn by the named errors
-/// that a participant is missing.
-Finding failed_peer_of(const IncarnationRecord& life) {
-  for (const auto& rank : life.ranks) {
-    const bool named = rank.ending == Ending::kFailed && (rank.code == name_of(Code::kPeerFailed) ||
-                                                          rank.code == name_of(Code::kDeadline));
-    if (named) continue;
-    const std::string how =
-        rank.ending == Ending::kReturned ? "it went on" : without_code(rank.message, rank.code);
-    return fail(rank.code.empty() ? "VERDICT_DISAGREEMENT" : rank.code,
-                rank_text(rank) + ", when a rank had failed its peers: " + how);
-  }
-  return {};
-}
-
-bool has_planned_end(const IncarnationRecord& life) {
-  return has_planned_death(life) || has_failed_peer(life);
-}
-
-/// What is wrong with how the life ended, if it did not end as the scenario allows.
-Finding unplanned_end_of(const Scenario& scenario, std::size_t number,
-                         const IncarnationRecord& life) {
-  if (has_planned_death(life)) return death_of(life);
-  if (has_failed_peer(life)) return failed_peer_of(life);
-  if (const std::string code = refusal_planned(scenario, number); !code.empty()) {
-    return refusal_of(life, code, is_last(scenario, number) ? scenario.expect.refusal_says : "");
-  }
-  if (refused_as_allowed(scenario, number, life)) return {};
-  return ending_of(life);
-}
-
 // --- what was expected of all lives --------------------------------------------------------------
 
 Finding contradicted(const std::string& what, const std::string& wanted, const std::string& is) {
@@ -241,55 +100,6 @@ std::vector<std::int64_t> skipped_by(const IncarnationRecord& life) {
   return {skipped.begin(), skipped.end()};
 }
 
-bool is_logged(std::span<const IncarnationRecord> lives, std::string_view text) {
-  for (const auto& life : lives) {
-    for (const auto& rank : life.ranks) {
-      for (const auto& line : rank.log) {
-        if (line.find(text) != std::string::npos) return true;
-      }
-    }
-  }
-  return false;
-}
-
-bool exited_with(const IncarnationRecord& life, int code) {
-  return !life.ranks.empty() && life.ranks.front().exit_code == code;
-}
-
-/// The life left a fault checkpoint of that step.
-bool left_fault_at(const IncarnationRecord& life, std::int64_t step) {
-  if (!exited_with(life, sim::kExitForRerun)) return false;
-  const auto& saves = life.ranks.front().saves;
-  return !saves.empty() && saves.back().point.step == Step{step};
-}
-
-/// Both ended with a diagnosis, from one checkpoint.
-bool went_round(const IncarnationRecord& before, const IncarnationRecord& life) {
-  return exited_with(before, sim::kExitAfterDiagnosis) &&
-         exited_with(life, sim::kExitAfterDiagnosis) && before.layout == life.layout &&
-         before.ranks.front().result.loaded_step == life.ranks.front().result.loaded_step;
-}
-
-/// Each restart from a fault checkpoint runs its iteration again; from the second on somebody has
-/// to be told.
-Finding restart_loop_of(std::span<const IncarnationRecord> lives) {
-  for (std::size_t i = 1; i < lives.size(); ++i) {
-    const auto before = lives.first(i);
-    const auto any = [&](const auto& holds) {
-      return std::any_of(before.begin(), before.end(), holds);
-    };
-    if (!any([&](const auto& one) { return went_round(one, lives[i]); })) continue;
-    const std::int64_t step = lives[i].ranks.front().result.loaded_step;
-    if (!any([&](const auto& one) { return left_fault_at(one, step); })) continue;
-    if (is_logged(lives.subspan(i, 1), "run again from this checkpoint")) continue;
-    return fail(std::string(name_of(Defect::kRestartLoop)),
-                "incarnation " + std::to_string(i) + " began from the fault checkpoint of step " +
-                    std::to_string(step) +
-                    ", ended as one before it did that had, and no log says so");
-  }
-  return {};
-}
-
 std::string text_of(const std::vector<std::int64_t>& numbers) {
   return numbers.empty() ? "none" : join(numbers, ", ");
 }
@@ -315,7 +125,9 @@ Finding expectations_of(const Expectation& expect, std::span<const IncarnationRe
                         text_of(skipped));
   }
   for (const auto& text : expect.log) {
-    if (!is_logged(lives, text)) return fail("VERDICT_DISAGREEMENT", "no log says: " + text);
+    const bool logged = std::any_of(lives.begin(), lives.end(),
+                                    [&](const auto& life) { return is_logged(life, text); });
+    if (!logged) return fail("VERDICT_DISAGREEMENT", "no log says: " + text);
   }
   return {};
 }
@@ -477,12 +289,13 @@ void add_life(const IncarnationRecord& life, ScenarioResult& result) {
   result.trajectory.insert(result.trajectory.end(), first.trajectory.begin(),
                            first.trajectory.end());
   result.content_digest = first.content_digest;
+  auto& bound = result.bound_bytes ? *result.bound_bytes : result.bound_bytes.emplace();
   for (const auto& rank : life.ranks) {
     result.peak_bytes.snapshot = std::max(result.peak_bytes.snapshot, rank.peak_bytes.snapshot);
     result.peak_bytes.stage = std::max(result.peak_bytes.stage, rank.peak_bytes.stage);
     result.peak_bytes.load = std::max(result.peak_bytes.load, rank.peak_bytes.load);
-    result.bound_bytes.stage = std::max(result.bound_bytes.stage, rank.bound_bytes.stage);
-    result.bound_bytes.load = std::max(result.bound_bytes.load, rank.bound_bytes.load);
+    bound.stage = std::max(bound.stage, rank.bound_bytes.stage);
+    bound.load = std::max(bound.load, rank.bound_bytes.load);
     if (!result.first_difference) result.first_difference = rank.first_difference;
   }
 }

@@ -167,6 +167,13 @@ TEST(Gate, another_commit_or_a_changed_tree) {
                   .accepted());
 }
 
+TEST(Gate, where_no_bound_was_declared_peaks_are_not_judged) {
+  Report report = sample_report();
+  first(report).bound_bytes.reset();
+  first(report).peak_bytes.load = 5;
+  EXPECT_TRUE(weigh(report).empty());
+}
+
 TEST(Gate, a_pass_that_its_ranks_do_not_bear_out) {
   const std::string pass = "one: claims pass, but ";
   expect_all_refused({

@@ -22,7 +22,7 @@ inline ScenarioResult sample_scenario(const std::string& name, bool refused = fa
                         .world = 4,
                         .layouts = {"tp2 dp2", "tp3"},
                         .peak_bytes = {.snapshot = 1, .stage = 2, .load = 3},
-                        .bound_bytes = {.stage = 2, .load = 4},
+                        .bound_bytes = BoundBytes{.stage = 2, .load = 4},
                         .ranks = {},
                         .incarnations = {},
                         .replans = 4,

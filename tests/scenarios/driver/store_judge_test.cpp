@@ -53,6 +53,15 @@ void pass_over_second(Past& past, Step parent) {
   past.saves[2].parent_step = parent.value;
 }
 
+/// Another life came from the first of three saves and saved the second anew.
+void save_second_again(Store& store, Past& past) {
+  SavePoint again = past.saves[1];
+  again.incarnation = 1;
+  again.parent_step = 1;
+  past.saves.push_back(again);
+  track(store, 2);
+}
+
 std::set<std::string> codes_of(const Rulings& rulings) {
   std::set<std::string> codes;
   for (const auto& ruling : rulings) codes.emplace(name_of(ruling.defect));
@@ -121,6 +130,48 @@ TEST(StoreJudge, a_table_of_what_can_be_wrong_after_three_saves__tp2) {
          plan.keep = 2;
        },
        {}},
+      {"two are kept, and one that was passed over stands beside them",
+       [](auto&, auto& plan, auto& past) {
+         pass_over_second(past, Step{1});
+         plan.keep = 2;
+       },
+       {}},
+      {"one is kept, and beside it one that was passed over",
+       [](auto& store, auto& plan, auto& past) {
+         pass_over_second(past, Step{1});
+         store.remove(kOldest);
+         plan.keep = 1;
+       },
+       {"RETENTION_EXCEEDED"}},
+      {"what was passed over is gone, and it was the read that failed",
+       [](auto& store, auto& plan, auto& past) {
+         pass_over_second(past, Step{1});
+         past.saves[1].damaged = false;
+         store.remove(kSecond);
+         plan.keep = 2;
+       },
+       {"LAST_GOOD_DELETED"}},
+      {"one is kept, and one that is newer than the tracker",
+       [](auto& store, auto& plan, auto& past) {
+         save_second_again(store, past);
+         store.remove(kOldest);
+         plan.keep = 1;
+       },
+       {}},
+      {"what is newer than the tracker is gone",
+       [](auto& store, auto& plan, auto& past) {
+         save_second_again(store, past);
+         store.remove(kNewest);
+         plan.keep = 2;
+       },
+       {"LAST_GOOD_DELETED"}},
+      {"what is newer than the tracker took the place of one that is kept",
+       [](auto& store, auto& plan, auto& past) {
+         save_second_again(store, past);
+         store.remove(kOldest);
+         plan.keep = 2;
+       },
+       {"LAST_GOOD_DELETED"}},
       {"the newest save did not end, and is not there",
        [](auto& store, auto&, auto& past) {
          past.saves.back().certain = false;

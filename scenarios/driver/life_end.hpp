@@ -1,0 +1,16 @@
+#pragma once
+// How a life may end: with all ranks back, by a planned fault, or in a planned refusal.
+
+#include "scenarios/driver/finding.hpp"
+#include "scenarios/driver/scenario.hpp"
+
+namespace reprise::driver {
+
+/// A planned fault ended some rank's life, or kept it from its peers.
+bool has_planned_end(const IncarnationRecord& life);
+
+/// What is wrong with how the life ended, if it did not end as the scenario allows.
+Finding unplanned_end_of(const Scenario& scenario, std::size_t number,
+                         const IncarnationRecord& life);
+
+}  // namespace reprise::driver
