@@ -63,7 +63,7 @@ struct JobConfig {
   /// right, whatever is reported.
   std::function<double(const ResultCall&, double right)> result = {};
   RerunOptions rerun_options = {};
-  bool knows_rerun = true;  ///< reads the rerun state of checkpoints; older jobs did not
+  bool knows_rerun = true;  ///< validates, reads the state of reruns; older jobs did neither
 };
 
 struct StepRecord {
