@@ -4,8 +4,8 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <limits>
 
 #include "core/base/random.hpp"
@@ -217,11 +217,12 @@ RC_GTEST_PROP(Value, equality_is_that_of_the_definition, (std::uint64_t seed)) {
   RC_ASSERT(differences(a, b, 3).empty() == equal);
 }
 
+/// Of the processor, so that other work on the machine does not count.
 template <class Work>
 double seconds_of(Work work) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
 TEST(Value, a_large_dict_in_another_order_is_compared_at_once) {
