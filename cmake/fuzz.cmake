@@ -27,8 +27,8 @@ target_compile_definitions(fuzz_shared PRIVATE
   REPRISE_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}")
 
 # The reader of scenario files without the rest of the driver, which takes long to build.
-set(_reader catalogue fault_specs model_file scenario scenario_job scenario_steps scenario_table
-    scenario_writer text_file yaml_map)
+set(_reader catalogue fault_specs model_file scenario scenario_job scenario_layout scenario_modules
+    scenario_steps scenario_table scenario_writer text_file yaml_map)
 list(TRANSFORM _reader PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/scenarios/driver/)
 list(TRANSFORM _reader APPEND .cpp)
 add_library(fuzz_scenario_reader STATIC ${_reader})

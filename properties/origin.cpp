@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "properties/unsettled.hpp"
+
 namespace reprise {
 namespace {
 
@@ -57,6 +59,12 @@ class Search {
     const ByteSpan run = wrong_.elements;
     if (filled_with(run, std::byte{0})) return {Defect::kZeroFill, "nobody: it is zero"};
     if (filled_with(run, kPoison)) return {Defect::kNotFilled, "nobody: it was never filled"};
+    if (filled_with(run, kUnsettled)) {
+      return {Defect::kTornSnapshot, "nobody: its copy was not waited for"};
+    }
+    if (filled_with(run, kUnsettledLoad)) {
+      return {Defect::kNotFilled, "nobody: the load did not wait for its copy"};
+    }
     const auto places = places_of(saved_, wrong_.dtype, run);
     const bool tells = run.size() >= kTellingBytes;
     if (places.size() == 1 && tells) return from(places.front());

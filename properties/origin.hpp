@@ -44,10 +44,11 @@ struct Suspects {
   std::function<std::vector<OtherState>()> others;
 };
 
-/// ZERO_FILL, NOT_FILLED, WRONG_OWNER (another tensor's), PERMUTED_SHARDS (another rank's shard at
-/// the same place within it), PERMUTED_COMPONENTS (another component's of a fused tensor, of which
-/// each rank holds equal boxes), SHIFTED_BYTES (another place's of the same tensor), STALE_BYTES or
-/// what the other state says; else BIT_MISMATCH.
+/// ZERO_FILL, NOT_FILLED, TORN_SNAPSHOT (what a copy leaves until it was waited for), WRONG_OWNER
+/// (another tensor's), PERMUTED_SHARDS (another rank's shard at the same place within it),
+/// PERMUTED_COMPONENTS (another component's of a fused tensor, of which each rank holds equal
+/// boxes), SHIFTED_BYTES (another place's of the same tensor), STALE_BYTES or what the other state
+/// says; else BIT_MISMATCH.
 Origin origin_of(const GlobalState& saved, const WrongRun& wrong, const Suspects& suspects = {});
 
 }  // namespace reprise

@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::array<std::string_view, 37> kNames = {
+constexpr std::array<std::string_view, 39> kNames = {
     "BIT_MISMATCH",
     "WRONG_OWNER",
     "SHIFTED_BYTES",
@@ -29,6 +29,7 @@ constexpr std::array<std::string_view, 37> kNames = {
     "PERMUTED_SHARDS",
     "PERMUTED_COMPONENTS",
     "STALE_BYTES",
+    "TORN_SNAPSHOT",
     "RNG_STREAM_COLLAPSE",
     "RNG_DRIFT",
     "LAYOUT_MISMATCH",
@@ -45,6 +46,7 @@ constexpr std::array<std::string_view, 37> kNames = {
     "VERDICT_DISAGREEMENT",
     "MEM_PEAK_EXCEEDED",
     "RETENTION_EXCEEDED",
+    "READ_TWICE",
 };
 
 }  // namespace

@@ -33,6 +33,7 @@ enum class Defect : std::uint8_t {
   kPermutedShards,        ///< an element is another shard's of the same tensor, at the same place
   kPermutedComponents,    ///< an element is another component's of the same fused tensor
   kStaleBytes,            ///< an element is its own place's at another step
+  kTornSnapshot,          ///< an element was staged before it was there, or after the job went on
   kRngStreamCollapse,     ///< a random stream equals one that it should differ from
   kRngDrift,              ///< a random stream moved otherwise than by the steps trained
   kLayoutMismatch,        ///< the layout that a checkpoint names is not the one that saved it
@@ -49,6 +50,7 @@ enum class Defect : std::uint8_t {
   kVerdictDisagreement,   ///< ranks disagree on what came of an operation
   kMemPeak,               ///< more memory was held than was declared
   kRetentionExceeded,     ///< more checkpoints are left than are to be kept
+  kReadTwice,             ///< bytes left storage again that one read was to bring to all ranks
 };
 
 /// Stable upper-case name: "WRONG_OWNER".

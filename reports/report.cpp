@@ -89,6 +89,7 @@ Json to_json_value(const ScenarioResult& result) {
                {"replans", result.replans},
                {"diagnosis", result.diagnosis},
                {"content_digest", result.content_digest},
+               {"left_to_time", result.left_to_time},
                {"trajectory", array_of(result.trajectory, to_json_value)},
                {"first_difference",
                 result.first_difference ? to_json_value(*result.first_difference) : Json(nullptr)},

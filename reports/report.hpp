@@ -98,6 +98,9 @@ struct ScenarioResult {
   std::uint64_t replans = 0;
   std::string diagnosis;
   std::string content_digest;
+  /// A life began after a save beside training that had not come to its end: whether that one
+  /// stands is left to time.
+  bool left_to_time = false;
   std::vector<TrainingPoint> trajectory;
   std::optional<FirstDifference> first_difference;
   std::vector<FaultResult> faults;

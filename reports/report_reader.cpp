@@ -114,6 +114,7 @@ ScenarioResult scenario_at(const Node& node) {
           .replans = node.at("replans").count(),
           .diagnosis = node.at("diagnosis").text(),
           .content_digest = node.at("content_digest").text(),
+          .left_to_time = node.has("left_to_time") && node.at("left_to_time").flag(),
           .trajectory = all_of(node.at("trajectory"), point_at),
           .first_difference = first_difference_at(node.at("first_difference")),
           .faults = all_of(node.at("faults"), fault_at),

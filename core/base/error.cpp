@@ -33,6 +33,8 @@ constexpr std::array kNames = {
     std::pair{Code::kStaleMetadata, std::string_view{"STALE_METADATA"}},
     std::pair{Code::kCachePoisoned, std::string_view{"CACHE_POISONED"}},
     std::pair{Code::kKeysetAsymmetry, std::string_view{"KEYSET_ASYMMETRY"}},
+    std::pair{Code::kGroupCollision, std::string_view{"GROUP_COLLISION"}},
+    std::pair{Code::kWrapperMissing, std::string_view{"WRAPPER_MISSING"}},
     std::pair{Code::kOwnerDisagreement, std::string_view{"OWNER_DISAGREEMENT"}},
     std::pair{Code::kGlobalFallback, std::string_view{"GLOBAL_FALLBACK"}},
     std::pair{Code::kIllegalState, std::string_view{"ILLEGAL_STATE_PERSISTED"}},

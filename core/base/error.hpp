@@ -41,6 +41,8 @@ enum class Code {
   kCachePoisoned,        ///< a cache keeps what came of a save that failed
   kKeysetAsymmetry,      ///< ranks disagree on the keys of one save
   kOwnerDisagreement,    ///< ranks disagree on who writes
+  kGroupCollision,       ///< two groups have one name
+  kWrapperMissing,       ///< a level of a state that stands around others is not there
   kGlobalFallback,       ///< groups were taken from the global registry where that is forbidden
   kIllegalState,         ///< a state that must not be persisted was to be saved
   kLoadRejected,         ///< stored state that its own reader does not accept

@@ -7,15 +7,11 @@ namespace {
 
 enum class Tag : std::uint8_t { kBytes, kError };
 
-Bytes encode(const Contribution& mine) {
+/// What it is stands at the end: bytes then need not be moved to be read.
+void close(Bytes& wire, Tag tag) { wire.push_back(static_cast<std::byte>(tag)); }
+
+Bytes encode(const Error& error) {
   Bytes wire;
-  if (!mine.error) {
-    append_le(wire, Tag::kBytes);
-    append(wire, mine.bytes);
-    return wire;
-  }
-  const Error& error = *mine.error;
-  append_le(wire, Tag::kError);
   append_le(wire, static_cast<std::uint32_t>(error.code()));
   append_le(wire, error.place().rank ? error.place().rank->value : std::int32_t{-1});
   append_le(wire, std::uint8_t{error.place().offset.has_value()});
@@ -24,7 +20,25 @@ Bytes encode(const Contribution& mine) {
     append_le(wire, static_cast<std::uint64_t>(text.size()));
     append(wire, as_bytes(text));
   }
+  close(wire, Tag::kError);
   return wire;
+}
+
+/// Where there is no memory for what a rank has to say, it says that.
+Bytes encode(Contribution mine) {
+  if (mine.error) return encode(*mine.error);
+  Contribution closed = contribution_of([&mine] {
+    close(mine.bytes, Tag::kBytes);
+    return std::move(mine.bytes);
+  });
+  return closed.error ? encode(*closed.error) : std::move(closed.bytes);
+}
+
+Tag take_tag(Bytes& wire) {
+  CHECK(!wire.empty());
+  const auto tag = static_cast<Tag>(wire.back());
+  wire.pop_back();
+  return tag;
 }
 
 template <class T>
@@ -59,23 +73,22 @@ Error decode_error(ByteSpan wire, GlobalRank sender) {
 
 }  // namespace
 
-std::vector<Contribution> hear(Communicator& group, const Contribution& mine) {
+std::vector<Contribution> hear(Communicator& group, Contribution mine) {
+  const Bytes wire = encode(std::move(mine));
   std::vector<Contribution> heard;
-  for (auto& bytes : group.all_gather(encode(mine))) {
-    ByteSpan wire(bytes);
-    if (take<Tag>(wire) == Tag::kError) {
+  for (auto& bytes : group.all_gather(wire)) {
+    if (take_tag(bytes) == Tag::kError) {
       const auto sender = static_cast<std::int32_t>(heard.size());
-      heard.push_back({{}, decode_error(wire, group.group().member({sender}))});
+      heard.push_back({{}, decode_error(bytes, group.group().member({sender}))});
     } else {
-      bytes.erase(bytes.begin());
       heard.push_back({std::move(bytes), {}});
     }
   }
   return heard;
 }
 
-std::vector<Bytes> agree(Communicator& group, const Contribution& mine) {
-  std::vector<Contribution> heard = hear(group, mine);
+std::vector<Bytes> agree(Communicator& group, Contribution mine) {
+  std::vector<Contribution> heard = hear(group, std::move(mine));
   std::vector<Bytes> all;
   for (auto& one : heard) {
     if (one.error) throw *one.error;

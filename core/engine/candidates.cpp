@@ -3,23 +3,10 @@
 #include <algorithm>
 
 #include "core/engine/generations.hpp"
-#include "core/format/tracker.hpp"
+#include "core/engine/stored_tracker.hpp"
 
 namespace reprise {
 namespace {
-
-constexpr std::uint64_t kTrackerBytesMax = 4096;
-
-/// The iteration that the tracker below `root` names, if it can be read.
-std::optional<Step> tracked(Store& store, const std::string& root) {
-  try {
-    return read_tracker(
-               read_all(store, join_path(root, std::string(kTrackerFile)), kTrackerBytesMax))
-        .step;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
 
 /// Committed iterations older than `newest`, the newest first.
 std::vector<Location> older(Store& store, const std::string& root, std::optional<Step> newest) {
@@ -94,7 +81,7 @@ Candidates candidates(Store& store, const std::string& path, Fallback fallback) 
     refused = error;
     found.passed_over.emplace_back(error.what());
   }
-  for (auto& location : older(store, path, tracked(store, path))) {
+  for (auto& location : older(store, path, tracked_step(store, path))) {
     found.locations.push_back(std::move(location));
   }
   if (found.locations.empty()) throw *refused;

@@ -5,6 +5,7 @@
 
 #include "core/base/print.hpp"
 #include "core/engine/commit.hpp"
+#include "core/engine/stored_tracker.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
@@ -15,7 +16,6 @@ namespace {
 
 constexpr std::size_t kOpenFilesMax = 64;
 constexpr std::uint64_t kMetadataBytesMax = std::uint64_t{4} << 30U;
-constexpr std::uint64_t kTrackerBytesMax = 4096;
 constexpr std::string_view kMetadataName = ".metadata";
 constexpr std::string_view kRankMetadataSuffix = ".metadata";
 
@@ -34,6 +34,30 @@ class FileSlice final : public ItemSource {
   Checkpoint& checkpoint_;
   FileIndex file_;
   ByteRange range_;
+};
+
+/// A file some bytes of which are at hand.
+class HalfReadFile final : public ReadFile {
+ public:
+  HalfReadFile(std::unique_ptr<ReadFile> inner, FileIndex index, const BytesAtHand& at_hand)
+      : inner_(std::move(inner)), index_(index), at_hand_(at_hand) {}
+
+  std::uint64_t size() const override { return inner_->size(); }
+  void read_at(std::uint64_t offset, MutableByteSpan out) override {
+    if (!at_hand_.read(index_, offset, out)) inner_->read_at(offset, out);
+  }
+  /// All parts are of one record, which is at hand or not.
+  void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts) override {
+    if (parts.empty() || !at_hand_.read(index_, offset, parts.front())) {
+      return inner_->read_parts(offset, parts);
+    }
+    ReadFile::read_parts(offset + parts.front().size(), parts.subspan(1));
+  }
+
+ private:
+  std::unique_ptr<ReadFile> inner_;
+  FileIndex index_;
+  const BytesAtHand& at_hand_;
 };
 
 /// The number in "__<rank>.metadata"; nothing for other names.
@@ -59,8 +83,7 @@ std::optional<Step> step_in_name(const std::string& path) {
 }
 
 Location follow_tracker(Store& store, const std::string& root, const std::string& tracker) {
-  const Tracker entry =
-      read_tracker(read_all(store, tracker, kTrackerBytesMax), {.file = store.display(tracker)});
+  const Tracker entry = stored_tracker(store, root);
   const std::string directory = join_path(root, directory_of(entry));
   Location location{directory, entry.step, tracker};
   if (!metadata_names(store, directory).empty()) return location;
@@ -166,8 +189,17 @@ ReadFile& Checkpoint::file(FileIndex index) {
     return *open_.back().file;
   }
   if (open_.size() == kOpenFilesMax) open_.erase(open_.begin());
-  open_.push_back({index, store_->open(path_of(index))});
+  auto file = store_->open(path_of(index));
+  if (at_hand_ != nullptr) {
+    file = std::make_unique<HalfReadFile>(std::move(file), index, *at_hand_);
+  }
+  open_.push_back({index, std::move(file)});
   return *open_.back().file;
+}
+
+void Checkpoint::look_first_in(const BytesAtHand* at_hand) {
+  at_hand_ = at_hand;
+  open_.clear();
 }
 
 std::unique_ptr<ItemSource> Checkpoint::slice(const std::string& key, FileIndex index,

@@ -43,6 +43,14 @@ struct MetadataFiles {
 };
 MetadataFiles read_metadata_files(Store& store, const std::string& directory);
 
+/// Bytes of a checkpoint's files that need not be read from storage.
+class BytesAtHand {
+ public:
+  virtual ~BytesAtHand() = default;
+  /// Fills `out` if it has all of it; false, and `out` as it was, if not.
+  virtual bool read(FileIndex file, std::uint64_t offset, MutableByteSpan out) const = 0;
+};
+
 class Checkpoint {
  public:
   /// locate + read_metadata_files + read_metadata.
@@ -61,6 +69,10 @@ class Checkpoint {
   std::string display(FileIndex file) const;
   /// Opened on first use; a bounded number stays open. NOT_FOUND names the file and who needs it.
   ReadFile& file(FileIndex file);
+
+  /// From here on files are looked for there first; null: no more. Borrowed. What file() returned
+  /// before is not used any more.
+  void look_first_in(const BytesAtHand* at_hand);
 
   /// The item's bytes as a slice of its file. TORN_FILE if the range leaves the file, COVERAGE_GAP
   /// if the metadata names no storage. Valid until the checkpoint is destroyed.
@@ -93,6 +105,7 @@ class Checkpoint {
   Location location_;
   std::shared_ptr<const Metadata> metadata_;
   std::vector<OpenFile> open_;  ///< most recently used last
+  const BytesAtHand* at_hand_ = nullptr;
 };
 
 }  // namespace reprise

@@ -53,11 +53,10 @@ std::uint64_t ChunkReader::read(const StoredTensor& tensor, const StoredChunk& c
   return read_parsed(tensor, chunk, targets);
 }
 
-/// Null if the chunk's item is to be parsed. Through a device's staging that is as fast; but bytes
-/// that are to be checked are read once, so that none can change between check and delivery.
+/// Null if the chunk's item is to be parsed. One that is not is read once: none of its bytes can
+/// change between check and delivery.
 const TensorFrame* ChunkReader::frame_of(const StoredTensor& tensor, const StoredChunk& chunk) {
-  const bool framed = resources_.device.host_memory() || resources_.checksums != nullptr;
-  if (!framed || misses_ >= kMissesMax || chunk.file == kNoFile || !tensor.original_shape.empty() ||
+  if (misses_ >= kMissesMax || chunk.file == kNoFile || !tensor.original_shape.empty() ||
       !could_hold(chunk.range, chunk.box.extent, tensor.dtype)) {
     return nullptr;
   }

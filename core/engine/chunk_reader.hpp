@@ -33,9 +33,9 @@ class ChunkReader {
   /// Fills the targets, see read_regions(). Throws what Checkpoint::tensor_item and read_regions
   /// throw; a wrong checksum is in the tally. Returns the bytes of elements that were read.
   ///
-  /// Where the device's memory is the host's, or checksums are asked for, items in the usual frame
-  /// (TensorFrame) are not parsed, and checksums are taken of the very bytes that are delivered.
-  /// Other items are read twice if checksums are asked for.
+  /// Items in the usual frame (TensorFrame) are not parsed, what is needed of them is read once,
+  /// and checksums are taken of the very bytes that are delivered. Of other items some 4 KiB at
+  /// either end are read for that, beside the elements; all of it if checksums are asked for.
   std::uint64_t read(const StoredTensor& tensor, const StoredChunk& chunk,
                      std::span<const RegionTarget> targets);
 

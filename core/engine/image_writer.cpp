@@ -25,8 +25,7 @@ struct ImageWriter::Batch {
   };
   using Mark = std::variant<Elements, Tail>;
 
-  explicit Batch(std::size_t bytes)
-      : memory(std::make_unique_for_overwrite<std::byte[]>(bytes)), capacity(bytes) {}
+  Batch(Memory room, std::size_t bytes) : memory(std::move(room)), capacity(bytes) {}
 
   std::size_t room() const { return capacity - size; }
   /// The next `bytes` bytes of the image; memory never moves.
@@ -39,8 +38,12 @@ struct ImageWriter::Batch {
     return image().subspan(begin, bytes);
   }
   MutableByteSpan image() { return {memory.get(), size}; }
+  void clear() {
+    size = 0;
+    marks.clear();
+  }
 
-  std::unique_ptr<std::byte[]> memory;
+  Memory memory;
   std::size_t capacity;
   std::size_t size = 0;
   std::uint64_t offset = 0;  ///< of the image's first byte in the file
@@ -98,7 +101,21 @@ std::uint64_t expected_bytes(const std::vector<ImageItem>& items) {
   return sum;
 }
 
+/// Before memory goes that copies are under way to. What failed before that is told.
+void settle_anyhow(ContentSource& source) {
+  try {
+    source.settle();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): there is nothing left to wait for
+  }
+}
+
 }  // namespace
+
+BatchOrder settle_then_write(BatchWork work) {
+  return {std::move(work.settle), std::move(work.write)};
+}
+
+bool is_done(Task& writing) { return writing.done(); }
 
 std::uint64_t staging_bound(const std::vector<ImageItem>& items, const ImageOptions& options) {
   std::uint64_t objects = 0;
@@ -147,9 +164,9 @@ class ImageWriter::Filler {
 
   void flush() {
     if (!batch_) return;
-    source_.settle();
     offset_ += batch_->size;
-    writer_.hand_over(std::move(batch_));
+    writer_.hand_over(batch_, source_);  // held here until it is settled
+    batch_.reset();
   }
 
  private:
@@ -181,8 +198,12 @@ class ImageWriter::Filler {
 };
 
 ImageWriter::ImageWriter(Store& store, Tasks& tasks, const std::string& path,
-                         std::vector<ImageItem> items, ImageOptions options)
-    : tasks_(tasks), items_(std::move(items)), options_(options), file_(std::make_shared<File>()) {
+                         std::vector<ImageItem> items, ImageOptions options, StagePolicy policy)
+    : tasks_(tasks),
+      items_(std::move(items)),
+      options_(options),
+      policy_(policy),
+      file_(std::make_shared<File>()) {
   CHECK(options_.batch_bytes >= 4096 && options_.staging_bytes_max >= options_.batch_bytes);
   file_->out = store.create(path);
   file_->checksums = options_.checksums;
@@ -195,9 +216,7 @@ ImageWriter::ImageWriter(Store& store, Tasks& tasks, const std::string& path,
 
 ImageWriter::~ImageWriter() = default;
 
-void ImageWriter::stage(ContentSource& source) {
-  CHECK(!staged_);
-  Filler filler(*this, source);
+void ImageWriter::fill(Filler& filler) {
   for (std::size_t i = 0; i < items_.size(); ++i) {
     ImageItem& item = items_[i];
     ByteRange range{written_.bytes, item.content.size()};
@@ -211,37 +230,59 @@ void ImageWriter::stage(ContentSource& source) {
     written_.bytes += range.size;
   }
   filler.flush();
+}
+
+void ImageWriter::stage(ContentSource& source) {
+  CHECK(!staged_);
+  Filler filler(*this, source);
+  try {
+    fill(filler);
+  } catch (...) {
+    settle_anyhow(source);
+    throw;
+  }
   const auto close = [file = file_] {
     file->out->sync();
     file->out->close();
   };
-  start(nullptr, close);
+  start(close);
   staged_ = true;
 }
 
 std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch() {
-  while (!in_flight_.empty() && in_flight_.front().task->done()) wait_oldest();
-  if (spare_.empty() && peak_bytes_ + batch_bytes_ > options_.staging_bytes_max) wait_oldest();
+  while (!in_flight_.empty() && policy_.free_again(*in_flight_.front().task)) take_back_oldest();
+  if (spare_.empty() && peak_bytes_ + batch_bytes_ > options_.staging_bytes_max) {
+    in_flight_.front().task->wait();
+    take_back_oldest();
+  }
   if (spare_.empty()) {
     peak_bytes_ += batch_bytes_;
-    return std::make_shared<Batch>(batch_bytes_);
+    Memory memory = std::make_unique_for_overwrite<std::byte[]>(batch_bytes_);
+    return std::make_shared<Batch>(std::move(memory), batch_bytes_);
   }
   auto batch = std::move(spare_.back());
   spare_.pop_back();
-  batch->size = 0;
-  batch->marks.clear();
+  if (batch.use_count() > 1) return std::make_shared<Batch>(batch->memory, batch_bytes_);
+  batch->clear();
   return batch;
 }
 
-void ImageWriter::hand_over(std::shared_ptr<Batch> batch) {
+void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source) {
+  auto write = [file = file_, held = batch]() mutable {
+    file->write(*held);
+    held.reset();  // so that it can be used again as it is
+  };
+  const auto order =
+      policy_.order({.settle = [&source] { source.settle(); }, .write = std::move(write)});
+  order.now();
   if (file_->sealed_by == File::SealedBy::kCaller) file_->seal(*batch);
-  start(batch, [file = file_, batch] { file->write(*batch); });
+  start(order.later);
+  in_flight_.push_back({batch, last_});
 }
 
-void ImageWriter::start(std::shared_ptr<Batch> batch, std::function<void()> work) {
+void ImageWriter::start(std::function<void()> work) {
   // The task before is waited for first: batches reach the file and its checksums in order.
-  std::shared_ptr<Task> before = in_flight_.empty() ? nullptr : in_flight_.back().task;
-  auto chained = [before, file = file_, work = std::move(work)]() mutable {
+  auto chained = [before = last_, file = file_, work = std::move(work)]() mutable {
     if (before) before->wait();
     before.reset();
     if (file->failed) return;
@@ -252,24 +293,21 @@ void ImageWriter::start(std::shared_ptr<Batch> batch, std::function<void()> work
       file->failed = true;
     }
   };
-  in_flight_.push_back({std::move(batch), tasks_.start(std::move(chained))});
+  last_ = tasks_.start(std::move(chained));
 }
 
-void ImageWriter::wait_oldest() {
-  const InFlight oldest = std::move(in_flight_.front());
-  in_flight_.pop_front();
-  oldest.task->wait();
+void ImageWriter::take_back_oldest() {
   if (file_->failed) std::rethrow_exception(file_->failure);
-  if (oldest.batch) spare_.push_back(oldest.batch);
+  spare_.push_back(std::move(in_flight_.front().batch));
+  in_flight_.pop_front();
 }
 
-bool ImageWriter::done() {
-  return staged_ && (in_flight_.empty() || in_flight_.back().task->done());
-}
+bool ImageWriter::done() { return staged_ && last_->done(); }
 
 WrittenFile ImageWriter::finish() {
   CHECK(staged_);
-  while (!in_flight_.empty()) wait_oldest();
+  last_->wait();
+  in_flight_.clear();
   spare_.clear();  // nothing is staged any more
   if (file_->failed) std::rethrow_exception(file_->failure);
   if (options_.checksums == Checksums::kCrc32AndSha256) written_.sha256 = file_->sha256.digest();

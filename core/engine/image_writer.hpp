@@ -59,6 +59,27 @@ struct ImageOptions {
   Checksums checksums = Checksums::kCrc32;
 };
 
+/// A full batch: what is left to do with it, in this order.
+struct BatchWork {
+  std::function<void()> settle;  ///< waits until all that it was filled with is there
+  std::function<void()> write;
+};
+/// Who does it: the caller, before the next batch, and the background.
+struct BatchOrder {
+  std::function<void()> now;
+  std::function<void()> later;
+};
+/// The source may change as soon as the caller goes on.
+BatchOrder settle_then_write(BatchWork work);
+bool is_done(Task& writing);
+
+/// How bytes come and go in staging. Default-constructed decisions are right; a mutant swaps one.
+struct StagePolicy {
+  BatchOrder (*order)(BatchWork work) = settle_then_write;
+  /// Whether the memory of a batch that was handed over may be filled again.
+  bool (*free_again)(Task& writing) = is_done;
+};
+
 /// What was written; ranges in the order of the items.
 struct WrittenFile {
   std::vector<ByteRange> ranges;
@@ -73,11 +94,12 @@ class ImageWriter {
  public:
   /// Creates the file.
   ImageWriter(Store& store, Tasks& tasks, const std::string& path, std::vector<ImageItem> items,
-              ImageOptions options);
+              ImageOptions options, StagePolicy policy = {});
   ~ImageWriter();
 
-  /// Fills and hands over all batches; when it returns, `source` may change. Blocks where staging
-  /// is full. Once.
+  /// Fills and hands over all batches; when it returns, what `source` reads may change. The source
+  /// itself outlives the writer. Blocks where staging is full. Once. If it fails, what was filled
+  /// has been settled: no copy is under way into memory that goes.
   void stage(ContentSource& source);
   /// True once everything is written and synced, or failed. Does not block.
   bool done();
@@ -90,21 +112,25 @@ class ImageWriter {
   struct Batch;
   struct File;
   class Filler;
+  using Memory = std::shared_ptr<std::byte[]>;  ///< of a batch
   struct InFlight {
-    std::shared_ptr<Batch> batch;  ///< null for the last task, which closes the file
+    std::shared_ptr<Batch> batch;
     std::shared_ptr<Task> task;
   };
 
+  void fill(Filler& filler);
   std::shared_ptr<Batch> new_batch();
-  void hand_over(std::shared_ptr<Batch> batch);
-  void start(std::shared_ptr<Batch> batch, std::function<void()> work);
-  void wait_oldest();
+  void hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source);
+  void start(std::function<void()> work);
+  void take_back_oldest();
 
   Tasks& tasks_;
   std::vector<ImageItem> items_;
   ImageOptions options_;
+  StagePolicy policy_;
   std::shared_ptr<File> file_;
-  std::deque<InFlight> in_flight_;  ///< oldest first; each waits for the one before
+  std::deque<InFlight> in_flight_;  ///< batches, oldest first
+  std::shared_ptr<Task> last_;      ///< that was started; each waits for the one before
   bool staged_ = false;
   std::uint64_t batch_bytes_ = 0;              ///< of each batch
   std::vector<std::shared_ptr<Batch>> spare_;  ///< written; used again, the last one first

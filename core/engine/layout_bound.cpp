@@ -12,6 +12,12 @@ bool is_last_part(std::string_view key, std::string_view name) {
   return key.size() == name.size() || key[key.size() - name.size() - 1] == '.';
 }
 
+bool take(std::string_view& text, std::string_view begin) {
+  if (!text.starts_with(begin)) return false;
+  text.remove_prefix(begin.size());
+  return true;
+}
+
 constexpr std::array<std::string_view, 14> kLayoutArguments = {
     "tensor_model_parallel_size",
     "pipeline_model_parallel_size",
@@ -37,11 +43,15 @@ bool is_layout_bound(std::string_view key) {
 }
 
 bool is_layout_argument(std::string_view path) {
-  constexpr std::string_view kBegin = "['args']['";
-  constexpr std::string_view kEnd = "']";
-  if (!path.starts_with(kBegin) || !path.ends_with(kEnd)) return false;
-  path.remove_prefix(kBegin.size());
-  path.remove_suffix(kEnd.size());
+  if (!take(path, "['args']['")) return false;
+  if (take(path, "modules']['")) {
+    const auto name = path.find("']['");
+    if (name == std::string_view::npos) return false;
+    path.remove_prefix(name + 4);
+    if (path.starts_with("ranks']")) return true;
+  }
+  if (!path.ends_with("']")) return false;
+  path.remove_suffix(2);
   return std::find(kLayoutArguments.begin(), kLayoutArguments.end(), path) !=
          kLayoutArguments.end();
 }

@@ -11,7 +11,8 @@ namespace reprise {
 bool is_layout_bound(std::string_view key);
 
 /// `path` within the common state, such as "['args']['tensor_model_parallel_size']": a launch
-/// argument that is the layout, and so differs where layouts do.
+/// argument that is the layout, and so differs where layouts do; also one of a module, as
+/// `['args']['modules']['vision']['data_parallel_size']`, and the ranks of a module.
 bool is_layout_argument(std::string_view path);
 
 }  // namespace reprise

@@ -1,5 +1,6 @@
 #include "core/engine/leaf_source.hpp"
 
+#include <exception>
 #include <utility>
 
 namespace reprise {
@@ -26,9 +27,19 @@ class LeafSource final : public ContentSource {
     events_.push_back(device_.gather(copies_));
   }
 
+  /// Waits for all, also where one of them fails: no copy is under way any more then.
   void settle() override {
-    for (const auto event : events_) device_.wait(event);
-    events_.clear();
+    std::exception_ptr first;
+    while (!events_.empty()) {
+      const DeviceEvent last = events_.back();
+      events_.pop_back();
+      try {
+        device_.wait(last);
+      } catch (...) {
+        if (!first) first = std::current_exception();
+      }
+    }
+    if (first) std::rethrow_exception(first);
   }
 
  private:

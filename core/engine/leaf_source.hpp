@@ -18,7 +18,7 @@ struct LeafOrigin {
 };
 
 /// Gathers elements from where they stand straight into what is written; nothing is held between.
-/// Item i is the one of `origins[i]`; the leaves outlive the source.
+/// Item i is the one of `origins[i]`; the leaves live until the last fill().
 std::unique_ptr<ContentSource> leaf_source(Device& device, std::vector<LeafOrigin> origins);
 
 }  // namespace reprise

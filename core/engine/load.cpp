@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <memory>
 #include <set>
 
 #include "core/base/check.hpp"
@@ -13,6 +15,8 @@
 #include "core/engine/load_reader.hpp"
 #include "core/engine/phases.hpp"
 #include "core/engine/plan_memory.hpp"
+#include "core/engine/record_exchange.hpp"
+#include "core/engine/share_fill.hpp"
 #include "core/format/common_state.hpp"
 #include "core/plan/cover.hpp"
 
@@ -99,6 +103,20 @@ void remember_log(LoadReport& report, const std::vector<std::string>& lines, Tra
   report.log.insert(report.log.end(), lines.begin(), lines.end());
 }
 
+/// While it lives, the checkpoint's files are looked for there first.
+class LookFirst {
+ public:
+  LookFirst(Checkpoint& checkpoint, const BytesAtHand& at_hand) : checkpoint_(checkpoint) {
+    checkpoint_.look_first_in(&at_hand);
+  }
+  ~LookFirst() { checkpoint_.look_first_in(nullptr); }
+  LookFirst(const LookFirst&) = delete;
+  LookFirst& operator=(const LookFirst&) = delete;
+
+ private:
+  Checkpoint& checkpoint_;
+};
+
 /// A candidate that can't be loaded because it is damaged; the same on all ranks.
 struct Damage {
   Error error;
@@ -142,20 +160,25 @@ class Loading {
     throw *first;
   }
 
-  /// Shown to the job, and held against its checksums where all are.
-  std::optional<Value> common(Checkpoint& checkpoint) {
+  /// Shown to the job, and held against its checksums where all are; what the load then brings is
+  /// this. Null if there is none.
+  const Value* common(Checkpoint& checkpoint) {
     begin_phase(ports_.trace, phase::kCommon);
-    ChecksumTally tally;
-    auto value = stage(LoadStage::kContent, [&] {
+    Common& shown = shown_.emplace();
+    shown.value = stage(LoadStage::kContent, [&] {
       return common_for_all(
           group_, options_.policy.lead, [&]() -> Checkpoint& { return checkpoint; },
-          verifies() ? &tally : nullptr);
+          verifies() ? &shown.tally : nullptr);
     });
     end_phase(ports_.trace, phase::kCommon);
-    return value;
+    return shown.value ? &*shown.value : nullptr;
   }
 
  private:
+  struct Common {
+    std::optional<Value> value;
+    ChecksumTally tally;  ///< of what it was read from
+  };
   /// What a reading rank has in hand.
   struct Share {
     LoadPlan plan;
@@ -183,6 +206,7 @@ class Loading {
 
   LoadReport attempt(const Location& location, const Want& want) {
     opened_.emplace_back();
+    shown_.reset();
     begin_phase(ports_.trace, phase::kMetadata);
     stage(LoadStage::kOpen,
           [&] { opened_.back() = open_for_all(ports_.store, group_, options_, location); });
@@ -291,26 +315,28 @@ class Loading {
   }
 
   void read(Checkpoint& checkpoint, StateDict& into, Share& share, LoadReport& report) {
-    std::optional<ShareReader> reader;
-    ChecksumTally* const checksums = verifies() ? &share.tally : nullptr;
+    if (shown_) share.tally = shown_->tally;
+    std::optional<ShareFill> filling;
+    const auto make_ready = [&] {
+      filling.emplace(share.plan, checkpoint.catalog(),
+                      ShareReader(checkpoint, ports_.device, into, share.staging,
+                                  verifies() ? &share.tally : nullptr));
+    };
+    const auto exchange = exchange_of(checkpoint, report, [&] {
+      make_ready();
+      return filling->records();
+    });
     try {
       agree_on(group_, [&] {
-        reader.emplace(checkpoint, ports_.device, into, share.staging, checksums);
-        read_share(*reader, checkpoint.catalog(), share, report);
+        if (!filling) make_ready();
+        read_share(checkpoint, *filling, report, exchange.get());
         return Bytes{};
       });
-      begin_phase(ports_.trace, phase::kCommon);
-      share.common = common_for_all(
-          group_, options_.policy.lead, [&]() -> Checkpoint& { return checkpoint; }, checksums);
-      report.records_verified = share.tally.records();
-      if (verifies() && judge_checksums(group_, share.tally)) {
-        report.records_verified = 0;
-        remember_log(report, {std::string(kSwitchedOff)}, ports_.trace);
-      }
-      end_phase(ports_.trace, phase::kCommon);
+      share.objects = std::move(filling->objects());
+      read_common(checkpoint, share, report);
     } catch (const Error& error) {
       const auto poison = [&] {
-        if (reader) reader->poison(share.plan);
+        if (filling) filling->poison();
         return Bytes{};
       };
       for (const auto& leaf : into.tensors) poisoned_.insert(leaf.key);
@@ -323,16 +349,53 @@ class Loading {
     }
   }
 
-  void read_share(ShareReader& reader, const Catalog& catalog, Share& share,
-                  LoadReport& report) const {
+  /// Null if each rank reads for itself. Collective otherwise; what a rank needs to take part is at
+  /// hand once it returns, on all ranks or none; the communicators are made last.
+  std::unique_ptr<RecordExchange> exchange_of(
+      Checkpoint& checkpoint, LoadReport& report,
+      const std::function<std::vector<StoredRecord>()>& wanted) const {
+    if (options_.reads == Reads::kByEach) return nullptr;
+    auto exchange = std::make_unique<RecordExchange>(
+        ports_.fabric, group_, checkpoint, wanted,
+        Sharing{.plan = options_.policy.share, .room = options_.staging_bytes});
+    report.bound_staging += exchange->bound();
+    return exchange;
+  }
+
+  /// What others need, too, comes first, round by round; then what this rank alone needs.
+  void read_share(Checkpoint& checkpoint, ShareFill& filling, LoadReport& report,
+                  RecordExchange* exchange) const {
     begin_phase(ports_.trace, phase::kRead);
-    for (const auto& read : share.plan.reads) report.bytes_read += reader.read(read);
+    if (exchange != nullptr) {
+      const LookFirst looking(checkpoint, *exchange);
+      exchange->run([&](std::span<const StoredRecord> records) { filling.read(records); });
+      report.bytes_for_all = exchange->bytes_read();
+      report.peak_staging += exchange->peak();
+    }
+    filling.read_tensors();
+    report.bytes_read = filling.bytes_read();
     end_phase(ports_.trace, phase::kRead, {.bytes = report.bytes_read, .items = report.tensors});
     begin_phase(ports_.trace, phase::kObjects);
-    for (const auto& read : share.plan.objects) {
-      share.objects.push_back(reader.object(catalog.objects[read.object]));
+    filling.read_objects();
+    end_phase(ports_.trace, phase::kObjects, {.items = filling.objects().size()});
+  }
+
+  /// And what all records together say.
+  void read_common(Checkpoint& checkpoint, Share& share, LoadReport& report) {
+    begin_phase(ports_.trace, phase::kCommon);
+    if (shown_) {
+      share.common = std::move(shown_->value);
+    } else {
+      share.common = common_for_all(
+          group_, options_.policy.lead, [&]() -> Checkpoint& { return checkpoint; },
+          verifies() ? &share.tally : nullptr);
     }
-    end_phase(ports_.trace, phase::kObjects, {.items = share.objects.size()});
+    report.records_verified = share.tally.records();
+    if (verifies() && judge_checksums(group_, share.tally)) {
+      report.records_verified = 0;
+      remember_log(report, {std::string(kSwitchedOff)}, ports_.trace);
+    }
+    end_phase(ports_.trace, phase::kCommon);
   }
 
   const Ports& ports_;
@@ -343,6 +406,7 @@ class Loading {
   std::vector<std::string> fell_back_from_;
   std::vector<Step> damaged_;  ///< of them
   std::vector<std::string> notes_;
+  std::optional<Common> shown_;     ///< of the candidate at hand
   std::set<std::string> poisoned_;  ///< keys that only another candidate can make whole
 };
 
@@ -359,8 +423,8 @@ std::optional<Value> read_common(Store& store, Communicator& group, const std::s
 LoadReport load(const Ports& ports, Communicator& group, const LoadOptions& options,
                 const Ask& ask) {
   return Loading(ports, group, options).run([&ask](Loading& loading, Checkpoint& checkpoint) {
-    const auto common = loading.common(checkpoint);
-    return ask(checkpoint.location(), common ? &*common : nullptr);
+    const Value* common = loading.common(checkpoint);
+    return ask({checkpoint.location(), common, checkpoint.catalog()});
   });
 }
 

@@ -1,9 +1,10 @@
 #pragma once
-// Load: metadata is read and validated, the template says what is wanted, each byte that is needed
-// is read once per rank.
+// Load: metadata is read and validated, the template says what is wanted, elements that are needed
+// are read once, by each rank that needs them or by one for all.
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "core/engine/load_staging.hpp"
 #include "core/engine/plan_cache.hpp"
 #include "core/plan/load_plan.hpp"
+#include "core/plan/shared_reads.hpp"
 #include "core/plan/strictness.hpp"
 #include "core/ports/ports.hpp"
 #include "core/state/state_dict.hpp"
@@ -31,12 +33,20 @@ struct LoadPolicy {
   MetadataCachePolicy cache;
   /// How many bytes of staging reads go through.
   std::uint64_t (*staging)(const StagingNeed& need) = one_read;
+  /// Who reads what for whom, where each byte is read once per job.
+  SharedReads (*share)(std::span<const AlikeReaders> classes, std::uint64_t room) = shared_reads;
 };
 
 /// Whether what is read is held against the CRC-32 that is stored for it.
 enum class LoadChecksums : std::uint8_t {
   kIgnored,
   kVerified,  ///< records of which bytes are needed are read whole
+};
+
+/// Who reads from storage what several ranks need.
+enum class Reads : std::uint8_t {
+  kByEach,      ///< each of them
+  kOncePerJob,  ///< each its share, and the fabric spreads it: see record_exchange.hpp
 };
 
 struct LoadOptions {
@@ -47,6 +57,7 @@ struct LoadOptions {
   std::uint64_t staging_bytes = std::uint64_t{16} << 20U;
   LoadChecksums checksums = LoadChecksums::kIgnored;
   Fallback fallback = Fallback::kNone;
+  Reads reads = Reads::kByEach;
   LoadPolicy policy = {};
   /// Seeds the plan of the next save, and keeps the metadata; all ranks give one, or none does.
   PlanCache* cache = nullptr;
@@ -57,11 +68,14 @@ struct LoadReport {
   std::uint64_t tensors = 0;  ///< leaves of this rank that were filled
   std::uint64_t objects = 0;  ///< likewise
   std::uint64_t elements = 0;
-  std::uint64_t bytes_read = 0;  ///< element bytes, this rank
+  std::uint64_t bytes_read = 0;  ///< element bytes, this rank, whoever read them from storage
+  /// Of records that several ranks need, what this rank read for all of them.
+  std::uint64_t bytes_for_all = 0;
   std::uint64_t bytes_needed = 0;
-  std::uint64_t peak_staging = 0;
+  std::uint64_t peak_staging = 0;  ///< staging, and the most that was held of what was exchanged
   /// What this rank may hold beside the job's own memory while it reads, known before it does:
-  /// staging and its largest object. Not in it: the metadata, which all ranks hold.
+  /// staging, its largest object, and a round of what is exchanged with this rank's share of it.
+  /// Not in it: the metadata, which all ranks hold, and what the fabric holds within a call.
   std::uint64_t bound_staging = 0;
   std::uint64_t metadata_bytes = 0;    ///< of that
   std::uint64_t records_verified = 0;  ///< this rank, if checksums are verified
@@ -85,9 +99,15 @@ struct Wanted {
   StateDict* into = nullptr;         ///< lives until the load returns
   std::vector<std::string> excused;  ///< beside those of the options
 };
-/// Is shown where the checkpoint is and its common state, if it has one; once for each candidate.
-/// What it throws it throws alike on all ranks, and no other candidate is tried.
-using Ask = std::function<Wanted(const Location&, const Value* common)>;
+/// What a job is shown of it before it says so; lives until it has.
+struct Offered {
+  const Location& location;
+  const Value* common = nullptr;  ///< if it has one
+  const Catalog& catalog;
+};
+/// Called once for each candidate. What it throws it throws alike on all ranks, and no other
+/// candidate is tried.
+using Ask = std::function<Wanted(const Offered&)>;
 
 /// Collective over `group`. Chooses the checkpoint, shows the job its common state, and fills what
 /// the job then wants: the tensors' pieces, the objects' values and the common state, with keys,

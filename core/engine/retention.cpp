@@ -4,18 +4,15 @@
 #include <memory>
 
 #include "core/engine/checkpoint.hpp"
-#include "core/format/tracker.hpp"
+#include "core/engine/stored_tracker.hpp"
 
 namespace reprise {
 namespace {
 
-constexpr std::uint64_t kTrackerBytesMax = 4096;
-
 /// The iteration that the tracker names; nothing where it names none.
 std::optional<Step> tracked(Store& store, const std::string& root) {
-  const std::string path = join_path(root, std::string(kTrackerFile));
-  if (!store.stat(path)) return std::nullopt;
-  return read_tracker(read_all(store, path, kTrackerBytesMax), {.file = store.display(path)}).step;
+  if (!store.stat(join_path(root, std::string(kTrackerFile)))) return std::nullopt;
+  return stored_tracker(store, root).step;
 }
 
 /// Metadata first, and gone for good: what is half removed never looks whole.

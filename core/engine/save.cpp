@@ -1,6 +1,7 @@
 #include "core/engine/save.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <utility>
@@ -154,6 +155,9 @@ std::string save_id(const GlobalPlan& plan, const CommitTarget& target) {
          digits.substr(17, 3) + "-" + digits.substr(20, 12);
 }
 
+/// How far a rank's background is; the worst of all ranks is the larger one.
+enum class Standing : std::int64_t { kThrough, kBusy, kFailed };
+
 }  // namespace
 
 struct Save::State {
@@ -162,9 +166,11 @@ struct Save::State {
   SaveOptions options;
   SavePlan planned;
   std::optional<Dict> common;
+  std::unique_ptr<ContentSource> source;
   std::unique_ptr<ImageWriter> writer;  ///< none if this rank owns nothing
   SaveReport report;
-  bool write_ended = false;  ///< and told
+  std::optional<WrittenFile> written = {};  ///< by this rank; nothing yet
+  bool write_ended = false;                 ///< and told
   bool committed = false;
   std::optional<Error> failed;  ///< a failed save stays failed; the same on all ranks
 
@@ -198,19 +204,44 @@ struct Save::State {
     report.bound_staging = staging_bound(share.items, options.image);
     const std::string path = join_path(options.target.saving(), payload_name(group->rank()));
     writer = std::make_unique<ImageWriter>(ports.store, ports.tasks, path, std::move(share.items),
-                                           options.image);
-    writer->stage(*options.policy.source(ports.device, std::move(share.origins)));
+                                           options.image, options.policy.stage);
+    source = options.policy.source(ports.device, std::move(share.origins));
+    writer->stage(*source);
     report.peak_staging = writer->peak_bytes();
   }
 
-  /// This rank's vote: nothing yet, or what it wrote.
-  Bytes vote() {
-    if (writer && !writer->done()) return {};
-    const WrittenFile file = writer ? writer->finish() : WrittenFile{};
-    report.bytes = file.bytes;
-    if (!write_ended) end_phase(ports.trace, phase::kWrite, {.bytes = file.bytes});
-    write_ended = true;
-    return encode(file);
+  /// Waits until this rank's part is durable. Throws how it failed.
+  void wait_for_write() {
+    if (!written) written = writer ? writer->finish() : WrittenFile{};
+  }
+  void end_write() {
+    wait_for_write();
+    if (std::exchange(write_ended, true)) return;
+    report.bytes = written->bytes;
+    end_phase(ports.trace, phase::kWrite, {.bytes = written->bytes});
+  }
+
+  /// This rank's own part, without waiting for it.
+  Contribution part_written(Standing& standing) {
+    standing = Standing::kFailed;
+    return contribution_of([&] {
+      const bool through = written || !writer || writer->done();
+      if (through) end_write();
+      standing = through ? Standing::kThrough : Standing::kBusy;
+      return Bytes{};
+    });
+  }
+
+  /// What each rank wrote; nothing while one is busy, of which one small collective tells.
+  std::vector<Bytes> vote() {
+    Standing standing{};
+    Contribution mine = part_written(standing);
+    const auto worst =
+        group->all_reduce(Reduce::kMax, std::array{static_cast<std::int64_t>(standing)});
+    if (Standing{worst.front()} == Standing::kBusy) return {};
+    if (Standing{worst.front()} == Standing::kThrough)
+      mine = contribution_of([&] { return encode(*written); });
+    return agree(*group, mine);
   }
 
   /// Runs `work` unless the save is through, and remembers how it failed.
@@ -225,13 +256,30 @@ struct Save::State {
     }
   }
 
-  void poll() {
+  void poll(std::optional<Step> now) {
     begin_phase(ports.trace, phase::kVote);
-    const auto votes = agree_on(*group, [this] { return vote(); });
+    const auto votes = vote();
     end_phase(ports.trace, phase::kVote);
-    const bool all =
-        std::none_of(votes.begin(), votes.end(), [](const Bytes& vote) { return vote.empty(); });
-    if (all) commit(votes);
+    if (!votes.empty()) end(votes, now);
+  }
+
+  void finish(std::optional<Step> now) {
+    agree_on(*group, [this] {
+      wait_for_write();
+      return Bytes{};
+    });
+    begin_phase(ports.trace, phase::kVote);
+    const auto votes = agree(*group, contribution_of([this] {
+      end_write();
+      return encode(*written);
+    }));
+    end_phase(ports.trace, phase::kVote);
+    end(votes, now);
+  }
+
+  void end(const std::vector<Bytes>& votes, std::optional<Step> now) {
+    if (auto& step = options.target.step) step = options.policy.names(*step, now.value_or(*step));
+    commit(votes);
   }
 
   Part part() const {
@@ -282,14 +330,14 @@ struct Save::State {
                           .common = std::move(common),
                           .manifest = options.image.checksums == Checksums::kCrc32AndSha256,
                           .digests = {}};
-    std::vector<WrittenFile> written;
+    std::vector<WrittenFile> files;
     for (const auto& vote : votes) {
-      const std::string name = payload_name({static_cast<std::int32_t>(written.size())});
-      const WrittenFile& file = written.emplace_back(decode_written(vote));
+      const std::string name = payload_name({static_cast<std::int32_t>(files.size())});
+      const WrittenFile& file = files.emplace_back(decode_written(vote));
       if (!file.ranges.empty()) content.payload.push_back({name, file.bytes});
       if (file.sha256) content.digests.push_back({name, *file.sha256});
     }
-    content.metadata.catalog = catalog_of(plan(), written);
+    content.metadata.catalog = catalog_of(plan(), files);
     content.metadata.checkpoint_id = options.target.directory;
     content.metadata.save_id = save_id(plan(), options.target);
     return content;
@@ -333,6 +381,8 @@ struct Save::State {
 
 void tell_nothing(Communicator&, const StateDict&) {}
 
+Step step_of_begin(Step begun, Step /*now*/) { return begun; }
+
 Save::Save(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Save::Save(Save&&) noexcept = default;
 Save& Save::operator=(Save&&) noexcept = default;
@@ -345,6 +395,7 @@ Save Save::begin(const Ports& ports, std::shared_ptr<Communicator> group, const 
                                           .options = std::move(options),
                                           .planned = {},
                                           .common = {},
+                                          .source = nullptr,
                                           .writer = nullptr,
                                           .report = {},
                                           .failed = {}}));
@@ -360,23 +411,17 @@ Save Save::begin(const Ports& ports, std::shared_ptr<Communicator> group, const 
   return save;
 }
 
-bool Save::poll() {
+bool Save::poll(std::optional<Step> now) {
   State& own = *state_;
-  own.settle([&own] { own.poll(); });
+  own.settle([&] { own.poll(now); });
   return own.committed;
 }
 
-SaveReport Save::finish() {
+std::uint64_t Save::bound_staging() const { return state_->report.bound_staging; }
+
+SaveReport Save::finish(std::optional<Step> now) {
   State& own = *state_;
-  own.settle([&own] {
-    while (!own.committed) {
-      agree_on(*own.group, [&own] {
-        if (own.writer) own.writer->finish();
-        return Bytes{};
-      });
-      own.poll();
-    }
-  });
+  own.settle([&] { own.finish(now); });
   return own.report;
 }
 

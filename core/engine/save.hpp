@@ -19,6 +19,8 @@
 namespace reprise {
 
 void tell_nothing(Communicator& group, const StateDict& state);
+/// A checkpoint is of the step at which its save was begun.
+Step step_of_begin(Step begun, Step now);
 
 /// The decisions of a save. Default-constructed ones are right; a mutant swaps one.
 struct SavePolicy {
@@ -32,6 +34,9 @@ struct SavePolicy {
   CachePolicy cache;
   /// Where the elements come from that are staged: from the leaves themselves.
   std::unique_ptr<ContentSource> (*source)(Device&, std::vector<LeafOrigin>) = leaf_source;
+  StagePolicy stage;
+  /// Which step the tracker names, of a job that may have trained on since.
+  Step (*names)(Step begun, Step now) = step_of_begin;
   /// Who prepares and commits for all.
   LeaderPolicy lead;
   /// What ranks tell each other of their keys, one by one, before they plan: nothing. Ranks have
@@ -74,10 +79,13 @@ class Save {
   Save& operator=(Save&&) noexcept;
   ~Save();
 
-  /// True once the checkpoint is committed. On the job's thread. Throws as begin does.
-  bool poll();
-  /// Polls until done, waiting for the background work in between.
-  SaveReport finish();
+  /// True once the checkpoint is committed. On the job's thread, which is at step `now` (nothing:
+  /// where the save was begun). Throws as begin does.
+  bool poll(std::optional<Step> now = {});
+  /// Waits for the background work of all ranks, then votes and commits.
+  SaveReport finish(std::optional<Step> now = {});
+  /// As SaveReport has it.
+  std::uint64_t bound_staging() const;
 
  private:
   struct State;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/engine/checksum_tally.hpp"
+#include "core/engine/module_values.hpp"
 #include "core/engine/verify_catalog.hpp"
 #include "core/engine/verify_directory.hpp"
 #include "core/engine/verify_objects.hpp"
@@ -60,10 +61,11 @@ Findings check_common_file(Checkpoint& checkpoint) {
   return tally.findings();
 }
 
-void check_common(Checkpoint& checkpoint, VerifyReport& report) {
+/// The common state, if there is one and it can be read.
+std::optional<Value> check_common(Checkpoint& checkpoint, VerifyReport& report) {
   try {
-    const auto common = checkpoint.common();
-    if (!common) return;
+    auto common = checkpoint.common();
+    if (!common) return std::nullopt;
     if (common->source == kCommonFile) take(check_common_file(checkpoint), report);
     if (!common->item.value) {
       report.opaque.push_back(common->source);
@@ -72,12 +74,22 @@ void check_common(Checkpoint& checkpoint, VerifyReport& report) {
                                  "can't be checked: " +
                                      common->item.opaque_because,
                                  common->source});
-      return;
+      return std::nullopt;
     }
     take(check_rerun(*common->item.value, checkpoint.catalog()), report);
+    return std::move(common->item.value);
   } catch (const Error& error) {
     take({finding_from(error)}, report);
+    return std::nullopt;
   }
+}
+
+void check_modules(Checkpoint& checkpoint, const std::optional<Value>& common, PayloadCheck payload,
+                   VerifyReport& report) {
+  StoredModules modules = modules_of(checkpoint.catalog(), common ? &*common : nullptr);
+  take_of_metadata(check_modules(modules), checkpoint, report);
+  if (payload == PayloadCheck::kRead) take(read_module_values(checkpoint, modules), report);
+  take(check_sharding_types(modules), report);
 }
 
 /// The checkpoint, or nothing if it can't be opened; the report then says why.
@@ -108,8 +120,8 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   take_of_metadata(check_cover(catalog, files), *checkpoint, report);
   take(check_storage(catalog, files), report);
   take_of_metadata(check_grids(catalog), *checkpoint, report);
-  take_of_metadata(check_modules(catalog), *checkpoint, report);
-  check_common(*checkpoint, report);
+  const auto common = check_common(*checkpoint, report);
+  check_modules(*checkpoint, common, payload, report);
   take(check_backend_info(*checkpoint), report);
   take(check_stale_files(*checkpoint), report);
   take(check_leftovers(*checkpoint), report);

@@ -1,125 +1,264 @@
 #include <algorithm>
-#include <array>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "core/base/print.hpp"
 #include "core/engine/verify_objects.hpp"
-#include "core/state/state_dict.hpp"
+#include "core/state/optimizer_part.hpp"
 
 namespace reprise {
 namespace {
 
-constexpr std::string_view kMimo = "mimo.";
-constexpr std::string_view kOptimizer = "optimizer.";
-constexpr std::string_view kGroups = "param_groups";
-constexpr std::array<std::string_view, 3> kParts = {kGroups, "grad_scaler",
-                                                    "param_state_sharding_type"};
+using Parts = std::set<ModulePart>;
 
-/// What one module stores of its optimizer.
-struct Module {
-  bool has_state = false;            ///< any optimizer tensor or object
-  bool keeps_groups_itself = false;  ///< in its distributed optimizer's objects
-  /// By chained optimizer ("", ".1", ...): the parts that are there.
-  std::map<std::string, std::set<std::string_view>> parts;
-};
-using Modules = std::map<std::string, Module>;
+void take(const Parts& more, Parts& parts) { parts.insert(more.begin(), more.end()); }
 
-/// A part of a module's optimizer: "optimizer.mimo.vision.1.param_groups".
-struct PartName {
-  std::string module;
-  std::string suffix;
-  std::string_view part;
-};
-
-/// The trailing ".<number>" of a name, or nothing.
-std::string_view number_suffix(std::string_view name) {
-  const auto dot = name.rfind('.');
-  if (dot == std::string_view::npos || dot + 1 == name.size()) return {};
-  const std::string_view digits = name.substr(dot + 1);
-  return digits.find_first_not_of("0123456789") == std::string_view::npos ? name.substr(dot)
-                                                                          : std::string_view{};
-}
-
-std::optional<PartName> parse_part(std::string_view key) {
-  const std::string mark = std::string(kOptimizer) + std::string(kMimo);
-  const auto at = key.find(mark);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = key.substr(at + mark.size());
-  for (const auto part : kParts) {
-    if (!rest.ends_with(part) || rest.size() <= part.size()) continue;
-    if (rest[rest.size() - part.size() - 1] != '.') continue;
-    const std::string_view name = rest.substr(0, rest.size() - part.size() - 1);
-    const std::string_view suffix = number_suffix(name);
-    return PartName{std::string(name.substr(0, name.size() - suffix.size())), std::string(suffix),
-                    part};
-  }
-  return std::nullopt;
-}
-
-/// "vision" of "mimo.vision.optimizer.state.exp_avg.w".
-std::optional<std::string> module_of(std::string_view key) {
-  if (!key.starts_with(kMimo)) return std::nullopt;
-  const auto at = key.find("." + std::string(kOptimizer));
-  if (at == std::string_view::npos || at < kMimo.size()) return std::nullopt;
-  return std::string(key.substr(kMimo.size(), at - kMimo.size()));
-}
-
-void take(std::string_view key, Modules& modules) {
-  if (const auto name = parse_part(key)) {
-    Module& module = modules[name->module];
-    module.has_state = true;
-    module.parts[name->suffix].insert(name->part);
-    return;
-  }
-  const auto name = module_of(key);
-  if (!name) return;
-  Module& module = modules[*name];
-  module.has_state = true;
-  if (key.find("optimizer.distributed.dp_group_idx_") != std::string_view::npos) {
-    module.keeps_groups_itself = true;
-  }
-}
-
-Modules modules_of(const Catalog& catalog) {
-  Modules modules;
-  for (const auto& tensor : catalog.tensors) take(tensor.key, modules);
-  for (const auto& object : catalog.objects) {
-    const auto parsed = parse_object_key(object.key);
-    take(parsed ? parsed->key : object.key, modules);
-  }
-  return modules;
-}
-
-/// Parts that some module stores; what one has, all that have optimizer state need.
-std::set<std::string_view> parts_in_use(const Modules& modules) {
-  std::set<std::string_view> used = {kGroups};
-  for (const auto& [name, module] : modules) {
-    for (const auto& [suffix, parts] : module.parts) used.insert(parts.begin(), parts.end());
+/// Parts that some optimizer stores; what one has, all need.
+Parts parts_in_use(const StoredModules& found) {
+  Parts used = {ModulePart::kParamGroups};
+  for (const StoredModule& module : found.modules) {
+    for (const auto& [place, optimizer] : module.chain) {
+      take(optimizer.parts, used);
+      take(optimizer.common, used);
+      for (const auto& [index, group] : optimizer.groups) take(group.parts, used);
+    }
   }
   return used;
 }
 
+/// Whose parts are in the common state: what rank 0 owned when it wrote. In words, by part; the
+/// first few modules.
+std::map<ModulePart, std::string> owners_in_common(const StoredModules& found) {
+  constexpr std::size_t kNamed = 4;
+  std::map<ModulePart, std::vector<std::string>> owners;
+  for (const StoredModule& module : found.modules) {
+    Parts parts;
+    for (const auto& [place, optimizer] : module.chain) take(optimizer.common, parts);
+    for (const ModulePart part : parts) {
+      if (owners[part].size() < kNamed) owners[part].push_back(module.name);
+    }
+  }
+  std::map<ModulePart, std::string> words;
+  for (const auto& [part, names] : owners) {
+    words[part] = "; the common state, which rank 0 wrote, has that of " + join(names, ", ");
+  }
+  return words;
+}
+
+std::string name_for_people(const StoredModule& module, std::int64_t place) {
+  return "module " + module.name +
+         (module.chain_length() > 1 ? ", optimizer " + std::to_string(place) + " of its chain of " +
+                                          std::to_string(module.chain_length()) + ","
+                                    : "");
+}
+
+std::string module_prefix(const StoredModule& module) {
+  return module.form() == ModuleForm::kPrefixed ? "mimo." + module.name + "." : "";
+}
+
+std::string group_key(const StoredModule& module, std::int64_t place, std::int64_t group,
+                      ModulePart part) {
+  const std::string chained =
+      module.chain_length() > 1 ? "chained_" + std::to_string(place) + "." : "";
+  const std::string name(part == ModulePart::kParamGroups ? "optimizer" : name_of(part));
+  return module_prefix(module) + chained + "optimizer.distributed.dp_group_idx_" +
+         std::to_string(group) + "." + name;
+}
+
+/// What is asked of all before one is judged.
+struct AllModules {
+  explicit AllModules(const StoredModules& found)
+      : parts(parts_in_use(found)),
+        owners(owners_in_common(found)),
+        claimed(found.claimed),
+        shared_groups(found.shared_groups),
+        random(std::any_of(found.modules.begin(), found.modules.end(),
+                           [](const auto& module) { return module.rng_grid.has_value(); })) {}
+
+  Parts parts;  ///< in use
+  std::map<ModulePart, std::string> owners;
+  bool claimed;
+  bool shared_groups;
+  bool random;
+};
+
+/// Of one module.
+class ModuleCheck {
+ public:
+  ModuleCheck(const AllModules& all, const StoredModule& module, Findings& findings)
+      : all_(all), module_(module), findings_(findings) {}
+
+  void optimizers() {
+    for (const auto& [place, optimizer] : module_.chain) {
+      Parts parts = all_.parts;
+      if (optimizer.buckets()) parts.insert(ModulePart::kShardingType);
+      for (const ModulePart part : parts) optimizer_part(place, optimizer, part);
+    }
+    gaps();
+  }
+
+  void presence() {
+    if (!all_.claimed) return;
+    if (!module_.stored()) {
+      add(Severity::kError, Code::kMissingKey,
+          "the common state names module " + module_.name +
+              " under args['modules'], and nothing of it is stored: it was lost, or left out of "
+              "the save",
+          "mimo." + module_.name);
+    } else if (!module_.claim) {
+      add(Severity::kWarning, Code::kUnrequestedKeys,
+          "module " + module_.name + " is stored, and args['modules'] does not name it",
+          "mimo." + module_.name);
+    }
+  }
+
+  void random_states() {
+    const std::string key = "mimo." + module_.name + ".rng_state";
+    if (module_.stored() && all_.random && !module_.rng_grid) {
+      add(Severity::kError, Code::kMissingKey,
+          "module " + module_.name +
+              " stores no random states, and other modules do: it can't go on with its streams",
+          key);
+    }
+    if (!module_.claim) return;
+    grid(module_.rng_grid, describe_rng_grid(module_.rng_grid),
+         {"pipeline_model_parallel_size", "tensor_model_parallel_size"}, key);
+    grid(module_.expert_rng_grid, describe_expert_grid(module_.expert_rng_grid),
+         {"pipeline_model_parallel_size", "expert_model_parallel_size",
+          "expert_tensor_parallel_size"},
+         "mimo." + module_.name + ".expert_rng_state");
+  }
+
+  void sharding_type(std::int64_t place, const StoredOptimizer& optimizer) {
+    const std::string& type = *optimizer.sharding_type;
+    const std::string key =
+        module_part_key(module_.form(), module_.name, place, ModulePart::kShardingType);
+    const std::string says = name_for_people(module_, place) + " says " + type;
+    const bool tensors = optimizer.state || module_.state;
+    const StateForm form = form_of_sharding_type(type);
+    if (form == StateForm::kRefused) {
+      add(Severity::kNote, Code::kUnsupported,
+          says + " of its state: an older kind, which loads recognise and refuse", key);
+    } else if (form == StateForm::kUnknown) {
+      add(Severity::kWarning, Code::kUnsupported,
+          says + " of its state, which is no sharding type that is known here", key);
+    } else if (form == StateForm::kTensors && optimizer.buckets()) {
+      add(Severity::kError, Code::kLoadRejected,
+          says + " of its state, and the keys are those of buckets (dp_reshardable)", key);
+    } else if (form == StateForm::kBuckets && !optimizer.buckets() && tensors) {
+      add(Severity::kError, Code::kLoadRejected,
+          says + " of its state, and the keys are those of tensors by parameter, not of buckets",
+          key);
+    }
+    if (module_.claim && module_.claim->sharding_type && *module_.claim->sharding_type != type) {
+      add(Severity::kError, Code::kLayoutMismatch,
+          says + " of its state, and args['modules'] says " + *module_.claim->sharding_type, key);
+    }
+  }
+
+ private:
+  void add(Severity severity, Code code, std::string message, std::string key) {
+    findings_.push_back({severity, code, std::move(message), std::move(key)});
+  }
+
+  void missing(std::int64_t place, ModulePart part, const std::string& of, std::string key) {
+    const auto owner = all_.owners.find(part);
+    add(Severity::kError, Code::kMissingKey,
+        name_for_people(module_, place) + " stores optimizer state but not its " +
+            std::string(name_of(part)) + of + ": a load can't continue its optimizer from here" +
+            (owner == all_.owners.end() ? "" : owner->second),
+        std::move(key));
+  }
+
+  void optimizer_part(std::int64_t place, const StoredOptimizer& optimizer, ModulePart part) {
+    if (optimizer.parts.contains(part) || optimizer.common.contains(part)) return;
+    // It may be among what tells no module.
+    if (all_.shared_groups && form() == ModuleForm::kBare && part != ModulePart::kShardingType) {
+      return;
+    }
+    if (part == ModulePart::kShardingType || optimizer.groups.empty()) {
+      missing(place, part, "", module_part_key(form(), module_.name, place, part));
+      return;
+    }
+    for (const auto& [index, group] : optimizer.groups) {
+      if (group.parts.contains(part)) continue;
+      missing(place, part, " of data-parallel group " + std::to_string(index),
+              group_key(module_, place, index, part));
+    }
+  }
+
+  /// The form in which what is missing would stand.
+  ModuleForm form() const {
+    return module_.form() == ModuleForm::kPrefixed ? ModuleForm::kPrefixed : ModuleForm::kBare;
+  }
+
+  void gaps() {
+    std::vector<std::int64_t> places;
+    for (std::int64_t place = 0; place < module_.chain_length(); ++place) {
+      if (!module_.chain.contains(place)) places.push_back(place);
+    }
+    if (places.empty()) return;
+    add(Severity::kError, Code::kMissingKey,
+        "module " + module_.name + " has a chain of " + std::to_string(module_.chain_length()) +
+            " optimizers, and of " + join(places, ", ") + " nothing is stored",
+        module_part_key(form(), module_.name, places.front(), ModulePart::kParamGroups));
+  }
+
+  void grid(const std::optional<Dims>& stored, const std::string& words,
+            std::initializer_list<const char*> arguments, const std::string& key) {
+    if (!stored || words.empty()) return;
+    std::size_t d = 0;
+    std::string said;
+    bool other = false;
+    for (const char* argument : arguments) {
+      const std::int64_t extent = (*stored)[d++];
+      const auto size = module_.claim->size(argument);
+      if (!size) continue;
+      said += (said.empty() ? "" : ", ") + std::string(argument) + " " + std::to_string(*size);
+      other |= extent >= 0 && extent != *size;
+    }
+    if (!other) return;
+    add(Severity::kError, Code::kLayoutMismatch,
+        "the random states of module " + module_.name + " form a grid of " + words +
+            ", and args['modules'] says " + said,
+        key);
+  }
+
+  const AllModules& all_;
+  const StoredModule& module_;
+  Findings& findings_;
+};
+
 }  // namespace
 
-Findings check_modules(const Catalog& catalog) {
+Findings check_modules(const StoredModules& found) {
   Findings findings;
-  const Modules modules = modules_of(catalog);
-  const auto needed = parts_in_use(modules);
-  for (const auto& [name, module] : modules) {
-    if (!module.has_state || module.keeps_groups_itself) continue;
-    auto chains = module.parts;
-    chains.try_emplace("");
-    for (const auto& [suffix, parts] : chains) {
-      for (const auto part : needed) {
-        if (parts.contains(part)) continue;
-        findings.push_back(
-            {Severity::kError, Code::kMissingKey,
-             "module " + name + " stores optimizer state but not its " + std::string(part) +
-                 ": a load can't continue its optimizer from here",
-             "mimo." + name + ".optimizer.mimo." + name + suffix + "." + std::string(part)});
-      }
+  const AllModules all(found);
+  if (found.shared_groups) {
+    findings.push_back(
+        {Severity::kWarning, Code::kMultiWriter,
+         "several modules, and what their distributed optimizers store has keys without a prefix: "
+         "whose it is can't be told, and one may have been written over the other's",
+         "optimizer.distributed"});
+  }
+  for (const StoredModule& module : found.modules) {
+    ModuleCheck check(all, module, findings);
+    check.presence();
+    if (found.own_optimizers) check.optimizers();
+    check.random_states();
+  }
+  return findings;
+}
+
+Findings check_sharding_types(const StoredModules& found) {
+  Findings findings;
+  const AllModules all(found);
+  for (const StoredModule& module : found.modules) {
+    ModuleCheck check(all, module, findings);
+    for (const auto& [place, optimizer] : module.chain) {
+      if (optimizer.sharding_type) check.sharding_type(place, optimizer);
     }
   }
   return findings;

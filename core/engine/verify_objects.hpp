@@ -4,6 +4,7 @@
 
 #include "core/engine/finding.hpp"
 #include "core/state/catalog.hpp"
+#include "core/state/modules.hpp"
 #include "core/state/value.hpp"
 
 namespace reprise {
@@ -15,12 +16,20 @@ Findings check_grids(const Catalog& catalog);
 /// WILL_RERUN_FROM_CHECKPOINT) needs the `rerun_state_machine_state` objects of the ranks.
 Findings check_rerun(const Value& common, const Catalog& catalog);
 
-/// A module that stores optimizer state stores its param groups, and the grad scaler and the
-/// sharding type if other modules do. Where the distributed optimizer keeps them itself (objects
-/// `optimizer.distributed.dp_group_idx_<g>.optimizer`), nothing is missing.
+/// Of a checkpoint of several modules, by its keys and by what args['modules'] says of them:
 ///
-///   mimo.<m>.optimizer.mimo.<m><s>.param_groups     s: "", ".1", ...: the chained optimizers
-///   optimizer.mimo.<m><s>.param_groups              before the prefix existed
-Findings check_modules(const Catalog& catalog);
+/// - whoever stores optimizer state stores its param groups, for each optimizer of a chain; the
+/// grad
+///   scaler and the sharding type if any other does, and the sharding type where the state is in
+///   buckets. Where a distributed optimizer keeps groups and scaler itself, each of its
+///   data-parallel groups does (`optimizer.distributed.dp_group_idx_<g>.optimizer`)
+///   Groups of several modules under keys that tell no module are a warning
+/// - a chain has no gap
+/// - a module that args name has something stored, and the other way round
+/// - where one module has random states, all have; on the grid that args say
+Findings check_modules(const StoredModules& modules);
+
+/// A sharding type, as far as it is known, fits the keys of the state and what args say of it.
+Findings check_sharding_types(const StoredModules& modules);
 
 }  // namespace reprise

@@ -11,7 +11,8 @@
 
 namespace reprise {
 
-/// A point in a device's queue of copies. What was queued before it is done once it was waited for.
+/// Copies that were queued together. They are done once this was waited for; whether others are,
+/// too, is the device's own affair.
 struct DeviceEvent {
   std::uint64_t id = 0;
 };

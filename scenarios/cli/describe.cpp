@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/print.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/common_state.hpp"
 
@@ -28,7 +29,71 @@ bool there(Checkpoint& checkpoint, std::string_view name) {
       .has_value();
 }
 
+/// What an optimizer's own object or args say, or what its keys show.
+std::string sharding_of(const StoredModule& module, const StoredOptimizer& optimizer) {
+  if (optimizer.sharding_type) return *optimizer.sharding_type;
+  if (module.claim && module.claim->sharding_type) return *module.claim->sharding_type;
+  if (optimizer.buckets()) return "buckets";
+  return optimizer.state || module.state ? "by parameter" : "no state";
+}
+
+std::string_view short_name(ModulePart part) {
+  switch (part) {
+    case ModulePart::kParamGroups:
+      return "groups";
+    case ModulePart::kGradScaler:
+      return "scaler";
+    case ModulePart::kShardingType:
+      return "type";
+  }
+  return "";
+}
+
+/// A distributed optimizer keeps a part if each of its groups does.
+bool groups_have(const StoredOptimizer& optimizer, ModulePart part) {
+  return !optimizer.groups.empty() &&
+         std::all_of(optimizer.groups.begin(), optimizer.groups.end(),
+                     [part](const auto& group) { return group.second.parts.contains(part); });
+}
+
+std::string parts_of(const StoredOptimizer& optimizer) {
+  std::string text;
+  for (const ModulePart part : kModuleParts) {
+    const bool in_common = optimizer.common.contains(part);
+    if (!in_common && !optimizer.parts.contains(part) && !groups_have(optimizer, part)) continue;
+    text += (text.empty() ? "" : ", ") + std::string(short_name(part)) +
+            (in_common ? " (in the common state)" : "");
+  }
+  return text.empty() ? "nothing" : text;
+}
+
 }  // namespace
+
+std::string describe_optimizers(const StoredModules& modules, const StoredModule& module) {
+  if (module.chain.empty()) return "none";
+  if (!modules.own_optimizers) return "with the whole model's";
+  std::vector<std::string> kinds;
+  for (const auto& [place, optimizer] : module.chain) {
+    const std::string kind = sharding_of(module, optimizer);
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+  }
+  const auto groups = module.group_count();
+  return (module.chain_length() > 1 ? "chain of " + std::to_string(module.chain_length()) + ": "
+                                    : "") +
+         join(kinds, ", ") +
+         (groups == 0 ? ""
+                      : " (" + std::to_string(groups) + " dp group" + (groups == 1 ? ")" : "s)"));
+}
+
+std::string describe_parts(const StoredModules& modules, const StoredModule& module) {
+  if (module.chain.empty() || !modules.own_optimizers) return "-";
+  std::vector<std::string> parts;
+  for (std::int64_t place = 0; place < module.chain_length(); ++place) {
+    const auto optimizer = module.chain.find(place);
+    parts.push_back(optimizer == module.chain.end() ? "nothing" : parts_of(optimizer->second));
+  }
+  return join(parts, " | ");
+}
 
 std::string describe_cut(const StoredTensor& tensor) {
   if (!tensor.original_shape.empty()) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/engine/checkpoint.hpp"
+#include "core/state/modules.hpp"
 
 namespace reprise::cli {
 
@@ -18,6 +19,13 @@ std::string describe_kind(Checkpoint& checkpoint);
 /// Whose checkpoint it is, as the common state tells: "llm, which came from step 200"; empty if it
 /// does not.
 std::string describe_run(const Value& common);
+
+/// A module's optimizers: "fully_reshardable", "chain of 2: dp_reshardable (4 dp groups)", "with
+/// the whole model's", "none".
+std::string describe_optimizers(const StoredModules& modules, const StoredModule& module);
+
+/// Which parts each of them stores: "groups, scaler, type", "groups, type | nothing".
+std::string describe_parts(const StoredModules& modules, const StoredModule& module);
 
 std::uint64_t elements_of(const StoredTensor& tensor);
 /// Of the tensor's elements; what the items take is more.

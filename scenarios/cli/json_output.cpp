@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/engine/module_values.hpp"
 #include "core/state/state_dict.hpp"
 #include "scenarios/cli/describe.hpp"
 #include "scenarios/cli/value_json.hpp"
@@ -139,13 +140,74 @@ void add_value(const BytesItem& item, Json& json) {
   }
 }
 
+Json grid_json(const std::optional<Dims>& grid, std::initializer_list<const char*> axes) {
+  if (!grid || grid->size() != axes.size()) return nullptr;
+  Json json = Json::object();
+  std::size_t d = 0;
+  for (const char* axis : axes) json[axis] = (*grid)[d++];
+  return json;
+}
+
+Json names_of(const std::set<ModulePart>& parts) {
+  Json names = Json::array();
+  for (const ModulePart part : parts) names.push_back(name_of(part));
+  return names;
+}
+
+Json to_json(std::int64_t place, const StoredOptimizer& optimizer) {
+  Json groups = Json::array();
+  for (const auto& [index, group] : optimizer.groups) {
+    groups.push_back(
+        {{"dp_group_idx", index}, {"buckets", group.buckets}, {"metadata", names_of(group.parts)}});
+  }
+  return {
+      {"suffix", chain_suffix(place)},
+      {"metadata", names_of(optimizer.parts)},
+      {"metadata_in_common_state", names_of(optimizer.common)},
+      {"dp_groups", groups},
+      {"sharding_type", optimizer.sharding_type ? Json(*optimizer.sharding_type) : Json(nullptr)}};
+}
+
+Json to_json(const StoredModule& module) {
+  Json chain = Json::array();
+  for (const auto& [place, optimizer] : module.chain) chain.push_back(to_json(place, optimizer));
+  Json claim = nullptr;
+  if (module.claim) {
+    claim = {{"text", module.claim->layout}, {"sharding_type", nullptr}};
+    for (const auto& [argument, size] : module.claim->sizes) claim[argument] = size;
+    if (module.claim->sharding_type) claim["sharding_type"] = *module.claim->sharding_type;
+  }
+  return {{"name", module.name},
+          {"keys", name_of(module.form())},
+          {"tensors", module.tensors},
+          {"elements", module.elements},
+          {"bytes", module.bytes},
+          {"objects", module.objects},
+          {"optimizers", chain},
+          {"chain_length", module.chain_length()},
+          {"rng_grid", grid_json(module.rng_grid, {"pp", "tp"})},
+          {"expert_rng_grid", grid_json(module.expert_rng_grid, {"pp", "ep", "etp"})},
+          {"layout", claim}};
+}
+
+/// Only where there are modules: no other checkpoint has the entry.
+void add_modules(Checkpoint& checkpoint, const std::optional<Checkpoint::Common>& common,
+                 Json& json) {
+  const bool readable = common && common->item.value;
+  const auto modules = inspected_modules(checkpoint, readable ? &*common->item.value : nullptr);
+  if (modules.empty()) return;
+  json["modules"] = Json::array();
+  for (const auto& module : modules.modules) json["modules"].push_back(to_json(module));
+  json["own_optimizers"] = modules.own_optimizers;
+}
+
 Findings errors_in(Findings findings) {
   std::erase_if(findings, [](const Finding& f) { return f.severity != Severity::kError; });
   return findings;
 }
 
 void add_content(Checkpoint& checkpoint, const StoredObject& object, const InspectContent& content,
-                 TensorDigest& digest, Json& json) {
+                 driver::TensorDigest& digest, Json& json) {
   if (content.digests) json["sha256"] = digest.of(object);
   if (content.values) add_value(read_bytes_item(checkpoint.object_bytes(object)), json);
 }
@@ -195,7 +257,7 @@ std::string reshard_json(const std::string& source, const std::string& target,
 }
 
 std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
-                         const InspectContent& content, TensorDigest& digest) {
+                         const InspectContent& content, driver::TensorDigest& digest) {
   const Catalog& catalog = checkpoint.catalog();
   Json tensors = Json::array();
   for (const auto& tensor : catalog.tensors) {
@@ -221,6 +283,7 @@ std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
                {"files", catalog.files},
                {"tensors", tensors},
                {"objects", objects}};
+  add_modules(checkpoint, common, json);
   if (content.digests) json["damage"] = to_json(errors_in(digest.checksums().findings()));
   if (common && content.values) {
     json["common"] = Json::object();

@@ -9,7 +9,7 @@
 #include "core/engine/reshard.hpp"
 #include "core/engine/verify.hpp"
 #include "scenarios/cli/key_filter.hpp"
-#include "scenarios/cli/tensor_digest.hpp"
+#include "scenarios/driver/tensor_digest.hpp"
 
 namespace reprise::cli {
 
@@ -23,13 +23,13 @@ std::string reshard_json(const std::string& source, const std::string& target,
 
 /// What `inspect` reads beyond the metadata.
 struct InspectContent {
-  bool digests = false;  ///< SHA-256 of tensors (TensorDigest) and of objects' items
+  bool digests = false;  ///< SHA-256 of tensors (driver::TensorDigest) and of objects' items
   bool values = false;   ///< objects and the common state, as value_json writes them
 };
 
 /// Tensors with their chunks, objects, files; keys that the filter wants. `digest` reads what is
 /// to be hashed.
 std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
-                         const InspectContent& content, TensorDigest& digest);
+                         const InspectContent& content, driver::TensorDigest& digest);
 
 }  // namespace reprise::cli

@@ -5,15 +5,16 @@
 #include <set>
 
 #include "core/base/print.hpp"
+#include "core/engine/module_values.hpp"
 #include "core/state/state_dict.hpp"
 #include "scenarios/cli/checkpoint_argument.hpp"
 #include "scenarios/cli/describe.hpp"
 #include "scenarios/cli/json_output.hpp"
 #include "scenarios/cli/key_filter.hpp"
 #include "scenarios/cli/table.hpp"
-#include "scenarios/cli/tensor_digest.hpp"
 #include "scenarios/cli/value_tree.hpp"
 #include "scenarios/cli/verb.hpp"
+#include "scenarios/driver/tensor_digest.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -76,7 +77,8 @@ class InspectVerb final : public Verb {
            "  reprise inspect --chunks --keys '^embedding' c  file, offset, length of each chunk\n"
            "  reprise inspect --common ckpt                   the common state as a tree\n"
            "  reprise inspect --digest ckpt                   what each tensor holds, as SHA-256\n"
-           "  reprise inspect --json ckpt | jq '.tensors[].key'\n";
+           "  reprise inspect --json ckpt | jq '.tensors[].key'\n"
+           "  reprise inspect --json ckpt | jq '.modules[] | {name, rng_grid}'   of a MIMO job\n";
   }
   void declare(Options& options) override {
     options.positional(path_, "CKPT", "directory with .metadata, or a root with a tracker")
@@ -95,7 +97,7 @@ class InspectVerb final : public Verb {
     const StoredPath stored = stored_path(path_);
     Checkpoint checkpoint = Checkpoint::open(*stored.store, stored.path);
     const KeyFilter filter(keys_, ignored_);
-    TensorDigest digest(checkpoint);
+    driver::TensorDigest digest(checkpoint);
     if (json_) {
       console.out << inspect_json(checkpoint, filter, {digest_, values_}, digest);
       return judge(checkpoint.catalog(), filter, digest, console);
@@ -105,6 +107,7 @@ class InspectVerb final : public Verb {
       print_common(checkpoint, console);
       return ExitCode::kPass;
     }
+    if (filter.everything()) print_modules(checkpoint, console);
     print_tensors(checkpoint.catalog(), filter, console);
     if (digest_) print_digests(checkpoint.catalog(), filter, digest, console);
     if (chunks_) print_chunks(checkpoint.catalog(), filter, console);
@@ -115,8 +118,8 @@ class InspectVerb final : public Verb {
 
  private:
   /// What was hashed has to be what was saved, and a filter has to leave something.
-  static ExitCode judge(const Catalog& catalog, const KeyFilter& filter, const TensorDigest& digest,
-                        const Console& console) {
+  static ExitCode judge(const Catalog& catalog, const KeyFilter& filter,
+                        const driver::TensorDigest& digest, const Console& console) {
     bool damaged = false;
     for (const Finding& finding : digest.checksums().findings()) {
       if (finding.severity != Severity::kError) continue;
@@ -179,6 +182,36 @@ class InspectVerb final : public Verb {
     }
   }
 
+  static std::string grids_of(const StoredModule& module) {
+    const std::string grid = describe_rng_grid(module.rng_grid);
+    const std::string experts = describe_expert_grid(module.expert_rng_grid);
+    if (experts.empty()) return grid.empty() ? "-" : grid;
+    return (grid.empty() ? "" : grid + "; ") + "experts " + experts;
+  }
+
+  static void print_modules(Checkpoint& checkpoint, const Console& console) {
+    const auto common = checkpoint.common();
+    const bool readable = common && common->item.value;
+    const auto modules = inspected_modules(checkpoint, readable ? &*common->item.value : nullptr);
+    Table table({{"module"},
+                 {"keys"},
+                 {"tensors", Align::kRight},
+                 {"elements", Align::kRight},
+                 {"size", Align::kRight},
+                 {"optimizer"},
+                 {"its metadata"},
+                 {"random states"},
+                 {"layout"}});
+    for (const StoredModule& module : modules.modules) {
+      table.add({module.name, std::string(module.stored() ? name_of(module.form()) : "none"),
+                 with_commas(module.tensors), with_commas(module.elements),
+                 human_bytes(module.bytes), describe_optimizers(modules, module),
+                 describe_parts(modules, module), grids_of(module),
+                 module.claim ? module.claim->layout : "-"});
+    }
+    print_section(table, console);
+  }
+
   static void print_tensors(const Catalog& catalog, const KeyFilter& filter,
                             const Console& console) {
     Table table({{"tensor"},
@@ -196,8 +229,8 @@ class InspectVerb final : public Verb {
     print_section(table, console);
   }
 
-  static void print_digests(const Catalog& catalog, const KeyFilter& filter, TensorDigest& digest,
-                            const Console& console) {
+  static void print_digests(const Catalog& catalog, const KeyFilter& filter,
+                            driver::TensorDigest& digest, const Console& console) {
     Table table({{"tensor"}, {"SHA-256 of its elements, row-major"}});
     for (const auto& tensor : catalog.tensors) {
       if (filter.wants(tensor.key)) table.add({tensor.key, digest.of(tensor)});

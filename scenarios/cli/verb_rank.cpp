@@ -1,5 +1,5 @@
 #include "scenarios/cli/verb.hpp"
-#include "scenarios/driver/mpi_lane.hpp"
+#include "scenarios/driver/mpi_rank.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -15,7 +15,9 @@ class RankVerb final : public Verb {
         .number(incarnation_, "--incarnation", 0, "which of its incarnations")
         .text(task_.store, "--store", "DIR", "where checkpoints stand")
         .text(task_.records, "--records", "DIR", "where the record goes")
-        .text(task_.mutant, "--mutant", "NAME", "a historical defect");
+        .text(task_.mutant, "--mutant", "NAME", "a historical defect")
+        .text(task_.log.level, "--log", "LEVEL", "off, info, debug")
+        .text(task_.log.directory, "--logs", "DIR", "where the rank's log goes");
   }
   ExitCode run(const Console&) override {
     task_.incarnation = static_cast<std::uint64_t>(incarnation_);

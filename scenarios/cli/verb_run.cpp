@@ -38,11 +38,15 @@ class RunVerb final : public Verb {
         .text(keep_, "--keep", "DIR", "leave the checkpoints there, one folder a scenario")
         .text(record_, "--record", "DIR", "write each scenario there with what came of it")
         .text(mutant_, "--mutant", "NAME", "switch a historical defect on")
-        .number(seed_, "--seed", 0, "of the simulated scheduler")
-        .number(jobs_, "--jobs", 1, "scenarios at a time on the simulated lane")
+        .number(seed_, "--seed", 0, "of the simulated scheduler, and of --rows")
+        .number(rows_, "--rows", 0, "at most N of each table, drawn by the seed; 0: all")
+        .number(jobs_, "--jobs", 1, "scenarios at a time")
         .text(ranks_, "--ranks", "TAG",
               "show what each rank compared, of scenarios so tagged; or: all")
-        .flag(double_, "--double", "run all twice, the second time in another process")
+        .flag(double_, "--double",
+              "run all twice: in a second process, or what another lane ran on the lane sim")
+        .text(log_, "--log", "info|debug",
+              "a line a phase and rank, to stderr; on the lane mpi to REPORT/log")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
 
@@ -55,30 +59,30 @@ class RunVerb final : public Verb {
           if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, scenario);
         });
     if (double_) {
-      if (shows_progress) console.err << "once more, in a second process\n";
+      if (shows_progress) console.err << "once more, elsewhere\n";
       driver::compare_courses(driver::courses_elsewhere(request), report);
     }
     print(console, scenarios, report);
     if (!record_.empty()) record(scenarios, request, report);
-    if (report.determinism_mismatches > 0) return ExitCode::kNotDeterministic;
+    const bool one_lane = request.lane == driver::LaneKind::kSim;
+    if (one_lane && report.determinism_mismatches > 0) return ExitCode::kNotDeterministic;
     return code_of(report.verdict);
   }
 
  private:
   driver::RunRequest checked_request(const Console& console) const {
     driver::RunRequest request;
-    request.selection = {paths_, tag_};
+    request.selection = {paths_, tag_, static_cast<std::size_t>(rows_),
+                         static_cast<std::uint64_t>(seed_)};
     request.lane = driver::lane_named(lane_);
     request.jobs = static_cast<std::size_t>(jobs_);
     request.options = {.seed = static_cast<std::uint64_t>(seed_),
                        .mutant = mutant_,
                        .keep = keep_,
                        .launcher = checked_launcher(),
-                       .executable = console.executable};
+                       .executable = console.executable,
+                       .log = checked_log(request.lane)};
     if (!mutant_.empty()) sim::mutant_named(mutant_);  // a wrong name is said before anything runs
-    if (double_ && request.lane != driver::LaneKind::kSim) {
-      throw Error(Code::kUsage, "--double compares event hashes, which only the lane sim has");
-    }
     return request;
   }
 
@@ -95,7 +99,7 @@ class RunVerb final : public Verb {
                                reports::name_of(report.verdict), report.scenarios.size(),
                                report.scenarios.size() == 1 ? "" : "s", lane_, report.seconds);
     if (double_) {
-      console.out << fmt::format("run twice: {}, with another course in a second process: {}\n",
+      console.out << fmt::format("run twice: {}, with another course the second time: {}\n",
                                  report.runs_doubled, report.determinism_mismatches);
     }
   }
@@ -125,6 +129,18 @@ class RunVerb final : public Verb {
     }
   }
 
+  driver::LogOptions checked_log(driver::LaneKind lane) const {
+    driver::require_log_level(log_);
+    driver::LogOptions log{log_, {}};
+    if (!log.on() || lane == driver::LaneKind::kSim) return log;
+    if (report_.empty()) {
+      throw Error(Code::kUsage, "ranks of the lane " + lane_ +
+                                    " log into files: say with --report DIR where they go");
+    }
+    log.directory = std::filesystem::absolute(report_) / "log";
+    return log;
+  }
+
   std::string checked_launcher() const {
     if (launcher_ == "mpirun" || launcher_ == "srun") return launcher_;
     throw Error(Code::kUsage, "no launcher is called '" + launcher_ + "'; there are: mpirun, srun");
@@ -150,6 +166,8 @@ class RunVerb final : public Verb {
   std::string tag_;
   std::string record_;
   std::string ranks_;
+  std::string log_ = "off";
+  std::int64_t rows_ = 0;
   bool double_ = false;
   std::int64_t seed_ = 1;
   std::int64_t jobs_ = 1;

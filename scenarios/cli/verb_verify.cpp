@@ -47,6 +47,7 @@ class VerifyVerb final : public Verb {
     return "  reprise verify runs/llm                  the checkpoint that the tracker names\n"
            "  reprise verify runs/llm/iter_*           several; the worst decides the exit code\n"
            "  reprise verify --no-payload ckpt         names, sizes and cover alone: fast\n"
+           "  reprise verify mimo/iter_0000003         also: which module's metadata is missing\n"
            "  reprise verify --json ckpt | jq '.checkpoints[].findings[].message'\n";
   }
   void declare(Options& options) override {

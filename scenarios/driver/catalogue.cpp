@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include "core/base/error.hpp"
+#include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "scenarios/driver/yaml_map.hpp"
 
@@ -49,6 +51,20 @@ bool has_cells(const Scenario& scenario, const std::vector<std::string>& wanted)
   const auto cells = cells_of(scenario.row);
   return std::all_of(wanted.begin(), wanted.end(),
                      [&cells](const std::string& cell) { return cells.contains(cell); });
+}
+
+/// So many rows, in their order. Which ones follows from their names and the seed, so that a row
+/// that is added takes the place of one other at most.
+void keep_some(const Selection& selection, std::vector<Scenario>& rows) {
+  if (selection.rows_max == 0 || rows.size() <= selection.rows_max) return;
+  const auto draw = [&selection](const Scenario& scenario) {
+    return mix64(selection.seed, hash_of(std::string_view(scenario.name)));
+  };
+  std::vector<std::uint64_t> draws;
+  for (const auto& row : rows) draws.push_back(draw(row));
+  std::sort(draws.begin(), draws.end());
+  const std::uint64_t last = draws[selection.rows_max - 1];
+  std::erase_if(rows, [&](const Scenario& row) { return draw(row) > last; });
 }
 
 /// The wanted rows of one path.
@@ -137,7 +153,10 @@ std::vector<std::string> find_scenarios(const std::vector<std::string>& paths) {
 std::vector<Scenario> read_catalogue(const Selection& selection) {
   std::vector<Scenario> scenarios;
   for (const auto& path : find_scenarios(selection.paths)) {
-    for (auto& scenario : rows_of(path)) scenarios.push_back(std::move(scenario));
+    auto rows = rows_of(path);
+    keep_some(selection, rows);
+    scenarios.insert(scenarios.end(), std::make_move_iterator(rows.begin()),
+                     std::make_move_iterator(rows.end()));
   }
   refuse_equal_names(scenarios);
   if (!selection.tag.empty()) keep_tagged(selection.tag, scenarios);

@@ -28,6 +28,8 @@ std::vector<std::string> find_scenarios(const std::vector<std::string>& paths);
 struct Selection {
   std::vector<std::string> paths;  ///< files, folders, files with rows
   std::string tag;                 ///< only these; empty: all
+  std::size_t rows_max = 0;        ///< of each table; 0: all. Which ones follows from `seed`
+  std::uint64_t seed = 1;
 };
 
 /// All that is selected, in the files' order; USAGE, with a suggestion, if nothing is.

@@ -13,7 +13,9 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::uint64_t kDeadlineS = 3600;
-constexpr std::string_view kCode = "NOT_DETERMINISTIC";
+constexpr std::string_view kSameLane = "NOT_DETERMINISTIC";
+constexpr std::string_view kOtherLane = "LANES_DISAGREE";
+constexpr std::string_view kElsewhere = "sim";
 
 std::vector<std::string> command_of(const RunRequest& request, const std::string& report) {
   std::vector<std::string> words = {request.options.executable, "run"};
@@ -21,6 +23,7 @@ std::vector<std::string> command_of(const RunRequest& request, const std::string
   words.insert(words.end(), {"--quiet", "--report", report});
   words.insert(words.end(), {"--seed", std::to_string(request.options.seed)});
   words.insert(words.end(), {"--jobs", std::to_string(std::max<std::size_t>(request.jobs, 1))});
+  words.insert(words.end(), {"--rows", std::to_string(request.selection.rows_max)});
   if (!request.selection.tag.empty()) {
     words.insert(words.end(), {"--tag", request.selection.tag});
   }
@@ -30,24 +33,33 @@ std::vector<std::string> command_of(const RunRequest& request, const std::string
   return words;
 }
 
-std::string difference_of(const Course& here, const Course& there) {
+/// Empty: none. Event hashes are the simulated lane's.
+std::string difference_of(const Course& here, const Course& there, bool same_lane) {
   if (here.verdict != there.verdict) {
     return "the verdict is " + here.verdict + " here and " + there.verdict;
   }
-  if (here.event_hash != there.event_hash) {
+  if (same_lane && here.event_hash != there.event_hash) {
     return "the event hash is " + here.event_hash + " here and " + there.event_hash;
   }
+  if (here.content_digest == there.content_digest) return "";
+  const bool left_to_time = !same_lane && (here.left_to_time || there.left_to_time);
+  if (left_to_time && here.begins != there.begins) return "";
   return "the content digest is " + here.content_digest + " here and " + there.content_digest;
 }
 
 }  // namespace
 
+Course course_of(const reports::ScenarioResult& result) {
+  std::vector<std::int64_t> begins;
+  for (const auto& life : result.incarnations) begins.push_back(life.first_step);
+  return {result.name,       reports::name_of(result.verdict),
+          result.event_hash, result.content_digest,
+          std::move(begins), result.left_to_time};
+}
+
 std::vector<Course> courses_of(const reports::Report& report) {
   std::vector<Course> courses;
-  for (const auto& result : report.scenarios) {
-    courses.push_back(
-        {result.name, reports::name_of(result.verdict), result.event_hash, result.content_digest});
-  }
+  for (const auto& result : report.scenarios) courses.push_back(course_of(result));
   return courses;
 }
 
@@ -55,10 +67,15 @@ std::vector<Course> courses_in(const std::string& report_json, const std::string
   const auto document = nlohmann::json::parse(report_json);
   std::vector<Course> courses;
   for (const auto& result : document.at("scenarios")) {
-    courses.push_back({result.at("name").get<std::string>(),
-                       result.at("verdict").get<std::string>(),
-                       result.at("event_hash").get<std::string>(),
-                       result.at("content_digest").get<std::string>()});
+    auto& course = courses.emplace_back();
+    result.at("name").get_to(course.name);
+    result.at("verdict").get_to(course.verdict);
+    result.at("event_hash").get_to(course.event_hash);
+    result.at("content_digest").get_to(course.content_digest);
+    for (const auto& life : result.at("incarnations")) {
+      course.begins.push_back(life.at("first_step").get<std::int64_t>());
+    }
+    result.at("left_to_time").get_to(course.left_to_time);
   }
   return courses;
 } catch (const nlohmann::json::exception& error) {
@@ -78,21 +95,27 @@ std::vector<Course> courses_elsewhere(const RunRequest& request) {
 }
 
 void compare_courses(const std::vector<Course>& elsewhere, reports::Report& report) {
-  const auto here = courses_of(report);
-  report.runs_doubled = static_cast<std::uint64_t>(std::count_if(
-      here.begin(), here.end(), [](const Course& course) { return !course.event_hash.empty(); }));
-  for (std::size_t i = 0; i < here.size(); ++i) {
+  const bool same_lane = report.lane == kElsewhere;
+  const std::string where = same_lane ? " in a second process" : " on the lane sim";
+  report.runs_doubled = 0;
+  report.determinism_mismatches = 0;
+  for (auto& result : report.scenarios) {
+    if (result.verdict == reports::Verdict::kNotRun) continue;
+    ++report.runs_doubled;
     const auto there = std::find_if(elsewhere.begin(), elsewhere.end(), [&](const Course& course) {
-      return course.name == here[i].name;
+      return course.name == result.name;
     });
-    if (there != elsewhere.end() && *there == here[i]) continue;
+    const std::string difference = there == elsewhere.end()
+                                       ? "nobody ran it"
+                                       : difference_of(course_of(result), *there, same_lane);
+    if (difference.empty()) continue;
     ++report.determinism_mismatches;
-    reports::ScenarioResult& result = report.scenarios[i];
+    // A failure here is told first: it is why the lanes disagree.
+    if (same_lane || result.verdict == reports::Verdict::kPass) {
+      result.code = same_lane ? kSameLane : kOtherLane;
+      result.reason = difference + where;
+    }
     result.verdict = reports::Verdict::kFail;
-    result.code = kCode;
-    result.reason = there == elsewhere.end()
-                        ? "a second process did not run it"
-                        : difference_of(here[i], *there) + " in a second process";
   }
   report.verdict = reports::overall(report);
 }

@@ -9,6 +9,7 @@ namespace reprise::driver {
 namespace {
 
 using sim::Layout;
+using sim::ModuleConfig;
 using Values = std::set<std::pair<std::string, std::string>>;  // axis, value
 
 constexpr std::size_t kNameWidth = 12;
@@ -27,7 +28,6 @@ std::string range_of(std::int32_t size) {
 }
 
 void add_layout(const Layout& layout, Values& values) {
-  values.emplace("world", world_range(layout.world_size()));
   for (const auto axis : sim::kAxisNames) {
     values.emplace(axis, range_of(layout.size_of(axis)));
   }
@@ -35,6 +35,36 @@ void add_layout(const Layout& layout, Values& values) {
   if (layout.vpp > 1) values.emplace("layout", "vpp");
   if (!layout.stage_layers.empty()) values.emplace("layout", "stage_layers");
   if (layout.etp != 0 && layout.etp != layout.tp) values.emplace("layout", "etp");
+}
+
+/// One for a job that is one model.
+std::vector<ModuleConfig> modules_of(const IncarnationPlan& plan) {
+  if (!plan.modules.empty()) return plan.modules;
+  return {{.layout = plan.layout, .optimizer_sharding = plan.optimizer_sharding}};
+}
+
+std::int32_t members_of(const IncarnationPlan& plan) {
+  return sim::job_members(modules_of(plan)).size();
+}
+
+bool is_colocated(const IncarnationPlan& plan) {
+  std::int32_t places = 0;
+  for (const auto& module : plan.modules) places += module.layout.world_size();
+  return places > members_of(plan);
+}
+
+void add_grids(const Scenario& scenario, const IncarnationPlan& plan, Values& values) {
+  const auto modules = modules_of(plan);
+  values.emplace("world", world_range(members_of(plan)));
+  values.emplace("modules", std::to_string(modules.size()));
+  for (const auto& module : modules) {
+    add_layout(module.layout, values);
+    values.emplace("sharding", module.optimizer_sharding);
+    values.emplace("model", module.name.empty() ? scenario.model : module.model);
+    if (module.frozen) values.emplace("module", "frozen");
+    if (module.loss_scale.overflows()) values.emplace("module", "overflows");
+  }
+  if (modules.size() > 1) values.emplace("place", is_colocated(plan) ? "colocated" : "disjoint");
 }
 
 void add_actions(const std::vector<Action>& actions, bool last, Values& values) {
@@ -54,38 +84,48 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
 
 std::vector<std::string_view> changes_between(const IncarnationPlan& saved,
                                               const IncarnationPlan& loading) {
-  const Layout& a = saved.layout;
-  const Layout& b = loading.layout;
   std::vector<std::string_view> changes;
   const auto note = [&changes](bool changed, std::string_view name) {
-    if (changed) changes.push_back(name);
+    const bool noted = std::find(changes.begin(), changes.end(), name) != changes.end();
+    if (changed && !noted) changes.push_back(name);
   };
-  note(a.ep != b.ep || a.expert_tp() != b.expert_tp(), "EP");
-  note(sharding_ranks(a) != sharding_ranks(b), "FSDP");
-  note(a.tp != b.tp, "TP");
-  note(a.cp != b.cp, "CP");
-  note(a.pp != b.pp || a.vpp != b.vpp || a.stage_layers != b.stage_layers, "PP");
-  note(a.dp_replicate != b.dp_replicate, "HSDP");
-  note(a.world_size() < b.world_size(), "world up");
-  note(a.world_size() > b.world_size(), "world down");
-  note(a.order != b.order, "order");
-  note(saved.optimizer_sharding != loading.optimizer_sharding, "sharding");
+  const auto before = modules_of(saved);
+  for (const auto& module : modules_of(loading)) {
+    const ModuleConfig* other = sim::module_named(before, module.name);
+    if (other == nullptr) continue;
+    const Layout& a = other->layout;
+    const Layout& b = module.layout;
+    note(a.ep != b.ep || a.expert_tp() != b.expert_tp(), "EP");
+    note(sharding_ranks(a) != sharding_ranks(b), "FSDP");
+    note(a.tp != b.tp, "TP");
+    note(a.cp != b.cp, "CP");
+    note(a.pp != b.pp || a.vpp != b.vpp || a.stage_layers != b.stage_layers, "PP");
+    note(a.dp_replicate != b.dp_replicate, "HSDP");
+    note(a.order != b.order, "order");
+    note(other->optimizer_sharding != module.optimizer_sharding, "sharding");
+  }
+  note(members_of(saved) < members_of(loading), "world up");
+  note(members_of(saved) > members_of(loading), "world down");
+  note(is_colocated(saved) != is_colocated(loading), "place");
   return changes;
 }
 
 void Distribution::add(const Scenario& scenario) {
   Values values;
   const auto& lives = scenario.incarnations;
-  values.emplace("model", scenario.model);
   values.emplace("lives", std::to_string(lives.size()));
   values.emplace("dim", std::to_string(scenario.shard_dim));
   values.emplace("strictness",
                  scenario.checkpoint.strictness == Strictness::kRaiseAll ? "raise_all" : "others");
+  const CheckpointPlan& plan = scenario.checkpoint;
+  values.emplace("saves", !plan.async ? "waited for" : plan.late ? "beside, late" : "beside");
+  if (plan.async) values.emplace("in flight", std::to_string(plan.in_flight));
+  values.emplace("reads", plan.reads_once ? "once" : "by each");
+  if (plan.staging_bytes > 0) values.emplace("saves", "in small staging");
   values.emplace("nodes", scenario.ranks_per_node > 0 ? "some" : "one");
   values.emplace("expected", scenario.expect.refusal ? "refusal" : "continuity");
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    add_layout(lives[i].layout, values);
-    values.emplace("sharding", lives[i].optimizer_sharding);
+    add_grids(scenario, lives[i], values);
     add_actions(lives[i].actions, i + 1 == lives.size(), values);
     const auto saves = saves_before(scenario, i);
     if (i == 0 || saves.empty()) continue;

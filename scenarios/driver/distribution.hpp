@@ -13,7 +13,8 @@
 namespace reprise::driver {
 
 /// Kinds of change: "EP", "FSDP" (ranks that shard), "TP", "CP", "PP" (stages and layers on them),
-/// "HSDP" (replicate x shard), "world up", "world down", "order", "sharding".
+/// "HSDP" (replicate x shard), "world up", "world down", "order", "sharding"; of any module, and
+/// "place": from disjoint to colocated or back.
 std::vector<std::string_view> changes_between(const IncarnationPlan& saved,
                                               const IncarnationPlan& loading);
 

@@ -59,15 +59,38 @@ AuditPage take_page(const Json& json) {
   return page;
 }
 
+Json put(const Turn& turn) {
+  return {{"at", turn.at.value},
+          {"incarnation", turn.incarnation},
+          {"optimizer", turn.optimizer},
+          {"release", turn.release}};
+}
+
+Turn take_turn(const Json& json) {
+  Turn turn;
+  json.at("at").get_to(turn.at.value);
+  json.at("incarnation").get_to(turn.incarnation);
+  json.at("optimizer").get_to(turn.optimizer);
+  json.at("release").get_to(turn.release);
+  return turn;
+}
+
 Json put(const SavePoint& point) {
+  Json ages = Json::object();
+  for (const auto& [module, age] : point.ages) ages[module] = {age.host, age.expert};
+  Json turns = Json::array();
+  for (const auto& turn : point.turns) turns.push_back(put(turn));
   return {{"step", point.step.value},
           {"incarnation", point.incarnation},
           {"parent_step", point.parent_step ? Json(*point.parent_step) : Json(nullptr)},
-          {"host_age", point.ages.host},
-          {"expert_age", point.ages.expert},
+          {"ages", ages},
+          {"turns", turns},
           {"certain", point.certain},
           {"damaged", point.damaged},
-          {"random", point.random}};
+          {"random", point.random},
+          {"optimizer", point.optimizer},
+          {"release", point.release},
+          {"beside", point.beside}};
 }
 
 SavePoint take_point(const Json& json) {
@@ -76,11 +99,16 @@ SavePoint take_point(const Json& json) {
   json.at("incarnation").get_to(point.incarnation);
   const Json& parent = json.at("parent_step");
   if (!parent.is_null()) point.parent_step = parent.get<std::int64_t>();
-  json.at("host_age").get_to(point.ages.host);
-  json.at("expert_age").get_to(point.ages.expert);
+  for (const auto& [module, age] : json.at("ages").items()) {
+    point.ages[module] = {age.at(0).get<std::int64_t>(), age.at(1).get<std::int64_t>()};
+  }
+  for (const auto& turn : json.at("turns")) point.turns.push_back(take_turn(turn));
   json.at("certain").get_to(point.certain);
   json.at("damaged").get_to(point.damaged);
   json.at("random").get_to(point.random);
+  json.at("optimizer").get_to(point.optimizer);
+  json.at("release").get_to(point.release);
+  json.at("beside").get_to(point.beside);
   return point;
 }
 
@@ -206,7 +234,9 @@ Json put_all(const std::vector<LoadEvidence>& loads) {
     json.push_back({{"step", load.step},
                     {"requested", load.requested},
                     {"stored", load.stored},
-                    {"excused", load.excused}});
+                    {"excused", load.excused},
+                    {"bytes_read", load.bytes_read},
+                    {"bytes_allowed", load.bytes_allowed}});
   }
   return json;
 }
@@ -222,7 +252,9 @@ std::vector<LoadEvidence> take_loads(const Json& json) {
   for (const auto& load : json) {
     loads.push_back({load.at("step").get<std::int64_t>(), load.at("requested").get<Inventory>(),
                      load.at("stored").get<Inventory>(),
-                     load.at("excused").get<std::vector<std::string>>()});
+                     load.at("excused").get<std::vector<std::string>>(),
+                     load.at("bytes_read").get<std::uint64_t>(),
+                     load.at("bytes_allowed").get<std::uint64_t>()});
   }
   return loads;
 }

@@ -7,6 +7,9 @@
 #include "core/base/error.hpp"
 #include "core/engine/commit.hpp"
 #include "core/engine/phases.hpp"
+#include "scenarios/driver/draw.hpp"
+#include "scenarios/driver/outcome_rules.hpp"
+#include "scenarios/driver/random_modules.hpp"
 #include "sim/job/model.hpp"
 #include "sim/job/sharding.hpp"
 
@@ -20,21 +23,10 @@ constexpr std::array<std::string_view, 3> kModels = {"gpt-tiny", "moe-tiny", "mo
 constexpr std::array<std::string_view, 5> kFactorAxes = {"tp", "cp", "dp", "dp", "pp"};
 /// Stages of a pipeline; more only leaves more of them without layers.
 constexpr std::int32_t kStagesMax = 4;
+constexpr std::int64_t kBatchLeast = 4096;
 constexpr std::array<std::string_view, 3> kMoments = {"before", "during", "after"};
 constexpr std::array<std::string_view, 4> kWriteFaults = {"write_error", "no_space", "sync_error",
                                                           "torn_write"};
-
-bool chance(Stream& random, std::uint64_t in) { return random.below(in) == 0; }
-
-std::int64_t number(Stream& random, std::int64_t least, std::int64_t most) {
-  return least +
-         static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most - least + 1)));
-}
-
-template <class Range>
-const auto& one_of(Stream& random, const Range& range) {
-  return range[random.below(std::size(range))];
-}
 
 std::vector<std::int32_t> divisors(std::int32_t n) {
   std::vector<std::int32_t> all;
@@ -129,16 +121,11 @@ void change_one(Stream& random, const sim::ModelSpec& model, Layout& layout) {
   }
 }
 
-std::int32_t draw_world(Stream& random, const CaseLimits& limits) {
-  const std::int32_t most = chance(random, 2) ? std::min(limits.world_max, 4) : limits.world_max;
-  return static_cast<std::int32_t>(number(random, 1, most));
-}
-
 /// Another layout: near the one before, or any.
 Layout next_layout(Stream& random, const std::string& model, const Layout& before,
                    const CaseLimits& limits) {
   if (chance(random, 8)) return before;
-  if (chance(random, 2)) return random_layout(random, model, draw_world(random, limits));
+  if (chance(random, 2)) return random_layout(random, model, random_world(random, limits));
   const sim::ModelSpec spec = sim::model_named(model);
   for (int tries = 0; tries < 20; ++tries) {
     Layout near = before;
@@ -147,7 +134,7 @@ Layout next_layout(Stream& random, const std::string& model, const Layout& befor
     }
     if (is_valid(near, limits) && !(near == before)) return near;
   }
-  return random_layout(random, model, draw_world(random, limits));
+  return random_layout(random, model, random_world(random, limits));
 }
 
 void add_training(Stream& random, std::int64_t steps_max, std::vector<Action>& actions) {
@@ -167,13 +154,20 @@ void add_saving(Stream& random, std::vector<Action>& actions) {
   }
 }
 
-std::string draw_sharding(Stream& random) {
-  return std::string(one_of(random, sim::sharding_names()));
-}
-
 Strictness draw_strictness(Stream& random) {
   if (chance(random, 2)) return Strictness::kRaiseAll;
   return static_cast<Strictness>(number(random, 0, static_cast<int>(Strictness::kIgnoreAll)));
+}
+
+/// Saves beside training, some with hardly any staging, some of them slow.
+void draw_async(Stream random, CheckpointPlan& plan) {
+  plan.async = chance(random, 2);
+  if (!plan.async) return;
+  plan.late = chance(random, 2);
+  plan.in_flight = number(random, 1, 3);
+  if (!chance(random, 3)) return;
+  plan.batch_bytes = kBatchLeast;
+  plan.staging_bytes = number(random, 1, 3) * kBatchLeast;
 }
 
 /// All but the incarnations.
@@ -186,14 +180,35 @@ Scenario random_job(Stream& random) {
   scenario.shard_dim = chance(random, 2) ? 0 : number(random, 1, 2);
   scenario.ranks_per_node = chance(random, 2) ? 0 : static_cast<std::int32_t>(number(random, 1, 4));
   scenario.checkpoint.strictness = draw_strictness(random);
+  draw_async(random.split("async"), scenario.checkpoint);
+  Stream reads = random.split("reads");
+  scenario.checkpoint.reads_once = chance(reads, 3);
   scenario.lanes = {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu};
   return scenario;
 }
 
+/// A quarter of the cases are jobs of modules, drawn from a stream of their own.
+void draw_grids(Stream& random, const CaseLimits& limits, Scenario& scenario,
+                IncarnationPlan& plan) {
+  plan.layout = random_layout(random, scenario.model, random_world(random, limits));
+  plan.optimizer_sharding = random_sharding(random);
+  Stream modules = random.split("modules");
+  if (chance(modules, 4)) {
+    plan.modules = random_modules(modules, limits);
+    plan.layout = {};
+    scenario.model.clear();
+  }
+  scenario.optimizer_sharding = plan.optimizer_sharding;
+}
+
 void change_for_restart(Stream& random, const std::string& model, const CaseLimits& limits,
                         IncarnationPlan& plan) {
+  if (!plan.modules.empty()) {
+    plan.modules = changed_modules(random, std::move(plan.modules), limits);
+    return;
+  }
   plan.layout = next_layout(random, model, plan.layout, limits);
-  if (chance(random, 2)) plan.optimizer_sharding = draw_sharding(random);
+  if (chance(random, 2)) plan.optimizer_sharding = random_sharding(random);
 }
 
 /// The job's ranks in another order, and up to three more that are no members.
@@ -201,15 +216,15 @@ std::vector<std::int32_t> random_members(Stream& random, std::int32_t count) {
   std::vector<std::int32_t> ranks;
   const auto world = count + static_cast<std::int32_t>(number(random, 0, 3));
   for (std::int32_t rank = 0; rank < world; ++rank) ranks.push_back(rank);
-  for (std::size_t i = 0; i + 1 < ranks.size(); ++i) {
-    std::swap(ranks[i], ranks[i + random.below(ranks.size() - i)]);
-  }
+  shuffle(random, ranks);
   ranks.resize(static_cast<std::size_t>(count));
   return ranks;
 }
 
 std::int32_t one_member(Stream& random, const IncarnationPlan& plan) {
-  const auto place = random.below(static_cast<std::uint64_t>(plan.layout.world_size()));
+  const std::int32_t members =
+      plan.modules.empty() ? plan.layout.world_size() : plan.world_size();  // modules leave no gaps
+  const auto place = random.below(static_cast<std::uint64_t>(members));
   return plan.ranks.empty() ? static_cast<std::int32_t>(place)
                             : plan.ranks[static_cast<std::size_t>(place)];
 }
@@ -244,7 +259,7 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
     auto* save = std::get_if<SaveAction>(&*--action);
     if (save == nullptr) continue;
     save->fails.code = Failing::kMaybe;
-    actions.insert(action, fault);
+    actions.insert(action, {FinalizeAction{}, fault});  // it strikes none that was begun before
     break;
   }
   // The job may go on; what it goes back to would then be open.
@@ -269,16 +284,16 @@ void add_rerun(Stream& random, std::size_t life, Scenario& scenario) {
   }
 }
 
-/// The sizes that decide which elements a model-parallel rank has, in words.
-std::string parts_of(const Layout& layout) {
-  std::string text = "tp" + std::to_string(layout.tp) + " pp" + std::to_string(layout.pp) + " vpp" +
-                     std::to_string(layout.vpp) + " ep" + std::to_string(layout.ep) + " etp" +
-                     std::to_string(layout.etp == 0 ? layout.tp : layout.etp) + " layers";
-  for (const auto layers : layout.stage_layers) text += " " + std::to_string(layers);
-  return text;
+}  // namespace
+
+std::string random_sharding(Stream& random) {
+  return std::string(one_of(random, sim::sharding_names()));
 }
 
-}  // namespace
+std::int32_t random_world(Stream& random, const CaseLimits& limits) {
+  const std::int32_t most = chance(random, 2) ? std::min(limits.world_max, 4) : limits.world_max;
+  return static_cast<std::int32_t>(number(random, 1, most));
+}
 
 Layout random_layout(Stream& random, const std::string& model, std::int32_t world) {
   const sim::ModelSpec spec = sim::model_named(model);
@@ -295,9 +310,7 @@ Layout random_layout(Stream& random, const std::string& model, std::int32_t worl
 Scenario random_scenario(Stream random, const CaseLimits& limits) {
   Scenario scenario = random_job(random);
   IncarnationPlan plan;
-  plan.layout = random_layout(random, scenario.model, draw_world(random, limits));
-  plan.optimizer_sharding = draw_sharding(random);
-  scenario.optimizer_sharding = plan.optimizer_sharding;
+  draw_grids(random, limits, scenario, plan);
   std::size_t lives = 2;
   while (lives < limits.incarnations_max && chance(random, 3)) ++lives;
   for (std::size_t i = 0; i < lives; ++i) {
@@ -310,7 +323,7 @@ Scenario random_scenario(Stream random, const CaseLimits& limits) {
     }
     scenario.incarnations.push_back(plan);
     Stream order = random.split("members").split(i);
-    if (chance(order, 3)) {
+    if (plan.modules.empty() && chance(order, 3)) {
       scenario.incarnations.back().ranks = random_members(order, plan.layout.world_size());
     }
   }
@@ -322,7 +335,7 @@ Scenario random_faulty_scenario(Stream random, const CaseLimits& limits) {
   Scenario scenario = random_scenario(random.split("scenario"), limits);
   scenario.proves = "A random job goes on from a committed checkpoint, whatever goes wrong.";
   for (auto& plan : scenario.incarnations) {  // what was saved last is open, and so what is refused
-    if (plan.optimizer_sharding == "dp_reshardable") plan.optimizer_sharding = "fully_reshardable";
+    forget_buckets(plan);
   }
   scenario.optimizer_sharding = scenario.incarnations.front().optimizer_sharding;
   auto& lives = scenario.incarnations;
@@ -340,101 +353,6 @@ Scenario random_faulty_scenario(Stream random, const CaseLimits& limits) {
   }
   expect_what_must_come(scenario);
   return scenario;
-}
-
-void fit_members(Scenario& scenario) {
-  for (auto& plan : scenario.incarnations) {
-    const auto members = static_cast<std::size_t>(plan.layout.world_size());
-    if (plan.ranks.size() != members) plan.ranks.clear();
-    for (auto& action : plan.actions) {
-      const auto fit = [&plan](std::int32_t& rank) {
-        rank = std::min(rank, plan.world_size() - 1);
-      };
-      if (auto* fault = std::get_if<FaultAction>(&action)) fit(fault->rank);
-      if (auto* bad = std::get_if<BadResultAction>(&action)) {
-        for (auto& rank : bad->ranks) fit(rank);
-      }
-    }
-  }
-}
-
-std::optional<std::string> refusal_between(const IncarnationPlan& saved,
-                                           const IncarnationPlan& loading) {
-  if (saved.optimizer_sharding != "dp_reshardable") return std::nullopt;
-  if (parts_of(saved.layout) == parts_of(loading.layout)) return std::nullopt;
-  return "LAYOUT_MISMATCH";
-}
-
-bool every_rank_owns(const Layout& layout, const std::string& model) {
-  const std::int64_t layers = sim::model_named(model).layers;
-  std::vector<bool> owns(static_cast<std::size_t>(layout.pp));
-  owns.front() = owns.back() = true;
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    owns[static_cast<std::size_t>(sim::stage_of(layer, layers, layout))] = true;
-  }
-  return std::find(owns.begin(), owns.end(), false) == owns.end();
-}
-
-void expect_what_must_come(Scenario& scenario) {
-  scenario.expect = {};
-  auto& lives = scenario.incarnations;
-  const IncarnationPlan* saved = nullptr;
-  for (std::size_t i = 0; i < lives.size(); ++i) {
-    if (i > 0 && saved != nullptr) scenario.expect.refusal = refusal_between(*saved, lives[i]);
-    if (scenario.expect.refusal) {
-      scenario.expect.refusal_says = "dp_reshardable";
-      lives.resize(i + 1);
-      break;
-    }
-    for (const auto& action : lives[i].actions) {
-      if (std::holds_alternative<SaveAction>(action)) saved = &lives[i];
-    }
-  }
-  // What a life that loads is held to; the first one shows nothing.
-  scenario.expect.every_rank_owns =
-      std::all_of(std::next(lives.begin()), lives.end(),
-                  [&](const auto& plan) { return every_rank_owns(plan.layout, scenario.model); });
-}
-
-namespace {
-
-template <class Wanted>
-const Wanted* last_of(const IncarnationPlan& plan) {
-  const Wanted* found = nullptr;
-  for (const auto& action : plan.actions) {
-    if (const auto* one = std::get_if<Wanted>(&action)) found = one;
-  }
-  return found;
-}
-
-/// A job ends by itself where a result was wrong, or where the life before ended so.
-bool exits_have_reasons(const Scenario& scenario) {
-  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
-    const IncarnationPlan& plan = scenario.incarnations[i];
-    if (last_of<ExitAction>(plan) == nullptr || last_of<BadResultAction>(plan) != nullptr) continue;
-    if (i == 0 || last_of<ExitAction>(scenario.incarnations[i - 1]) == nullptr) return false;
-  }
-  return true;
-}
-
-}  // namespace
-
-bool makes_sense(const Scenario& scenario) {
-  if (!exits_have_reasons(scenario)) return false;
-  bool saved = false;
-  bool loads = scenario.incarnations.size() > 1;
-  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
-    if (i > 0 && !saved) return false;
-    for (const auto& action : scenario.incarnations[i].actions) {
-      const auto* save = std::get_if<SaveAction>(&action);
-      saved = saved || (save != nullptr && save->fails.code.empty()) ||
-              std::holds_alternative<ExitAction>(action);
-      if (!std::holds_alternative<LoadAction>(action)) continue;
-      if (!saved) return false;
-      loads = true;
-    }
-  }
-  return loads;
 }
 
 }  // namespace reprise::driver

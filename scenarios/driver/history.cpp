@@ -2,47 +2,101 @@
 
 #include <algorithm>
 
+#include "scenarios/driver/job_config.hpp"
+
 namespace reprise::driver {
 namespace {
 
-bool same_host_streams(const sim::Layout& a, const sim::Layout& b) {
-  return a.tp == b.tp && a.pp == b.pp;
+bool same_host_streams(const sim::Layout& a, const sim::Layout& b, bool by_dp) {
+  return a.tp == b.tp && a.pp == b.pp && (!by_dp || a.dp * a.cp == b.dp * b.cp);
 }
 bool same_expert_streams(const sim::Layout& a, const sim::Layout& b) {
   return a.pp == b.pp && a.ep == b.ep && a.expert_tp() == b.expert_tp();
 }
 
+/// Whether a job that loads it is what it would be if it had never stopped.
+bool is_a_turn(const SavePoint& saved, const std::vector<sim::ModuleConfig>& own,
+               const sim::LoadChoice& choice) {
+  const bool whole =
+      saved.optimizer && !saved.release && choice.optimizer && choice.schedule && !choice.finetune;
+  const bool same = saved.modules.size() == own.size() &&
+                    std::all_of(own.begin(), own.end(), [&saved](const auto& module) {
+                      const auto* other = sim::module_named(saved.modules, module.name);
+                      return other != nullptr && other->frozen == module.frozen;
+                    });
+  return !whole || !same;
+}
+
 }  // namespace
+
+std::vector<sim::ModuleConfig> modules_of(const Scenario& scenario, std::size_t incarnation) {
+  auto modules = sim::modules_of(config_of(scenario, incarnation));
+  for (auto& module : modules) {
+    module.ranks = sim::members_of(module.layout, module.ranks).members();
+  }
+  return modules;
+}
+
+Position::Position(const Scenario& scenario, std::size_t incarnation)
+    : incarnation_(incarnation),
+      modules_(modules_of(scenario, incarnation)),
+      choice_(scenario.incarnations[incarnation].load),
+      random_by_dp_(scenario.random_by_dp) {
+  for (const auto& module : modules_) ages[module.name] = {};
+}
 
 void Position::train(std::int64_t steps) {
   step.value += steps;
-  ages.host += steps;
-  ages.expert += steps;
+  for (auto& [module, age] : ages) {
+    age.host += steps;
+    age.expert += steps;
+  }
 }
 
 void Position::skip() { ++step.value; }
 
 void Position::load(const SavePoint& saved) {
-  step = saved.step;
+  const bool fresh = choice_.finetune || saved.release;
+  step = fresh ? Step{0} : saved.step;
   parent_step = saved.step.value;
-  const auto age = [&saved](bool same, std::int64_t was) { return same && saved.random ? was : 0; };
-  ages.host = age(same_host_streams(saved.layout, layout), saved.ages.host);
-  ages.expert = age(same_expert_streams(saved.layout, layout), saved.ages.expert);
+  for (const auto& module : modules_) {
+    ages[module.name] = {};
+    const auto* source = sim::module_named(saved.modules, module.name);
+    if (source == nullptr || !saved.random || !choice_.random || fresh) continue;
+    const auto was = saved.ages.find(module.name);
+    if (was == saved.ages.end()) continue;
+    if (same_host_streams(source->layout, module.layout, random_by_dp_)) {
+      ages[module.name].host = was->second.host;
+    }
+    if (same_expert_streams(source->layout, module.layout)) {
+      ages[module.name].expert = was->second.expert;
+    }
+  }
+  turns = saved.turns;
+  if (!is_a_turn(saved, modules_, choice_)) return;
+  turns.push_back({saved.step, incarnation_, saved.optimizer, saved.release});
 }
 
-SavePoint Position::save(bool random) const {
-  return {step, incarnation, layout, parent_step, ages, true, false, random};
+SavePoint Position::save(const SaveAction& action) const {
+  return {.step = step,
+          .incarnation = incarnation_,
+          .modules = modules_,
+          .parent_step = parent_step,
+          .ages = ages,
+          .random = action.random,
+          .optimizer = action.optimizer,
+          .turns = turns};
 }
 
 std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t incarnation) {
   std::vector<SavePoint> saves;
   for (std::size_t i = 0; i < incarnation; ++i) {
-    Position position{.incarnation = i, .layout = scenario.incarnations[i].layout};
+    Position position(scenario, i);
     if (i > 0 && !saves.empty()) position.load(saves.back());
     for (const auto& action : scenario.incarnations[i].actions) {
       if (const auto* train = std::get_if<TrainAction>(&action)) position.train(train->steps);
       if (const auto* save = std::get_if<SaveAction>(&action)) {
-        saves.push_back(position.save(save->random));
+        saves.push_back(position.save(*save));
       }
       if (std::holds_alternative<LoadAction>(action) && !saves.empty()) {
         position.load(saves.back());

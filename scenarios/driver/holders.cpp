@@ -48,10 +48,10 @@ class SilentFabric final : public Fabric {
   std::int32_t world_size_;
 };
 
-/// One that has all of its ranks.
-std::int32_t world_of(const sim::JobConfig& config) {
-  std::int32_t world = config.layout.world_size();
-  for (const GlobalRank rank : config.ranks) world = std::max(world, rank.value + 1);
+/// One that has all of the ranks.
+std::int32_t world_of(const Group& ranks) {
+  std::int32_t world = 0;
+  for (const GlobalRank rank : ranks.members()) world = std::max(world, rank.value + 1);
   return world;
 }
 
@@ -60,9 +60,9 @@ std::int32_t world_of(const sim::JobConfig& config) {
 Holders holders_of(const sim::JobConfig& config) {
   Holders main_copies;
   Holders others;
-  const Group job_ranks = sim::members_of(config.layout, config.ranks);
+  const Group job_ranks = sim::job_members(sim::modules_of(config));
   for (const GlobalRank rank : job_ranks.members()) {
-    SilentFabric fabric(rank, world_of(config));
+    SilentFabric fabric(rank, world_of(job_ranks));
     sim::TrainingJob job(config, fabric);
     for (const auto& leaf : job.model_space().tensors) {
       auto& holders = (leaf.replica == 0 ? main_copies : others)[leaf.key];
@@ -78,10 +78,10 @@ Holders holders_of(const sim::JobConfig& config) {
 
 std::map<std::string, Value> objects_of(const sim::JobConfig& config, std::set<std::string> keys) {
   std::map<std::string, Value> found;
-  const Group job_ranks = sim::members_of(config.layout, config.ranks);
+  const Group job_ranks = sim::job_members(sim::modules_of(config));
   for (const GlobalRank rank : job_ranks.members()) {
     if (keys.empty()) break;
-    SilentFabric fabric(rank, world_of(config));
+    SilentFabric fabric(rank, world_of(job_ranks));
     sim::TrainingJob job(config, fabric);
     for (const auto& leaf : job.live_state().objects) {
       const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);

@@ -6,6 +6,7 @@ namespace {
 constexpr std::uint64_t kFreshSeed = 1000003;
 constexpr std::int32_t kWorldMax = 1024;
 constexpr const char* kUnknown = "unknown";
+constexpr double kClipGrad = 1;  // of jobs with modules; others are not clipped
 
 }  // namespace
 
@@ -18,6 +19,15 @@ sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation) {
   config.optimizer_sharding = plan.optimizer_sharding;
   config.shard_dim = static_cast<std::size_t>(scenario.shard_dim);
   config.ranks_per_node = scenario.ranks_per_node;
+  config.modules = plan.modules;
+  for (auto& module : config.modules) {
+    if (module.optimizer_sharding.empty()) module.optimizer_sharding = plan.optimizer_sharding;
+  }
+  if (!config.modules.empty()) config.clip_grad = kClipGrad;
+  config.load = plan.load;
+  config.random_by_dp = scenario.random_by_dp;
+  config.plain_first = plan.plain_first;
+  config.bare_keys = plan.bare_keys;
   config.run = plan.run.empty() ? scenario.name : plan.run;
   config.adopts = plan.adopts;
   for (const auto rank : plan.ranks) config.ranks.push_back(GlobalRank{rank});

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/ports/store.hpp"
+#include "scenarios/driver/phase_log.hpp"
 #include "scenarios/driver/record.hpp"
 #include "scenarios/driver/scenario.hpp"
 #include "scenarios/driver/twin.hpp"
@@ -26,6 +27,7 @@ struct LaneOptions {
   std::string launcher = "mpirun";
   std::string executable;          ///< of this program, for lanes that start processes
   std::uint64_t deadline_s = 120;  ///< of one incarnation in real time
+  LogOptions log;
   /// Shared by all scenarios that are run with copies of these options.
   std::shared_ptr<TwinBook> twins = std::make_shared<TwinBook>();
 };
@@ -38,6 +40,8 @@ class Lane {
   virtual IncarnationRecord run(std::size_t incarnation, const Past& past) = 0;
   /// Where the checkpoints are, for those who look between incarnations.
   virtual Store& store() = 0;
+  /// Where that is on disk; empty: nowhere.
+  virtual std::string directory() const { return {}; }
   /// Called once after the last incarnation: puts the checkpoints where they are kept.
   virtual void finish() = 0;
 };

@@ -107,13 +107,15 @@ bool has_fired(const IncarnationRecord& life, sim::FaultKind kind) {
 }
 
 /// A life in which some rank was to fail its peers, and did: all ranks learn by the named error
-/// that a participant is missing, or came when the deadline was over.
+/// that a participant is missing, or came when the deadline was over. Who came too late may find
+/// that the others have ended.
 Finding failed_peer_of(const IncarnationRecord& life) {
   const bool peer_failed = has_fired(life, sim::FaultKind::kFails);
   for (const auto& rank : life.ranks) {
-    const bool named = rank.ending == Ending::kFailed &&
-                       (rank.code == name_of(Code::kDeadline) ||
-                        (peer_failed && rank.code == name_of(Code::kPeerFailed)));
+    const bool named =
+        rank.ending == Ending::kFailed &&
+        (rank.code == name_of(Code::kDeadline) ||
+         ((peer_failed || failed_its_peers(rank)) && rank.code == name_of(Code::kPeerFailed)));
     if (named) continue;
     const std::string how =
         rank.ending == Ending::kReturned ? "it went on" : without_code(rank.message, rank.code);

@@ -106,6 +106,38 @@ Rulings judge_endings(const IncarnationRecord& life) {
   }
 }
 
+/// What a job has begun to save stands before it exits.
+Rulings judge_unended(const IncarnationRecord& life) {
+  Rulings rulings;
+  for (const auto& rank : life.ranks) {
+    if (rank.ending != Ending::kReturned) continue;
+    for (const auto& save : rank.saves) {
+      if (save.point.certain || !save.code.empty()) continue;
+      rulings.push_back({Defect::kCommitMissing, "",
+                         "the save of step " + std::to_string(save.point.step.value) +
+                             " was begun, and the job ended before it stood",
+                         GlobalRank{rank.result.rank}});
+    }
+  }
+  return rulings;
+}
+
+/// Where one read brings a byte to all ranks, they together read no more than is stored.
+void judge_reads(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
+  std::uint64_t read = 0;
+  std::uint64_t allowed = 0;
+  for (const auto& load : loads) {
+    read += load.bytes_read;
+    allowed += load.bytes_allowed;
+  }
+  if (allowed == 0 || read <= allowed) return;
+  rulings.push_back({Defect::kReadTwice,
+                     "",
+                     "the ranks of a load read " + std::to_string(read) +
+                         " bytes of payload, and the checkpoint has " + std::to_string(allowed),
+                     {}});
+}
+
 Rulings judge_loads(const IncarnationRecord& life) {
   Rulings rulings;
   for (std::size_t i = 0;; ++i) {
@@ -113,6 +145,7 @@ Rulings judge_loads(const IncarnationRecord& life) {
     if (loads.empty()) return rulings;
     judge_generation(loads, rulings);
     if (loads.size() < life.ranks.size()) continue;  // others may have asked for more
+    judge_reads(loads, rulings);
     LoadEvidence all;
     for (const auto& load : loads) {
       all.requested.insert(all.requested.end(), load.requested.begin(), load.requested.end());
@@ -173,6 +206,7 @@ Rulings judge_life(const IncarnationRecord& life) {
   Rulings rulings = judge_saves(life);
   append(rulings, judge_plans(life));
   if (!has_dead(life)) append(rulings, judge_endings(life));
+  append(rulings, judge_unended(life));
   append(rulings, judge_loads(life));
   append(rulings, judge_absent(life));
   return rulings;

@@ -10,7 +10,8 @@ namespace reprise::driver {
 /// save that failed afterwards; keys requested by all ranks together against those in the
 /// checkpoint, and tensors that no rank has (KEYSET_ASYMMETRY); what was live at a save against
 /// what the checkpoint holds then (STALE_PLAN where a plan was reused); one checkpoint for all
-/// ranks (MIXED_GENERATION), one ending of each save (VERDICT_DISAGREEMENT).
+/// ranks (MIXED_GENERATION), payload read once where that is asked for (READ_TWICE), one ending of
+/// each save (VERDICT_DISAGREEMENT).
 Rulings judge_life(const IncarnationRecord& life);
 
 /// A planned fault kept this rank from a collective: the call failed, or it came when the deadline

@@ -1,25 +1,22 @@
-#include "scenarios/driver/mpi_lane.hpp"
-
+// The driver's side of the lane with real processes: it launches the ranks of one incarnation after
+// the other, judges by the records that they leave, and leaves nobody behind.
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
-#include "core/adapters/mpi/mpi_fabric.hpp"
-#include "core/adapters/posix/host_device.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/posix_store.hpp"
-#include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/error.hpp"
 #include "scenarios/driver/lane.hpp"
-#include "scenarios/driver/life_faults.hpp"
+#include "scenarios/driver/mpi_rank.hpp"
 #include "scenarios/driver/process.hpp"
-#include "scenarios/driver/rank_program.hpp"
+#include "scenarios/driver/process_table.hpp"
 #include "scenarios/driver/scratch_directory.hpp"
+#include "scenarios/driver/sim_lane.hpp"
 #include "scenarios/driver/text_file.hpp"
 
 namespace reprise::driver {
@@ -27,20 +24,72 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kNanoseconds = 1'000'000'000;
-constexpr std::size_t kLogShown = 400;
 constexpr const char* kScenarioFile = "scenario.yaml";
-constexpr const char* kPastFile = "past.json";  // beside the records of the life that it is for
+constexpr auto kLook = std::chrono::milliseconds(10);
+constexpr int kLooks = 100;
 
-struct SilentTrace final : Trace {
-  void event(const TraceEvent&) override {}
-};
+/// Survivors of a dead rank must live on, until they have told how they found out.
+std::vector<std::string> launch_words(const std::string& launcher) {
+  if (launcher == "srun") return {launcher, "--kill-on-bad-exit=0", "--wait=0"};
+  std::vector<std::string> words = {launcher, "--oversubscribe", "--enable-recovery",   "--bind-to",
+                                    "none",   "--mca",           "mpi_yield_when_idle", "1"};
+  if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
+  return words;
+}
 
-std::string record_name(std::int32_t rank) { return "rank" + std::to_string(rank) + ".json"; }
+bool any_record(const std::string& records, std::int32_t world) {
+  for (std::int32_t rank = 0; rank < world; ++rank) {
+    if (fs::exists(record_file(records, rank))) return true;
+  }
+  return false;
+}
 
-std::string tail_of(const fs::path& file) {
-  const std::string text = text_of(file);
-  return text.size() <= kLogShown ? text : "..." + text.substr(text.size() - kLogShown);
+/// What it has started goes with it.
+void end_with_group(pid_t process) {
+  const pid_t group = ::getpgid(process);
+  if (group > 0 && group != ::getpgrp()) ::kill(-group, SIGKILL);
+  ::kill(process, SIGKILL);
+}
+
+/// Ends what outlives the launcher, be it a rank or one of the launcher's own helpers; what it
+/// found.
+std::vector<std::int64_t> end_all(const std::string& records) {
+  std::vector<std::int64_t> found;
+  for (int look = 0; look < kLooks; ++look) {
+    const auto living = started_with(records);
+    if (living.empty()) break;
+    if (look == 0) found = living;
+    for (const auto process : living) end_with_group(static_cast<pid_t>(process));
+    std::this_thread::sleep_for(kLook);
+  }
+  return found;
+}
+
+/// What can't be told from the ranks' records: they are written before a rank leaves.
+std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd& end,
+                                   const std::vector<RankRecord>& ranks,
+                                   const std::vector<std::int64_t>& left) {
+  std::vector<RulingText> rulings;
+  for (const auto process : left) {
+    rulings.push_back({kHangCode, launcher + " left the process " + std::to_string(process) +
+                                      " behind, which was killed"});
+  }
+  if (end.left_some) {
+    rulings.push_back({kHangCode, launcher + " left processes behind, which were killed"});
+  }
+  const bool returned = std::all_of(ranks.begin(), ranks.end(), [](const RankRecord& rank) {
+    return rank.ending == Ending::kReturned;
+  });
+  if (!returned) return rulings;
+  if (end.timed_out) {
+    rulings.push_back({kHangCode, "every rank says that it ended well, and " + launcher +
+                                      " was still running at the deadline, and was killed"});
+  } else if (end.exit_code != 0) {
+    rulings.push_back({std::string(name_of(Code::kInternal)),
+                       "every rank says that it ended well, and " + launcher + " ended with " +
+                           std::to_string(end.exit_code) + ": one failed after that"});
+  }
+  return rulings;
 }
 
 class MpiLane final : public Lane {
@@ -61,16 +110,15 @@ class MpiLane final : public Lane {
     fs::create_directories(records);
     std::ofstream(records / kPastFile) << to_json(past);
     IncarnationRecord record;
-    record.layout = to_string(plan.layout);
+    record.layout = sim::to_string(modules_of(scenario_, incarnation));
     const ProcessEnd end =
         run_process(command(incarnation, world, records), log, options_.deadline_s);
+    const auto left = end_all(records.string());
     for (std::int32_t rank = 0; rank < world; ++rank) {
-      record.ranks.push_back(collect(records, rank, end));
+      record.ranks.push_back(collect(records.string(), rank, end));
     }
-    const bool none = std::none_of(record.ranks.begin(), record.ranks.end(), [](const auto& one) {
-      return one.ending != Ending::kLost && one.ending != Ending::kHung;
-    });
-    if (none && !end.timed_out) {
+    record.rulings = rulings_on(options_.launcher, end, record.ranks, left);
+    if (!any_record(records.string(), world) && !end.timed_out) {
       record.launch_error = options_.launcher + " ended with " + std::to_string(end.exit_code) +
                             " and no rank left a record: " + tail_of(log);
     }
@@ -79,27 +127,28 @@ class MpiLane final : public Lane {
   }
 
   Store& store() override { return *store_ports_; }
+  std::string directory() const override { return store_.string(); }
   void finish() override {}
 
  private:
   std::vector<std::string> command(std::size_t incarnation, std::int32_t ranks,
                                    const fs::path& records) const {
-    std::vector<std::string> words = {options_.launcher};
-    if (options_.launcher == "mpirun") {
-      words.insert(words.end(), {"--oversubscribe", "--enable-recovery"});
-      if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
-    }
+    std::vector<std::string> words = launch_words(options_.launcher);
     words.insert(words.end(), {"-n", std::to_string(ranks), options_.executable, "rank"});
     words.insert(words.end(), {"--scenario", (work_ / kScenarioFile).string()});
     words.insert(words.end(), {"--incarnation", std::to_string(incarnation)});
     words.insert(words.end(), {"--store", store_.string(), "--records", records.string()});
     if (!options_.mutant.empty()) words.insert(words.end(), {"--mutant", options_.mutant});
+    if (options_.log.on()) {
+      words.insert(words.end(), {"--log", options_.log.level, "--logs", options_.log.directory});
+    }
     return words;
   }
 
-  static RankRecord collect(const fs::path& records, std::int32_t rank, const ProcessEnd& end) {
-    const fs::path file = records / record_name(rank);
+  static RankRecord collect(const std::string& records, std::int32_t rank, const ProcessEnd& end) {
+    const fs::path file = record_file(records, rank);
     RankRecord record;
+    record.result.rank = rank;
     try {
       if (fs::exists(file)) return parse_record(text_of(file), file.string());
     } catch (const Error& error) {
@@ -107,10 +156,9 @@ class MpiLane final : public Lane {
       record.message = error.what();
       return record;
     }
-    record.result.rank = rank;
     record.ending = end.timed_out ? Ending::kHung : Ending::kLost;
     record.code = std::string(name_of(end.timed_out ? Code::kDeadline : Code::kPeerFailed));
-    record.message = end.timed_out ? "the rank was still running at the deadline"
+    record.message = end.timed_out ? "the rank was still running at the deadline, and was killed"
                                    : "the rank's process ended without a record";
     return record;
   }
@@ -123,62 +171,10 @@ class MpiLane final : public Lane {
   std::unique_ptr<PosixStore> store_ports_;
 };
 
-/// Beside its place and renamed: a record is there whole or not at all.
-void write_record(const RankTask& task, const RankRecord& record) {
-  const fs::path file = fs::path(task.records) / record_name(record.result.rank);
-  const fs::path beside = file.string() + ".tmp";
-  std::ofstream out(beside);
-  out << to_json(record);
-  out.close();
-  if (!out) throw Error(Code::kIo, "the rank's record can't be written", {.file = beside.string()});
-  fs::rename(beside, file);
-}
-
 }  // namespace
 
 std::unique_ptr<Lane> make_mpi_lane(const Scenario& scenario, const LaneOptions& options) {
   return std::make_unique<MpiLane>(scenario, options);
-}
-
-int run_mpi_rank(const RankTask& task) {
-  MpiSession session;
-  const Scenario scenario = read_scenario(task.scenario);
-  if (task.incarnation >= scenario.incarnations.size()) {
-    throw Error(Code::kUsage,
-                "the scenario has no incarnation " + std::to_string(task.incarnation));
-  }
-  sim::Policies policies;
-  if (!task.mutant.empty()) sim::mutant_named(task.mutant).apply(policies);
-  PosixStore store(task.store);
-  PosixClock clock;
-  MpiFabric fabric(session, clock, {.deadline_ns = task.deadline_s * kNanoseconds});
-  HostDevice device(session.node(), session.rank().value);
-  ThreadTasks tasks(1);
-  SilentTrace trace;
-  TwinBook twins;
-  const std::string past_file = (fs::path(task.records) / kPastFile).string();
-  const Past past = parse_past(text_of(past_file), scenario);
-  sim::FaultBook faults(faults_of(scenario.incarnations[task.incarnation], past).specs);
-  RankRecord record;
-  run_rank({.scenario = scenario,
-            .incarnation = task.incarnation,
-            .past = past,
-            .policies = policies,
-            .twins = twins,
-            .ports = {store, fabric, device, clock, tasks, trace},
-            .faults = faults,
-            .powers = {.die = [] { std::_Exit(1); },
-                       .sleep =
-                           [](std::uint64_t ns) {
-                             std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
-                           }}},
-           record);
-  for (const auto& state : faults.states()) {
-    if (state.spec.place.rank == session.rank()) record.faults.push_back(state);
-  }
-  write_record(task, record);
-  if (session.abandoned()) std::_Exit(1);
-  return record.ending == Ending::kReturned ? 0 : 1;
 }
 
 }  // namespace reprise::driver

@@ -9,6 +9,7 @@
 #include "scenarios/driver/rank_program.hpp"
 #include "sim/faults/at_rest.hpp"
 #include "sim/faults/checkpoint_file.hpp"
+#include "sim/world/copy_tree.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -67,6 +68,24 @@ void do_one(Store& store, const DamageAction& damage, Past& past) {
   }
 }
 
+/// The newest checkpoint under the name of a release beside it, and the tracker says so.
+void make_release(Store& store, Past& past) {
+  const std::string from = locate(store, kCheckpointRoot).directory;
+  const Tracker release{};
+  const std::string to = join_path(kCheckpointRoot, directory_of(release));
+  store.remove(to);
+  sim::copy_tree({.store = store, .directory = from}, {.store = store, .directory = to});
+  store.sync_directory(kCheckpointRoot);
+  write_atomically(store, join_path(kCheckpointRoot, std::string(kTrackerFile)),
+                   write_tracker(release));
+  past.tracker_damaged = true;  // it names no iteration until the next save
+  for (auto save = past.saves.rbegin(); save != past.saves.rend(); ++save) {
+    if (CommitTarget::iteration(kCheckpointRoot, save->step).directory != from) continue;
+    save->release = true;
+    return;
+  }
+}
+
 }  // namespace
 
 bool was_lied_to(const IncarnationRecord& life) {
@@ -98,9 +117,10 @@ void add_life(const IncarnationRecord& life, Past& past) {
   }
 }
 
-void do_damage(Store& store, const IncarnationPlan& plan, Past& past) {
+void do_between_lives(Store& store, const IncarnationPlan& plan, Past& past) {
   for (const auto& action : plan.actions) {
     if (const auto* damage = std::get_if<DamageAction>(&action)) do_one(store, *damage, past);
+    if (std::holds_alternative<ReleaseAction>(action)) make_release(store, past);
   }
 }
 

@@ -18,6 +18,6 @@ bool was_lied_to(const IncarnationRecord& life);
 
 /// What the plan does to the store after the life has ended. USAGE where there is no such file or
 /// checkpoint.
-void do_damage(Store& store, const IncarnationPlan& plan, Past& past);
+void do_between_lives(Store& store, const IncarnationPlan& plan, Past& past);
 
 }  // namespace reprise::driver

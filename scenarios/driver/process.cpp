@@ -5,12 +5,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <thread>
 
 #include "core/base/error.hpp"
+#include "scenarios/driver/process_table.hpp"
 
 extern char** environ;
 
@@ -19,6 +22,42 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(5);
 constexpr auto kGrace = std::chrono::seconds(3);
+
+/// Groups that a signal to this program is passed on to: they stand apart and would live on. 0:
+/// free.
+std::array<std::atomic<pid_t>, 64> running_groups = {};
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
+extern "C" void pass_on(int signal) {
+  for (const auto& group : running_groups) {
+    if (group > 0) ::kill(-group, SIGTERM);
+  }
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+/// While a child runs, signals that end this program end the child, too.
+class PassOn {
+ public:
+  explicit PassOn(pid_t child) {
+    std::signal(SIGINT, pass_on);
+    std::signal(SIGTERM, pass_on);
+    for (auto& group : running_groups) {
+      pid_t free = 0;
+      if (!group.compare_exchange_strong(free, child)) continue;
+      group_ = &group;
+      return;
+    }
+  }
+  ~PassOn() {
+    if (group_ != nullptr) *group_ = 0;
+  }
+  PassOn(const PassOn&) = delete;
+  PassOn& operator=(const PassOn&) = delete;
+
+ private:
+  std::atomic<pid_t>* group_ = nullptr;
+};
 
 void check_spawn(int result, const std::string& what) {
   if (result != 0) throw Error(Code::kIo, what + ": " + std::strerror(result));
@@ -68,6 +107,7 @@ bool wait_for(pid_t child, Duration limit, int& status) {
 ProcessEnd run_process(const std::vector<std::string>& arguments, const std::string& log,
                        std::uint64_t deadline_s) {
   const pid_t child = spawn(arguments, log);
+  const PassOn guard(child);
   ProcessEnd end;
   int status = 0;
   if (!wait_for(child, std::chrono::seconds(deadline_s), status)) {
@@ -78,6 +118,8 @@ ProcessEnd run_process(const std::vector<std::string>& arguments, const std::str
       while (!ended(child, status)) std::this_thread::sleep_for(kLook);
     }
   }
+  end.left_some = !end.timed_out && !members_of(child).empty();
+  if (end.left_some || end.timed_out) ::kill(-child, SIGKILL);
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return end;
 }

@@ -10,6 +10,8 @@ namespace reprise::driver {
 struct ProcessEnd {
   bool timed_out = false;  ///< it was killed, with its whole process group
   int exit_code = 0;       ///< 128 + signal if a signal ended it
+  /// Others of its process group outlived it, and were killed.
+  bool left_some = false;
 };
 
 /// Runs `arguments` (the program is looked up in PATH) with its output appended to `log`. IO if it

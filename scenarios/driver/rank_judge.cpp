@@ -1,6 +1,7 @@
 #include "scenarios/driver/rank_judge.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <sstream>
@@ -8,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "properties/derived.hpp"
 #include "properties/inventory.hpp"
+#include "properties/unsettled.hpp"
 #include "scenarios/driver/job_config.hpp"
 #include "scenarios/driver/rng_judge.hpp"
 
@@ -15,7 +17,13 @@ namespace reprise::driver {
 namespace {
 
 constexpr double kLossUnit = 1.0 / (1 << 20);
-constexpr const char* kRerunKey = "rerun_state_machine_state";  // lives on, and is judged apart
+/// Objects that training moves; each is judged apart, once the job has taken it.
+bool lives_on(const std::string& key) {
+  constexpr std::array<std::string_view, 4> kEnds = {"rerun_state_machine_state", ".param_groups",
+                                                     ".grad_scaler", ".optimizer"};
+  return is_stream(key) ||
+         std::any_of(kEnds.begin(), kEnds.end(), [&key](auto end) { return key.ends_with(end); });
+}
 
 /// A weight that is wrong although its master is right is a stale copy, and that explains it: such
 /// rulings come before those on the weights themselves.
@@ -47,6 +55,54 @@ std::vector<Undefined> padding(const sim::TrainingJob& job, const StateDict& sav
   return undefined;
 }
 
+/// Of a common state that was saved without it.
+void leave_out_optimizer(Value& common) {
+  std::erase_if(*common.as<Dict>(), [](const auto& entry) {
+    return entry.first == Value("optimizer") || entry.first == Value("opt_param_scheduler");
+  });
+}
+
+/// As far as a common state tells of them.
+bool same_modules(const std::vector<sim::ModuleConfig>& stored,
+                  const std::vector<sim::ModuleConfig>& saved) {
+  return sim::same_grids(stored, saved) &&
+         std::all_of(stored.begin(), stored.end(), [&saved](const auto& module) {
+           return sim::module_named(saved, module.name)->optimizer_sharding ==
+                  module.optimizer_sharding;
+         });
+}
+
+/// "vision" of "mimo.vision.rng_state" and of "optimizer.mimo.vision.1.param_groups".
+std::string module_of(const std::string& key) {
+  constexpr std::string_view kMimo = "mimo.";
+  const auto at = key.find(kMimo);
+  if (at == std::string::npos) return {};
+  const auto begin = at + kMimo.size();
+  return key.substr(begin, key.find('.', begin) - begin);
+}
+
+/// Whether what a scenario says of a load leaves this key in the checkpoint. `now` is after it.
+bool may_stay_behind(const std::string& key, const SavePoint& source, const Position& now,
+                     const sim::LoadChoice& choice) {
+  const std::string module = module_of(key);
+  const auto* own = sim::module_named(now.modules(), module);
+  const bool weights_alone = choice.finetune || source.release;
+  if (key == "rerun_state_machine_state") {
+    return weights_alone || !sim::same_grids(source.modules, now.modules()) ||
+           source.incarnation != now.incarnation();  // by another mode, or an older job
+  }
+  if (own == nullptr) return std::count(choice.drops.begin(), choice.drops.end(), module) > 0;
+  if (is_stream(key)) {
+    const auto age = now.ages.find(module);
+    const bool expert = key.ends_with(sim::kExpertRngKey);
+    return age == now.ages.end() || (expert ? age->second.expert : age->second.host) == 0;
+  }
+  const auto* from = sim::module_named(source.modules, module);
+  const bool stub = own->frozen && from != nullptr && !from->frozen;
+  return (weights_alone || !choice.optimizer || stub) &&
+         key.find("optimizer.") != std::string::npos;
+}
+
 template <class T>
 std::string printed(const T& value) {
   std::ostringstream text;
@@ -66,16 +122,20 @@ RankJudge::RankJudge(const RankPart& part, RankRecord& record)
       rank_(part.ports.fabric.rank()),
       twins_(part.twins),
       record_(record),
-      twin_(twins_.twin(config_of(scenario_, incarnation_))),
+      twin_(twin_after({})),
       saves_(part.past.saves),
-      position_{.incarnation = incarnation_,
-                .layout = scenario_.incarnations[incarnation_].layout} {}
+      saves_before_(saves_.size()),
+      position_(scenario_, incarnation_) {}
+
+void RankJudge::filled(const StateDict& loaded) { add(judge_settled({rank_, &loaded})); }
 
 void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   record_.loads.push_back({load.report.location.step ? load.report.location.step->value : -1,
-                           load.requested, load.stored, load.report.excused});
-  judge_source(load.report.location.step);
-  const SavePoint* source = save_told_by(load.state.common, job.iteration());
+                           load.requested, load.stored, load.report.excused, load.bytes_read,
+                           load.bytes_allowed});
+  const Step stored{sim::decode_common(load.state.common).progress.iteration};
+  judge_source(load.report.location.step.value_or(stored));  // a release has no step in its name
+  const SavePoint* source = save_told_by(load.state.common, stored);
   if (source == nullptr) {
     add({{Defect::kStaleBytes, "",
           "the job is at step " + printed(job.iteration()) + " and no save was made there",
@@ -85,6 +145,8 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
     source_ = *source;
     holders_.reset();
     position_.load(*source);
+    twin_ = twin_after(position_.turns);
+    judge_excused(load.report.excused, *source);
     judge_common(load.state.common, *source);
     judge_objects(load.state, *source);
   }
@@ -93,16 +155,15 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
 
 /// The newest checkpoint that was surely committed, or a later one; an older one where the scenario
 /// allows it.
-void RankJudge::judge_source(std::optional<Step> location) {
+void RankJudge::judge_source(Step location) {
   if (saves_.empty()) return;
-  const auto outcome = location ? outcome_of(saves_, *location) : std::nullopt;
+  const auto outcome = outcome_of(saves_, location);
   if (record_.loads.size() == 1 && incarnation_ > 0) record_.outcome = outcome;
   const auto& allowed = scenario_.expect.outcomes;
   if (outcome && std::find(allowed.begin(), allowed.end(), *outcome) != allowed.end()) return;
   const auto newest = newest_certain(saves_);
   add({{Defect::kStaleBytes, "",
-        "the checkpoint of step " + (location ? printed(*location) : "unknown") +
-            " was loaded, and the newest is of step " +
+        "the checkpoint of step " + printed(location) + " was loaded, and the newest is of step " +
             (newest < 0 ? "none" : printed(saves_[static_cast<std::size_t>(newest)].step)),
         rank_}});
 }
@@ -122,6 +183,11 @@ void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& a
     position_.skip();
   } else {
     position_.train(1);
+  }
+  for (std::size_t i = 0; i < record_.saves.size(); ++i) {
+    SaveEvidence& save = record_.saves[i];
+    if (save.point.certain || !save.code.empty()) continue;
+    saves_[saves_before_ + i].beside = ++save.point.beside;
   }
   const sim::StepRecord other = twin_->record(own.step);
   record_.trajectory.push_back({.step = own.step.value,
@@ -168,29 +234,31 @@ void RankJudge::trained(sim::TrainingJob& job) {
   compare(job, "after " + std::to_string(job.iteration().value) + " steps");
 }
 
-void RankJudge::saving(sim::TrainingJob& job, const StateDict& saved, const SaveAction& plan) {
+std::size_t RankJudge::saving(sim::TrainingJob& job, const StateDict& saved,
+                              const SaveAction& plan) {
   const bool whole = plan.optimizer && plan.random;
   const StateDict live = job.live_state(parts_of(plan));
-  add(judge_inventory(keys_of(live), keys_of(saved), keys_of(whole ? job.load_template() : live),
-                      {}));
+  const bool asks_for_all = whole && scenario_.incarnations[incarnation_].load == sim::LoadChoice{};
+  add(judge_inventory(keys_of(live), keys_of(saved),
+                      keys_of(asks_for_all ? job.load_template() : live), {}));
   add(judge_common_inventory(live.common, saved.common));
   record_.audits.push_back(audit_page(rank_, job.iteration(), saved, padding(job, saved)));
-  saves_.push_back(position_.save(plan.random));
+  saves_.push_back(position_.save(plan));
   saves_.back().certain = false;
   record_.saves.push_back({saves_.back(), {}, keys_of(live), {}, false});
+  return record_.saves.size() - 1;
 }
 
-void RankJudge::saved(const SaveReport& report, Inventory stored) {
-  saves_.back().certain = true;
-  SaveEvidence& evidence = record_.saves.back();
-  evidence.point = saves_.back();
+void RankJudge::saved(std::size_t save, const SaveReport& report, Inventory stored) {
+  saves_[saves_before_ + save].certain = true;
+  SaveEvidence& evidence = record_.saves[save];
+  evidence.point.certain = true;
   evidence.stored = std::move(stored);
   evidence.reused = report.planned == Planned::kReused;
 }
 
-void RankJudge::save_failed(const Error& error) {
-  if (record_.saves.empty()) return;
-  record_.saves.back().code = name_of(error.code());
+void RankJudge::save_failed(std::size_t save, const Error& error) {
+  record_.saves[save].code = name_of(error.code());
 }
 
 void RankJudge::compare(sim::TrainingJob& job, const std::string& when) {
@@ -201,7 +269,7 @@ void RankJudge::compare(sim::TrainingJob& job, const std::string& when) {
   Rulings derived = judge_derived(held).rulings;
   if (derived.empty()) derived = judge_derived(held, *expected).rulings;
   add(explained(evidence.rulings, derived));
-  add(judge_streams(rank_, own, scenario_.seed, position_.ages));
+  add(judge_streams(rank_, own, {scenario_.seed, scenario_.random_by_dp}, position_.ages));
   record_.absent = merged(record_.absent, evidence.absent);
 }
 
@@ -247,7 +315,8 @@ void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected
   std::map<std::string, const Value*> values;
   std::set<std::string> keys;
   for (const auto& leaf : loaded.objects) {
-    if (is_stream(leaf.key) || leaf.key == kRerunKey) continue;
+    judge_groups(leaf);
+    if (lives_on(leaf.key)) continue;
     const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
     values[key] = &leaf.value;
     keys.insert(key);
@@ -258,6 +327,23 @@ void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected
       add({{Defect::kLostObject, key + differing.path,
             "it was saved as " + differing.left + " and is loaded as " + differing.right, rank_}});
     }
+  }
+}
+
+/// Places in the memory of the job that saved them mean nothing to another, which takes its own:
+/// only here are they seen.
+void RankJudge::judge_groups(const ObjectLeaf& leaf) {
+  const bool wrapped = leaf.key.ends_with(std::string(".") + sim::kWrapper);
+  if (!wrapped && !leaf.key.ends_with(std::string(".") + sim::kParamGroups)) return;
+  const Value* groups = wrapped ? leaf.value.find(sim::kParamGroups) : &leaf.value;
+  const List* list = groups == nullptr ? nullptr : groups->as<List>();
+  for (std::size_t g = 0; list != nullptr && g < list->size(); ++g) {
+    const Value* params = (*list)[g].find("params");
+    if (params == nullptr || *params == Value(List{})) continue;
+    add({{Defect::kLostObject,
+          object_key(leaf.key, leaf.coordinate, leaf.grid) + "[" + std::to_string(g) +
+              "]['params']",
+          "it was saved as [] and is loaded as " + to_string(*params), rank_}});
   }
 }
 
@@ -275,47 +361,80 @@ const SavePoint* RankJudge::save_told_by(const Value& common, Step step) const {
 
 bool RankJudge::tells_of(const sim::CommonState& stored, const SavePoint& save) const {
   const sim::JobConfig config = config_of(scenario_, save.incarnation);
-  return stored.layout == save.layout && stored.optimizer_sharding == config.optimizer_sharding &&
-         stored.identity.run == config.run && stored.identity.parent_step == save.parent_step &&
-         stored.parts.random == save.random;
+  return same_modules(stored.modules, save.modules) && stored.identity.run == config.run &&
+         stored.identity.parent_step == save.parent_step && stored.parts.random == save.random;
 }
 
 /// As it came from the checkpoint: the job takes only what it knows of. Who saved it, under which
 /// layout, come from where, never enters the training, so the twin can't tell; the scenario does.
 void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
-  const auto twin = twins_.twin(config_of(scenario_, expected.incarnation));
-  for (const auto& differing : differences(sim::layout_free(twin->state(expected.step)->common),
-                                           sim::layout_free(common), 1)) {
+  const auto twin = twin_after(expected.turns);
+  Value right = sim::layout_free(twin->state(expected.step)->common);
+  if (!expected.optimizer) leave_out_optimizer(right);
+  for (const auto& differing : differences(right, sim::layout_free(common), 1)) {
     add({{Defect::kLostObject, "common" + differing.path,
           "it was saved as " + differing.left + " and is loaded as " + differing.right, rank_}});
   }
   const sim::CommonState stored = sim::decode_common(common);
-  if (!(stored.layout == expected.layout)) {
-    add({{Defect::kLayoutMismatch, "common['args']",
-          "the checkpoint says that it was saved under " + to_string(stored.layout) +
-              ", and it was under " + to_string(expected.layout),
-          rank_}});
-  }
-  const std::string sharding = config_of(scenario_, expected.incarnation).optimizer_sharding;
-  if (stored.optimizer_sharding != sharding) {
-    add({{Defect::kLayoutMismatch, "common['optimizer']['param_state_sharding_type']",
-          "the checkpoint says that its optimizer state is " + stored.optimizer_sharding +
-              ", and it is " + sharding,
-          rank_}});
-  }
-  sim::RunIdentity right{.run = config_of(scenario_, expected.incarnation).run,
-                         .parent_step = expected.parent_step,
-                         .engine = config_of(scenario_, incarnation_).engine,
-                         .optional = stored.identity.optional};
-  if (stored.identity == right) return;
-  const auto text = [](const sim::RunIdentity& identity) {
-    return "run '" + identity.run + "' from step " + printed(identity.parent_step) + " by '" +
-           identity.engine + "'";
+  judge_modules(stored, expected);
+  sim::RunIdentity identity{.run = config_of(scenario_, expected.incarnation).run,
+                            .parent_step = expected.parent_step,
+                            .engine = config_of(scenario_, incarnation_).engine,
+                            .optional = stored.identity.optional};
+  if (stored.identity == identity) return;
+  const auto text = [](const sim::RunIdentity& told) {
+    return "run '" + told.run + "' from step " + printed(told.parent_step) + " by '" + told.engine +
+           "'";
   };
   add({{Defect::kLostObject, "common['reprise']",
         "the checkpoint says that it is of " + text(stored.identity) + ", and it is of " +
-            text(right),
+            text(identity),
         rank_}});
+}
+
+void RankJudge::judge_modules(const sim::CommonState& stored, const SavePoint& expected) {
+  if (!sim::same_grids(stored.modules, expected.modules)) {
+    add({{Defect::kLayoutMismatch, "common['args']",
+          "the checkpoint says that it was saved under " + sim::to_string(stored.modules) +
+              ", and it was under " + sim::to_string(expected.modules),
+          rank_}});
+    return;
+  }
+  for (const auto& told : stored.modules) {
+    if (!stored.parts.optimizer) break;
+    const auto& right = *sim::module_named(expected.modules, told.name);
+    if (told.optimizer_sharding == right.optimizer_sharding) continue;
+    const bool whole = told.name.empty();
+    add({{Defect::kLayoutMismatch,
+          whole ? "common['optimizer']['param_state_sharding_type']"
+                : "common['args']['modules']['" + told.name + "']['distrib_optim_sharding_type']",
+          "the checkpoint says that " + (whole ? "its" : "module " + told.name + "'s") +
+              " optimizer state is " + told.optimizer_sharding + ", and it is " +
+              right.optimizer_sharding,
+          rank_}});
+  }
+}
+
+/// Keys that the load left in the checkpoint by name, though nothing in the scenario says so.
+void RankJudge::judge_excused(const std::vector<std::string>& excused, const SavePoint& source) {
+  for (const auto& name : excused) {
+    const auto parsed = parse_object_key(name);
+    const std::string key = parsed ? parsed->key : name;
+    if (may_stay_behind(key, source, position_, scenario_.incarnations[incarnation_].load))
+      continue;
+    add({{Defect::kKeysetAsymmetry, name,
+          "the load left it behind by name, and nothing says that it may", rank_}});
+  }
+}
+
+/// The uninterrupted job that does at each turn what the interrupted one did.
+std::shared_ptr<Twin> RankJudge::twin_after(std::span<const Turn> turns) {
+  if (turns.empty()) return twins_.twin(config_of(scenario_, 0));
+  const Turn& last = turns.back();
+  sim::JobConfig config = config_of(scenario_, last.incarnation);
+  config.load.optimizer = config.load.optimizer && last.optimizer;
+  config.load.finetune = config.load.finetune || last.release;
+  return twins_.twin(config, {twin_after(turns.first(turns.size() - 1)), last.at});
 }
 
 void RankJudge::add(const Rulings& rulings) {
@@ -335,13 +454,21 @@ Suspects RankJudge::suspects() {
           .others = [this] { return other_states(); }};
 }
 
-/// Earlier saves, the step before, and what the job had before it loaded.
+/// Steps that were trained beside the save that was loaded, earlier saves, the step before, and
+/// what the job had before it loaded.
 std::vector<OtherState> RankJudge::other_states() {
   std::set<Step> steps;
   for (const auto& save : saves_) steps.insert(save.step);
   if (position_.step.value > 0) steps.insert(Step{position_.step.value - 1});
   steps.erase(position_.step);
   std::vector<OtherState> others;
+  for (std::int64_t i = 1; source_ && i <= source_->beside; ++i) {
+    const Step step{source_->step.value + i};
+    if (step == position_.step) continue;
+    steps.erase(step);
+    others.push_back({"of step " + printed(step) + ", which was trained while it was being saved",
+                      twin_->state(step), Defect::kTornSnapshot});
+  }
   for (const Step step : steps) {
     others.push_back({"of step " + printed(step), twin_->state(step), Defect::kStaleBytes});
   }

@@ -27,6 +27,8 @@ struct FinishedLoad {
   const StateDict& state;  ///< as it was taken
   Inventory requested;
   Inventory stored;  ///< empty except on rank 0
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_allowed = 0;  ///< likewise
 };
 
 class RankJudge {
@@ -34,6 +36,8 @@ class RankJudge {
   /// Both are borrowed. `record` gets the rulings and the evidence.
   RankJudge(const RankPart& part, RankRecord& record);
 
+  /// Before the job takes it: its own checks may refuse it.
+  void filled(const StateDict& loaded);
   /// After the job took it.
   void loaded(sim::TrainingJob& job, const FinishedLoad& load);
   /// After a load that was refused before anything was read: the job is held against what it was
@@ -42,11 +46,11 @@ class RankJudge {
   void stepped(const sim::StepRecord& own, const sim::AppliedSamples& applied);
   /// After a stretch of training.
   void trained(sim::TrainingJob& job);
-  /// Before the job's state goes to the engine.
-  void saving(sim::TrainingJob& job, const StateDict& saved, const SaveAction& plan);
-  /// The save ended well, and this is what the checkpoint holds (on the first rank).
-  void saved(const SaveReport& report, Inventory stored);
-  void save_failed(const Error& error);
+  /// Before the job's state goes to the engine. Returns the save's number in this life.
+  std::size_t saving(sim::TrainingJob& job, const StateDict& saved, const SaveAction& plan);
+  /// That save ended well, and this is what the checkpoint holds (on the first rank).
+  void saved(std::size_t save, const SaveReport& report, Inventory stored);
+  void save_failed(std::size_t save, const Error& error);
   /// `what` may hold `bound` bytes beside the job's own memory, and held so many.
   void held(const std::string& what, std::uint64_t bytes, std::uint64_t bound);
   /// The job does not as the scenario says.
@@ -60,11 +64,15 @@ class RankJudge {
   void count(const StateEvidence& evidence, const StateDict& own);
   void keep_first(const StateEvidence& evidence, const std::string& when);
   void judge_objects(const StateDict& loaded, const SavePoint& expected);
+  void judge_groups(const ObjectLeaf& leaf);
   void judge_common(const Value& common, const SavePoint& expected);
   const SavePoint* save_told_by(const Value& common, Step step) const;
   bool tells_of(const sim::CommonState& stored, const SavePoint& save) const;
-  void judge_source(std::optional<Step> location);
+  void judge_source(Step location);
   void judge_samples(const sim::AppliedSamples& applied);
+  void judge_excused(const std::vector<std::string>& excused, const SavePoint& source);
+  void judge_modules(const sim::CommonState& stored, const SavePoint& expected);
+  std::shared_ptr<Twin> twin_after(std::span<const Turn> turns);
   void add(const Rulings& rulings);
   Suspects suspects();
   std::vector<OtherState> other_states();
@@ -76,6 +84,7 @@ class RankJudge {
   RankRecord& record_;
   std::shared_ptr<Twin> twin_;
   std::vector<SavePoint> saves_;     ///< of all incarnations up to now
+  std::size_t saves_before_;         ///< of those before this one
   Position position_;                ///< of this job, as the scenario tells it
   std::optional<SavePoint> source_;  ///< what the job was loaded from
   std::optional<Holders> holders_;   ///< of source_'s layout, once somebody asked

@@ -7,12 +7,15 @@
 #include "core/base/print.hpp"
 #include "core/engine/load.hpp"
 #include "core/engine/phases.hpp"
-#include "core/engine/save.hpp"
+#include "core/engine/save_queue.hpp"
+#include "core/format/tracker.hpp"
 #include "properties/content_digest.hpp"
 #include "scenarios/driver/job_config.hpp"
 #include "scenarios/driver/life_faults.hpp"
 #include "scenarios/driver/rank_judge.hpp"
 #include "scenarios/driver/rejected_results.hpp"
+#include "scenarios/driver/rng_judge.hpp"
+#include "scenarios/driver/saves_in_flight.hpp"
 #include "sim/faults/memory_meter.hpp"
 #include "sim/job/common_state.hpp"
 #include "sim/job/job.hpp"
@@ -36,6 +39,25 @@ Inventory stored_keys(Store& store, const std::string& directory) {
   }
   std::sort(keys.begin(), keys.end());
   return keys;
+}
+
+/// Of all tensors and objects, each once; 0 if it can't be read.
+std::uint64_t stored_bytes(Store& store, const std::string& directory) {
+  std::uint64_t bytes = 0;
+  try {
+    const Checkpoint checkpoint = Checkpoint::open(store, directory);
+    for (const auto& tensor : checkpoint.catalog().tensors) {
+      for (const auto& chunk : tensor.chunks) bytes += chunk.range.size;
+    }
+    for (const auto& object : checkpoint.catalog().objects) bytes += object.range.size;
+  } catch (const Error&) {
+    return 0;
+  }
+  return bytes;
+}
+
+bool is_release(const Location& location) {
+  return !location.step && location.directory.ends_with(kReleaseDirectory);
 }
 
 std::vector<CacheKind> kinds_of(const CheckpointPlan& plan) {
@@ -92,6 +114,7 @@ class RankPorts {
                meter_.ports().clock, meter_.ports().tasks,  watch_} {}
 
   const Ports& ports() const { return ports_; }
+  const Ports& unmetered() const { return faulty_.ports(); }
   sim::MemoryMeter& meter() { return meter_; }
 
  private:
@@ -115,7 +138,12 @@ class RankProgram {
         device_(device_of(scenario_, number_, part.ports.fabric.rank())),
         caches_(kinds_of(scenario_.checkpoint)),
         job_(own_config(), ports_.fabric, part.policies.job),
-        judge_(part, record) {}
+        judge_(part, record),
+        in_flight_(rank_ports_.unmetered(), part.log),
+        saves_([this] { return job_.iteration(); },
+               static_cast<std::size_t>(scenario_.checkpoint.in_flight)) {
+    record_.result.owns = true;
+  }
 
   void run() {
     std::size_t next = 0;
@@ -123,6 +151,7 @@ class RankProgram {
     if (number_ > 0) load();
     record_.first_step = job_.iteration().value;
     for (; next < plan_.actions.size() && !left_; ++next) do_action(next);
+    for (const auto& step : part_.policies.shutdown(saves_)) step.run();
     record_.last_step = job_.iteration().value;
     record_.content_digest = digest();
   }
@@ -157,10 +186,20 @@ class RankProgram {
 
   void do_action(std::size_t index) {
     std::visit([&](const auto& one) { act(one, faults_.of_action[index]); }, plan_.actions[index]);
+    keep_record();
+  }
+
+  void keep_record() const {
+    if (part_.keep_record) part_.keep_record();
   }
 
   void act(const TrainAction& train, LifeFaults::Range /*none*/) {
-    for (std::int64_t i = 0; i < train.steps && !left_; ++i) advance();
+    for (std::int64_t i = 0; i < train.steps && !left_; ++i) {
+      advance();
+      const bool due =
+          train.save_interval > 0 && !left_ && job_.iteration().value % train.save_interval == 0;
+      if (due) save({});
+    }
     if (left_) {
       judge_.contradict("the job ends with exit code " + std::to_string(record_.exit_code) +
                         ", and was to train on");
@@ -181,19 +220,15 @@ class RankProgram {
                                        : "the job was to save before it ended, and did not");
     }
   }
-  void act(const SaveAction& plan, LifeFaults::Range /*none*/) {
-    try {
-      save(plan);
-    } catch (const Error& error) {
-      judge_.save_failed(error);
-      if (plan.fails.code.empty()) throw;
-      expect_code(plan.fails, error);
-      return;
-    }
-    if (plan.fails.code.empty() || plan.fails.code == Failing::kMaybe) return;
-    judge_.contradict("the save was to fail with " + plan.fails.code + " and ended well");
+  void act(const SaveAction& plan, LifeFaults::Range /*none*/) { save(plan); }
+  void act(const FinalizeAction& /*finalize*/, LifeFaults::Range /*none*/) { saves_.finalize(); }
+  void act(const ReallocateAction& /*reallocate*/, LifeFaults::Range /*none*/) {
+    job_.reallocate();
   }
-  void act(const LoadAction& /*load*/, LifeFaults::Range /*none*/) { load(); }
+  void act(const LoadAction& /*load*/, LifeFaults::Range /*none*/) {
+    saves_.finalize();
+    load();
+  }
   void act(const BadResultAction& /*bad*/, LifeFaults::Range range) {
     for (std::size_t i = range.begin; i < range.begin + range.count; ++i) {
       part_.faults.arm(i, ports_.fabric.rank(), job_.iteration().value + 1, device_);
@@ -202,9 +237,11 @@ class RankProgram {
   void act(const FaultAction& /*fault*/, LifeFaults::Range range) {
     part_.faults.arm(range.begin, ports_.fabric.rank());
   }
-  void act(const DamageAction& /*damage*/, LifeFaults::Range /*none*/) {}  // between lives
+  void act(const DamageAction& /*damage*/, LifeFaults::Range /*none*/) {}    // between lives
+  void act(const ReleaseAction& /*release*/, LifeFaults::Range /*none*/) {}  // likewise
 
   void expect_code(const Failing& fails, const Error& error) {
+    if (fails.code.empty()) throw Error(error);
     const bool any = fails.code == Failing::kAny || fails.code == Failing::kMaybe;
     if (error.code() == Code::kInternal) throw error;
     if (any || name_of(error.code()) == fails.code) return;
@@ -234,12 +271,14 @@ class RankProgram {
   void load_newest() {
     sim::LoadRequest request;
     Inventory requested;
-    const Ask ask = [&](const Location& /*where*/, const Value* common) {
-      Value seen = common != nullptr ? *common : Value();
-      if (common != nullptr && interferes() && part_.interference->common) {
+    const Ask ask = [&](const Offered& offered) {
+      Value seen = offered.common != nullptr ? *offered.common : Value();
+      if (offered.common != nullptr && interferes() && part_.interference->common) {
         part_.interference->common(seen);
       }
-      request = job_.load_request(common != nullptr ? &seen : nullptr);
+      request = job_.load_request({.common = offered.common != nullptr ? &seen : nullptr,
+                                   .catalog = &offered.catalog,
+                                   .release = is_release(offered.location)});
       requested = keys_of(request.wanted);
       rank_ports_.meter().set_own(request.wanted);
       return Wanted{&request.wanted, request.excused};
@@ -251,11 +290,20 @@ class RankProgram {
     if (interferes() && part_.interference->state) {
       part_.interference->state(ports_.fabric.rank(), request.wanted);
     }
+    judge_.filled(request.wanted);
     take(request.wanted);
+    tell_step();
     note(report, request);
-    judge_.loaded(job_, {report, request.wanted, requested,
-                         is_first() ? stored_keys(part_.ports.store, report.location.directory)
-                                    : Inventory{}});
+    judge_.loaded(
+        job_, {report, request.wanted, requested,
+               is_first() ? stored_keys(part_.ports.store, report.location.directory) : Inventory{},
+               rank_ports_.meter().bytes_read(), bytes_allowed(report)});
+  }
+
+  /// That all ranks together may have read.
+  std::uint64_t bytes_allowed(const LoadReport& report) {
+    if (!scenario_.checkpoint.reads_once || !is_first()) return 0;
+    return stored_bytes(part_.ports.store, report.location.directory);
   }
 
   LoadOptions load_options() {
@@ -266,6 +314,7 @@ class RankProgram {
     options.policy = part_.policies.load;
     if (plan.falls_back) options.fallback = Fallback::kNewestWhole;
     if (plan.checks) options.checksums = LoadChecksums::kVerified;
+    if (plan.reads_once) options.reads = Reads::kOncePerJob;
     if (!plan.plans.empty()) options.cache = &caches_.of("training", part_.policies.save.cache);
     return options;
   }
@@ -295,6 +344,7 @@ class RankProgram {
 
   void advance() {
     const sim::StepOutcome outcome = job_.advance();
+    tell_step();
     say(outcome.notes);
     const auto diagnosis = job_.rerun().diagnosis();
     if (diagnosis != sim::RerunDiagnosis::kNone) record_.diagnosis = sim::name_of(diagnosis);
@@ -307,6 +357,7 @@ class RankProgram {
     record_.result.metrics_finite = record_.result.metrics_finite && finite;
     if (own.skipped) record_.skipped.push_back(own.step.value);
     judge_.stepped(own, job_.applied_samples().back());
+    part_.policies.iterated(saves_);
   }
 
   void leave(const sim::RerunExit& exit) {
@@ -338,35 +389,75 @@ class RankProgram {
   // --- saving ------------------------------------------------------------------------------------
 
   void save(const SaveAction& plan) {
-    const StateDict saved = job_.state(parts_of(plan));
-    judge_.saving(job_, saved, plan);
-    rank_ports_.meter().set_own(saved);
-    SaveOptions options;
-    options.target = CommitTarget::iteration(kCheckpointRoot, job_.iteration());
-    if (scenario_.checkpoint.keep > 0) {
-      options.target.keep = static_cast<std::int32_t>(scenario_.checkpoint.keep);
+    StateDict saved;
+    try {
+      saved = job_.state(parts_of(plan));
+    } catch (const Error& error) {
+      return expect_code(plan.fails, error);
     }
-    options.target.damaged = damaged_;
-    options.image.staging_bytes_max = kBlockingStaging;  // it is waited for
-    options.policy = part_.policies.save;
-    if (!scenario_.checkpoint.plans.empty()) {
-      options.cache = &caches_.of(plan.kind, part_.policies.save.cache);
-    }
-    const std::string directory = options.target.directory;
-    const SaveReport report =
-        Save::begin(ports_, job_.world_group(), saved, std::move(options)).finish();
-    std::erase(damaged_, job_.iteration());
-    note(report);
-    judge_.saved(report, is_first() ? stored_keys(part_.ports.store, directory) : Inventory{});
+    const std::size_t number = judge_.saving(job_, saved, plan);
+    keep_record();
+    const bool async = plan.async.value_or(scenario_.checkpoint.async);
+    SaveOptions options = save_options(plan, async);
+    saves_.begin(in_flight_.begin(number, job_.iteration(), saved), job_.world_group(), saved,
+                 options, [this, number, plan, target = options.target](const EndedSave& end) {
+                   ended(number, plan, target, end);
+                 });
+    record_.bound_bytes.stage = std::max(record_.bound_bytes.stage, saves_.bound_staging());
+    if (!async) saves_.finalize();
   }
 
-  void note(const SaveReport& report) {
+  SaveOptions save_options(const SaveAction& plan, bool async) {
+    const CheckpointPlan& checkpoint = scenario_.checkpoint;
+    SaveOptions options;
+    options.target = CommitTarget::iteration(kCheckpointRoot, job_.iteration());
+    if (checkpoint.keep > 0) options.target.keep = static_cast<std::int32_t>(checkpoint.keep);
+    options.target.damaged = damaged_;
+    ImageOptions& image = options.image;
+    if (!async) image.staging_bytes_max = kBlockingStaging;  // it is waited for
+    if (checkpoint.staging_bytes > 0) {
+      image.staging_bytes_max = static_cast<std::uint64_t>(checkpoint.staging_bytes);
+    }
+    if (checkpoint.batch_bytes > 0) {
+      image.batch_bytes = static_cast<std::uint64_t>(checkpoint.batch_bytes);
+    }
+    image.batch_bytes = std::min(image.batch_bytes, image.staging_bytes_max);
+    options.policy = part_.policies.save;
+    if (!checkpoint.plans.empty()) {
+      options.cache = &caches_.of(plan.kind, part_.policies.save.cache);
+    }
+    return options;
+  }
+
+  void ended(std::size_t number, const SaveAction& plan, const CommitTarget& target,
+             const EndedSave& end) {
+    const Held held{in_flight_.peaks(number), in_flight_.peaks_together()};
+    in_flight_.end(number);
+    if (end.error) {
+      judge_.save_failed(number, *end.error);
+      say({end.error->what()});
+      return expect_code(plan.fails, *end.error);
+    }
+    std::erase(damaged_, target.step);
+    note(end.report, held);
+    judge_.saved(number, end.report,
+                 is_first() ? stored_keys(part_.ports.store, target.directory) : Inventory{});
+    keep_record();
+    if (plan.fails.code.empty() || plan.fails.code == Failing::kMaybe) return;
+    judge_.contradict("the save was to fail with " + plan.fails.code + " and ended well");
+  }
+
+  /// By one save, and by all that were in flight with it.
+  struct Held {
+    sim::MemoryPeaks alone;
+    sim::MemoryPeaks together;
+  };
+
+  void note(const SaveReport& report, const Held& held) {
     say(report.log);
-    const sim::MemoryPeaks peaks = rank_ports_.meter().peaks();
-    judge_.held("a save", peaks.stage, report.bound_staging);
-    record_.peak_bytes.snapshot = std::max(record_.peak_bytes.snapshot, peaks.snapshot);
-    record_.peak_bytes.stage = std::max(record_.peak_bytes.stage, peaks.stage);
-    record_.bound_bytes.stage = std::max(record_.bound_bytes.stage, report.bound_staging);
+    judge_.held("a save", held.alone.stage, report.bound_staging);
+    record_.peak_bytes.snapshot = std::max(record_.peak_bytes.snapshot, held.together.snapshot);
+    record_.peak_bytes.stage = std::max(record_.peak_bytes.stage, held.together.stage);
     record_.replans = caches_.replans();
   }
 
@@ -375,6 +466,9 @@ class RankProgram {
   void say(const std::vector<std::string>& lines) {
     record_.log.insert(record_.log.end(), lines.begin(), lines.end());
   }
+  void tell_step() {
+    if (part_.log != nullptr) part_.log->at(job_.iteration());
+  }
   bool is_first() { return job_.world().rank() == GroupRank{0}; }
   bool interferes() const { return part_.interference != nullptr; }
 
@@ -382,6 +476,10 @@ class RankProgram {
     const StateDict state = job_.model_space();
     std::uint64_t mine = content_digest(state);
     if (is_first()) mine += value_digest(sim::layout_free(state.common));
+    for (const auto& leaf : state.objects) {  // settings of modules
+      if (leaf.replica != 0 || is_stream(leaf.key)) continue;
+      mine += value_digest(Tuple{{leaf.key, leaf.value}});
+    }
     const auto sums = job_.world().all_reduce(Reduce::kSum, halves_of(mine));
     return hex(digest_of({sums[0], sums[1]}));
   }
@@ -398,6 +496,8 @@ class RankProgram {
   PlanCaches caches_;
   sim::TrainingJob job_;
   RankJudge judge_;
+  SavesInFlight in_flight_;
+  SaveQueue saves_;
   std::vector<Step> damaged_;  ///< iterations that were passed over, and not saved anew
   bool left_ = false;
   bool saved_at_exit_ = false;
@@ -417,6 +517,7 @@ std::optional<Error> run_rank(const RankPart& part, RankRecord& record) {
     record.ending = Ending::kReturned;
     return std::nullopt;
   }
+  record.result.owns = false;  // nothing, if it can't even be made
   try {
     RankProgram(part, record).run();
     record.ending = Ending::kReturned;

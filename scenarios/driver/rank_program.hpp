@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "core/ports/ports.hpp"
 #include "scenarios/driver/history.hpp"
+#include "scenarios/driver/phase_log.hpp"
 #include "scenarios/driver/record.hpp"
 #include "scenarios/driver/scenario.hpp"
 #include "scenarios/driver/twin.hpp"
@@ -34,6 +35,9 @@ struct RankPart {
   const Ports& ports;
   sim::FaultBook& faults;  ///< with what faults_of() lists; ranks may share it
   sim::FaultPowers powers;
+  /// Called where the record is of one piece: a save begins or ends well, an action is done.
+  std::function<void()> keep_record = {};
+  PhaseLog* log = nullptr;  ///< told of the job's step; it hears of phases as a trace of `ports`
   const Interference* interference = nullptr;
 };
 

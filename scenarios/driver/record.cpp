@@ -131,7 +131,7 @@ std::string to_json(const Past& past) {
 Past parse_past(const std::string& text, const Scenario& scenario) {
   const Json json = Json::parse(text);
   Past past{take_points(json.at("saves")), {}, json.at("tracker_damaged").get<bool>()};
-  for (auto& save : past.saves) save.layout = scenario.incarnations.at(save.incarnation).layout;
+  for (auto& save : past.saves) save.modules = modules_of(scenario, save.incarnation);
   for (const auto& fault : take_faults(json.at("faults"))) past.faults.push_back(fault.spec);
   return past;
 }

@@ -35,6 +35,9 @@ struct LoadEvidence {
   Inventory requested;
   Inventory stored;  ///< from rank 0 alone; empty where it could not be read
   std::vector<std::string> excused;
+  std::uint64_t bytes_read = 0;  ///< of payload, by this rank
+  /// That all ranks together may read; from rank 0 alone; 0: as many as they like.
+  std::uint64_t bytes_allowed = 0;
 
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
 };
@@ -80,7 +83,7 @@ std::string to_json(const RankRecord& record);
 std::string to_json(const Past& past);
 /// TORN_FILE if it is no such document.
 RankRecord parse_record(const std::string& text, const std::string& file);
-/// Layouts are the scenario's.
+/// Modules are the scenario's.
 Past parse_past(const std::string& text, const Scenario& scenario);
 
 /// All ranks of one incarnation.
@@ -88,7 +91,7 @@ struct IncarnationRecord {
   std::string layout;
   std::vector<RankRecord> ranks;    ///< members of the job
   std::int32_t world = 0;           ///< ranks of the world; 0: the members alone
-  std::vector<RulingText> rulings;  ///< on what the life left in the store
+  std::vector<RulingText> rulings;  ///< on what the life left: in the store, and of processes
   std::string event_hash;           ///< empty where the lane has none
   std::string launch_error;         ///< why the lane could not run it at all
 };

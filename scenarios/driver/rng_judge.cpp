@@ -10,9 +10,10 @@ namespace {
 
 using sim::HostRng;
 
+/// How one kind of stream begins; the seed is its module's.
 struct Stream {
   std::string_view key;
-  HostRng (*fresh)(std::uint64_t seed, const Dims& coordinate);
+  HostRng (*fresh)(std::uint64_t seed, const Dims& coordinate, std::int32_t dp);
   std::int64_t StreamAges::*age;
 };
 
@@ -20,25 +21,45 @@ std::int32_t at(const Dims& coordinate, std::size_t d) {
   return static_cast<std::int32_t>(coordinate[d]);
 }
 
-HostRng fresh_host(std::uint64_t seed, const Dims& coordinate) {
-  return HostRng::fresh(seed, at(coordinate, 0), at(coordinate, 1));
+HostRng fresh_host(std::uint64_t seed, const Dims& coordinate, std::int32_t dp) {
+  return HostRng::fresh(seed, at(coordinate, 0), at(coordinate, 1), dp);
 }
 
-HostRng fresh_expert(std::uint64_t seed, const Dims& coordinate) {
+HostRng fresh_expert(std::uint64_t seed, const Dims& coordinate, std::int32_t /*dp*/) {
   return HostRng::fresh_expert(seed, at(coordinate, 0), at(coordinate, 1), at(coordinate, 2));
 }
 
 constexpr std::array kStreams = {
-    Stream{sim::kRngKey, fresh_host, &StreamAges::host},
+    // the longer key first: the other is its end
     Stream{sim::kExpertRngKey, fresh_expert, &StreamAges::expert},
+    Stream{sim::kRngKey, fresh_host, &StreamAges::host},
 };
 
 const Stream* stream_of(const std::string& key) {
   for (const auto& stream : kStreams) {
-    if (stream.key == key) return &stream;
+    if (key.ends_with(stream.key)) return &stream;
   }
   return nullptr;
 }
+
+/// "vision" of "mimo.vision.rng_state".
+std::string module_of(const std::string& key, const Stream& stream) {
+  constexpr std::string_view kMimo = "mimo.";
+  const auto prefix = std::string_view(key).substr(0, key.size() - stream.key.size());
+  if (!prefix.starts_with(kMimo) || prefix.size() <= kMimo.size()) return {};
+  return std::string(prefix.substr(kMimo.size(), prefix.size() - kMimo.size() - 1));
+}
+
+/// One object, with what is known of its stream.
+struct Judged {
+  const ObjectLeaf& leaf;
+  const Stream& stream;
+  std::uint64_t seed = 0;
+  std::int32_t dp = 0;
+  std::int64_t age = 0;
+
+  HostRng fresh(const Dims& coordinate) const { return stream.fresh(seed, coordinate, dp); }
+};
 
 HostRng advanced(HostRng rng, std::int64_t steps) {
   for (std::int64_t i = 0; i < steps; ++i) rng.advance();
@@ -60,21 +81,21 @@ std::string steps_text(std::int64_t steps) {
 }
 
 /// The ruling on one state that is not what it should be.
-Ruling ruling_of(GlobalRank rank, const ObjectLeaf& leaf, const Stream& stream, std::uint64_t seed,
-                 std::int64_t expected) {
+Ruling ruling_of(GlobalRank rank, const Judged& judged) {
+  const ObjectLeaf& leaf = judged.leaf;
   const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
   const Box grid = Box::whole(leaf.grid);
   for (std::int64_t i = 0; i < grid.elements(); ++i) {
     const Dims other = index_at(i, leaf.grid);
     if (other == leaf.coordinate) continue;
-    if (!age_of(leaf.value, stream.fresh(seed, other), expected)) continue;
+    if (!age_of(leaf.value, judged.fresh(other), judged.age)) continue;
     return {Defect::kRngStreamCollapse, key,
             "the stream of " + to_string(leaf.coordinate) + " is that of " + to_string(other) +
                 ", from which it should differ",
             rank};
   }
-  const auto age = age_of(leaf.value, stream.fresh(seed, leaf.coordinate), expected);
-  const std::string should = "should have drawn for " + steps_text(expected);
+  const auto age = age_of(leaf.value, judged.fresh(leaf.coordinate), judged.age);
+  const std::string should = "should have drawn for " + steps_text(judged.age);
   if (!age) {
     return {Defect::kRngDrift, key,
             "the stream " + should + " since it began, and is in no state that it comes through: " +
@@ -85,19 +106,50 @@ Ruling ruling_of(GlobalRank rank, const ObjectLeaf& leaf, const Stream& stream, 
           "the stream " + should + " since it began, and has drawn for " + steps_text(*age), rank};
 }
 
+/// Another module's stream at the same place, or another data-parallel rank's.
+std::optional<Ruling> taken_from_others(GlobalRank rank, const Judged& judged,
+                                        const StreamSource& source, const Ages& ages) {
+  constexpr std::int32_t kOthers = 16;
+  const ObjectLeaf& leaf = judged.leaf;
+  const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
+  const auto is = [&](std::uint64_t seed, std::int32_t dp) {
+    const HostRng fresh = judged.stream.fresh(seed, leaf.coordinate, dp);
+    return age_of(leaf.value, fresh, judged.age).has_value();
+  };
+  for (const auto& [module, age] : ages) {
+    const std::uint64_t seed = sim::streams_seed(source.seed, module);
+    if (seed == judged.seed || !is(seed, judged.dp)) continue;
+    return Ruling{Defect::kRngStreamCollapse, key,
+                  "the stream is that of module " + module + ", from which it should differ", rank};
+  }
+  for (std::int32_t dp = 0; source.by_dp && dp < kOthers; ++dp) {
+    if (dp == judged.dp || !is(judged.seed, dp)) continue;
+    return Ruling{Defect::kRngStreamCollapse, key,
+                  "the stream of data-parallel rank " + std::to_string(judged.dp) + " is that of " +
+                      std::to_string(dp) + ", from which it should differ",
+                  rank};
+  }
+  return {};
+}
+
 }  // namespace
 
 bool is_stream(const std::string& key) { return stream_of(key) != nullptr; }
 
-Rulings judge_streams(GlobalRank rank, const StateDict& live, std::uint64_t seed,
-                      const StreamAges& ages) {
+Rulings judge_streams(GlobalRank rank, const StateDict& live, const StreamSource& source,
+                      const Ages& ages) {
   Rulings rulings;
   for (const auto& leaf : live.objects) {
     const Stream* stream = stream_of(leaf.key);
     if (stream == nullptr) continue;
-    const std::int64_t age = ages.*(stream->age);
-    if (encode(advanced(stream->fresh(seed, leaf.coordinate), age)) == leaf.value) continue;
-    rulings.push_back(ruling_of(rank, leaf, *stream, seed, age));
+    const std::string module = module_of(leaf.key, *stream);
+    const auto age = ages.find(module);
+    const Judged judged{leaf, *stream, sim::streams_seed(source.seed, module),
+                        source.by_dp ? leaf.replica : 0,
+                        age == ages.end() ? 0 : age->second.*(stream->age)};
+    if (encode(advanced(judged.fresh(leaf.coordinate), judged.age)) == leaf.value) continue;
+    const auto others = taken_from_others(rank, judged, source, ages);
+    rulings.push_back(others ? *others : ruling_of(rank, judged));
   }
   return rulings;
 }

@@ -13,10 +13,16 @@ namespace reprise::driver {
 /// Is it one of the objects that judge_streams judges?
 bool is_stream(const std::string& key);
 
-/// The random states among a rank's objects. RNG_STREAM_COLLAPSE: it is the stream of another
-/// coordinate of its grid; RNG_DRIFT: its own, but not where `ages` says, or nobody's. `seed` is
-/// the run's.
-Rulings judge_streams(GlobalRank rank, const StateDict& live, std::uint64_t seed,
-                      const StreamAges& ages);
+/// Where the streams of a run begin.
+struct StreamSource {
+  std::uint64_t seed = 0;
+  bool by_dp = false;  ///< otherwise on each rank of dp x cp, which is an object's replica id
+};
+
+/// The random states among a rank's objects, each this rank's own alone. RNG_STREAM_COLLAPSE: it is
+/// the stream of another coordinate of its grid, or of another module; RNG_DRIFT: its own, but not
+/// where `ages` says, or nobody's.
+Rulings judge_streams(GlobalRank rank, const StateDict& live, const StreamSource& source,
+                      const Ages& ages);
 
 }  // namespace reprise::driver

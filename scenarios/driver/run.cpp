@@ -12,6 +12,7 @@
 #include "core/format/sha256.hpp"
 #include "core/ports/store.hpp"
 #include "scenarios/driver/build_info.hpp"
+#include "scenarios/driver/foreign_life.hpp"
 #include "scenarios/driver/machine.hpp"
 #include "scenarios/driver/past.hpp"
 #include "scenarios/driver/run_jobs.hpp"
@@ -45,7 +46,8 @@ std::vector<IncarnationRecord> run_lives(const Scenario& scenario, LaneKind lane
   std::vector<IncarnationRecord> lives;
   Past past;
   for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
-    lives.push_back(runs->run(i, past));
+    const bool foreign = scenario.incarnations[i].foreign.has_value();
+    lives.push_back(foreign ? run_foreign(scenario, i, *runs, options, past) : runs->run(i, past));
     end_life(scenario, i, runs->store(), lives.back(), past);
     if (!may_go_on(scenario, i, lives.back())) break;
   }
@@ -63,13 +65,14 @@ void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
 }
 
 /// What a report on this lane does not show, in words.
-std::vector<std::string> not_claimed_by(LaneKind lane) {
+std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& options) {
   std::vector<std::string> texts;
   for (const LaneKind other : {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu}) {
     if (other != lane) texts.push_back("lane " + std::string(name_of(other)) + ": not run here");
   }
-  if (lane == LaneKind::kMpi)
-    texts.emplace_back("more than one node; a launcher other than mpirun");
+  if (lane == LaneKind::kMpi) {
+    texts.push_back("more than one node; a launcher other than " + options.launcher);
+  }
   texts.emplace_back(
       "memory of plans, metadata, commit and retention: no bound is declared for it");
   return texts;
@@ -95,13 +98,13 @@ void keep_members(const IncarnationPlan& plan, IncarnationRecord& record) {
 void end_life(const Scenario& scenario, std::size_t number, Store& store, IncarnationRecord& life,
               Past& past) {
   add_life(life, past);
-  for (auto& save : past.saves) save.layout = scenario.incarnations[save.incarnation].layout;
+  for (auto& save : past.saves) save.modules = modules_of(scenario, save.incarnation);
   for (const auto& ruling : judge_store(store, scenario.checkpoint, past)) {
     std::ostringstream text;
     text << ruling;
     life.rulings.push_back({std::string(name_of(ruling.defect)), text.str()});
   }
-  do_damage(store, scenario.incarnations[number], past);
+  do_between_lives(store, scenario.incarnations[number], past);
 }
 
 std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario) {
@@ -146,8 +149,7 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
   report.planned = scenarios.size();
   report.scenarios.resize(scenarios.size());
   std::mutex mutex;
-  // Real ranks take the whole machine; only simulated ones share it.
-  run_jobs(scenarios.size(), request.lane == LaneKind::kSim ? request.jobs : 1, [&](std::size_t i) {
+  run_jobs(scenarios.size(), request.jobs, [&](std::size_t i) {
     {
       const std::lock_guard lock(mutex);
       started(i, scenarios.size(), scenarios[i].name);
@@ -159,7 +161,7 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
   }
   report.verdict = reports::overall(report);
   report.seconds = seconds_since(start);
-  report.not_claimed = not_claimed_by(request.lane);
+  report.not_claimed = not_claimed_by(request.lane, request.options);
   return report;
 }
 

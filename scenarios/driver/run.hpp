@@ -33,7 +33,7 @@ struct RunRequest {
   Selection selection;
   LaneKind lane = LaneKind::kSim;
   LaneOptions options;
-  std::size_t jobs = 1;  ///< scenarios at a time, on the simulated lane
+  std::size_t jobs = 1;  ///< scenarios at a time; on lanes with real ranks, worlds of them
 };
 
 /// Called as each scenario begins, from any thread, one at a time.

@@ -26,7 +26,12 @@ constexpr std::array<std::string_view, 4> kDiagnoses = {"none", "correct_result"
                                                         "persistent_error"};
 constexpr std::array<std::string_view, 2> kFallbacks = {"none", "newest_whole"};
 constexpr std::array<std::string_view, 2> kChecksums = {"ignored", "verified"};
+constexpr std::array<std::string_view, 2> kReads = {"by_each", "once_per_job"};
+constexpr std::array<std::string_view, 2> kBackgrounds = {"any_time", "late"};
 constexpr std::int64_t kKeepMax = 10000;
+constexpr std::int64_t kInFlightMax = 100;
+constexpr std::int64_t kBatchLeast = 4096;
+constexpr std::int64_t kStagingMost = std::int64_t{1} << 30;
 
 void read_refusal(YamlMap& expect, Expectation& expected) {
   expected.refusal = expect.text("refused");
@@ -96,6 +101,17 @@ void read_plans(YamlMap& checkpoint, CheckpointPlan& plan) {
                                                 : "names plans and assumes nothing");
 }
 
+/// Saves beside training.
+void read_async(YamlMap& checkpoint, CheckpointPlan& plan) {
+  plan.async = checkpoint.flag("async").value_or(false);
+  plan.late = checkpoint.word("background", kBackgrounds) == "late";
+  plan.in_flight = checkpoint.integer_in("in_flight", 1, kInFlightMax).value_or(plan.in_flight);
+  plan.batch_bytes = checkpoint.integer_in("batch_bytes", kBatchLeast, kStagingMost).value_or(0);
+  plan.staging_bytes =
+      checkpoint.integer_in("staging_bytes", std::max(plan.batch_bytes, kBatchLeast), kStagingMost)
+          .value_or(0);
+}
+
 void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
   if (const auto strict = checkpoint.text("strictness")) {
     const auto mode = strictness_named(*strict);
@@ -106,6 +122,8 @@ void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
   plan.keep = checkpoint.integer_in("keep", 1, kKeepMax).value_or(0);
   plan.falls_back = checkpoint.word("fall_back", kFallbacks) == "newest_whole";
   plan.checks = checkpoint.word("checksums", kChecksums) == "verified";
+  plan.reads_once = checkpoint.word("reads", kReads) == "once_per_job";
+  read_async(checkpoint, plan);
   checkpoint.refuse_unknown();
 }
 
@@ -225,8 +243,12 @@ std::vector<Scenario> read_table(const YAML::Node& root, const std::string& file
 }  // namespace
 
 std::int32_t IncarnationPlan::world_size() const {
-  if (ranks.empty()) return layout.world_size();
-  return *std::max_element(ranks.begin(), ranks.end()) + 1;
+  std::int32_t last = -1;
+  for (const auto& module : modules) {
+    for (const auto rank : module.ranks) last = std::max(last, rank.value);
+  }
+  for (const auto rank : ranks) last = std::max(last, rank);
+  return last < 0 ? layout.world_size() : last + 1;
 }
 
 std::string_view name_of(Outcome outcome) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/plan/strictness.hpp"
-#include "sim/job/layout.hpp"
+#include "sim/job/job.hpp"
 
 namespace reprise::driver {
 
@@ -21,7 +21,8 @@ std::string_view name_of(LaneKind lane);
 LaneKind lane_named(std::string_view name);
 
 struct TrainAction {
-  std::int64_t steps = 1;  ///< 0: compare, and go on
+  std::int64_t steps = 1;          ///< 0: compare, and go on
+  std::int64_t save_interval = 0;  ///< a save after each that many iterations of the job; 0: none
 
   friend bool operator==(const TrainAction&, const TrainAction&) = default;
 };
@@ -41,8 +42,17 @@ struct SaveAction {
   bool random = true;
   std::string kind = "training";  ///< of checkpoint; each kind has its own cache of plans
   Failing fails = {};
+  std::optional<bool> async = {};  ///< the job trains on beside it; nothing: as CheckpointPlan says
 
   friend bool operator==(const SaveAction&, const SaveAction&) = default;
+};
+/// Waits for the saves in flight.
+struct FinalizeAction {
+  friend bool operator==(const FinalizeAction&, const FinalizeAction&) = default;
+};
+/// The job's tensors stand elsewhere in memory from here on.
+struct ReallocateAction {
+  friend bool operator==(const ReallocateAction&, const ReallocateAction&) = default;
 };
 /// The running job loads what the tracker names, over what it holds.
 struct LoadAction {
@@ -87,6 +97,11 @@ struct FaultAction {
 
   friend bool operator==(const FaultAction&, const FaultAction&) = default;
 };
+/// After the life has ended the newest checkpoint is given the name of a release, as by tools that
+/// make checkpoints to begin from.
+struct ReleaseAction {
+  friend bool operator==(const ReleaseAction&, const ReleaseAction&) = default;
+};
 /// Done to a stored checkpoint after the life has ended.
 struct DamageAction {
   std::string what = "payload";      ///< payload, metadata, common, tracker, manifest
@@ -99,13 +114,28 @@ struct DamageAction {
 
   friend bool operator==(const DamageAction&, const DamageAction&) = default;
 };
-using Action = std::variant<TrainAction, SaveAction, LoadAction, BadResultAction, ExitAction,
-                            FaultAction, DamageAction>;
+using Action = std::variant<TrainAction, SaveAction, FinalizeAction, ReallocateAction, LoadAction,
+                            BadResultAction, ExitAction, FaultAction, ReleaseAction, DamageAction>;
+
+/// Somebody else's program in place of the job. It is judged by the checkpoints that it leaves.
+struct ForeignProgram {
+  /// Its words. In each, {checkpoints} stands for the directory where the checkpoints are, with the
+  /// tracker; {reprise} for this program.
+  std::vector<std::string> command;
+  int exits = 0;                       ///< its exit code must be that
+  std::optional<std::int64_t> leaves;  ///< step of a checkpoint that it commits
+  std::int64_t seconds = 120;          ///< that it may take
+
+  friend bool operator==(const ForeignProgram&, const ForeignProgram&) = default;
+};
 
 /// One life of the job. All but the first begin by loading what the tracker names.
 struct IncarnationPlan {
+  /// Of a job that is one model: then there are no modules. `optimizer_sharding` is that of modules
+  /// that name none.
   sim::Layout layout;
   std::string optimizer_sharding;
+  std::vector<sim::ModuleConfig> modules = {};  ///< with their ranks
   std::vector<Action> actions;
   std::string rerun = "disabled";      ///< mode of the rerun machine; unknown: an older job
   bool other_device = false;           ///< than those of the life before
@@ -115,7 +145,11 @@ struct IncarnationPlan {
   std::string groups = "explicit";     ///< where the job's functions have their groups from
   std::string fallback = "forbidden";  ///< may the registry of global groups be asked
   bool skips = false;                  ///< iterations that the log of rejected results names
+  sim::LoadChoice load = {};           ///< what its loads leave behind, and which modules
+  bool plain_first = false;            ///< order of the optimizers' parameter groups
+  bool bare_keys = false;              ///< of modules' settings, as before there was a prefix
   std::string fails;                   ///< code: its load must be refused so, on all ranks
+  std::optional<ForeignProgram> foreign = {};  ///< then there are no actions but damage
 
   /// Ranks of the world, members or not.
   std::int32_t world_size() const;
@@ -131,6 +165,12 @@ struct CheckpointPlan {
   std::int64_t keep = 0;    ///< newest checkpoints that stay; 0: all
   bool falls_back = false;  ///< to the newest whole one
   bool checks = false;      ///< what is read against its checksums
+  bool reads_once = false;  ///< what several ranks need
+  bool async = false;       ///< saves are beside training, unless a save says otherwise
+  bool late = false;        ///< their background runs when it is waited for, on the simulated lane
+  std::int64_t in_flight = 1;      ///< saves, at most
+  std::int64_t staging_bytes = 0;  ///< of a save; 0: as usual
+  std::int64_t batch_bytes = 0;    ///< likewise
 
   friend bool operator==(const CheckpointPlan&, const CheckpointPlan&) = default;
 };
@@ -195,6 +235,7 @@ struct Scenario {
   std::int64_t shard_dim = 0;      ///< the dimension that fsdp splits
   std::uint64_t seed = 1;
   std::int32_t ranks_per_node = 0;  ///< 0: all on one node
+  bool random_by_dp = false;        ///< random streams begin otherwise on each rank of dp x cp
   std::int64_t rerun_samples = 0;   ///< after which a result can be a spike; 0: as usual
   CheckpointPlan checkpoint;
   std::vector<IncarnationPlan> incarnations;

@@ -10,6 +10,8 @@ namespace reprise::driver {
 void read_job(YamlMap job, Scenario& scenario);
 /// The incarnation that follows, without its actions: what is not named stays as it was.
 IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario);
+/// An incarnation's command, for `incarnation: {command: ...}`.
+ForeignProgram read_foreign(YamlMap map);
 IncarnationPlan like_the_last(const Scenario& scenario);
 
 }  // namespace reprise::driver

@@ -29,10 +29,11 @@ constexpr std::array<std::string_view, 16> kWorldFaults = {
 constexpr std::array<std::string_view, 3> kMoments = {"before", "during", "after"};
 constexpr std::array<std::string_view, 3> kFires = {"yes", "no", "maybe"};
 
-constexpr std::array<std::string_view, 8> kKnown = {"train", "save",  "load",   "bad_result",
-                                                    "exits", "fault", "damage", "restart"};
+constexpr std::array<std::string_view, 9> kKnown = {
+    "train", "save", "load", "bad_result", "exits", "fault", "damage", "restart", "incarnation"};
 constexpr const char* kSteps =
-    "steps are: train: N, save, load, bad_result, exits: CODE, fault, damage, restart";
+    "steps are: train: N, save, finalize, reallocate, load, bad_result, exits: CODE, fault, "
+    "damage, release, restart, incarnation";
 
 Failing read_fails(YamlMap& map) {
   Failing fails{map.text("fails").value_or("")};
@@ -42,12 +43,23 @@ Failing read_fails(YamlMap& map) {
            "knows no code " + fails.code + "; it may be one, or 'any', or 'maybe'");
 }
 
+TrainAction read_train(YamlMap& step) {
+  if (step.node("train").IsScalar()) return {*step.integer_in("train", 0, kStepsMax)};
+  YamlMap map = step.map("train");
+  if (!map.has("steps")) map.required("steps");
+  TrainAction train{*map.integer_in("steps", 0, kStepsMax)};
+  train.save_interval = map.integer_in("save_interval", 1, kStepsMax).value_or(0);
+  map.refuse_unknown();
+  return train;
+}
+
 SaveAction read_save(YamlMap map) {
   SaveAction save;
   save.optimizer = !map.flag("no_optim").value_or(false);
   save.random = !map.flag("no_rng").value_or(false);
   save.kind = map.text("kind").value_or(save.kind);
   save.fails = read_fails(map);
+  save.async = map.flag("async");
   map.refuse_unknown();
   return save;
 }
@@ -138,14 +150,20 @@ DamageAction read_damage(YamlMap map) {
   return damage;
 }
 
-/// `- save`, `- load`, `- restart`
+/// `- save`, `- finalize`, `- reallocate`, `- load`, `- release`, `- restart`
 void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario& scenario) {
   auto& actions = scenario.incarnations.back().actions;
   const std::string& word = node.Scalar();
   if (word == "save") {
     actions.emplace_back(SaveAction{});
+  } else if (word == "finalize") {
+    actions.emplace_back(FinalizeAction{});
+  } else if (word == "reallocate") {
+    actions.emplace_back(ReallocateAction{});
   } else if (word == "load") {
     actions.emplace_back(LoadAction{});
+  } else if (word == "release") {
+    actions.emplace_back(ReleaseAction{});
   } else if (word == "restart") {
     scenario.incarnations.push_back(like_the_last(scenario));
   } else {
@@ -153,11 +171,20 @@ void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario&
   }
 }
 
+/// `- incarnation: {command: [...]}`; where nothing stands before it, the first life is that.
+void add_foreign(ForeignProgram foreign, Scenario& scenario) {
+  const bool first = scenario.incarnations.size() == 1 &&
+                     scenario.incarnations.front().actions.empty() &&
+                     !scenario.incarnations.front().foreign;
+  if (!first) scenario.incarnations.push_back(like_the_last(scenario));
+  scenario.incarnations.back().foreign = std::move(foreign);
+}
+
 /// `- train: 3`, `- restart: {layout: {tp: 4}}`
 void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
   auto& actions = scenario.incarnations.back().actions;
-  if (const auto steps = step.integer_in("train", 0, kStepsMax)) {
-    actions.emplace_back(TrainAction{*steps});
+  if (step.has("train")) {
+    actions.emplace_back(read_train(step));
   } else if (step.has("save")) {
     actions.emplace_back(read_save(step.map("save")));
   } else if (step.has("bad_result")) {
@@ -170,6 +197,8 @@ void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
     actions.emplace_back(read_damage(step.map("damage")));
   } else if (step.has("restart")) {
     scenario.incarnations.push_back(read_restart(step.map("restart"), scenario));
+  } else if (step.has("incarnation")) {
+    add_foreign(read_foreign(step.map("incarnation")), scenario);
   } else {
     for (const auto known : kKnown) static_cast<void>(step.node(known));
     step.refuse_unknown();
@@ -178,31 +207,44 @@ void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
   step.refuse_unknown();
 }
 
-template <class Wanted>
-bool has_action(const IncarnationPlan& plan) {
-  return std::any_of(plan.actions.begin(), plan.actions.end(),
-                     [](const Action& action) { return std::holds_alternative<Wanted>(action); });
+/// What is done to stored checkpoints after the life has ended.
+bool is_afterwards(const Action& action) {
+  return std::holds_alternative<DamageAction>(action) ||
+         std::holds_alternative<ReleaseAction>(action);
 }
 
 /// The order of the steps within one life.
 void require_order(const YamlMap& top, const IncarnationPlan& plan, const YAML::Node& root) {
   bool exited = false;
-  bool damaged = false;
+  bool ended = false;
   for (const auto& action : plan.actions) {
-    const bool damage = std::holds_alternative<DamageAction>(action);
-    if (damaged && !damage) {
-      top.fail(root, "does something between damage and the restart after it; damage is last");
+    const bool afterwards = is_afterwards(action);
+    if (ended && !afterwards) {
+      top.fail(root,
+               "does something between damage or a release and the restart after it; damage is "
+               "last, and so is a release");
     }
-    if (exited && !damage) top.fail(root, "does something after the job has exited");
-    damaged = damaged || damage;
+    if (exited && !afterwards) top.fail(root, "does something after the job has exited");
+    ended = ended || afterwards;
     exited = exited || std::holds_alternative<ExitAction>(action);
+  }
+  if (plan.foreign && !std::all_of(plan.actions.begin(), plan.actions.end(), is_afterwards)) {
+    top.fail(root, "lets the job do something in the life of a command; restart it first");
   }
   if (plan.fails.empty()) return;
   const bool idle = std::all_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
-    return std::holds_alternative<DamageAction>(action) ||
-           std::holds_alternative<FaultAction>(action);
+    return is_afterwards(action) || std::holds_alternative<FaultAction>(action);
   });
   if (!idle) top.fail(root, "does something in a life whose load is to fail");
+}
+
+/// Whether that much training, from that iteration on, comes by a save; counts it.
+bool saves_on_the_way(const Action& action, std::int64_t& iteration) {
+  const auto* train = std::get_if<TrainAction>(&action);
+  if (train == nullptr) return false;
+  const std::int64_t from = iteration;
+  iteration += train->steps;
+  return train->save_interval > 0 && iteration / train->save_interval > from / train->save_interval;
 }
 
 void require_known_ranks(const YamlMap& top, const IncarnationPlan& plan, const YAML::Node& root) {
@@ -237,9 +279,14 @@ void read_steps(YamlMap& top, Scenario& scenario) {
 void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Node& root) {
   bool loads = scenario.incarnations.size() > 1;
   bool saved = false;
+  for (const auto& plan : scenario.incarnations) {
+    loads = loads || plan.foreign;  // what it leaves is read
+    saved = saved || plan.foreign;
+  }
+  std::int64_t trained = 0;
   for (const auto& action : scenario.incarnations.front().actions) {
     saved = saved || std::holds_alternative<SaveAction>(action) ||
-            std::holds_alternative<ExitAction>(action);
+            std::holds_alternative<ExitAction>(action) || saves_on_the_way(action, trained);
     if (!std::holds_alternative<LoadAction>(action)) continue;
     loads = true;
     if (!saved) top.fail(root, "loads before anything was saved");
@@ -250,8 +297,9 @@ void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Nod
     require_order(top, plan, root);
     require_known_ranks(top, plan, root);
   }
-  if (has_action<DamageAction>(scenario.incarnations.back())) {
-    top.fail(root, "damages a checkpoint that nothing loads afterwards");
+  const auto& last = scenario.incarnations.back().actions;
+  if (std::any_of(last.begin(), last.end(), is_afterwards)) {
+    top.fail(root, "damages a checkpoint, or makes it a release, and nothing loads it afterwards");
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+
 #include "scenarios/driver/scenario.hpp"
 #include "scenarios/driver/scenario_writer.hpp"
 
@@ -42,10 +44,38 @@ void put_flag(YAML::Emitter& out, const char* key, bool value) {
   out << YAML::Key << key << YAML::Value << value;
 }
 
+/// What is as unless told is left out.
+void put_module(YAML::Emitter& out, const sim::ModuleConfig& module) {
+  const sim::LossScale usual;
+  out << YAML::Key << module.name << YAML::Value << YAML::Flow << YAML::BeginMap;
+  put(out, "model", module.model);
+  put_layout(out, module.layout);
+  std::vector<std::int32_t> ranks;
+  for (const auto rank : module.ranks) ranks.push_back(rank.value);
+  put_list(out, "ranks", ranks);
+  put(out, "sharding", module.optimizer_sharding);
+  if (module.loss_scale.scale != usual.scale) {
+    put(out, "loss_scale", static_cast<std::int64_t>(module.loss_scale.scale));
+  }
+  if (module.loss_scale.growth_interval != usual.growth_interval) {
+    put(out, "growth_interval", module.loss_scale.growth_interval);
+  }
+  if (module.frozen) put_flag(out, "frozen", true);
+  out << YAML::EndMap;
+}
+
+/// Who runs: one model's layout, or modules with their ranks.
+void put_grids(YAML::Emitter& out, const IncarnationPlan& plan) {
+  if (plan.modules.empty()) return put_layout(out, plan.layout);
+  out << YAML::Key << "modules" << YAML::Value << YAML::BeginMap;
+  for (const auto& module : plan.modules) put_module(out, module);
+  out << YAML::EndMap;
+}
+
 /// What a life has of its own, as the next one keeps it.
 void put_life(YAML::Emitter& out, const IncarnationPlan& plan) {
   put(out, "rerun", plan.rerun);
-  put_list(out, "ranks", plan.ranks);
+  if (plan.modules.empty()) put_list(out, "ranks", plan.ranks);
   put(out, "groups", plan.groups);
   put(out, "fallback", plan.fallback);
   put(out, "run", plan.run);
@@ -65,10 +95,31 @@ void put_life_of_one(YAML::Emitter& out, const Scenario& scenario, const Incarna
   }
 }
 
+/// Likewise.
+void put_forms_of_one(YAML::Emitter& out, const Scenario& scenario, const IncarnationPlan& plan) {
+  const auto& all = scenario.incarnations;
+  const bool usual = std::all_of(all.begin(), all.end(), [](const IncarnationPlan& each) {
+    return !each.plain_first && !each.bare_keys;
+  });
+  if (usual) return;
+  put(out, "group_order", plan.plain_first ? "plain_first" : "decayed_first");
+  put(out, "keys", plan.bare_keys ? "bare" : "prefixed");
+}
+
+void put_load_choice(YAML::Emitter& out, const sim::LoadChoice& choice) {
+  if (!choice.optimizer) put_flag(out, "no_load_optim", true);
+  if (!choice.schedule) put_flag(out, "no_load_scheduler", true);
+  if (!choice.random) put_flag(out, "no_load_rng", true);
+  if (choice.finetune) put_flag(out, "finetune", true);
+  if (!choice.adds.empty()) put_list(out, "adds", choice.adds);
+  if (!choice.drops.empty()) put_list(out, "drops", choice.drops);
+}
+
 void put_job(YAML::Emitter& out, const Scenario& scenario) {
   out << YAML::Key << "job" << YAML::Value << YAML::BeginMap;
-  put(out, "model", scenario.model);
-  put_layout(out, scenario.incarnations.front().layout);
+  const IncarnationPlan& first = scenario.incarnations.front();
+  if (first.modules.empty()) put(out, "model", scenario.model);
+  put_grids(out, first);
   out << YAML::Key << "optimizer" << YAML::Value << YAML::Flow << YAML::BeginMap;
   put(out, "kind", "adam");
   put(out, "sharding", scenario.optimizer_sharding);
@@ -79,18 +130,32 @@ void put_job(YAML::Emitter& out, const Scenario& scenario) {
     put(out, "ranks_per_node", std::int64_t{scenario.ranks_per_node});
   }
   if (scenario.rerun_samples > 0) put(out, "rerun_samples", scenario.rerun_samples);
-  put_life_of_one(out, scenario, scenario.incarnations.front());
+  if (scenario.random_by_dp) put_flag(out, "random_by_dp", true);
+  put_life_of_one(out, scenario, first);
+  put_forms_of_one(out, scenario, first);
   out << YAML::EndMap;
 }
 
 void put_restart(YAML::Emitter& out, const Scenario& scenario, const IncarnationPlan& plan) {
   out << YAML::BeginMap << YAML::Key << "restart" << YAML::Value << YAML::Flow << YAML::BeginMap;
-  put_layout(out, plan.layout);
+  put_grids(out, plan);
   put(out, "sharding", plan.optimizer_sharding);
   put_life_of_one(out, scenario, plan);
+  put_forms_of_one(out, scenario, plan);
+  put_load_choice(out, plan.load);
   if (plan.other_device) put(out, "on", "other_device");
   if (!plan.adopts.empty()) put_list(out, "adopts", plan.adopts);
   if (!plan.fails.empty()) put(out, "fails", plan.fails);
+  out << YAML::EndMap << YAML::EndMap;
+}
+
+void put_foreign(YAML::Emitter& out, const ForeignProgram& foreign) {
+  out << YAML::BeginMap << YAML::Key << "incarnation" << YAML::Value << YAML::Flow
+      << YAML::BeginMap;
+  put_list(out, "command", foreign.command);
+  if (foreign.exits != 0) put(out, "exits", std::int64_t{foreign.exits});
+  if (foreign.leaves) put(out, "leaves", *foreign.leaves);
+  if (foreign.seconds != ForeignProgram().seconds) put(out, "seconds", foreign.seconds);
   out << YAML::EndMap << YAML::EndMap;
 }
 
@@ -98,8 +163,20 @@ void put_restart(YAML::Emitter& out, const Scenario& scenario, const Incarnation
 struct ActionWriter {
   YAML::Emitter& out;
 
-  void operator()(const TrainAction& train) const { only("train", train.steps); }
+  void operator()(const TrainAction& train) const {
+    if (train.save_interval == 0) {
+      only("train", train.steps);
+      return;
+    }
+    begin("train");
+    put(out, "steps", train.steps);
+    put(out, "save_interval", train.save_interval);
+    end();
+  }
   void operator()(const LoadAction& /*load*/) const { out << "load"; }
+  void operator()(const ReleaseAction& /*release*/) const { out << "release"; }
+  void operator()(const FinalizeAction& /*finalize*/) const { out << "finalize"; }
+  void operator()(const ReallocateAction& /*reallocate*/) const { out << "reallocate"; }
   void operator()(const SaveAction& save) const {
     if (save == SaveAction{}) {
       out << "save";
@@ -110,6 +187,7 @@ struct ActionWriter {
     if (!save.random) put_flag(out, "no_rng", true);
     if (save.kind != SaveAction{}.kind) put(out, "kind", save.kind);
     if (!save.fails.code.empty()) put(out, "fails", save.fails.code);
+    if (save.async) put_flag(out, "async", *save.async);
     end();
   }
   void operator()(const BadResultAction& bad) const {
@@ -178,7 +256,12 @@ struct ActionWriter {
 void put_steps(YAML::Emitter& out, const Scenario& scenario) {
   out << YAML::Key << "steps" << YAML::Value << YAML::BeginSeq;
   for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
-    if (i > 0) put_restart(out, scenario, scenario.incarnations[i]);
+    const IncarnationPlan& plan = scenario.incarnations[i];
+    if (plan.foreign) {
+      put_foreign(out, *plan.foreign);
+    } else if (i > 0) {
+      put_restart(out, scenario, plan);
+    }
     for (const auto& action : scenario.incarnations[i].actions) {
       std::visit(ActionWriter{out}, action);
     }
@@ -217,6 +300,12 @@ void put_checkpoint(YAML::Emitter& out, const CheckpointPlan& plan) {
   if (plan.keep > 0) put(out, "keep", plan.keep);
   if (plan.falls_back) put(out, "fall_back", "newest_whole");
   if (plan.checks) put(out, "checksums", "verified");
+  if (plan.reads_once) put(out, "reads", "once_per_job");
+  if (plan.async) put_flag(out, "async", true);
+  if (plan.late) put(out, "background", "late");
+  if (plan.in_flight != CheckpointPlan{}.in_flight) put(out, "in_flight", plan.in_flight);
+  if (plan.staging_bytes > 0) put(out, "staging_bytes", plan.staging_bytes);
+  if (plan.batch_bytes > 0) put(out, "batch_bytes", plan.batch_bytes);
   out << YAML::EndMap;
 }
 

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "core/base/error.hpp"
-#include "scenarios/driver/generator.hpp"
+#include "scenarios/driver/outcome_rules.hpp"
 #include "sim/job/model.hpp"
 #include "sim/job/sharding.hpp"
 
@@ -13,9 +13,14 @@ namespace reprise::driver {
 namespace {
 
 using sim::Layout;
+using sim::ModuleConfig;
 
 /// From simple to less so; what is not here is the last.
 constexpr std::array<std::string_view, 3> kModels = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
+/// Of modules, likewise; with those that are only ever written by hand.
+constexpr std::array<std::string_view, 7> kModuleModels = {
+    "audio-tiny",  "vision-tiny", "gpt-tiny",    "language-tiny",
+    "hybrid-tiny", "moe-tiny",    "language-moe"};
 constexpr std::array<std::string_view, 8> kSizes = {"tp", "cp",  "ep",           "dp",
                                                     "pp", "etp", "dp_replicate", "vpp"};
 
@@ -35,7 +40,7 @@ std::uint64_t weight_of(const Layout& layout) {
 
 std::uint64_t weight_of(const Action& action) {
   if (const auto* train = std::get_if<TrainAction>(&action)) {
-    return 1 + static_cast<std::uint64_t>(train->steps);
+    return 1 + static_cast<std::uint64_t>(train->steps) + (train->save_interval > 0 ? 3U : 0U);
   }
   if (const auto* fault = std::get_if<FaultAction>(&action)) {
     return 8 + static_cast<std::uint64_t>(fault->rank + fault->nth) + (fault->step.empty() ? 0 : 1);
@@ -46,9 +51,38 @@ std::uint64_t weight_of(const Action& action) {
   return 2;
 }
 
+std::uint64_t weight_of(const ModuleConfig& module) {
+  const sim::LossScale usual;
+  std::uint64_t weight = 40 + weight_of(module.layout) + position(kModuleModels, module.model);
+  weight += position(sim::sharding_names(), module.optimizer_sharding);
+  weight += (module.frozen ? 2U : 0U) + (module.loss_scale == usual ? 0U : 1U);
+  return weight;
+}
+
+std::vector<ModuleConfig> side_by_side_anew(std::vector<ModuleConfig> modules) {
+  for (auto& module : modules) module.ranks.clear();
+  return side_by_side(std::move(modules));
+}
+
+/// In the order of the ranks, which they keep.
+std::vector<ModuleConfig> in_rank_order(std::vector<ModuleConfig> modules) {
+  for (auto& module : modules) std::sort(module.ranks.begin(), module.ranks.end());
+  return modules;
+}
+
+std::uint64_t weight_of(const sim::LoadChoice& choice) {
+  const auto named = choice.adds.size() + choice.drops.size();
+  return named + (choice.optimizer ? 0U : 1U) + (choice.schedule ? 0U : 1U) +
+         (choice.random ? 0U : 1U) + (choice.finetune ? 1U : 0U);
+}
+
 std::uint64_t weight_of(const IncarnationPlan& plan) {
-  std::uint64_t weight = 10 + weight_of(plan.layout);
+  std::uint64_t weight = 10 + weight_of(plan.layout) + weight_of(plan.load);
   weight += position(sim::sharding_names(), plan.optimizer_sharding);
+  for (const auto& module : plan.modules) weight += weight_of(module);
+  weight += plan.modules == side_by_side_anew(plan.modules) ? 0U : 1U;
+  weight += plan.modules == in_rank_order(plan.modules) ? 0U : 1U;
+  weight += (plan.plain_first ? 1U : 0U) + (plan.bare_keys ? 1U : 0U);
   for (const auto& action : plan.actions) weight += weight_of(action);
   for (const auto rank : plan.ranks) weight += static_cast<std::uint64_t>(rank);
   return weight + (plan.ranks.empty() ? 0 : 1);
@@ -67,6 +101,12 @@ bool fits(const Layout& layout, const std::string& model) {
   }
 }
 
+bool fits(const IncarnationPlan& plan, const std::string& model) {
+  if (plan.modules.empty()) return fits(plan.layout, model);
+  return std::all_of(plan.modules.begin(), plan.modules.end(),
+                     [](const auto& module) { return fits(module.layout, module.model); });
+}
+
 /// Collects variants; those that can't be are left out.
 class Variants {
  public:
@@ -75,11 +115,13 @@ class Variants {
   void add(const std::function<void(Scenario&)>& change) {
     Scenario variant = from_;
     change(variant);
+    if (variant == from_) return;  // most changes find nothing to change
     variant.optimizer_sharding = variant.incarnations.front().optimizer_sharding;
+    if (!variant.incarnations.front().modules.empty()) variant.model.clear();
     fit_members(variant);
     const bool valid =
         std::all_of(variant.incarnations.begin(), variant.incarnations.end(),
-                    [&variant](const auto& plan) { return fits(plan.layout, variant.model); });
+                    [&variant](const auto& plan) { return fits(plan, variant.model); });
     if (!valid || !makes_sense(variant)) return;
     expect_what_must_come(variant);
     if (weight_of(variant) < weight_) all_.push_back(std::move(variant));
@@ -102,13 +144,32 @@ void drop_lives(const Scenario& from, Variants& variants) {
   }
 }
 
+/// Of a job that is one model its own, else those of its modules.
+std::vector<Layout*> layouts_of(IncarnationPlan& plan) {
+  if (plan.modules.empty()) return {&plan.layout};
+  std::vector<Layout*> layouts;
+  for (auto& module : plan.modules) layouts.push_back(&module.layout);
+  return layouts;
+}
+
+/// In all lives, in one alone, in one module alone.
 void change_layouts(const Scenario& from, Variants& variants,
                     const std::function<void(Layout&)>& change) {
   variants.add([&change](Scenario& scenario) {
-    for (auto& plan : scenario.incarnations) change(plan.layout);
+    for (auto& plan : scenario.incarnations) {
+      for (auto* layout : layouts_of(plan)) change(*layout);
+    }
   });
   for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
-    variants.add([&change, i](Scenario& scenario) { change(scenario.incarnations[i].layout); });
+    variants.add([&change, i](Scenario& scenario) {
+      for (auto* layout : layouts_of(scenario.incarnations[i])) change(*layout);
+    });
+    const std::size_t modules = from.incarnations[i].modules.size();
+    for (std::size_t m = 0; m < modules && modules > 1; ++m) {
+      variants.add([&change, i, m](Scenario& scenario) {
+        change(*layouts_of(scenario.incarnations[i])[m]);
+      });
+    }
   }
 }
 
@@ -116,8 +177,130 @@ std::int32_t largest_world(const Scenario& scenario) {
   std::int32_t largest = 1;
   for (const auto& plan : scenario.incarnations) {
     largest = std::max(largest, plan.layout.world_size());
+    for (const auto& module : plan.modules) {
+      largest = std::max(largest, module.layout.world_size());
+    }
   }
   return largest;
+}
+
+std::vector<std::string> module_names(const Scenario& scenario) {
+  std::vector<std::string> names;
+  for (const auto& plan : scenario.incarnations) {
+    for (const auto& module : plan.modules) {
+      if (std::find(names.begin(), names.end(), module.name) == names.end()) {
+        names.push_back(module.name);
+      }
+    }
+  }
+  return names;
+}
+
+/// In all lives, wherever it is.
+void change_module(Scenario& scenario, const std::string& name,
+                   const std::function<void(ModuleConfig&)>& change) {
+  for (auto& plan : scenario.incarnations) {
+    for (auto& module : plan.modules) {
+      if (module.name == name) change(module);
+    }
+  }
+}
+
+/// The job is one model: what it was in that module. Nothing where a life lacks the module.
+void make_one_model(Scenario& scenario, const std::string& name) {
+  auto& lives = scenario.incarnations;
+  const bool everywhere = std::all_of(lives.begin(), lives.end(), [&name](const auto& plan) {
+    return sim::module_named(plan.modules, name) != nullptr;
+  });
+  if (!everywhere) return;
+  for (auto& plan : lives) {
+    const ModuleConfig module = *sim::module_named(plan.modules, name);
+    scenario.model = module.model;
+    plan.layout = module.layout;
+    plan.optimizer_sharding = module.optimizer_sharding;
+    plan.load.adds.clear();
+    plan.load.drops.clear();
+    plan.modules.clear();
+  }
+}
+
+/// The gap that it leaves is closed by fit_members().
+void drop_module(Scenario& scenario, const std::string& name) {
+  for (auto& plan : scenario.incarnations) {
+    if (plan.modules.size() < 2) continue;
+    std::erase_if(plan.modules, [&name](const auto& module) { return module.name == name; });
+    std::erase(plan.load.adds, name);
+    std::erase(plan.load.drops, name);
+  }
+}
+
+/// Fewer modules, none, simpler ones.
+void shrink_modules(const Scenario& from, Variants& variants) {
+  const auto names = module_names(from);
+  for (const auto& name : names) {
+    variants.add([&name](Scenario& scenario) { make_one_model(scenario, name); });
+    variants.add([&name](Scenario& scenario) { drop_module(scenario, name); });
+  }
+  for (const auto& name : names) {
+    const auto change = [&](const std::function<void(ModuleConfig&)>& how) {
+      variants.add([&](Scenario& scenario) { change_module(scenario, name, how); });
+    };
+    change([](ModuleConfig& module) { module.frozen = false; });
+    change([](ModuleConfig& module) { module.loss_scale = {}; });
+    for (const auto model : kModuleModels) {
+      change([model](ModuleConfig& module) {
+        module.model = model;
+        module.layout.stage_layers.clear();
+        if (sim::model_named(model).has_experts()) return;
+        module.layout.ep = 1;
+        module.layout.etp = 0;
+      });
+    }
+  }
+}
+
+/// Ranks as they are dealt to modules that name none, or at least in order.
+void shrink_ranks(const Scenario& from, Variants& variants) {
+  for (auto* simpler_ranks : {side_by_side_anew, in_rank_order}) {
+    variants.add([simpler_ranks](Scenario& scenario) {
+      for (auto& plan : scenario.incarnations) plan.modules = simpler_ranks(plan.modules);
+    });
+    for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+      variants.add([simpler_ranks, i](Scenario& scenario) {
+        auto& modules = scenario.incarnations[i].modules;
+        modules = simpler_ranks(modules);
+      });
+    }
+  }
+}
+
+/// All modules alike, so that those that share their ranks go on sharing them.
+void shrink_grids(const Scenario& from, Variants& variants) {
+  const auto lay_out = [](std::int32_t size, IncarnationPlan& plan) {
+    for (auto& module : plan.modules) module.layout = {.dp = size};
+  };
+  for (std::int32_t size = 1; size < largest_world(from); ++size) {
+    variants.add([&](Scenario& scenario) {
+      for (auto& plan : scenario.incarnations) lay_out(size, plan);
+    });
+    for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+      variants.add([&, i](Scenario& scenario) { lay_out(size, scenario.incarnations[i]); });
+    }
+  }
+}
+
+/// Saves and loads of everything, in the usual forms.
+void drop_options(const Scenario& from, Variants& variants) {
+  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+    variants.add([i](Scenario& scenario) { scenario.incarnations[i].load = {}; });
+  }
+  variants.add([](Scenario& scenario) {
+    for (auto& plan : scenario.incarnations) plan.plain_first = false;
+  });
+  variants.add([](Scenario& scenario) {
+    for (auto& plan : scenario.incarnations) plan.bare_keys = false;
+  });
+  variants.add([](Scenario& scenario) { scenario.random_by_dp = false; });
 }
 
 /// Layouts become those of simpler jobs: one rank, one axis less, a size less.
@@ -162,12 +345,16 @@ void shrink_actions(const Scenario& from, Variants& variants) {
         there.erase(there.begin() + static_cast<std::ptrdiff_t>(a));
       });
       const auto* train = std::get_if<TrainAction>(&actions[a]);
-      for (const std::int64_t steps : {std::int64_t{1}, train != nullptr ? train->steps - 1 : 0}) {
-        if (train == nullptr || steps < 1) continue;
+      if (train == nullptr) continue;
+      for (const std::int64_t steps : {std::int64_t{1}, train->steps - 1}) {
+        if (steps < 1) continue;
         variants.add([i, a, steps](Scenario& scenario) {
-          scenario.incarnations[i].actions[a] = TrainAction{steps};
+          std::get<TrainAction>(scenario.incarnations[i].actions[a]).steps = steps;
         });
       }
+      variants.add([i, a](Scenario& scenario) {
+        std::get<TrainAction>(scenario.incarnations[i].actions[a]).save_interval = 0;
+      });
     }
   }
 }
@@ -190,24 +377,54 @@ void shrink_faults(const Scenario& from, Variants& variants) {
   }
 }
 
+void set_sharding(const std::string& sharding, IncarnationPlan& plan) {
+  plan.optimizer_sharding = sharding;
+  for (auto& module : plan.modules) module.optimizer_sharding = sharding;
+}
+
+/// As in the life before.
+void keep_sharding(const IncarnationPlan& before, IncarnationPlan& plan) {
+  plan.optimizer_sharding = before.optimizer_sharding;
+  for (auto& module : plan.modules) {
+    const ModuleConfig* same = sim::module_named(before.modules, module.name);
+    if (same != nullptr) module.optimizer_sharding = same->optimizer_sharding;
+  }
+}
+
 void shrink_shardings(const Scenario& from, Variants& variants) {
   const auto first = std::string(sim::sharding_names().front());
   variants.add([&first](Scenario& scenario) {
-    for (auto& plan : scenario.incarnations) plan.optimizer_sharding = first;
+    for (auto& plan : scenario.incarnations) set_sharding(first, plan);
   });
-  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
-    variants.add(
-        [&first, i](Scenario& scenario) { scenario.incarnations[i].optimizer_sharding = first; });
-    if (i == 0) continue;
-    variants.add([i](Scenario& scenario) {
-      scenario.incarnations[i].optimizer_sharding = scenario.incarnations[i - 1].optimizer_sharding;
+  for (const auto& name : module_names(from)) {
+    variants.add([&](Scenario& scenario) {
+      change_module(scenario, name,
+                    [&first](ModuleConfig& module) { module.optimizer_sharding = first; });
     });
   }
+  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+    variants.add(
+        [&first, i](Scenario& scenario) { set_sharding(first, scenario.incarnations[i]); });
+    if (i == 0) continue;
+    variants.add([i](Scenario& scenario) {
+      keep_sharding(scenario.incarnations[i - 1], scenario.incarnations[i]);
+    });
+  }
+}
+
+/// Saves are waited for.
+void drop_async(CheckpointPlan& plan) {
+  const CheckpointPlan usual;
+  plan.async = usual.async;
+  plan.late = usual.late;
+  plan.in_flight = usual.in_flight;
+  plan.batch_bytes = plan.staging_bytes = 0;
 }
 
 void shrink_job(Variants& variants) {
   for (const auto model : kModels) {
     variants.add([model](Scenario& scenario) {
+      if (scenario.model.empty()) return;  // of modules each has its own
       scenario.model = model;
       for (auto& plan : scenario.incarnations) {
         plan.layout.stage_layers.clear();
@@ -219,6 +436,13 @@ void shrink_job(Variants& variants) {
   }
   variants.add([](Scenario& scenario) { scenario.shard_dim = 0; });
   variants.add([](Scenario& scenario) { scenario.checkpoint.strictness = Strictness::kRaiseAll; });
+  variants.add([](Scenario& scenario) { drop_async(scenario.checkpoint); });
+  variants.add([](Scenario& scenario) { scenario.checkpoint.late = false; });
+  variants.add([](Scenario& scenario) { scenario.checkpoint.reads_once = false; });
+  variants.add([](Scenario& scenario) { scenario.checkpoint.in_flight = 1; });
+  variants.add([](Scenario& scenario) {
+    scenario.checkpoint.batch_bytes = scenario.checkpoint.staging_bytes = 0;
+  });
   for (const std::int32_t ranks : {0, 1, 2, 3}) {
     variants.add([ranks](Scenario& scenario) { scenario.ranks_per_node = ranks; });
   }
@@ -228,17 +452,26 @@ void shrink_job(Variants& variants) {
 }  // namespace
 
 std::uint64_t weight_of(const Scenario& scenario) {
-  std::uint64_t weight = 10 * position(kModels, scenario.model);
+  std::uint64_t weight = scenario.model.empty() ? 0 : 10 * position(kModels, scenario.model);
+  weight += scenario.random_by_dp ? 1U : 0U;
   for (const auto& plan : scenario.incarnations) weight += weight_of(plan);
   weight += static_cast<std::uint64_t>(scenario.shard_dim);
   weight += static_cast<std::uint64_t>(scenario.ranks_per_node);
   weight += scenario.checkpoint.strictness == Strictness::kRaiseAll ? 0 : 1;
+  const CheckpointPlan& plan = scenario.checkpoint;
+  weight += (plan.async ? 4U : 0U) + (plan.late ? 1U : 0U) + (plan.staging_bytes > 0 ? 1U : 0U) +
+            (plan.reads_once ? 1U : 0U);
+  weight += static_cast<std::uint64_t>(plan.in_flight);
   return weight + (scenario.seed == 1 ? 0 : 1);
 }
 
 std::vector<Scenario> simpler(const Scenario& scenario) {
   Variants variants(scenario);
   drop_lives(scenario, variants);
+  shrink_modules(scenario, variants);
+  shrink_ranks(scenario, variants);
+  shrink_grids(scenario, variants);
+  drop_options(scenario, variants);
   shrink_layouts(scenario, variants);
   shrink_job(variants);
   shrink_shardings(scenario, variants);

@@ -10,8 +10,9 @@
 
 namespace reprise::driver {
 
-/// Simpler variants, the most daring first: fewer incarnations, fewer actions and steps, one rank
-/// where there were many, the default order, fully_reshardable, gpt-tiny, seed 1. Each is valid,
+/// Simpler variants, the most daring first: fewer incarnations, one model where there were modules,
+/// fewer modules, side by side, fewer actions and steps, one rank where there were many, the
+/// default order, fully_reshardable, gpt-tiny, seed 1. Each is valid,
 /// makes sense, expects what must come of it, and has a smaller weight_of().
 std::vector<Scenario> simpler(const Scenario& scenario);
 

@@ -4,15 +4,21 @@
 
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/base/hash.hpp"
+#include "properties/unsettled.hpp"
 #include "scenarios/driver/job_config.hpp"
 #include "scenarios/driver/lane.hpp"
 #include "scenarios/driver/life_faults.hpp"
 #include "scenarios/driver/rank_program.hpp"
 #include "sim/world/copy_tree.hpp"
+#include "sim/world/sim_device.hpp"
 #include "sim/world/sim_store.hpp"
 
 namespace reprise::driver {
 namespace {
+
+// What the device leaves where nobody waited is what the judges look for.
+static_assert(sim::SimDevice::kUngathered == kUnsettled);
+static_assert(sim::SimDevice::kUnscattered == kUnsettledLoad);
 
 constexpr std::uint64_t kNanoseconds = 1'000'000'000;
 
@@ -81,20 +87,24 @@ class SimLane final : public Lane {
     world.world_size = plan.world_size();
     world.deadline_ns = kCollectiveDeadlineS * kNanoseconds;
     world.devices = devices_of(scenario_, incarnation);
+    if (scenario_.checkpoint.late) world.background = sim::Background::kLate;
     sim::FaultBook faults(faults_of(plan, past).specs);
     IncarnationRecord record =
         run_in_world(world, store_, [&](const RankSeat& seat, RankRecord& own) {
+          const LoggedPorts logged(options_.log, {scenario_.name, incarnation, seat.rank},
+                                   seat.ports);
           return run_rank({.scenario = scenario_,
                            .incarnation = incarnation,
                            .past = past,
                            .policies = policies_,
                            .twins = *options_.twins,
-                           .ports = seat.ports,
+                           .ports = logged.ports(),
                            .faults = faults,
-                           .powers = seat.powers},
+                           .powers = seat.powers,
+                           .log = logged.log()},
                           own);
         });
-    record.layout = to_string(plan.layout);
+    record.layout = sim::to_string(modules_of(scenario_, incarnation));
     take_faults(faults, record);
     keep_members(plan, record);
     store_.crash();  // an incarnation ends as hard as it can: what was not synced is gone

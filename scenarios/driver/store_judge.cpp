@@ -8,19 +8,14 @@
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/commit.hpp"
 #include "core/engine/generations.hpp"
+#include "core/engine/stored_tracker.hpp"
 #include "core/engine/verify.hpp"
-#include "core/format/tracker.hpp"
 #include "scenarios/driver/rank_program.hpp"
+#include "scenarios/driver/unwatched.hpp"
 #include "sim/job/rerun_machine.hpp"
 
 namespace reprise::driver {
 namespace {
-
-constexpr std::uint64_t kTrackerBytesMax = 4096;
-
-struct Unwatched final : Progress {
-  void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
-};
 
 std::string printed(Step step) { return std::to_string(step.value); }
 
@@ -42,17 +37,6 @@ std::string wrong_with(Store& store, const std::string& path, PayloadCheck paylo
   }
 }
 
-/// The step that the tracker names; nothing if there is none, or it can't be read.
-std::optional<Step> tracked(Store& store) {
-  const std::string file = join_path(kCheckpointRoot, std::string(kTrackerFile));
-  if (!store.stat(file)) return std::nullopt;
-  try {
-    return read_tracker(read_all(store, file, kTrackerBytesMax)).step;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
 /// A save that did not end may have left what was there before.
 bool may_be_damaged(const std::vector<SavePoint>& saves, const SavePoint& save) {
   if (save.damaged || save.certain) return save.damaged;
@@ -64,7 +48,12 @@ bool may_be_damaged(const std::vector<SavePoint>& saves, const SavePoint& save) 
 class StoreJudge {
  public:
   StoreJudge(Store& store, const CheckpointPlan& plan, const Past& past)
-      : store_(store), plan_(plan), past_(past), newest_(newest_certain(past.saves)) {}
+      : store_(store),
+        plan_(plan),
+        past_(past),
+        newest_(newest_certain(past.saves)),
+        named_(tracked_step(store, kCheckpointRoot)),
+        passed_over_(passed_over(past.saves)) {}
 
   Rulings judge() {
     if (newest_ >= 0) {
@@ -82,30 +71,31 @@ class StoreJudge {
 
   void judge_tracker() {
     if (past_.tracker_damaged) return;
-    const auto step = tracked(store_);
-    if (!step) {
+    if (!named_) {
       rule(Defect::kCommitMissing, "the save of step " + printed(newest().step) +
                                        " ended well, and there is no tracker that names it");
       return;
     }
-    const SavePoint* save = save_of(past_.saves, *step);
-    if (save == nullptr || save - past_.saves.data() < newest_) {
-      rule(Defect::kCommitMissing, "the save of step " + printed(newest().step) +
-                                       " ended well, and the tracker names step " + printed(*step));
+    const SavePoint* save = save_of(past_.saves, *named_);
+    if (save == nullptr || !may_be_damaged(past_.saves, *save)) {
+      const std::string wrong = wrong_with(store_, kCheckpointRoot, PayloadCheck::kRead);
+      if (!wrong.empty()) {
+        rule(Defect::kTrackerDangling,
+             "the tracker names step " + printed(*named_) + ", and that is not whole: " + wrong);
+      }
     }
-    if (save != nullptr && may_be_damaged(past_.saves, *save)) return;
-    const std::string wrong = wrong_with(store_, kCheckpointRoot, PayloadCheck::kRead);
-    if (wrong.empty()) return;
-    rule(Defect::kTrackerDangling,
-         "the tracker names step " + printed(*step) + ", and that is not whole: " + wrong);
+    if (save != nullptr && save - past_.saves.data() >= newest_) return;
+    rule(Defect::kCommitMissing, "the save of step " + printed(newest().step) +
+                                     " ended well, and the tracker names step " + printed(*named_));
   }
 
   /// The saves that the life with the last save may have passed over as damaged when it loaded:
   /// those since the one that it came from. It need not be the disk that was damaged.
-  std::set<const SavePoint*> passed_over() const {
-    const SavePoint& last = past_.saves.back();
+  static std::set<const SavePoint*> passed_over(const std::vector<SavePoint>& saves) {
     std::set<const SavePoint*> found;
-    for (auto save = past_.saves.rbegin(); save != past_.saves.rend(); ++save) {
+    if (saves.empty()) return found;
+    const SavePoint& last = saves.back();
+    for (auto save = saves.rbegin(); save != saves.rend(); ++save) {
       if (save->incarnation == last.incarnation) continue;
       if (!last.parent_step || save->step.value <= *last.parent_step) break;
       found.insert(&*save);
@@ -127,21 +117,19 @@ class StoreJudge {
 
   /// What is newer than the tracker says takes no place. Nor does what is damaged and was passed
   /// over; damage that no load has seen does. A store that lied may have lost what it held.
-  bool takes_place(const SavePoint& save, const std::set<const SavePoint*>& passed) const {
-    const auto named = past_.tracker_damaged ? std::nullopt : tracked(store_);
-    if (named && *named < save.step) return false;
-    return !(save.damaged && save.certain && passed.contains(&save));
+  bool takes_place(const SavePoint& save) const {
+    if (!past_.tracker_damaged && named_ && *named_ < save.step) return false;
+    return !(save.damaged && save.certain && passed_over_.contains(&save));
   }
 
   /// Nothing goes before as many newer ones have their place as are kept.
   std::vector<const SavePoint*> to_be_kept() const {
     std::vector<const SavePoint*> kept;
-    const auto passed = passed_over();
     std::int64_t places = 0;
     for (const SavePoint* save : newest_first()) {
       if (plan_.keep > 0 && places >= plan_.keep) break;
       kept.push_back(save);
-      places += takes_place(*save, passed) ? 1 : 0;
+      places += takes_place(*save) ? 1 : 0;
     }
     return kept;
   }
@@ -163,14 +151,13 @@ class StoreJudge {
   /// save that did not end may have left its cleaning to the next one.
   void judge_count() {
     if (plan_.keep == 0 || !past_.saves.back().certain) return;
-    const auto passed = passed_over();
     std::int64_t kept = 0;
     std::int64_t beyond = 0;
     const auto present = generations(store_, kCheckpointRoot);
     for (auto one = present.rbegin(); one != present.rend(); ++one) {
       if (!one->committed || newest().step < one->step) continue;
       beyond += kept >= plan_.keep ? 1 : 0;
-      kept += passed.contains(save_of(past_.saves, one->step)) ? 0 : 1;
+      kept += passed_over_.contains(save_of(past_.saves, one->step)) ? 0 : 1;
     }
     if (beyond == 0) return;
     rule(Defect::kRetentionExceeded, std::to_string(beyond) + " checkpoints are there beyond the " +
@@ -179,7 +166,7 @@ class StoreJudge {
 
   void judge_rerun() {
     try {
-      if (!tracked(store_)) return;
+      if (!named_) return;
       Checkpoint checkpoint = Checkpoint::open(store_, kCheckpointRoot);
       const auto common = checkpoint.common();
       const bool known = common && common->item.value;
@@ -200,6 +187,8 @@ class StoreJudge {
   const CheckpointPlan& plan_;
   const Past& past_;
   std::ptrdiff_t newest_;
+  std::optional<Step> named_;  ///< by the tracker
+  std::set<const SavePoint*> passed_over_;
   Rulings rulings_;
 };
 

@@ -12,4 +12,10 @@ std::string text_of(const std::filesystem::path& file) {
   return text.str();
 }
 
+std::string tail_of(const std::filesystem::path& file) {
+  constexpr std::size_t kShown = 400;
+  const std::string text = text_of(file);
+  return text.size() <= kShown ? text : "..." + text.substr(text.size() - kShown);
+}
+
 }  // namespace reprise::driver

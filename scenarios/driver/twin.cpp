@@ -6,19 +6,37 @@
 
 namespace reprise::driver {
 
-Twin::Twin(const sim::JobConfig& config) {
-  config_.model = config.model;
-  config_.seed = config.seed;
-  config_.optimizer_sharding = config.optimizer_sharding;
-  config_.schedule = config.schedule;
-  config_.shard_dim = config.shard_dim;
-  config_.rerun_options.skip = config.rerun_options.skip;
+namespace {
+
+/// What is trained, on one rank.
+sim::JobConfig on_one_rank(const sim::JobConfig& config) {
+  sim::JobConfig alone;
+  alone.model = config.model;
+  alone.seed = config.seed;
+  alone.optimizer_sharding = config.optimizer_sharding;
+  alone.schedule = config.schedule;
+  alone.shard_dim = config.shard_dim;
+  alone.clip_grad = config.clip_grad;
+  alone.load = config.load;
+  alone.rerun_options.skip = config.rerun_options.skip;
+  for (auto module : config.modules) {
+    module.layout = {};
+    module.ranks = {};
+    alone.modules.push_back(std::move(module));
+  }
+  return alone;
 }
 
+}  // namespace
+
+Twin::Twin(const sim::JobConfig& config, TwinStart start)
+    : config_(on_one_rank(config)), start_(std::move(start)) {}
+
 sim::StepRecord Twin::record(Step step) {
-  CHECK(step.value >= 1, step);
   const std::lock_guard lock(mutex_);
-  const auto at = static_cast<std::size_t>(step.value - 1);
+  if (!first_) restart();
+  CHECK(step > *first_, step, *first_);
+  const auto at = static_cast<std::size_t>(step.value - first_->value - 1);
   if (at >= records_.size()) train_to(step);
   return records_[at];
 }
@@ -43,11 +61,14 @@ std::shared_ptr<const GlobalState> Twin::state(Step step) {
   return state;
 }
 
-bool Twin::trains_like(const sim::JobConfig& config) const {
-  return config.model == config_.model && config.seed == config_.seed &&
-         config.optimizer_sharding == config_.optimizer_sharding &&
-         config.schedule == config_.schedule &&
-         config.rerun_options.skip == config_.rerun_options.skip;
+bool Twin::trains_like(const sim::JobConfig& config, const TwinStart& start) const {
+  const sim::JobConfig other = on_one_rank(config);
+  return other.model == config_.model && other.seed == config_.seed &&
+         other.optimizer_sharding == config_.optimizer_sharding &&
+         other.schedule == config_.schedule && other.modules == config_.modules &&
+         other.clip_grad == config_.clip_grad &&
+         other.rerun_options.skip == config_.rerun_options.skip && start == start_ &&
+         (start.before == nullptr || other.load == config_.load);
 }
 
 std::int64_t Twin::steps_trained() {
@@ -60,21 +81,37 @@ void Twin::train_to(Step step) {
   while (job_->iteration() < step) {
     const sim::StepRecord record = job_->step();
     ++trained_;
-    if (static_cast<std::int64_t>(records_.size()) < record.step.value) records_.push_back(record);
+    const auto at = record.step.value - first_->value;
+    if (static_cast<std::int64_t>(records_.size()) < at) records_.push_back(record);
   }
 }
 
-void Twin::restart() { job_ = std::make_unique<sim::TrainingJob>(config_, fabric_); }
-
-std::shared_ptr<Twin> TwinBook::twin(const sim::JobConfig& config) {
+std::unique_ptr<sim::TrainingJob> Twin::job_at(Step step) {
   const std::lock_guard lock(mutex_);
-  const auto known = std::find_if(twins_.begin(), twins_.end(), [&config](const auto& twin) {
-    return twin->trains_like(config);
+  restart();
+  train_to(step);
+  return std::move(job_);
+}
+
+void Twin::restart() {
+  if (start_.before) {
+    const auto before = start_.before->job_at(start_.at);
+    job_ = std::make_unique<sim::TrainingJob>(config_, fabric_, std::move(*before));
+  } else {
+    job_ = std::make_unique<sim::TrainingJob>(config_, fabric_);
+  }
+  first_ = job_->iteration();
+}
+
+std::shared_ptr<Twin> TwinBook::twin(const sim::JobConfig& config, const TwinStart& start) {
+  const std::lock_guard lock(mutex_);
+  const auto known = std::find_if(twins_.begin(), twins_.end(), [&](const auto& twin) {
+    return twin->trains_like(config, start);
   });
   if (known != twins_.end()) {
     twins_.splice(twins_.begin(), twins_, known);
   } else {
-    twins_.push_front(std::make_shared<Twin>(config));
+    twins_.push_front(std::make_shared<Twin>(config, start));
     if (twins_.size() > kTwinsKept) twins_.pop_back();
   }
   return twins_.front();

@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,20 +16,31 @@
 
 namespace reprise::driver {
 
+class Twin;
+
+/// Where a twin begins that is not a fresh job: as another one stood after `at` iterations, but for
+/// what its config's `load` leaves behind and for its modules.
+struct TwinStart {
+  std::shared_ptr<Twin> before;  ///< nullptr: as a fresh job
+  Step at = {};
+
+  friend bool operator==(const TwinStart&, const TwinStart&) = default;
+};
+
 /// Trains as far as it is asked, and again from the start where an older state is asked for that it
-/// did not keep. Any thread. What it answers depends on its config alone.
+/// did not keep. Any thread. What it answers depends on its config and start alone.
 class Twin {
  public:
   /// Of the config counts what is trained; who trains it, and where, does not.
-  explicit Twin(const sim::JobConfig& config);
+  explicit Twin(const sim::JobConfig& config, TwinStart start = {});
 
-  /// Of the step that completes `step` iterations; at least 1.
+  /// Of the step that completes `step` iterations; at least one after its start.
   sim::StepRecord record(Step step);
   /// In model space, after so many steps. Kept by whoever holds it; the latest kStatesKept that
   /// were asked for are kept here, too.
   std::shared_ptr<const GlobalState> state(Step step);
 
-  bool trains_like(const sim::JobConfig& config) const;
+  bool trains_like(const sim::JobConfig& config, const TwinStart& start = {}) const;
   /// Steps trained in all, for tests of what is trained twice.
   std::int64_t steps_trained();
 
@@ -37,12 +49,16 @@ class Twin {
  private:
   void train_to(Step step);
   void restart();
+  /// A job of its own that has come so far.
+  std::unique_ptr<sim::TrainingJob> job_at(Step step);
 
   sim::JobConfig config_;
+  TwinStart start_;
   std::mutex mutex_;
   sim::SoloFabric fabric_;
   std::unique_ptr<sim::TrainingJob> job_;
-  std::vector<sim::StepRecord> records_;  ///< records_[i] completes i + 1 iterations
+  std::optional<Step> first_;             ///< iterations at its start, once it was made
+  std::vector<sim::StepRecord> records_;  ///< of the iterations since then
   std::list<std::pair<Step, std::shared_ptr<const GlobalState>>> states_;  ///< latest first
   std::int64_t trained_ = 0;
 };
@@ -51,7 +67,7 @@ class Twin {
 class TwinBook {
  public:
   /// The one that trains like a job of this config, made if need be.
-  std::shared_ptr<Twin> twin(const sim::JobConfig& config);
+  std::shared_ptr<Twin> twin(const sim::JobConfig& config, const TwinStart& start = {});
 
   static constexpr std::size_t kTwinsKept = 8;
 

@@ -11,6 +11,7 @@
 #include "core/base/print.hpp"
 #include "scenarios/driver/life_end.hpp"
 #include "scenarios/driver/life_judge.hpp"
+#include "scenarios/driver/past.hpp"
 #include "scenarios/driver/restart_loop.hpp"
 
 namespace reprise::driver {
@@ -300,6 +301,28 @@ void add_life(const IncarnationRecord& life, ScenarioResult& result) {
   }
 }
 
+bool saves_beside_training(const Scenario& scenario, std::size_t number) {
+  const auto& actions = scenario.incarnations[number].actions;
+  return scenario.checkpoint.async ||
+         std::any_of(actions.begin(), actions.end(), [](const Action& action) {
+           const auto* save = std::get_if<SaveAction>(&action);
+           return save != nullptr && save->async.value_or(false);
+         });
+}
+
+/// True if a life began after a save beside training that had not come to its end: it may have gone
+/// on from that one or from what stood before, as far as the background had come. Other saves stand
+/// still where a fault strikes.
+bool left_to_time(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
+  Past past;
+  for (const auto& life : lives.first(lives.size() - 1)) {
+    driver::add_life(life, past);
+    if (past.saves.empty() || past.saves.back().certain) continue;
+    if (saves_beside_training(scenario, past.saves.back().incarnation)) return true;
+  }
+  return false;
+}
+
 /// By rank; those that are no members of the job hold nothing.
 std::vector<reports::RankResult> all_ranks_of(const IncarnationRecord& life) {
   std::map<std::int32_t, reports::RankResult> ranks;
@@ -354,6 +377,7 @@ ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord
     }
   }
   result.ranks = all_ranks_of(lives.back());
+  result.left_to_time = left_to_time(scenario, lives);
   result.replans = replans_of(lives);
   if (const auto diagnosis = diagnosis_of(lives); diagnosis != "none") {
     result.diagnosis = diagnosis;

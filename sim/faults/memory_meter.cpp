@@ -7,6 +7,7 @@
 
 #include "core/engine/phases.hpp"
 #include "core/geometry/dtype.hpp"
+#include "core/ports/passing_store.hpp"
 #include "sim/faults/address_set.hpp"
 
 namespace reprise::sim {
@@ -47,7 +48,9 @@ class Tally {
     if (phase == phase::kStage) return start(Operation::kSave);
     if (phase == phase::kRead) return start(Operation::kLoad);
     if (phase == phase::kCommit || phase == phase::kCommon) return start(Operation::kNone);
-    // A load's objects are read after its tensors, with what these went through still there.
+    // A load's objects are read after its tensors, with what these went through still there, and
+    // after all that is exchanged.
+    if (phase == phase::kObjects) exchanges_ = false;
   }
 
   void gathered(AddressRange host) {
@@ -69,11 +72,17 @@ class Tally {
     const std::scoped_lock lock(mutex_);
     if (operation_ != Operation::kLoad) return;
     last_read_ = bytes;
+    bytes_read_ += bytes.end - bytes.begin;
     pass(bytes);
   }
-  void sent(std::uint64_t bytes) {
+  struct Carried {
+    std::uint64_t in = 0;
+    std::uint64_t out = 0;
+  };
+  void carried(const Carried& bytes) {
     const std::scoped_lock lock(mutex_);
-    peaks_.wire = std::max(peaks_.wire, bytes);
+    peaks_.wire = std::max(peaks_.wire, bytes.in + bytes.out);
+    if (exchanges_) brought_ = std::max(brought_, bytes.out);
   }
 
   MemoryPeaks peaks() const {
@@ -81,6 +90,10 @@ class Tally {
     MemoryPeaks peaks = peaks_;
     count_into(peaks);
     return peaks;
+  }
+  std::uint64_t bytes_read() const {
+    const std::scoped_lock lock(mutex_);
+    return bytes_read_;
   }
 
  private:
@@ -93,6 +106,9 @@ class Tally {
     held_.clear();
     passing_.clear();
     last_read_ = {};
+    brought_ = 0;
+    exchanges_ = operation == Operation::kLoad;
+    if (exchanges_) bytes_read_ = 0;
   }
   /// What the operation held until now.
   void count_into(MemoryPeaks& peaks) const {
@@ -105,7 +121,7 @@ class Tally {
       peaks.snapshot = snapshot_.bytes();
       peaks.stage = held_.bytes() + passing;
     } else if (operation_ == Operation::kLoad) {
-      peaks.load = held_.bytes() + passing;
+      peaks.load = held_.bytes() + passing + brought_;
     }
   }
   void keep(AddressRange range) {
@@ -125,6 +141,9 @@ class Tally {
   AddressSet held_;
   std::map<std::uintptr_t, std::uintptr_t> passing_;  ///< begin to end
   AddressRange last_read_;
+  bool exchanges_ = false;        ///< a load that reads tensors
+  std::uint64_t brought_ = 0;     ///< by its largest collective
+  std::uint64_t bytes_read_ = 0;  ///< of the last load
   MemoryPeaks peaks_;
 };
 
@@ -192,28 +211,18 @@ class MeteredWriteFile final : public WriteFile {
   std::unique_ptr<WriteFile> inner_;
 };
 
-class MeteredStore final : public Store {
+class MeteredStore final : public PassingStore {
  public:
-  MeteredStore(Store& inner, Tally& tally) : inner_(inner), tally_(tally) {}
+  MeteredStore(Store& inner, Tally& tally) : PassingStore(inner), tally_(tally) {}
 
   std::unique_ptr<ReadFile> open(const std::string& path) override {
-    return std::make_unique<MeteredReadFile>(tally_, inner_.open(path));
+    return std::make_unique<MeteredReadFile>(tally_, inner().open(path));
   }
   std::unique_ptr<WriteFile> create(const std::string& path) override {
-    return std::make_unique<MeteredWriteFile>(tally_, inner_.create(path));
+    return std::make_unique<MeteredWriteFile>(tally_, inner().create(path));
   }
-  std::optional<Entry> stat(const std::string& path) override { return inner_.stat(path); }
-  std::vector<Entry> list(const std::string& directory) override { return inner_.list(directory); }
-  void make_directory(const std::string& path) override { inner_.make_directory(path); }
-  void rename(const std::string& from, const std::string& to) override { inner_.rename(from, to); }
-  void exchange(const std::string& a, const std::string& b) override { inner_.exchange(a, b); }
-  void remove(const std::string& path) override { inner_.remove(path); }
-  void sync_directory(const std::string& directory) override { inner_.sync_directory(directory); }
-  StoreCapabilities capabilities() const override { return inner_.capabilities(); }
-  std::string display(const std::string& path) const override { return inner_.display(path); }
 
  private:
-  Store& inner_;
   Tally& tally_;
 };
 
@@ -227,14 +236,14 @@ class MeteredCommunicator final : public Communicator {
   void barrier() override { inner_->barrier(); }
   std::vector<Bytes> all_gather(ByteSpan mine) override {
     auto parts = inner_->all_gather(mine);
-    std::uint64_t bytes = mine.size();
-    for (const auto& part : parts) bytes += part.size();
-    tally_.sent(bytes);
+    std::uint64_t out = 0;
+    for (const auto& part : parts) out += part.size();
+    tally_.carried({.in = mine.size(), .out = out});
     return parts;
   }
   Bytes broadcast(GroupRank root, ByteSpan bytes) override {
     Bytes got = inner_->broadcast(root, bytes);
-    tally_.sent(bytes.size() + got.size());
+    tally_.carried({.in = bytes.size(), .out = got.size()});
     return got;
   }
   std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override {
@@ -298,5 +307,6 @@ MemoryMeter::~MemoryMeter() = default;
 const Ports& MemoryMeter::ports() const { return state_->ports; }
 void MemoryMeter::set_own(const StateDict& leaves) { state_->tally.set_own(leaves); }
 MemoryPeaks MemoryMeter::peaks() const { return state_->tally.peaks(); }
+std::uint64_t MemoryMeter::bytes_read() const { return state_->tally.bytes_read(); }
 
 }  // namespace reprise::sim

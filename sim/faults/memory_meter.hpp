@@ -6,7 +6,8 @@
 //
 // What copies go through, and what is read or written of it, is taken to be held from then on: the
 // bytes of all such addresses together, each counted once. Of buffers that are only read or only
-// written, which pass, the largest one counts. The job's own leaves do not count.
+// written, which pass, the largest one counts. What a collective brings while a load reads tensors
+// is held, too, the largest of all such. The job's own leaves do not count.
 
 #include <cstdint>
 #include <memory>
@@ -36,6 +37,8 @@ class MemoryMeter {
   /// The leaves that are saved or filled from here on are the job's own memory.
   void set_own(const StateDict& leaves);
   MemoryPeaks peaks() const;
+  /// From storage, while the last load read tensors and objects.
+  std::uint64_t bytes_read() const;
 
  private:
   struct State;

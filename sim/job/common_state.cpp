@@ -7,6 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "sim/job/content_metadata.hpp"
+#include "sim/job/entries.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -22,53 +23,58 @@ constexpr std::array kSizeNames = {
               std::string_view{"num_distributed_optimizer_instances"}},
     std::pair{std::string_view{"vpp"}, std::string_view{"virtual_pipeline_model_parallel_size"}},
 };
-constexpr const char* kShardingName = "param_state_sharding_type";
+constexpr const char* kOptimizer = "optimizer";
+constexpr std::string_view kModel = "model";
 constexpr std::string_view kOrderName = "rank_order";
 constexpr std::string_view kNoOptimizer = "no_save_optim";
 constexpr std::string_view kNoRandom = "no_save_rng";
 constexpr std::string_view kLayersName = "pipeline_model_parallel_layout";
+constexpr std::string_view kModules = "modules";
+constexpr std::string_view kRanks = "ranks";
+constexpr std::string_view kFrozen = "frozen";
+constexpr std::string_view kModuleSharding = "distrib_optim_sharding_type";
 
 // --- writing ------------------------------------------------------------------------------------
 
-Dict encode_args(const CommonState& state) {
-  Dict args = {
-      {"model", state.model},
-      {"seed", std::bit_cast<std::int64_t>(state.progress.seed)},
-      {"global_batch_size", state.progress.global_batch_size},
-      {"consumed_train_samples", state.progress.consumed_samples},
-  };
+void add_layout(const Layout& layout, Dict& args) {
   for (const auto& [axis, name] : kSizeNames) {
-    args.emplace_back(std::string(name), std::int64_t{state.layout.size_of(axis)});
+    args.emplace_back(std::string(name), std::int64_t{layout.size_of(axis)});
   }
-  args.emplace_back(std::string(kOrderName), state.layout.order);
+  args.emplace_back(std::string(kOrderName), layout.order);
   List layers;
-  for (const auto count : state.layout.stage_layers) layers.emplace_back(count);
+  for (const auto count : layout.stage_layers) layers.emplace_back(count);
   args.emplace_back(std::string(kLayersName), std::move(layers));
-  if (!state.parts.optimizer) args.emplace_back(std::string(kNoOptimizer), true);
-  if (!state.parts.random) args.emplace_back(std::string(kNoRandom), true);
+}
+
+Value encode_module(const ModuleConfig& module) {
+  Dict args = {{std::string(kModel), module.model}};
+  add_layout(module.layout, args);
+  args.emplace_back(std::string(kModuleSharding), module.optimizer_sharding);
+  args.emplace_back(std::string(kFrozen), module.frozen);
+  List ranks;
+  for (const auto rank : module.ranks) ranks.emplace_back(std::int64_t{rank.value});
+  args.emplace_back(std::string(kRanks), std::move(ranks));
   return args;
 }
 
-Value encode_group(const GroupSettings& group) {
-  return Dict{{"params", List{}},
-              {"lr", group.lr},
-              {"weight_decay", group.weight_decay},
-              {"betas", Tuple{{group.beta1, group.beta2}}},
-              {"eps", group.eps},
-              {"lr_mult", group.lr_mult},
-              {"wd_mult", group.wd_mult},
-              {"step", group.step}};
-}
-
-Value encode_optimizer(const CommonState& state) {
-  List groups;
-  for (const auto& group : state.progress.groups) groups.push_back(encode_group(group));
-  const LossScale& scale = state.progress.loss_scale;
-  return Dict{{"optimizer", Dict{{"param_groups", std::move(groups)}}},
-              {"grad_scaler", Dict{{"scale", scale.scale},
-                                   {"growth_tracker", scale.growth_tracker},
-                                   {"growth_interval", scale.growth_interval}}},
-              {kShardingName, state.optimizer_sharding}};
+Dict encode_args(const CommonState& state) {
+  Dict args;
+  if (state.is_one_model()) args.emplace_back(std::string(kModel), state.modules.front().model);
+  args.emplace_back("seed", std::bit_cast<std::int64_t>(state.progress.seed));
+  args.emplace_back("global_batch_size", state.progress.global_batch_size);
+  args.emplace_back("consumed_train_samples", state.progress.consumed_samples);
+  if (state.is_one_model()) {
+    add_layout(state.modules.front().layout, args);
+  } else {
+    Dict modules;
+    for (const auto& module : state.modules) {
+      modules.emplace_back(module.name, encode_module(module));
+    }
+    args.emplace_back(std::string(kModules), std::move(modules));
+  }
+  if (!state.parts.optimizer) args.emplace_back(std::string(kNoOptimizer), true);
+  if (!state.parts.random) args.emplace_back(std::string(kNoRandom), true);
+  return args;
 }
 
 Value encode_schedule(const Schedule& schedule) {
@@ -97,103 +103,55 @@ Value encode_identity(const RunIdentity& identity) {
 
 // --- reading ------------------------------------------------------------------------------------
 
-/// A dict of the common state and its path, for messages.
-class Entries {
- public:
-  Entries(const Value& value, std::string path) : value_(value), path_(std::move(path)) {
-    if (!path_.empty() && value_.as<Dict>() == nullptr) refuse("is no dict");
-  }
-
-  const Value& value(std::string_view key) const {
-    const Value* found = value_.find(key);
-    if (found == nullptr) Entries(*this, key).refuse("is not there");
-    return *found;
-  }
-  bool has(std::string_view key) const { return value_.find(key) != nullptr; }
-  Entries entries(std::string_view key) const { return {value(key), inner(key)}; }
-  template <class T>
-  void read(std::string_view key, T& out) const {
-    const T* found = value(key).as<T>();
-    if (found == nullptr) Entries(*this, key).refuse("is of another type");
-    out = *found;
-  }
-  std::string inner(std::string_view key) const { return path_ + "['" + std::string(key) + "']"; }
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(Code::kMissingKey,
-                "the common state's " + (path_.empty() ? "root" : path_) + " " + what +
-                    "; the job can't go on without it",
-                {.key = path_});
-  }
-
- private:
-  Entries(const Entries& outer, std::string_view key)
-      : value_(outer.value_), path_(outer.inner(key)) {}
-
-  const Value& value_;
-  std::string path_;
-};
-
-GroupSettings decode_group(const Entries& in) {
-  GroupSettings group;
-  in.read("lr", group.lr);
-  in.read("weight_decay", group.weight_decay);
-  in.read("eps", group.eps);
-  in.read("lr_mult", group.lr_mult);
-  in.read("wd_mult", group.wd_mult);
-  in.read("step", group.step);
-  const auto* betas = in.value("betas").as<Tuple>();
-  if (betas == nullptr || betas->items.size() != 2 || betas->items[0].as<double>() == nullptr ||
-      betas->items[1].as<double>() == nullptr) {
-    in.refuse("has no pair of betas");
-  }
-  group.beta1 = *betas->items[0].as<double>();
-  group.beta2 = *betas->items[1].as<double>();
-  return group;
-}
-
-void decode_groups(const Entries& optimizer, Progress& progress) {
-  const auto inner = optimizer.entries("optimizer");
-  const auto* groups = inner.value("param_groups").as<List>();
-  if (groups == nullptr) inner.refuse("has no list of param_groups");
-  if (groups->size() != progress.groups.size()) {
-    throw Error(Code::kUnsupported, "the checkpoint has " + std::to_string(groups->size()) +
-                                        " parameter groups and this job " +
-                                        std::to_string(progress.groups.size()));
-  }
-  for (std::size_t g = 0; g < groups->size(); ++g) {
-    const std::string path = inner.inner("param_groups") + "[" + std::to_string(g) + "]";
-    progress.groups[g] = decode_group({(*groups)[g], path});
-  }
-}
-
-void decode_args(const Entries& args, CommonState& state) {
-  std::int64_t seed = 0;
-  args.read("model", state.model);
-  args.read("seed", seed);
-  state.progress.seed = std::bit_cast<std::uint64_t>(seed);
-  args.read("global_batch_size", state.progress.global_batch_size);
-  args.read("consumed_train_samples", state.progress.consumed_samples);
+void read_layout(const Entries& args, Layout& layout) {
   for (const auto& [axis, name] : kSizeNames) {
     std::int64_t size = 0;
     args.read(name, size);
-    state.layout.set_size(axis, static_cast<std::int32_t>(size));
+    layout.set_size(axis, static_cast<std::int32_t>(size));
   }
-  args.read(kOrderName, state.layout.order);
+  args.read(kOrderName, layout.order);
   List layers;
   args.read(kLayersName, layers);
   for (const auto& count : layers) {
     if (count.as<std::int64_t>() == nullptr) args.refuse("has layers that are no numbers");
-    state.layout.stage_layers.push_back(*count.as<std::int64_t>());
+    layout.stage_layers.push_back(*count.as<std::int64_t>());
   }
 }
 
-void decode_optimizer(const Entries& optimizer, CommonState& state) {
-  decode_groups(optimizer, state.progress);
-  const auto scaler = optimizer.entries("grad_scaler");
-  scaler.read("scale", state.progress.loss_scale.scale);
-  scaler.read("growth_tracker", state.progress.loss_scale.growth_tracker);
-  scaler.read("growth_interval", state.progress.loss_scale.growth_interval);
-  optimizer.read(kShardingName, state.optimizer_sharding);
+ModuleConfig decode_module(const std::string& name, const Entries& args) {
+  ModuleConfig module{.name = name};
+  args.read(kModel, module.model);
+  read_layout(args, module.layout);
+  args.read(kModuleSharding, module.optimizer_sharding);
+  args.read(kFrozen, module.frozen);
+  List ranks;
+  args.read(kRanks, ranks);
+  for (const auto& rank : ranks) {
+    if (rank.as<std::int64_t>() == nullptr) args.refuse("has ranks that are no numbers");
+    module.ranks.push_back({static_cast<std::int32_t>(*rank.as<std::int64_t>())});
+  }
+  return module;
+}
+
+void decode_args(const Entries& args, CommonState& state) {
+  std::int64_t seed = 0;
+  args.read("seed", seed);
+  state.progress.seed = std::bit_cast<std::uint64_t>(seed);
+  args.read("global_batch_size", state.progress.global_batch_size);
+  args.read("consumed_train_samples", state.progress.consumed_samples);
+  if (args.has(kModules)) {
+    const auto modules = args.entries(kModules);
+    for (const auto& [name, entry] : modules.all()) {
+      const auto* text = name.as<std::string>();
+      if (text == nullptr) modules.refuse("has a name that is no text");
+      state.modules.push_back(decode_module(*text, {entry, modules.inner(*text)}));
+    }
+    if (state.modules.empty()) modules.refuse("names none");
+    return;
+  }
+  ModuleConfig& whole = state.modules.emplace_back();
+  args.read(kModel, whole.model);
+  read_layout(args, whole.layout);
 }
 
 void decode_schedule(const Entries& in, Schedule& schedule) {
@@ -231,24 +189,34 @@ void decode_identity(const Entries& in, RunIdentity& identity) {
   decode_optional(in, identity.optional);
 }
 
+/// Empty if they have different ones.
+std::string sharding_of_all(const std::vector<ModuleConfig>& modules) {
+  const std::string& first = modules.front().optimizer_sharding;
+  const bool same = std::all_of(modules.begin(), modules.end(), [&first](const auto& module) {
+    return module.optimizer_sharding == first;
+  });
+  return same ? first : std::string();
+}
+
 }  // namespace
 
 Value encode(const CommonState& state) {
   Dict common = {{"args", encode_args(state)},
                  {"checkpoint_version", kCheckpointVersion},
                  {"iteration", state.progress.iteration}};
+  const std::string& sharding = state.modules.front().optimizer_sharding;
   if (state.parts.optimizer) {
-    common.emplace_back("optimizer", encode_optimizer(state));
+    if (state.is_one_model()) common.emplace_back(kOptimizer, encode({state.optimizer, sharding}));
     common.emplace_back("opt_param_scheduler", encode_schedule(state.progress.schedule));
   }
-  common.emplace_back(kContentMetadata, stripped({state.optimizer_sharding, {}}));
+  common.emplace_back(kContentMetadata, stripped({sharding_of_all(state.modules), {}}));
   common.emplace_back("reprise", encode_identity(state.identity));
   return common;
 }
 
 CommonState decode_common(const Value& common) {
   CommonState state;
-  const Entries root(common, "");
+  const Entries root(common, "common");
   double version = 0;
   root.read("checkpoint_version", version);
   if (version != kCheckpointVersion) {
@@ -260,22 +228,69 @@ CommonState decode_common(const Value& common) {
   decode_args(args, state);
   state.parts = {.optimizer = !args.has(kNoOptimizer), .random = !args.has(kNoRandom)};
   if (state.parts.optimizer) {
-    decode_optimizer(root.entries("optimizer"), state);
+    if (state.is_one_model()) {
+      OptimizerEntry entry = decode_optimizer(root.value(kOptimizer), root.inner(kOptimizer));
+      state.optimizer = std::move(entry.settings);
+      state.modules.front().optimizer_sharding = std::move(entry.sharding);
+    }
     decode_schedule(root.entries("opt_param_scheduler"), state.progress.schedule);
   }
   decode_identity(root.entries("reprise"), state.identity);
   return state;
 }
 
-Value layout_free(const Value& common) {
-  const auto sized = [](const Value& key) {
-    const auto* name = key.as<std::string>();
-    if (name == nullptr) return false;
-    if (*name == kOrderName || *name == kLayersName) return true;
-    if (*name == kNoOptimizer || *name == kNoRandom) return true;
-    return std::any_of(kSizeNames.begin(), kSizeNames.end(),
-                       [name](const auto& size) { return *name == size.second; });
+namespace {
+
+bool is_of_layout(const Value& key) {
+  constexpr std::array kOthers = {kOrderName, kLayersName, kNoOptimizer,
+                                  kNoRandom,  kRanks,      kModuleSharding};
+  const auto* name = key.as<std::string>();
+  if (name == nullptr) return false;
+  if (std::find(kOthers.begin(), kOthers.end(), *name) != kOthers.end()) return true;
+  return std::any_of(kSizeNames.begin(), kSizeNames.end(),
+                     [name](const auto& size) { return *name == size.second; });
+}
+
+void strip_layouts(Dict& args) {
+  std::erase_if(args, [](const auto& arg) { return is_of_layout(arg.first); });
+  for (auto& [key, value] : args) {
+    auto* modules = key == Value(std::string(kModules)) ? value.as<Dict>() : nullptr;
+    if (modules == nullptr) continue;
+    for (auto& module : *modules) {
+      if (auto* sizes = module.second.as<Dict>()) strip_layouts(*sizes);
+    }
+  }
+}
+
+/// By what a group is known: jobs may have them in another order.
+std::array<double, 3> identifier_of(const Value& group) {
+  const auto number = [&group](const char* key) {
+    const Value* found = group.find(key);
+    const auto* value = found == nullptr ? nullptr : found->as<double>();
+    return value == nullptr ? 0 : *value;
   };
+  const Value* experts = group.find("is_expert_parallel");
+  return {experts != nullptr && *experts == Value(true) ? 1.0 : 0.0, number("wd_mult"),
+          number("lr_mult")};
+}
+
+void put_groups_in_order(Dict& optimizer) {
+  for (auto& [key, wrapper] : optimizer) {
+    auto* inner = key == Value(kWrapper) ? wrapper.as<Dict>() : nullptr;
+    if (inner == nullptr) continue;
+    for (auto& [name, value] : *inner) {
+      auto* groups = name == Value(kParamGroups) ? value.as<List>() : nullptr;
+      if (groups == nullptr) continue;
+      std::stable_sort(groups->begin(), groups->end(), [](const Value& a, const Value& b) {
+        return identifier_of(a) < identifier_of(b);
+      });
+    }
+  }
+}
+
+}  // namespace
+
+Value layout_free(const Value& common) {
   Value result = common;
   auto* entries = result.as<Dict>();
   if (entries == nullptr) return result;
@@ -286,11 +301,10 @@ Value layout_free(const Value& common) {
   for (auto& [key, value] : *entries) {
     auto* inner = value.as<Dict>();
     if (inner == nullptr) continue;
-    if (key == Value("args")) {
-      std::erase_if(*inner, [&sized](const auto& arg) { return sized(arg.first); });
-    } else if (key == Value("optimizer")) {
-      std::erase_if(*inner, [](const auto& entry) { return entry.first == Value(kShardingName); });
-    }
+    if (key == Value("args")) strip_layouts(*inner);
+    if (key != Value(kOptimizer)) continue;
+    std::erase_if(*inner, [](const auto& entry) { return entry.first == Value(kShardingType); });
+    put_groups_in_order(*inner);
   }
   return result;
 }

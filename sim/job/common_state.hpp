@@ -1,17 +1,19 @@
 #pragma once
 // The common state of a checkpoint, as Megatron lays it out, from and to a job's Progress.
 //
-//   {args: {...}, checkpoint_version: 3.0, iteration, optimizer: {optimizer: {param_groups: [...]},
-//    grad_scaler: {...}, param_state_sharding_type}, opt_param_scheduler: {...},
+//   {args: {...}, checkpoint_version: 3.0, iteration, optimizer: {...}, opt_param_scheduler: {...},
 //    content_metadata: {distrib_optim_sharding_type}, reprise: {run, parent_step, engine}}
+//
+// Of a job with modules `args` has a dict by module in place of one model's sizes, and there is no
+// `optimizer`: rank 0, which writes this, need not own them (see module_state.hpp).
 
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/state/value.hpp"
-#include "sim/job/layout.hpp"
-#include "sim/job/progress.hpp"
+#include "sim/job/module_config.hpp"
+#include "sim/job/optimizer_entry.hpp"
 
 namespace reprise::sim {
 
@@ -38,11 +40,13 @@ struct SaveParts {
 
 struct CommonState {
   Progress progress;
-  std::string model;
-  Layout layout;  ///< under which it was saved
-  std::string optimizer_sharding = "fully_reshardable";
+  /// Under which it was saved; of their settings what decides how a checkpoint is read.
+  std::vector<ModuleConfig> modules;
+  OptimizerSettings optimizer;  ///< of a job that is one model
   RunIdentity identity;
   SaveParts parts = {};
+
+  bool is_one_model() const { return modules.size() == 1 && modules.front().name.empty(); }
 
   friend bool operator==(const CommonState&, const CommonState&) = default;
 };
@@ -51,13 +55,14 @@ struct CommonState {
 /// `args` says `no_save_optim`; likewise `no_save_rng`.
 Value encode(const CommonState& state);
 /// MISSING_KEY_ON_LOAD names the first entry that is not there or is of another type; UNSUPPORTED
-/// for another checkpoint version or another number of parameter groups.
-/// What was left out on purpose is as in a default-constructed state.
+/// for another checkpoint version. What was left out on purpose is as in a default-constructed
+/// state.
 CommonState decode_common(const Value& common);
 
 /// What of it is the same however the job was laid out and whoever wrote it: without the parallel
-/// sizes of `args` and what it says of parts that were left out, the optimizer's sharding,
-/// `rerun_state_machine`, `content_metadata` and `reprise`. For digests and for judging two jobs.
+/// sizes and ranks of `args` and what it says of parts that were left out, the optimizers'
+/// shardings, `rerun_state_machine`, `content_metadata` and `reprise`, and with parameter groups in
+/// the order of what they are known by. For digests and for judging two jobs.
 Value layout_free(const Value& common);
 
 }  // namespace reprise::sim

@@ -8,6 +8,7 @@ constexpr const char* kSharding = "distrib_optim_sharding_type";
 }  // namespace
 
 Value stripped(const ContentMetadata& metadata) {
+  if (metadata.optimizer_sharding.empty()) return Dict{};
   return Dict{{kSharding, metadata.optimizer_sharding}};
 }
 

@@ -81,7 +81,8 @@ Family family_of(MeshKind kind, const ModelSpec& model, const Layout& layout, Gl
   family.member = *own;
   family.instances = layout.dp_replicate;
   family.bucket_group = part_index(*mesh, family.member, kind);
-  if (model.has_experts()) family.prefix = kind == MeshKind::kDense ? "chained_0." : "chained_1.";
+  family.chain = kind == MeshKind::kDense ? 0 : 1;
+  if (model.has_experts()) family.prefix = "chained_" + std::to_string(family.chain) + ".";
   std::map<std::vector<std::int32_t>, std::shared_ptr<const Mesh>> meshes;
   for (const auto& spec : model.parameters) {
     if (spec.mesh != kind) continue;
@@ -95,8 +96,7 @@ Family family_of(MeshKind kind, const ModelSpec& model, const Layout& layout, Gl
     parameter.tensor = local_tensor(spec, spec.placement, *held_by, *member, slice);
     const Box whole = parameter.tensor.whole();
     parameter.pieces = pieces_in_place(parameter.tensor, {&whole, 1});
-    parameter.copy = spec.placement.replica(*held_by, *member);
-    parameter.copies = spec.placement.replicas(*held_by);
+    parameter.copy = {spec.placement.replica(*held_by, *member), spec.placement.replicas(*held_by)};
     family.parameters.push_back(std::move(parameter));
   }
   return family;

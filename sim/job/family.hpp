@@ -14,7 +14,8 @@ namespace reprise::sim {
 
 struct Family {
   MeshKind kind = MeshKind::kDense;
-  std::string prefix;  ///< of its bucket keys: "chained_1." in a chain, else empty
+  std::size_t chain = 0;  ///< which of the chain's optimizers is its own
+  std::string prefix;     ///< of its bucket keys: "chained_1." in a chain, else empty
   std::shared_ptr<const Mesh> mesh;
   GroupRank member;                     ///< this rank, in the mesh
   Mesh sharing;                         ///< of the axes that share the optimizer alone
@@ -22,6 +23,7 @@ struct Family {
   std::int32_t bucket_group = 0;        ///< which model-parallel part: dp_group_idx
   std::shared_ptr<Communicator> group;  ///< the ranks that share
   std::vector<LocalParameter> parameters;
+  OptimizerSettings settings;
   std::optional<OptimizerShard> optimizer;
   /// What a checkpoint keeps under another sharding, until it is converted.
   std::optional<OptimizerShard> foreign;

@@ -92,13 +92,13 @@ GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank 
   return mesh.member_at(coordinates);
 }
 
-std::vector<GroupClaim> claims_of(const CheckpointGroups& groups,
-                                  const CheckpointGroups& laid_out) {
+std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const CheckpointGroups& laid_out,
+                                  const std::string& module) {
   std::vector<GroupClaim> claims;
   for (const auto& name : kGroupNames) {
     const auto& group = groups.*name.group;
     if (!group) continue;
-    claims.push_back({std::string(name.argument), *group, (laid_out.*name.group).value()});
+    claims.push_back({module + std::string(name.argument), *group, (laid_out.*name.group).value()});
   }
   return claims;
 }

@@ -31,6 +31,9 @@ struct CheckpointGroups {
   friend bool operator==(const CheckpointGroups&, const CheckpointGroups&) = default;
 };
 
+/// Of each module of which a rank has a part, in the job's order; one of a job that is one model.
+using JobGroups = std::vector<CheckpointGroups>;
+
 struct GroupName {
   std::string_view argument;  ///< "tp_group"
   std::optional<Group> CheckpointGroups::*group;
@@ -60,8 +63,10 @@ GroupRank rank_in(const std::optional<Group>& group, GlobalRank self);
 /// LAYOUT_MISMATCH if a group has not the size that the mesh has there, or does not hold the rank.
 GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank self);
 
-/// What the groups are, and what the meshes say that they be, for all ranks to compare.
-std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const CheckpointGroups& laid_out);
+/// What the groups are, and what the meshes say that they be, for all ranks to compare; `module`
+/// is before their names.
+std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const CheckpointGroups& laid_out,
+                                  const std::string& module = {});
 
 /// Which groups a job hands to its saves and loads.
 enum class GroupSource : std::uint8_t {

@@ -23,8 +23,9 @@ std::uint64_t number(const Value& state, std::string_view key) {
 
 }  // namespace
 
-HostRng HostRng::fresh(std::uint64_t run_seed, std::int32_t pp, std::int32_t tp) {
-  const Stream stream = Stream(run_seed).split("host").split(static_cast<std::uint64_t>(pp));
+HostRng HostRng::fresh(std::uint64_t run_seed, std::int32_t pp, std::int32_t tp, std::int32_t dp) {
+  Stream stream = Stream(run_seed).split("host").split(static_cast<std::uint64_t>(pp));
+  if (dp > 0) stream = stream.split("dp").split(static_cast<std::uint64_t>(dp));
   return {stream.at(static_cast<std::uint64_t>(tp)), 0, 0};
 }
 
@@ -42,21 +43,34 @@ void HostRng::advance() {
   for (int draw = 0; draw < kDrawsPerStep; ++draw) tally = mix64(tally, stream.at(counter++));
 }
 
-Value encode(const HostRng& rng) {
-  const auto number_of = [](std::uint64_t bits) { return std::bit_cast<std::int64_t>(bits); };
-  return List{Dict{{"seed", number_of(rng.seed)},
-                   {"counter", number_of(rng.counter)},
-                   {"tally", number_of(rng.tally)}}};
+std::uint64_t streams_seed(std::uint64_t run_seed, std::string_view module) {
+  return module.empty() ? run_seed : Stream(run_seed).split("module").split(module).at(0);
 }
 
-HostRng decode_rng(const Value& value) {
+Value encode(std::span<const HostRng> streams) {
+  const auto number_of = [](std::uint64_t bits) { return std::bit_cast<std::int64_t>(bits); };
+  List list;
+  for (const auto& rng : streams) {
+    list.push_back(Dict{{"seed", number_of(rng.seed)},
+                        {"counter", number_of(rng.counter)},
+                        {"tally", number_of(rng.tally)}});
+  }
+  return list;
+}
+
+Value encode(const HostRng& rng) { return encode(std::span(&rng, 1)); }
+
+std::vector<HostRng> decode_rng(const Value& value) {
   const auto* list = value.as<List>();
-  if (list == nullptr || list->size() != 1) {
-    throw Error(Code::kMissingKey, "the random state is not a list of one dict",
+  if (list == nullptr || list->empty()) {
+    throw Error(Code::kMissingKey, "the random state is not a list of dicts",
                 {.key = std::string(kRngKey)});
   }
-  const Value& state = list->front();
-  return {number(state, "seed"), number(state, "counter"), number(state, "tally")};
+  std::vector<HostRng> streams;
+  for (const Value& state : *list) {
+    streams.push_back({number(state, "seed"), number(state, "counter"), number(state, "tally")});
+  }
+  return streams;
 }
 
 }  // namespace reprise::sim

@@ -1,10 +1,13 @@
 #pragma once
 // The host's random streams of one rank, as far as a checkpoint keeps them: one state per
-// (pipeline, tensor) coordinate, equal on its data-parallel replicas. They move their own tally and
-// nothing else, so the training state stays the same under every layout.
+// (pipeline, tensor) coordinate, equal on its data-parallel replicas or, where each of them begins
+// otherwise, a list of theirs. They move their own tally and nothing else, so the training state
+// stays the same under every layout.
 
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "core/state/value.hpp"
 
@@ -19,7 +22,9 @@ struct HostRng {
   std::uint64_t counter = 0;  ///< numbers drawn
   std::uint64_t tally = 0;    ///< hash of all numbers drawn
 
-  static HostRng fresh(std::uint64_t run_seed, std::int32_t pp, std::int32_t tp);
+  /// `dp` is 0 where data-parallel replicas begin alike.
+  static HostRng fresh(std::uint64_t run_seed, std::int32_t pp, std::int32_t tp,
+                       std::int32_t dp = 0);
   static HostRng fresh_expert(std::uint64_t run_seed, std::int32_t pp, std::int32_t ep,
                               std::int32_t etp);
   /// Draws what one training step draws.
@@ -28,9 +33,14 @@ struct HostRng {
   friend bool operator==(const HostRng&, const HostRng&) = default;
 };
 
-/// A list of one dict, as Megatron keeps it.
+/// Of a module's streams; without a name the run's own.
+std::uint64_t streams_seed(std::uint64_t run_seed, std::string_view module);
+
+/// A list of a dict for each, as Megatron keeps it.
+Value encode(std::span<const HostRng> streams);
+/// The list of one.
 Value encode(const HostRng& rng);
-/// MISSING_KEY_ON_LOAD if it is not of that form.
-HostRng decode_rng(const Value& value);
+/// MISSING_KEY_ON_LOAD if it is not of that form, or empty.
+std::vector<HostRng> decode_rng(const Value& value);
 
 }  // namespace reprise::sim

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -15,8 +16,8 @@ constexpr const char* kObjectKey = "rerun_state_machine_state";
 constexpr const char* kCommonKey = "rerun_state_machine";
 constexpr double kLossUnit = 1048576;  // 2^20
 
-StoredRerun stored_rerun(const RerunSnapshot& snapshot, const Layout& layout) {
-  return {snapshot.mode, snapshot.state, snapshot.iteration, layout};
+StoredRerun stored_rerun(const RerunSnapshot& snapshot, std::vector<ModuleConfig> modules) {
+  return {snapshot.mode, snapshot.state, snapshot.iteration, std::move(modules)};
 }
 
 /// What the writer says that a reader can do without.
@@ -47,8 +48,10 @@ void TrainingJob::make_machine() {
 
 std::int64_t TrainingJob::own_loss(const Progress& at) const {
   std::int64_t own = 0;
-  for (const auto& family : families_) {
-    for (const auto& parameter : family.parameters) own += local_loss(parameter, at);
+  for (const auto& module : modules_) {
+    for (const auto& family : module.families) {
+      for (const auto& parameter : family.parameters) own += local_loss(parameter, at);
+    }
   }
   return own;
 }
@@ -68,11 +71,14 @@ void TrainingJob::validate(std::string_view what, int call, double right) {
 void TrainingJob::validate_results(std::int64_t own, std::int64_t loss, const Progress& at) {
   if (!config_.knows_rerun) return;  // nobody looked at results before there was a machine
   validate("the loss", 0, static_cast<double>(own) / kLossUnit);
-  if (at.loss_scale.overflows()) return;  // the scaler's matter
   double squares = 0;
-  for (const auto& family : families_) {
-    const double norm = family.optimizer->gradient_norm(family.parameters, at, loss);
-    squares += norm * norm;
+  for (const auto& module : modules_) {
+    if (module.config.frozen) continue;
+    for (const auto& family : module.families) {
+      if (family.settings.loss_scale.overflows()) continue;  // the scaler's matter
+      squares +=
+          family.optimizer->statistics(family.parameters, {at, family.settings, loss}).squares;
+    }
   }
   validate("the gradients", 1, std::sqrt(squares));
 }
@@ -81,8 +87,7 @@ RunEnd TrainingJob::run_once(Progress& at, std::int64_t& loss) {
   at.consumed_samples = data_.next(at.global_batch_size).first;
   const std::int64_t own = own_loss(at);
   loss = world_->all_reduce(Reduce::kSum, std::span(&own, 1)).front();
-  rng_.advance();
-  expert_rng_.advance();
+  for (auto& module : modules_) module.streams.advance();
   validate_results(own, loss, at);
   return machine_.end_run(votes_of_all(*world_, machine_.votes()));
 }
@@ -91,28 +96,87 @@ void TrainingJob::rewind(bool again) {
   const Rewinding rewinding{.again = again,
                             .random =
                                 [this] {
-                                  rng_ = rng_before_;
-                                  expert_rng_ = expert_rng_before_;
+                                  for (auto& module : modules_) {
+                                    module.streams = module.streams_before;
+                                  }
                                 },
                             .data = [this] { data_.rewind(); }};
   for (const auto& step : policy_.rerun.rewind(rewinding)) step.run();
 }
 
-StepRecord TrainingJob::update(const Progress& at, std::int64_t loss) {
-  const bool overflow = at.loss_scale.overflows();
-  StepRecord record{.loss = loss,
-                    .lr = at.groups.front().lr,
-                    .loss_scale = at.loss_scale.scale,
-                    .overflow = overflow};
-  if (!overflow) {
-    for (auto& family : families_) {
-      family.optimizer->step(family.parameters, at, loss);
+std::vector<ModuleStep> TrainingJob::own_steps(const Progress& at, std::int64_t loss) const {
+  std::vector<ModuleStep> steps(all_modules_.size());
+  for (const auto& module : modules_) {
+    ModuleStep& step = steps[index_of(module)];
+    step.group = module.group.get();
+    if (module.config.frozen) continue;
+    for (const auto& family : module.families) {
+      step.overflow = step.overflow || family.settings.loss_scale.overflows();
+      step.loss_scale = family.settings.loss_scale.scale;
+    }
+    if (step.overflow) continue;
+    for (const auto& family : module.families) {
+      const auto own = family.optimizer->statistics(family.parameters, {at, family.settings, loss});
+      step.squares += own.counted;
+      step.zeros += own.zeros;
+    }
+  }
+  return steps;
+}
+
+std::size_t TrainingJob::index_of(const Module& module) const {
+  const auto* found = module_named(all_modules_, module.config.name);
+  return static_cast<std::size_t>(found - all_modules_.data());
+}
+
+/// This rank's shares of the modules that are trained.
+bool TrainingJob::update_own(const Progress& at, std::int64_t loss, const StepAgreement& agreed) {
+  const double norm = agreed.gradient_norm();
+  const bool clips = config_.clip_grad > 0 && norm > config_.clip_grad;
+  for (auto& module : modules_) {
+    if (module.config.frozen) continue;
+    for (auto& family : module.families) {
+      family.optimizer->step(family.parameters,
+                             {at, family.settings, loss, clips ? config_.clip_grad / norm : 1.0});
       family.optimizer->gather_weights(family.parameters, *family.group);
     }
   }
+  return true;
+}
+
+StepRecord TrainingJob::record_of(const Progress& at, std::int64_t loss,
+                                  const StepAgreement& agreed) const {
+  StepRecord record{.loss = loss,
+                    .lr = at.schedule.lr(),
+                    .loss_scale = agreed.modules.front().loss_scale,
+                    .overflow = agreed.overflow,
+                    .gradient_norm = agreed.gradient_norm(),
+                    .zeros = agreed.zeros()};
+  std::map<std::string, double> scales;  // modules may stand in another order in another life
+  for (std::size_t m = 0; m < all_modules_.size(); ++m) {
+    scales[all_modules_[m].name] = agreed.modules[m].loss_scale;
+  }
+  for (const auto& [name, scale] : scales) record.scales.push_back(scale);
+  record.loss_scale = record.scales.front();
+  return record;
+}
+
+StepRecord TrainingJob::update(const Progress& at, std::int64_t loss) {
+  const auto own = own_steps(at, loss);
+  const StepAgreement agreed = policy_.step.agree(*world_, own);
+  StepRecord record = record_of(at, loss, agreed);
+  const bool updated = !agreed.overflow && update_own(at, loss, agreed);
+  const bool stepped = policy_.step.success(*world_, updated);
   applied_.push_back({{at.consumed_samples, at.global_batch_size}, false});
   data_.advance();
-  progress_.after_step(overflow);
+  progress_.after_step(stepped);
+  for (auto& module : modules_) {
+    if (module.config.frozen) continue;
+    for (auto& family : module.families) {
+      family.settings.after_step(own[index_of(module)].overflow, stepped);
+      family.settings.apply(progress_.schedule);
+    }
+  }
   record.step = iteration();
   return record;
 }
@@ -121,8 +185,7 @@ StepRecord TrainingJob::skip_iteration() {
   machine_.drop();
   applied_.push_back({data_.next(progress_.global_batch_size), true});
   data_.advance();
-  StepRecord record{
-      .lr = progress_.groups.front().lr, .loss_scale = progress_.loss_scale.scale, .skipped = true};
+  StepRecord record{.lr = progress_.schedule.lr(), .skipped = true};
   progress_.skip();
   record.step = iteration();
   return record;
@@ -148,8 +211,7 @@ StepOutcome TrainingJob::advance() {
     return outcome;
   }
   machine_.begin(number);
-  rng_before_ = rng_;
-  expert_rng_before_ = expert_rng_;
+  for (auto& module : modules_) module.streams_before = module.streams;
   Progress at = progress_;
   std::int64_t loss = 0;
   RunEnd end;
@@ -195,7 +257,8 @@ void TrainingJob::add_rerun(StateDict& state, const JobPolicy& policy) const {
 }
 
 ObjectLeaf TrainingJob::rerun_leaf(const RerunPolicy& policy) const {
-  const ObjectPlace place = policy.placed(config_.layout, world_->rank(), world_->group().size());
+  const ObjectPlace place =
+      policy.placed(all_modules_.front().layout, world_->rank(), world_->group().size());
   return {.key = kObjectKey,
           .grid = place.grid,
           .coordinate = place.coordinate,
@@ -206,7 +269,7 @@ void TrainingJob::announce_rerun(LoadRequest& request, const StoredRerun& stored
   const auto say = [&request](const std::string& note) {
     if (!note.empty()) request.notes.push_back(note);
   };
-  const Restoring restoring = policy_.rerun.restored(stored, {machine_.mode(), config_.layout});
+  const Restoring restoring = policy_.rerun.restored(stored, {machine_.mode(), all_modules_});
   say(restoring.note);
   if (!restoring.restore) return;
   const auto before = restarts_in(config_.rerun_options.log, stored.iteration);
@@ -214,7 +277,7 @@ void TrainingJob::announce_rerun(LoadRequest& request, const StoredRerun& stored
 }
 
 void TrainingJob::request_rerun(LoadRequest& request, const Value* common) const {
-  StoredRerun stored{.layout = config_.layout};
+  StoredRerun stored{.modules = all_modules_};
   if (common == nullptr) {
     if (!emits_rerun()) return;
   } else if (!config_.knows_rerun) {
@@ -223,29 +286,34 @@ void TrainingJob::request_rerun(LoadRequest& request, const Value* common) const
   } else {
     const auto snapshot = rerun_of(*common);
     if (!snapshot) return;
-    stored = stored_rerun(*snapshot, decode_common(*common).layout);
+    stored = stored_rerun(*snapshot, decode_common(*common).modules);
+    if (taking_.finetune) {
+      request.excused.emplace_back(kObjectKey);
+      return;
+    }
     announce_rerun(request, stored);
   }
-  const auto ranks = stored.layout.world_size();
-  if (ranks != config_.layout.world_size()) {
+  const auto ranks = job_members(stored.modules).size();
+  if (ranks != members().size()) {
     request.excused.emplace_back(kObjectKey);
     request.notes.push_back("the rerun state is of " + std::to_string(ranks) +
-                            " ranks and this job has " +
-                            std::to_string(config_.layout.world_size()) + ": it is left behind");
-  } else if (policy_.rerun.asked(stored, {machine_.mode(), config_.layout})) {
+                            " ranks and this job has " + std::to_string(members().size()) +
+                            ": it is left behind");
+  } else if (policy_.rerun.asked(stored, {machine_.mode(), all_modules_})) {
     request.wanted.objects.push_back(rerun_leaf(policy_.rerun));
   }
 }
 
 void TrainingJob::take_rerun(const StateDict& loaded, const CommonState& stored) {
-  LoadedData data{.consumed_samples = stored.progress.consumed_samples};
+  LoadedData data{.consumed_samples = progress_.consumed_samples};
   for (const auto& object : loaded.objects) {
     if (object.key == kObjectKey) data.object = &object.value;
   }
-  const auto snapshot = config_.knows_rerun ? rerun_of(loaded.common) : std::nullopt;
+  const bool known = config_.knows_rerun && !taking_.finetune;
+  const auto snapshot = known ? rerun_of(loaded.common) : std::nullopt;
   if (snapshot) {
-    const auto machine = stored_rerun(*snapshot, stored.layout);
-    data.restored = policy_.rerun.restored(machine, {machine_.mode(), config_.layout}).restore &&
+    const auto machine = stored_rerun(*snapshot, stored.modules);
+    data.restored = policy_.rerun.restored(machine, {machine_.mode(), all_modules_}).restore &&
                     data.object != nullptr;
   }
   if (data.restored) machine_.restore(*snapshot, *data.object);

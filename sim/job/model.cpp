@@ -10,9 +10,10 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::array<std::string_view, 8> kModelNames = {
-    "gpt-tiny",    "moe-tiny",  "moe-tiny-mtp", "llama3-8b",
-    "llama3-405b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3"};
+constexpr std::array<std::string_view, 13> kModelNames = {
+    "gpt-tiny",      "moe-tiny",     "moe-tiny-mtp", "vision-tiny", "audio-tiny",
+    "language-tiny", "hybrid-tiny",  "language-moe", "llama3-8b",   "llama3-405b",
+    "gpt3-175b",     "mixtral-8x7b", "deepseek-v3"};
 
 /// Collects parameters of one place of the model.
 class Builder {
@@ -22,6 +23,7 @@ class Builder {
   Builder& at(std::vector<Place> places, std::string prefix = "") {
     places_ = std::move(places);
     prefix_ = std::move(prefix);
+    leaf_layer_ = false;
     return *this;
   }
   Builder& layer(std::int64_t number) {
@@ -37,13 +39,25 @@ class Builder {
     add(name, {length}, ParameterGroup::kPlain, true);
   }
   void scalar(const std::string& name) { add(name, {}, ParameterGroup::kPlain, true); }
+  /// A matrix of a row for each word.
+  void words(const std::string& name, std::int64_t vocabulary, std::int64_t hidden,
+             std::int64_t padded_to) {
+    add(name, {vocabulary, hidden}, ParameterGroup::kDecayed, false).rows_multiple = padded_to;
+  }
+  /// What follows belongs to a layer that is called with groups of its own.
+  Builder& leaf_layer() {
+    leaf_layer_ = true;
+    return *this;
+  }
 
  private:
   ParameterSpec& add(const std::string& name, const Dims& shape, ParameterGroup group, bool norm) {
     const std::string key = prefix_ + name;
     Protocol protocol = protocol_of(key);
     model_.parameters.push_back({.key = key,
+                                 .full_key = key,
                                  .shape = shape,
+                                 .leaf_layer = leaf_layer_,
                                  .placement = std::move(protocol.placement),
                                  .group = group,
                                  .norm = norm,
@@ -55,6 +69,7 @@ class Builder {
   ModelSpec& model_;
   std::vector<Place> places_;
   std::string prefix_;
+  bool leaf_layer_ = false;
 };
 
 void add_attention(Builder& build, std::int64_t hidden, std::int64_t key_value) {
@@ -76,6 +91,24 @@ void add_latent_attention(Builder& build, std::int64_t hidden, const LatentAtten
   build.matrix("self_attention.linear_kv_up_proj.weight",
                {2 * sizes.heads * sizes.head, sizes.key_value_rank});
   build.matrix("self_attention.linear_proj.weight", {hidden, sizes.heads * sizes.head});
+}
+
+/// A state-space layer: its inner size is twice the hidden one, in heads of 4.
+void add_mixer(Builder& build, std::int64_t hidden) {
+  constexpr std::int64_t kHead = 4;
+  constexpr std::int64_t kKernel = 4;
+  const std::int64_t inner = 2 * hidden;
+  const std::int64_t heads = inner / kHead;
+  build.leaf_layer();
+  build.norm("mixer.in_proj.layer_norm_weight", hidden);
+  build.matrix("mixer.in_proj.weight", {2 * inner + heads, hidden});
+  build.matrix("mixer.conv1d.weight", {inner, 1, kKernel});
+  build.vector("mixer.conv1d.bias", inner);
+  build.vector("mixer.dt_bias", heads);
+  build.vector("mixer.A_log", heads);
+  build.vector("mixer.D", heads);
+  build.norm("mixer.norm.weight", inner);
+  build.matrix("mixer.out_proj.weight", {hidden, inner});
 }
 
 void add_gpt_mlp(Builder& build, std::int64_t hidden, std::int64_t ffn) {
@@ -126,6 +159,20 @@ void add_prediction(Builder& build, std::int64_t number, const MoeSizes& sizes) 
   add_moe_layer(build, false, sizes);
 }
 
+constexpr GptSizes kLanguage = {
+    .layers = 8, .hidden = 12, .ffn = 26, .vocabulary = 61, .padded_to = 5};
+constexpr GptSizes kHybrid = {
+    .layers = 4, .hidden = 12, .ffn = 26, .vocabulary = 61, .padded_to = 5, .mixer_layers = 3};
+constexpr MoeSizes kLanguageOfExperts = {.layers = 20,
+                                         .dense_layers = 2,
+                                         .hidden = 8,
+                                         .ffn = 10,
+                                         .experts = 4,
+                                         .expert_ffn = 6,
+                                         .shared_ffn = 0,
+                                         .vocabulary = 61,
+                                         .streams = 0,
+                                         .padded_to = 5};
 /// Dense layers with SwiGLU are a mixture without experts.
 constexpr MoeSizes kLlama3 = {.layers = 32,
                               .dense_layers = 32,
@@ -178,15 +225,54 @@ ModelSpec gpt(std::string name, const GptSizes& sizes) {
   ModelSpec model{std::move(name), {}, sizes.layers};
   Builder build(model);
   build.at({Place::first()})
-      .matrix("embedding.word_embeddings.weight", {sizes.vocabulary, sizes.hidden});
+      .words("embedding.word_embeddings.weight", sizes.vocabulary, sizes.hidden, sizes.padded_to);
   for (std::int64_t layer = 0; layer < sizes.layers; ++layer) {
     build.layer(layer);
-    add_attention(build, sizes.hidden, sizes.key_value);
+    if (layer < sizes.mixer_layers) {
+      add_mixer(build, sizes.hidden);
+      build.layer(layer);
+    } else {
+      add_attention(build, sizes.hidden, sizes.key_value);
+    }
     add_gpt_mlp(build, sizes.hidden, sizes.ffn);
   }
   build.at({Place::last()}).norm("decoder.final_layernorm.weight", sizes.hidden);
-  build.matrix("output_layer.weight", {sizes.vocabulary, sizes.hidden});
+  build.words("output_layer.weight", sizes.vocabulary, sizes.hidden, sizes.padded_to);
   build.scalar("output_layer.logit_scale");
+  return model;
+}
+
+ModelSpec encoder(std::string name, const EncoderSizes& sizes) {
+  ModelSpec model{std::move(name), {}, sizes.layers};
+  Builder build(model);
+  build.at({Place::first()}).leaf_layer();
+  build.matrix("embedder.weight", {sizes.hidden, sizes.patch});
+  build.matrix("position_embeddings", {sizes.positions, sizes.hidden});
+  build.vector("class_token", sizes.hidden);
+  for (std::int64_t layer = 0; layer < sizes.layers; ++layer) {
+    build.layer(layer);
+    add_attention(build, sizes.hidden, 0);
+    add_gpt_mlp(build, sizes.hidden, sizes.ffn);
+  }
+  build.at({Place::last()}).norm("decoder.final_layernorm.weight", sizes.hidden);
+  build.matrix("projection.linear_fc1.weight", {sizes.ffn, sizes.hidden});
+  build.matrix("projection.linear_fc2.weight", {sizes.projected, sizes.ffn});
+  return model;
+}
+
+std::int64_t live_elements(const ParameterSpec& spec) {
+  const std::int64_t all = volume(spec.shape);
+  return spec.live_rows == 0 ? all : all / spec.shape[0] * spec.live_rows;
+}
+
+ModelSpec fitted(ModelSpec model, const Layout& layout, const std::string& prefix) {
+  for (auto& spec : model.parameters) {
+    spec.full_key = prefix + spec.key;
+    if (spec.rows_multiple == 0) continue;
+    const std::int64_t multiple = spec.rows_multiple * layout.tp;
+    spec.live_rows = spec.shape[0];
+    spec.shape[0] = (spec.live_rows + multiple - 1) / multiple * multiple;
+  }
   return model;
 }
 
@@ -195,14 +281,15 @@ ModelSpec moe(std::string name, const MoeSizes& sizes) {
   Builder build(model);
   std::vector<Place> embedding = {Place::first()};
   if (sizes.mtp_layers > 0) embedding.push_back(Place::last());
-  build.at(embedding).matrix("embedding.word_embeddings.weight", {sizes.vocabulary, sizes.hidden});
+  build.at(embedding).words("embedding.word_embeddings.weight", sizes.vocabulary, sizes.hidden,
+                            sizes.padded_to);
   for (std::int64_t layer = 0; layer < sizes.layers; ++layer) {
     build.layer(layer);
     add_moe_layer(build, layer < sizes.dense_layers, sizes);
   }
   build.at({Place::last()}).norm("decoder.final_layernorm.weight", sizes.hidden);
   if (sizes.streams > 0) build.matrix("hc_head.weight", {sizes.streams, sizes.hidden});
-  build.matrix("head.weight", {sizes.vocabulary, sizes.hidden});
+  build.words("head.weight", sizes.vocabulary, sizes.hidden, sizes.padded_to);
   for (std::int64_t layer = 0; layer < sizes.mtp_layers; ++layer) {
     add_prediction(build, layer, sizes);
   }
@@ -215,6 +302,11 @@ ModelSpec model_named(std::string_view name) {
   if (name == "gpt-tiny") return gpt("gpt-tiny", {});
   if (name == "moe-tiny") return moe("moe-tiny", {});
   if (name == "moe-tiny-mtp") return moe("moe-tiny-mtp", {.mtp_layers = 1});
+  if (name == "vision-tiny") return encoder("vision-tiny", {});
+  if (name == "audio-tiny") return encoder("audio-tiny", {2, 6, 10, 9, 5, 12});
+  if (name == "language-tiny") return gpt("language-tiny", kLanguage);
+  if (name == "hybrid-tiny") return gpt("hybrid-tiny", kHybrid);
+  if (name == "language-moe") return moe("language-moe", kLanguageOfExperts);
   if (name == "llama3-8b") return moe("llama3-8b", kLlama3);
   if (name == "llama3-405b") return moe("llama3-405b", kLlama3Large);
   if (name == "deepseek-v3") return moe("deepseek-v3", kDeepSeekV3);

@@ -41,8 +41,16 @@ struct Place {
 };
 
 struct ParameterSpec {
-  std::string key;  ///< "decoder.layers.0.mlp.linear_fc1.weight"
-  Dims shape;       ///< of the global tensor
+  std::string key;       ///< "decoder.layers.0.mlp.linear_fc1.weight"
+  std::string full_key;  ///< with the module's prefix
+  Dims shape;            ///< of the global tensor
+  /// Rows that mean something where dimension 0 is padded to a multiple of `rows_multiple` x tp,
+  /// as vocabularies are: the rest are zeros and are not trained. 0: all of them.
+  std::int64_t live_rows = 0;
+  std::int64_t rows_multiple = 0;
+  /// Belongs to a layer that makes its own part of a checkpoint out of the groups it is called
+  /// with, as the patch embedding of a vision backbone or the mixer of a state-space layer.
+  bool leaf_layer = false;
   Placement placement;
   ParameterGroup group = ParameterGroup::kDecayed;
   bool norm = false;  ///< starts near 1 instead of near 0
@@ -60,16 +68,37 @@ struct ModelSpec {
   bool has_experts() const;
 };
 
+/// Elements, row-major, that mean something.
+std::int64_t live_elements(const ParameterSpec& spec);
+
+/// The model as this layout holds it: padded for its tp, with `prefix` before all full keys.
+ModelSpec fitted(ModelSpec model, const Layout& layout, const std::string& prefix);
+
 /// Sizes of a dense GPT. The defaults leave uneven shards at every tp and dp above 1.
 struct GptSizes {
   std::int64_t layers = 2;
   std::int64_t hidden = 24;
   std::int64_t ffn = 54;
   std::int64_t vocabulary = 131;
-  std::int64_t key_value = 0;  ///< hidden size of keys and of values; 0: as hidden
+  std::int64_t key_value = 0;     ///< hidden size of keys and of values; 0: as hidden
+  std::int64_t padded_to = 0;     ///< the vocabulary: see ParameterSpec::rows_multiple
+  std::int64_t mixer_layers = 0;  ///< the first so many have a state-space mixer for attention
 };
 
 ModelSpec gpt(std::string name, const GptSizes& sizes);
+
+/// Sizes of an encoder of patches (of images, of spectra) whose output is projected into the hidden
+/// size of a language model. It has no vocabulary.
+struct EncoderSizes {
+  std::int64_t layers = 4;
+  std::int64_t hidden = 10;
+  std::int64_t ffn = 18;
+  std::int64_t patch = 27;  ///< numbers in a patch
+  std::int64_t positions = 7;
+  std::int64_t projected = 12;
+};
+
+ModelSpec encoder(std::string name, const EncoderSizes& sizes);
 
 /// Attention whose queries, keys and values go through narrow projections (MLA).
 struct LatentAttention {
@@ -95,12 +124,15 @@ struct MoeSizes {
   std::int64_t streams = 3;               ///< of the hyper-connections; 0: none
   std::optional<LatentAttention> latent;  ///< in place of plain attention
   std::int64_t mtp_layers = 0;  ///< multi-token prediction, on the last stage with an embedding
+  std::int64_t padded_to = 0;   ///< the vocabulary: see ParameterSpec::rows_multiple
 };
 
 ModelSpec moe(std::string name, const MoeSizes& sizes);
 
-/// The models that scenarios name: "gpt-tiny", "moe-tiny", "moe-tiny-mtp" and, for plans, real
-/// ones: "llama3-8b", "llama3-405b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3".
+/// The models that scenarios name: "gpt-tiny", "moe-tiny", "moe-tiny-mtp"; as modules
+/// "vision-tiny", "audio-tiny", "language-tiny", "hybrid-tiny" and "language-moe", which are padded
+/// for their tp where they have a vocabulary; and, for plans, real ones: "llama3-8b",
+/// "llama3-405b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3".
 std::span<const std::string_view> model_names();
 /// USAGE with a suggestion if there is none of that name.
 ModelSpec model_named(std::string_view name);

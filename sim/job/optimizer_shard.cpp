@@ -1,5 +1,6 @@
 #include "sim/job/optimizer_shard.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -39,9 +40,10 @@ const std::byte* bytes_at(const std::vector<T>& buffer, std::size_t element) {
   return reinterpret_cast<const std::byte*>(buffer.data() + element);
 }
 
-Stream gradients_of(const LocalParameter& parameter, const Progress& progress, std::int64_t loss) {
-  const Batch batch{progress.iteration, progress.consumed_samples, loss};
-  const Stream gradients = batch.gradients(parameter_stream(progress.seed, parameter.spec.key));
+Stream gradients_of(const LocalParameter& parameter, const UpdateInputs& inputs) {
+  const Progress& at = inputs.progress;
+  const Batch batch{at.iteration, at.consumed_samples, inputs.loss};
+  const Stream gradients = batch.gradients(parameter_stream(at.seed, parameter.spec.full_key));
   return parameter.in_sync ? gradients : gradients.split("alone");
 }
 
@@ -86,12 +88,14 @@ const Share& OptimizerShard::share(std::size_t parameter) const {
 void OptimizerShard::initialise(std::span<const LocalParameter> parameters, std::uint64_t seed) {
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     const ParameterSpec& spec = parameters[p].spec;
-    const Stream stream = parameter_stream(seed, spec.key);
+    const Stream stream = parameter_stream(seed, spec.full_key);
+    const std::int64_t live = live_elements(spec);
     for_each_run(spec.shape, packed_[p], packed_[p],
                  [&](std::int64_t global, std::size_t own, std::size_t, std::int64_t count) {
                    own += begin(p);
                    for (std::int64_t i = 0; i < count; ++i, ++own) {
-                     slot(Slot::kMaster)[own] = initial_value(stream, global + i, spec.norm);
+                     slot(Slot::kMaster)[own] =
+                         global + i < live ? initial_value(stream, global + i, spec.norm) : 0;
                      slot(Slot::kExpAvg)[own] = 0;
                      slot(Slot::kExpAvgSq)[own] = 0;
                    }
@@ -99,47 +103,61 @@ void OptimizerShard::initialise(std::span<const LocalParameter> parameters, std:
   }
 }
 
-void OptimizerShard::update(LocalParameter& parameter, std::size_t p, const Progress& progress,
-                            std::int64_t loss) {
-  const Stream gradients = gradients_of(parameter, progress, loss);
-  const Adam adam(progress.groups[static_cast<std::size_t>(parameter.spec.group)]);
+void OptimizerShard::update(LocalParameter& parameter, std::size_t p, const GroupSettings& group,
+                            const UpdateInputs& inputs) {
+  const Stream gradients = gradients_of(parameter, inputs);
+  const double scale = inputs.settings.loss_scale.scale;
+  const auto clip = static_cast<float>(inputs.clip);
+  const std::int64_t live = live_elements(parameter.spec);
+  const Adam adam(group);
   float* master = slot(Slot::kMaster).data() + begin(p);
   float* exp_avg = slot(Slot::kExpAvg).data() + begin(p);
   float* exp_avg_sq = slot(Slot::kExpAvgSq).data() + begin(p);
   for_each_run(parameter.spec.shape, packed_[p], in_place_[p],
                [&](std::int64_t global, std::size_t own, std::size_t place, std::int64_t count) {
+                 count = std::min(count, live - global);
                  for (std::int64_t i = 0; i < count; ++i, ++own, ++place) {
                    std::uint16_t& weight = parameter.weight[place];
-                   const float g = gradient(gradients, global + i, from_bf16(weight),
-                                            progress.loss_scale.scale);
+                   const float g = gradient(gradients, global + i, from_bf16(weight), scale) * clip;
                    adam.apply(master[own], exp_avg[own], exp_avg_sq[own], g);
                    weight = to_bf16(master[own]);
                  }
                });
 }
 
-void OptimizerShard::step(std::span<LocalParameter> parameters, const Progress& progress,
-                          std::int64_t loss) {
-  for (std::size_t p = 0; p < parameters.size(); ++p) update(parameters[p], p, progress, loss);
+void OptimizerShard::step(std::span<LocalParameter> parameters, const UpdateInputs& inputs) {
+  for (const auto& group : inputs.settings.groups) {
+    for (const auto place : group.params) {
+      const auto p = static_cast<std::size_t>(place);
+      CHECK(p < parameters.size(), p, parameters.size());
+      update(parameters[p], p, group, inputs);
+    }
+  }
 }
 
-double OptimizerShard::gradient_norm(std::span<const LocalParameter> parameters,
-                                     const Progress& progress, std::int64_t loss) const {
-  double squares = 0;
+GradientStatistics OptimizerShard::statistics(std::span<const LocalParameter> parameters,
+                                              const UpdateInputs& inputs) const {
+  constexpr float kUnit = 1048576.0F;  // 2^20
+  const double scale = inputs.settings.loss_scale.scale;
+  GradientStatistics all;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     const LocalParameter& parameter = parameters[p];
-    const Stream gradients = gradients_of(parameter, progress, loss);
+    const Stream gradients = gradients_of(parameter, inputs);
+    const std::int64_t live = live_elements(parameter.spec);
     for_each_run(parameter.spec.shape, in_place_[p], in_place_[p],
                  [&](std::int64_t global, std::size_t place, std::size_t, std::int64_t count) {
+                   count = std::min(count, live - global);
                    for (std::int64_t i = 0; i < count; ++i, ++place) {
-                     const double g =
-                         gradient(gradients, global + i, from_bf16(parameter.weight[place]),
-                                  progress.loss_scale.scale);
-                     squares += g * g;
+                     const float g =
+                         gradient(gradients, global + i, from_bf16(parameter.weight[place]), scale);
+                     all.squares += static_cast<double>(g) * static_cast<double>(g);
+                     if (!parameter.share_copy.counts(global + i, inputs.progress)) continue;
+                     all.counted += static_cast<std::int64_t>(g * g * kUnit);
+                     all.zeros += g == 0 ? 1 : 0;
                    }
                  });
   }
-  return std::sqrt(squares);
+  return all;
 }
 
 void OptimizerShard::rebuild_slots() {

@@ -12,6 +12,21 @@
 
 namespace reprise::sim {
 
+/// What an update goes by.
+struct UpdateInputs {
+  const Progress& progress;
+  const OptimizerSettings& settings;
+  std::int64_t loss = 0;
+  double clip = 1;  ///< gradients are multiplied by it
+};
+
+/// Of this rank's share of the gradients that an update would use.
+struct GradientStatistics {
+  double squares = 0;        ///< of all of them
+  std::int64_t counted = 0;  ///< of those whose turn it is here, in units of 2^-20
+  std::int64_t zeros = 0;    ///< likewise
+};
+
 class OptimizerShard {
  public:
   /// `own` is this rank in `group`; arenas are filled with a pattern that is no number, so that
@@ -36,12 +51,11 @@ class OptimizerShard {
 
   /// Masters from start values, moments zero.
   void initialise(std::span<const LocalParameter> parameters, std::uint64_t seed);
-  /// One Adam update of this rank's share; gradients follow from the compute copy. The new weights
-  /// are put into this rank's share of the compute copy.
-  void step(std::span<LocalParameter> parameters, const Progress& progress, std::int64_t loss);
-  /// Euclidean norm of this rank's share of the gradients that step() would use.
-  double gradient_norm(std::span<const LocalParameter> parameters, const Progress& progress,
-                       std::int64_t loss) const;
+  /// One Adam update of this rank's share, each parameter by the group that names it; gradients
+  /// follow from the compute copy. The new weights are put into this rank's share of it.
+  void step(std::span<LocalParameter> parameters, const UpdateInputs& inputs);
+  GradientStatistics statistics(std::span<const LocalParameter> parameters,
+                                const UpdateInputs& inputs) const;
   /// This rank's share of the compute copies into stored(), for a save that cuts the weights alike.
   void pack_stored(std::span<const LocalParameter> parameters);
   /// Masters out of the stored weights, moments zero: after a load without optimizer state.
@@ -56,8 +70,8 @@ class OptimizerShard {
                   Communicator& group);
 
  private:
-  void update(LocalParameter& parameter, std::size_t p, const Progress& progress,
-              std::int64_t loss);
+  void update(LocalParameter& parameter, std::size_t p, const GroupSettings& group,
+              const UpdateInputs& inputs);
   std::size_t begin(std::size_t parameter) const {
     return static_cast<std::size_t>(share(parameter).begin);
   }

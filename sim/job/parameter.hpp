@@ -19,15 +19,26 @@
 
 namespace reprise::sim {
 
+/// Which of several equal ones a rank holds.
+struct Copy {
+  std::int32_t own = 0;
+  std::int32_t of = 1;
+
+  /// Whether this copy's turn it is at an element, so a wrong one is seen sooner or later.
+  bool counts(std::int64_t index, const Progress& at) const {
+    return (index + at.iteration) % of == own;
+  }
+};
+
 struct LocalParameter {
   ParameterSpec spec;
   std::shared_ptr<const Mesh> mesh;  ///< the ranks of the stages that hold it
   GroupRank member;                  ///< this rank, in it
   LocalTensor tensor;
   std::vector<Piece> pieces;  ///< of `weight`
-  std::int32_t copy = 0;      ///< which copy of its part this is
-  std::int32_t copies = 1;
-  bool in_sync = true;  ///< gradients are summed with the other stages that hold it
+  Copy copy;                  ///< of its part
+  Copy share_copy;            ///< of this rank's share of the optimizer's state
+  bool in_sync = true;        ///< gradients are summed with the other stages that hold it
 
   std::vector<std::uint16_t> weight;  ///< the local array, row-major
 };
@@ -52,8 +63,7 @@ void for_each_run(const Dims& shape, const std::vector<Piece>& a, const std::vec
 /// Start values of the compute copy.
 void initialise(LocalParameter& parameter, std::uint64_t seed);
 
-/// This rank's part of the loss: of each element that several ranks hold, the copy whose turn it
-/// is counts, so a wrong copy anywhere is seen sooner or later.
+/// This rank's part of the loss, each element counted once over all ranks.
 std::int64_t local_loss(const LocalParameter& parameter, const Progress& progress);
 
 }  // namespace reprise::sim

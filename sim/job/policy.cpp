@@ -24,44 +24,36 @@ void check_master(const LocalParameter& parameter, std::size_t p, OptimizerShard
                });
 }
 
-void check_masters(std::span<Family> families) {
-  for (auto& family : families) {
-    for (std::size_t p = 0; p < family.parameters.size(); ++p) {
-      check_master(family.parameters[p], p, *family.optimizer);
-    }
+void check_masters(Family& family) {
+  for (std::size_t p = 0; p < family.parameters.size(); ++p) {
+    check_master(family.parameters[p], p, *family.optimizer);
   }
 }
 
-void convert(std::span<Family> families) {
-  for (auto& family : families) {
-    if (!family.foreign) continue;
-    family.optimizer->take_slots(family.parameters, *family.foreign, *family.group);
-    family.foreign.reset();
-  }
+void convert(Family& family) {
+  if (!family.foreign) return;
+  family.optimizer->take_slots(family.parameters, *family.foreign, *family.group);
+  family.foreign.reset();
 }
 
-void install_own(std::span<Family> families) {
-  for (auto& family : families) family.optimizer->install_stored(family.parameters);
-}
+void install_own(Family& family) { family.optimizer->install_stored(family.parameters); }
 
-void gather(std::span<Family> families) {
-  for (auto& family : families) family.optimizer->gather_weights(family.parameters, *family.group);
-}
+void gather(Family& family) { family.optimizer->gather_weights(family.parameters, *family.group); }
 
 }  // namespace
 
 std::vector<RefreshStep> refresh_protocol(const Loaded& loaded) {
   return {
-      {"convert", [loaded] { convert(loaded.families); }},
+      {"convert", [loaded] { loaded.for_each_family(convert); }},
       {"check_masters",
        [loaded] {
          agree_on(loaded.world, [loaded] {
-           check_masters(loaded.families);
+           loaded.for_each_family(check_masters);
            return Bytes{};
          });
        }},
-      {"install_own", [loaded] { install_own(loaded.families); }},
-      {"gather", [loaded] { gather(loaded.families); }},
+      {"install_own", [loaded] { loaded.for_each_family(install_own); }},
+      {"gather", [loaded] { loaded.for_each_family(gather); }},
   };
 }
 
@@ -84,7 +76,7 @@ std::int32_t replica_of(const Placement& placement, const Mesh& mesh, GroupRank 
 std::vector<ObjectLeaf> random_leaves(const RandomStates& states) {
   using Axes = std::initializer_list<const std::optional<Group>*>;
   const CheckpointGroups& groups = states.groups;
-  const auto leaf = [&](std::string_view key, const HostRng& rng, const Axes& axes,
+  const auto leaf = [&](std::string_view key, std::span<const HostRng> rng, const Axes& axes,
                         const std::optional<Group>& copies) {
     ObjectLeaf made{.key = groups.rng_prefix + std::string(key), .value = encode(rng)};
     for (const auto* axis : axes) {
@@ -97,11 +89,29 @@ std::vector<ObjectLeaf> random_leaves(const RandomStates& states) {
   std::vector<ObjectLeaf> leaves = {
       leaf(kRngKey, states.host, {&groups.pp, &groups.tp}, states.metadata.dp_cp_group)};
   if (states.expert != nullptr) {
-    leaves.push_back(leaf(kExpertRngKey, *states.expert,
+    leaves.push_back(leaf(kExpertRngKey, {states.expert, 1},
                           {&groups.expt_pp, &groups.ep, &groups.expt_tp}, groups.expt_dp));
   }
   return leaves;
 }
+
+CheckpointGroups groups_it_is_given(const LeafLayer& layer) { return layer.given; }
+
+Schedule stored_schedule(const Schedule& /*own*/, const Schedule& stored) { return stored; }
+
+std::string sharding_of_checkpoint(const ModuleConfig& /*own*/, const ModuleConfig& stored) {
+  return stored.optimizer_sharding;
+}
+
+bool same_streams(const StreamGrids& grids) {
+  const Layout& a = grids.stored;
+  const Layout& b = grids.own;
+  if (a.pp != b.pp) return false;
+  if (grids.of_experts) return a.ep == b.ep && a.expert_tp() == b.expert_tp();
+  return a.tp == b.tp && (!grids.by_dp || a.cp * a.dp == b.cp * b.dp);
+}
+
+std::byte* where_it_is(std::byte* data, std::span<const Moved> /*moved*/) { return data; }
 
 Group all_holders(const Group& holders) { return holders; }
 

@@ -2,7 +2,9 @@
 // The decisions of the job that concern its checkpoints. A default-constructed policy is right; a
 // mutant swaps a function.
 
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -14,8 +16,10 @@
 #include "sim/job/content_metadata.hpp"
 #include "sim/job/family.hpp"
 #include "sim/job/group_registry.hpp"
-#include "sim/job/host_rng.hpp"
+#include "sim/job/module.hpp"
+#include "sim/job/module_state.hpp"
 #include "sim/job/rerun_policy.hpp"
+#include "sim/job/step_agreement.hpp"
 
 namespace reprise::sim {
 
@@ -23,8 +27,14 @@ namespace reprise::sim {
 
 /// What the refresh after a load works on; outlives its steps.
 struct Loaded {
-  std::span<Family> families;
+  std::span<Module> modules;  ///< those of which this rank has a part
   Communicator& world;
+
+  void for_each_family(const std::function<void(Family&)>& visit) const {
+    for (auto& module : modules) {
+      for (auto& family : module.families) visit(family);
+    }
+  }
 };
 
 struct RefreshStep {
@@ -50,7 +60,7 @@ struct Holding {
   const ParameterSpec& spec;
   const ModelSpec& model;
   const Layout& layout;
-  const Group& job;                         ///< all ranks of the job, in the layout's order
+  const Group& job;                         ///< all ranks of the module, in the layout's order
   const std::shared_ptr<const Mesh>& mesh;  ///< the ranks that hold parts or copies of it
   GroupRank member;                         ///< this rank, in the mesh
   const LocalTensor& tensor;                ///< its part under model parallelism
@@ -82,7 +92,7 @@ std::int32_t replica_of(const Placement& placement, const Mesh& mesh, GroupRank 
 // --- random states -------------------------------------------------------------------------------
 
 struct RandomStates {
-  const HostRng& host;
+  std::span<const HostRng> host;  ///< of one rank, or of all of its dp x cp group where they differ
   const HostRng* expert = nullptr;  ///< nullptr: the model has no experts
   const CheckpointGroups& groups;
   const ContentMetadata& metadata;
@@ -94,6 +104,50 @@ struct RandomStates {
 /// group and by the experts', and the groups' prefix stands before the keys.
 std::vector<ObjectLeaf> random_leaves(const RandomStates& states);
 
+// --- modules -------------------------------------------------------------------------------------
+
+/// A layer that makes its own part of a checkpoint.
+struct LeafLayer {
+  std::string_view key;           ///< of a parameter of its
+  const CheckpointGroups& given;  ///< it is called with
+  const GroupRegistry& registry;
+};
+CheckpointGroups groups_it_is_given(const LeafLayer& layer);
+
+/// The schedule after a load: the stored one. Whatever was counted here before does not count.
+Schedule stored_schedule(const Schedule& own, const Schedule& stored);
+
+/// The optimizer's sharding by which a checkpoint's state of a module is read: the checkpoint's.
+std::string sharding_of_checkpoint(const ModuleConfig& own, const ModuleConfig& stored);
+
+/// Random states of a module, of its ranks or of its experts.
+struct StreamGrids {
+  const Layout& stored;
+  const Layout& own;
+  bool of_experts = false;
+  bool by_dp = false;  ///< they begin otherwise on each rank of dp x cp
+};
+/// Whether each rank finds its own stream in the checkpoint: only where the grids are the same.
+bool same_streams(const StreamGrids& grids);
+
+/// What of a module stands where in a checkpoint.
+struct ModulePolicy {
+  std::string (*prefix)(std::string_view name) = module_prefix;
+  std::int32_t (*copy)(const CheckpointGroups&, GlobalRank) = copy_of_module;
+  std::vector<ObjectLeaf> (*extracted)(Dict& entry, const ChainPlace&) = extract_entry;
+  Value (*restored)(Value entry, std::span<const ObjectLeaf>) = restore_entry;
+  CheckpointGroups (*leaf_layer)(const LeafLayer&) = groups_it_is_given;
+  std::string (*sharding)(const ModuleConfig&, const ModuleConfig&) = sharding_of_checkpoint;
+  bool (*streams)(const StreamGrids&) = same_streams;
+};
+
+/// What an optimizer's settings become on their way out and in.
+struct SettingsPolicy {
+  std::vector<GroupSettings> (*saved)(std::vector<GroupSettings>) = without_params;
+  std::vector<GroupSettings> (*matched)(const GroupMatch&) = matched_by_identifier;
+  Schedule (*schedule)(const Schedule& own, const Schedule& stored) = stored_schedule;
+};
+
 // --- training -----------------------------------------------------------------------------------
 
 /// Ranks that sum their gradients of a parameter that several stages hold: all of them.
@@ -101,6 +155,19 @@ Group all_holders(const Group& holders);
 
 /// Seed of this member's start values.
 std::uint64_t common_seed(std::uint64_t seed, const Mesh& mesh, GroupRank member);
+
+// --- memory --------------------------------------------------------------------------------------
+
+/// Storage that was allocated anew, with the content that it had. The old bytes stay readable, as
+/// an allocator's free blocks do on a device.
+struct Moved {
+  std::byte* now = nullptr;
+  std::size_t bytes = 0;
+  std::shared_ptr<std::byte[]> old;
+};
+
+/// Where a leaf stands that is handed to a save: where it is.
+std::byte* where_it_is(std::byte* data, std::span<const Moved> moved);
 
 struct JobPolicy {
   /// How a placement cuts dimensions; must be the rule by which the plan describes.
@@ -121,7 +188,11 @@ struct JobPolicy {
   CheckpointGroups (*save_groups)(const GroupCall&) = resolve;
   CheckpointGroups (*load_groups)(const GroupCall&) = resolve;
   void (*groups)(std::span<const GroupIdeas>) = judge_groups;
+  std::byte* (*storage)(std::byte* data, std::span<const Moved> moved) = where_it_is;
   std::vector<RefreshStep> (*refresh)(const Loaded&) = refresh_protocol;
+  ModulePolicy module = {};
+  SettingsPolicy settings = {};
+  StepPolicy step = {};
   RerunPolicy rerun = {};
 };
 

@@ -12,11 +12,24 @@ void LossScale::after_step(bool overflow) {
   }
 }
 
-void Progress::apply_schedule() {
+void OptimizerSettings::apply(const Schedule& schedule) {
   for (auto& group : groups) {
     group.lr = schedule.lr() * group.lr_mult;
     group.weight_decay = schedule.weight_decay() * group.wd_mult;
   }
+}
+
+void OptimizerSettings::after_step(bool overflow, bool stepped) {
+  loss_scale.after_step(overflow);
+  if (!stepped) return;
+  for (auto& group : groups) ++group.step;
+}
+
+OptimizerSettings initial_settings(const Schedule& schedule, const LossScale& loss_scale) {
+  OptimizerSettings settings{.groups = {GroupSettings{}, GroupSettings{.wd_mult = 0}},
+                             .loss_scale = loss_scale};
+  settings.apply(schedule);
+  return settings;
 }
 
 void Progress::skip() {
@@ -24,22 +37,15 @@ void Progress::skip() {
   consumed_samples += global_batch_size;
 }
 
-void Progress::after_step(bool overflow) {
+void Progress::after_step(bool stepped) {
   skip();
-  loss_scale.after_step(overflow);
-  if (overflow) return;
-  for (auto& group : groups) ++group.step;
-  schedule.num_steps += global_batch_size;
-  apply_schedule();
+  if (stepped) schedule.num_steps += global_batch_size;
 }
 
 Progress initial_progress(std::uint64_t seed, const Schedule& schedule) {
   Progress progress;
   progress.seed = seed;
   progress.schedule = schedule;
-  auto& plain = progress.groups[static_cast<std::size_t>(ParameterGroup::kPlain)];
-  plain.wd_mult = 0;
-  progress.apply_schedule();
   return progress;
 }
 

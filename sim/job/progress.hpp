@@ -1,9 +1,9 @@
 #pragma once
-// Everything of a job that is one number for all ranks: counters, schedule, loss scale, settings of
-// the optimizer. All of it is common state, and all of it enters the next steps.
+// Everything of a job that is one number for many ranks: counters and schedule for all of them,
+// loss scale and settings for those that share an optimizer. All of it enters the next steps.
 
-#include <array>
 #include <cstdint>
+#include <vector>
 
 #include "sim/job/model.hpp"
 #include "sim/job/schedule.hpp"
@@ -18,8 +18,12 @@ struct GroupSettings {
   double beta2 = 0.95;
   double eps = 1e-8;
   double lr_mult = 1;
-  double wd_mult = 1;     ///< 0: no weight decay
+  double wd_mult = 1;  ///< 0: no weight decay
+  bool of_experts = false;
   std::int64_t step = 0;  ///< updates done
+  /// Of the parameters that this rank's optimizer updates by it: their places in its list. They are
+  /// of the running job: a checkpoint holds none.
+  std::vector<std::int64_t> params = {};
 
   friend bool operator==(const GroupSettings&, const GroupSettings&) = default;
 };
@@ -37,20 +41,34 @@ struct LossScale {
   friend bool operator==(const LossScale&, const LossScale&) = default;
 };
 
+/// What an optimizer is told beside its tensors: one of a chain, or all of a chain that keep theirs
+/// together.
+struct OptimizerSettings {
+  std::vector<GroupSettings> groups;
+  LossScale loss_scale;
+
+  /// Puts the schedule's present values into the groups.
+  void apply(const Schedule& schedule);
+  /// What a step leaves behind: its own overflow moves the loss scale, and where the world has
+  /// `stepped` the step counts move. The schedule is applied apart.
+  void after_step(bool overflow, bool stepped);
+
+  friend bool operator==(const OptimizerSettings&, const OptimizerSettings&) = default;
+};
+
+/// Of a fresh optimizer: one group of matrices, one of vectors and scalars without weight decay.
+OptimizerSettings initial_settings(const Schedule& schedule, const LossScale& loss_scale = {});
+
 struct Progress {
   std::uint64_t seed = 0;  ///< of data and gradients
   std::int64_t iteration = 0;
   std::int64_t consumed_samples = 0;  ///< the data cursor
   std::int64_t global_batch_size = 8;
-  std::array<GroupSettings, kParameterGroups> groups{};
   Schedule schedule;
-  LossScale loss_scale;
 
-  /// Puts the schedule's present values into the groups.
-  void apply_schedule();
-  /// What a step leaves behind. An overflow moves the data cursor, the iteration and the loss
-  /// scale, but neither the optimizer's step counts nor the schedule.
-  void after_step(bool overflow);
+  /// What a step leaves behind. Where nothing has `stepped` the data cursor and the iteration move,
+  /// and the schedule stands.
+  void after_step(bool stepped);
   /// An iteration that only consumes its samples: nothing else moves.
   void skip();
 

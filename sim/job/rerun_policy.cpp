@@ -22,8 +22,8 @@ RunEnd end_from_checkpoint(Votes world) {
 
 std::string quoted(RerunState state) { return std::string(name_of(state)); }
 
-/// What differs between two layouts, for which rank holds what.
-std::string change(const Layout& stored, const Layout& own) {
+/// What differs between two jobs, for which rank holds what.
+std::string change(const std::vector<ModuleConfig>& stored, const std::vector<ModuleConfig>& own) {
   return "it was saved under " + to_string(stored) + " and this job is " + to_string(own);
 }
 
@@ -103,8 +103,8 @@ Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own) {
   if (own.mode == RerunMode::kDisabled) {
     return {.note = what + "the rerun machine is disabled: ignored"};
   }
-  if (stored.layout != own.layout) {
-    return {.note = what + change(stored.layout, own.layout) +
+  if (!same_grids(stored.modules, own.modules)) {
+    return {.note = what + change(stored.modules, own.modules) +
                     ": ignored, since the ranks are not the same"};
   }
   if (stored.state != State::kWillRerunFromCheckpoint) {

@@ -23,7 +23,7 @@
 
 #include "core/geometry/dims.hpp"
 #include "sim/job/data_iterator.hpp"
-#include "sim/job/layout.hpp"
+#include "sim/job/module_config.hpp"
 #include "sim/job/rerun_state.hpp"
 
 namespace reprise::sim {
@@ -93,12 +93,12 @@ struct StoredRerun {
   RerunMode mode = RerunMode::kValidateResults;
   RerunState state = RerunState::kNotRunningYet;
   std::int64_t iteration = 0;
-  Layout layout;
+  std::vector<ModuleConfig> modules;
 };
 /// The job that loads it.
 struct OwnRerun {
   RerunMode mode = RerunMode::kDisabled;
-  Layout layout;
+  std::vector<ModuleConfig> modules;
 };
 
 /// Whether the template asks for this rank's object: always, whatever mode, state and format, so
@@ -109,7 +109,7 @@ struct Restoring {
   bool restore = false;
   std::string note;  ///< for the operator; empty: nothing to say
 };
-/// A pending state is restored under the same layout unless the job is disabled; anything else of
+/// A pending state is restored on the same grids unless the job is disabled; anything else of
 /// it is ignored with a note. An idle one is not restored. ILLEGAL_STATE_PERSISTED for a state that
 /// can't be resumed.
 Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own);

@@ -4,12 +4,14 @@
 
 #include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "sim/mutants/wrong_async.hpp"
 #include "sim/mutants/wrong_cache.hpp"
 #include "sim/mutants/wrong_commit.hpp"
 #include "sim/mutants/wrong_description.hpp"
 #include "sim/mutants/wrong_groups.hpp"
 #include "sim/mutants/wrong_load.hpp"
 #include "sim/mutants/wrong_memory.hpp"
+#include "sim/mutants/wrong_modules.hpp"
 #include "sim/mutants/wrong_replica.hpp"
 #include "sim/mutants/wrong_rerun.hpp"
 #include "sim/mutants/wrong_save.hpp"
@@ -19,7 +21,8 @@
 namespace reprise::sim {
 namespace {
 
-const std::vector<Mutant>& registry() {
+/// Of single subjects; those of several modules stand with their functions.
+const std::vector<Mutant>& of_one_model() {
   static const std::vector<Mutant> all = {
       {"asymmetric-keys-hang",
        "A save calls a collective for each key that a rank has; ranks have different numbers of "
@@ -47,6 +50,13 @@ const std::vector<Mutant>& registry() {
        "dp_reshardable with 2 buckets that are padded, loaded as another sharding",
        {"SHIFTED_BYTES"},
        ignore_bucket_padding_unchecked},
+      {"commit-not-polled",
+       "Nobody asks after a save while the job trains: it stands only when the next one begins or "
+       "the job ends, and a crash before that has lost it.",
+       "Policies::iterated",
+       "a save beside training that is written in time, and a crash before the next one",
+       {"COMMIT_MISSING", "VERDICT_DISAGREEMENT"},
+       never_poll},
       {"compute-weights-not-installed",
        "A load fills the stored weights, and the hook that copies them to the compute weights is "
        "skipped: the first forward pass uses random ones.",
@@ -67,6 +77,13 @@ const std::vector<Mutant>& registry() {
        "a job that global rank 0 does not lead",
        {"COLLECTIVE_MISMATCH"},
        take_answers_by_global_rank},
+      {"cpu-tensor-aliased",
+       "A snapshot of tensors that are in host memory already is no copy: what is written is read "
+       "from them when it is written.",
+       "SavePolicy::source, stage.order",
+       "a step between the begin of a save and its writes",
+       {"TORN_SNAPSHOT"},
+       alias_host_tensors},
       {"distribution-cache-key",
        "The owners of a save are kept under the smallest rank of its group, and used for whatever "
        "that group saves next.",
@@ -134,6 +151,12 @@ const std::vector<Mutant>& registry() {
        "2 ranks, 2 checkpoints, one payload file of the newest damaged",
        {"MIXED_GENERATION", "STALE_BYTES"},
        choose_alone},
+      {"finalize-reads-live-step",
+       "The tracker is given the step at which a save ends, not that at which it was begun.",
+       "SavePolicy::names",
+       "a step between the begin of a save and its commit",
+       {"TRACKER_DANGLING"},
+       name_live_step},
       {"floor-vs-ceil-chunk",
        "The metadata describes uneven shards by floor division; the data is cut by ceil chunks.",
        "SavePolicy::plan.describe",
@@ -212,6 +235,19 @@ const std::vector<Mutant>& registry() {
        "dp 2, dp_replicate 2",
        {"FALSE_REPLICA"},
        start_copies_apart},
+      {"ipc-pointer-stale",
+       "Handles to tensors are kept by name and shape: one that was allocated anew is saved from "
+       "where it stood before.",
+       "JobPolicy::storage",
+       "two saves, tensors are allocated anew in between",
+       {"STALE_BYTES"},
+       keep_handles},
+      {"last-save-killed",
+       "The job exits while its last save is in flight.",
+       "Policies::shutdown",
+       "a save beside training that nothing else waits for",
+       {"COMMIT_MISSING"},
+       exit_at_once},
       {"layout-for-wrong-group",
        "Buckets are laid out for the ranks of all optimizer instances, the reduction runs over "
        "one: the last ranges belong to nobody.",
@@ -264,6 +300,13 @@ const std::vector<Mutant>& registry() {
        "a rank whose tensors are larger than what stands around them in a file",
        {"MEM_PEAK_EXCEEDED"},
        clone_before_staging},
+      {"load-read-by-each",
+       "Copies of one part of a model are read from storage by each rank that has one, though one "
+       "read would do for all.",
+       "LoadPolicy::share",
+       "reads once per job, records that several ranks need",
+       {"READ_TWICE"},
+       read_by_each},
       {"local-rank-as-dp-rank",
        "A load asks for the share of the rank's place within its node instead of its data-parallel "
        "rank.",
@@ -524,6 +567,26 @@ const std::vector<Mutant>& registry() {
        "moe-tiny, ep 2",
        {"FALSE_REPLICA"},
        declare_expert_streams_copies},
+      {"staging-not-awaited",
+       "Nobody waits for the copies into staging before the job goes on: what is written was "
+       "copied later.",
+       "SavePolicy::stage.order",
+       "a step between the begin of a save and its writes",
+       {"TORN_SNAPSHOT"},
+       go_on_while_staging},
+      {"staging-not-awaited/never",
+       "The same, and the background does not wait for them either: it writes what stood there "
+       "before.",
+       "SavePolicy::stage.order",
+       "any",
+       {"TORN_SNAPSHOT"},
+       write_while_staging},
+      {"staging-reused-early",
+       "Staging is filled again while what it was filled with before is still to be written.",
+       "SavePolicy::stage.free_again",
+       "more to write than one batch, and a background that is slower than staging",
+       {"TRACKER_DANGLING", "TORN_FILE"},
+       reuse_staging_early},
       {"strict-fallback-swallowed",
        "A load that fails over a renamed key is tried again without strictness, and the first "
        "error is dropped: the weight stays as it started.",
@@ -581,6 +644,18 @@ const std::vector<Mutant>& registry() {
        {"NO_WRITER"},
        elect_experts_by_dense_group},
   };
+  return all;
+}
+
+const std::vector<Mutant>& registry() {
+  static const std::vector<Mutant> all = [] {
+    std::vector<Mutant> both = of_one_model();
+    const auto of_modules = module_mutants();
+    both.insert(both.end(), of_modules.begin(), of_modules.end());
+    std::sort(both.begin(), both.end(),
+              [](const Mutant& a, const Mutant& b) { return a.name < b.name; });
+    return both;
+  }();
   return all;
 }
 

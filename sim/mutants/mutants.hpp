@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/engine/load.hpp"
-#include "core/engine/save.hpp"
+#include "core/engine/save_queue.hpp"
 #include "sim/job/policy.hpp"
 
 namespace reprise::sim {
@@ -19,6 +19,10 @@ struct Policies {
   SavePolicy save;
   LoadPolicy load;
   JobPolicy job;
+  /// What the job does for its saves in flight after each iteration.
+  void (*iterated)(SaveQueue&) = [](SaveQueue& saves) { saves.poll(); };
+  /// What the job does for its saves in flight before it exits.
+  std::vector<ProtocolStep> (*shutdown)(SaveQueue&) = shutdown_protocol;
 };
 
 struct Mutant {

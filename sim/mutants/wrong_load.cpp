@@ -46,15 +46,13 @@ std::vector<RefreshStep> without(std::vector<RefreshStep> steps, std::string_vie
   return steps;
 }
 
-void cast_masters(std::span<Family> families) {
-  for (Family& family : families) {
-    for (float& master : family.optimizer->slot(Slot::kMaster)) master = from_bf16(to_bf16(master));
-  }
+void cast_masters(Family& family) {
+  for (float& master : family.optimizer->slot(Slot::kMaster)) master = from_bf16(to_bf16(master));
 }
 
 std::vector<RefreshStep> with_cast(const Loaded& loaded) {
   auto steps = refresh_protocol(loaded);
-  steps.insert(steps.begin() + 1, {"cast", [loaded] { cast_masters(loaded.families); }});
+  steps.insert(steps.begin() + 1, {"cast", [loaded] { loaded.for_each_family(cast_masters); }});
   return steps;
 }
 
@@ -64,7 +62,7 @@ void start_masters(Family& family) {
   OptimizerShard& optimizer = *family.optimizer;
   for (std::size_t p = 0; p < family.parameters.size(); ++p) {
     const ParameterSpec& spec = family.parameters[p].spec;
-    const Stream stream = parameter_stream(kOtherSeed, spec.key);
+    const Stream stream = parameter_stream(kOtherSeed, spec.full_key);
     float* masters = optimizer.slot(Slot::kMaster).data() + optimizer.share(p).begin;
     for_each_run(spec.shape, optimizer.packed(p), optimizer.packed(p),
                  [&](std::int64_t global, std::size_t own, std::size_t, std::int64_t count) {
@@ -77,9 +75,7 @@ void start_masters(Family& family) {
 
 std::vector<RefreshStep> with_stale_masters(const Loaded& loaded) {
   auto steps = refresh_protocol(loaded);
-  steps.push_back({"offloaded_masters", [loaded] {
-                     for (Family& family : loaded.families) start_masters(family);
-                   }});
+  steps.push_back({"offloaded_masters", [loaded] { loaded.for_each_family(start_masters); }});
   return steps;
 }
 
@@ -147,11 +143,11 @@ void take_slot(Family& family, Slot which, Communicator& group, PastTheEnd rule)
 }
 
 void convert_wrongly(const Loaded& loaded, PastTheEnd rule) {
-  for (Family& family : loaded.families) {
-    if (!family.foreign) continue;
+  loaded.for_each_family([rule](Family& family) {
+    if (!family.foreign) return;
     for (const Slot which : kSlots) take_slot(family, which, *family.group, rule);
     family.foreign.reset();
-  }
+  });
 }
 
 std::vector<RefreshStep> wrong_conversion(const Loaded& loaded, PastTheEnd rule) {
@@ -170,6 +166,10 @@ std::vector<RefreshStep> padding_ignored_unchecked(const Loaded& loaded) {
 }
 std::vector<RefreshStep> padding_ignored_with_zeros(const Loaded& loaded) {
   return without(wrong_conversion(loaded, PastTheEnd::kZeros), "check_masters");
+}
+
+SharedReads nothing_shared(std::span<const AlikeReaders> /*classes*/, std::uint64_t /*room*/) {
+  return {};
 }
 
 }  // namespace
@@ -195,6 +195,8 @@ void ignore_bucket_padding_unchecked(Policies& policies) {
 void ignore_bucket_padding_with_zeros(Policies& policies) {
   policies.job.refresh = padding_ignored_with_zeros;
 }
+
+void read_by_each(Policies& policies) { policies.load.share = nothing_shared; }
 
 void skip_install(Policies& policies) { policies.job.refresh = without_install; }
 void gather_nothing(Policies& policies) { policies.job.refresh = without_gather; }

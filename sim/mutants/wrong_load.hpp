@@ -25,6 +25,9 @@ void ignore_bucket_padding(Policies& policies);
 void ignore_bucket_padding_unchecked(Policies& policies);
 void ignore_bucket_padding_with_zeros(Policies& policies);
 
+/// Where bytes are to be read once per job, each rank reads for itself.
+void read_by_each(Policies& policies);
+
 /// Nothing loaded reaches the compute weights.
 void skip_install(Policies& policies);
 /// The list of parameters to gather is empty: other ranks' shares stay as they were.

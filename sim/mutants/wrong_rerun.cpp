@@ -62,17 +62,17 @@ DataPosition behind_the_buffers(const LoadedData& loaded) {
 }
 
 Restoring restore_where_sizes_fit(const StoredRerun& stored, const OwnRerun& own) {
-  const Layout& a = stored.layout;
-  const Layout& b = own.layout;
+  const Layout& a = stored.modules.front().layout;
+  const Layout& b = own.modules.front().layout;
   OwnRerun same = own;
   if (a.world_size() == b.world_size() && a.tp == b.tp && a.pp == b.pp && a.dp == b.dp) {
-    same.layout = a;
+    same.modules = stored.modules;
   }
   return restore_or_ignore(stored, same);
 }
 
 Restoring restore_in_any_mode(const StoredRerun& stored, const OwnRerun& own) {
-  return restore_or_ignore(stored, {RerunMode::kValidateResults, own.layout});
+  return restore_or_ignore(stored, {RerunMode::kValidateResults, own.modules});
 }
 
 std::string say_nothing(std::int64_t /*iteration*/, std::int64_t /*before*/) { return {}; }

@@ -7,9 +7,10 @@
 namespace reprise::sim {
 namespace {
 
-// Fills the region with poison, by a copy whose source does not move.
-void poison(const StridedView& target, const Dims& extents, std::size_t element_bytes) {
-  const Bytes element(element_bytes, SimDevice::kPoison);
+// Fills the region, by a copy whose source does not move.
+void fill(const StridedView& target, const Dims& extents, std::size_t element_bytes,
+          std::byte poison) {
+  const Bytes element(element_bytes, poison);
   const ConstStridedView source = {.data = element.data(),
                                    .strides = Dims::filled(extents.size(), 0)};
   copy_strided(source, target, extents, element_bytes);
@@ -25,7 +26,7 @@ DeviceEvent SimDevice::enqueue(std::string_view kind, std::vector<Copy> copies) 
     bytes += static_cast<std::uint64_t>(volume(copy.extents)) * copy.element_bytes;
   }
   life_.note(kind, name_, {copies.size(), bytes});
-  queue_.push_back({.event = ++last_event_, .copies = std::move(copies)});
+  queued_.emplace(++last_event_, std::move(copies));
   return {.id = last_event_};
 }
 
@@ -35,7 +36,7 @@ DeviceEvent SimDevice::gather(std::span<const GatherCopy> copies) {
     queued.push_back({copy.device, copy.host, copy.extents, copy.element_bytes});
   }
   const auto event = enqueue("gather", std::move(queued));
-  for (const auto& copy : copies) poison(copy.host, copy.extents, copy.element_bytes);
+  for (const auto& copy : copies) fill(copy.host, copy.extents, copy.element_bytes, kUngathered);
   return event;
 }
 
@@ -44,18 +45,20 @@ DeviceEvent SimDevice::scatter(std::span<const ScatterCopy> copies) {
   for (const auto& copy : copies) {
     queued.push_back({copy.host, copy.device, copy.extents, copy.element_bytes});
   }
-  return enqueue("scatter", std::move(queued));
+  const auto event = enqueue("scatter", std::move(queued));
+  for (const auto& copy : copies) fill(copy.device, copy.extents, copy.element_bytes, kUnscattered);
+  return event;
 }
 
 void SimDevice::wait(DeviceEvent event) {
   CHECK(event.id <= last_event_, event.id);
   life_.step("device wait", name_, {event.id});
-  while (!queue_.empty() && queue_.front().event <= event.id) {
-    for (const auto& copy : queue_.front().copies) {
-      copy_strided(copy.source, copy.target, copy.extents, copy.element_bytes);
-    }
-    queue_.pop_front();
+  const auto queued = queued_.find(event.id);
+  if (queued == queued_.end()) return;  // waited for before
+  for (const auto& copy : queued->second) {
+    copy_strided(copy.source, copy.target, copy.extents, copy.element_bytes);
   }
+  queued_.erase(queued);
 }
 
 }  // namespace reprise::sim

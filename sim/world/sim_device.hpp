@@ -1,21 +1,24 @@
 #pragma once
 // A device whose copies are as late as their events allow.
 
-#include <deque>
-#include <functional>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "core/ports/device.hpp"
 #include "sim/world/rank_life.hpp"
 
 namespace reprise::sim {
 
-/// Host memory behind a queue. A copy is done when somebody waits for it or for a later one, and
-/// not before; until then the staging side of a gather is poisoned. So a reader that did not wait
-/// reads poison, and a job that changes its state too early changes what is staged.
+/// Host memory. A copy is done when somebody waits for its own event and not before; until then
+/// what it goes to is poisoned. So a reader that did not wait reads poison, and a job that changes
+/// its state too early changes what is staged. What nobody waits for is never done: it touches no
+/// memory that may be gone by then.
 class SimDevice final : public Device {
  public:
-  static constexpr std::byte kPoison{0xA5};
+  /// What stands in staging before a gather is waited for, and on the device before a scatter is.
+  static constexpr std::byte kUngathered{0xA5};
+  static constexpr std::byte kUnscattered{0xB5};
 
   SimDevice(RankLife& life, std::string name);
 
@@ -31,17 +34,13 @@ class SimDevice final : public Device {
     Dims extents;
     std::size_t element_bytes = 1;
   };
-  struct Batch {
-    std::uint64_t event = 0;
-    std::vector<Copy> copies;
-  };
 
   DeviceEvent enqueue(std::string_view kind, std::vector<Copy> copies);
 
   RankLife& life_;
   std::string name_;
   std::uint64_t last_event_ = 0;
-  std::deque<Batch> queue_;
+  std::map<std::uint64_t, std::vector<Copy>> queued_;  ///< by event
 };
 
 }  // namespace reprise::sim

@@ -7,9 +7,11 @@ namespace reprise::sim {
 namespace {
 
 struct Outcome {
+  bool wanted = false;  ///< late work may begin
   bool done = false;
   std::exception_ptr failure = nullptr;
   WaitQueue waiting = {};
+  WaitQueue late = {};
 };
 
 class SimTask final : public Task {
@@ -34,6 +36,8 @@ class SimTask final : public Task {
 
  private:
   void finish() {
+    outcome_->wanted = true;
+    life_.scheduler().notify_all(outcome_->late);
     while (!outcome_->done && !life_.is_dead()) {
       life_.scheduler().wait(outcome_->waiting, {.operation = "a background task"});
     }
@@ -48,7 +52,15 @@ class SimTask final : public Task {
 std::unique_ptr<Task> SimTasks::start(std::function<void()> work) {
   life_.step("task start", "");
   auto outcome = std::make_shared<Outcome>();
-  life_.scheduler().spawn(life_.rank(), std::move(work),
+  outcome->wanted = background_ == Background::kAnyTime;
+  auto body = [outcome, work = std::move(work), &scheduler = life_.scheduler()] {
+    while (!outcome->wanted) {
+      scheduler.wait(outcome->late, {.operation = "somebody who waits for this work"});
+      scheduler.require_alive();
+    }
+    work();
+  };
+  life_.scheduler().spawn(life_.rank(), std::move(body),
                           [outcome, &scheduler = life_.scheduler()](const FiberEnd& end) {
                             outcome->done = true;
                             outcome->failure = end.failure;

@@ -31,7 +31,7 @@ struct RankSeat {
         fabric(life, network, options.world_size),
         device(life, device_of(options, rank)),
         clock(life),
-        tasks(life),
+        tasks(life, options.background),
         trace(life) {}
 
   RankLife life;

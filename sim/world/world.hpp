@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/ports/ports.hpp"
 #include "sim/world/sim_store.hpp"
+#include "sim/world/sim_tasks.hpp"
 #include "sim/world/sim_trace.hpp"
 
 namespace reprise::sim {
@@ -24,6 +25,7 @@ struct WorldOptions {
   std::uint64_t switches_max = 500'000'000;
   /// Identity of each rank's device, "node:index"; empty: "node0:<rank>".
   std::vector<std::string> devices = {};
+  Background background = Background::kAnyTime;
 };
 
 enum class RankEnd : std::uint8_t {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "core/ports/passing_store.hpp"
 #include "tests/bench/beside.hpp"
 #include "tests/bench/limit.hpp"
 #include "tests/bench/solo_rank.hpp"
@@ -39,30 +40,18 @@ struct ReshardRow {
 constexpr std::size_t kWidth = 4;
 
 /// Counts element bytes and calls at the store's port: what is read of payload files.
-class CountingStore final : public Store {
+class CountingStore final : public PassingStore {
  public:
-  explicit CountingStore(Store& inner) : inner_(inner) {}
+  using PassingStore::PassingStore;
 
   std::uint64_t bytes = 0;
   std::uint64_t calls = 0;
 
   std::unique_ptr<ReadFile> open(const std::string& path) override {
-    auto file = inner_.open(path);
+    auto file = inner().open(path);
     if (!path.ends_with(".distcp")) return file;
     return std::make_unique<File>(*this, std::move(file));
   }
-  std::unique_ptr<WriteFile> create(const std::string& path) override {
-    return inner_.create(path);
-  }
-  std::optional<Entry> stat(const std::string& path) override { return inner_.stat(path); }
-  std::vector<Entry> list(const std::string& path) override { return inner_.list(path); }
-  void make_directory(const std::string& path) override { inner_.make_directory(path); }
-  void rename(const std::string& a, const std::string& b) override { inner_.rename(a, b); }
-  void exchange(const std::string& a, const std::string& b) override { inner_.exchange(a, b); }
-  void remove(const std::string& path) override { inner_.remove(path); }
-  void sync_directory(const std::string& path) override { inner_.sync_directory(path); }
-  StoreCapabilities capabilities() const override { return inner_.capabilities(); }
-  std::string display(const std::string& path) const override { return inner_.display(path); }
 
  private:
   class File final : public ReadFile {
@@ -85,8 +74,6 @@ class CountingStore final : public Store {
     CountingStore& store_;
     std::unique_ptr<ReadFile> inner_;
   };
-
-  Store& inner_;
 };
 
 /// Leaves [rows, columns] that are pieces of "w", in one stretch of memory.

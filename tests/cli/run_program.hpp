@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/contracts/sanitized.hpp"
+
 namespace reprise::test {
 
 struct ProgramResult {
@@ -19,17 +21,7 @@ struct ProgramResult {
 };
 
 /// Sanitizers reserve more addresses than any limit leaves.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kAddressSpaceLimited = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool kAddressSpaceLimited = false;
-#else
-inline constexpr bool kAddressSpaceLimited = true;
-#endif
-#else
-inline constexpr bool kAddressSpaceLimited = true;
-#endif
+inline constexpr bool kAddressSpaceLimited = REPRISE_SANITIZED == 0;
 
 struct RunLimits {
   int seconds = 60;                                       ///< after that it is killed

@@ -160,7 +160,8 @@ TEST(RunVerb, mistakes_are_exit_code_2_and_say_what_was_meant) {
       {{"run", REPRISE_TEST_DATA}, "no scenario"},
       {{"run"}, "PATH"},
       {{"run", kScenario, "--tag", "kore"}, "'kore'"},
-      {{"run", kScenario, "--double", "--lane", "mpi"}, "only the lane sim"},
+      {{"run", kScenario, "--log", "loud"}, "off, info, debug"},
+      {{"run", kScenario, "--log", "info", "--lane", "mpi"}, "--report DIR"},
       {{"run", kScenario + "[k=1]"}, "has no 'each'"},
       {{"mutants", kScenario, "--only", "flor-vs-ceil-chunk"}, "floor-vs-ceil-chunk"},
   };

@@ -76,7 +76,7 @@ void examine(const Catalog& catalog) {
   check_cover(catalog, files);
   check_storage(catalog, files);
   check_grids(catalog);
-  check_modules(catalog);
+  check_modules(modules_of(catalog));
   check_proofs(catalog);
 }
 

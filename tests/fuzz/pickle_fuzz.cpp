@@ -6,6 +6,8 @@
 #include "core/format/archive_writer.hpp"
 #include "core/format/pickle_reader.hpp"
 #include "core/format/torch_records.hpp"
+#include "core/state/modules.hpp"
+#include "core/state/optimizer_part.hpp"
 #include "tests/fuzz/item_promises.hpp"
 #include "tests/fuzz/seeds.hpp"
 
@@ -24,11 +26,25 @@ Bytes item_with(ByteSpan pickle) {
   return out.take();
 }
 
+/// As the common state, and as what a module's optimizer stores, whatever it is.
+void examine_as_of_modules(const Value& value) {
+  for (const auto& module : modules_of({}, &value).modules) {
+    promise(module.claim && !module.stored(), "a module that nothing tells of");
+  }
+  for (const ModulePart part : kModuleParts) (void)complaint_about(part, value);
+  promise(complaint_about(ModulePart::kShardingType, value).empty() ==
+              sharding_type_of(value).has_value(),
+          "a sharding type is a text or wrong");
+}
+
 Outcome run(ByteSpan input) {
   const PickleSource where{kFile, kBegin};
   const auto alone =
       read_or_refuse(input.size(), [&] { return decode_value(input, where, nullptr); });
-  if (alone && !alone->opaque) check_written_again(alone->value);
+  if (alone && !alone->opaque) {
+    check_written_again(alone->value);
+    examine_as_of_modules(alone->value);
+  }
   const bool accepted = check_item(item_with(input));
   return alone || accepted ? Outcome::kAccepted : Outcome::kRefused;
 }

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "tests/hostile/sanitized.hpp"
+#include "tests/contracts/sanitized.hpp"
 
 namespace {
 

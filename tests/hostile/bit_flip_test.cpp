@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "core/base/hash.hpp"
+#include "tests/contracts/sanitized.hpp"
 #include "tests/hostile/outcome.hpp"
-#include "tests/hostile/sanitized.hpp"
 #include "tests/hostile/small_checkpoint.hpp"
 
 namespace reprise::test {

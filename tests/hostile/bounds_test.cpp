@@ -29,11 +29,11 @@
 #include "core/format/tensor_item.hpp"
 #include "core/state/value.hpp"
 #include "tests/contracts/error_of.hpp"
+#include "tests/contracts/sanitized.hpp"
 #include "tests/core/format/pickles.hpp"
 #include "tests/hostile/allocations.hpp"
 #include "tests/hostile/memory_tree.hpp"
 #include "tests/hostile/outcome.hpp"
-#include "tests/hostile/sanitized.hpp"
 
 namespace reprise::test {
 namespace {
@@ -230,6 +230,13 @@ std::string metadata(const std::string& keys, const std::string& more = "") {
 }
 std::string number(std::size_t value) { return "J" + le(static_cast<std::int32_t>(value)); }
 
+/// Objects of many keys: `begin`, a number, `end`.
+std::string objects_named(const std::string& begin, const std::string& end) {
+  return metadata(each(kSize / 120, [&begin, &end](std::size_t i) {
+    return text(begin + std::to_string(i) + end) + object("BytesStorageMetadata", "");
+  }));
+}
+
 std::vector<Row> metadata_pickles() {
   const std::string shared_chunk = chunk("K\0"s, "K\1") + "q\0"s;
   // Attributes that nobody asks for, in the state of one chunk that stands in the list again.
@@ -275,12 +282,12 @@ std::vector<Row> metadata_pickles() {
                               return i % 2 == 0 ? chunk(number(i) + "K\0"s, "K\1" + number(4096))
                                                 : chunk("K\0"s + number(i), number(4096) + "K\1");
                             })))},
-      {"modules without number", metadata(each(kSize / 120,
-                                               [](std::size_t i) {
-                                                 return text("mimo." + std::to_string(i) +
-                                                             ".optimizer.x") +
-                                                        object("BytesStorageMetadata", "");
-                                               }))},
+      {"modules without number", objects_named("mimo.", ".optimizer.x")},
+      {"modules with long chains", objects_named("mimo.", ".chained_63.optimizer.x")},
+      {"parts of other modules", objects_named("mimo.", ".optimizer.mimo.a.63.param_groups")},
+      {"data-parallel groups without number",
+       objects_named("mimo.a.optimizer.distributed.dp_group_idx_", ".gbuf_idx_0")},
+      {"modules by names alone", objects_named("optimizer.mimo.", ".63.grad_scaler")},
   };
 }
 
@@ -293,7 +300,7 @@ TEST(Bounds, metadata_and_what_verify_says_of_it) {
       const Metadata read = read_metadata(files, names);
       (void)check_cover(read.catalog);
       (void)check_grids(read.catalog);
-      (void)check_modules(read.catalog);
+      (void)check_modules(modules_of(read.catalog));
     });
   }
 }

@@ -15,9 +15,9 @@
 #include "core/format/bytes_item.hpp"
 #include "core/format/metadata.hpp"
 #include "core/format/tensor_item.hpp"
+#include "tests/contracts/sanitized.hpp"
 #include "tests/hostile/memory_tree.hpp"
 #include "tests/hostile/outcome.hpp"
-#include "tests/hostile/sanitized.hpp"
 
 namespace reprise::test {
 namespace {

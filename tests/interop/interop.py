@@ -35,7 +35,8 @@ def all_cases():
     import writes
     found = [*reads.cases(), *writes.cases(), *reruns.cases()]
     if writes.has_mcore():
-        return [*found, *reads.mcore_cases()]
+        import mimo
+        return [*found, *reads.mcore_cases(), *mimo.cases()]
 
     def without_mcore(reprise, folder):
         raise Skipped("not run: megatron-core is not installed")

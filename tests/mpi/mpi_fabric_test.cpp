@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "tests/contracts/fabric_contract.hpp"
 #include "tests/mpi/session.hpp"
@@ -39,7 +41,99 @@ TEST(MpiSession, knows_its_library_and_node) {
   EXPECT_FALSE(shared_session()->node().empty());
 }
 
-// Last, because the communicator is abandoned and so is the session.
+/// Every non-empty choice of ranks, each in two orders: gapped, offset, permuted, alone.
+TEST(MpiGroups, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
+  SteadyClock clock;
+  MpiFabric fabric(*shared_session(), clock, {.deadline_ns = 60 * kSecond});
+  const std::int32_t size = std::min(fabric.world_size(), 4);
+  for (unsigned choice = 1; choice < 1U << static_cast<unsigned>(size); ++choice) {
+    std::vector<GlobalRank> members;
+    for (std::int32_t rank = 0; rank < size; ++rank) {
+      if ((choice >> static_cast<unsigned>(rank) & 1U) != 0) members.push_back({rank});
+    }
+    expect_members_meet(fabric, Group(members));
+    std::reverse(members.begin(), members.end());
+    expect_members_meet(fabric, Group(members));
+  }
+}
+
+/// Says that rank 1 has ended, once it is told so.
+struct OneEnded final : PeerWatch {
+  bool has_ended(GlobalRank rank) override { return told && rank == GlobalRank{1}; }
+  bool told = false;
+};
+
+TEST(MpiWatch, what_a_member_sent_before_its_end_still_arrives) {
+  SteadyClock clock;
+  OneEnded watch;
+  MpiFabric patient(*shared_session(), clock, {.deadline_ns = 60 * kSecond});
+  MpiFabric watched(*shared_session(), clock, {.deadline_ns = 60 * kSecond, .watch = &watch});
+  if (patient.world_size() == 1) GTEST_SKIP() << "needs a peer";
+  if (patient.rank().value > 1) return;
+  const Group pair({GlobalRank{0}, GlobalRank{1}});
+  const auto sound = patient.communicator(pair);
+  const auto left =
+      patient.rank().value == 1 ? patient.communicator(pair) : watched.communicator(pair);
+  if (patient.rank().value == 1) left->broadcast({1}, as_bytes("last words"));
+  sound->barrier();
+  watch.told = true;
+  if (patient.rank().value == 0) {
+    EXPECT_EQ(as_text(left->broadcast({1}, {})), "last words");
+  }
+}
+
+/// Goes on with each look at it, and stands still at 100 ms.
+class ShortClock final : public Clock {
+ public:
+  std::uint64_t now_ns() override {
+    return now_ns_ = std::min(now_ns_ + kSecond / 1000, kSecond / 10);
+  }
+
+ private:
+  std::uint64_t now_ns_ = 0;
+};
+
+TEST(MpiWatch, what_a_member_sent_before_its_end_may_be_on_its_way_for_a_while) {
+  SteadyClock steady;
+  ShortClock clock;
+  OneEnded watch;
+  MpiFabric patient(*shared_session(), steady, {.deadline_ns = 60 * kSecond});
+  MpiFabric watched(*shared_session(), clock, {.deadline_ns = 60 * kSecond, .watch = &watch});
+  if (patient.world_size() == 1) GTEST_SKIP() << "needs a peer";
+  if (patient.rank().value > 1) return;
+  const Group pair({GlobalRank{0}, GlobalRank{1}});
+  const auto left = (patient.rank().value == 1 ? patient : watched).communicator(pair);
+  watch.told = true;
+  if (patient.rank().value == 1) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    left->broadcast({1}, as_bytes("last words"));
+  } else {
+    EXPECT_EQ(as_text(left->broadcast({1}, {})), "last words");
+  }
+}
+
+// These are last, because the communicators are abandoned and so is the session.
+TEST(ZWatch, member_that_has_ended_is_named_long_before_the_deadline) {
+  SteadyClock clock;
+  OneEnded watch;
+  MpiFabric patient(*shared_session(), clock, {.deadline_ns = 60 * kSecond});
+  MpiFabric watched(*shared_session(), clock, {.deadline_ns = 600 * kSecond, .watch = &watch});
+  if (patient.world_size() == 1) GTEST_SKIP() << "needs a peer";
+  const Group world = Group::world(patient.world_size());
+  const auto sound = patient.communicator(world);
+  const auto doomed = watched.communicator(world);
+  watch.told = true;
+  if (patient.rank().value != 1) {
+    const auto error = error_of([&] { doomed->barrier(); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), Code::kPeerFailed);
+    EXPECT_THAT(error->what(), testing::HasSubstr("barrier #1 of group {0 1"));
+    EXPECT_THAT(error->what(), testing::HasSubstr("rank 1 has ended"));
+  }
+  sound->barrier();
+  if (patient.rank().value == 1) doomed->barrier();
+}
+
 TEST(ZDeadline, member_that_does_not_come_is_named_by_group_operation_and_rank) {
   SteadyClock clock;
   MpiFabric patient(*shared_session(), clock, {.deadline_ns = 60 * kSecond});
@@ -60,6 +154,24 @@ TEST(ZDeadline, member_that_does_not_come_is_named_by_group_operation_and_rank) 
   sound->barrier();
   // The late member enters after all, so that MPI itself has nothing pending and can finalize.
   if (patient.rank().value == 1) doomed->barrier();
+  shared_session()->abandon();
+}
+
+// What was sent to the meeting that failed is on its way for ever: nothing can be made after it.
+TEST(ZMeeting, member_that_does_not_come_to_the_making_of_a_communicator_is_not_waited_for) {
+  SteadyClock clock;
+  MpiFabric patient(*shared_session(), clock, {.deadline_ns = 60 * kSecond});
+  MpiFabric hasty(*shared_session(), clock, {.deadline_ns = kSecond / 5});
+  if (patient.world_size() == 1) GTEST_SKIP() << "needs a peer";
+  const Group world = Group::world(patient.world_size());
+  const auto sound = patient.communicator(world);
+  if (patient.rank().value != 1) {
+    const auto error = error_of([&] { hasty.communicator(world); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), Code::kDeadline);
+    EXPECT_THAT(error->what(), testing::HasSubstr("communicator of group {0 1"));
+  }
+  sound->barrier();
   shared_session()->abandon();
 }
 

@@ -4,16 +4,14 @@
 #include <memory>
 #include <numeric>
 #include <sstream>
-#include <thread>
 #include <utility>
 
 #include "core/adapters/mpi/mpi_call.hpp"
+#include "core/adapters/mpi/mpi_wait.hpp"
 #include "core/base/check.hpp"
 
 namespace reprise {
 namespace {
-
-constexpr int kTestsBeforeYield = 100;
 
 MPI_Op op_of(Reduce how) {
   switch (how) {
@@ -64,7 +62,9 @@ auto MpiCommunicator::call(const char* operation, Body&& body) {
   if (broken_) throw Error(*broken_);
   operation_ = operation;
   ++sequence_;
-  give_up_at_ns_ = setting_.clock.now_ns() + setting_.limits.deadline_ns;
+  MpiWait wait(setting_.clock, setting_.limits, group_, setting_.session.rank(),
+               [this] { return describe(); });
+  wait_ = &wait;
   auto buffers = std::make_unique<Buffers>();
   try {
     return body(*buffers);
@@ -76,23 +76,7 @@ auto MpiCommunicator::call(const char* operation, Body&& body) {
   }
 }
 
-void MpiCommunicator::finish(const Start& start) {
-  const GlobalRank self = setting_.session.rank();
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(start(&request), describe(), self);
-  for (int tests = 1;; ++tests) {
-    int done = 0;
-    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), describe(), self);
-    if (done != 0) return;
-    if (tests % kTestsBeforeYield != 0) continue;
-    if (setting_.clock.now_ns() > give_up_at_ns_) {
-      throw Error(Code::kDeadline,
-                  describe() + ": no answer in time; a member died, hangs or is slow",
-                  {.rank = self});
-    }
-    std::this_thread::yield();
-  }
-}
+void MpiCommunicator::finish(const Start& start) { wait_->finish(start); }
 
 void MpiCommunicator::barrier() {
   call("barrier", [this](Buffers&) {

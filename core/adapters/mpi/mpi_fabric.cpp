@@ -5,11 +5,14 @@
 
 #include "core/adapters/mpi/mpi_call.hpp"
 #include "core/adapters/mpi/mpi_communicator.hpp"
+#include "core/adapters/mpi/mpi_wait.hpp"
+#include "core/base/error.hpp"
 
 namespace reprise {
 namespace {
 
-constexpr int kTag = 7100;  // for MPI_Comm_create_group's own messages
+constexpr int kTag = 7100;      // for MPI_Comm_create_group's own messages
+constexpr int kMeetTag = 7101;  // for ours before it
 
 // An MPI_Group of global ranks, freed with its owner.
 class RankGroup {
@@ -38,12 +41,40 @@ class RankGroup {
 MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
     : session_(session), clock_(clock), limits_(limits) {}
 
+// In round i each member tells the one 2^i places on that it and all behind it have come; after
+// log2(n) rounds all have heard of all. Messages are empty: no buffer outlives a failure.
+void MpiFabric::meet(const Group& group, const std::string& what) {
+  MpiWait wait(clock_, limits_, group, rank(), [&what] { return what; });
+  const std::int32_t own = group.rank_of(rank())->value;
+  const std::int32_t size = group.size();
+  const auto peer = [&](std::int32_t place) { return group.member({place % size}).value; };
+  try {
+    for (std::int32_t ahead = 1; ahead < size; ahead *= 2) {
+      MPI_Request sent = MPI_REQUEST_NULL;
+      check_mpi(MPI_Isend(nullptr, 0, MPI_BYTE, peer(own + ahead), kMeetTag, MPI_COMM_WORLD, &sent),
+                what, rank());
+      wait.finish([&](MPI_Request* request) {
+        return MPI_Irecv(nullptr, 0, MPI_BYTE, peer(own + size - ahead), kMeetTag, MPI_COMM_WORLD,
+                         request);
+      });
+      wait.finish([&](MPI_Request* request) {
+        *request = sent;
+        return MPI_SUCCESS;
+      });
+    }
+  } catch (const Error&) {
+    session_.abandon();
+    throw;
+  }
+}
+
 std::shared_ptr<Communicator> MpiFabric::communicator(const Group& group) {
   std::ostringstream what;
   what << "communicator of group " << group;
   if (!group.rank_of(rank())) {
     throw Error(Code::kUsage, what.str() + ": this rank is no member", {.rank = rank()});
   }
+  meet(group, what.str());
   const RankGroup ranks(group, rank());
   MPI_Comm comm = MPI_COMM_NULL;
   check_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, ranks.get(), kTag, &comm), what.str(), rank());

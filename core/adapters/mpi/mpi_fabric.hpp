@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/ports/clock.hpp"
@@ -10,16 +11,26 @@
 
 namespace reprise {
 
+/// Tells of ranks that have ended, by other means than MPI, which mostly does not notice.
+class PeerWatch {
+ public:
+  virtual ~PeerWatch() = default;
+  /// Asked often while a call waits; true once the rank's process can send nothing any more.
+  virtual bool has_ended(GlobalRank rank) = 0;
+};
+
 struct MpiLimits {
   std::uint64_t deadline_ns = 0;          ///< for each call
   std::uint64_t piece_bytes = 1U << 30U;  ///< buffers go in pieces of this: counts are int in MPI
+  PeerWatch* watch = nullptr;             ///< borrowed; without one the deadline alone tells
 };
 
 /// Communicators by MPI_Comm_create_group, so that ranks outside of a group take no part. Every
-/// call is started without blocking and tested until its deadline has passed: DEADLINE, naming
-/// group, operation and rank. Only the making of a communicator is left to MPI: ask for them while
-/// all members are known to live. After an error a communicator repeats that error; it is never
-/// freed.
+/// call is started without blocking and tested until it is done, until its deadline has passed
+/// (DEADLINE) or until the watch says that a member has ended (PEER_FAILED); both name group,
+/// operation and rank. The members of a new communicator meet in the same way before it is made:
+/// MPI's own making of it blocks, and is begun only when all have come. After an error a
+/// communicator repeats that error; it is never freed.
 class MpiFabric final : public Fabric {
  public:
   /// `session` and `clock` are borrowed and outlive the fabric; communicators outlive neither.
@@ -31,6 +42,8 @@ class MpiFabric final : public Fabric {
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
  private:
+  void meet(const Group& group, const std::string& what);
+
   MpiSession& session_;
   [[maybe_unused]] Clock& clock_;  // in no_mpi.cpp
   [[maybe_unused]] MpiLimits limits_;

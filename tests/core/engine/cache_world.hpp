@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ports/passing_store.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"
@@ -85,25 +86,16 @@ class Kit {
 using Edit = std::function<void(Kit&)>;
 
 /// A rank's store that waits for no disk, and fails when it is told to.
-class QuickStore final : public Store {
+class QuickStore final : public PassingStore {
  public:
   QuickStore(Store& inner, const std::function<void(const std::string& path)>& before_write)
-      : inner_(inner), before_write_(before_write) {}
+      : PassingStore(inner), before_write_(before_write) {}
 
-  std::unique_ptr<ReadFile> open(const std::string& path) override { return inner_.open(path); }
   std::unique_ptr<WriteFile> create(const std::string& path) override {
     if (before_write_) before_write_(path);
-    return std::make_unique<File>(inner_.create(path));
+    return std::make_unique<File>(inner().create(path));
   }
-  std::optional<Entry> stat(const std::string& path) override { return inner_.stat(path); }
-  std::vector<Entry> list(const std::string& path) override { return inner_.list(path); }
-  void make_directory(const std::string& path) override { inner_.make_directory(path); }
-  void rename(const std::string& a, const std::string& b) override { inner_.rename(a, b); }
-  void exchange(const std::string& a, const std::string& b) override { inner_.exchange(a, b); }
-  void remove(const std::string& path) override { inner_.remove(path); }
   void sync_directory(const std::string&) override {}
-  StoreCapabilities capabilities() const override { return inner_.capabilities(); }
-  std::string display(const std::string& path) const override { return inner_.display(path); }
 
  private:
   class File final : public WriteFile {
@@ -119,7 +111,6 @@ class QuickStore final : public Store {
     std::unique_ptr<WriteFile> inner_;
   };
 
-  Store& inner_;
   const std::function<void(const std::string&)>& before_write_;
 };
 

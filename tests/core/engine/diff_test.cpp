@@ -187,5 +187,21 @@ TEST(LayoutBound, RandomStatesRerunStatesAndOptimizerGroups) {
   EXPECT_FALSE(is_layout_bound("strng_state"));
 }
 
+TEST(LayoutBound, ArgumentsOfTheLayoutOfTheJobAndOfItsModules) {
+  for (const char* path :
+       {"['args']['tensor_model_parallel_size']", "['args']['rank_order']",
+        "['args']['modules']['vision']['data_parallel_size']",
+        "['args']['modules']['vision']['ranks']", "['args']['modules']['vision']['ranks'][3]"}) {
+    EXPECT_TRUE(is_layout_argument(path)) << path;
+  }
+  for (const char* path :
+       {"", "['args']", "['args']['lr']", "['args']['modules']", "['args']['modules']['vision']",
+        "['args']['modules']['vision']['model']", "['args']['modules']['data_parallel_size']",
+        "['args']['modules']['vision']['ranksize']", "['x']['tensor_model_parallel_size']",
+        "['args']['ranks']", "['args']['tensor_model_parallel_size'", "['args']['modules']['"}) {
+    EXPECT_FALSE(is_layout_argument(path)) << path;
+  }
+}
+
 }  // namespace
 }  // namespace reprise

@@ -235,6 +235,49 @@ TEST(ImageWriter, a_failure_in_the_background_is_never_lost) {
   }
 }
 
+/// Whose n-th fill, or n-th settle, fails.
+class FailingElements final : public ContentSource {
+ public:
+  FailingElements(const std::vector<ImageItem>& items, int fills, int settles)
+      : inner_(items), fills_(fills), settles_(settles) {}
+
+  void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
+    if (fills_-- == 0) throw Error(Code::kIo, "the device is gone");
+    inner_.fill(item, begin, end, out);
+    ++under_way;
+  }
+  void settle() override {
+    if (settles_-- == 0) throw Error(Code::kIo, "the device is gone");
+    inner_.settle();  // into memory that must be there
+    under_way = 0;
+  }
+
+  int under_way = 0;
+
+ private:
+  Elements inner_;
+  int fills_;
+  int settles_;
+};
+
+TEST(ImageWriter, when_staging_fails_no_copy_is_under_way_into_memory_that_goes) {
+  const auto items = awkward_items();
+  const auto failed = [&items](int fills, int settles) {
+    test::MemoryStore store;
+    ThreadTasks tasks(1);
+    FailingElements source(items, fills, settles);
+    ImageWriter writer(store, tasks, "f", items, {8192, 4096});
+    const bool threw = error_of([&] { writer.stage(source); }).has_value();
+    EXPECT_EQ(source.under_way, 0) << fills << " fills, " << settles << " settles";
+    return threw;
+  };
+  int fills = 0;
+  while (failed(fills, -1)) ++fills;
+  int settles = 0;
+  while (failed(-1, settles)) ++settles;
+  EXPECT_GT(std::min(fills, settles), 5);
+}
+
 TEST(ImageWriter, two_files_in_flight_over_one_background_do_not_mix) {
   const auto items = awkward_items();
   for (const int threads : {1, 2}) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "core/ports/passing_store.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"
@@ -168,25 +169,12 @@ class FailingFile final : public WriteFile {
   std::unique_ptr<WriteFile> inner_;
 };
 
-class FailingStore final : public Store {
+class FailingStore final : public PassingStore {
  public:
-  explicit FailingStore(Store& inner) : inner_(inner) {}
-  std::unique_ptr<ReadFile> open(const std::string& path) override { return inner_.open(path); }
+  using PassingStore::PassingStore;
   std::unique_ptr<WriteFile> create(const std::string& path) override {
-    return std::make_unique<FailingFile>(inner_.create(path));
+    return std::make_unique<FailingFile>(inner().create(path));
   }
-  std::optional<Entry> stat(const std::string& path) override { return inner_.stat(path); }
-  std::vector<Entry> list(const std::string& path) override { return inner_.list(path); }
-  void make_directory(const std::string& path) override { inner_.make_directory(path); }
-  void rename(const std::string& a, const std::string& b) override { inner_.rename(a, b); }
-  void exchange(const std::string& a, const std::string& b) override { inner_.exchange(a, b); }
-  void remove(const std::string& path) override { inner_.remove(path); }
-  void sync_directory(const std::string& path) override { inner_.sync_directory(path); }
-  StoreCapabilities capabilities() const override { return inner_.capabilities(); }
-  std::string display(const std::string& path) const override { return inner_.display(path); }
-
- private:
-  Store& inner_;
 };
 
 TEST(SaveLoad, one_rank_s_failed_write_is_the_same_error_on_all_ranks_and_nothing_becomes_visible) {

@@ -164,41 +164,5 @@ TEST(CheckRerun, APendingFaultNeedsItsShards) {
   }
 }
 
-TEST(CheckModules, AModuleWithOptimizerStateNeedsItsParamGroups) {
-  Catalog catalog = objects({"mimo.language.optimizer.mimo.language.param_groups/shard_0_1"});
-  catalog.tensors = {tensor("mimo.language.optimizer.state.exp_avg.w", {}, {}),
-                     tensor("mimo.vision.optimizer.state.exp_avg.w", {}, {})};
-  const auto findings = check_modules(catalog);
-  ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].key, "mimo.vision.optimizer.mimo.vision.param_groups");
-}
-
-TEST(CheckModules, WhatOneModuleStoresTheOthersStoreToo) {
-  const auto findings = check_modules(objects({
-      "mimo.a.optimizer.mimo.a.param_groups/shard_0_1",
-      "mimo.a.optimizer.mimo.a.param_state_sharding_type/shard_0_1",
-      "mimo.b.optimizer.mimo.b.param_groups/shard_0_1",
-  }));
-  ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].key, "mimo.b.optimizer.mimo.b.param_state_sharding_type");
-}
-
-TEST(CheckModules, ChainedOptimizersAreCountedApart) {
-  const auto findings = check_modules(objects({
-      "mimo.a.optimizer.mimo.a.param_groups/shard_0_1",
-      "mimo.a.optimizer.mimo.a.grad_scaler/shard_0_1",
-      "mimo.a.optimizer.mimo.a.1.grad_scaler/shard_0_1",
-  }));
-  ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].key, "mimo.a.optimizer.mimo.a.1.param_groups");
-}
-
-TEST(CheckModules, BareKeysAndGroupsInTheDistributedOptimizerAreAsGood) {
-  EXPECT_THAT(check_modules(objects({"optimizer.mimo.a.param_groups/shard_0_1"})), IsEmpty());
-  EXPECT_THAT(
-      check_modules(objects({"mimo.a.optimizer.distributed.dp_group_idx_0.optimizer/shard_0_1"})),
-      IsEmpty());
-}
-
 }  // namespace
 }  // namespace reprise

@@ -30,7 +30,7 @@ IncarnationRecord good_life() {
       if (r == 0) save.stored = {"a", "b", "w"};
       record.saves.push_back(save);
     }
-    record.loads = {{3, {r == 0 ? "a" : "b", "w"}, {}, {}}};
+    record.loads = {{.step = 3, .requested = {r == 0 ? "a" : "b", "w"}}};
     record.absent = {r == 0 ? "b" : "a"};
     life.ranks.push_back(record);
   }
@@ -89,6 +89,26 @@ TEST(LifeJudge, a_table_of_records) {
        [](auto& r) {
          r[1].saves[0].code = "PEER_FAILED";
          r[0].ending = Ending::kLost;
+       },
+       ""},
+      {"ranks read all that is stored, between them",
+       [](auto& r) {
+         r[0].loads[0].bytes_read = 60;
+         r[1].loads[0].bytes_read = 40;
+         r[0].loads[0].bytes_allowed = 100;
+       },
+       ""},
+      {"a byte of it twice",
+       [](auto& r) {
+         r[0].loads[0].bytes_read = 60;
+         r[1].loads[0].bytes_read = 41;
+         r[0].loads[0].bytes_allowed = 100;
+       },
+       "READ_TWICE: the ranks of a load read 101 bytes of payload, and the checkpoint has 100"},
+      {"the same where each may read for itself",
+       [](auto& r) {
+         r[0].loads[0].bytes_read = 60;
+         r[1].loads[0].bytes_read = 41;
        },
        ""},
       {"ranks loaded different checkpoints", [](auto& r) { r[1].loads[0].step = 5; },

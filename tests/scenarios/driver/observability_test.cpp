@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -53,15 +55,28 @@ TensorLeaf& tensor_of(StateDict& state, const std::string& key) {
   return *found;
 }
 
-/// Flips the lowest bit of the element in the middle of the leaf's largest piece.
+/// Padding of buckets, which means nothing, holds what is no number.
+bool is_content(const TensorLeaf& leaf, std::size_t at) {
+  if (leaf.dtype != DType::kFloat32) return true;
+  float value = 0;
+  std::memcpy(&value, leaf.data + at, sizeof(value));
+  return !std::isnan(value);
+}
+
+/// Flips the lowest bit of the element in the middle of the leaf's largest piece, or of the next
+/// one before it that means something.
 void flip_one_element(const TensorLeaf& leaf) {
   const auto piece = std::max_element(
       leaf.pieces.begin(), leaf.pieces.end(),
       [](const Piece& a, const Piece& b) { return a.box.elements() < b.box.elements(); });
-  Dims index = index_at(piece->box.elements() / 2, piece->box.extent);
-  for (std::size_t d = 0; d < index.size(); ++d) index[d] += piece->box.offset[d];
-  const auto at = static_cast<std::size_t>(local_offset(*piece, index)) * size_of(leaf.dtype);
-  leaf.data[at] ^= std::byte{1};
+  for (std::int64_t i = piece->box.elements() / 2; i >= 0; --i) {
+    Dims index = index_at(i, piece->box.extent);
+    for (std::size_t d = 0; d < index.size(); ++d) index[d] += piece->box.offset[d];
+    const auto at = static_cast<std::size_t>(local_offset(*piece, index)) * size_of(leaf.dtype);
+    if (!is_content(leaf, at)) continue;
+    leaf.data[at] ^= std::byte{1};
+    return;
+  }
 }
 
 bool has_elements(const TensorLeaf& leaf) {
@@ -94,12 +109,16 @@ Item wrong_common(const test::Entry& entry) {
   return {"common" + entry.path, interference};
 }
 
-/// Every tensor and object of every rank, every entry of the common state.
-std::vector<Item> items_of(const Inventories& all) {
+/// Of which things each is made wrong.
+enum class What : std::uint8_t { kAll, kObjects };
+
+/// Every tensor and object of every rank, every entry of the common state; or the objects alone.
+std::vector<Item> items_of(const Inventories& all, What what) {
   std::vector<Item> items;
   for (const auto& [rank, state] : all.ranks) {
     for (const auto& leaf : state.tensors) {
-      if (has_elements(leaf)) items.push_back(wrong_tensor(rank, leaf.key));
+      if (what == What::kObjects || !has_elements(leaf)) continue;
+      items.push_back(wrong_tensor(rank, leaf.key));
     }
     for (std::size_t i = 0; i < state.objects.size(); ++i) {
       for (const auto& entry : test::entries_of(state.objects[i].value)) {
@@ -107,6 +126,7 @@ std::vector<Item> items_of(const Inventories& all) {
       }
     }
   }
+  if (what == What::kObjects) return items;
   for (const auto& entry : test::entries_of(all.common)) items.push_back(wrong_common(entry));
   return items;
 }
@@ -122,10 +142,8 @@ bool seen_by_training(const IncarnationRecord& life) {
 
 /// Saves under a layout, then loads under it once for each item with that item made wrong. A
 /// verdict that only says that something of ours broke does not count as seeing.
-std::vector<Seen> corrupt_each(const std::string& model, const std::string& layout,
-                               const std::string& sharding) {
-  Rig rig(test::scenario_of({{layout, {TrainAction{2}, SaveAction{}}}, {layout, {TrainAction{2}}}},
-                            model, sharding));
+std::vector<Seen> corrupt_each(const Scenario& scenario, What what = What::kAll) {
+  Rig rig(scenario);
   IncarnationRecord first = rig.run(0);
   rig.end(0, first);
   const auto verdict = [&](const IncarnationRecord& second) {
@@ -135,7 +153,7 @@ std::vector<Seen> corrupt_each(const std::string& model, const std::string& layo
   const auto undisturbed = verdict(rig.run(1));
   EXPECT_EQ(undisturbed.verdict, Verdict::kPass) << undisturbed.code << undisturbed.reason;
   std::vector<Seen> all;
-  for (const Item& item : items_of(inventories_of(rig))) {
+  for (const Item& item : items_of(inventories_of(rig), what)) {
     const IncarnationRecord second = rig.run(1, {}, item.interference);
     const auto result = verdict(second);
     const bool broke = result.code == "INTERNAL" || result.code == "HANG";
@@ -143,6 +161,39 @@ std::vector<Seen> corrupt_each(const std::string& model, const std::string& layo
                    result.reason, seen_by_training(second)});
   }
   return all;
+}
+
+std::vector<Seen> corrupt_each(const std::string& model, const std::string& layout,
+                               const std::string& sharding) {
+  return corrupt_each(test::scenario_of(
+      {{layout, {TrainAction{2}, SaveAction{}}}, {layout, {TrainAction{2}}}}, model, sharding));
+}
+
+/// The same with modules side by side.
+Scenario of_modules(const std::vector<sim::ModuleConfig>& modules) {
+  Scenario scenario =
+      test::scenario_of({{"tp1", {TrainAction{2}, SaveAction{}}}, {"tp1", {TrainAction{2}}}});
+  scenario.model.clear();
+  for (auto& plan : scenario.incarnations) plan.modules = sim::side_by_side(modules);
+  return scenario;
+}
+
+sim::ModuleConfig module(const std::string& name, const std::string& model, const char* layout,
+                         const std::string& sharding) {
+  return {.name = name,
+          .model = model,
+          .layout = sim::parse_layout(layout),
+          .optimizer_sharding = sharding};
+}
+
+/// Something whose name has all these words was among what was made wrong.
+void expect_tried(const std::vector<Seen>& all, const std::vector<std::string>& words) {
+  const bool tried = std::any_of(all.begin(), all.end(), [&](const Seen& seen) {
+    return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+      return seen.item.find(word) != std::string::npos;
+    });
+  });
+  EXPECT_TRUE(tried) << words.front() << " ... " << words.back();
 }
 
 void expect_all_seen(const std::vector<Seen>& all) {
@@ -168,6 +219,54 @@ TEST(Observability, each_persisted_item_of_gpt_tiny_made_wrong_at_a_load_is_seen
 
 TEST(Observability, and_what_only_buckets_keep__tp2_dp2) {
   expect_all_seen(corrupt_each("gpt-tiny", "tp2 dp2", "dp_reshardable"));
+}
+
+TEST(Observability, each_persisted_item_of_two_modules_made_wrong_at_a_load_is_seen__tp2_beside_1) {
+  const auto all =
+      corrupt_each(of_modules({module("a", "audio-tiny", "tp2", "fully_reshardable"),
+                               module("b", "audio-tiny", "tp1", "fully_reshardable")}));
+  expect_all_seen(all);
+  EXPECT_GT(all.size(), 300U);
+  for (const std::string name : {"a", "b"}) {
+    const std::string optimizer = "mimo." + name + ".optimizer.mimo." + name + ".";
+    for (const auto* entry : {"params", "lr", "weight_decay", "betas", "eps", "lr_mult", "wd_mult",
+                              "is_expert_parallel", "step"}) {
+      expect_tried(all, {optimizer + "param_groups", "[0]['" + std::string(entry) + "']"});
+      expect_tried(all, {optimizer + "param_groups", "[1]['" + std::string(entry) + "']"});
+    }
+    for (const auto* entry : {"scale", "growth_tracker", "growth_interval"}) {
+      expect_tried(all, {optimizer + "grad_scaler", "['" + std::string(entry) + "']"});
+    }
+    expect_tried(all, {optimizer + "param_state_sharding_type"});
+    expect_tried(all, {"mimo." + name + ".rng_state", "['tally']"});
+    expect_tried(all, {"mimo." + name + ".optimizer.state.exp_avg.", "on rank"});
+    for (const auto* entry : {"model", "tensor_model_parallel_size", "distrib_optim_sharding_type",
+                              "ranks", "rank_order"}) {
+      expect_tried(all,
+                   {"common['args']['modules']['" + name + "']['" + std::string(entry) + "']"});
+    }
+  }
+}
+
+TEST(Observability, and_what_only_buckets_of_modules_keep__tp2_beside_dp2) {
+  const auto all = corrupt_each(of_modules({module("a", "audio-tiny", "tp2", "dp_reshardable"),
+                                            module("b", "audio-tiny", "dp2", "dp_reshardable")}));
+  expect_all_seen(all);
+  expect_tried(all, {"mimo.a.optimizer.distributed.dp_group_idx_1.optimizer", "['betas'][1]"});
+  expect_tried(all, {"mimo.b.optimizer.distributed.dp_group_idx_0.grad_scaler", "['scale']"});
+  expect_tried(all, {"mimo.b.optimizer.mimo.b.param_state_sharding_type"});
+  expect_tried(all, {"mimo.b.optimizer.distributed.dp_group_idx_0.per_bucket_numel"});
+}
+
+TEST(Observability, and_the_settings_of_a_chain_of_two_beside_an_encoder__tp1_beside_ep2_dp2) {
+  for (const auto* sharding : {"fully_reshardable", "dp_reshardable"}) {
+    const auto all = corrupt_each(of_modules({module("v", "audio-tiny", "tp1", sharding),
+                                              module("lm", "moe-tiny", "ep2 dp2", sharding)}),
+                                  What::kObjects);
+    expect_all_seen(all);
+    expect_tried(all, {"mimo.lm.optimizer.mimo.lm.1.param_state_sharding_type"});
+    expect_tried(all, {"mimo.lm.expert_rng_state", "['seed']"});
+  }
 }
 
 }  // namespace

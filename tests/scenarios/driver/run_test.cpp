@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -348,6 +349,7 @@ TEST(Replay, what_differs_is_said_and_event_hashes_count_for_one_program_alone) 
 
 TEST(Determinism, another_course_elsewhere_is_a_failure) {
   reports::Report report;
+  report.lane = "sim";
   report.scenarios.push_back(run_sim(kSkeleton));
   auto elsewhere = courses_in(to_json(report), "report.json");
   compare_courses(elsewhere, report);
@@ -358,6 +360,109 @@ TEST(Determinism, another_course_elsewhere_is_a_failure) {
   EXPECT_EQ(report.determinism_mismatches, 1U);
   EXPECT_EQ(report.scenarios[0].code, "NOT_DETERMINISTIC");
   EXPECT_EQ(report.verdict, Verdict::kFail);
+}
+
+TEST(Catalogue, some_rows_of_each_table_are_drawn_by_the_seed_and_keep_their_order) {
+  const auto names = [](std::size_t rows_max, std::uint64_t seed) {
+    std::vector<std::string> drawn;
+    for (const auto& scenario :
+         read_catalogue({{REPRISE_SOURCE_DIR "/scenarios/faults/late.yaml",
+                          REPRISE_SOURCE_DIR "/scenarios/groups/leader.yaml"},
+                         "",
+                         rows_max,
+                         seed})) {
+      drawn.push_back(scenario.name);
+    }
+    return drawn;
+  };
+  const auto all = names(0, 1);
+  const auto some = names(2, 1);
+  EXPECT_EQ(names(2, 1), some);
+  EXPECT_NE(names(2, 2), some);
+  EXPECT_EQ(std::count_if(some.begin(), some.end(),
+                          [](const auto& name) { return name.starts_with("faults/late"); }),
+            2);
+  auto at = all.begin();
+  for (const auto& name : some) {
+    at = std::find(at, all.end(), name);
+    EXPECT_NE(at, all.end()) << name;
+  }
+}
+
+TEST(Determinism, another_lane_must_come_to_the_same_content_by_whatever_course) {
+  reports::Report report;
+  report.lane = "mpi";
+  report.scenarios.push_back(run_sim(kSkeleton));
+  report.scenarios.push_back({.name = "left out", .verdict = Verdict::kNotRun});
+  auto elsewhere = courses_in(to_json(report), "report.json");
+  elsewhere[0].event_hash = "0000000000000000";
+  elsewhere[1].verdict = "pass";
+  compare_courses(elsewhere, report);
+  EXPECT_EQ(report.determinism_mismatches, 0U);
+  EXPECT_EQ(report.runs_doubled, 1U);
+  elsewhere[0].content_digest = "0000000000000000";
+  compare_courses(elsewhere, report);
+  EXPECT_EQ(report.determinism_mismatches, 1U);
+  EXPECT_EQ(report.scenarios[0].code, "LANES_DISAGREE");
+  EXPECT_EQ(report.verdict, Verdict::kFail);
+}
+
+TEST(Determinism, lanes_may_go_on_from_different_checkpoints_where_time_alone_says_from_which) {
+  for (const bool here_open : {false, true}) {
+    for (const bool there_open : {false, true}) {
+      for (const bool same_begin : {false, true}) {
+        for (const std::string lane : {"sim", "mpi"}) {
+          reports::Report report;
+          report.lane = lane;
+          report.scenarios.push_back(run_sim(kSkeleton));
+          auto elsewhere = courses_in(to_json(report), "report.json");
+          elsewhere[0].content_digest = "0000000000000000";
+          elsewhere[0].left_to_time = there_open;
+          elsewhere[0].begins.back() += same_begin ? 0 : 1;
+          report.scenarios[0].left_to_time = here_open;
+          compare_courses(elsewhere, report);
+          const bool agree = lane == "mpi" && (here_open || there_open) && !same_begin;
+          EXPECT_EQ(report.determinism_mismatches, agree ? 0U : 1U)
+              << lane << here_open << there_open << same_begin;
+        }
+      }
+    }
+  }
+}
+
+TEST(Verdict, where_a_save_beside_training_has_no_end_time_says_what_the_next_life_went_on_from) {
+  for (const bool async : {false, true}) {
+    Scenario scenario = read_scenario(kSkeleton);
+    scenario.checkpoint.async = async;
+    for (const std::size_t life : {0U, 1U, 2U}) {
+      for (const bool certain : {false, true}) {
+        for (const bool another_after : {false, true}) {
+          std::vector<IncarnationRecord> lives = {good_life(4), good_life(4), good_life(3)};
+          for (auto& rank : lives[life].ranks) {
+            SavePoint point;
+            point.incarnation = life;
+            point.certain = certain;
+            rank.saves.push_back({.point = point});
+            point.certain = true;
+            if (another_after) rank.saves.push_back({.point = point});
+          }
+          EXPECT_EQ(judge(scenario, lives).left_to_time,
+                    async && life < 2 && !certain && !another_after);
+        }
+      }
+    }
+  }
+}
+
+TEST(Determinism, another_verdict_on_another_lane_is_a_failure) {
+  reports::Report report;
+  report.lane = "mpi";
+  report.scenarios.push_back(run_sim(kSkeleton));
+  auto elsewhere = courses_in(to_json(report), "report.json");
+  elsewhere[0].verdict = "fail";
+  compare_courses(elsewhere, report);
+  EXPECT_EQ(report.determinism_mismatches, 1U);
+  EXPECT_EQ(report.scenarios[0].code, "LANES_DISAGREE");
 }
 
 TEST(Verdict, an_expected_refusal_counts_in_the_last_incarnation_alone) {

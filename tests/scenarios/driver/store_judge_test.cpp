@@ -249,7 +249,17 @@ TEST(Past, it_survives_its_file) {
   const Scenario scenario = test::scenario_of({{"tp2", {SaveAction{}}}, {"tp4", {}}});
   Past past;
   past.tracker_damaged = true;
-  past.saves.push_back({Step{3}, 1, scenario.incarnations[1].layout, 2, {4, 5}, false, true});
+  past.saves.push_back({.step = Step{3},
+                        .incarnation = 1,
+                        .modules = modules_of(scenario, 1),
+                        .parent_step = 2,
+                        .ages = {{"", {4, 5}}, {"vision", {6, 7}}},
+                        .certain = false,
+                        .damaged = true,
+                        .random = false,
+                        .optimizer = false,
+                        .release = true,
+                        .turns = {{Step{1}, 0, false, true}, {Step{2}, 1}}});
   sim::FaultSpec bad;
   bad.kind = sim::FaultKind::kBadResult;
   bad.place.rank = GlobalRank{1};

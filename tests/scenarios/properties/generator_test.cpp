@@ -9,7 +9,10 @@
 
 #include "core/base/error.hpp"
 #include "scenarios/driver/distribution.hpp"
+#include "scenarios/driver/outcome_rules.hpp"
 #include "scenarios/driver/property.hpp"
+#include "scenarios/driver/random_modules.hpp"
+#include "sim/job/model.hpp"
 #include "sim/job/sharding.hpp"
 
 namespace reprise::driver {
@@ -48,7 +51,7 @@ TEST(Generator, every_faulty_case_is_what_a_file_could_say_and_all_kinds_come) {
     const std::string text = to_yaml(scenario);
     EXPECT_EQ(parse_scenario(text, scenario.file), scenario) << text;
     for (const auto& plan : scenario.incarnations) {
-      members += plan.ranks.empty() ? 0 : 1;
+      members += plan.ranks.empty() ? 0 : 1;  // of jobs without modules
       for (const auto& action : plan.actions) {
         if (const auto* fault = std::get_if<FaultAction>(&action)) kinds.insert(fault->kind);
         if (std::holds_alternative<BadResultAction>(action)) kinds.insert("bad_result");
@@ -65,7 +68,10 @@ TEST(Generator, worlds_and_incarnations_stay_in_their_limits) {
   for (std::uint64_t n = 0; n < kCases; ++n) {
     const Scenario scenario = random_scenario(Stream(n), limits);
     EXPECT_LE(scenario.incarnations.size(), 2U) << n;
-    for (const auto& plan : scenario.incarnations) EXPECT_LE(plan.layout.world_size(), 5) << n;
+    for (const auto& plan : scenario.incarnations) {
+      EXPECT_LE(plan.layout.world_size(), 5) << n;
+      EXPECT_TRUE(plan.modules.empty() || plan.world_size() <= 5) << n;
+    }
   }
 }
 
@@ -90,9 +96,22 @@ TEST(Generator, no_kind_of_change_and_no_value_is_rare) {
       {"change", "sharding", 25},
       {"change", "none", 4},
       {"change", "3 or more", 40},
-      {"model", "gpt-tiny", 25},
-      {"model", "moe-tiny", 25},
-      {"model", "moe-tiny-mtp", 25},
+      {"model", "gpt-tiny", 20},
+      {"model", "moe-tiny", 20},
+      {"model", "moe-tiny-mtp", 20},
+      {"model", "vision-tiny", 10},
+      {"model", "audio-tiny", 10},
+      {"model", "language-tiny", 8},
+      {"model", "hybrid-tiny", 8},
+      {"model", "language-moe", 1},
+      {"modules", "1", 70},
+      {"modules", "2", 12},
+      {"modules", "3", 6},
+      {"place", "disjoint", 12},
+      {"place", "colocated", 10},
+      {"change", "place", 4},
+      {"module", "frozen", 2},
+      {"module", "overflows", 8},
       {"k", "0", 25},
       {"k", "1", 25},
       {"k", "2", 25},
@@ -115,10 +134,20 @@ TEST(Generator, no_kind_of_change_and_no_value_is_rare) {
         << row.axis << " " << row.value << "\n"
         << distribution.table();
   }
+  EXPECT_LE(distribution.count("model", "language-moe") * 100, 4 * kCases) << "it takes long";
   for (const auto sharding : sim::sharding_names()) {
     EXPECT_GE(distribution.count("sharding", std::string(sharding)) * 5, kCases) << sharding;
   }
 }
+
+IncarnationPlan plan_of(const char* layout, std::string sharding,
+                        std::vector<Action> actions = {}) {
+  return {.layout = sim::parse_layout(layout),
+          .optimizer_sharding = std::move(sharding),
+          .actions = std::move(actions)};
+}
+
+const Refusal kBucketsRefused{"LAYOUT_MISMATCH", "dp_reshardable"};
 
 TEST(Generator, buckets_survive_a_change_of_data_parallelism_alone) {
   struct Row {
@@ -142,10 +171,10 @@ TEST(Generator, buckets_survive_a_change_of_data_parallelism_alone) {
       {"pp2", "pp2 layers 1-3", true},
   };
   for (const auto& row : rows) {
-    const IncarnationPlan loading{sim::parse_layout(row.loading), "fully_reshardable", {}};
+    const IncarnationPlan loading = plan_of(row.loading, "fully_reshardable");
     for (const auto sharding : sim::sharding_names()) {
-      const IncarnationPlan saved{sim::parse_layout(row.saved), std::string(sharding), {}};
-      const bool refused = refusal_between(saved, loading) == "LAYOUT_MISMATCH";
+      const bool refused =
+          refusal_between(plan_of(row.saved, std::string(sharding)), loading) == kBucketsRefused;
       EXPECT_EQ(refused, row.refused && sharding == "dp_reshardable")
           << row.saved << " -> " << row.loading << ", " << sharding;
     }
@@ -156,7 +185,7 @@ TEST(Generator, a_scenario_ends_at_the_first_load_that_must_be_refused) {
   Scenario scenario;
   scenario.model = "gpt-tiny";
   const auto life = [](const char* layout) {
-    return IncarnationPlan{sim::parse_layout(layout), "dp_reshardable", {SaveAction{}}};
+    return plan_of(layout, "dp_reshardable", {SaveAction{}});
   };
   scenario.incarnations = {life("dp2"), life("dp3"), life("tp2"), life("tp4")};
   expect_what_must_come(scenario);
@@ -181,8 +210,7 @@ TEST(Generator, every_life_that_loads_counts_when_ranks_may_hold_nothing) {
     Scenario scenario;
     scenario.model = "gpt-tiny";
     for (const auto* layout : layouts) {
-      scenario.incarnations.push_back(
-          {sim::parse_layout(layout), "fully_reshardable", {SaveAction{}}});
+      scenario.incarnations.push_back(plan_of(layout, "fully_reshardable", {SaveAction{}}));
     }
     expect_what_must_come(scenario);
     return scenario.expect.every_rank_owns;
@@ -190,6 +218,139 @@ TEST(Generator, every_life_that_loads_counts_when_ranks_may_hold_nothing) {
   EXPECT_FALSE(all_own({"tp2", "tp2", "pp4"}));
   EXPECT_FALSE(all_own({"tp2", "pp4", "tp2"}));
   EXPECT_TRUE(all_own({"pp4", "tp2", "tp2"})) << "the first life loads nothing";
+}
+
+// --- modules ------------------------------------------------------------------------------------
+
+struct ModuleRow {
+  const char* name;
+  const char* layout;
+  std::vector<std::int32_t> ranks = {};
+  const char* sharding = "fully_reshardable";
+  const char* model = "audio-tiny";
+};
+
+IncarnationPlan plan_of(const std::vector<ModuleRow>& rows) {
+  IncarnationPlan plan;
+  plan.actions = {SaveAction{}};
+  for (const auto& row : rows) {
+    sim::ModuleConfig module{.name = row.name, .model = row.model};
+    module.layout = sim::parse_layout(row.layout);
+    module.optimizer_sharding = row.sharding;
+    for (const auto rank : row.ranks) module.ranks.push_back({rank});
+    plan.modules.push_back(std::move(module));
+  }
+  plan.modules = side_by_side(std::move(plan.modules));
+  return plan;
+}
+
+/// As a job checks them before it is made.
+void expect_accepted(const IncarnationPlan& plan) {
+  EXPECT_NO_THROW(sim::check_modules(plan.modules, plan.world_size()))
+      << sim::to_string(plan.modules);
+  for (const auto& module : plan.modules) {
+    EXPECT_NO_THROW({
+      sim::check(module.layout);
+      const sim::ModelSpec model = sim::model_named(module.model);
+      sim::check_fits(model, module.layout);
+      for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+        sim::stage_of(layer, model.layers, module.layout);
+      }
+      sim::dense_mesh(module.layout, module.ranks);
+      sim::expert_mesh(module.layout, module.ranks);
+    }) << module;
+  }
+}
+
+TEST(Generator, modules_stand_as_a_job_accepts_them_in_worlds_of_any_size) {
+  for (const std::int32_t world_max : {1, 2, 3, 5, 16}) {
+    const CaseLimits limits{.world_max = world_max};
+    for (std::uint64_t n = 0; n < 500; ++n) {
+      Stream random(n);
+      IncarnationPlan plan{.modules = random_modules(random, limits)};
+      for (int life = 0; life < 3; ++life) {
+        ASSERT_GE(plan.modules.size(), 2U);
+        ASSERT_LE(plan.modules.size(), 3U);
+        EXPECT_LE(plan.world_size(), world_max);
+        expect_accepted(plan);
+        plan.modules = changed_modules(random, plan.modules, limits);
+      }
+    }
+  }
+}
+
+TEST(Generator, modules_in_buckets_only_change_their_data_parallelism) {
+  std::size_t buckets = 0;
+  for (std::uint64_t n = 0; n < 1000; ++n) {
+    Stream random(n);
+    const IncarnationPlan saved{.modules = random_modules(random, {})};
+    const IncarnationPlan loading{.modules = changed_modules(random, saved.modules, {})};
+    EXPECT_EQ(refusal_between(saved, loading), std::nullopt)
+        << sim::to_string(saved.modules) << "\n"
+        << sim::to_string(loading.modules);
+    for (const auto& module : saved.modules) {
+      const auto* other = sim::module_named(loading.modules, module.name);
+      ASSERT_NE(other, nullptr);
+      EXPECT_EQ(module.model, other->model);
+      EXPECT_EQ(module.frozen, other->frozen);
+      const bool moved = !(module.layout == other->layout);
+      buckets += moved && module.optimizer_sharding == "dp_reshardable" ? 1 : 0;
+    }
+  }
+  EXPECT_GT(buckets, 50U);
+}
+
+TEST(Generator, modules_that_one_side_lacks_are_refused_unless_they_are_named) {
+  const auto two = plan_of({{"a", "tp2"}, {"b", "dp2"}});
+  const auto three = plan_of({{"a", "tp2"}, {"c", "dp2"}, {"b", "dp2"}});
+  EXPECT_EQ(refusal_between(two, two), std::nullopt);
+  EXPECT_EQ(refusal_between(two, three), (Refusal{"MISSING_KEY_ON_LOAD", "c"}));
+  EXPECT_EQ(refusal_between(three, two), (Refusal{"UNREQUESTED_KEYS", "c"}));
+  auto named = three;
+  named.load.adds = {"c"};
+  EXPECT_EQ(refusal_between(two, named), std::nullopt);
+  named = two;
+  named.load.drops = {"c"};
+  EXPECT_EQ(refusal_between(three, named), std::nullopt);
+  const auto model = plan_of("tp2", "fully_reshardable", {SaveAction{}});
+  EXPECT_EQ(refusal_between(model, two)->code, "FOREIGN_CHECKPOINT");
+  EXPECT_EQ(refusal_between(two, model)->code, "FOREIGN_CHECKPOINT");
+  const auto other = plan_of({{"a", "tp2", {}, "fully_reshardable", "vision-tiny"}, {"b", "dp2"}});
+  EXPECT_EQ(refusal_between(two, other)->code, "FOREIGN_CHECKPOINT");
+}
+
+TEST(Generator, buckets_of_a_module_survive_a_change_of_its_data_parallelism_wherever_it_stands) {
+  const auto saved = plan_of({{"a", "tp2", {}, "dp_reshardable"}, {"b", "dp2"}});
+  EXPECT_EQ(refusal_between(saved, plan_of({{"b", "tp3"}, {"a", "tp2 dp2"}})), std::nullopt);
+  EXPECT_EQ(refusal_between(saved, plan_of({{"a", "dp2"}, {"b", "dp2"}})), kBucketsRefused);
+  auto loading = plan_of({{"a", "dp2"}, {"b", "dp2"}});
+  loading.modules[0].frozen = true;
+  EXPECT_EQ(refusal_between(saved, loading), std::nullopt) << "it has no optimizer";
+  loading.modules[0].frozen = false;
+  loading.load.finetune = true;
+  EXPECT_EQ(refusal_between(saved, loading), std::nullopt) << "it takes weights alone";
+  loading.load = {.optimizer = false};
+  EXPECT_EQ(refusal_between(saved, loading), std::nullopt);
+  loading.load = {};
+  auto without = saved;
+  without.actions = {SaveAction{.optimizer = false}};
+  EXPECT_EQ(refusal_between(without, loading), std::nullopt) << "nothing to refuse was saved";
+  without.actions = {SaveAction{}, ReleaseAction{}};
+  EXPECT_EQ(refusal_between(without, loading), std::nullopt) << "a release is of weights";
+}
+
+TEST(Generator, a_rank_owns_if_it_has_a_part_of_one_module) {
+  const auto owns = [](const std::vector<ModuleRow>& rows) {
+    return every_rank_owns(plan_of(rows), "");
+  };
+  EXPECT_TRUE(owns({{"a", "pp2"}, {"b", "dp2"}}));
+  EXPECT_FALSE(owns({{"a", "pp4 layers 0-2-0-0"}, {"b", "dp2"}})) << "rank 2";
+  EXPECT_TRUE(owns({{"a", "pp4 layers 0-2-0-0", {0, 1, 2, 3}}, {"b", "dp4", {0, 1, 2, 3}}}));
+  EXPECT_FALSE(
+      owns({{"a", "pp4 layers 0-2-0-0", {0, 1, 2, 3}}, {"b", "pp4 layers 0-2-0-0", {0, 1, 2, 3}}}));
+  EXPECT_TRUE(
+      owns({{"a", "pp4 layers 0-2-0-0", {0, 1, 2, 3}}, {"b", "pp4 layers 0-2-0-0", {2, 0, 1, 3}}}))
+      << "in b rank 2 is first";
 }
 
 TEST(Generator, a_commit_is_a_seed) {

@@ -10,21 +10,14 @@
 #include "core/base/hash.hpp"
 #include "scenarios/driver/build_info.hpp"
 #include "scenarios/driver/property.hpp"
+#include "tests/contracts/property_seed.hpp"
 
 namespace reprise::driver {
 namespace {
 
-constexpr const char* kSeedVariable = "REPRISE_PROPERTY_SEED";
-constexpr const char* kCasesVariable = "REPRISE_PROPERTY_CASES";
-
-std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-std::uint64_t seed_of_run() {
-  return number_from_environment(kSeedVariable, seed_of_commit(build_info().commit));
-}
+using contracts::cases_of_run;
+using contracts::kSeedVariable;
+using contracts::seed_of_run;
 
 /// RapidCheck draws; it can't shrink what a stream is spread into, so that is left to us.
 rc::Gen<Scenario> any_scenario(const Property& property) {
@@ -43,7 +36,7 @@ Checked check(const Property& property, std::uint64_t cases) {
   Checked checked;
   const rc::Gen<Scenario> scenarios = any_scenario(property);
   PropertyRequest request{.seed = seed_of_run(),
-                          .cases = number_from_environment(kCasesVariable, cases),
+                          .cases = cases_of_run(cases),
                           .limits = {},
                           .lane = {},
                           .out = "regress-found"};

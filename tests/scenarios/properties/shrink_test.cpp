@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "scenarios/driver/outcome_rules.hpp"
 #include "scenarios/driver/property.hpp"
 #include "scenarios/driver/run.hpp"
 #include "sim/mutants/mutants.hpp"
@@ -15,7 +16,7 @@ namespace {
 using reports::Verdict;
 
 TEST(Shrink, simpler_variants_are_lighter_and_could_be_written_in_a_file) {
-  for (std::uint64_t n = 0; n < 80; ++n) {
+  for (std::uint64_t n = 0; n < 50; ++n) {
     const Scenario scenario =
         n % 2 == 0 ? random_scenario(Stream(n), {}) : random_faulty_scenario(Stream(n), {});
     for (auto& variant : simpler(scenario)) {
@@ -38,7 +39,7 @@ bool tensor_parallelism_appears(const Scenario& scenario) {
 
 TEST(Shrink, to_the_smallest_scenario_of_a_kind_from_wherever_it_begins) {
   std::size_t shrunk = 0;
-  for (std::uint64_t n = 0; n < 100; ++n) {
+  for (std::uint64_t n = 0; n < 120; ++n) {
     const Scenario from = random_scenario(Stream(n), {});
     if (!tensor_parallelism_appears(from)) continue;
     ++shrunk;
@@ -53,6 +54,115 @@ TEST(Shrink, to_the_smallest_scenario_of_a_kind_from_wherever_it_begins) {
     EXPECT_EQ(small, shrink(from, tensor_parallelism_appears).scenario) << "the same every time";
   }
   EXPECT_GT(shrunk, 15U);
+}
+
+const std::string kModules = R"(proves: something
+job:
+  modules:
+    vision: {model: vision-tiny, layout: tp2, loss_scale: 65536}
+    audio: {model: audio-tiny, layout: dp2, frozen: true}
+    language: {model: language-tiny, layout: tp2 pp2, sharding: dp_reshardable}
+  optimizer: {kind: adam, sharding: fsdp_dtensor}
+  random_by_dp: true
+  group_order: plain_first
+  keys: bare
+steps:
+  - train: {steps: 6, save_interval: 2}
+  - restart:
+      modules:
+        language: {layout: tp2 pp2 dp2, ranks: [0, 1, 2, 3, 4, 5, 6, 7]}
+        vision: {layout: dp8, ranks: [7, 6, 5, 4, 3, 2, 1, 0]}
+      no_load_scheduler: true
+      drops: [audio]
+  - train: 1
+expect: {max_delta: 0}
+)";
+
+Scenario of_modules() {
+  Scenario scenario = parse_scenario(kModules, "variant.yaml");
+  expect_what_must_come(scenario);
+  return scenario;
+}
+
+TEST(Shrink, modules_have_simpler_variants_that_could_be_written_in_a_file) {
+  const Scenario scenario = of_modules();
+  EXPECT_FALSE(scenario.expect.refusal);
+  bool fewer = false;
+  bool one_model = false;
+  for (const auto& variant : simpler(scenario)) {
+    EXPECT_LT(weight_of(variant), weight_of(scenario));
+    EXPECT_EQ(parse_scenario(to_yaml(variant), variant.file), variant) << to_yaml(variant);
+    const std::size_t modules = variant.incarnations.front().modules.size();
+    fewer = fewer || modules == 2;
+    one_model = one_model || (modules == 0 && variant.model == "vision-tiny");
+    for (const auto& plan : variant.incarnations) {
+      if (plan.modules.empty()) continue;
+      EXPECT_NO_THROW(sim::check_modules(plan.modules, plan.world_size())) << to_yaml(variant);
+    }
+  }
+  EXPECT_TRUE(fewer);
+  EXPECT_TRUE(one_model);
+}
+
+bool a_module_moves(const Scenario& scenario) {
+  const auto& lives = scenario.incarnations;
+  for (std::size_t i = 1; i < lives.size(); ++i) {
+    for (const auto& module : lives[i].modules) {
+      const auto* before = sim::module_named(lives[i - 1].modules, module.name);
+      if (before != nullptr && before->layout.dp < module.layout.dp) return true;
+    }
+  }
+  return false;
+}
+
+TEST(Shrink, modules_become_one_in_its_plainest_form) {
+  const auto expect_plain = [](const Scenario& from) {
+    const Scenario small = shrink(from, a_module_moves).scenario;
+    ASSERT_EQ(small.incarnations.size(), 2U) << to_yaml(small);
+    EXPECT_EQ(to_string(small.incarnations[1].modules[0].layout), "dp2") << to_yaml(small);
+    for (const auto& plan : small.incarnations) {
+      ASSERT_EQ(plan.modules.size(), 1U) << to_yaml(small);
+      sim::ModuleConfig plain{.name = plan.modules[0].name, .model = "audio-tiny"};
+      plain.layout = plan.modules[0].layout;
+      EXPECT_EQ(plan.modules, sim::side_by_side({plain})) << to_yaml(small);
+      EXPECT_EQ(plan.load, sim::LoadChoice{}) << to_yaml(small);
+      EXPECT_FALSE(plan.plain_first || plan.bare_keys) << to_yaml(small);
+    }
+    EXPECT_FALSE(small.random_by_dp) << to_yaml(small);
+    EXPECT_EQ(small.incarnations[0].actions, std::vector<Action>{SaveAction{}}) << to_yaml(small);
+  };
+  std::size_t shrunk = 0;
+  for (std::uint64_t n = 0; n < 100; ++n) {
+    const Scenario from = random_scenario(Stream(n), {});
+    if (!a_module_moves(from)) continue;
+    ++shrunk;
+    expect_plain(from);
+  }
+  EXPECT_GT(shrunk, 3U);
+}
+
+TEST(Shrink, a_module_that_has_to_stay_stays_with_what_matters_of_it) {
+  const auto frozen_colocated = [](const Scenario& scenario) {
+    const auto& modules = scenario.incarnations.front().modules;
+    return modules.size() > 1 && modules[0].loss_scale.overflows() && modules[1].frozen;
+  };
+  const Scenario small = shrink(of_modules(), frozen_colocated).scenario;
+  EXPECT_EQ(sim::to_string(small.incarnations.front().modules), "vision: tp1 on 0, audio: tp1 on 1")
+      << to_yaml(small);
+}
+
+TEST(Shrink, modules_that_share_their_ranks_share_fewer_in_order) {
+  const auto shared = [](const Scenario& scenario) {
+    const auto& modules = scenario.incarnations.back().modules;
+    return modules.size() > 1 && modules[0].layout.world_size() > 1 &&
+           std::is_permutation(modules[0].ranks.begin(), modules[0].ranks.end(),
+                               modules[1].ranks.begin(), modules[1].ranks.end());
+  };
+  const Scenario small = shrink(of_modules(), shared).scenario;
+  for (const auto& module : small.incarnations.back().modules) {
+    EXPECT_EQ(module.layout.world_size(), 2) << to_yaml(small);
+    EXPECT_EQ(module.ranks, sim::members_of(module.layout).members()) << to_yaml(small);
+  }
 }
 
 bool a_rank_dies_in_commit(const Scenario& scenario) {
@@ -153,6 +263,26 @@ TEST(Property, a_run_says_what_it_tried) {
   EXPECT_EQ(run.result.verdict, Verdict::kPass);
   EXPECT_FALSE(run.result.counterexample);
   EXPECT_EQ(run.distribution.cases(), 3U);
+}
+
+TEST(Property, a_vocabulary_that_is_padded_for_another_tp_is_stored_alike) {
+  for (const bool modules : {false, true}) {
+    Scenario scenario = of_modules();
+    scenario.incarnations.resize(1);
+    IncarnationPlan& plan = scenario.incarnations.front();
+    plan.actions = {SaveAction{}, LoadAction{}};
+    plan.plain_first = plan.bare_keys = scenario.random_by_dp = false;
+    std::erase_if(plan.modules, [](const auto& module) { return module.name != "language"; });
+    plan.modules.front().layout = sim::parse_layout("tp3");
+    plan.modules.front().ranks = {{0}, {1}, {2}};
+    if (!modules) {
+      plan.modules.clear();
+      plan.layout = sim::parse_layout("tp3");
+      scenario.model = "language-tiny";
+    }
+    const auto failure = failure_of(property_named("stored-alike"), scenario, {});
+    EXPECT_FALSE(failure) << failure->code << ": " << failure->reason;
+  }
 }
 
 TEST(Property, without_cases_nothing_was_shown) {

@@ -122,8 +122,10 @@ struct LifeEnd {
     std::optional<std::int64_t> step = {};  ///< a load: what the rank holds, of one step
     std::string message = {};
     MemoryPeaks peaks = {};
-    std::uint64_t bound = 0;  ///< that the save or load declared
+    std::uint64_t bound = 0;       ///< that the save or load declared
+    std::uint64_t bytes_read = 0;  ///< by a load
     std::uint64_t tensor_bytes = 0;
+    std::uint64_t duration_ns = 0;  ///< virtual
   };
   std::vector<Rank> ranks;
   std::vector<FaultState> faults;
@@ -139,6 +141,7 @@ struct LifePlan {
   std::uint64_t seed = 0;
   SavePolicy save = {};
   LoadPolicy load = {};
+  Reads reads = Reads::kByEach;
   /// Small: files are written in several parts.
   std::uint64_t staging_max = 16384;
   std::uint64_t batch = 8192;
@@ -167,7 +170,9 @@ inline LifeEnd live(const LifePlan& plan, Store& store,
     } catch (const Error& error) {
       own.error = error;
     }
+    own.duration_ns = meter.ports().clock.now_ns();
     own.peaks = meter.peaks();
+    own.bytes_read = meter.bytes_read();
     if (own.error) throw Error(*own.error);
   });
   for (std::size_t r = 0; r < life.ranks.size(); ++r) {
@@ -207,6 +212,7 @@ inline LifeEnd load_newest(SimStore& store, const LifePlan& plan = {}) {
                 options.path = kRoot;
                 options.checksums = plan.checksums;
                 options.policy = plan.load;
+                options.reads = plan.reads;
                 own.bound = load(ports, *group, state.leaves(), options).bound_staging;
                 own.step = state.step();
               });

@@ -6,6 +6,7 @@
 
 #include "core/engine/phases.hpp"
 #include "sim/faults/address_set.hpp"
+#include "sim/mutants/wrong_load.hpp"
 #include "sim/mutants/wrong_memory.hpp"
 #include "tests/sim/faults/fault_world.hpp"
 
@@ -123,6 +124,7 @@ struct Case {
   std::uint64_t staging_max;
   std::uint64_t batch;
   LoadChecksums checksums;
+  Reads reads = Reads::kByEach;
 };
 
 const Case kCases[] = {
@@ -130,6 +132,8 @@ const Case kCases[] = {
     {8U << 20U, 1U << 20U, LoadChecksums::kVerified},
     {16384, 8192, LoadChecksums::kVerified},
     {8192, 8192, LoadChecksums::kIgnored},
+    {8192, 8192, LoadChecksums::kIgnored, Reads::kOncePerJob},
+    {8192, 8192, LoadChecksums::kVerified, Reads::kOncePerJob},
 };
 
 /// One save and one load of a rank each, with what they said that they would hold.
@@ -144,6 +148,7 @@ std::vector<Held> run(const Case& row, const Policies& policies, std::uint64_t s
                 .seed = seed,
                 .save = policies.save,
                 .load = policies.load,
+                .reads = row.reads,
                 .staging_max = row.staging_max,
                 .batch = row.batch};
   const LifeEnd saved = save_step(1, store, plan);
@@ -172,6 +177,30 @@ TEST(MemoryMeter, a_save_and_a_load_hold_something_and_no_more_than_they_say) {
       }
     }
   }
+}
+
+TEST(MemoryMeter, counts_what_a_collective_brings_to_a_load) {
+  EXPECT_EQ(load_peak([](const Ports& ports, ReadFile& file) {
+              Bytes share(100);
+              file.read_at(0, share);
+              ports.fabric.communicator(Group::world(1))->all_gather(share);
+              ports.fabric.communicator(Group::world(1))->all_gather(ByteSpan(share).first(60));
+            }),
+            200U);
+}
+
+TEST(MemoryMeter, tells_whether_what_two_ranks_need_was_read_once) {
+  const auto bytes = [](Reads reads, const Policies& policies) {
+    std::uint64_t sum = 0;
+    for (const Held& held : run({8192, 8192, LoadChecksums::kVerified, reads}, policies, 0)) {
+      sum += held.load.bytes_read;
+    }
+    return sum;
+  };
+  Policies unshared;
+  read_by_each(unshared);
+  EXPECT_LT(bytes(Reads::kOncePerJob, {}), bytes(Reads::kByEach, {}));
+  EXPECT_EQ(bytes(Reads::kOncePerJob, unshared), bytes(Reads::kByEach, {}));
 }
 
 TEST(MemoryMeter, sees_a_save_that_clones_everything_and_a_load_that_keeps_a_second_copy) {

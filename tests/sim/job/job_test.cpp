@@ -84,6 +84,7 @@ void for_each_change(Value& value, const std::string& path,
     return;
   }
   const Value original = value;
+  if (const auto* flag = value.as<bool>()) value = !*flag;
   if (const auto* number = value.as<std::int64_t>()) value = *number + 1;
   if (const auto* number = value.as<double>()) value = *number == 0 ? 0.5 : *number * 2;
   if (const auto* text = value.as<std::string>()) value = *text == "linear" ? "constant" : "linear";

@@ -312,9 +312,9 @@ class Lockstep {
     const auto snapshot = rerun_of(disk_.common);
     if (!snapshot) return differ("the common part was stored and is not there");
     for (std::size_t r = 0; r < ranks(); ++r) {
-      const auto decided =
-          policy_.restored({snapshot->mode, snapshot->state, snapshot->iteration, disk_.layout},
-                           {machines_[r].mode(), layout_});
+      const auto decided = policy_.restored(
+          {snapshot->mode, snapshot->state, snapshot->iteration, {{.layout = disk_.layout}}},
+          {machines_[r].mode(), {{.layout = layout_}}});
       const bool pending = disk_.kind == Stored::kContext;
       const bool taken = walk_.state() == State::kPending;
       if (decided.restore != taken) differ("restored, or not, against the table");
@@ -858,7 +858,7 @@ TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
        [](RerunPolicy& p) {
          p.restored = [](const StoredRerun& stored, const OwnRerun& own) {
            StoredRerun same = stored;
-           same.layout.order = own.layout.order;
+           same.modules.front().layout.order = own.modules.front().layout.order;
            return restore_or_ignore(same, own);
          };
        }},
@@ -866,9 +866,10 @@ TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
        [](RerunPolicy& p) {
          p.restored = [](const StoredRerun& stored, const OwnRerun& own) {
            StoredRerun same = stored;
-           if (stored.layout.tp == own.layout.tp && stored.layout.pp == own.layout.pp &&
-               stored.layout.dp * stored.layout.cp == own.layout.dp * own.layout.cp) {
-             same.layout = own.layout;
+           const Layout& a = stored.modules.front().layout;
+           const Layout& b = own.modules.front().layout;
+           if (a.tp == b.tp && a.pp == b.pp && a.dp * a.cp == b.dp * b.cp) {
+             same.modules = own.modules;
            }
            return restore_or_ignore(same, own);
          };

@@ -115,16 +115,16 @@ TEST(RerunPolicy, EachStateIsForbiddenAtSaveOrCanBeResumed) {
     const auto state = static_cast<RerunState>(number);
     SCOPED_TRACE(name_of(state));
     EXPECT_EQ(may_be_persisted(state), number == 0 || number == 3);
-    const StoredRerun stored{RerunMode::kValidateResults, state, 3, layout};
-    const OwnRerun own{RerunMode::kValidateResults, layout};
+    const StoredRerun stored{RerunMode::kValidateResults, state, 3, {{.layout = layout}}};
+    const OwnRerun own{RerunMode::kValidateResults, {{.layout = layout}}};
     if (may_be_persisted(state)) {
       EXPECT_EQ(restore_or_ignore(stored, own).restore, number == 3);
     } else {
       EXPECT_EQ(code_of([&] { (void)restore_or_ignore(stored, own); }), Code::kIllegalState);
     }
-    EXPECT_FALSE(restore_or_ignore(stored, {RerunMode::kDisabled, layout}).restore);
-    EXPECT_FALSE(
-        restore_or_ignore(stored, {RerunMode::kValidateResults, parse_layout("dp4")}).restore);
+    EXPECT_FALSE(restore_or_ignore(stored, {RerunMode::kDisabled, own.modules}).restore);
+    const OwnRerun other{RerunMode::kValidateResults, {{.layout = parse_layout("dp4")}}};
+    EXPECT_FALSE(restore_or_ignore(stored, other).restore);
   }
 }
 

@@ -97,7 +97,7 @@ TEST(SaveParts, weights_alone_give_masters_and_a_fresh_optimizer_under_any_layou
     EXPECT_EQ(weights, masters);
     const CommonState common = decode_common(job.state.common);
     EXPECT_EQ(common.progress.iteration, 3);
-    EXPECT_EQ(common.progress.groups.front().step, 0);
+    EXPECT_EQ(common.optimizer.groups.front().step, 0);
   }
 }
 

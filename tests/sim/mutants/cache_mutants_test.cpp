@@ -126,8 +126,8 @@ class Script {
     options.policy = policies_.load;
     options.cache = &caches.of("training", policies_.save.cache);
     LoadRequest request;
-    load(ports, job.world(), options, [&](const Location&, const Value* common) {
-      request = job.load_request(common);
+    load(ports, job.world(), options, [&](const Offered& offered) {
+      request = job.load_request({offered.common, &offered.catalog});
       return Wanted{&request.wanted, request.excused};
     });
     job.take(request.wanted);

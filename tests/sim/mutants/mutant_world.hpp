@@ -29,7 +29,12 @@ struct Lives {
   const char* load_sharding = "";  ///< empty: as sharding
   std::int32_t ranks_per_node = 0;
   std::size_t dim = 0;
-  std::vector<std::int32_t> ranks = {};  ///< of both; empty: 0 .. n-1
+  std::vector<std::int32_t> ranks = {};         ///< of both; empty: 0 .. n-1
+  std::vector<ModuleConfig> modules = {};       ///< of both, in place of model and layout
+  std::vector<ModuleConfig> load_modules = {};  ///< of the one that loads, if they are others
+  bool plain_first_at_load = false;             ///< another order of parameter groups
+  bool random_by_dp = false;
+  bool trains_before_load = false;  ///< the one that loads has come somewhere by itself
 };
 
 inline std::string or_else(std::string_view text, std::string_view otherwise) {
@@ -37,6 +42,7 @@ inline std::string or_else(std::string_view text, std::string_view otherwise) {
 }
 
 inline std::ostream& operator<<(std::ostream& out, const Lives& lives) {
+  if (!lives.modules.empty()) return out << to_string(lives.modules);
   return out << lives.model << ", " << lives.save << " " << lives.sharding << " -> "
              << or_else(lives.load, lives.save) << " "
              << or_else(lives.load_sharding, lives.sharding)
@@ -65,6 +71,7 @@ class MutantWorld {
       live(config(99, or_else(lives_.load, lives_.save),
                   or_else(lives_.load_sharding, lives_.sharding)),
            [this](TrainingJob& job, Ports& ports) {
+             if (lives_.trains_before_load) job.step();
              load(job, ports);
              compare(job);
              train(job, kStepsAfter);
@@ -83,18 +90,22 @@ class MutantWorld {
                    const std::string& sharding) const {
     std::vector<GlobalRank> ranks;
     for (const auto rank : lives_.ranks) ranks.push_back({rank});
+    const bool loads = seed != kSeed;
     return {.model = lives_.model,
             .layout = parse_layout(layout),
             .ranks = ranks,
             .seed = seed,
             .optimizer_sharding = sharding,
             .shard_dim = lives_.dim,
-            .ranks_per_node = lives_.ranks_per_node};
+            .ranks_per_node = lives_.ranks_per_node,
+            .modules = loads && !lives_.load_modules.empty() ? lives_.load_modules : lives_.modules,
+            .random_by_dp = lives_.random_by_dp,
+            .plain_first = loads && lives_.plain_first_at_load};
   }
 
   void live(const JobConfig& job_config,
             const std::function<void(TrainingJob&, Ports&)>& rank_main) {
-    const Group members = members_of(job_config.layout, job_config.ranks);
+    const Group members = job_members(modules_of(job_config));
     const auto last = std::max_element(members.members().begin(), members.members().end());
     World world({.world_size = last->value + 1}, store_);
     const RunResult result = world.run([&](Ports& ports, GlobalRank rank) {
@@ -150,7 +161,7 @@ class MutantWorld {
       const auto at = [&leaf](std::size_t d) {
         return static_cast<std::int32_t>(leaf.coordinate[d]);
       };
-      if (decode_rng(leaf.value).seed == HostRng::fresh(kSeed, at(0), at(1)).seed) continue;
+      if (decode_rng(leaf.value).front().seed == HostRng::fresh(kSeed, at(0), at(1)).seed) continue;
       say("RNG_STREAM_COLLAPSE", "the stream of " + to_string(leaf.coordinate) + " is another's");
     }
   }
@@ -160,12 +171,11 @@ class MutantWorld {
     const StateDict own = job.model_space();
     const RankState held{job.rank(), &own};
     const GlobalState& expected = twin(job.iteration()).state;
-    const StateEvidence evidence =
-        judge_state(expected, held,
-                    {.asked = Asked::kItsPart,
-                     .skipped_objects = {std::string(kRngKey), std::string(kExpertRngKey)},
-                     .comparable = layout_free,
-                     .suspects = {}});
+    JudgeOptions options{.asked = Asked::kItsPart, .comparable = layout_free};
+    for (const auto& leaf : own.objects) {
+      if (leaf.key.ends_with(kRngKey)) options.skipped_objects.push_back(leaf.key);
+    }
+    const StateEvidence evidence = judge_state(expected, held, options);
     elements_ += evidence.compared.elements;
     add(evidence.rulings);
     add(judge_derived(held, expected).rulings);
@@ -177,12 +187,20 @@ class MutantWorld {
   };
 
   /// The job that was never interrupted, alone on one rank; right policies.
-  static const TwinState& twin_of(const std::string& model, Step step) {
+  static const TwinState& twin_of(const Lives& lives, Step step) {
     static std::map<std::string, std::vector<TwinState>> known;
-    auto& steps = known[model];
+    std::string name = lives.model;
+    auto modules = lives.modules;
+    for (auto& module : modules) {
+      module.layout = {};
+      module.ranks = {};
+      name +=
+          " " + module.name + " " + module.model + " " + std::to_string(module.loss_scale.scale);
+    }
+    auto& steps = known[name];
     if (steps.empty()) {
       SoloFabric fabric;
-      TrainingJob job({.model = model, .seed = 7}, fabric);
+      TrainingJob job({.model = lives.model, .seed = 7, .modules = modules}, fabric);
       for (int i = 0; i < kStepsBefore + kStepsAfter; ++i) {
         const StepRecord record = job.step();
         const StateDict state = job.model_space();
@@ -193,7 +211,7 @@ class MutantWorld {
     }
     return steps.at(static_cast<std::size_t>(step.value - 1));
   }
-  const TwinState& twin(Step step) const { return twin_of(lives_.model, step); }
+  const TwinState& twin(Step step) const { return twin_of(lives_, step); }
 
   void say(const std::string& code, const std::string& message) {
     verdicts_.emplace(code, message);

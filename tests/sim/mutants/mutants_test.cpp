@@ -34,6 +34,39 @@ Lives on(std::vector<std::int32_t> ranks, const char* layout = "tp2 dp2") {
   return lives;
 }
 
+ModuleConfig module(const char* name, const char* model, const char* layout, double scale = 32768) {
+  return {
+      .name = name, .model = model, .layout = parse_layout(layout), .loss_scale = {.scale = scale}};
+}
+
+/// Side by side.
+Lives of(const std::vector<ModuleConfig>& modules) {
+  Lives lives;
+  lives.modules = side_by_side(modules);
+  return lives;
+}
+/// Of which the first stands on rank 0, and the other does not.
+Lives of(const ModuleConfig& first) {
+  return of({first, module("language", "language-tiny", "tp1")});
+}
+Lives of_vision(const char* layout) { return of(module("vision", "vision-tiny", layout)); }
+Lives of_overflowing(double scale) { return of(module("vision", "vision-tiny", "tp2", scale)); }
+
+Lives loaded_under(Lives lives, const std::vector<ModuleConfig>& modules) {
+  lives.load_modules = side_by_side(modules);
+  return lives;
+}
+Lives loaded_with_sharding(const char* sharding) {
+  Lives lives = of_vision("tp2");
+  auto modules = lives.modules;
+  for (auto& one : modules) one.optimizer_sharding = sharding;
+  return loaded_under(lives, modules);
+}
+Lives with(Lives lives, bool Lives::*flag) {
+  lives.*flag = true;
+  return lives;
+}
+
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = {
       {"asymmetric-keys-hang", {"moe-tiny", "pp2 layers 1-3"}, Lives{"moe-tiny", "dp2"}},
@@ -57,6 +90,7 @@ const std::vector<Row>& rows() {
        Lives{"moe-tiny", "dp2", kFsdp}},
       {"expert-marked-replicate", {"moe-tiny", "ep2 dp2"}, Lives{"moe-tiny", "dp2"}},
       {"floor-vs-ceil-chunk", {"gpt-tiny", "tp2"}, Lives{"gpt-tiny", "tp1"}},
+      {"found-inf-not-reduced", of_overflowing(65536), of_overflowing(32768)},
       {"fp32-master-stale-offload", {}},
       {"fused-gate-split",
        {"moe-tiny", "tp2 dp2", kFsdp, "tp2"},
@@ -67,6 +101,8 @@ const std::vector<Row>& rows() {
       {"global-groups/at-save", on({2, 0, 3, 1}), on({0, 1, 2, 3})},
       {"global-groups/at-save/unchecked", on({2, 0, 3, 1}), on({0, 1, 2, 3})},
       {"global-groups/unchecked", on({2, 0, 3, 1}), on({0, 1, 2, 3})},
+      {"groups-matched-by-position", with(of_vision("tp2"), &Lives::plain_first_at_load),
+       of_vision("tp2")},
       {"half-given-pair", {"gpt-tiny", "pp2"}, Lives{"gpt-tiny", "tp2"}},
       {"half-given-pair/unchecked", {"gpt-tiny", "pp2"}, Lives{"gpt-tiny", "tp2"}},
       {"hsdp-saved-not-equal-loaded",
@@ -77,16 +113,35 @@ const std::vector<Row>& rows() {
        Lives{"gpt-tiny", "dp4", kBuckets}},
       {"lazy-state-template", {}},
       {"lazy-state-template/unreported", {}},
+      {"leaf-layer-global-groups",
+       of({module("language", "language-tiny", "tp2"), module("vision", "vision-tiny", "tp2")}),
+       of({module("one", "gpt-tiny", "tp2"), module("other", "language-tiny", "tp2")})},
       {"legacy-tp-gt-ep", {"gpt-tiny", "tp2 etp1"}, Lives{"gpt-tiny", "tp2"}},
       {"local-rank-as-dp-rank",
        {"gpt-tiny", "dp4", kFsdp, "", "", 2},
        Lives{"gpt-tiny", "dp4", kFsdp, "", "", 4}},
+      {"mimo-common-rank0", of_vision("tp2"), Lives{}},
+      {"mimo-no-prefix", of_vision("tp2"), Lives{}},
+      {"mimo-optimizer-load-skipped", of_vision("tp2")},
+      {"mimo-rng-dupkey", of_vision("tp1"), Lives{}},
+      {"mimo-rng-dupkey/not-saved", of_vision("tp1")},
+      {"mimo-sharding-type-lost", of_vision("tp2"), Lives{}},
+      {"mimo-sharding-type-lost/stash", loaded_with_sharding(kFsdp), loaded_with_sharding(kWhole)},
+      {"mimo-sharding-type-lost/wrapper", of_vision("tp2"), Lives{}},
+      {"mimo-sharding-type-lost/wrapper-not-made", of_vision("tp2"), Lives{}},
+      {"mimo-step-consensus", of_overflowing(65536), of_overflowing(32768)},
+      {"mimo-tp-replica", of_vision("tp2"), of_vision("pp2 dp2")},
+      {"mimo-tp-replica/cp", of_vision("cp2"), of_vision("tp2 dp2")},
+      {"mimo-tp-replica/dp", of_vision("dp2"), of_vision("tp2 pp2")},
+      {"mimo-tp-replica/pp", of_vision("pp2"), of_vision("tp2 dp2")},
       {"no-optimizer-in-dcp", {}},
       {"no-optimizer-in-dcp/m", {}},
       {"no-optimizer-in-dcp/master", {"gpt-tiny", "dp2", kBuckets}},
       {"no-optimizer-in-dcp/step", {}},
       {"no-optimizer-in-dcp/v", {"gpt-tiny", "dp2", kFsdp}},
       {"packed-group-not-canonical", {"gpt-tiny", "dp5", kFlat}, Lives{"gpt-tiny", "dp5", kFsdp}},
+      {"per-rank-list-in-common", of_vision("pp2"), of_vision("tp2 dp2")},
+      {"per-rank-list-in-common/at-load", of_vision("tp2")},
       {"post-load-gather-noop", {"gpt-tiny", "dp2"}, Lives{"gpt-tiny", "tp2"}},
       {"pp-fqn-collision", {"gpt-tiny", "pp2"}, Lives{"gpt-tiny", "tp2"}},
       {"pp-in-replica-id", {"gpt-tiny", "pp2"}, Lives{"gpt-tiny", "tp2"}},
@@ -99,6 +154,12 @@ const std::vector<Row>& rows() {
       {"replica-zero-axis/pp", {"moe-tiny-mtp", "pp2"}, Lives{"moe-tiny", "pp2"}},
       {"replica-zero-axis/tp", {"gpt-tiny", "tp2"}, Lives{"gpt-tiny", "dp2"}},
       {"rng-ep-replica", {"moe-tiny", "ep2 dp2"}, Lives{"moe-tiny", "dp2"}},
+      {"rng-ep-replica/dp", with(of_vision("dp2"), &Lives::random_by_dp),
+       with(of_vision("tp2"), &Lives::random_by_dp)},
+      {"rng-shards-after-resize", loaded_under(of_vision("tp2"), of_vision("tp4").modules),
+       loaded_under(of_vision("tp2"), of_vision("tp2 dp2").modules)},
+      {"schedule-counted-twice", with(of_vision("tp2"), &Lives::trains_before_load),
+       of_vision("tp2")},
       {"strict-fallback-swallowed", {}},
       {"subgroups-ignored", {"gpt-tiny", "dp2", kBuckets}, Lives{"gpt-tiny", "dp2", kFlat}},
       {"validation-skipped-or-vacuous",
@@ -166,7 +227,14 @@ bool has_own_test(std::string_view name) {
                                        "load-metadata-cache-",
                                        "plan-cache-",
                                        "rerun-stale-plan/no-signature",  // cache_mutants_test
-                                       "load-peak",                      // tests/sim/faults
+                                       "cpu-tensor-aliased",
+                                       "commit-not-polled",
+                                       "finalize-reads-live-step",
+                                       "ipc-pointer-stale",
+                                       "last-save-killed",
+                                       "staging-",  // async_mutants_test
+                                       "load-peak",
+                                       "load-read-by-each",  // tests/sim/faults
                                        "fallback-",
                                        "retention-",  // tests/sim/world
                                        "tracker-"};
@@ -208,7 +276,7 @@ TEST(Mutants, AreCaughtAsSomethingThatExists) {
   for (int code = 0; code <= static_cast<int>(Code::kInternal); ++code) {
     known.insert(name_of(static_cast<Code>(code)));
   }
-  for (int defect = 0; defect <= static_cast<int>(Defect::kMemPeak); ++defect) {
+  for (int defect = 0; defect <= static_cast<int>(Defect::kReadTwice); ++defect) {
     known.insert(name_of(static_cast<Defect>(defect)));
   }
   for (const auto& mutant : mutants()) {

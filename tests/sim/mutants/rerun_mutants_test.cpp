@@ -179,8 +179,8 @@ class Telling {
     options.path = "run";
     options.policy = policies_.load;
     LoadRequest request;
-    load(ports, job.world(), options, [&](const Location&, const Value* common) {
-      request = job.load_request(common);
+    load(ports, job.world(), options, [&](const Offered& offered) {
+      request = job.load_request({offered.common, &offered.catalog});
       return Wanted{&request.wanted, request.excused};
     });
     job.take(request.wanted);

@@ -82,7 +82,7 @@ RunResult run(SimStore& store, const std::function<void(TrainingJob&, Ports&)>& 
 }
 
 void save(TrainingJob& job, Ports& ports, const CheckpointGroups& groups) {
-  const StateDict state = job.state(groups);
+  const StateDict state = job.state(JobGroups{groups});
   SaveOptions options;
   options.target = CommitTarget::iteration("run", job.iteration());
   Save::begin(ports, job.world_group(), state, std::move(options)).finish();
@@ -117,7 +117,7 @@ TEST(GroupAgreement, every_disagreement_of_every_rank_is_refused_before_anything
     SimStore store;
     std::map<std::string, Refusals> refused;
     const RunResult result = run(store, [&](TrainingJob& job, Ports& ports) {
-      const CheckpointGroups right = job.own_groups();
+      const CheckpointGroups right = job.own_groups().front();
       for (const auto& disagreement : disagreements()) {
         for (const auto& name : kGroupNames) {
           const Mesh dense = dense_mesh(config().layout, kRanks);
@@ -147,7 +147,7 @@ TEST(GroupAgreement, a_load_with_other_groups_is_refused_and_leaves_the_job_as_i
   SimStore store;
   const RunResult saved = run(store, [](TrainingJob& job, Ports& ports) {
     job.step();
-    save(job, ports, job.own_groups());
+    save(job, ports, job.own_groups().front());
   });
   for (const auto rank : kRanks) {
     EXPECT_EQ(saved.ranks[static_cast<std::size_t>(rank.value)].end, RankEnd::kReturned);
@@ -156,10 +156,11 @@ TEST(GroupAgreement, a_load_with_other_groups_is_refused_and_leaves_the_job_as_i
     Refusals refusals;
     run(store, [&](TrainingJob& job, Ports& ports) {
       const auto common = read_common(ports.store, job.world(), "run");
-      CheckpointGroups groups = job.own_groups();
+      CheckpointGroups groups = job.own_groups().front();
       if (job.rank() == odd) groups.tp = disagreements().front().made(*groups.tp, odd);
       const Value before = job.live_state().objects.front().value;
-      refusals[job.rank()] = contracts::error_of([&] { job.load_request(&*common, groups); });
+      refusals[job.rank()] =
+          contracts::error_of([&] { job.load_request({.common = &*common}, {groups}); });
       EXPECT_EQ(job.iteration(), Step{0});
       EXPECT_EQ(job.live_state().objects.front().value, before);
     });

@@ -11,6 +11,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/hash.hpp"
+#include "sim/world/sim_device.hpp"
 #include "tests/contracts/error_of.hpp"
 
 namespace reprise::sim {
@@ -111,7 +112,7 @@ TEST(World, race_is_won_by_different_ranks_under_different_seeds) {
   EXPECT_EQ(winners, (std::set<std::string>{"0", "1", "2"}));
 }
 
-TEST(World, device_copies_are_late_and_staging_is_poisoned_until_waited_for) {
+TEST(World, device_copies_are_late_and_what_they_go_to_is_poisoned_until_waited_for) {
   SimStore store;
   World world({}, store);
   world.run([](Ports& ports, GlobalRank) {
@@ -119,17 +120,72 @@ TEST(World, device_copies_are_late_and_staging_is_poisoned_until_waited_for) {
     std::vector<std::byte> staging(4);
     const std::vector<GatherCopy> out = {{{state.data(), {1}}, {staging.data(), {1}}, {4}, 1}};
     const auto event = ports.device.gather(out);
-    EXPECT_EQ(staging, std::vector<std::byte>(4, std::byte{0xA5}));
+    EXPECT_EQ(staging, std::vector<std::byte>(4, SimDevice::kUngathered));
     state[0] = std::byte{9};  // too early: it must show
     ports.device.wait(event);
     EXPECT_EQ(staging[0], std::byte{9});
     const std::vector<ScatterCopy> in = {{{staging.data(), {1}}, {state.data(), {1}}, {4}, 1}};
     staging[1] = std::byte{5};
     const auto scattered = ports.device.scatter(in);
-    EXPECT_EQ(state[1], std::byte{1});
+    EXPECT_EQ(state, std::vector<std::byte>(4, SimDevice::kUnscattered));
     ports.device.wait(scattered);
     EXPECT_EQ(state[1], std::byte{5});
   });
+}
+
+TEST(World, a_copy_that_nobody_waits_for_touches_no_memory_that_is_gone_by_then) {
+  SimStore store;
+  World world({}, store);
+  world.run([](Ports& ports, GlobalRank) {
+    std::vector<std::byte> state(4, std::byte{1});
+    std::vector<std::byte> staging(8);
+    const auto gather_to = [&](std::size_t at) {
+      const std::vector<GatherCopy> out = {{{state.data(), {1}}, {&staging[at], {1}}, {4}, 1}};
+      return ports.device.gather(out);
+    };
+    gather_to(0);
+    ports.device.wait(gather_to(4));
+    const std::vector<std::byte> first(staging.begin(), staging.begin() + 4);
+    EXPECT_EQ(first, std::vector<std::byte>(4, SimDevice::kUngathered));
+    EXPECT_EQ(staging[4], std::byte{1});
+  });
+}
+
+TEST(World, late_background_work_runs_when_somebody_waits_for_it_and_not_before) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    SimStore store;
+    World world({.seed = seed, .world_size = 2, .background = Background::kLate}, store);
+    const auto result = world.run([](Ports& ports, GlobalRank) {
+      const auto all = ports.fabric.communicator(Group::world(2));
+      std::vector<int> order;
+      const auto first = ports.tasks.start([&order] { order.push_back(1); });
+      const auto second = ports.tasks.start([&order, &first] {
+        first->wait();
+        order.push_back(2);
+      });
+      for (int i = 0; i < 5; ++i) all->barrier();
+      EXPECT_FALSE(first->done() || second->done());
+      second->wait();
+      EXPECT_EQ(order, (std::vector<int>{1, 2}));
+      const auto third = ports.tasks.start([&order] { order.push_back(3); });
+      EXPECT_EQ(order.size(), 2U) << "destroying it waits for it";
+    });
+    for (const auto& rank : result.ranks) EXPECT_EQ(rank.end, RankEnd::kReturned) << rank.message;
+  }
+}
+
+TEST(World, late_background_work_dies_with_its_rank) {
+  SimStore store;
+  World world({.world_size = 2, .background = Background::kLate}, store);
+  bool ran = false;
+  const auto result = world.run([&](Ports& ports, GlobalRank rank) {
+    if (rank.value == 1) return;
+    const auto task = ports.tasks.start([&ran] { ran = true; });
+    world.kill(rank);
+  });
+  EXPECT_EQ(result.ranks[0].end, RankEnd::kKilled);
+  EXPECT_FALSE(ran);
+  EXPECT_FALSE(result.deadlock);
 }
 
 TEST(World, ranks_that_wait_for_each_other_are_a_verdict_that_names_them) {

@@ -7,7 +7,7 @@
 #include "core/adapters/posix/host_device.hpp"
 #include "core/engine/checkpoint.hpp"
 
-namespace reprise::cli {
+namespace reprise::driver {
 
 class TensorDigest {
  public:
@@ -31,4 +31,4 @@ class TensorDigest {
   bool apart_ = false;  ///< no two items share bytes
 };
 
-}  // namespace reprise::cli
+}  // namespace reprise::driver

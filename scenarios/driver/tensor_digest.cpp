@@ -1,11 +1,11 @@
-#include "scenarios/cli/tensor_digest.hpp"
+#include "scenarios/driver/tensor_digest.hpp"
 
 #include "core/engine/blocks.hpp"
 #include "core/engine/extents.hpp"
 #include "core/engine/tensor_reader.hpp"
 #include "core/format/sha256.hpp"
 
-namespace reprise::cli {
+namespace reprise::driver {
 namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{4} << 20U;
@@ -36,4 +36,4 @@ std::string TensorDigest::of(const StoredObject& object) {
   return hex(sha256_of(checkpoint_.object_bytes(object)));
 }
 
-}  // namespace reprise::cli
+}  // namespace reprise::driver

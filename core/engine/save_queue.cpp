@@ -1,0 +1,81 @@
+#include "core/engine/save_queue.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.hpp"
+
+namespace reprise {
+namespace {
+
+bool ended(Save& save, Step now, SaveReport& report) {
+  if (!save.poll(now)) return false;
+  report = save.finish(now);
+  return true;
+}
+
+bool waited_for(Save& save, Step now, SaveReport& report) {
+  report = save.finish(now);
+  return true;
+}
+
+}  // namespace
+
+SaveQueue::SaveQueue(std::function<Step()> iteration, std::size_t in_flight_max)
+    : iteration_(std::move(iteration)), in_flight_max_(in_flight_max) {
+  CHECK(in_flight_max_ > 0);
+}
+
+SaveQueue::~SaveQueue() = default;
+
+bool SaveQueue::end_oldest(bool (*try_to_end)(Save&, Step, SaveReport&)) {
+  EndedSave end;
+  try {
+    if (!try_to_end(saves_.front().save, iteration_(), end.report)) return false;
+  } catch (const Error& error) {
+    end = {.report = {}, .error = error};
+  }
+  const OnEnd on_end = std::move(saves_.front().on_end);
+  saves_.pop_front();  // waits for what is left of a failed one
+  on_end(end);
+  return true;
+}
+
+void SaveQueue::begin(const Ports& ports, std::shared_ptr<Communicator> group,
+                      const StateDict& state, SaveOptions options, const OnEnd& on_end) {
+  const auto same_place = [&options](const InFlight& one) {
+    return one.directory == options.target.directory;
+  };
+  while (saves_.size() >= in_flight_max_ || std::any_of(saves_.begin(), saves_.end(), same_place)) {
+    end_oldest(waited_for);
+  }
+  std::string directory = options.target.directory;
+  std::optional<Error> refused;
+  try {
+    saves_.push_back({Save::begin(ports, std::move(group), state, std::move(options)),
+                      std::move(directory), on_end});
+  } catch (const Error& error) {
+    refused = error;
+  }
+  if (refused) on_end({.report = {}, .error = refused});
+}
+
+void SaveQueue::poll() {
+  while (!saves_.empty() && end_oldest(ended)) continue;
+}
+
+void SaveQueue::finalize() {
+  while (!saves_.empty()) end_oldest(waited_for);
+}
+
+std::uint64_t SaveQueue::bound_staging() const {
+  std::uint64_t sum = 0;
+  for (const auto& one : saves_) sum += one.save.bound_staging();
+  return sum;
+}
+
+std::vector<ProtocolStep> shutdown_protocol(SaveQueue& saves) {
+  return {{kShutdownSteps[0], [&saves] { saves.finalize(); }}};
+}
+
+}  // namespace reprise

@@ -1,0 +1,198 @@
+#include "core/state/module_key.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kMimo = "mimo.";
+constexpr std::string_view kOptimizer = "optimizer.";
+constexpr std::string_view kState = "state.";
+constexpr std::string_view kGroup = "distributed.dp_group_idx_";
+constexpr std::string_view kChained = "chained_";
+constexpr std::string_view kModality = "modality_submodules.";
+constexpr std::string_view kLanguage = "language_model.";
+constexpr std::string_view kRng = "rng_state";
+constexpr std::string_view kExpertRng = "expert_rng_state";
+
+using Kind = ModuleKey::Kind;
+
+bool take(std::string_view& text, std::string_view begin) {
+  if (!text.starts_with(begin)) return false;
+  text.remove_prefix(begin.size());
+  return true;
+}
+
+/// The name up to the next dot, with the dot taken; empty if there is none, or nothing behind it.
+std::string_view take_name(std::string_view& text) {
+  const auto dot = text.find('.');
+  if (dot == std::string_view::npos || dot + 1 == text.size()) return {};
+  const std::string_view name = text.substr(0, dot);
+  text.remove_prefix(dot + 1);
+  return name;
+}
+
+std::optional<std::int64_t> number_of(std::string_view digits) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc{} || end != digits.data() + digits.size() || number < 0) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+std::optional<std::int64_t> chain_of(std::string_view digits) {
+  const auto number = number_of(digits);
+  return number && *number < kChainMax ? number : std::nullopt;
+}
+
+/// "1" of "chained_1.<rest>"; `text` is left as it was if it is no such key.
+std::optional<std::int64_t> take_chain(std::string_view& text) {
+  std::string_view rest = text;
+  if (!take(rest, kChained)) return std::nullopt;
+  const auto chain = chain_of(take_name(rest));
+  if (chain) text = rest;
+  return chain;
+}
+
+std::optional<ModulePart> part_named(std::string_view name) {
+  const auto* const found = std::find_if(kModuleParts.begin(), kModuleParts.end(),
+                                         [name](ModulePart part) { return name_of(part) == name; });
+  return found == kModuleParts.end() ? std::nullopt : std::optional(*found);
+}
+
+/// "vision.1.param_groups": whose, which of a chain, what.
+std::optional<ModuleKey> parse_part(std::string_view text) {
+  ModuleKey key{.module = std::string(take_name(text)), .kind = Kind::kPart, .chain = 0};
+  if (key.module.empty()) return std::nullopt;
+  if (text.find('.') != std::string_view::npos) {
+    key.chain = chain_of(take_name(text));
+    if (key.chain == 0) return std::nullopt;  // the first has no number
+  }
+  key.part = part_named(text);
+  return key.chain && key.part ? std::optional(key) : std::nullopt;
+}
+
+/// "3.gbuf_idx_0.<...>" or "3.grad_scaler".
+std::optional<ModuleKey> parse_group(std::string_view text) {
+  const auto group = number_of(take_name(text));
+  if (!group) return std::nullopt;
+  ModuleKey key{.kind = Kind::kGroupObject, .group = *group};
+  if (text.starts_with("gbuf_idx_")) key.kind = Kind::kBucket;
+  if (text == "optimizer") key.part = ModulePart::kParamGroups;
+  if (text == name_of(ModulePart::kGradScaler)) key.part = ModulePart::kGradScaler;
+  return key;
+}
+
+/// The module that a key of the model's own names.
+std::string module_named_in(std::string_view key) {
+  if (take(key, kModality)) return std::string(take_name(key));
+  return key.starts_with(kLanguage) ? std::string(kLanguageModule) : std::string();
+}
+
+/// A key of optimizers without "[chained_<i>.]optimizer.": its kind, and its module if it tells
+/// one.
+ModuleKey parse_optimizer(std::string_view text) {
+  std::string_view rest = text;
+  if (take(rest, kMimo)) {
+    if (auto part = parse_part(rest)) return *part;
+  }
+  rest = text;
+  if (take(rest, kGroup)) {
+    if (auto group = parse_group(rest)) return *group;
+  }
+  ModuleKey key{.kind = Kind::kState};
+  rest = text;
+  if (take(rest, kState) && !take_name(rest).empty()) key.module = module_named_in(rest);
+  return key;
+}
+
+/// "[chained_<i>.]optimizer.<...>"; nothing if it is no key of an optimizer.
+std::optional<ModuleKey> parse_chained(std::string_view text) {
+  const auto chain = take_chain(text);
+  if (!take(text, kOptimizer) || text.empty()) return std::nullopt;
+  ModuleKey key = parse_optimizer(text);
+  // Both may number the optimizer: then the prefix was given before the parts were taken out.
+  if (chain && (!key.chain || *key.chain == 0)) key.chain = chain;
+  return key;
+}
+
+std::optional<ModuleKey> parse_prefixed(std::string_view text) {
+  const std::string module(take_name(text));
+  if (module.empty()) return std::nullopt;
+  ModuleKey key;
+  if (text == kRng) {
+    key.kind = Kind::kRng;
+  } else if (text == kExpertRng) {
+    key.kind = Kind::kExpertRng;
+  } else if (const auto state = parse_chained(text)) {
+    key = *state;
+    // Another module's part under this prefix is of nobody's use, but it is optimizer state here.
+    if (key.kind == Kind::kPart && key.module != module) key = {.kind = Kind::kState};
+  }
+  key.module = module;
+  key.form = ModuleForm::kPrefixed;
+  return key;
+}
+
+/// "<m>.rng_state"
+std::optional<ModuleKey> parse_rng(std::string_view text) {
+  const std::string module(take_name(text));
+  if (module.empty() || (text != kRng && text != kExpertRng)) return std::nullopt;
+  return ModuleKey{.module = module, .kind = text == kRng ? Kind::kRng : Kind::kExpertRng};
+}
+
+}  // namespace
+
+std::string_view name_of(ModulePart part) {
+  switch (part) {
+    case ModulePart::kParamGroups:
+      return "param_groups";
+    case ModulePart::kGradScaler:
+      return "grad_scaler";
+    case ModulePart::kShardingType:
+      return "param_state_sharding_type";
+  }
+  return "";
+}
+
+std::string_view name_of(ModuleForm form) {
+  switch (form) {
+    case ModuleForm::kNamed:
+      return "by name";
+    case ModuleForm::kBare:
+      return "bare";
+    case ModuleForm::kPrefixed:
+      return "prefixed";
+  }
+  return "";
+}
+
+std::optional<ModuleKey> parse_module_key(std::string_view key) {
+  std::string_view text = key;
+  if (take(text, kMimo)) return parse_prefixed(text);
+  if (auto state = parse_chained(text)) {
+    if (state->module.empty() && state->kind == Kind::kState) return std::nullopt;
+    if (state->kind != Kind::kState) state->form = ModuleForm::kBare;
+    return state;
+  }
+  if (auto rng = parse_rng(text)) return rng;
+  std::string module = module_named_in(text);
+  if (module.empty()) return std::nullopt;
+  return ModuleKey{.module = std::move(module)};
+}
+
+std::string chain_suffix(std::int64_t chain) {
+  return chain == 0 ? "" : "." + std::to_string(chain);
+}
+
+std::string module_part_key(ModuleForm form, std::string_view module, std::int64_t chain,
+                            ModulePart part) {
+  const std::string name(module);
+  const std::string bare = std::string(kOptimizer) + std::string(kMimo) + name +
+                           chain_suffix(chain) + "." + std::string(name_of(part));
+  return form == ModuleForm::kPrefixed ? std::string(kMimo) + name + "." + bare : bare;
+}
+
+}  // namespace reprise

@@ -1,0 +1,34 @@
+#pragma once
+// What random scenarios are drawn with.
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+#include "core/base/random.hpp"
+
+namespace reprise::driver {
+
+/// True once in `in` times.
+inline bool chance(Stream& random, std::uint64_t in) { return random.below(in) == 0; }
+
+/// From `least` to `most`.
+inline std::int64_t number(Stream& random, std::int64_t least, std::int64_t most) {
+  return least +
+         static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most - least + 1)));
+}
+
+template <class Range>
+const auto& one_of(Stream& random, const Range& range) {
+  return range[random.below(std::size(range))];
+}
+
+template <class Items>
+void shuffle(Stream& random, Items& items) {
+  for (std::size_t i = 0; i + 1 < items.size(); ++i) {
+    std::swap(items[i], items[i + random.below(items.size() - i)]);
+  }
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,198 @@
+#include "scenarios/driver/mpi_rank.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "core/adapters/mpi/mpi_fabric.hpp"
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/base/error.hpp"
+#include "scenarios/driver/lane.hpp"
+#include "scenarios/driver/life_faults.hpp"
+#include "scenarios/driver/rank_locks.hpp"
+#include "scenarios/driver/rank_program.hpp"
+#include "scenarios/driver/text_file.hpp"
+
+namespace reprise::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kDeadlineNs = kCollectiveDeadlineS * 1'000'000'000;
+/// Where a scenario plays with time, all of it passes so many times as fast.
+constexpr std::uint64_t kHaste = 10;
+
+struct SilentTrace final : Trace {
+  void event(const TraceEvent&) override {}
+};
+
+bool plays_with_time(const std::vector<sim::FaultState>& faults) {
+  return std::any_of(faults.begin(), faults.end(),
+                     [](const sim::FaultState& fault) { return fault.spec.delay_ns > 0; });
+}
+
+/// Beside its place and renamed: a record is there whole or not at all.
+void write_record(const RankTask& task, const RankRecord& record) {
+  const fs::path file = record_file(task.records, record.result.rank);
+  const fs::path beside = file.string() + ".tmp";
+  std::ofstream out(beside);
+  out << to_json(record);
+  out.close();
+  if (!out) throw Error(Code::kIo, "the rank's record can't be written", {.file = beside.string()});
+  fs::rename(beside, file);
+}
+
+/// One rank of one launch.
+class MpiRank {
+ public:
+  MpiRank(const RankTask& task, MpiSession& session)
+      : task_(task),
+        scenario_(scenario_of(task)),
+        past_(parse_past(text_of((fs::path(task.records) / kPastFile).string()), scenario_)),
+        faults_(faults_of(scenario_.incarnations[task.incarnation], past_).specs),
+        session_(session),
+        locks_(task.records, session_.rank()),
+        haste_(plays_with_time(faults_.states()) ? kHaste : 1),
+        fabric_(session_, clock_, {.deadline_ns = kDeadlineNs / haste_, .watch = &locks_}),
+        parting_(fabric_.communicator(Group::world(session_.world_size()))) {}
+
+  int run() {
+    sim::Policies policies;
+    if (!task_.mutant.empty()) sim::mutant_named(task_.mutant).apply(policies);
+    PosixStore store(task_.store);
+    HostDevice device(session_.node(), session_.rank().value);
+    ThreadTasks tasks(1);
+    SilentTrace trace;
+    TwinBook twins;
+    const Ports ports{store, fabric_, device, clock_, tasks, trace};
+    const LoggedPorts logged(task_.log, {scenario_.name, task_.incarnation, session_.rank()},
+                             ports);
+    run_rank(
+        {.scenario = scenario_,
+         .incarnation = task_.incarnation,
+         .past = past_,
+         .policies = policies,
+         .twins = twins,
+         .ports = logged.ports(),
+         .faults = faults_,
+         .powers = {.die = [this] { die(); }, .sleep = [this](std::uint64_t ns) { sleep(ns); }},
+         .keep_record = [this] { keep_record(); },
+         .log = logged.log()},
+        record_);
+    leave_record(record_);
+    const int code = record_.ending == Ending::kReturned ? 0 : 1;
+    if (!part()) std::_Exit(code);
+    return code;
+  }
+
+ private:
+  static Scenario scenario_of(const RankTask& task) {
+    Scenario scenario = read_scenario(task.scenario);
+    if (task.incarnation < scenario.incarnations.size()) return scenario;
+    throw Error(Code::kUsage,
+                "the scenario has no incarnation " + std::to_string(task.incarnation));
+  }
+
+  /// For those who leave it from another thread.
+  void keep_record() {
+    const std::lock_guard lock(mutex_);
+    kept_ = record_;
+  }
+
+  void leave_record(RankRecord record) {
+    const std::lock_guard lock(mutex_);
+    record.faults.clear();
+    for (const auto& state : faults_.states()) {
+      if (state.spec.place.rank == session_.rank()) record.faults.push_back(state);
+    }
+    write_record(task_, record);
+  }
+
+  /// On whatever thread the fault strikes. What is written beside training ends the rank while its
+  /// job goes on: then the record is the one that was kept last.
+  void die() {
+    const bool on_own_thread = std::this_thread::get_id() == thread_;
+    RankRecord record = on_own_thread ? record_ : kept_record();
+    record.result.rank = session_.rank().value;
+    record.ending = Ending::kLost;
+    record.code = name_of(Code::kPeerFailed);
+    record.message = "it was killed";
+    leave_record(std::move(record));
+    ::kill(::getpid(), SIGKILL);
+    ::pause();
+  }
+
+  RankRecord kept_record() {
+    const std::lock_guard lock(mutex_);
+    return kept_;
+  }
+
+  void sleep(std::uint64_t ns) const {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(ns / haste_));
+  }
+
+  /// All ranks leave MPI together; false where they do not come to that. Nobody waits for a rank
+  /// that failed by itself: it lets go of its lock first.
+  bool part() {
+    if (record_.ending != Ending::kReturned) locks_.let_go();
+    try {
+      if (!session_.abandoned()) parting_->barrier();
+    } catch (const Error&) {
+      return false;
+    }
+    return !session_.abandoned();
+  }
+
+  const RankTask& task_;
+  Scenario scenario_;
+  Past past_;
+  sim::FaultBook faults_;
+  MpiSession& session_;
+  PosixClock clock_;
+  RankLocks locks_;
+  std::uint64_t haste_;
+  MpiFabric fabric_;
+  std::shared_ptr<Communicator> parting_;
+  std::thread::id thread_ = std::this_thread::get_id();
+  RankRecord record_;
+  std::mutex mutex_;  ///< of the record's file, and of:
+  RankRecord kept_;
+};
+
+/// A rank that does not even come to its life says why, too.
+[[noreturn]] void leave_error(const RankTask& task, GlobalRank rank, const Error& error) {
+  RankRecord record;
+  record.result.rank = rank.value;
+  record.ending = error.code() == Code::kInternal ? Ending::kDefect : Ending::kFailed;
+  record.code = name_of(error.code());
+  record.message = error.what();
+  write_record(task, record);
+  std::_Exit(1);
+}
+
+}  // namespace
+
+std::string record_file(const std::string& records, std::int32_t rank) {
+  return records + "/rank" + std::to_string(rank) + ".json";
+}
+
+int run_mpi_rank(const RankTask& task) {
+  MpiSession session;
+  try {
+    return MpiRank(task, session).run();
+  } catch (const Error& error) {
+    leave_error(task, session.rank(), error);
+  }
+}
+
+}  // namespace reprise::driver

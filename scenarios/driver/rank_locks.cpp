@@ -1,0 +1,54 @@
+#include "scenarios/driver/rank_locks.hpp"
+
+#include <fcntl.h>
+
+#include <filesystem>
+#include <utility>
+
+namespace reprise::driver {
+namespace {
+
+std::string lock_file(const std::string& directory, GlobalRank rank) {
+  return directory + "/rank" + std::to_string(rank.value) + ".lock";
+}
+
+struct flock whole_file() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+/// Whether another process holds the lock on an open file.
+bool is_held(int fd) {
+  struct flock lock = whole_file();
+  return ::fcntl(fd, F_GETLK, &lock) != -1 && lock.l_type != F_UNLCK;
+}
+
+}  // namespace
+
+// Under its name the file stands locked from the beginning.
+RankLocks::RankLocks(std::string directory, GlobalRank self) : directory_(std::move(directory)) {
+  const std::string file = lock_file(directory_, self);
+  const std::string beside = file + ".tmp";
+  own_.emplace(posix::Descriptor::adopt(posix::checked({"open", beside}, [&] {
+    return ::open(beside.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+  })));
+  struct flock lock = whole_file();
+  posix::checked({"lock", beside}, [&] { return ::fcntl(own_->get(), F_SETLK, &lock); });
+  std::filesystem::rename(beside, file);
+}
+
+bool RankLocks::has_ended(GlobalRank rank) {
+  auto peer = peers_.find(rank);
+  if (peer == peers_.end()) {
+    const int fd = ::open(lock_file(directory_, rank).c_str(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) return false;  // it is not there yet
+    peer = peers_.emplace(rank, posix::Descriptor::adopt(fd)).first;
+  }
+  return !is_held(peer->second.get());
+}
+
+void RankLocks::let_go() { own_.reset(); }
+
+}  // namespace reprise::driver

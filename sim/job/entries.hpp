@@ -1,0 +1,48 @@
+#pragma once
+// A dict that a checkpoint brings, and its path for messages.
+
+#include <string>
+#include <string_view>
+
+#include "core/base/error.hpp"
+#include "core/state/value.hpp"
+
+namespace reprise::sim {
+
+/// Borrows the value. MISSING_KEY_ON_LOAD names the first entry that is not there or is of another
+/// type.
+class Entries {
+ public:
+  Entries(const Value& value, std::string path) : value_(value), path_(std::move(path)) {
+    if (value_.as<Dict>() == nullptr) refuse("is no dict");
+  }
+
+  const Value& value(std::string_view key) const {
+    const Value* found = value_.find(key);
+    if (found == nullptr) Entries(*this, key).refuse("is not there");
+    return *found;
+  }
+  bool has(std::string_view key) const { return value_.find(key) != nullptr; }
+  Entries entries(std::string_view key) const { return {value(key), inner(key)}; }
+  template <class T>
+  void read(std::string_view key, T& out) const {
+    const T* found = value(key).as<T>();
+    if (found == nullptr) Entries(*this, key).refuse("is of another type");
+    out = *found;
+  }
+  const Dict& all() const { return *value_.as<Dict>(); }
+  std::string inner(std::string_view key) const { return path_ + "['" + std::string(key) + "']"; }
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(Code::kMissingKey, path_ + " " + what + "; the job can't go on without it",
+                {.key = path_});
+  }
+
+ private:
+  Entries(const Entries& outer, std::string_view key)
+      : value_(outer.value_), path_(outer.inner(key)) {}
+
+  const Value& value_;
+  std::string path_;
+};
+
+}  // namespace reprise::sim

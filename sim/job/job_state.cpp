@@ -1,0 +1,443 @@
+// What the job hands to a save.
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "sim/job/job.hpp"
+
+namespace reprise::sim {
+namespace {
+
+template <class T>
+std::byte* data_at(std::vector<T>& buffer, std::int64_t element) {
+  return reinterpret_cast<std::byte*>(buffer.data() + element);
+}
+
+/// A list of one number for each bucket.
+Value numbers_of(const std::vector<Bucket>& buckets, std::int64_t Bucket::*number) {
+  List numbers;
+  for (const auto& bucket : buckets) numbers.emplace_back(bucket.*number);
+  return numbers;
+}
+
+bool names_bucket(const std::string& key, const std::string& prefix, std::size_t bucket) {
+  return std::any_of(kSlots.begin(), kSlots.end(),
+                     [&](Slot slot) { return key == bucket_key(prefix, bucket, slot); });
+}
+
+void append_padding(const Bucket& bucket, std::vector<Box>& padding) {
+  std::int64_t end = 0;
+  for (const auto& entry : bucket.entries) {
+    if (entry.range.begin > end) padding.push_back({{end}, {entry.range.begin - end}});
+    end = entry.range.end;
+  }
+}
+
+/// What is left of an optimizer's entry goes the way of all that is no object.
+void leave_in_common(Value& common, const std::string& module, std::size_t chain, Dict rest) {
+  if (rest.empty()) return;
+  auto* root = common.as<Dict>();
+  const auto level = [](Dict& dict, const Value& key) -> Dict& {
+    auto found = std::find_if(dict.begin(), dict.end(),
+                              [&key](const auto& entry) { return entry.first == key; });
+    if (found == dict.end()) found = dict.insert(dict.end(), {key, Dict{}});
+    return *found->second.as<Dict>();
+  };
+  Dict& of_module = level(level(*root, kOptimizerOfModules), module);
+  of_module.emplace_back(static_cast<std::int64_t>(chain), std::move(rest));
+}
+
+/// Which copy of its buckets' objects this rank has.
+std::int32_t bucket_copy(const Family& family) {
+  return family.mesh->coordinate(
+      family.member, family.kind == MeshKind::kDense ? "dp_replicate" : "edp_replicate");
+}
+
+/// The part of a leaf that lies in the first `rows` rows of a tensor of `shape_rows`.
+void keep_rows(TensorLeaf& leaf, std::int64_t rows, std::int64_t shape_rows) {
+  leaf.shape[0] = shape_rows;
+  leaf.placed.reset();
+  for (auto& piece : leaf.pieces) {
+    const std::int64_t held = std::max<std::int64_t>(rows - piece.box.offset[0], 0);
+    piece.box.extent[0] = std::min(piece.box.extent[0], held);
+  }
+  std::erase_if(leaf.pieces, [](const Piece& piece) { return piece.box.elements() == 0; });
+}
+
+void put_before(const std::string& prefix, StateDict& state) {
+  for (auto& leaf : state.tensors) leaf.key.insert(0, prefix);
+  for (auto& leaf : state.objects) leaf.key.insert(0, prefix);
+}
+
+template <class T>
+void move_to(std::vector<T>& all, std::vector<T>& some) {
+  all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+}
+
+void append(StateDict& state, StateDict part) {
+  move_to(state.tensors, part.tensors);
+  move_to(state.objects, part.objects);
+}
+
+Bytes wire_of(const HostRng& rng) {
+  Bytes wire;
+  for (const auto number : {rng.seed, rng.counter, rng.tally}) append_le(wire, number);
+  return wire;
+}
+
+HostRng rng_of(ByteSpan wire) {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  const auto word = [&](std::size_t i) {
+    return load_le<std::uint64_t>(wire.subspan(i * kWord, kWord));
+  };
+  return {word(0), word(1), word(2)};
+}
+
+}  // namespace
+
+// --- groups -------------------------------------------------------------------------------------
+
+JobGroups TrainingJob::own_groups() const {
+  JobGroups all;
+  for (const auto& module : modules_) {
+    all.push_back(groups_of(*module.dense_mesh, *module.expert_mesh, rank_));
+    all.back().rng_prefix = config_.rng_prefix + module.prefix();
+  }
+  return all;
+}
+
+JobGroups TrainingJob::given_groups() const {
+  JobGroups all = own_groups();
+  if (config_.groups == GroupSource::kExplicit) return all;
+  for (auto& own : all) {
+    CheckpointGroups given;
+    if (config_.groups == GroupSource::kHalf) given.tp = own.tp;
+    given.rng_prefix = own.rng_prefix;
+    own = std::move(given);
+  }
+  return all;
+}
+
+JobGroups TrainingJob::agreed_groups(std::string_view caller, const JobGroups& given) const {
+  CHECK(given.size() == modules_.size(), given.size(), modules_.size());
+  const auto choose = caller == "load" ? policy_.load_groups : policy_.save_groups;
+  const JobGroups own = own_groups();
+  JobGroups groups;
+  agree_on_groups(
+      *world_,
+      [&] {
+        std::vector<GroupClaim> claims;
+        for (std::size_t m = 0; m < modules_.size(); ++m) {
+          const GroupRegistry registry(modules_[m].config.layout, rank_, config_.fallback);
+          groups.push_back(
+              choose({caller, given[m], registry, rank_, modules_[m].model.has_experts()}));
+          for (auto& claim : claims_of(groups[m], own[m], modules_[m].prefix())) {
+            claims.push_back(std::move(claim));
+          }
+        }
+        return claims;
+      },
+      policy_.groups);
+  return groups;
+}
+
+TrainingJob::Making TrainingJob::making_of(const JobPolicy& policy, std::size_t module,
+                                           const JobGroups& groups, const SaveParts& parts) {
+  Module& own = modules_[module];
+  return {.policy = policy,
+          .module = own,
+          .groups = groups[module],
+          .metadata = {own.config.optimizer_sharding, groups[module].dp_cp},
+          .parts = parts};
+}
+
+// --- leaves -------------------------------------------------------------------------------------
+
+Holding TrainingJob::holding_of(const Family& family, std::size_t p, const OptimizerShard* share,
+                                const Making& making) const {
+  const LocalParameter& parameter = family.parameters[p];
+  Holding holding{.spec = parameter.spec,
+                  .model = making.module.model,
+                  .layout = making.module.config.layout,
+                  .job = making.module.members(),
+                  .mesh = parameter.mesh,
+                  .member = parameter.member,
+                  .tensor = parameter.tensor,
+                  .placement = protocol_of(parameter.spec.key, making.policy.names()).placement};
+  holding.ranks_per_node = config_.ranks_per_node;
+  if (share != nullptr) {
+    const Sharding sharding = share->rule().sharding;
+    holding.boxes = share->share(p).boxes;
+    holding.placement =
+        shared_placement(holding.placement, parameter.spec.shape, family.sharing, share->rule());
+    holding.flat =
+        sharding == Sharding::kFullyShardedModelSpace || sharding == Sharding::kDpReshardable;
+    holding.shares = share->table().shares[p];
+    holding.own = share->own();
+  }
+  const GroupRank place = place_in(*holding.mesh, groups_for(parameter.spec, making), rank_);
+  holding.replica = making.policy.replica(holding.placement, *holding.mesh, place);
+  return holding;
+}
+
+CheckpointGroups TrainingJob::groups_for(const ParameterSpec& spec, const Making& making) const {
+  if (!spec.leaf_layer) return making.groups;
+  const GroupRegistry registry(making.module.config.layout, rank_, config_.fallback);
+  return making.policy.module.leaf_layer({spec.full_key, making.groups, registry});
+}
+
+TensorLeaf TrainingJob::leaf(const LocalParameter& parameter, const Description& description,
+                             DType dtype, std::byte* data, const Making& making) const {
+  TensorLeaf leaf{
+      .key = making.within + description.key, .dtype = dtype, .shape = description.shape};
+  leaf.pieces = description.pieces;
+  leaf.data = data;
+  leaf.replica = description.replica;
+  leaf.placed = description.placed;
+  if (making.model_space && parameter.spec.live_rows > 0) {
+    keep_rows(leaf, parameter.spec.live_rows, parameter.spec.live_rows);
+  }
+  return leaf;
+}
+
+/// Where a vocabulary is padded to another length in the checkpoint, what both have is asked for.
+void TrainingJob::fit_to_stored(TensorLeaf& leaf, const ParameterSpec& spec, const Making& making) {
+  if (making.catalog == nullptr || spec.live_rows == 0) return;
+  const StoredTensor* stored =
+      making.catalog->tensor(making.policy.module.prefix(making.module.config.name) + leaf.key);
+  if (stored == nullptr) return;
+  const Dims& shape = logical_shape(*stored);
+  if (shape.size() == 0 || shape[0] == leaf.shape[0] || shape[0] < spec.live_rows) return;
+  keep_rows(leaf, shape[0], shape[0]);
+}
+
+void TrainingJob::add_weights(StateDict& state, const Making& making) const {
+  for (auto& family : making.module.families) {
+    for (std::size_t p = 0; p < family.parameters.size(); ++p) {
+      LocalParameter& parameter = family.parameters[p];
+      const Box whole = parameter.tensor.whole();
+      Holding holding = holding_of(family, p, nullptr, making);
+      holding.boxes = {&whole, 1};
+      state.tensors.push_back(leaf(parameter, making.policy.described_save(holding),
+                                   DType::kBFloat16, data_at(parameter.weight, 0), making));
+    }
+  }
+}
+
+void TrainingJob::add_stored(StateDict& state, Family& family, const Making& making,
+                             Describe described) const {
+  OptimizerShard& optimizer = *family.optimizer;
+  for (std::size_t p = 0; p < family.parameters.size(); ++p) {
+    const LocalParameter& parameter = family.parameters[p];
+    state.tensors.push_back(
+        leaf(parameter, (making.policy.*described)(holding_of(family, p, &optimizer, making)),
+             DType::kBFloat16, data_at(optimizer.stored(), optimizer.share(p).begin), making));
+    fit_to_stored(state.tensors.back(), parameter.spec, making);
+  }
+}
+
+void TrainingJob::add_slots(StateDict& state, Family& family, Sharding keys, const Making& making,
+                            Describe described) const {
+  OptimizerShard& optimizer = *family.optimizer;
+  for (std::size_t p = 0; p < family.parameters.size(); ++p) {
+    const LocalParameter& parameter = family.parameters[p];
+    const Description description =
+        (making.policy.*described)(holding_of(family, p, &optimizer, making));
+    for (const Slot slot : kSlots) {
+      TensorLeaf made = leaf(parameter, description, DType::kFloat32,
+                             data_at(optimizer.slot(slot), optimizer.share(p).begin), making);
+      made.key = slot_key(keys, slot, made.key);
+      fit_to_stored(made, parameter.spec, making);
+      state.tensors.push_back(std::move(made));
+    }
+  }
+}
+
+void TrainingJob::add_buckets(StateDict& state, Family& family, OptimizerShard& optimizer) const {
+  const std::string prefix = bucket_group_prefix(family.prefix, family.bucket_group);
+  const std::int32_t copy = bucket_copy(family);
+  std::int64_t arena = 0;
+  const auto& buckets = optimizer.table().buckets;
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    const Interval part = buckets[b].part(optimizer.own().value);
+    const Interval held{std::min(part.begin, buckets[b].unpadded),
+                        std::min(part.end, buckets[b].unpadded)};
+    for (const Slot slot : kSlots) {
+      TensorLeaf leaf{.key = bucket_key(prefix, b, slot), .shape = {buckets[b].unpadded}};
+      if (held.length() > 0) {
+        leaf.pieces.push_back(contiguous_piece({{held.begin}, {held.length()}}));
+      }
+      leaf.data = data_at(optimizer.slot(slot), arena);
+      leaf.replica = copy;
+      state.tensors.push_back(std::move(leaf));
+    }
+    arena += part.length();
+  }
+  const std::int32_t replica = copy * family.sharing.size() + optimizer.own().value;
+  const auto object = [&](std::string_view name, std::int64_t Bucket::*number) {
+    state.objects.push_back(
+        {prefix + std::string(name), {1}, {0}, replica, numbers_of(buckets, number)});
+  };
+  object("per_bucket_numel", &Bucket::padded);
+  object(kUnpaddedSizes, &Bucket::unpadded);
+}
+
+std::vector<Box> TrainingJob::padding_of(const std::string& key) const {
+  std::vector<Box> padding;
+  for (const auto& module : modules_) {
+    for (const auto& family : module.families) {
+      const std::string prefix =
+          module.prefix() + bucket_group_prefix(family.prefix, family.bucket_group);
+      const auto& buckets = family.optimizer->table().buckets;
+      for (std::size_t b = 0; b < buckets.size(); ++b) {
+        if (names_bucket(key, prefix, b)) append_padding(buckets[b], padding);
+      }
+    }
+  }
+  return padding;
+}
+
+void TrainingJob::add_random(StateDict& state, const Making& making) const {
+  const Module& module = making.module;
+  std::span<const HostRng> host(&module.streams.host, 1);
+  if (module.dp_cp && !making.model_space) host = module.streams_over_dp;
+  auto leaves =
+      making.policy.random({.host = host,
+                            .expert = module.model.has_experts() ? &module.streams.expert : nullptr,
+                            .groups = making.groups,
+                            .metadata = making.metadata,
+                            .self = rank_});
+  move_to(state.objects, leaves);
+}
+
+Dict TrainingJob::add_settings(StateDict& state, const Family& family, Sharding sharding,
+                               const Making& making) const {
+  const JobPolicy& policy = making.policy;
+  OptimizerEntry entry{family.settings, std::string(name_of(sharding))};
+  entry.settings.groups = policy.settings.saved(std::move(entry.settings.groups));
+  if (making.model_space) put_in_order(entry.settings.groups);
+  Value value = encode(entry);
+  Dict rest = std::move(*value.as<Dict>());
+  StateDict part;
+  if (sharding == Sharding::kDpReshardable) {
+    part.objects = extract_distributed(
+        rest, bucket_group_prefix(family.prefix, family.bucket_group),
+        bucket_copy(family) * family.sharing.size() + family.optimizer->own().value);
+    put_before(policy.module.prefix(making.module.config.name), part);
+  }
+  StateDict of_module;
+  of_module.objects = policy.module.extracted(
+      rest, {making.module.config.name, family.chain, policy.module.copy(making.groups, rank_)});
+  if (!making.bare) put_before(policy.module.prefix(making.module.config.name), of_module);
+  append(state, std::move(part));
+  append(state, std::move(of_module));
+  return rest;
+}
+
+Value TrainingJob::common(const JobPolicy& policy, const SaveParts& parts) const {
+  CommonState state{.progress = progress_,
+                    .modules = all_modules_,
+                    .identity = {config_.run, parent_step_, config_.engine, optional_keys()},
+                    .parts = parts};
+  if (state.is_one_model()) {
+    state.optimizer = modules_.front().families.front().settings;
+    state.optimizer.groups = policy.settings.saved(std::move(state.optimizer.groups));
+  }
+  return encode(state);
+}
+
+// --- what is handed over ------------------------------------------------------------------------
+
+StateDict TrainingJob::module_leaves(const Making& making, Value& common) const {
+  Module& module = making.module;
+  const Sharding sharding = sharding_named(module.config.optimizer_sharding);
+  const bool with_optimizer = making.parts.optimizer && !module.config.frozen;
+  StateDict tensors;
+  if (sharding == Sharding::kFsdpDtensor) {
+    for (auto& family : module.families) {
+      family.optimizer->pack_stored(family.parameters);
+      add_stored(tensors, family, making, &JobPolicy::described_save);
+    }
+  } else {
+    add_weights(tensors, making);
+  }
+  for (auto& family : module.families) {
+    if (!with_optimizer) break;
+    if (sharding == Sharding::kDpReshardable) {
+      add_buckets(tensors, family, *family.optimizer);
+    } else {
+      add_slots(tensors, family, sharding, making, &JobPolicy::described_save);
+    }
+  }
+  put_before(making.policy.module.prefix(module.config.name), tensors);
+  StateDict others;
+  if (with_optimizer && !module.is_whole_job()) {
+    for (const auto& family : module.families) {
+      leave_in_common(common, module.config.name, family.chain,
+                      add_settings(others, family, sharding, making));
+    }
+  }
+  if (making.parts.random) add_random(others, making);
+  append(tensors, std::move(others));
+  return tensors;
+}
+
+StateDict TrainingJob::leaves(const JobPolicy& policy, const JobGroups& groups,
+                              const SaveParts& parts) {
+  StateDict state;
+  state.common = common(policy, parts);
+  for (std::size_t m = 0; m < modules_.size(); ++m) {
+    Making making = making_of(policy, m, groups, parts);
+    making.bare = config_.bare_keys;
+    append(state, module_leaves(making, state.common));
+  }
+  add_rerun(state, policy);
+  return state;
+}
+
+void TrainingJob::tell_streams() {
+  for (auto& module : modules_) {
+    if (!module.dp_cp) continue;
+    const auto all = module.dp_cp->all_gather(wire_of(module.streams.host));
+    for (std::size_t r = 0; r < all.size(); ++r) module.streams_over_dp[r] = rng_of(all[r]);
+  }
+}
+
+StateDict TrainingJob::state(const JobGroups& given, const SaveParts& parts) {
+  const JobGroups groups = agreed_groups("save", given);
+  tell_streams();
+  StateDict state = policy_.saved(leaves(policy_, groups, parts));
+  for (auto& leaf : state.tensors) leaf.data = policy_.storage(leaf.data, moved_);
+  return state;
+}
+
+StateDict TrainingJob::live_state(const SaveParts& parts) {
+  return leaves({}, own_groups(), parts);
+}
+
+StateDict TrainingJob::model_space() {
+  const JobPolicy policy;
+  const JobGroups groups = own_groups();
+  StateDict state;
+  state.common = common(policy);
+  for (std::size_t m = 0; m < modules_.size(); ++m) {
+    Making right = making_of(policy, m, groups);
+    right.model_space = true;
+    right.within = right.module.prefix();
+    add_weights(state, right);
+    for (auto& family : right.module.families) {
+      if (right.module.config.frozen) continue;
+      add_slots(state, family, Sharding::kFullyReshardable, right, &JobPolicy::described_save);
+      if (!right.module.is_whole_job())
+        add_settings(state, family, Sharding::kFullyReshardable, right);
+    }
+    add_random(state, right);
+  }
+  // How the state is sharded is of the checkpoint, not of the model.
+  std::erase_if(state.objects,
+                [](const ObjectLeaf& leaf) { return leaf.key.ends_with(kShardingType); });
+  return state;
+}
+
+}  // namespace reprise::sim

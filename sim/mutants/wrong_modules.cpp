@@ -1,0 +1,375 @@
+#include "sim/mutants/wrong_modules.hpp"
+
+#include <algorithm>
+
+#include "sim/job/host_rng.hpp"
+
+namespace reprise::sim {
+namespace {
+
+// --- what a module's optimizer says of itself ----------------------------------------------------
+
+std::vector<ObjectLeaf> nothing_extracted(Dict& /*entry*/, const ChainPlace& /*place*/) {
+  return {};
+}
+
+std::vector<ObjectLeaf> all_but_sharding(Dict& entry, const ChainPlace& place) {
+  auto objects = extract_entry(entry, place);
+  for (auto& object : objects) {
+    if (object.key.ends_with(kShardingType)) entry.emplace_back(kShardingType, object.value);
+  }
+  std::erase_if(objects, [](const ObjectLeaf& leaf) { return leaf.key.ends_with(kShardingType); });
+  return objects;
+}
+
+std::vector<ObjectLeaf> with_empty_wrapper(Dict& entry, const ChainPlace& place) {
+  auto objects = extract_entry(entry, place);
+  entry.emplace_back(kWrapper, Dict{});
+  return objects;
+}
+
+/// Into a wrapper that the common state has brought; where there is none they have no place.
+Value into_the_wrapper_that_is_there(Value entry, std::span<const ObjectLeaf> objects) {
+  const bool there = entry.find(kWrapper) != nullptr;
+  std::vector<ObjectLeaf> placed(objects.begin(), objects.end());
+  if (!there) {
+    std::erase_if(placed, [](const ObjectLeaf& leaf) { return leaf.key.ends_with(kParamGroups); });
+  }
+  return restore_entry(std::move(entry), placed);
+}
+
+std::string own_sharding(const ModuleConfig& own, const ModuleConfig& /*stored*/) {
+  return own.optimizer_sharding;
+}
+
+// --- copies --------------------------------------------------------------------------------------
+
+/// As copy_of_module, over a group of this rank alone in place of one of the module's.
+std::int32_t copy_without(std::optional<Group> CheckpointGroups::*group, CheckpointGroups groups,
+                          GlobalRank self) {
+  groups.*group = Group({self});
+  return copy_of_module(groups, self);
+}
+std::int32_t without_tp(const CheckpointGroups& groups, GlobalRank self) {
+  return copy_without(&CheckpointGroups::tp, groups, self);
+}
+std::int32_t without_pp(const CheckpointGroups& groups, GlobalRank self) {
+  return copy_without(&CheckpointGroups::pp, groups, self);
+}
+std::int32_t without_dp(const CheckpointGroups& groups, GlobalRank self) {
+  return copy_without(&CheckpointGroups::dp_cp, groups, self);
+}
+/// The field's three-part id: (tp, pp, dp), where the module has context parallelism, too.
+std::int32_t without_cp(const CheckpointGroups& groups, GlobalRank self) {
+  CheckpointGroups dp_alone = groups;
+  dp_alone.dp_cp = groups.dp;
+  return copy_of_module(dp_alone, self);
+}
+
+// --- names ---------------------------------------------------------------------------------------
+
+CheckpointGroups without_stream_prefix(const GroupCall& call) {
+  CheckpointGroups groups = resolve(call);
+  groups.rng_prefix.clear();
+  return groups;
+}
+
+std::string no_prefix(std::string_view /*module*/) { return {}; }
+
+StateDict without_streams(StateDict state) {
+  std::erase_if(state.objects, [](const ObjectLeaf& leaf) { return leaf.key.ends_with(kRngKey); });
+  return state;
+}
+
+CheckpointGroups of_the_registry(const LeafLayer& layer) {
+  return layer.registry.groups(layer.key);
+}
+
+bool whatever_grid(const StreamGrids& /*grids*/) { return true; }
+
+/// The first of the data-parallel group's streams is taken for everybody's.
+std::vector<ObjectLeaf> own_stream_alone(const RandomStates& states) {
+  const auto own = static_cast<std::size_t>(rank_in(states.groups.dp_cp, states.self).value);
+  const std::span<const HostRng> mine =
+      states.host.size() > 1 ? states.host.subspan(own, 1) : states.host;
+  return random_leaves({.host = mine,
+                        .expert = states.expert,
+                        .groups = states.groups,
+                        .metadata = states.metadata,
+                        .self = states.self});
+}
+
+// --- settings ------------------------------------------------------------------------------------
+
+std::vector<GroupSettings> own_groups(const GroupMatch& match) { return match.own; }
+
+std::vector<GroupSettings> by_position(const GroupMatch& match) {
+  std::vector<GroupSettings> groups = match.stored;
+  for (std::size_t g = 0; g < groups.size() && g < match.own.size(); ++g) {
+    groups[g].params = match.own[g].params;
+  }
+  return groups;
+}
+
+std::vector<GroupSettings> with_params(std::vector<GroupSettings> groups) { return groups; }
+
+std::vector<GroupSettings> with_stored_params(const GroupMatch& match) {
+  auto groups = matched_by_identifier(match);
+  for (auto& group : groups) group.params.clear();
+  return groups;
+}
+
+Schedule sum_of_schedules(const Schedule& own, const Schedule& stored) {
+  Schedule sum = stored;
+  sum.num_steps += own.num_steps;
+  return sum;
+}
+
+// --- steps ---------------------------------------------------------------------------------------
+
+bool overflows_here(std::span<const ModuleStep> own) {
+  return std::any_of(own.begin(), own.end(), [](const auto& module) { return module.overflow; });
+}
+
+/// All take part, and each goes by what it sees of its own.
+StepAgreement decided_by_each(Communicator& world, std::span<const ModuleStep> own) {
+  StepAgreement agreed;
+  agree_on_overflow(world, own, agreed);
+  agree_on_statistics(world, own, agreed);
+  agreed.overflow = overflows_here(own);
+  return agreed;
+}
+bool updated_here(Communicator& world, bool own) {
+  all_have_stepped(world, own);
+  return own;
+}
+
+/// Who overflows returns at once; the others reduce their norms.
+StepAgreement returned_early(Communicator& world, std::span<const ModuleStep> own) {
+  StepAgreement agreed;
+  std::vector<ModuleStep> finite(own.begin(), own.end());
+  for (auto& module : finite) module.overflow = false;
+  agree_on_overflow(world, finite, agreed);
+  agreed.overflow = overflows_here(own);
+  if (!agreed.overflow) agree_on_statistics(world, own, agreed);
+  return agreed;
+}
+
+// --- mutants -------------------------------------------------------------------------------------
+
+void leave_settings_in_common(Policies& policies) {
+  policies.job.module.extracted = nothing_extracted;
+}
+void leave_sharding_in_common(Policies& policies) {
+  policies.job.module.extracted = all_but_sharding;
+}
+void read_by_own_sharding(Policies& policies) { policies.job.module.sharding = own_sharding; }
+void leave_empty_wrapper(Policies& policies) {
+  policies.job.module.extracted = with_empty_wrapper;
+  policies.job.module.restored = into_the_wrapper_that_is_there;
+}
+void make_no_wrapper(Policies& policies) {
+  policies.job.module.restored = into_the_wrapper_that_is_there;
+}
+
+void count_module_copies_without_tp(Policies& policies) { policies.job.module.copy = without_tp; }
+void count_module_copies_without_pp(Policies& policies) { policies.job.module.copy = without_pp; }
+void count_module_copies_without_dp(Policies& policies) { policies.job.module.copy = without_dp; }
+void count_module_copies_without_cp(Policies& policies) { policies.job.module.copy = without_cp; }
+
+void name_streams_without_module(Policies& policies) {
+  policies.job.save_groups = without_stream_prefix;
+  policies.job.load_groups = without_stream_prefix;
+}
+void save_no_streams(Policies& policies) {
+  policies.job.saved = without_streams;
+  policies.job.requested = without_streams;
+}
+void name_all_without_module(Policies& policies) {
+  policies.job.module.prefix = no_prefix;
+  name_streams_without_module(policies);
+}
+void ask_registry_for_leaf_layers(Policies& policies) {
+  policies.job.module.leaf_layer = of_the_registry;
+}
+void ask_for_any_streams(Policies& policies) { policies.job.module.streams = whatever_grid; }
+void declare_dp_streams_copies(Policies& policies) { policies.job.random = own_stream_alone; }
+
+void skip_settings_at_load(Policies& policies) { policies.job.settings.matched = own_groups; }
+void match_groups_by_position(Policies& policies) { policies.job.settings.matched = by_position; }
+void keep_params_in_groups(Policies& policies) { policies.job.settings.saved = with_params; }
+void take_params_of_checkpoint(Policies& policies) {
+  policies.job.settings.matched = with_stored_params;
+}
+void add_up_schedules(Policies& policies) { policies.job.settings.schedule = sum_of_schedules; }
+
+void step_by_own_overflow(Policies& policies) {
+  policies.job.step.agree = decided_by_each;
+  policies.job.step.success = updated_here;
+}
+void tell_nobody_of_overflow(Policies& policies) { policies.job.step.agree = returned_early; }
+
+}  // namespace
+
+std::span<const Mutant> module_mutants() {
+  static const std::vector<Mutant> all = {
+      {"found-inf-not-reduced",
+       "A module whose gradients overflow leaves the step at once; the others wait for it in the "
+       "reduction of their norms.",
+       "StepPolicy::agree",
+       "two modules on ranks of their own, an overflow in one",
+       {"COLLECTIVE_MISMATCH", "HANG"},
+       tell_nobody_of_overflow},
+      {"groups-matched-by-position",
+       "Stored parameter groups are taken in their order, and the job has them in another: each "
+       "takes "
+       "the other's settings.",
+       "SettingsPolicy::matched",
+       "parameter groups in another order than the checkpoint's",
+       {"LOST_OBJECT", "STALE_DERIVED"},
+       match_groups_by_position},
+      {"leaf-layer-global-groups",
+       "A layer that is called without groups, as a vision backbone's or a state-space mixer, "
+       "takes "
+       "global ones, which the module has not.",
+       "ModulePolicy::leaf_layer",
+       "a module that does not begin at rank 0 and has such a layer",
+       {"GLOBAL_FALLBACK", "LAYOUT_MISMATCH"},
+       ask_registry_for_leaf_layers},
+      {"mimo-common-rank0",
+       "What a module's optimizer says of itself stays in the common state, which global rank 0 "
+       "writes: it need not own the module.",
+       "ModulePolicy::extracted",
+       "two modules on ranks of their own",
+       {"COMMON_STATE_DIVERGES", "KEYSET_ASYMMETRY", "WRAPPER_MISSING"},
+       leave_settings_in_common},
+      {"mimo-no-prefix",
+       "All modules name their tensors and streams alike, and keys of two of them collide.",
+       "ModulePolicy::prefix, JobPolicy::save_groups, load_groups",
+       "two modules with keys in common",
+       {"KEYSET_ASYMMETRY", "SHAPE_DRIFT"},
+       name_all_without_module},
+      {"mimo-optimizer-load-skipped",
+       "A load fills the tensors of a module's optimizer and skips the call that takes its "
+       "settings: "
+       "step counts start anew.",
+       "SettingsPolicy::matched",
+       "any",
+       {"LOST_OBJECT"},
+       skip_settings_at_load},
+      {"mimo-rng-dupkey",
+       "Each module names its random states alike, with coordinates of its own grid: two modules "
+       "claim "
+       "one place.",
+       "JobPolicy::save_groups, load_groups",
+       "two modules",
+       {"KEYSET_ASYMMETRY", "LAYOUT_MISMATCH", "MULTI_WRITER"},
+       name_streams_without_module},
+      {"mimo-rng-dupkey/not-saved",
+       "The way around it: random states are neither saved nor asked for.",
+       "JobPolicy::saved, requested",
+       "any",
+       {"KEYSET_ASYMMETRY"},
+       save_no_streams},
+      {"mimo-sharding-type-lost",
+       "The sharding of a module's optimizer state is left in the common state, which keeps that "
+       "of "
+       "rank 0's modules alone.",
+       "ModulePolicy::extracted",
+       "two modules on ranks of their own",
+       {"COMMON_STATE_DIVERGES", "KEYSET_ASYMMETRY"},
+       leave_sharding_in_common},
+      {"mimo-sharding-type-lost/stash",
+       "The sharding is taken from what the loading job would like, not from the checkpoint.",
+       "ModulePolicy::sharding",
+       "a module that is loaded under another sharding",
+       {"LAYOUT_MISMATCH", "MISSING_KEY_ON_LOAD"},
+       read_by_own_sharding},
+      {"mimo-sharding-type-lost/wrapper",
+       "The emptied dict around the parameter groups stays behind on each rank, the common state "
+       "keeps "
+       "rank 0's, and a load puts groups only where it finds one.",
+       "ModulePolicy::extracted, restored",
+       "two modules on ranks of their own",
+       {"COMMON_STATE_DIVERGES", "WRAPPER_MISSING"},
+       leave_empty_wrapper},
+      {"mimo-sharding-type-lost/wrapper-not-made",
+       "The same, and the emptied dict is taken out: nobody makes it again.",
+       "ModulePolicy::restored",
+       "any module",
+       {"WRAPPER_MISSING"},
+       make_no_wrapper},
+      {"mimo-step-consensus",
+       "Each module decides by its own gradients whether a step is done: after an overflow in one "
+       "their schedules and step counts differ.",
+       "StepPolicy::agree, success",
+       "two modules on ranks of their own, an overflow in one",
+       {"COMMON_STATE_DIVERGES", "LOST_OBJECT", "TRAJECTORY_DIVERGENCE"},
+       step_by_own_overflow},
+      {"mimo-tp-replica",
+       "The replica id of a module's settings leaves out the tensor-parallel rank: each of the "
+       "first "
+       "stage has the main copy.",
+       "ModulePolicy::copy",
+       "a module with tp 2",
+       {"MULTI_WRITER"},
+       count_module_copies_without_tp},
+      {"mimo-tp-replica/cp",
+       "The replica id counts copies over dp alone, where the module has context parallelism, too.",
+       "ModulePolicy::copy",
+       "a module with cp 2",
+       {"MULTI_WRITER"},
+       count_module_copies_without_cp},
+      {"mimo-tp-replica/dp",
+       "The replica id leaves out the data-parallel rank.",
+       "ModulePolicy::copy",
+       "a module with dp 2",
+       {"MULTI_WRITER"},
+       count_module_copies_without_dp},
+      {"mimo-tp-replica/pp",
+       "The replica id leaves out the pipeline rank.",
+       "ModulePolicy::copy",
+       "a module with pp 2",
+       {"MULTI_WRITER"},
+       count_module_copies_without_pp},
+      {"per-rank-list-in-common",
+       "Saved parameter groups keep the places of their parameters, which differ by pipeline "
+       "stage, and "
+       "are declared the same on all ranks.",
+       "SettingsPolicy::saved",
+       "stages with different numbers of parameters",
+       {"COMMON_STATE_DIVERGES", "FALSE_REPLICA"},
+       keep_params_in_groups},
+      {"per-rank-list-in-common/at-load",
+       "The places of the parameters are taken from the checkpoint, which has none: nothing is "
+       "updated.",
+       "SettingsPolicy::matched",
+       "any",
+       {"STALE_BYTES", "STALE_DERIVED", "TRAJECTORY_DIVERGENCE"},
+       take_params_of_checkpoint},
+      {"rng-ep-replica/dp",
+       "Random states that begin otherwise on each data-parallel rank are declared copies of one "
+       "another.",
+       "JobPolicy::random",
+       "dp 2, streams that differ by rank of dp",
+       {"FALSE_REPLICA", "LOAD_REJECTED"},
+       declare_dp_streams_copies},
+      {"rng-shards-after-resize",
+       "Random states are asked for by this rank's coordinates, whatever grid they were saved on.",
+       "ModulePolicy::streams",
+       "another tp or pp than the checkpoint's",
+       {"KEYSET_ASYMMETRY", "MISSING_KEY_ON_LOAD", "UNREQUESTED_KEYS"},
+       ask_for_any_streams},
+      {"schedule-counted-twice",
+       "A load adds the stored count of samples to the schedule's own: a second load in one "
+       "process "
+       "doubles it.",
+       "SettingsPolicy::schedule",
+       "two loads in one life, or one after training",
+       {"LOST_OBJECT", "TRAJECTORY_DIVERGENCE"},
+       add_up_schedules},
+  };
+  return all;
+}
+
+}  // namespace reprise::sim

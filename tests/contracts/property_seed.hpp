@@ -1,0 +1,28 @@
+#pragma once
+// Which random cases a test tries: those of the commit, unless the environment names others.
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "scenarios/driver/build_info.hpp"
+#include "scenarios/driver/property.hpp"
+
+namespace reprise::contracts {
+
+inline constexpr const char* kSeedVariable = "REPRISE_PROPERTY_SEED";
+inline constexpr const char* kCasesVariable = "REPRISE_PROPERTY_CASES";
+
+inline std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+inline std::uint64_t seed_of_run() {
+  return number_from_environment(kSeedVariable, driver::seed_of_commit(build_info().commit));
+}
+
+inline std::uint64_t cases_of_run(std::uint64_t otherwise) {
+  return number_from_environment(kCasesVariable, otherwise);
+}
+
+}  // namespace reprise::contracts

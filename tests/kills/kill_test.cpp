@@ -1,0 +1,248 @@
+// Processes killed (SIGKILL) inside real saves on a real file system: the previous checkpoint loads
+// or the new one does. What a killed process wrote stays in the page cache; what a power cut
+// forgets is tried on the simulated store (tests/sim/faults).
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <thread>
+
+#include "core/base/random.hpp"
+#include "core/engine/phases.hpp"
+#include "core/engine/save_queue.hpp"
+#include "sim/faults/faulty_ports.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+#include "tests/contracts/thread_world.hpp"
+#include "tests/sim/faults/fault_world.hpp"
+
+namespace reprise::sim {
+namespace {
+
+using contracts::TemporaryDirectory;
+
+constexpr std::int32_t kRanks = 2;
+constexpr int kKills = 60;  // from outside
+
+SaveOptions options_of(std::int64_t step) {
+  SaveOptions options;
+  options.target = CommitTarget::iteration(kRoot, Step{step});
+  options.target.keep = 2;
+  options.image = {.staging_bytes_max = 16384, .batch_bytes = 8192};
+  return options;
+}
+
+void save(const Ports& ports, std::int64_t step) {
+  SmallState state(ports.fabric.rank(), kRanks);
+  state.become(step);
+  auto group = ports.fabric.communicator(Group::world(kRanks));
+  Save::begin(ports, group, state.leaves(), options_of(step)).finish();
+}
+
+/// That step and the next one, both in flight, while the state goes on.
+void save_two_beside(const Ports& ports, std::int64_t first) {
+  SmallState state(ports.fabric.rank(), kRanks);
+  auto group = ports.fabric.communicator(Group::world(kRanks));
+  std::int64_t step = first;
+  SaveQueue queue([&step] { return Step{step}; }, 2);
+  for (; step < first + 2; ++step) {
+    state.become(step);
+    queue.begin(ports, group, state.leaves(), options_of(step), [](const EndedSave& end) {
+      if (end.error) throw Error(*end.error);
+    });
+    state.become(100 + step);
+    queue.poll();
+  }
+  queue.finalize();
+}
+
+/// What is killed: it saves from step 2 up to `last`.
+struct Saving {
+  void (*program)(const Ports&, std::int64_t first) = save;
+  std::int64_t last = 2;
+};
+
+/// What all ranks hold after loading the newest checkpoint.
+std::int64_t loaded_step(const std::string& directory) {
+  std::vector<std::int64_t> steps(kRanks, -1);
+  contracts::run_ranks(kRanks, directory, [&](const Ports& ports) {
+    SmallState state(ports.fabric.rank(), kRanks);
+    LoadOptions options;
+    options.path = kRoot;
+    options.checksums = LoadChecksums::kVerified;
+    auto group = ports.fabric.communicator(Group::world(kRanks));
+    load(ports, *group, state.leaves(), options);
+    steps[static_cast<std::size_t>(ports.fabric.rank().value)] = state.step().value_or(-1);
+  });
+  EXPECT_EQ(steps[0], steps[1]);
+  return steps[0];
+}
+
+/// Runs `body` in a process of its own. It ends well or is killed; true: it was killed.
+bool killed_in(const std::function<void()>& body,
+               const std::function<void(pid_t)>& meanwhile = {}) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      body();
+      std::_Exit(0);
+    } catch (const std::exception& error) {
+      std::cerr << error.what() << '\n';
+      std::_Exit(1);
+    }
+  }
+  if (meanwhile) meanwhile(child);
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  EXPECT_TRUE(killed || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) << status;
+  return killed;
+}
+
+[[noreturn]] void kill_this_process() {
+  ::kill(::getpid(), SIGKILL);
+  for (;;) ::pause();
+}
+
+/// Saves in a process that is killed where the fault says. True: it was.
+bool killed_in_save(const std::string& directory, const Saving& saving, const FaultSpec& fault) {
+  return killed_in([&] {
+    FaultBook book({fault});
+    contracts::run_ranks(kRanks, directory, [&](const Ports& ports) {
+      FaultyPorts faulty(ports, book, {.die = kill_this_process, .sleep = [](std::uint64_t) {}});
+      book.arm(0, ports.fabric.rank());
+      saving.program(faulty.ports(), 2);
+    });
+  });
+}
+
+/// Kills inside that saving over a checkpoint of step 1; false: there is no such place.
+bool try_kill(const FaultSpec& fault, std::map<std::int64_t, int>& found,
+              const Saving& saving = {}) {
+  SCOPED_TRACE(to_string(fault));
+  const TemporaryDirectory directory;
+  contracts::run_ranks(kRanks, directory.path(), [](const Ports& ports) { save(ports, 1); });
+  const bool killed = killed_in_save(directory.path(), saving, fault);
+  const std::int64_t step = loaded_step(directory.path());
+  if (!killed) {
+    EXPECT_EQ(step, saving.last);
+    return false;
+  }
+  EXPECT_TRUE(step >= 1 && step <= saving.last) << step;
+  ++found[step];
+  // What is left holds nobody up.
+  const std::int64_t next = saving.last + 1;
+  contracts::run_ranks(kRanks, directory.path(), [&](const Ports& ports) { save(ports, next); });
+  EXPECT_EQ(loaded_step(directory.path()), next);
+  return true;
+}
+
+void expect_both(const std::map<std::int64_t, int>& found, const std::string& what) {
+  for (const auto& [step, times] : found) {
+    std::cout << what << ": step " << step << " loads after " << times << " kills\n";
+  }
+  EXPECT_GT(found.count(1), 0U);
+  EXPECT_GT(found.count(2), 0U);
+}
+
+TEST(Kills, at_every_call_of_a_save_leave_the_old_checkpoint_or_the_new_one__2_ranks) {
+  std::map<std::int64_t, int> found;
+  for (std::int32_t rank = 0; rank < kRanks; ++rank) {
+    std::int64_t nth = 0;
+    while (!HasFailure() && try_kill({.place = {.rank = {rank}, .nth = nth}}, found)) ++nth;
+    EXPECT_GT(nth, 10) << "rank " << rank;
+  }
+  expect_both(found, "at every call");
+}
+
+TEST(Kills, at_every_call_of_two_saves_in_flight_leave_one_that_was_committed__2_ranks) {
+  std::map<std::int64_t, int> found;
+  for (std::int32_t rank = 0; rank < kRanks; ++rank) {
+    std::int64_t nth = 0;
+    const auto killed = [&] {
+      return try_kill({.place = {.rank = {rank}, .nth = nth}}, found, {save_two_beside, 3});
+    };
+    while (!HasFailure() && killed()) ++nth;
+    EXPECT_GT(nth, 20) << "rank " << rank;
+  }
+  expect_both(found, "at every call of two");
+  EXPECT_GT(found.count(3), 0U);
+}
+
+TEST(Kills, before_and_after_every_phase_and_step_leave_one_or_the_other__2_ranks) {
+  std::map<std::int64_t, int> found;
+  for (const FaultMoment moment : {FaultMoment::kBefore, FaultMoment::kAfter}) {
+    for (std::int32_t rank = 0; rank < kRanks; ++rank) {
+      for (const auto phase : phases_of_save()) {
+        const bool killed = try_kill(
+            {.place = {.rank = {rank}, .phase = std::string(phase), .moment = moment}}, found);
+        EXPECT_TRUE(killed) << phase << " of rank " << rank;
+      }
+    }
+    for (const auto step : kCommitSteps) {
+      const bool killed = try_kill(
+          {.place = {.phase = "commit", .step = std::string(step), .moment = moment}}, found);
+      EXPECT_TRUE(killed) << "step " << step;
+    }
+  }
+  expect_both(found, "before and after");
+}
+
+/// What a save leaves that was killed before it was swapped in.
+bool is_unfinished(const std::string& directory) {
+  PosixStore store(directory);
+  const auto entries = store.list(kRoot);
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const Entry& entry) { return entry.name.ends_with(kSavingSuffix); });
+}
+
+/// One process after the other saves step after step until it is killed at some moment.
+TEST(Kills, from_outside_at_any_moment_lose_nothing_that_was_committed__2_ranks) {
+  const TemporaryDirectory directory;
+  const auto start = std::chrono::steady_clock::now();
+  contracts::run_ranks(kRanks, directory.path(), [](const Ports& ports) { save(ports, 1); });
+  const std::chrono::microseconds one_save = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now() - start);
+  Stream random(1);
+  std::int64_t last = 1;
+  int unfinished = 0;
+  for (int i = 0; i < kKills && !HasFailure(); ++i) {
+    SCOPED_TRACE(i);
+    int news[2];
+    ASSERT_EQ(::pipe(news), 0);
+    killed_in(
+        [&] {
+          for (std::int64_t step = last + 1;; ++step) {
+            contracts::run_ranks(kRanks, directory.path(),
+                                 [&](const Ports& ports) { save(ports, step); });
+            if (::write(news[1], &step, sizeof step) != sizeof step) std::_Exit(2);
+          }
+        },
+        [&](pid_t child) {
+          std::this_thread::sleep_for(one_save / 100 * random.below(300));
+          ::kill(child, SIGKILL);
+        });
+    ::close(news[1]);
+    std::int64_t committed = last;
+    for (std::int64_t step = 0; ::read(news[0], &step, sizeof step) == sizeof step;) {
+      committed = step;
+    }
+    ::close(news[0]);
+    unfinished += is_unfinished(directory.path()) ? 1 : 0;
+    const std::int64_t found = loaded_step(directory.path());
+    EXPECT_TRUE(found == committed || found == committed + 1)
+        << found << " is loaded, " << committed << " was committed";
+    last = found;
+  }
+  std::cout << kKills << " kills from outside, " << unfinished << " inside a save, " << last
+            << " steps\n";
+  EXPECT_GT(last, 1);
+  EXPECT_GT(unfinished, kKills / 10);
+}
+
+}  // namespace
+}  // namespace reprise::sim

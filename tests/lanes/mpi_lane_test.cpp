@@ -1,0 +1,240 @@
+// The lane with real processes: what each rank leaves of a life in which another one dies or hangs,
+// and that nobody is left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "core/base/error.hpp"
+#include "scenarios/driver/build_info.hpp"
+#include "scenarios/driver/determinism.hpp"
+#include "scenarios/driver/generator.hpp"
+#include "scenarios/driver/process_table.hpp"
+#include "scenarios/driver/run.hpp"
+#include "scenarios/driver/text_file.hpp"
+#include "tests/contracts/property_seed.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+#include "tests/lanes/lane_options.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using contracts::TemporaryDirectory;
+using testing::HasSubstr;
+
+constexpr std::uint64_t kRandomCases = 8;
+
+class MpiLane : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!build_info().has_mpi) GTEST_SKIP() << "built without MPI";
+  }
+};
+
+/// Three ranks that save twice; `fault` stands before the second save.
+Scenario with_fault(const std::string& fault) {
+  return parse_scenario(
+      "proves: nothing\n"
+      "job: {model: gpt-tiny, layout: {dp: 3}, optimizer: {kind: adam, sharding: "
+      "fully_reshardable}}\n"
+      "steps:\n"
+      "  - train: 1\n"
+      "  - save\n"
+      "  - train: 1\n"
+      "  - fault: " +
+          fault +
+          "\n"
+          "  - save\n"
+          "  - restart\n"
+          "  - train: 1\n"
+          "expect: {max_delta: 0, against: uninterrupted}\n",
+      "faulty.yaml");
+}
+
+struct Life {
+  IncarnationRecord record;
+  double seconds = 0;
+};
+
+Life first_life(const Scenario& scenario, const LaneOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  Life life{make_mpi_lane(scenario, options)->run(0, Past{}), 0};
+  life.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return life;
+}
+
+/// The fault ended rank 1; every other rank says by which error it found out, the first of them by
+/// that one.
+void expect_survivors(const Life& life, const std::string& first) {
+  ASSERT_EQ(life.record.launch_error, "");
+  ASSERT_EQ(life.record.ranks.size(), 3U);
+  bool found = false;
+  for (const auto& rank : life.record.ranks) {
+    if (rank.result.rank == 1) {
+      EXPECT_EQ(rank.ending, Ending::kLost) << rank.message;
+      ASSERT_EQ(rank.faults.size(), 1U);
+      EXPECT_TRUE(rank.faults[0].fired);
+      EXPECT_EQ(rank.saves.size(), 2U) << "it tells how far it came";
+      continue;
+    }
+    EXPECT_EQ(rank.ending, Ending::kFailed) << rank.message;
+    EXPECT_THAT(rank.code, testing::AnyOf(first, "PEER_FAILED")) << rank.message;
+    found = found || rank.code == first;
+    EXPECT_TRUE(rank.rulings.empty()) << rank.rulings[0].text;
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST_F(MpiLane, survivors_of_a_killed_rank_name_it_long_before_the_deadline__3_ranks) {
+  for (const char* phase : {"plan", "stage", "vote", "commit"}) {
+    SCOPED_TRACE(phase);
+    const Life life = first_life(
+        with_fault("{kind: crash, rank: 1, phase: " + std::string(phase) + ", moment: before}"),
+        lane_options());
+    expect_survivors(life, "PEER_FAILED");
+    EXPECT_LT(life.seconds, 30);
+  }
+}
+
+TEST_F(MpiLane, survivors_of_a_rank_that_comes_no_more_end_at_the_deadline__3_ranks) {
+  const Life life =
+      first_life(with_fault("{kind: lost, rank: 1, phase: vote, moment: before, delay_ms: 120000}"),
+                 lane_options());
+  expect_survivors(life, "DEADLINE");
+  EXPECT_LT(life.seconds, 60) << "a minute of the scenario lasts six seconds";
+}
+
+TEST_F(MpiLane, rank_that_hangs_on_is_killed_and_that_is_said__3_ranks) {
+  LaneOptions hasty = lane_options();
+  hasty.deadline_s = 30;
+  const Life life = first_life(
+      with_fault("{kind: lost, rank: 1, phase: vote, moment: before, delay_ms: 9000000}"), hasty);
+  EXPECT_LT(life.seconds, 90);
+  ASSERT_EQ(life.record.ranks.size(), 3U);
+  EXPECT_EQ(life.record.ranks[1].ending, Ending::kHung);
+  EXPECT_THAT(life.record.ranks[1].message, HasSubstr("was killed"));
+  EXPECT_EQ(life.record.ranks[0].ending, Ending::kFailed) << life.record.ranks[0].message;
+}
+
+/// A launcher of another kind, which here is mpirun in disguise: `around` stands for the lines in
+/// which "$@" are its words.
+class Launcher {
+ public:
+  explicit Launcher(const std::string& around) : path_(bin_.path() + "/launcher") {
+    std::ofstream(path_) << "#!/bin/sh\n"
+                            "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n" +
+                                around;
+    std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
+  }
+  const std::string& path() const { return path_; }
+  std::string directory() const { return bin_.path(); }
+
+ private:
+  TemporaryDirectory bin_;
+  std::string path_;
+};
+
+TEST_F(MpiLane, srun_is_told_to_let_survivors_live__2_ranks) {
+  const Launcher launcher(
+      "echo \"$@\" >> $(dirname $0)/words\n"
+      "shift 2\n"
+      "exec mpirun --oversubscribe --enable-recovery \"$@\"\n");
+  std::filesystem::rename(launcher.path(), launcher.directory() + "/srun");
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (launcher.directory() + ":" + path).c_str(), 1);
+  LaneOptions by_srun = lane_options();
+  by_srun.launcher = "srun";
+  const auto result = run_scenario(
+      with_fault("{kind: crash, rank: 1, phase: commit, moment: before}"), LaneKind::kMpi, by_srun);
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(result.verdict, reports::Verdict::kPass) << result.code << ": " << result.reason;
+  std::ifstream in(launcher.directory() + "/words");
+  std::string words;
+  std::getline(in, words);
+  EXPECT_THAT(words, testing::StartsWith("--kill-on-bad-exit=0 --wait=0 -n 3 "));
+}
+
+/// What ranks say of themselves is said before they end: how they end is the launcher's word.
+TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ranks) {
+  struct Row {
+    std::string what;
+    std::string around;
+    std::string code;
+    std::string says;
+  };
+  const std::string nap = "97." + std::to_string(::getpid());  // nobody else sleeps so long
+  const std::vector<Row> rows = {
+      {"all is well", "exec mpirun \"$@\"\n", "", ""},
+      {"a rank failed after it had told", "mpirun \"$@\"; exit 134\n", "INTERNAL",
+       "ended with 134"},
+      {"it hangs when all have told", "mpirun \"$@\"; exec sleep " + nap + "\n", "HANG",
+       "still running"},
+      {"a process of its own group is left", "mpirun \"$@\"; sleep " + nap + " & exit 0\n", "HANG",
+       "left processes behind"},
+      {"one that went away is left",
+       "mpirun \"$@\"; setsid sh -c 'sleep " + nap + "; :' \"$@\" & exit 0\n", "HANG",
+       "left the process"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.what);
+    const Launcher launcher(row.around);
+    LaneOptions other = lane_options();
+    other.launcher = launcher.path();
+    other.deadline_s = 20;
+    const auto result = run_scenario(
+        with_fault("{kind: crash, rank: 1, phase: commit, moment: before, nth: 9, fires: no}"),
+        LaneKind::kMpi, other);
+    EXPECT_EQ(result.code, row.code) << result.reason;
+    EXPECT_THAT(result.reason, HasSubstr(row.says));
+    EXPECT_THAT(started_with(nap), testing::IsEmpty());
+  }
+}
+
+TEST_F(MpiLane, ranks_of_which_none_leaves_a_record_make_it_inconclusive) {
+  LaneOptions wrong = lane_options();
+  wrong.executable = "/bin/false";
+  const auto result =
+      run_scenario(with_fault("{kind: crash, rank: 1, fires: maybe}"), LaneKind::kMpi, wrong);
+  EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive) << result.reason;
+  EXPECT_THAT(result.reason, HasSubstr("no rank left a record"));
+}
+
+/// A seeded share of the properties: what holds of random scenarios holds here, too.
+TEST_F(MpiLane, random_scenarios_come_to_what_they_come_to_in_the_simulated_world) {
+  const Stream random(contracts::seed_of_run());
+  for (std::uint64_t i = 0; i < contracts::cases_of_run(kRandomCases); ++i) {
+    const CaseLimits limits{.world_max = 4, .incarnations_max = 3};
+    const Scenario scenario = i % 2 == 0 ? random_scenario(random.split(i), limits)
+                                         : random_faulty_scenario(random.split(i), limits);
+    SCOPED_TRACE(to_yaml(scenario));
+    const auto here = run_scenario(scenario, LaneKind::kMpi, lane_options());
+    const auto there = run_scenario(scenario, LaneKind::kSim, lane_options());
+    EXPECT_EQ(here.verdict, reports::Verdict::kPass) << here.code << ": " << here.reason;
+    reports::Report report{.lane = "mpi", .scenarios = {here}};
+    compare_courses({course_of(there)}, report);
+    EXPECT_EQ(report.determinism_mismatches, 0U) << report.scenarios[0].reason;
+  }
+}
+
+TEST_F(MpiLane, each_rank_of_each_life_has_a_log_of_its_own) {
+  const TemporaryDirectory out;
+  LaneOptions logged = lane_options();
+  logged.log = {.level = "debug", .directory = out.path()};
+  const auto scenario = read_scenario(REPRISE_SOURCE_DIR "/scenarios/placements/ep2.yaml");
+  EXPECT_EQ(run_scenario(scenario, LaneKind::kMpi, logged).verdict, reports::Verdict::kPass);
+  for (const char* life : {"life0", "life1"}) {
+    for (const char* rank : {"0", "1"}) {
+      const std::string text =
+          text_of(out.path() + "/placements/ep2/" + life + "-rank" + rank + ".log");
+      EXPECT_THAT(text, HasSubstr("rank " + std::string(rank) + " step ")) << life;
+      EXPECT_THAT(text, HasSubstr(life == std::string("life0") ? " write: " : " read: ")) << life;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reprise::driver

@@ -1,0 +1,46 @@
+#include "properties/unsettled.hpp"
+
+#include <gtest/gtest.h>
+
+namespace reprise {
+namespace {
+
+/// A leaf of so many elements, all 0x11 but for those from `begin` on.
+Rulings judged(DType dtype, std::int64_t elements, std::size_t begin, std::size_t count,
+               std::byte pattern = kUnsettled) {
+  Bytes data(static_cast<std::size_t>(elements) * size_of(dtype), std::byte{0x11});
+  std::fill_n(data.begin() + static_cast<std::ptrdiff_t>(begin), count, pattern);
+  TensorLeaf leaf{.key = "w", .dtype = dtype, .shape = {elements}};
+  leaf.pieces = {contiguous_piece({{0}, {elements}})};
+  leaf.data = data.data();
+  StateDict state;
+  state.tensors.push_back(std::move(leaf));
+  return judge_settled({GlobalRank{1}, &state});
+}
+
+TEST(Unsettled, sixteen_bytes_of_the_pattern_wherever_they_stand_are_a_torn_snapshot) {
+  for (const std::size_t begin : {0U, 7U, 64U, 112U}) {
+    const Rulings rulings = judged(DType::kFloat32, 32, begin, 16);
+    ASSERT_EQ(rulings.size(), 1U) << begin;
+    EXPECT_EQ(rulings[0].defect, Defect::kTornSnapshot);
+    EXPECT_EQ(rulings[0].key, "w");
+    EXPECT_EQ(rulings[0].rank, GlobalRank{1});
+    EXPECT_TRUE(judged(DType::kFloat32, 32, begin, 15).empty());
+  }
+}
+
+TEST(Unsettled, that_of_a_load_is_no_fault_of_the_checkpoint) {
+  const Rulings rulings = judged(DType::kFloat32, 32, 7, 16, kUnsettledLoad);
+  ASSERT_EQ(rulings.size(), 1U);
+  EXPECT_EQ(rulings[0].defect, Defect::kNotFilled);
+}
+
+TEST(Unsettled, a_small_piece_counts_as_a_whole_and_one_of_less_than_four_bytes_not_at_all) {
+  EXPECT_EQ(judged(DType::kFloat32, 1, 0, 4).size(), 1U);
+  EXPECT_TRUE(judged(DType::kFloat32, 2, 0, 7).empty());
+  EXPECT_TRUE(judged(DType::kBFloat16, 1, 0, 2).empty());
+  EXPECT_TRUE(judged(DType::kFloat32, 0, 0, 0).empty());
+}
+
+}  // namespace
+}  // namespace reprise

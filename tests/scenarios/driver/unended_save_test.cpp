@@ -1,0 +1,37 @@
+// A job does not end before what it began to save stands, or is known to have failed.
+
+#include <gtest/gtest.h>
+
+#include "scenarios/driver/life_judge.hpp"
+
+namespace reprise::driver {
+namespace {
+
+/// How a rank's life ended, and what it knows of its save.
+IncarnationRecord life(Ending ending, bool stands, const std::string& code) {
+  RankRecord rank;
+  rank.ending = ending;
+  SaveEvidence save;
+  save.point.step = Step{3};
+  save.point.certain = stands;
+  save.code = code;
+  rank.saves.push_back(save);
+  IncarnationRecord record;
+  record.ranks.push_back(rank);
+  return record;
+}
+
+TEST(UnendedSave, is_missing_where_the_job_returned_and_nowhere_else) {
+  const Rulings rulings = judge_life(life(Ending::kReturned, false, ""));
+  ASSERT_EQ(rulings.size(), 1U);
+  EXPECT_EQ(rulings[0].defect, Defect::kCommitMissing);
+  EXPECT_NE(rulings[0].message.find("step 3"), std::string::npos);
+  EXPECT_TRUE(judge_life(life(Ending::kReturned, true, "")).empty());
+  EXPECT_TRUE(judge_life(life(Ending::kReturned, false, "IO")).empty());
+  for (const Ending ending : {Ending::kFailed, Ending::kLost, Ending::kHung}) {
+    EXPECT_TRUE(judge_life(life(ending, false, "")).empty());
+  }
+}
+
+}  // namespace
+}  // namespace reprise::driver

@@ -1,0 +1,71 @@
+// Loads that read once per job, and ranks that do not bring their share.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/engine/phases.hpp"
+#include "core/engine/record_exchange.hpp"
+#include "tests/sim/faults/fault_world.hpp"
+
+namespace reprise::sim {
+namespace {
+
+/// Three ranks that exchange these and then agree, as a load does. Who is lost never comes to a
+/// circle.
+LifeEnd exchange_without(GlobalRank lost,
+                         const std::function<std::vector<StoredRecord>(std::int32_t)>& wanted) {
+  SimStore store;
+  save_step(1, store);
+  const FaultSpec fault{.kind = FaultKind::kLost,
+                        .place = {.rank = lost, .phase = std::string(phase::kRead)},
+                        .delay_ns = 100 * kDeadlineNs};
+  return live({.ranks = 3, .faults = {fault}}, store,
+              [&](const Ports& ports, const std::shared_ptr<Communicator>& group, LifeEnd::Rank&,
+                  SmallState&) {
+                Checkpoint checkpoint = Checkpoint::open(ports.store, kRoot);
+                RecordExchange exchange(ports.fabric, *group, checkpoint,
+                                        [&] { return wanted(group->rank().value); }, {.room = 100});
+                begin_phase(ports.trace, phase::kRead);
+                agree_on(*group, [&] {
+                  exchange.run([](std::span<const StoredRecord>) {});
+                  return Bytes{};
+                });
+              });
+}
+
+/// Circles {0 1 2}, {0 2}, {1 2}, in this order.
+std::vector<StoredRecord> three_circles(std::int32_t rank) {
+  std::vector<StoredRecord> wanted = {{0, {0, 10}}};
+  if (rank != 1) wanted.push_back({0, {10, 10}});
+  if (rank != 0) wanted.push_back({0, {20, 10}});
+  return wanted;
+}
+
+TEST(ExchangeFaults, whoever_is_lost_costs_the_others_two_deadlines_in_however_many_circles) {
+  for (std::int32_t lost = 0; lost < 3; ++lost) {
+    const LifeEnd life = exchange_without({lost}, three_circles);
+    ASSERT_TRUE(life.faults.front().fired);
+    EXPECT_FALSE(life.hung);
+    for (std::int32_t r = 0; r < 3; ++r) {
+      if (r == lost) continue;
+      const LifeEnd::Rank& own = life.ranks[static_cast<std::size_t>(r)];
+      ASSERT_TRUE(own.error) << "rank " << r;
+      EXPECT_EQ(own.error->code(), Code::kDeadline) << own.error->what();
+      EXPECT_LT(own.duration_ns, 5 * kDeadlineNs / 2) << "rank " << r << " without " << lost;
+    }
+  }
+}
+
+TEST(ExchangeFaults, what_is_exchanged_is_held_and_no_more_than_was_said) {
+  SimStore store;
+  save_step(1, store);  // of two ranks: of three the second needs rows that both wrote
+  for (const auto reads : {Reads::kByEach, Reads::kOncePerJob}) {
+    for (const auto& rank : load_newest(store, {.ranks = 3, .reads = reads}).ranks) {
+      EXPECT_EQ(rank.step, 1);
+      EXPECT_LE(rank.peaks.load, rank.bound);
+      EXPECT_GT(2 * rank.peaks.load, rank.bound);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reprise::sim

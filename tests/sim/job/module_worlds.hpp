@@ -1,0 +1,188 @@
+#pragma once
+// Jobs of modules on a simulated world, with checkpoints that the engine writes and reads.
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/engine/load.hpp"
+#include "core/engine/save.hpp"
+#include "properties/global_state.hpp"
+#include "sim/job/job.hpp"
+#include "sim/world/sim_store.hpp"
+#include "sim/world/world.hpp"
+
+namespace reprise::sim {
+
+inline ModuleConfig module_on(const std::string& name, const std::string& model, const char* layout,
+                              const std::vector<std::int32_t>& ranks = {},
+                              const std::string& sharding = "fully_reshardable") {
+  ModuleConfig module{
+      .name = name, .model = model, .layout = parse_layout(layout), .optimizer_sharding = sharding};
+  for (const auto rank : ranks) module.ranks.push_back({rank});
+  return module;
+}
+
+inline JobConfig job_of(const std::vector<ModuleConfig>& modules, std::uint64_t seed = 7) {
+  JobConfig config{.seed = seed};
+  config.modules = side_by_side(modules);
+  config.fallback = Fallback::kForbidden;
+  return config;
+}
+
+/// A rank's seat in a life.
+struct Seat {
+  TrainingJob& job;
+  Ports& ports;
+  std::vector<StepRecord>& records;
+  std::vector<std::string>& notes;  ///< of loads
+
+  void train(int steps) const {
+    for (int i = 0; i < steps; ++i) records.push_back(job.step());
+  }
+  void save(const SaveParts& parts = {}) const {
+    const StateDict state = job.state(parts);
+    SaveOptions options;
+    options.target = CommitTarget::iteration("run", job.iteration());
+    Save::begin(ports, job.world_group(), state, std::move(options)).finish();
+  }
+  LoadReport load(bool release = false) const {
+    LoadRequest request;
+    const LoadOptions options{.path = "run"};
+    LoadReport report = reprise::load(ports, job.world(), options, [&](const Offered& offered) {
+      request = job.load_request(
+          {.common = offered.common, .catalog = &offered.catalog, .release = release});
+      return Wanted{&request.wanted, request.excused};
+    });
+    notes = request.notes;
+    job.take(request.wanted);
+    return report;
+  }
+};
+
+using View = StateDict (*)(TrainingJob&);
+inline StateDict model_space(TrainingJob& job) { return job.model_space(); }
+inline StateDict live(TrainingJob& job) { return job.live_state(); }
+/// Collective, as a save calls it.
+inline StateDict handed_over(TrainingJob& job) { return job.state(); }
+
+/// What a life came to.
+struct Life {
+  GlobalState state;  ///< what the view shows
+  Rulings rulings;
+  std::vector<Value> commons;  ///< of each rank
+  std::vector<std::vector<ObjectLeaf>> objects;
+  std::vector<std::vector<StepRecord>> records;
+  std::vector<std::vector<std::string>> notes;
+  std::vector<std::optional<Error>> errors;  ///< of each rank
+
+  bool ended_well() const { return why().empty(); }
+  /// The first rank's error that has one; empty: none has.
+  std::string why() const {
+    for (const auto& error : errors) {
+      if (error) return error->what();
+    }
+    return {};
+  }
+  /// The life, unless it ended badly: then there is nothing to look at.
+  Life sound() && {
+    for (const auto& error : errors) {
+      if (error) throw *error;
+    }
+    return std::move(*this);
+  }
+};
+
+/// Every rank makes its job and does `work`.
+inline Life live_on(SimStore& store, const JobConfig& config,
+                    const std::function<void(const Seat&)>& work, View view = model_space,
+                    const JobPolicy& policy = {}) {
+  const auto ranks = job_members(modules_of(config)).size();
+  const auto count = static_cast<std::size_t>(ranks);
+  Life life{.commons = std::vector<Value>(count)};
+  life.objects.resize(count);
+  life.records.resize(count);
+  life.notes.resize(count);
+  life.errors.resize(count);
+  std::vector<StateDict> dicts(count);
+  World world({.world_size = ranks}, store);
+  std::vector<std::unique_ptr<TrainingJob>> jobs(count);
+  const RunResult result = world.run([&](Ports& ports, GlobalRank rank) {
+    const auto r = static_cast<std::size_t>(rank.value);
+    jobs[r] = std::make_unique<TrainingJob>(config, ports.fabric, policy);
+    work({*jobs[r], ports, life.records[r], life.notes[r]});
+    dicts[r] = view(*jobs[r]);
+  });
+  std::vector<RankState> views;
+  for (std::size_t r = 0; r < count; ++r) {
+    life.errors[r] = result.ranks[r].error;
+    CHECK(result.ranks[r].message.empty(), r, result.ranks[r].message);
+    life.commons[r] = dicts[r].common;
+    life.objects[r] = dicts[r].objects;
+    views.push_back({{static_cast<std::int32_t>(r)}, &dicts[r]});
+  }
+  if (life.ended_well()) life.state = assemble(views, life.rulings);
+  return life;
+}
+
+inline Life trained_on(const JobConfig& config, int steps, View view = model_space) {
+  SimStore store;
+  return live_on(
+      store, config, [steps](const Seat& seat) { seat.train(steps); }, view);
+}
+
+/// Trains and saves; throws as the first rank that does.
+inline Life saved_on(SimStore& store, const JobConfig& config, int steps,
+                     const SaveParts& parts = {}, const JobPolicy& policy = {}) {
+  return live_on(
+             store, config,
+             [&](const Seat& seat) {
+               seat.train(steps);
+               seat.save(parts);
+             },
+             model_space, policy)
+      .sound();
+}
+
+/// Loads and trains.
+inline Life resumed_on(SimStore& store, const JobConfig& config, int steps,
+                       View view = model_space) {
+  return live_on(
+      store, config,
+      [steps](const Seat& seat) {
+        seat.load();
+        seat.train(steps);
+      },
+      view);
+}
+
+inline bool is_random(const std::string& key) { return key.find("rng_state") != std::string::npos; }
+
+/// The first tensor, setting of an optimizer, or common value that differs; empty if none does.
+/// Random streams are of their grids.
+inline std::string first_difference(const GlobalState& a, const GlobalState& b) {
+  if (a.tensors.size() != b.tensors.size()) return "number of tensors";
+  for (std::size_t t = 0; t < a.tensors.size(); ++t) {
+    const auto& one = a.tensors[t];
+    const auto& other = b.tensors[t];
+    if (one.key != other.key) return one.key + " for " + other.key;
+    if (one.shape != other.shape || one.data != other.data) return one.key;
+  }
+  const auto settings = [](const GlobalState& state) {
+    Dict all;
+    for (const auto& object : state.objects) {
+      if (!is_random(object.key)) all.emplace_back(object.key, object.value);
+    }
+    return Value(all);
+  };
+  for (const auto& differing : differences(settings(a), settings(b), 1)) return differing.path;
+  for (const auto& differing : differences(layout_free(a.common), layout_free(b.common), 1)) {
+    return "common" + differing.path + ": " + differing.left + ", " + differing.right;
+  }
+  return "";
+}
+
+}  // namespace reprise::sim

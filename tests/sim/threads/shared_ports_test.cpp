@@ -1,0 +1,101 @@
+// What a rank's threads share on real lanes: faults and the meter at its ports, driven by the job's
+// thread and by the background of its saves at once; ThreadSanitizer sees them.
+#include <gtest/gtest.h>
+
+#include "core/engine/save_queue.hpp"
+#include "sim/faults/faulty_ports.hpp"
+#include "sim/faults/memory_meter.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+#include "tests/contracts/thread_world.hpp"
+#include "tests/core/engine/round_trip.hpp"
+
+namespace reprise::sim {
+namespace {
+
+using contracts::run_ranks;
+using contracts::TemporaryDirectory;
+
+constexpr std::int32_t kRanks = 2;
+constexpr std::int64_t kSaves = 6;
+
+void give_no_life() { FAIL() << "nobody was to die"; }
+
+/// A rank of a job that saves beside its training, with its saves in one queue.
+class SavingRank {
+ public:
+  SavingRank(const Ports& ports, FaultBook& book)
+      : book_(book),
+        faulty_(ports, book, {.die = give_no_life, .sleep = [](std::uint64_t) {}}),
+        group_(ports.fabric.communicator(Group::world(kRanks))),
+        job_({{"rows", DType::kFloat32, {90, 70}, Placement({{"dp", 0}})},
+              {"whole", DType::kInt64, {700}, {}}},
+             testing_job::mesh_of({{"dp", kRanks}}), ports.fabric.rank()) {
+    testing_job::fill(job_.state);
+    job_.state.common = Dict{{"iteration", Value(std::int64_t{0})}};
+  }
+
+  void run(std::size_t in_flight) {
+    SaveQueue queue([this] { return step_; }, in_flight);
+    while (step_.value < kSaves) {
+      ++step_.value;
+      save(queue);
+      train();
+      queue.poll();
+    }
+    queue.finalize();
+  }
+
+  int stood = 0;
+  int failed = 0;
+
+ private:
+  void save(SaveQueue& queue) {
+    const auto meter = std::make_shared<MemoryMeter>(faulty_.ports());
+    meters_.push_back(meter);
+    meter->set_own(job_.state);
+    SaveOptions options;
+    options.target = CommitTarget::iteration("run", step_);
+    options.image = {.staging_bytes_max = 8192, .batch_bytes = 4096};
+    queue.begin(meter->ports(), group_, job_.state, options, [this, meter](const EndedSave& end) {
+      ++(end.error ? failed : stood);
+      if (end.error) return;
+      EXPECT_LE(meter->peaks().stage, end.report.bound_staging);
+    });
+  }
+
+  /// And looks at what the background changes.
+  void train() {
+    testing_job::each_element(job_.state, [](const TensorLeaf&, std::byte* element, std::uint64_t) {
+      element[0] ^= std::byte{0x25};
+    });
+    for (const auto& meter : meters_) EXPECT_LT(meter->peaks().stage, 1U << 20U);
+    EXPECT_EQ(book_.states().size(), 1U);
+    EXPECT_FALSE(book_.ended(GlobalRank{0}));
+  }
+
+  FaultBook& book_;
+  FaultyPorts faulty_;
+  std::shared_ptr<Communicator> group_;
+  testing_job::RankState job_;
+  Step step_ = {};
+  std::vector<std::shared_ptr<MemoryMeter>> meters_;  ///< until the background is through
+};
+
+TEST(SharedPorts, faults_and_meters_are_used_by_the_job_and_its_background_at_once__2_ranks) {
+  for (const std::size_t in_flight : {1, 3}) {
+    const TemporaryDirectory directory;
+    FaultBook book(
+        {{.kind = FaultKind::kWriteError, .place = {.rank = {1}, .nth = 9, .file = "payload"}}});
+    run_ranks(kRanks, directory.path(), [&](const Ports& ports) {
+      SavingRank rank(ports, book);
+      book.arm(0, ports.fabric.rank());
+      rank.run(in_flight);
+      EXPECT_EQ(rank.failed, 1);
+      EXPECT_EQ(rank.stood, kSaves - 1);
+    });
+    EXPECT_TRUE(book.states().front().fired);
+  }
+}
+
+}  // namespace
+}  // namespace reprise::sim
