@@ -176,8 +176,10 @@ TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ra
       {"a process of its own group is left", "mpirun \"$@\"; sleep " + nap + " & exit 0\n", "HANG",
        "left processes behind"},
       {"one that went away is left",
-       "mpirun \"$@\"; setsid sh -c 'sleep " + nap + "; :' \"$@\" & exit 0\n", "HANG",
-       "left the process"},
+       "mpirun \"$@\"; away=$(dirname $0)/away; export away\n"
+       "setsid sh -c ': > $away; sleep " + nap + "; :' \"$@\" &\n"
+       "until [ -e $away ]; do sleep 0.01; done\n",  // until then it is of the group
+       "HANG", "left the process"},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.what);
