@@ -52,12 +52,16 @@ float gradient(const Stream& gradients, std::int64_t index, float weight, double
   return rounded((noise * 0.75F + weight * 0.25F) * scale) / scale;
 }
 
-std::int64_t loss_of(const Stream& targets, std::int64_t index, float weight) {
-  constexpr float kLargest = 1048576.0F;
-  const float distance = weight - unit_of(targets.at(static_cast<std::uint64_t>(index)));
-  const float square = distance * distance;
+std::int64_t fixed_point(float square) {
+  constexpr float kUnit = 1048576.0F;                       // 2^20
+  constexpr float kLargest = 1048576.0F;                    // so 2^40 units
   if (!(square < kLargest)) return std::int64_t{1} << 40U;  // infinite and NaN, too
-  return static_cast<std::int64_t>(square * 1048576.0F);
+  return static_cast<std::int64_t>(square * kUnit);
+}
+
+std::int64_t loss_of(const Stream& targets, std::int64_t index, float weight) {
+  const float distance = weight - unit_of(targets.at(static_cast<std::uint64_t>(index)));
+  return fixed_point(distance * distance);
 }
 
 }  // namespace reprise::sim

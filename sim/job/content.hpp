@@ -40,6 +40,9 @@ struct Batch {
 /// multiples of 1 / loss_scale, so the scale enters.
 float gradient(const Stream& gradients, std::int64_t index, float weight, double loss_scale);
 
+/// A square in units of 2^-20, so that sums are the same in any order; saturates, a NaN does, too.
+std::int64_t fixed_point(float square);
+
 /// One element's part of the loss, in units of 2^-20; saturates.
 std::int64_t loss_of(const Stream& targets, std::int64_t index, float weight);
 

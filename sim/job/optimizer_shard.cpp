@@ -137,7 +137,6 @@ void OptimizerShard::step(std::span<LocalParameter> parameters, const UpdateInpu
 
 GradientStatistics OptimizerShard::statistics(std::span<const LocalParameter> parameters,
                                               const UpdateInputs& inputs) const {
-  constexpr float kUnit = 1048576.0F;  // 2^20
   const double scale = inputs.settings.loss_scale.scale;
   GradientStatistics all;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
@@ -152,7 +151,7 @@ GradientStatistics OptimizerShard::statistics(std::span<const LocalParameter> pa
                          gradient(gradients, global + i, from_bf16(parameter.weight[place]), scale);
                      all.squares += static_cast<double>(g) * static_cast<double>(g);
                      if (!parameter.share_copy.counts(global + i, inputs.progress)) continue;
-                     all.counted += static_cast<std::int64_t>(g * g * kUnit);
+                     all.counted += fixed_point(g * g);
                      all.zeros += g == 0 ? 1 : 0;
                    }
                  });
