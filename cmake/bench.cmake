@@ -9,6 +9,13 @@ if(NOT _benches)
   return()
 endif()
 
+# What is written for a GPU has a no_*.cpp beside it, as an adapter has.
+if(REPRISE_HAVE_CUDA)
+  list(FILTER _bench_sources EXCLUDE REGEX "/no_[a-z0-9_]*\\.cpp$")
+  file(GLOB _bench_kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/bench/*.cu)
+  list(APPEND _bench_sources ${_bench_kernels})
+endif()
+
 find_package(benchmark REQUIRED)
 add_library(reprise_bench STATIC ${_bench_sources})
 target_link_libraries(reprise_bench PUBLIC reprise_options benchmark::benchmark)

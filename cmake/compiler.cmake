@@ -51,7 +51,7 @@ endif()
 set(_cuda --fmad=false --expt-relaxed-constexpr
     "-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter,-Wno-missing-field-initializers,-ffp-contract=off")
 if(REPRISE_WERROR)
-  list(APPEND _cuda "-Xcompiler=-Werror")
+  list(APPEND _cuda --Werror=all-warnings "-Xcompiler=-Werror")
 endif()
 
 target_compile_options(reprise_options INTERFACE

@@ -1,37 +1,46 @@
 #include "properties/content_digest.hpp"
 
 #include "core/base/hash.hpp"
+#include "core/geometry/element_digest.hpp"
+#include "core/geometry/element_map.hpp"
 
 namespace reprise {
 namespace {
 
-std::uint64_t piece_digest(const TensorLeaf& leaf, const Piece& piece, std::uint64_t key) {
-  const std::size_t width = size_of(leaf.dtype);
+template <class Word>
+std::uint64_t sum_over(const TensorLeaf& leaf, std::uint64_t key) {
+  const ElementDigest<Word> digest{leaf.data, key};
   std::uint64_t sum = 0;
-  for (std::int64_t i = 0; i < piece.box.elements(); ++i) {
-    const Dims within = index_at(i, piece.box.extent);
-    Dims index = piece.box.offset;
-    std::int64_t local = piece.local;
-    for (std::size_t d = 0; d < within.size(); ++d) {
-      index[d] += within[d];
-      local += within[d] * piece.strides[d];
-    }
-    const std::byte* element = leaf.data + static_cast<std::size_t>(local) * width;
-    const auto at = static_cast<std::uint64_t>(linear_index(index, leaf.shape));
-    sum += mix64(mix64(key, at), hash_of(ByteSpan(element, width)));
+  for (const auto& map : element_maps(leaf.shape, leaf.pieces, leaf.pieces)) {
+    for_each_element(map, [&](const ElementPlace& at) { sum += digest(at.global, at.a); });
   }
   return sum;
 }
 
 }  // namespace
 
-std::uint64_t content_digest(const StateDict& state) {
+std::uint64_t host_leaf_digest(const TensorLeaf& leaf, std::uint64_t key) {
+  switch (size_of(leaf.dtype)) {
+    case 1:
+      return sum_over<std::uint8_t>(leaf, key);
+    case 2:
+      return sum_over<std::uint16_t>(leaf, key);
+    case 4:
+      return sum_over<std::uint32_t>(leaf, key);
+    case 8:
+      return sum_over<std::uint64_t>(leaf, key);
+    default:
+      return sum_over<WideWord>(leaf, key);
+  }
+}
+
+std::uint64_t content_digest(const StateDict& state, const LeafDigest& of_leaf) {
   std::uint64_t sum = 0;
   for (const auto& leaf : state.tensors) {
     if (leaf.replica != 0) continue;
     const std::uint64_t key =
         mix64(hash_of(std::string_view(leaf.key)), static_cast<std::uint64_t>(leaf.dtype));
-    for (const auto& piece : leaf.pieces) sum += piece_digest(leaf, piece, key);
+    sum += of_leaf(leaf, key);
   }
   return sum;
 }

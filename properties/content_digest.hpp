@@ -4,14 +4,21 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 
 #include "core/state/state_dict.hpp"
 
 namespace reprise {
 
+/// What a leaf's pieces add, `key` standing for the tensor: the sum of their elements' digests
+/// (core/geometry/element_digest.hpp).
+using LeafDigest = std::function<std::uint64_t(const TensorLeaf& leaf, std::uint64_t key)>;
+/// Of leaves in host memory.
+std::uint64_t host_leaf_digest(const TensorLeaf& leaf, std::uint64_t key);
+
 /// This rank's part: over the tensors of which it holds the main copy, each element by key, global
-/// index and bits. Host memory.
-std::uint64_t content_digest(const StateDict& state);
+/// index and bits. `of_leaf`: who sums up where the leaves are.
+std::uint64_t content_digest(const StateDict& state, const LeafDigest& of_leaf = host_leaf_digest);
 
 /// What values add, on one rank alone: for a common state without what depends on the layout.
 std::uint64_t value_digest(const Value& value);

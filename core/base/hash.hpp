@@ -8,11 +8,12 @@
 #include <string_view>
 
 #include "core/base/bytes.hpp"
+#include "core/base/host_device.hpp"
 
 namespace reprise {
 
 /// One well-mixed 64-bit value from another (the finalizer of SplitMix64).
-constexpr std::uint64_t mix64(std::uint64_t x) {
+REPRISE_HD constexpr std::uint64_t mix64(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
@@ -20,7 +21,7 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
 }
 
 /// Order-dependent combination of two hashes.
-constexpr std::uint64_t mix64(std::uint64_t a, std::uint64_t b) {
+REPRISE_HD constexpr std::uint64_t mix64(std::uint64_t a, std::uint64_t b) {
   return mix64(mix64(a) ^ (b + 0x632be59bd9b4e019ULL));
 }
 

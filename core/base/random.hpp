@@ -20,7 +20,7 @@ class Stream {
   constexpr Stream split(std::uint64_t index) const { return Stream(mix64(key_, ~index), 0); }
 
   /// The n-th number of the stream; does not move it.
-  constexpr std::uint64_t at(std::uint64_t n) const { return mix64(key_, n); }
+  REPRISE_HD constexpr std::uint64_t at(std::uint64_t n) const { return mix64(key_, n); }
   constexpr std::uint64_t next() { return at(counter_++); }
   /// Uniform in [0, bound), bound > 0, by multiply-shift.
   constexpr std::uint64_t below(std::uint64_t bound) {

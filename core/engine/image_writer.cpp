@@ -25,7 +25,7 @@ struct ImageWriter::Batch {
   };
   using Mark = std::variant<Elements, Tail>;
 
-  Batch(Memory room, std::size_t bytes) : memory(std::move(room)), capacity(bytes) {}
+  Batch(StagingMemory room, std::size_t bytes) : memory(std::move(room)), capacity(bytes) {}
 
   std::size_t room() const { return capacity - size; }
   /// The next `bytes` bytes of the image; memory never moves.
@@ -43,7 +43,7 @@ struct ImageWriter::Batch {
     marks.clear();
   }
 
-  Memory memory;
+  StagingMemory memory;
   std::size_t capacity;
   std::size_t size = 0;
   std::uint64_t offset = 0;  ///< of the image's first byte in the file
@@ -117,6 +117,12 @@ BatchOrder settle_then_write(BatchWork work) {
 
 bool is_done(Task& writing) { return writing.done(); }
 
+ImageOptions with_batches_of(std::uint64_t least, ImageOptions options) {
+  least = std::min(least, options.staging_bytes_max / 4);
+  options.batch_bytes = std::max(options.batch_bytes, least);
+  return options;
+}
+
 std::uint64_t staging_bound(const std::vector<ImageItem>& items, const ImageOptions& options) {
   std::uint64_t objects = 0;
   for (const auto& item : items) objects += item.content.size();
@@ -174,7 +180,7 @@ class ImageWriter::Filler {
   std::size_t room(std::size_t least) {
     if (!batch_ || batch_->room() < least) {
       flush();
-      batch_ = writer_.new_batch();
+      batch_ = writer_.new_batch(source_);
       batch_->offset = offset_;
     }
     return batch_->room();
@@ -249,7 +255,7 @@ void ImageWriter::stage(ContentSource& source) {
   staged_ = true;
 }
 
-std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch() {
+std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source) {
   while (!in_flight_.empty() && policy_.free_again(*in_flight_.front().task)) take_back_oldest();
   if (spare_.empty() && peak_bytes_ + batch_bytes_ > options_.staging_bytes_max) {
     in_flight_.front().task->wait();
@@ -257,8 +263,7 @@ std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch() {
   }
   if (spare_.empty()) {
     peak_bytes_ += batch_bytes_;
-    Memory memory = std::make_unique_for_overwrite<std::byte[]>(batch_bytes_);
-    return std::make_shared<Batch>(std::move(memory), batch_bytes_);
+    return std::make_shared<Batch>(source.staging(batch_bytes_), batch_bytes_);
   }
   auto batch = std::move(spare_.back());
   spare_.pop_back();

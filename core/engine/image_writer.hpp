@@ -21,6 +21,7 @@
 
 #include "core/format/sha256.hpp"
 #include "core/format/tensor_item.hpp"
+#include "core/ports/device.hpp"
 #include "core/ports/store.hpp"
 #include "core/ports/tasks.hpp"
 
@@ -44,6 +45,10 @@ class ContentSource {
                     MutableByteSpan out) = 0;
   /// All that was filled is there; the source may change.
   virtual void settle() = 0;
+  /// Memory that it fills best, not initialised.
+  virtual StagingMemory staging(std::size_t bytes) {
+    return std::make_unique_for_overwrite<std::byte[]>(bytes);
+  }
 };
 
 enum class Checksums : std::uint8_t { kNone, kCrc32, kCrc32AndSha256 };
@@ -58,6 +63,9 @@ struct ImageOptions {
   std::uint64_t batch_bytes = std::uint64_t{1} << 20U;
   Checksums checksums = Checksums::kCrc32;
 };
+
+/// The same with batches of at least `least` bytes, as far as staging has room for four of them.
+ImageOptions with_batches_of(std::uint64_t least, ImageOptions options);
 
 /// A full batch: what is left to do with it, in this order.
 struct BatchWork {
@@ -112,14 +120,13 @@ class ImageWriter {
   struct Batch;
   struct File;
   class Filler;
-  using Memory = std::shared_ptr<std::byte[]>;  ///< of a batch
   struct InFlight {
     std::shared_ptr<Batch> batch;
     std::shared_ptr<Task> task;
   };
 
   void fill(Filler& filler);
-  std::shared_ptr<Batch> new_batch();
+  std::shared_ptr<Batch> new_batch(ContentSource& source);
   void hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source);
   void start(std::function<void()> work);
   void take_back_oldest();

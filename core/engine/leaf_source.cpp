@@ -42,6 +42,8 @@ class LeafSource final : public ContentSource {
     if (first) std::rethrow_exception(first);
   }
 
+  StagingMemory staging(std::size_t bytes) override { return device_.staging(bytes); }
+
  private:
   Device& device_;
   std::vector<LeafOrigin> origins_;

@@ -48,7 +48,7 @@ ShareReader::ShareReader(Checkpoint& checkpoint, Device& device, StateDict& into
     : checkpoint_(checkpoint),
       device_(device),
       into_(into),
-      staging_(std::make_unique_for_overwrite<std::byte[]>(staging.bytes)),
+      staging_(device.staging(staging.bytes)),
       ring_({staging_.get(), staging.bytes}, staging.room),
       checksums_(checksums),
       chunks_({checkpoint, device, {}, checksums}) {}

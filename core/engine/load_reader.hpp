@@ -1,7 +1,6 @@
 #pragma once
 // How a load puts this rank's share into its place.
 
-#include <memory>
 #include <vector>
 
 #include "core/engine/checkpoint.hpp"
@@ -46,7 +45,7 @@ class ShareReader {
   Checkpoint& checkpoint_;
   Device& device_;
   StateDict& into_;
-  std::unique_ptr<std::byte[]> staging_;
+  StagingMemory staging_;
   StagingRing ring_;
   ChecksumTally* checksums_;
   ChunkReader chunks_;

@@ -201,10 +201,11 @@ struct Save::State {
     require_planned(state);
     Share share = share_of(plan(), group->rank(), state);
     if (share.items.empty()) return;
-    report.bound_staging = staging_bound(share.items, options.image);
+    const ImageOptions image = with_batches_of(ports.device.batch_bytes(), options.image);
+    report.bound_staging = staging_bound(share.items, image);
     const std::string path = join_path(options.target.saving(), payload_name(group->rank()));
     writer = std::make_unique<ImageWriter>(ports.store, ports.tasks, path, std::move(share.items),
-                                           options.image, options.policy.stage);
+                                           image, options.policy.stage);
     source = options.policy.source(ports.device, std::move(share.origins));
     writer->stage(*source);
     report.peak_staging = writer->peak_bytes();

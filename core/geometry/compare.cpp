@@ -1,13 +1,14 @@
 #include "core/geometry/compare.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <sstream>
-#include <type_traits>
+
+#include "core/geometry/difference.hpp"
 
 namespace reprise {
 namespace {
@@ -18,78 +19,17 @@ double larger(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
 }
 
-/// |a - b|, where equal infinities (of one sign) are 0 apart.
-double distance(double a, double b) { return a == b ? 0 : std::fabs(a - b); }
-
-template <class Bits>
-Bits bits_at(const std::byte* place) {
-  Bits bits;
-  std::memcpy(&bits, place, sizeof bits);
-  return bits;
-}
-
-/// Values of the number that an element, or a part of a complex one, is.
-template <class Number>
-struct Plain {
-  using Bits = std::conditional_t<
-      sizeof(Number) == 8, std::uint64_t,
-      std::conditional_t<sizeof(Number) == 4, std::uint32_t,
-                         std::conditional_t<sizeof(Number) == 2, std::uint16_t, std::uint8_t>>>;
-  double operator()(Bits bits) const { return static_cast<double>(std::bit_cast<Number>(bits)); }
-};
-
-struct Bfloat16 {
-  using Bits = std::uint16_t;
-  double operator()(Bits bits) const { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
-};
-
-struct Half {
-  using Bits = std::uint16_t;
-  double operator()(Bits bits) const {
-    const std::uint32_t sign = (bits & 0x8000U) << 16U;
-    const std::uint32_t rest = (bits & 0x7fffU) << 13U;
-    constexpr std::uint32_t kInfinity = 0x7c00U << 13U;
-    if (rest >= kInfinity) return std::bit_cast<float>(sign | 0x7f800000U | (rest - kInfinity));
-    // As a float the exponent is 127 - 15 too small, also that of a subnormal number.
-    return std::bit_cast<float>(sign | rest) * 0x1p112F;
-  }
-};
-
-/// Numbers of one byte that scalar_at() takes apart.
-struct Tabled {
-  using Bits = std::uint8_t;
-  std::array<double, 256> values;
-
-  explicit Tabled(DType dtype) : values() {
-    for (unsigned bits = 0; bits < values.size(); ++bits) {
-      const auto element = static_cast<std::byte>(bits);
-      values[bits] = scalar_at(dtype, &element).real;
-    }
-  }
-  double operator()(Bits bits) const { return values[bits]; }
-};
-
 /// Adds what differs in elements [begin, end), each of `parts` numbers.
 template <std::size_t parts, class Value>
 void compare_block(const std::byte* left, const std::byte* right, std::int64_t begin,
                    std::int64_t end, const Value& value, Comparison& result) {
-  using Bits = typename Value::Bits;
+  constexpr std::size_t kWidth = parts * sizeof(typename Value::Bits);
   double largest = 0;
   bool nan = false;
   std::uint64_t mismatches = 0;
   for (std::int64_t i = begin; i < end; ++i) {
-    const std::size_t at = static_cast<std::size_t>(i) * parts * sizeof(Bits);
-    bool differs = false;
-    double delta = 0;
-    bool undefined = false;
-    for (std::size_t part = 0; part < parts; ++part) {
-      const auto a = bits_at<Bits>(left + at + part * sizeof(Bits));
-      const auto b = bits_at<Bits>(right + at + part * sizeof(Bits));
-      const double between = distance(value(a), value(b));
-      differs |= a != b;
-      undefined |= std::isnan(between);
-      delta = between > delta ? between : delta;
-    }
+    const std::size_t at = static_cast<std::size_t>(i) * kWidth;
+    const auto [differs, undefined, delta] = difference_at<parts>(left + at, right + at, value);
     if (!differs) continue;
     if (++mismatches == 1 && !result.first) result.first = i;
     nan |= undefined;
@@ -101,56 +41,31 @@ void compare_block(const std::byte* left, const std::byte* right, std::int64_t b
 
 using CompareBlock = std::function<void(std::int64_t, std::int64_t, Comparison&)>;
 
-template <std::size_t parts, class Value>
-CompareBlock comparer(const std::byte* left, const std::byte* right, const Value& value) {
-  return [=](std::int64_t begin, std::int64_t end, Comparison& result) {
-    compare_block<parts>(left, right, begin, end, value, result);
-  };
-}
-
 CompareBlock comparer_of(DType dtype, const std::byte* left, const std::byte* right) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return comparer<1>(left, right, Plain<double>());
-    case DType::kFloat32:
-      return comparer<1>(left, right, Plain<float>());
-    case DType::kFloat16:
-      return comparer<1>(left, right, Half());
-    case DType::kBFloat16:
-      return comparer<1>(left, right, Bfloat16());
-    case DType::kInt64:
-      return comparer<1>(left, right, Plain<std::int64_t>());
-    case DType::kInt32:
-      return comparer<1>(left, right, Plain<std::int32_t>());
-    case DType::kInt16:
-      return comparer<1>(left, right, Plain<std::int16_t>());
-    case DType::kUInt64:
-      return comparer<1>(left, right, Plain<std::uint64_t>());
-    case DType::kUInt32:
-      return comparer<1>(left, right, Plain<std::uint32_t>());
-    case DType::kUInt16:
-      return comparer<1>(left, right, Plain<std::uint16_t>());
-    case DType::kComplex128:
-      return comparer<2>(left, right, Plain<double>());
-    case DType::kComplex64:
-      return comparer<2>(left, right, Plain<float>());
-    case DType::kComplex32:
-      return comparer<2>(left, right, Half());
-    case DType::kInt8:
-    case DType::kUInt8:
-    case DType::kBool:
-    case DType::kFloat8E4M3FN:
-    case DType::kFloat8E5M2:
-    case DType::kFloat8E4M3FNUZ:
-    case DType::kFloat8E5M2FNUZ:
-    case DType::kFloat8E8M0FNU:
-    case DType::kFloat4E2M1FNx2:
-      break;
-  }
-  return comparer<1>(left, right, Tabled(dtype));
+  return with_value_of(dtype, [=](const auto& value, auto parts) -> CompareBlock {
+    return [=](std::int64_t begin, std::int64_t end, Comparison& result) {
+      compare_block<parts()>(left, right, begin, end, value, result);
+    };
+  });
 }
 
 }  // namespace
+
+TabledValue::TabledValue(DType dtype) : values() {
+  for (unsigned bits = 0; bits < std::size(values); ++bits) {
+    const auto element = static_cast<std::byte>(bits);
+    values[bits] = scalar_at(dtype, &element).real;
+  }
+}
+
+Comparison comparison_of(const DifferenceSum& sum, std::int64_t elements) {
+  Comparison result;
+  result.elements = static_cast<std::uint64_t>(elements);
+  result.bit_mismatches = sum.mismatches;
+  result.max_delta = std::bit_cast<double>(sum.delta_bits);
+  if (sum.mismatches > 0) result.first = static_cast<std::int64_t>(sum.first);
+  return result;
+}
 
 void Comparison::append(const Comparison& next) {
   if (!first && next.first) first = static_cast<std::int64_t>(elements) + *next.first;

@@ -3,58 +3,26 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/geometry/strided_copy.hpp"
+
 namespace reprise {
 namespace {
 
-/// Dimensions of a copy with those merged that are contiguous on both sides; innermost first.
-struct Loop {
-  std::int64_t count;
-  std::int64_t source_stride;
-  std::int64_t target_stride;
-};
-
-struct Loops {
-  std::array<Loop, kMaxRank> dims;
-  std::size_t size = 0;
-};
-
-Loops loops_of(const Dims& source, const Dims& target, const Dims& extents) {
-  Loops loops;
-  for (std::size_t d = extents.size(); d-- > 0;) {
-    if (extents[d] == 1) continue;
-    if (loops.size > 0) {
-      Loop& inner = loops.dims[loops.size - 1];
-      if (source[d] == inner.source_stride * inner.count &&
-          target[d] == inner.target_stride * inner.count) {
-        inner.count *= extents[d];
-        continue;
-      }
-    }
-    loops.dims[loops.size++] = {extents[d], source[d], target[d]};
-  }
-  return loops;
-}
-
-void copy_run(const std::byte* source, std::byte* target, const Loop& run, std::size_t bytes) {
-  if (run.source_stride == 1 && run.target_stride == 1) {
-    std::memcpy(target, source, static_cast<std::size_t>(run.count) * bytes);
+/// The runs of the innermost `level` dimensions.
+void copy_level(const StridedCopy& copy, std::int32_t level, const RunPlace& place) {
+  const auto bytes = static_cast<std::size_t>(copy.run_bytes);
+  if (level == 0) {
+    std::memcpy(place.target, place.source, bytes);
     return;
   }
-  const auto source_step = run.source_stride * static_cast<std::int64_t>(bytes);
-  const auto target_step = run.target_stride * static_cast<std::int64_t>(bytes);
-  for (std::int64_t i = 0; i < run.count; ++i) {
-    std::memcpy(target + i * target_step, source + i * source_step, bytes);
-  }
-}
-
-void copy_loops(const std::byte* source, std::byte* target, const Loops& loops, std::size_t level,
-                std::size_t bytes) {
-  const Loop& loop = loops.dims[level];
-  if (level == 0) return copy_run(source, target, loop, bytes);
-  const auto width = static_cast<std::int64_t>(bytes);
-  for (std::int64_t i = 0; i < loop.count; ++i) {
-    copy_loops(source + i * loop.source_stride * width, target + i * loop.target_stride * width,
-               loops, level - 1, bytes);
+  const StridedCopy::Dim& dim = copy.dim[level - 1];
+  for (std::int64_t i = 0; i < dim.count; ++i) {
+    const RunPlace inner{place.source + i * dim.source_step, place.target + i * dim.target_step};
+    if (level == 1) {
+      std::memcpy(inner.target, inner.source, bytes);
+    } else {
+      copy_level(copy, level - 1, inner);
+    }
   }
 }
 
@@ -107,13 +75,8 @@ std::vector<Piece> pieces_of_range(const Box& box, std::int64_t begin, std::int6
 
 void copy_strided(const ConstStridedView& source, const StridedView& target, const Dims& extents,
                   std::size_t element_bytes) {
-  if (volume(extents) == 0) return;
-  const Loops loops = loops_of(source.strides, target.strides, extents);
-  if (loops.size == 0) {
-    std::memcpy(target.data, source.data, element_bytes);
-    return;
-  }
-  copy_loops(source.data, target.data, loops, loops.size - 1, element_bytes);
+  const StridedCopy copy = strided_copy(source, target, extents, element_bytes);
+  if (copy.runs > 0) copy_level(copy, copy.dims, {copy.source, copy.target});
 }
 
 }  // namespace reprise

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -31,6 +32,10 @@ struct ScatterCopy {
   std::size_t element_bytes = 1;
 };
 
+/// Memory of the host that copies go through. The last owner may let go of it on any thread, also
+/// after the device has gone.
+using StagingMemory = std::shared_ptr<std::byte[]>;
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -45,6 +50,13 @@ class Device {
   /// True if the CPU may write the device's memory itself; a reader then puts bytes in their place
   /// without a copy between.
   virtual bool host_memory() const { return false; }
+  /// `bytes` bytes, not initialised, that this device copies from and to at its best. What was
+  /// given back is given out again. NO_SPACE where the device's library has none left.
+  virtual StagingMemory staging(std::size_t bytes) {
+    return std::make_unique_for_overwrite<std::byte[]>(bytes);
+  }
+  /// Bytes from which on the fixed cost of a copy, and of waiting for it, no longer shows.
+  virtual std::uint64_t batch_bytes() const { return 0; }
 };
 
 }  // namespace reprise

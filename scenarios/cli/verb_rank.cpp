@@ -1,17 +1,19 @@
 #include "scenarios/cli/verb.hpp"
-#include "scenarios/driver/mpi_rank.hpp"
+#include "scenarios/driver/process_rank.hpp"
 
 namespace reprise::cli {
 namespace {
 
-/// What the mpi lane's launcher starts; not for people, so it is left out of the help.
+/// What the launcher of the lanes mpi and gpu starts; not for people, so it is left out of the
+/// help.
 class RankVerb final : public Verb {
  public:
   std::string_view name() const override { return "rank"; }
   std::string_view summary() const override { return ""; }
   std::string_view examples() const override { return ""; }
   void declare(Options& options) override {
-    options.text(task_.scenario, "--scenario", "FILE", "the scenario")
+    options.text(lane_, "--lane", "mpi|gpu", "what the rank works on")
+        .text(task_.scenario, "--scenario", "FILE", "the scenario")
         .number(incarnation_, "--incarnation", 0, "which of its incarnations")
         .text(task_.store, "--store", "DIR", "where checkpoints stand")
         .text(task_.records, "--records", "DIR", "where the record goes")
@@ -20,12 +22,14 @@ class RankVerb final : public Verb {
         .text(task_.log.directory, "--logs", "DIR", "where the rank's log goes");
   }
   ExitCode run(const Console&) override {
+    task_.lane = driver::lane_named(lane_);
     task_.incarnation = static_cast<std::uint64_t>(incarnation_);
-    return driver::run_mpi_rank(task_) == 0 ? ExitCode::kPass : ExitCode::kFail;
+    return driver::run_process_rank(task_) == 0 ? ExitCode::kPass : ExitCode::kFail;
   }
 
  private:
   driver::RankTask task_;
+  std::string lane_ = "mpi";
   std::int64_t incarnation_ = 0;
 };
 

@@ -23,6 +23,7 @@ class RunVerb final : public Verb {
   std::string_view examples() const override {
     return "  reprise run scenarios                          everything, on the simulated lane\n"
            "  reprise run scenarios/placements/tp2dp2-to-tp4.yaml --lane mpi\n"
+           "  reprise run scenarios --tag gpu-shared --lane gpu --ranks-per-gpu 6\n"
            "  reprise run scenarios --tag core --ranks all      what each rank compared\n"
            "  reprise run scenarios --report out --keep out/checkpoints\n"
            "  reprise run scenarios --tag core --jobs 2 --double\n"
@@ -33,7 +34,10 @@ class RunVerb final : public Verb {
     options.positional(paths_, "PATH", "scenario files or folders")
         .text(lane_, "--lane", "sim|mpi|gpu", "where they run; sim unless told")
         .text(tag_, "--tag", "NAME", "only scenarios with this tag")
-        .text(launcher_, "--launcher", "mpirun|srun", "what starts the ranks of the mpi lane")
+        .text(launcher_, "--launcher", "mpirun|srun",
+              "what starts the ranks of the lanes mpi and gpu")
+        .number(ranks_per_gpu_, "--ranks-per-gpu", 1,
+                "on the lane gpu as many ranks share a device; 1 unless told")
         .text(report_, "--report", "DIR", "write report.json and junit.xml there")
         .text(keep_, "--keep", "DIR", "leave the checkpoints there, one folder a scenario")
         .text(record_, "--record", "DIR", "write each scenario there with what came of it")
@@ -46,7 +50,7 @@ class RunVerb final : public Verb {
         .flag(double_, "--double",
               "run all twice: in a second process, or what another lane ran on the lane sim")
         .text(log_, "--log", "info|debug",
-              "a line a phase and rank, to stderr; on the lane mpi to REPORT/log")
+              "a line a phase and rank, to stderr; on the lanes mpi and gpu to REPORT/log")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
 
@@ -81,6 +85,7 @@ class RunVerb final : public Verb {
                        .keep = keep_,
                        .launcher = checked_launcher(),
                        .executable = console.executable,
+                       .ranks_per_gpu = static_cast<std::int32_t>(ranks_per_gpu_),
                        .log = checked_log(request.lane)};
     if (!mutant_.empty()) sim::mutant_named(mutant_);  // a wrong name is said before anything runs
     return request;
@@ -171,6 +176,7 @@ class RunVerb final : public Verb {
   bool double_ = false;
   std::int64_t seed_ = 1;
   std::int64_t jobs_ = 1;
+  std::int64_t ranks_per_gpu_ = 1;
   bool quiet_ = false;
 };
 

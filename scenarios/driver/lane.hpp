@@ -27,6 +27,7 @@ struct LaneOptions {
   std::string launcher = "mpirun";
   std::string executable;          ///< of this program, for lanes that start processes
   std::uint64_t deadline_s = 120;  ///< of one incarnation in real time
+  std::int32_t ranks_per_gpu = 1;  ///< on the lane gpu; as many as share a device at most
   LogOptions log;
   /// Shared by all scenarios that are run with copies of these options.
   std::shared_ptr<TwinBook> twins = std::make_shared<TwinBook>();
@@ -48,13 +49,15 @@ class Lane {
 
 /// Ranks as fibers on one thread, over a store that forgets what was not synced.
 std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options);
-/// Ranks as processes that a launcher starts, over a real directory.
-std::unique_ptr<Lane> make_mpi_lane(const Scenario& scenario, const LaneOptions& options);
+/// Ranks as processes that a launcher starts, over a real directory: kMpi or kGpu.
+std::unique_ptr<Lane> make_process_lane(LaneKind lane, const Scenario& scenario,
+                                        const LaneOptions& options);
 
 /// Leaves out the ranks that are no members of the job; they must have ended well, else they stay.
 void keep_members(const IncarnationPlan& plan, IncarnationRecord& record);
 
 /// Why the lane can't run the scenario here; nothing if it can.
-std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario);
+std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario,
+                                   const LaneOptions& options);
 
 }  // namespace reprise::driver

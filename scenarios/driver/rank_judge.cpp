@@ -12,6 +12,7 @@
 #include "properties/unsettled.hpp"
 #include "scenarios/driver/job_config.hpp"
 #include "scenarios/driver/rng_judge.hpp"
+#include "sim/job/on_host.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -121,13 +122,17 @@ RankJudge::RankJudge(const RankPart& part, RankRecord& record)
       incarnation_(part.incarnation),
       rank_(part.ports.fabric.rank()),
       twins_(part.twins),
+      processor_(part.processor),
       record_(record),
       twin_(twin_after({})),
       saves_(part.past.saves),
       saves_before_(saves_.size()),
       position_(scenario_, incarnation_) {}
 
-void RankJudge::filled(const StateDict& loaded) { add(judge_settled({rank_, &loaded})); }
+void RankJudge::filled(const StateDict& loaded) {
+  const sim::OnHost own(processor_, loaded);
+  add(judge_settled({rank_, &own.state()}));
+}
 
 void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   record_.loads.push_back({load.report.location.step ? load.report.location.step->value : -1,
@@ -173,8 +178,9 @@ void RankJudge::refused(sim::TrainingJob& job) {
   const auto before = untouched
                           ? twins_.twin(unloaded_config_of(scenario_, incarnation_))->state(Step{0})
                           : twin_->state(job.iteration());
-  const StateDict own = job.model_space();
-  add(held_against(*before, own, "after the refused load").rulings);
+  const StateDict whole = job.model_space();
+  const sim::OnHost own(processor_, whole);
+  add(held_against(*before, own.state(), "after the refused load").rulings);
 }
 
 void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& applied) {
@@ -242,7 +248,9 @@ std::size_t RankJudge::saving(sim::TrainingJob& job, const StateDict& saved,
   add(judge_inventory(keys_of(live), keys_of(saved),
                       keys_of(asks_for_all ? job.load_template() : live), {}));
   add(judge_common_inventory(live.common, saved.common));
-  record_.audits.push_back(audit_page(rank_, job.iteration(), saved, padding(job, saved)));
+  const sim::OnHost own(processor_, saved);
+  record_.audits.push_back(
+      audit_page(rank_, job.iteration(), own.state(), padding(job, own.state())));
   saves_.push_back(position_.save(plan));
   saves_.back().certain = false;
   record_.saves.push_back({saves_.back(), {}, keys_of(live), {}, false});
@@ -263,7 +271,9 @@ void RankJudge::save_failed(std::size_t save, const Error& error) {
 
 void RankJudge::compare(sim::TrainingJob& job, const std::string& when) {
   const auto expected = twin_->state(job.iteration());
-  const StateDict own = job.model_space();
+  const StateDict whole = job.model_space();
+  const sim::OnHost on_host(processor_, whole);
+  const StateDict& own = on_host.state();
   const RankState held{rank_, &own};
   const StateEvidence evidence = held_against(*expected, own, when);
   Rulings derived = judge_derived(held).rulings;

@@ -33,6 +33,7 @@ struct FinishedLoad {
 
 class RankJudge {
  public:
+  /// States that it is given stand where the job's arrays do; it reads them back to judge them.
   /// Both are borrowed. `record` gets the rulings and the evidence.
   RankJudge(const RankPart& part, RankRecord& record);
 
@@ -81,6 +82,7 @@ class RankJudge {
   std::size_t incarnation_;
   GlobalRank rank_;
   TwinBook& twins_;
+  sim::Processor& processor_;
   RankRecord& record_;
   std::shared_ptr<Twin> twin_;
   std::vector<SavePoint> saves_;     ///< of all incarnations up to now

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "core/adapters/mpi/mpi_fabric.hpp"
 #include "core/adapters/posix/descriptor.hpp"
 #include "core/base/ids.hpp"
+#include "core/ports/peer_watch.hpp"
 
 namespace reprise::driver {
 

@@ -163,6 +163,7 @@ class RankProgram {
     sim::JobConfig config =
         number_ > 0 ? unloaded_config_of(scenario_, number_) : config_of(scenario_, number_);
     config.device = device_;
+    config.processor = &part_.processor;
     if (has_bad_results(scenario_)) {
       config.result = [this](const sim::ResultCall& call, double right) {
         return part_.faults.result_of({.rank = part_.ports.fabric.rank(),
@@ -414,7 +415,9 @@ class RankProgram {
     if (checkpoint.keep > 0) options.target.keep = static_cast<std::int32_t>(checkpoint.keep);
     options.target.damaged = damaged_;
     ImageOptions& image = options.image;
-    if (!async) image.staging_bytes_max = kBlockingStaging;  // it is waited for
+    if (!async) {  // it is waited for
+      image.staging_bytes_max = std::max(kBlockingStaging, 4 * ports_.device.batch_bytes());
+    }
     if (checkpoint.staging_bytes > 0) {
       image.staging_bytes_max = static_cast<std::uint64_t>(checkpoint.staging_bytes);
     }
@@ -474,7 +477,9 @@ class RankProgram {
 
   std::string digest() {
     const StateDict state = job_.model_space();
-    std::uint64_t mine = content_digest(state);
+    std::uint64_t mine = content_digest(state, [this](const TensorLeaf& leaf, std::uint64_t key) {
+      return sim::leaf_digest(part_.processor, leaf, key);
+    });
     if (is_first()) mine += value_digest(sim::layout_free(state.common));
     for (const auto& leaf : state.objects) {  // settings of modules
       if (leaf.replica != 0 || is_stream(leaf.key)) continue;

@@ -39,6 +39,8 @@ struct RankPart {
   std::function<void()> keep_record = {};
   PhaseLog* log = nullptr;  ///< told of the job's step; it hears of phases as a trace of `ports`
   const Interference* interference = nullptr;
+  /// That has the job's arrays; `ports.device` copies from and to them.
+  sim::Processor& processor = sim::host_processor();
 };
 
 /// Does it and compares with a job of `twins` that was never interrupted. All incarnations but the

@@ -15,6 +15,7 @@
 #include "scenarios/driver/foreign_life.hpp"
 #include "scenarios/driver/machine.hpp"
 #include "scenarios/driver/past.hpp"
+#include "scenarios/driver/rank_hardware.hpp"
 #include "scenarios/driver/run_jobs.hpp"
 #include "scenarios/driver/store_judge.hpp"
 #include "scenarios/driver/verdict.hpp"
@@ -39,20 +40,17 @@ std::string replay_line(const Scenario& scenario, LaneKind lane, const LaneOptio
   return line;
 }
 
-std::vector<IncarnationRecord> run_lives(const Scenario& scenario, LaneKind lane,
-                                         const LaneOptions& options) {
-  const auto runs =
-      lane == LaneKind::kSim ? make_sim_lane(scenario, options) : make_mpi_lane(scenario, options);
-  std::vector<IncarnationRecord> lives;
-  Past past;
-  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
-    const bool foreign = scenario.incarnations[i].foreign.has_value();
-    lives.push_back(foreign ? run_foreign(scenario, i, *runs, options, past) : runs->run(i, past));
-    end_life(scenario, i, runs->store(), lives.back(), past);
-    if (!may_go_on(scenario, i, lives.back())) break;
-  }
-  runs->finish();
-  return lives;
+std::unique_ptr<Lane> make_lane(const Scenario& scenario, LaneKind lane,
+                                const LaneOptions& options) {
+  return lane == LaneKind::kSim ? make_sim_lane(scenario, options)
+                                : make_process_lane(lane, scenario, options);
+}
+
+/// Ranks of the largest of its incarnations.
+std::int32_t largest_world(const Scenario& scenario) {
+  std::int32_t ranks = 0;
+  for (const auto& life : scenario.incarnations) ranks = std::max(ranks, life.world_size());
+  return ranks;
 }
 
 void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
@@ -65,13 +63,21 @@ void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
 }
 
 /// What a report on this lane does not show, in words.
-std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& options) {
+std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& options,
+                                        const reports::Report& report) {
   std::vector<std::string> texts;
+  if (!report.skipped.empty() && report.skipped.size() == report.scenarios.size()) {
+    texts.push_back("lane " + std::string(name_of(lane)) +
+                    ": not run: " + report.skipped.front().reason);
+  }
   for (const LaneKind other : {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu}) {
     if (other != lane) texts.push_back("lane " + std::string(name_of(other)) + ": not run here");
   }
-  if (lane == LaneKind::kMpi) {
+  if (lane != LaneKind::kSim) {
     texts.push_back("more than one node; a launcher other than " + options.launcher);
+  }
+  if (lane == LaneKind::kGpu && report.machine.gpus.size() < 2) {
+    texts.emplace_back("more than one GPU");
   }
   texts.emplace_back(
       "memory of plans, metadata, commit and retention: no bound is declared for it");
@@ -95,6 +101,20 @@ void keep_members(const IncarnationPlan& plan, IncarnationRecord& record) {
   record.ranks = std::move(members);
 }
 
+std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
+                                         const LaneOptions& options) {
+  std::vector<IncarnationRecord> lives;
+  Past past;
+  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
+    const bool foreign = scenario.incarnations[i].foreign.has_value();
+    lives.push_back(foreign ? run_foreign(scenario, i, lane, options, past) : lane.run(i, past));
+    end_life(scenario, i, lane.store(), lives.back(), past);
+    if (!may_go_on(scenario, i, lives.back())) break;
+  }
+  lane.finish();
+  return lives;
+}
+
 void end_life(const Scenario& scenario, std::size_t number, Store& store, IncarnationRecord& life,
               Past& past) {
   add_life(life, past);
@@ -107,25 +127,27 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store, Incarn
   do_between_lives(store, scenario.incarnations[number], past);
 }
 
-std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario) {
+std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario,
+                                   const LaneOptions& options) {
   if (std::find(scenario.lanes.begin(), scenario.lanes.end(), lane) == scenario.lanes.end()) {
     return scenario.lanes_reason;
   }
-  if (lane == LaneKind::kMpi && !build_info().has_mpi) return "this program was built without MPI";
-  if (lane == LaneKind::kGpu) return "the GPU lane is not built yet; nothing was run";
-  return std::nullopt;
+  if (lane == LaneKind::kSim) return std::nullopt;
+  if (!build_info().has_mpi) return "this program was built without MPI";
+  return lane == LaneKind::kGpu ? why_no_gpus(largest_world(scenario), options.ranks_per_gpu)
+                                : std::nullopt;
 }
 
 ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
   const auto start = SteadyClock::now();
   refuse_to_overwrite(scenario, options);
   ScenarioRun run;
-  if (const auto reason = why_not(lane, scenario)) {
+  if (const auto reason = why_not(lane, scenario, options)) {
     run.result = judge(scenario, {});
     run.result.verdict = Verdict::kNotRun;
     run.result.reason = *reason;
   } else {
-    const auto lives = run_lives(scenario, lane, options);
+    const auto lives = run_lives(scenario, *make_lane(scenario, lane, options), options);
     run.result = judge(scenario, lives);
     run.broke_down = broke_down(lives);
   }
@@ -161,7 +183,7 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
   }
   report.verdict = reports::overall(report);
   report.seconds = seconds_since(start);
-  report.not_claimed = not_claimed_by(request.lane, request.options);
+  report.not_claimed = not_claimed_by(request.lane, request.options, report);
   return report;
 }
 

@@ -17,6 +17,10 @@ namespace reprise::driver {
 reports::ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane,
                                      const LaneOptions& options);
 
+/// Its incarnations on a lane that can run it, one after the other, as far as it may go on.
+std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
+                                         const LaneOptions& options);
+
 /// After each incarnation: judges what it left in the store, adds it to the past, and does the
 /// damage that its plan ends with.
 void end_life(const Scenario& scenario, std::size_t number, Store& store, IncarnationRecord& life,

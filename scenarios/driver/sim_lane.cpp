@@ -1,12 +1,12 @@
 #include "scenarios/driver/sim_lane.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/base/hash.hpp"
 #include "properties/unsettled.hpp"
 #include "scenarios/driver/job_config.hpp"
-#include "scenarios/driver/lane.hpp"
 #include "scenarios/driver/life_faults.hpp"
 #include "scenarios/driver/rank_program.hpp"
 #include "sim/world/copy_tree.hpp"
@@ -75,8 +75,8 @@ void take_faults(const sim::FaultBook& book, IncarnationRecord& record) {
 
 class SimLane final : public Lane {
  public:
-  SimLane(const Scenario& scenario, const LaneOptions& options)
-      : scenario_(scenario), options_(options) {
+  SimLane(const Scenario& scenario, const LaneOptions& options, MemoryOf memory)
+      : scenario_(scenario), options_(options), memory_(std::move(memory)) {
     if (!options.mutant.empty()) sim::mutant_named(options.mutant).apply(policies_);
   }
 
@@ -91,8 +91,11 @@ class SimLane final : public Lane {
     sim::FaultBook faults(faults_of(plan, past).specs);
     IncarnationRecord record =
         run_in_world(world, store_, [&](const RankSeat& seat, RankRecord& own) {
-          const LoggedPorts logged(options_.log, {scenario_.name, incarnation, seat.rank},
-                                   seat.ports);
+          const RankMemory memory = memory_(seat);
+          const Ports& given = seat.ports;
+          const Ports ports{given.store, given.fabric, memory.device,
+                            given.clock, given.tasks,  given.trace};
+          const LoggedPorts logged(options_.log, {scenario_.name, incarnation, seat.rank}, ports);
           return run_rank({.scenario = scenario_,
                            .incarnation = incarnation,
                            .past = past,
@@ -101,7 +104,8 @@ class SimLane final : public Lane {
                            .ports = logged.ports(),
                            .faults = faults,
                            .powers = seat.powers,
-                           .log = logged.log()},
+                           .log = logged.log(),
+                           .processor = memory.processor},
                           own);
         });
     record.layout = sim::to_string(modules_of(scenario_, incarnation));
@@ -122,6 +126,7 @@ class SimLane final : public Lane {
  private:
   const Scenario& scenario_;
   LaneOptions options_;
+  MemoryOf memory_;
   sim::Policies policies_;
   sim::SimStore store_;
 };
@@ -152,8 +157,14 @@ IncarnationRecord run_in_world(
   return record;
 }
 
+RankMemory host_memory(const RankSeat& seat) { return {sim::host_processor(), seat.ports.device}; }
+
 std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options) {
-  return std::make_unique<SimLane>(scenario, options);
+  return make_sim_lane(scenario, options, host_memory);
+}
+std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options,
+                                    MemoryOf memory) {
+  return std::make_unique<SimLane>(scenario, options, std::move(memory));
 }
 
 }  // namespace reprise::driver

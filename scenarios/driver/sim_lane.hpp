@@ -2,11 +2,14 @@
 // One incarnation on the simulated cluster, whatever its ranks do.
 
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "core/base/error.hpp"
+#include "scenarios/driver/lane.hpp"
 #include "scenarios/driver/record.hpp"
 #include "sim/faults/faulty_ports.hpp"
+#include "sim/job/processor.hpp"
 #include "sim/world/world.hpp"
 
 namespace reprise::driver {
@@ -27,5 +30,19 @@ struct RankSeat {
 IncarnationRecord run_in_world(
     const sim::WorldOptions& options, Store& store,
     const std::function<std::optional<Error>(const RankSeat& seat, RankRecord& record)>& program);
+
+/// Where a rank's arrays live: the processor that has them, and the device that copies them.
+struct RankMemory {
+  sim::Processor& processor;
+  Device& device;
+};
+/// What it refers to lives as long as the world does.
+using MemoryOf = std::function<RankMemory(const RankSeat& seat)>;
+/// The host's memory and the world's own device.
+RankMemory host_memory(const RankSeat& seat);
+
+/// The simulated lane over arrays that live elsewhere.
+std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options,
+                                    MemoryOf memory);
 
 }  // namespace reprise::driver

@@ -25,6 +25,8 @@ class FaultyDevice final : public Device {
   }
   void wait(DeviceEvent event) override { inner_.wait(event); }
   bool host_memory() const override { return inner_.host_memory(); }
+  StagingMemory staging(std::size_t bytes) override { return inner_.staging(bytes); }
+  std::uint64_t batch_bytes() const override { return inner_.batch_bytes(); }
 
  private:
   Device& inner_;

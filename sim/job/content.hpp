@@ -1,20 +1,30 @@
 #pragma once
 // What an element's bits follow from: key, global index, step, data cursor, seed. No layout enters,
-// so any element can be made by itself. Exact arithmetic only: + - x / and square roots.
+// so any element can be made by itself. Exact arithmetic only: + - x / and square roots. Runs on
+// the host and in kernels.
 
+#include <bit>
 #include <cstdint>
 #include <string_view>
 
+#include "core/base/host_device.hpp"
 #include "core/base/random.hpp"
 
 namespace reprise::sim {
 
 /// Rounds to nearest, ties to even; a NaN stays a NaN.
-std::uint16_t to_bf16(float value);
-float from_bf16(std::uint16_t bits);
+REPRISE_HD constexpr std::uint16_t to_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>(bits >> 16U | 0x40U);
+  const std::uint32_t odd = bits >> 16U & 1U;
+  return static_cast<std::uint16_t>((bits + 0x7fffU + odd) >> 16U);
+}
+REPRISE_HD constexpr float from_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
+}
 
 /// Uniform on the 2^24 multiples of 2^-23 in [-1, 1).
-constexpr float unit_of(std::uint64_t random) {
+REPRISE_HD constexpr float unit_of(std::uint64_t random) {
   return static_cast<float>(static_cast<std::int32_t>(random >> 40U) - (1 << 23)) / 8388608.0F;
 }
 
@@ -23,7 +33,10 @@ Stream parameter_stream(std::uint64_t seed, std::string_view key);
 
 /// Start value of the element with the given row-major index in the global tensor: within 1/16 of
 /// 1 for norms, of 0 otherwise.
-float initial_value(const Stream& parameter, std::int64_t index, bool norm);
+REPRISE_HD constexpr float initial_value(const Stream& parameter, std::int64_t index, bool norm) {
+  const float noise = unit_of(parameter.at(static_cast<std::uint64_t>(index))) / 16.0F;
+  return norm ? 1.0F + noise : noise;
+}
 
 /// What the batch of one step does to a parameter. `loss` is the step's loss over the whole model:
 /// a wrong element anywhere changes every gradient.
@@ -36,14 +49,32 @@ struct Batch {
   Stream targets(const Stream& parameter) const;
 };
 
+/// Nearest integer, halves away from zero.
+REPRISE_HD constexpr float rounded(float value) {
+  constexpr float kExactIntegers = 8388608.0F;  // 2^23: from here on a float is an integer anyway
+  if (!(value < kExactIntegers && value > -kExactIntegers)) return value;
+  return static_cast<float>(static_cast<std::int32_t>(value + (value < 0 ? -0.5F : 0.5F)));
+}
+
 /// Gradient of one element, as it comes out of a backward pass under a loss scale: rounded to
 /// multiples of 1 / loss_scale, so the scale enters.
-float gradient(const Stream& gradients, std::int64_t index, float weight, double loss_scale);
+REPRISE_HD constexpr float gradient(const Stream& gradients, std::int64_t index, float weight,
+                                    float loss_scale) {
+  const float noise = unit_of(gradients.at(static_cast<std::uint64_t>(index)));
+  return rounded((noise * 0.75F + weight * 0.25F) * loss_scale) / loss_scale;
+}
 
-/// A square in units of 2^-20, so that sums are the same in any order; saturates, a NaN does, too.
-std::int64_t fixed_point(float square);
+/// In units of 2^-20; saturates, as infinities and NaNs do.
+REPRISE_HD constexpr std::int64_t square_of(float value) {
+  constexpr float kLargest = 1048576.0F;
+  const float square = value * value;
+  if (!(square < kLargest)) return std::int64_t{1} << 40U;
+  return static_cast<std::int64_t>(square * 1048576.0F);
+}
 
 /// One element's part of the loss, in units of 2^-20; saturates.
-std::int64_t loss_of(const Stream& targets, std::int64_t index, float weight);
+REPRISE_HD constexpr std::int64_t loss_of(const Stream& targets, std::int64_t index, float weight) {
+  return square_of(weight - unit_of(targets.at(static_cast<std::uint64_t>(index))));
+}
 
 }  // namespace reprise::sim

@@ -10,14 +10,9 @@ namespace reprise::sim {
 namespace {
 
 template <class T>
-Moved move_elsewhere(std::vector<T>& buffer) {
-  const auto bytes = buffer.size() * sizeof(T);
-  const auto* content = reinterpret_cast<const std::byte*>(buffer.data());
-  Moved moved{.bytes = bytes, .old = std::make_unique<std::byte[]>(bytes)};
-  std::copy_n(content, bytes, moved.old.get());
-  buffer = std::vector<T>(buffer);
-  moved.now = reinterpret_cast<std::byte*>(buffer.data());
-  return moved;
+Moved move_elsewhere(Array<T>& array) {
+  Array<T> before = std::exchange(array, array.clone());
+  return {.now = array.address_of(0), .bytes = array.size_bytes(), .old = before.memory()};
 }
 
 /// There are as many ranks as the modules need, and this one is among them.
@@ -116,6 +111,8 @@ Family TrainingJob::make_family(MeshKind kind, const Module& module, Fabric& fab
   const Group sharers = sharing_group(family);
   family.group = fabric.communicator(sharers);
   for (auto& parameter : family.parameters) {
+    parameter.weight = Array<std::uint16_t>(
+        *config_.processor, static_cast<std::size_t>(volume(parameter.tensor.shape)));
     const Group holders = parameter.mesh->group_along(parameter.member, "pp");
     parameter.in_sync = policy_.sync(holders).rank_of(rank_).has_value();
     const Placement shared =
@@ -125,7 +122,8 @@ Family TrainingJob::make_family(MeshKind kind, const Module& module, Fabric& fab
   }
   const auto own = sharers.rank_of(rank_);
   CHECK(own.has_value(), sharers, rank_);
-  family.optimizer.emplace(family.parameters, family.sharing, *own, family.instances, rule);
+  family.optimizer.emplace(family.parameters, family.sharing, *own, family.instances, rule,
+                           *config_.processor);
   return family;
 }
 

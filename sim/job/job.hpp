@@ -83,6 +83,7 @@ struct JobConfig {
   bool plain_first = false;   ///< the order of an optimizer's parameter groups
   bool bare_keys = false;     ///< writes the keys of modules' settings without prefix, as of old
   LoadChoice load = {};
+  Processor* processor = &host_processor();  ///< that has the arrays; outlives the job
 };
 
 /// Those of a job, with their ranks: a job that is one model has one without a name.
@@ -286,7 +287,7 @@ class TrainingJob {
   void report_statistics(std::vector<std::string>& notes);
   std::vector<ModuleStep> own_steps(const Progress& at, std::int64_t loss) const;
   std::size_t index_of(const Module& module) const;
-  bool update_own(const Progress& at, std::int64_t loss, const StepAgreement& agreed);
+  void update_own(const Progress& at, std::int64_t loss, const StepAgreement& agreed);
   StepRecord record_of(const Progress& at, std::int64_t loss, const StepAgreement& agreed) const;
   StepRecord update(const Progress& at, std::int64_t loss);
   bool emits_rerun() const;

@@ -223,7 +223,7 @@ void TrainingJob::request_optimizer(StateDict& wanted, Sharding stored, const Ma
     }
     if (own != stored) {
       family.foreign.emplace(family.parameters, family.sharing, family.optimizer->own(),
-                             family.instances, rule_of(stored));
+                             family.instances, rule_of(stored), *config_.processor);
     }
     add_buckets(wanted, family, family.foreign ? *family.foreign : *family.optimizer);
   }
@@ -495,6 +495,7 @@ void TrainingJob::take(StateDict& loaded) {
 
 TrainingJob::TrainingJob(JobConfig config, Fabric& fabric, TrainingJob&& before)
     : TrainingJob(std::move(config), fabric, JobPolicy{}) {
+  CHECK(config_.processor == before.config_.processor);
   taking_ = config_.load;
   taking_.optimizer = taking_.optimizer && !taking_.finetune;
   taking_.random = taking_.random && !taking_.finetune;
@@ -524,7 +525,7 @@ void TrainingJob::go_on_as(Module& module, Module& before) const {
     Family& family = module.families[f];
     Family& other = before.families[f];
     for (std::size_t p = 0; p < family.parameters.size(); ++p) {
-      family.parameters[p].weight = other.parameters[p].weight;
+      family.parameters[p].weight = other.parameters[p].weight.clone();
     }
     family.optimizer->pack_stored(family.parameters);
     if (!takes_optimizer(taking_, module.config, before.config)) {

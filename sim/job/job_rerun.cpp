@@ -71,16 +71,15 @@ void TrainingJob::validate(std::string_view what, int call, double right) {
 void TrainingJob::validate_results(std::int64_t own, std::int64_t loss, const Progress& at) {
   if (!config_.knows_rerun) return;  // nobody looked at results before there was a machine
   validate("the loss", 0, static_cast<double>(own) / kLossUnit);
-  double squares = 0;
+  GradientStatistics all;
   for (const auto& module : modules_) {
     if (module.config.frozen) continue;
     for (const auto& family : module.families) {
       if (family.settings.loss_scale.overflows()) continue;  // the scaler's matter
-      squares +=
-          family.optimizer->statistics(family.parameters, {at, family.settings, loss}).squares;
+      all += family.optimizer->statistics(family.parameters, {at, family.settings, loss});
     }
   }
-  validate("the gradients", 1, std::sqrt(squares));
+  validate("the gradients", 1, all.norm());
 }
 
 RunEnd TrainingJob::run_once(Progress& at, std::int64_t& loss) {
@@ -130,7 +129,7 @@ std::size_t TrainingJob::index_of(const Module& module) const {
 }
 
 /// This rank's shares of the modules that are trained.
-bool TrainingJob::update_own(const Progress& at, std::int64_t loss, const StepAgreement& agreed) {
+void TrainingJob::update_own(const Progress& at, std::int64_t loss, const StepAgreement& agreed) {
   const double norm = agreed.gradient_norm();
   const bool clips = config_.clip_grad > 0 && norm > config_.clip_grad;
   for (auto& module : modules_) {
@@ -141,14 +140,12 @@ bool TrainingJob::update_own(const Progress& at, std::int64_t loss, const StepAg
       family.optimizer->gather_weights(family.parameters, *family.group);
     }
   }
-  return true;
 }
 
 StepRecord TrainingJob::record_of(const Progress& at, std::int64_t loss,
                                   const StepAgreement& agreed) const {
   StepRecord record{.loss = loss,
                     .lr = at.schedule.lr(),
-                    .loss_scale = agreed.modules.front().loss_scale,
                     .overflow = agreed.overflow,
                     .gradient_norm = agreed.gradient_norm(),
                     .zeros = agreed.zeros()};
@@ -165,8 +162,8 @@ StepRecord TrainingJob::update(const Progress& at, std::int64_t loss) {
   const auto own = own_steps(at, loss);
   const StepAgreement agreed = policy_.step.agree(*world_, own);
   StepRecord record = record_of(at, loss, agreed);
-  const bool updated = !agreed.overflow && update_own(at, loss, agreed);
-  const bool stepped = policy_.step.success(*world_, updated);
+  if (!agreed.overflow) update_own(at, loss, agreed);
+  const bool stepped = policy_.step.success(*world_, !agreed.overflow);
   applied_.push_back({{at.consumed_samples, at.global_batch_size}, false});
   data_.advance();
   progress_.after_step(stepped);
@@ -186,6 +183,9 @@ StepRecord TrainingJob::skip_iteration() {
   applied_.push_back({data_.next(progress_.global_batch_size), true});
   data_.advance();
   StepRecord record{.lr = progress_.schedule.lr(), .skipped = true};
+  if (all_modules_.size() == 1) {  // else no rank knows all scales without asking
+    record.loss_scale = modules_.front().families.front().settings.loss_scale.scale;
+  }
   progress_.skip();
   record.step = iteration();
   return record;

@@ -9,11 +9,6 @@
 namespace reprise::sim {
 namespace {
 
-template <class T>
-std::byte* data_at(std::vector<T>& buffer, std::int64_t element) {
-  return reinterpret_cast<std::byte*>(buffer.data() + element);
-}
-
 /// A list of one number for each bucket.
 Value numbers_of(const std::vector<Bucket>& buckets, std::int64_t Bucket::*number) {
   List numbers;
@@ -220,7 +215,7 @@ void TrainingJob::add_weights(StateDict& state, const Making& making) const {
       Holding holding = holding_of(family, p, nullptr, making);
       holding.boxes = {&whole, 1};
       state.tensors.push_back(leaf(parameter, making.policy.described_save(holding),
-                                   DType::kBFloat16, data_at(parameter.weight, 0), making));
+                                   DType::kBFloat16, parameter.weight.address_of(0), making));
     }
   }
 }
@@ -232,7 +227,7 @@ void TrainingJob::add_stored(StateDict& state, Family& family, const Making& mak
     const LocalParameter& parameter = family.parameters[p];
     state.tensors.push_back(
         leaf(parameter, (making.policy.*described)(holding_of(family, p, &optimizer, making)),
-             DType::kBFloat16, data_at(optimizer.stored(), optimizer.share(p).begin), making));
+             DType::kBFloat16, optimizer.stored_data(p), making));
     fit_to_stored(state.tensors.back(), parameter.spec, making);
   }
 }
@@ -245,8 +240,8 @@ void TrainingJob::add_slots(StateDict& state, Family& family, Sharding keys, con
     const Description description =
         (making.policy.*described)(holding_of(family, p, &optimizer, making));
     for (const Slot slot : kSlots) {
-      TensorLeaf made = leaf(parameter, description, DType::kFloat32,
-                             data_at(optimizer.slot(slot), optimizer.share(p).begin), making);
+      TensorLeaf made =
+          leaf(parameter, description, DType::kFloat32, optimizer.slot_data(slot, p), making);
       made.key = slot_key(keys, slot, made.key);
       fit_to_stored(made, parameter.spec, making);
       state.tensors.push_back(std::move(made));
@@ -268,7 +263,7 @@ void TrainingJob::add_buckets(StateDict& state, Family& family, OptimizerShard& 
       if (held.length() > 0) {
         leaf.pieces.push_back(contiguous_piece({{held.begin}, {held.length()}}));
       }
-      leaf.data = data_at(optimizer.slot(slot), arena);
+      leaf.data = optimizer.slot(slot).address_of(static_cast<std::size_t>(arena));
       leaf.replica = copy;
       state.tensors.push_back(std::move(leaf));
     }

@@ -101,27 +101,35 @@ std::int64_t elements_of(std::span<const Box> boxes) {
   return elements;
 }
 
-void pack(const Dims& shape, std::span<const Box> boxes, const std::byte* array, std::byte* packed,
-          std::size_t element_bytes) {
+std::vector<BoxCopy> packing(const Dims& shape, std::span<const Box> boxes, const std::byte* array,
+                             std::byte* packed, std::size_t element_bytes) {
+  std::vector<BoxCopy> copies;
   for (const Box& box : boxes) {
     if (box.empty()) continue;
     const auto at = static_cast<std::size_t>(linear_index(box.offset, shape));
-    copy_strided({array + at * element_bytes, contiguous_strides(shape)},
-                 {packed, contiguous_strides(box.extent)}, box.extent, element_bytes);
+    copies.push_back({{array + at * element_bytes, contiguous_strides(shape)},
+                      {packed, contiguous_strides(box.extent)},
+                      box.extent,
+                      element_bytes});
     packed += static_cast<std::size_t>(box.elements()) * element_bytes;
   }
+  return copies;
 }
 
-void unpack(const Dims& shape, std::span<const Box> boxes, const std::byte* packed,
-            std::byte* array, std::size_t element_bytes) {
+std::vector<BoxCopy> unpacking(const Dims& shape, std::span<const Box> boxes,
+                               const std::byte* packed, std::byte* array,
+                               std::size_t element_bytes) {
+  std::vector<BoxCopy> copies;
   for (const Box& box : boxes) {
     if (box.empty()) continue;
     const auto at = static_cast<std::size_t>(linear_index(box.offset, shape));
-    copy_strided({packed, contiguous_strides(box.extent)},
-                 {array + at * element_bytes, contiguous_strides(shape)}, box.extent,
-                 element_bytes);
+    copies.push_back({{packed, contiguous_strides(box.extent)},
+                      {array + at * element_bytes, contiguous_strides(shape)},
+                      box.extent,
+                      element_bytes});
     packed += static_cast<std::size_t>(box.elements()) * element_bytes;
   }
+  return copies;
 }
 
 }  // namespace reprise::sim

@@ -12,6 +12,7 @@
 #include "core/geometry/piece.hpp"
 #include "core/geometry/placement.hpp"
 #include "sim/job/model.hpp"
+#include "sim/job/processor.hpp"
 
 namespace reprise::sim {
 
@@ -37,10 +38,12 @@ std::vector<Piece> pieces_in_place(const LocalTensor& tensor, std::span<const Bo
 /// Elements of all boxes.
 std::int64_t elements_of(std::span<const Box> boxes);
 
-/// Copies between the local array and a buffer that holds the boxes one after another.
-void pack(const Dims& shape, std::span<const Box> boxes, const std::byte* array, std::byte* packed,
-          std::size_t element_bytes);
-void unpack(const Dims& shape, std::span<const Box> boxes, const std::byte* packed,
-            std::byte* array, std::size_t element_bytes);
+/// What is copied between a local array of that shape and a buffer that holds the boxes one after
+/// another; of the same processor's memory.
+std::vector<BoxCopy> packing(const Dims& shape, std::span<const Box> boxes, const std::byte* array,
+                             std::byte* packed, std::size_t element_bytes);
+std::vector<BoxCopy> unpacking(const Dims& shape, std::span<const Box> boxes,
+                               const std::byte* packed, std::byte* array,
+                               std::size_t element_bytes);
 
 }  // namespace reprise::sim

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
+#include <limits>
 
 namespace reprise::sim {
 namespace {
@@ -10,65 +12,82 @@ namespace {
 /// A quiet NaN that no arithmetic makes.
 constexpr std::uint32_t kPadding = 0x7fdead00;
 
-/// The part of an update that is the same for all elements of a parameter.
-struct Adam {
-  float lr, weight_decay, beta1, beta2, eps, correction1, correction2;
-
-  explicit Adam(const GroupSettings& group)
-      : lr(static_cast<float>(group.lr)),
-        weight_decay(static_cast<float>(group.weight_decay)),
-        beta1(static_cast<float>(group.beta1)),
-        beta2(static_cast<float>(group.beta2)),
-        eps(static_cast<float>(group.eps)),
-        correction1(static_cast<float>(1 - power(group.beta1, group.step + 1))),
-        correction2(static_cast<float>(1 - power(group.beta2, group.step + 1))) {}
-
-  void apply(float& master, float& m, float& v, float g) const {
-    m = beta1 * m + (1.0F - beta1) * g;
-    v = beta2 * v + (1.0F - beta2) * (g * g);
-    const float direction = (m / correction1) / (std::sqrt(v / correction2) + eps);
-    master = master - lr * (direction + weight_decay * master);
-  }
-};
-
-template <class T>
-std::byte* bytes_at(std::vector<T>& buffer, std::size_t element) {
-  return reinterpret_cast<std::byte*>(buffer.data() + element);
-}
-template <class T>
-const std::byte* bytes_at(const std::vector<T>& buffer, std::size_t element) {
-  return reinterpret_cast<const std::byte*>(buffer.data() + element);
-}
-
-Stream gradients_of(const LocalParameter& parameter, const UpdateInputs& inputs) {
+Gradients gradients_of(const LocalParameter& parameter, const UpdateInputs& inputs) {
   const Progress& at = inputs.progress;
   const Batch batch{at.iteration, at.consumed_samples, inputs.loss};
   const Stream gradients = batch.gradients(parameter_stream(at.seed, parameter.spec.full_key));
-  return parameter.in_sync ? gradients : gradients.split("alone");
+  return {.stream = parameter.in_sync ? gradients : gradients.split("alone"),
+          .loss_scale = static_cast<float>(inputs.settings.loss_scale.scale),
+          .live = live_elements(parameter.spec)};
 }
 
-/// Takes everybody's message apart: calls take(parameter, rank, bytes) for each share.
-template <class Take>
-void for_each_share(const ShareTable& table, const std::vector<Bytes>& messages, std::size_t width,
-                    const Take& take) {
+void append(std::vector<BoxCopy>& all, std::vector<BoxCopy> some) {
+  std::move(some.begin(), some.end(), std::back_inserter(all));
+}
+
+/// The shares of all parameters one after another in an array, each made by
+/// copies(parameter, elements, where it begins); over the group, rank by rank.
+template <class T, class Copies>
+std::vector<Bytes> exchanged(const ShareTable& table, GroupRank own, Processor& processor,
+                             Communicator& group, const Copies& copies) {
+  std::vector<std::size_t> begins = {0};
+  for (const auto& shares : table.shares) {
+    const auto& boxes = shares[static_cast<std::size_t>(own.value)].boxes;
+    begins.push_back(begins.back() + static_cast<std::size_t>(elements_of(boxes)));
+  }
+  const Array<T> mine(processor, begins.back());
+  std::vector<BoxCopy> all;
+  for (std::size_t p = 0; p < table.shares.size(); ++p) {
+    append(all, copies(p, begins[p + 1] - begins[p], mine.address_of(begins[p])));
+  }
+  processor.copy(all);
+  return group.all_gather(mine.bytes());
+}
+
+/// Takes everybody's message apart: copies(parameter, boxes, where the share begins) for each.
+template <class T, class Copies>
+void take_apart(const ShareTable& table, const std::vector<Bytes>& messages, Processor& processor,
+                const Copies& copies) {
   for (std::size_t r = 0; r < messages.size(); ++r) {
+    const Array<T> theirs(processor, messages[r].size() / sizeof(T));
+    CHECK(theirs.size_bytes() == messages[r].size(), theirs.size_bytes(), messages[r].size());
+    processor.copy_in(messages[r], theirs.address_of(0));
+    std::vector<BoxCopy> all;
     std::size_t at = 0;
     for (std::size_t p = 0; p < table.shares.size(); ++p) {
       const auto& boxes = table.shares[p][r].boxes;
-      const std::size_t bytes = static_cast<std::size_t>(elements_of(boxes)) * width;
-      CHECK(at + bytes <= messages[r].size(), at, bytes, messages[r].size());
-      take(p, boxes, messages[r].data() + at);
-      at += bytes;
+      const auto end = at + static_cast<std::size_t>(elements_of(boxes));
+      CHECK(end <= theirs.size(), end, theirs.size());
+      append(all, copies(p, boxes, theirs.address_of(at)));
+      at = end;
     }
-    CHECK(at == messages[r].size(), at, messages[r].size());
+    CHECK(at == theirs.size(), at, theirs.size());
+    processor.copy(all);
   }
 }
 
 }  // namespace
 
+GradientStatistics& GradientStatistics::operator+=(const GradientStatistics& other) {
+  squares += other.squares;
+  counted += other.counted;
+  zeros += other.zeros;
+  infinite += other.infinite;
+  nans += other.nans;
+  return *this;
+}
+
+double GradientStatistics::norm() const {
+  constexpr double kUnit = 1048576;  // 2^20
+  if (nans > 0) return std::numeric_limits<double>::quiet_NaN();
+  if (infinite > 0) return std::numeric_limits<double>::infinity();
+  return std::sqrt(static_cast<double>(squares) / kUnit);
+}
+
 OptimizerShard::OptimizerShard(std::span<const LocalParameter> parameters, const Mesh& group,
-                               GroupRank own, std::int32_t instances, const ShareRule& rule)
-    : rule_(rule), own_(own) {
+                               GroupRank own, std::int32_t instances, const ShareRule& rule,
+                               Processor& processor)
+    : processor_(&processor), rule_(rule), own_(own) {
   std::vector<LocalTensor> tensors;
   for (const auto& parameter : parameters) tensors.push_back(parameter.tensor);
   table_ = share_out(tensors, group, instances, rule);
@@ -77,52 +96,44 @@ OptimizerShard::OptimizerShard(std::span<const LocalParameter> parameters, const
     in_place_.push_back(pieces_in_place(tensors[p], share(p).boxes));
   }
   const auto elements = static_cast<std::size_t>(table_.arena[static_cast<std::size_t>(own.value)]);
-  for (auto& slot : slots_) slot.assign(elements, std::bit_cast<float>(kPadding));
-  stored_.assign(elements, 0);
+  for (auto& slot : slots_) {
+    slot = Array<float>(processor, elements);
+    slot.fill(std::bit_cast<float>(kPadding));
+  }
+  stored_ = Array<std::uint16_t>(processor, elements);
+  stored_.fill(0);
 }
 
 const Share& OptimizerShard::share(std::size_t parameter) const {
   return table_.shares[parameter][static_cast<std::size_t>(own_.value)];
 }
 
+void OptimizerShard::start_masters(const ParameterSpec& spec, std::size_t p, std::uint64_t seed) {
+  const auto maps = element_maps(spec.shape, packed_[p], packed_[p]);
+  processor_->run(maps, StartMasters{start_values(spec, seed), slot_of(Slot::kMaster, p)});
+}
+
 void OptimizerShard::initialise(std::span<const LocalParameter> parameters, std::uint64_t seed) {
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     const ParameterSpec& spec = parameters[p].spec;
-    const Stream stream = parameter_stream(seed, spec.full_key);
-    const std::int64_t live = live_elements(spec);
-    for_each_run(spec.shape, packed_[p], packed_[p],
-                 [&](std::int64_t global, std::size_t own, std::size_t, std::int64_t count) {
-                   own += begin(p);
-                   for (std::int64_t i = 0; i < count; ++i, ++own) {
-                     slot(Slot::kMaster)[own] =
-                         global + i < live ? initial_value(stream, global + i, spec.norm) : 0;
-                     slot(Slot::kExpAvg)[own] = 0;
-                     slot(Slot::kExpAvgSq)[own] = 0;
-                   }
-                 });
+    start_masters(spec, p, seed);
+    const auto maps = element_maps(spec.shape, packed_[p], packed_[p]);
+    for (const Slot moment : {Slot::kExpAvg, Slot::kExpAvgSq}) {
+      processor_->run(maps, Fill<float>{slot_of(moment, p), 0});
+    }
   }
 }
 
 void OptimizerShard::update(LocalParameter& parameter, std::size_t p, const GroupSettings& group,
                             const UpdateInputs& inputs) {
-  const Stream gradients = gradients_of(parameter, inputs);
-  const double scale = inputs.settings.loss_scale.scale;
-  const auto clip = static_cast<float>(inputs.clip);
-  const std::int64_t live = live_elements(parameter.spec);
-  const Adam adam(group);
-  float* master = slot(Slot::kMaster).data() + begin(p);
-  float* exp_avg = slot(Slot::kExpAvg).data() + begin(p);
-  float* exp_avg_sq = slot(Slot::kExpAvgSq).data() + begin(p);
-  for_each_run(parameter.spec.shape, packed_[p], in_place_[p],
-               [&](std::int64_t global, std::size_t own, std::size_t place, std::int64_t count) {
-                 count = std::min(count, live - global);
-                 for (std::int64_t i = 0; i < count; ++i, ++own, ++place) {
-                   std::uint16_t& weight = parameter.weight[place];
-                   const float g = gradient(gradients, global + i, from_bf16(weight), scale) * clip;
-                   adam.apply(master[own], exp_avg[own], exp_avg_sq[own], g);
-                   weight = to_bf16(master[own]);
-                 }
-               });
+  const auto maps = element_maps(parameter.spec.shape, packed_[p], in_place_[p]);
+  processor_->run(maps, AdamUpdate{.adam = Adam(group),
+                                   .gradients = gradients_of(parameter, inputs),
+                                   .clip = static_cast<float>(inputs.clip),
+                                   .master = slot_of(Slot::kMaster, p),
+                                   .exp_avg = slot_of(Slot::kExpAvg, p),
+                                   .exp_avg_sq = slot_of(Slot::kExpAvgSq, p),
+                                   .weight = parameter.weight.address()});
 }
 
 void OptimizerShard::step(std::span<LocalParameter> parameters, const UpdateInputs& inputs) {
@@ -137,78 +148,87 @@ void OptimizerShard::step(std::span<LocalParameter> parameters, const UpdateInpu
 
 GradientStatistics OptimizerShard::statistics(std::span<const LocalParameter> parameters,
                                               const UpdateInputs& inputs) const {
-  const double scale = inputs.settings.loss_scale.scale;
-  GradientStatistics all;
+  Sums all;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     const LocalParameter& parameter = parameters[p];
-    const Stream gradients = gradients_of(parameter, inputs);
-    const std::int64_t live = live_elements(parameter.spec);
-    for_each_run(parameter.spec.shape, in_place_[p], in_place_[p],
-                 [&](std::int64_t global, std::size_t place, std::size_t, std::int64_t count) {
-                   count = std::min(count, live - global);
-                   for (std::int64_t i = 0; i < count; ++i, ++place) {
-                     const float g =
-                         gradient(gradients, global + i, from_bf16(parameter.weight[place]), scale);
-                     all.squares += static_cast<double>(g) * static_cast<double>(g);
-                     if (!parameter.share_copy.counts(global + i, inputs.progress)) continue;
-                     all.counted += fixed_point(g * g);
-                     all.zeros += g == 0 ? 1 : 0;
-                   }
-                 });
+    const auto maps = element_maps(parameter.spec.shape, in_place_[p], in_place_[p]);
+    all +=
+        processor_->sum(maps, GradientTerm{gradients_of(parameter, inputs), parameter.share_copy,
+                                           inputs.progress.iteration, parameter.weight.address()});
   }
-  return all;
+  return {
+      .squares = all[0], .counted = all[1], .zeros = all[2], .infinite = all[3], .nans = all[4]};
+}
+
+std::optional<Dims> OptimizerShard::first_stale(const ParameterSpec& spec, std::size_t p) const {
+  const auto maps = element_maps(spec.shape, packed_[p], packed_[p]);
+  auto before =
+      processor_->first(maps, StaleWeight{slot_of(Slot::kMaster, p), stored_.address() + begin(p)});
+  if (!before) return std::nullopt;
+  auto map = maps.begin();
+  for (; *before >= map->elements; ++map) *before -= map->elements;
+  return index_at(map->at(*before).global, spec.shape);
 }
 
 void OptimizerShard::rebuild_slots() {
-  for (auto& slot : slots_) std::fill(slot.begin(), slot.end(), 0.0F);
-  std::transform(stored_.begin(), stored_.end(), slot(Slot::kMaster).begin(), from_bf16);
+  for (const Slot moment : {Slot::kExpAvg, Slot::kExpAvgSq}) slot(moment).fill(0);
+  const ElementMap all = line_map(static_cast<std::int64_t>(stored_.size()));
+  processor_->run({&all, 1}, Widen{stored_.address(), slot(Slot::kMaster).address()});
 }
 
 void OptimizerShard::pack_stored(std::span<const LocalParameter> parameters) {
+  std::vector<BoxCopy> copies;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
-    pack(parameters[p].tensor.shape, share(p).boxes, bytes_at(parameters[p].weight, 0),
-         bytes_at(stored_, begin(p)), sizeof(std::uint16_t));
+    append(copies,
+           packing(parameters[p].tensor.shape, share(p).boxes, parameters[p].weight.address_of(0),
+                   stored_data(p), sizeof(std::uint16_t)));
   }
+  processor_->copy(copies);
 }
 
 void OptimizerShard::install_stored(std::span<LocalParameter> parameters) {
+  std::vector<BoxCopy> copies;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
-    unpack(parameters[p].tensor.shape, share(p).boxes, bytes_at(stored_, begin(p)),
-           bytes_at(parameters[p].weight, 0), sizeof(std::uint16_t));
+    append(copies, unpacking(parameters[p].tensor.shape, share(p).boxes, stored_data(p),
+                             parameters[p].weight.address_of(0), sizeof(std::uint16_t)));
   }
+  processor_->copy(copies);
 }
 
 void OptimizerShard::gather_weights(std::span<LocalParameter> parameters,
                                     Communicator& group) const {
-  Bytes mine;
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    const auto& boxes = share(p).boxes;
-    const std::size_t at = mine.size();
-    mine.resize(at + static_cast<std::size_t>(elements_of(boxes)) * sizeof(std::uint16_t));
-    pack(parameters[p].tensor.shape, boxes, bytes_at(parameters[p].weight, 0), mine.data() + at,
-         sizeof(std::uint16_t));
-  }
-  for_each_share(table_, group.all_gather(mine), sizeof(std::uint16_t),
-                 [&](std::size_t p, std::span<const Box> boxes, const std::byte* share) {
-                   unpack(parameters[p].tensor.shape, boxes, share,
-                          bytes_at(parameters[p].weight, 0), sizeof(std::uint16_t));
-                 });
+  using Weight = std::uint16_t;
+  const auto messages =
+      exchanged<Weight>(table_, own_, *processor_, group,
+                        [&](std::size_t p, std::size_t /*elements*/, std::byte* to) {
+                          return packing(parameters[p].tensor.shape, share(p).boxes,
+                                         parameters[p].weight.address_of(0), to, sizeof(Weight));
+                        });
+  take_apart<Weight>(table_, messages, *processor_,
+                     [&](std::size_t p, std::span<const Box> boxes, const std::byte* share) {
+                       return unpacking(parameters[p].tensor.shape, boxes, share,
+                                        parameters[p].weight.address_of(0), sizeof(Weight));
+                     });
 }
 
-std::vector<std::vector<float>> OptimizerShard::whole_slot(
-    std::span<const LocalParameter> parameters, Slot which, Communicator& group) {
-  Bytes mine;
-  std::vector<std::vector<float>> whole;
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    whole.emplace_back(static_cast<std::size_t>(volume(parameters[p].tensor.shape)));
-    const auto elements = static_cast<std::size_t>(elements_of(share(p).boxes));
-    append(mine, {bytes_at(slot(which), begin(p)), elements * sizeof(float)});
+std::vector<Array<float>> OptimizerShard::whole_slot(std::span<const LocalParameter> parameters,
+                                                     Slot which, Communicator& group) const {
+  const auto messages = exchanged<float>(
+      table_, own_, *processor_, group, [&](std::size_t p, std::size_t elements, std::byte* to) {
+        return std::vector<BoxCopy>{{{slot_data(which, p), {1}},
+                                     {to, {1}},
+                                     {static_cast<std::int64_t>(elements)},
+                                     sizeof(float)}};
+      });
+  std::vector<Array<float>> whole;
+  for (const auto& parameter : parameters) {
+    whole.emplace_back(*processor_, static_cast<std::size_t>(volume(parameter.tensor.shape)));
   }
-  for_each_share(table_, group.all_gather(mine), sizeof(float),
-                 [&](std::size_t p, std::span<const Box> boxes, const std::byte* share) {
-                   unpack(parameters[p].tensor.shape, boxes, share, bytes_at(whole[p], 0),
-                          sizeof(float));
-                 });
+  take_apart<float>(table_, messages, *processor_,
+                    [&](std::size_t p, std::span<const Box> boxes, const std::byte* share) {
+                      return unpacking(parameters[p].tensor.shape, boxes, share,
+                                       whole[p].address_of(0), sizeof(float));
+                    });
   return whole;
 }
 
@@ -216,10 +236,12 @@ void OptimizerShard::take_slots(std::span<const LocalParameter> parameters, Opti
                                 Communicator& group) {
   for (const Slot which : kSlots) {
     const auto whole = other.whole_slot(parameters, which, group);
+    std::vector<BoxCopy> copies;
     for (std::size_t p = 0; p < parameters.size(); ++p) {
-      pack(parameters[p].tensor.shape, share(p).boxes, bytes_at(whole[p], 0),
-           bytes_at(slot(which), begin(p)), sizeof(float));
+      append(copies, packing(parameters[p].tensor.shape, share(p).boxes, whole[p].address_of(0),
+                             slot_data(which, p), sizeof(float)));
     }
+    processor_->copy(copies);
   }
 }
 

@@ -6,22 +6,14 @@
 namespace reprise::sim {
 namespace {
 
-void check_master(const LocalParameter& parameter, std::size_t p, OptimizerShard& optimizer) {
-  const auto begin = static_cast<std::size_t>(optimizer.share(p).begin);
-  const float* master = optimizer.slot(Slot::kMaster).data() + begin;
-  const std::uint16_t* stored = optimizer.stored().data() + begin;
-  const Dims& shape = parameter.spec.shape;
-  for_each_run(shape, optimizer.packed(p), optimizer.packed(p),
-               [&](std::int64_t global, std::size_t own, std::size_t, std::int64_t count) {
-                 for (std::int64_t i = 0; i < count; ++i, ++own) {
-                   if (to_bf16(master[own]) == stored[own]) continue;
-                   throw Error(Code::kStaleDerived,
-                               "the stored weight at " + to_string(index_at(global + i, shape)) +
-                                   " is not the stored fp32 master rounded to bf16; one of the "
-                                   "two is of another step or place",
-                               {.key = parameter.spec.key});
-                 }
-               });
+void check_master(const LocalParameter& parameter, std::size_t p, const OptimizerShard& optimizer) {
+  const auto index = optimizer.first_stale(parameter.spec, p);
+  if (!index) return;
+  throw Error(Code::kStaleDerived,
+              "the stored weight at " + to_string(*index) +
+                  " is not the stored fp32 master rounded to bf16; one of the two is of another "
+                  "step or place",
+              {.key = parameter.spec.key});
 }
 
 void check_masters(Family& family) {

@@ -163,7 +163,7 @@ std::uint64_t common_seed(std::uint64_t seed, const Mesh& mesh, GroupRank member
 struct Moved {
   std::byte* now = nullptr;
   std::size_t bytes = 0;
-  std::shared_ptr<std::byte[]> old;
+  ArrayMemory old;
 };
 
 /// Where a leaf stands that is handed to a save: where it is.

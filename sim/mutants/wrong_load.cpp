@@ -47,7 +47,10 @@ std::vector<RefreshStep> without(std::vector<RefreshStep> steps, std::string_vie
 }
 
 void cast_masters(Family& family) {
-  for (float& master : family.optimizer->slot(Slot::kMaster)) master = from_bf16(to_bf16(master));
+  Array<float>& masters = family.optimizer->slot(Slot::kMaster);
+  auto values = masters.values();
+  for (float& master : values) master = from_bf16(to_bf16(master));
+  masters.assign(values);
 }
 
 std::vector<RefreshStep> with_cast(const Loaded& loaded) {
@@ -59,17 +62,8 @@ std::vector<RefreshStep> with_cast(const Loaded& loaded) {
 /// What a level of masters holds that no load has reached: some start values.
 void start_masters(Family& family) {
   constexpr std::uint64_t kOtherSeed = 0x0ff10ad;
-  OptimizerShard& optimizer = *family.optimizer;
   for (std::size_t p = 0; p < family.parameters.size(); ++p) {
-    const ParameterSpec& spec = family.parameters[p].spec;
-    const Stream stream = parameter_stream(kOtherSeed, spec.full_key);
-    float* masters = optimizer.slot(Slot::kMaster).data() + optimizer.share(p).begin;
-    for_each_run(spec.shape, optimizer.packed(p), optimizer.packed(p),
-                 [&](std::int64_t global, std::size_t own, std::size_t, std::int64_t count) {
-                   for (std::int64_t i = 0; i < count; ++i) {
-                     masters[own++] = initial_value(stream, global++, spec.norm);
-                   }
-                 });
+    family.optimizer->start_masters(family.parameters[p].spec, p, kOtherSeed);
   }
 }
 
@@ -90,7 +84,7 @@ std::vector<RefreshStep> without_gather(const Loaded& loaded) {
 
 /// One slot of all buckets one after another, without what pads them; the same on all ranks.
 std::vector<float> gathered(OptimizerShard& shard, Slot which, Communicator& group) {
-  const auto all = group.all_gather(std::as_bytes(std::span(shard.slot(which))));
+  const auto all = group.all_gather(shard.slot(which).bytes());
   std::vector<float> buckets;
   std::vector<std::size_t> taken(all.size());
   for (const Bucket& bucket : shard.table().buckets) {
@@ -119,27 +113,27 @@ std::int64_t begin_with_padding(const std::vector<Bucket>& buckets, std::size_t 
   return begin;
 }
 
-std::byte* share_of(OptimizerShard& optimizer, Slot which, std::size_t p) {
-  return reinterpret_cast<std::byte*>(optimizer.slot(which).data() + optimizer.share(p).begin);
-}
-
 enum class PastTheEnd : std::uint8_t { kStays, kZeros };
 
 void take_slot(Family& family, Slot which, Communicator& group, PastTheEnd rule) {
   const std::vector<float> all = gathered(*family.foreign, which, group);
   const auto& buckets = family.foreign->table().buckets;
+  auto arena = family.optimizer->slot(which).values();
   for (std::size_t p = 0; p < family.parameters.size(); ++p) {
     const Dims& shape = family.parameters[p].tensor.shape;
-    const auto& boxes = family.optimizer->share(p).boxes;
-    std::byte* own = share_of(*family.optimizer, which, p);
+    const Share& share = family.optimizer->share(p);
+    auto* own = reinterpret_cast<std::byte*>(arena.data() + share.begin);
     std::vector<float> whole(static_cast<std::size_t>(volume(shape)));
     auto* bytes = reinterpret_cast<std::byte*>(whole.data());
-    if (rule == PastTheEnd::kStays) unpack(shape, boxes, own, bytes, sizeof(float));
+    if (rule == PastTheEnd::kStays) {
+      host_processor().copy(unpacking(shape, share.boxes, own, bytes, sizeof(float)));
+    }
     const auto from = static_cast<std::size_t>(begin_with_padding(buckets, p));
     for (std::size_t i = 0; i < whole.size() && from + i < all.size(); ++i)
       whole[i] = all[from + i];
-    pack(shape, boxes, bytes, own, sizeof(float));
+    host_processor().copy(packing(shape, share.boxes, bytes, own, sizeof(float)));
   }
+  family.optimizer->slot(which).assign(arena);
 }
 
 void convert_wrongly(const Loaded& loaded, PastTheEnd rule) {

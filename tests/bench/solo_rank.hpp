@@ -1,5 +1,5 @@
 #pragma once
-// One rank alone over a real directory, in host memory.
+// One rank alone over a real directory, in host memory if it is given no other device.
 
 #include <string>
 
@@ -15,16 +15,21 @@ namespace reprise::bench {
 
 class SoloRank {
  public:
-  explicit SoloRank(const std::string& directory) : store_(directory) {}
+  explicit SoloRank(const std::string& directory) : store_(directory), device_(host_) {}
+  /// The device is borrowed.
+  SoloRank(const std::string& directory, Device& device) : store_(directory), device_(device) {}
 
   Store& store() { return store_; }
 
   /// Waits for it.
   SaveReport save(const StateDict& state, const std::string& name,
                   ImageOptions image = {.staging_bytes_max = kBlockingStaging}) {
+    return begin(state, name, image).finish();
+  }
+  /// Returns when the state may change; the rest is the background's.
+  Save begin(const StateDict& state, const std::string& name, const ImageOptions& image) {
     SaveOptions options{.target = {.directory = name, .step = {}}, .image = image};
-    Ports ports = ports_over(store_);
-    return Save::begin(ports, fabric_.communicator(Group::world(1)), state, options).finish();
+    return Save::begin(ports_over(store_), fabric_.communicator(Group::world(1)), state, options);
   }
 
   LoadReport load(StateDict& into, const LoadOptions& options) {
@@ -45,7 +50,8 @@ class SoloRank {
 
   PosixStore store_;
   sim::SoloFabric fabric_;
-  HostDevice device_{"bench", 0};
+  HostDevice host_{"bench", 0};
+  Device& device_;
   PosixClock clock_;
   ThreadTasks tasks_{1};
   NoTrace trace_;

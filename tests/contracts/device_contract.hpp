@@ -1,12 +1,12 @@
 #pragma once
-// What every device promises. `Lane`: `void run(function<void(Device&)>)`, and memory that the
-// device can copy from and to is made and looked at by `upload`/`download` (host devices: plain
-// copies).
+// What every device promises. `Lane`: `void run(function<void(Device&)>)`, and `Numbers`, memory of
+// the device that is filled and looked at as HostNumbers is.
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "core/ports/device.hpp"
@@ -29,13 +29,24 @@ inline std::byte* data_of(std::vector<std::int32_t>& values) {
   return reinterpret_cast<std::byte*>(values.data());
 }
 
+/// Memory of a device whose memory is the host's.
+class HostNumbers {
+ public:
+  HostNumbers(Device& /*device*/, std::vector<std::int32_t> values) : values_(std::move(values)) {}
+  std::byte* data() { return data_of(values_); }
+  std::vector<std::int32_t> read() const { return values_; }
+
+ private:
+  std::vector<std::int32_t> values_;
+};
+
 TYPED_TEST_SUITE_P(DeviceContract);
 
 TYPED_TEST_P(DeviceContract, gathered_region_is_in_staging_after_wait) {
   this->run([](Device& device) {
-    auto source = counted(12);  // 3 x 4; columns 1 and 2 of all rows
+    typename TypeParam::Numbers source(device, counted(12));  // 3 x 4; columns 1 and 2 of all rows
     std::vector<std::int32_t> staging(6, -1);
-    const std::vector<GatherCopy> copies = {{.device = {data_of(source) + 4, {4, 1}},
+    const std::vector<GatherCopy> copies = {{.device = {source.data() + 4, {4, 1}},
                                              .host = {data_of(staging), {2, 1}},
                                              .extents = {3, 2},
                                              .element_bytes = 4}};
@@ -47,45 +58,89 @@ TYPED_TEST_P(DeviceContract, gathered_region_is_in_staging_after_wait) {
 TYPED_TEST_P(DeviceContract, scattered_region_is_on_the_device_after_wait) {
   this->run([](Device& device) {
     auto staging = counted(6);
-    std::vector<std::int32_t> target(12, 0);
+    typename TypeParam::Numbers target(device, std::vector<std::int32_t>(12, 0));
     const std::vector<ScatterCopy> copies = {{.host = {data_of(staging), {2, 1}},
-                                              .device = {data_of(target) + 4, {4, 1}},
+                                              .device = {target.data() + 4, {4, 1}},
                                               .extents = {3, 2},
                                               .element_bytes = 4}};
     device.wait(device.scatter(copies));
-    EXPECT_EQ(target, (std::vector<std::int32_t>{0, 1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0}));
+    EXPECT_EQ(target.read(), (std::vector<std::int32_t>{0, 1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0}));
+  });
+}
+
+TYPED_TEST_P(DeviceContract, one_element_of_the_host_fills_a_region_of_the_device) {
+  this->run([](Device& device) {
+    std::vector<std::int32_t> one = {7};
+    typename TypeParam::Numbers target(device, std::vector<std::int32_t>(6, 0));
+    const std::vector<ScatterCopy> copies = {{.host = {data_of(one), {0, 0}},
+                                              .device = {target.data(), {3, 1}},
+                                              .extents = {2, 2},
+                                              .element_bytes = 4}};
+    device.wait(device.scatter(copies));
+    EXPECT_EQ(target.read(), (std::vector<std::int32_t>{7, 7, 0, 7, 7, 0}));
   });
 }
 
 TYPED_TEST_P(DeviceContract, copies_are_done_that_were_waited_for_in_whatever_order) {
   this->run([](Device& device) {
-    auto source = counted(4);
+    typename TypeParam::Numbers source(device, counted(4));
     std::vector<std::int32_t> first(4, -1);
     std::vector<std::int32_t> second(4, -1);
     const auto gather = [&](std::vector<std::int32_t>& staging) {
       const std::vector<GatherCopy> copies = {
-          {{data_of(source), {1}}, {data_of(staging), {1}}, {4}, sizeof(std::int32_t)}};
+          {{source.data(), {1}}, {data_of(staging), {1}}, {4}, sizeof(std::int32_t)}};
       return device.gather(copies);
     };
     const auto earlier = gather(first);
     device.wait(gather(second));
-    EXPECT_EQ(second, source);
+    EXPECT_EQ(second, counted(4));
     device.wait(earlier);
-    EXPECT_EQ(first, source);
+    EXPECT_EQ(first, counted(4));
+  });
+}
+
+TYPED_TEST_P(DeviceContract, many_copies_small_and_large_come_through_the_devices_own_staging) {
+  this->run([](Device& device) {
+    constexpr std::size_t kSmall = 900;  // of 3 numbers each
+    constexpr std::size_t kLarge = 300'000;
+    const std::size_t all = 3 * kSmall + kLarge;
+    typename TypeParam::Numbers source(device, counted(all));
+    typename TypeParam::Numbers target(device, std::vector<std::int32_t>(all, 0));
+    const StagingMemory memory = device.staging(all * sizeof(std::int32_t));
+    const StagingMemory other = device.staging(64);
+    EXPECT_NE(memory.get(), other.get());
+    std::vector<DeviceEvent> events;
+    std::vector<ScatterCopy> back;
+    const auto take = [&](std::size_t begin, std::size_t count) {
+      const std::size_t at = begin * sizeof(std::int32_t);
+      const Dims extents = {static_cast<std::int64_t>(count)};
+      const std::vector<GatherCopy> copies = {
+          {{source.data() + at, {1}}, {memory.get() + at, {1}}, extents, sizeof(std::int32_t)}};
+      back.push_back({{memory.get() + at, {1}}, {target.data() + at, {1}}, extents, 4});
+      events.push_back(device.gather(copies));
+    };
+    for (std::size_t i = 0; i < kSmall; ++i) {
+      take(3 * i, 3);
+      if (i == kSmall / 2) take(3 * kSmall, kLarge);
+    }
+    for (const DeviceEvent event : events) device.wait(event);
+    device.wait(device.scatter(back));
+    EXPECT_EQ(target.read(), counted(all));
   });
 }
 
 TYPED_TEST_P(DeviceContract, empty_and_scalar_copies_are_copies_and_waiting_twice_is_no_error) {
   this->run([](Device& device) {
-    auto source = counted(1);
+    typename TypeParam::Numbers source(device, counted(1));
     std::vector<std::int32_t> staging(2, -1);
     const std::vector<GatherCopy> copies = {
-        {{data_of(source), {1}}, {data_of(staging), {1}}, {0}, sizeof(std::int32_t)},
-        {{data_of(source), {}}, {data_of(staging) + 4, {}}, {}, sizeof(std::int32_t)}};
+        {{source.data(), {1}}, {data_of(staging), {1}}, {0}, sizeof(std::int32_t)},
+        {{source.data(), {}}, {data_of(staging) + 4, {}}, {}, sizeof(std::int32_t)}};
     const auto event = device.gather(copies);
     device.wait(event);
     device.wait(event);
     device.wait(device.gather({}));
+    device.wait(device.scatter({}));
     EXPECT_EQ(staging, (std::vector<std::int32_t>{-1, 1}));
     EXPECT_FALSE(device.name().empty());
   });
@@ -93,7 +148,9 @@ TYPED_TEST_P(DeviceContract, empty_and_scalar_copies_are_copies_and_waiting_twic
 
 REGISTER_TYPED_TEST_SUITE_P(DeviceContract, gathered_region_is_in_staging_after_wait,
                             scattered_region_is_on_the_device_after_wait,
+                            one_element_of_the_host_fills_a_region_of_the_device,
                             copies_are_done_that_were_waited_for_in_whatever_order,
+                            many_copies_small_and_large_come_through_the_devices_own_staging,
                             empty_and_scalar_copies_are_copies_and_waiting_twice_is_no_error);
 
 }  // namespace reprise::contracts

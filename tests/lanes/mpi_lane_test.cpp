@@ -62,7 +62,7 @@ struct Life {
 
 Life first_life(const Scenario& scenario, const LaneOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  Life life{make_mpi_lane(scenario, options)->run(0, Past{}), 0};
+  Life life{make_process_lane(LaneKind::kMpi, scenario, options)->run(0, Past{}), 0};
   life.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return life;
 }
@@ -177,8 +177,10 @@ TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ra
        "left processes behind"},
       {"one that went away is left",
        "mpirun \"$@\"; away=$(dirname $0)/away; export away\n"
-       "setsid sh -c ': > $away; sleep " + nap + "; :' \"$@\" &\n"
-       "until [ -e $away ]; do sleep 0.01; done\n",  // until then it is of the group
+       "setsid sh -c ': > $away; sleep " +
+           nap +
+           "; :' \"$@\" &\n"
+           "until [ -e $away ]; do sleep 0.01; done\n",  // until then it is of the group
        "HANG", "left the process"},
   };
   for (const auto& row : rows) {

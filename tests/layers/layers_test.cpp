@@ -149,6 +149,7 @@ TEST(Checker, vendor_header_outside_the_adapters_is_found) {
   EXPECT_EQ(in("sim/world/a.hpp", "#include <cuda_runtime.h>\n#include \"nccl.h\"\n"), 2U);
   EXPECT_EQ(in("core/adapters/mpi/a.cpp", "#include <mpi.h>\n"), 0U);
   EXPECT_EQ(in("tests/gpu/a.cpp", "#include <cuda.h>\n"), 0U);
+  EXPECT_EQ(in("tests/nccl/a.cpp", "#include <nccl.h>\n"), 0U);
 }
 
 TEST(Checker, thread_local_in_core_is_found_and_comments_are_not) {

@@ -1,10 +1,77 @@
 // The adapter where there is no CUDA.
+#include "core/adapters/cuda/cuda_compare.hpp"
 #include "core/adapters/cuda/cuda_device.hpp"
+#include "core/adapters/cuda/cuda_memory.hpp"
+#include "core/adapters/cuda/cuda_stream.hpp"
+#include "core/base/error.hpp"
 
 namespace reprise {
+namespace {
+
+[[noreturn]] void no_cuda() {
+  throw Error(Code::kUnsupported,
+              "built without CUDA; install its toolkit with nvcc and build again");
+}
+
+}  // namespace
 
 std::vector<std::string> cuda_devices() { return {}; }
 
+std::string cuda_why_none() { return {}; }
+
 std::string cuda_version() { return {}; }
+
+CudaIdentity cuda_identity(const std::string& /*node*/, int /*index*/) { no_cuda(); }
+
+std::ostream& operator<<(std::ostream& out, const CudaIdentity& identity) {
+  return out << identity.node << ':' << identity.index;
+}
+
+void use_cuda_device(int /*device*/) { no_cuda(); }
+
+CudaStream::CudaStream(int /*device*/) { no_cuda(); }
+CudaStream::~CudaStream() = default;
+void CudaStream::wait() const { no_cuda(); }
+
+CudaEvent::CudaEvent(int /*device*/, Kind /*kind*/) { no_cuda(); }
+CudaEvent::~CudaEvent() = default;
+void CudaEvent::record(CudaStreamRef /*stream*/) { no_cuda(); }
+void CudaEvent::hold_back(CudaStreamRef /*stream*/) const { no_cuda(); }
+void CudaEvent::wait() const { no_cuda(); }
+bool CudaEvent::done() const { no_cuda(); }
+std::uint64_t CudaEvent::ns_since(const CudaEvent& /*earlier*/) const { no_cuda(); }
+
+DeviceMemory::DeviceMemory(int /*device*/, std::size_t /*bytes*/) { no_cuda(); }
+DeviceMemory::~DeviceMemory() = default;
+
+PinnedMemory::PinnedMemory(int /*device*/, std::size_t /*bytes*/) { no_cuda(); }
+PinnedMemory::~PinnedMemory() = default;
+
+void copy_bytes(CudaStreamRef /*stream*/, const std::byte* /*source*/, std::byte* /*target*/,
+                std::size_t /*bytes*/) {
+  no_cuda();
+}
+void fill_bytes(CudaStreamRef /*stream*/, std::byte* /*target*/, std::byte /*value*/,
+                std::size_t /*bytes*/) {
+  no_cuda();
+}
+
+struct CudaDevice::State {};
+CudaDevice::CudaDevice(const std::string& /*node*/, int /*index*/) { no_cuda(); }
+CudaDevice::~CudaDevice() = default;
+const CudaIdentity& CudaDevice::identity() const { no_cuda(); }
+CudaStreamRef CudaDevice::compute_stream() const { no_cuda(); }
+KernelResult& CudaDevice::result() { no_cuda(); }
+std::string CudaDevice::name() const { no_cuda(); }
+DeviceEvent CudaDevice::gather(std::span<const GatherCopy> /*copies*/) { no_cuda(); }
+DeviceEvent CudaDevice::scatter(std::span<const ScatterCopy> /*copies*/) { no_cuda(); }
+void CudaDevice::wait(DeviceEvent /*event*/) { no_cuda(); }
+StagingMemory CudaDevice::staging(std::size_t /*bytes*/) { no_cuda(); }
+std::uint64_t CudaDevice::batch_bytes() const { no_cuda(); }
+
+Comparison compare_on_device(CudaDevice& /*device*/, DType /*dtype*/, const std::byte* /*left*/,
+                             const std::byte* /*right*/, std::int64_t /*elements*/) {
+  no_cuda();
+}
 
 }  // namespace reprise

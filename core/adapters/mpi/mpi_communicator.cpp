@@ -62,9 +62,10 @@ auto MpiCommunicator::call(const char* operation, Body&& body) {
   if (broken_) throw Error(*broken_);
   operation_ = operation;
   ++sequence_;
-  MpiWait wait(setting_.clock, setting_.limits, group_, setting_.session.rank(),
-               [this] { return describe(); });
-  wait_ = &wait;
+  const MpiLimits& limits = setting_.limits;
+  Patience patience(setting_.clock, {.deadline_ns = limits.deadline_ns, .watch = limits.watch},
+                    group_, setting_.session.rank(), [this] { return describe(); });
+  patience_ = &patience;
   auto buffers = std::make_unique<Buffers>();
   try {
     return body(*buffers);
@@ -76,7 +77,7 @@ auto MpiCommunicator::call(const char* operation, Body&& body) {
   }
 }
 
-void MpiCommunicator::finish(const Start& start) { wait_->finish(start); }
+void MpiCommunicator::finish(const Start& start) { finish_mpi(*patience_, start); }
 
 void MpiCommunicator::barrier() {
   call("barrier", [this](Buffers&) {

@@ -15,7 +15,7 @@
 
 namespace reprise {
 
-class MpiWait;
+class Patience;
 
 /// What MPI reads and writes during a call stands in buffers on the heap that are left to it for
 /// ever if the call fails: the operation is still pending then and may write when a late peer
@@ -48,7 +48,7 @@ class MpiCommunicator final : public Communicator {
   // Counts the call, refuses it on a broken communicator, breaks it where `body(buffers)` throws.
   template <class Body>
   auto call(const char* operation, Body&& body);
-  // Starts one MPI operation and waits for it, see MpiWait.
+  // Starts one MPI operation and waits for it, see finish_mpi.
   void finish(const Start& start);
   std::string describe() const;
 
@@ -63,7 +63,7 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_;
   const char* operation_ = "";
   std::uint64_t sequence_ = 0;
-  MpiWait* wait_ = nullptr;  ///< of the call that is being made
+  Patience* patience_ = nullptr;  ///< of the call that is being made
   std::optional<Error> broken_;
 };
 

@@ -44,7 +44,8 @@ MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
 // In round i each member tells the one 2^i places on that it and all behind it have come; after
 // log2(n) rounds all have heard of all. Messages are empty: no buffer outlives a failure.
 void MpiFabric::meet(const Group& group, const std::string& what) {
-  MpiWait wait(clock_, limits_, group, rank(), [&what] { return what; });
+  Patience patience(clock_, {.deadline_ns = limits_.deadline_ns, .watch = limits_.watch}, group,
+                    rank(), [&what] { return what; });
   const std::int32_t own = group.rank_of(rank())->value;
   const std::int32_t size = group.size();
   const auto peer = [&](std::int32_t place) { return group.member({place % size}).value; };
@@ -53,11 +54,11 @@ void MpiFabric::meet(const Group& group, const std::string& what) {
       MPI_Request sent = MPI_REQUEST_NULL;
       check_mpi(MPI_Isend(nullptr, 0, MPI_BYTE, peer(own + ahead), kMeetTag, MPI_COMM_WORLD, &sent),
                 what, rank());
-      wait.finish([&](MPI_Request* request) {
+      finish_mpi(patience, [&](MPI_Request* request) {
         return MPI_Irecv(nullptr, 0, MPI_BYTE, peer(own + size - ahead), kMeetTag, MPI_COMM_WORLD,
                          request);
       });
-      wait.finish([&](MPI_Request* request) {
+      finish_mpi(patience, [&](MPI_Request* request) {
         *request = sent;
         return MPI_SUCCESS;
       });

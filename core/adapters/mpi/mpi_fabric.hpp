@@ -8,16 +8,9 @@
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/ports/clock.hpp"
 #include "core/ports/fabric.hpp"
+#include "core/ports/peer_watch.hpp"
 
 namespace reprise {
-
-/// Tells of ranks that have ended, by other means than MPI, which mostly does not notice.
-class PeerWatch {
- public:
-  virtual ~PeerWatch() = default;
-  /// Asked often while a call waits; true once the rank's process can send nothing any more.
-  virtual bool has_ended(GlobalRank rank) = 0;
-};
 
 struct MpiLimits {
   std::uint64_t deadline_ns = 0;          ///< for each call

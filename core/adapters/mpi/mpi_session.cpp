@@ -28,6 +28,17 @@ std::string MpiSession::node() const {
   return name;
 }
 
+NodePlace MpiSession::node_place() const {
+  MPI_Comm node = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node),
+            "MPI_Comm_split_type", rank_);
+  NodePlace place;
+  MPI_Comm_rank(node, &place.rank);
+  MPI_Comm_size(node, &place.of);
+  MPI_Comm_free(&node);
+  return place;
+}
+
 std::string mpi_version() {
   std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
   int length = 0;

@@ -8,6 +8,12 @@
 
 namespace reprise {
 
+/// A rank among those that share its node's memory.
+struct NodePlace {
+  std::int32_t rank = 0;
+  std::int32_t of = 1;
+};
+
 /// One per process; all MPI calls come from the thread that made it (MPI_THREAD_FUNNELED).
 /// UNSUPPORTED where the program was built without MPI.
 class MpiSession {
@@ -23,6 +29,8 @@ class MpiSession {
   std::int32_t world_size() const { return world_size_; }
   /// As MPI knows this node; for device identities.
   std::string node() const;
+  /// Collective over the world: this rank among those of its node, and how many these are.
+  NodePlace node_place() const;
 
   /// Said by a communicator that failed; from here on MPI is not finalized.
   void abandon() { abandoned_ = true; }

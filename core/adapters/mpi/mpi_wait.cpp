@@ -1,75 +1,18 @@
 #include "core/adapters/mpi/mpi_wait.hpp"
 
-#include <chrono>
-#include <sstream>
-#include <thread>
-
 #include "core/adapters/mpi/mpi_call.hpp"
 
 namespace reprise {
-namespace {
 
-constexpr int kTestsBeforeYield = 100;
-constexpr int kTestsBeforeSleep = 2000;  // ranks may be more than cores
-constexpr auto kSleep = std::chrono::microseconds(100);
-constexpr std::uint64_t kLookNs = 20'000'000;
-/// What a member has sent before its end may still be on its way.
-constexpr std::uint64_t kGraceNs = 200'000'000;
-
-}  // namespace
-
-MpiWait::MpiWait(Clock& clock, const MpiLimits& limits, const Group& group, GlobalRank self,
-                 std::function<std::string()> describe)
-    : clock_(clock),
-      limits_(limits),
-      group_(group),
-      self_(self),
-      describe_(std::move(describe)),
-      give_up_at_ns_(clock.now_ns() + limits.deadline_ns),
-      next_look_ns_(clock.now_ns() + kLookNs) {}
-
-void MpiWait::finish(const std::function<int(MPI_Request*)>& start) {
+void finish_mpi(Patience& patience, const std::function<int(MPI_Request*)>& start) {
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(start(&request), describe_(), self_);
-  for (int tests = 1;; ++tests) {
+  check_mpi(start(&request), patience.describe(), patience.self());
+  patience.until([&] {
     int done = 0;
     const int result = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    if (result != MPI_SUCCESS) check_mpi(result, describe_(), self_);
-    if (done != 0) return;
-    const bool long_wait = tests > kTestsBeforeSleep;
-    if (!long_wait && tests % kTestsBeforeYield != 0) continue;
-    look();
-    if (long_wait) {
-      std::this_thread::sleep_for(kSleep);
-    } else {
-      std::this_thread::yield();
-    }
-  }
-}
-
-void MpiWait::look() {
-  const std::uint64_t now = clock_.now_ns();
-  if (now > give_up_at_ns_) {
-    throw Error(Code::kDeadline,
-                describe_() + ": no answer in time; a member died, hangs or is slow",
-                {.rank = self_});
-  }
-  if (limits_.watch == nullptr || now < next_look_ns_) return;
-  next_look_ns_ = now + kLookNs;
-  if (ended_ && now > ended_->second + kGraceNs) {
-    std::ostringstream text;
-    text << describe_() << ": rank " << ended_->first << " has ended";
-    throw Error(Code::kPeerFailed, text.str(), {.rank = self_});
-  }
-  if (ended_) return;
-  if (const auto member = ended_member()) ended_ = {*member, now};
-}
-
-std::optional<GlobalRank> MpiWait::ended_member() const {
-  for (const auto member : group_.members()) {
-    if (member != self_ && limits_.watch->has_ended(member)) return member;
-  }
-  return std::nullopt;
+    if (result != MPI_SUCCESS) check_mpi(result, patience.describe(), patience.self());
+    return done != 0;
+  });
 }
 
 }  // namespace reprise

@@ -14,6 +14,8 @@ MpiSession::~MpiSession() = default;
 
 std::string MpiSession::node() const { return {}; }
 
+NodePlace MpiSession::node_place() const { return {}; }
+
 std::string mpi_version() { return {}; }
 
 // No session, no fabric: what follows is never reached.

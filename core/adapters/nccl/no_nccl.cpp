@@ -1,8 +1,32 @@
 // The adapter where there is no NCCL.
+#include "core/adapters/nccl/nccl_fabric.hpp"
 #include "core/adapters/nccl/nccl_version.hpp"
+#include "core/adapters/nccl/own_host.hpp"
+#include "core/base/error.hpp"
 
 namespace reprise {
+namespace {
+
+[[noreturn]] void no_nccl() {
+  throw Error(Code::kUnsupported, "built without NCCL; install it beside CUDA and build again");
+}
+
+}  // namespace
+
+class NcclLink {};
 
 std::string nccl_version() { return {}; }
+
+void pose_as_own_host(GlobalRank /*rank*/) {}
+
+NcclFabric::NcclFabric(Fabric& bootstrap, Clock& clock, NcclLimits limits, int device)
+    : bootstrap_(bootstrap), clock_(clock), limits_(limits), device_(device) {
+  no_nccl();
+}
+NcclFabric::~NcclFabric() = default;
+
+std::shared_ptr<Communicator> NcclFabric::communicator(const Group& /*group*/) { no_nccl(); }
+bool NcclFabric::abandoned() const { return false; }
+void NcclFabric::close() {}
 
 }  // namespace reprise

@@ -2,47 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <vector>
+#include <memory>
+#include <new>
 
-#include "core/base/bytes.hpp"
-#include "core/base/random.hpp"
+#include "core/geometry/difference.hpp"
+#include "tests/contracts/compare_cases.hpp"
 
 namespace reprise {
 namespace {
 
-double larger(double a, double b) {
-  return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
-}
-
-double distance(double a, double b) { return a == b ? 0 : std::fabs(a - b); }
-
-/// From the contract, element by element.
-Comparison by_definition(DType dtype, const Bytes& left, const Bytes& right) {
-  Comparison result;
-  const std::size_t width = size_of(dtype);
-  for (std::size_t i = 0; i * width < left.size(); ++i) {
-    ++result.elements;
-    const std::byte* a = left.data() + i * width;
-    const std::byte* b = right.data() + i * width;
-    if (std::equal(a, a + width, b)) continue;
-    ++result.bit_mismatches;
-    const Scalar x = scalar_at(dtype, a);
-    const Scalar y = scalar_at(dtype, b);
-    result.max_delta = larger(result.max_delta,
-                              larger(distance(x.real, y.real), distance(x.imaginary, y.imaginary)));
-    if (!result.first) result.first = static_cast<std::int64_t>(i);
-  }
-  return result;
-}
-
-void expect_same(const Comparison& found, const Comparison& right) {
-  EXPECT_EQ(found.elements, right.elements);
-  EXPECT_EQ(found.bit_mismatches, right.bit_mismatches);
-  EXPECT_EQ(found.first, right.first);
-  EXPECT_EQ(std::isnan(found.max_delta), std::isnan(right.max_delta));
-  EXPECT_TRUE(std::isnan(right.max_delta) || found.max_delta == right.max_delta);
-}
+using contracts::CompareCase;
+using contracts::compared_by_definition;
+using contracts::expect_same_comparison;
 
 Comparison compare(DType dtype, const Bytes& left, const Bytes& right) {
   return compare_elements(dtype, left.data(), right.data(),
@@ -63,7 +34,8 @@ TEST(Compare, random_bits_of_every_type_are_judged_as_defined) {
       for (auto& byte : right) {
         if (random.below(rarity) == 0) byte ^= static_cast<std::byte>(random.next());
       }
-      expect_same(compare(dtype, left, right), by_definition(dtype, left, right));
+      expect_same_comparison(compare(dtype, left, right),
+                             compared_by_definition(dtype, left, right));
     }
   }
 }
@@ -82,8 +54,8 @@ TEST(Compare, all_values_of_one_and_two_bytes_beside_a_few_others) {
           }
           return bytes;
         };
-        expect_same(compare(dtype, element(bits), element(other)),
-                    by_definition(dtype, element(bits), element(other)));
+        expect_same_comparison(compare(dtype, element(bits), element(other)),
+                               compared_by_definition(dtype, element(bits), element(other)));
         if (testing::Test::HasFailure()) FAIL() << dtype << ' ' << bits << ' ' << other;
       }
     }
@@ -102,6 +74,52 @@ TEST(Compare, one_flipped_bit_is_found_wherever_it_is) {
       right[at] = left[at];
     }
     EXPECT_TRUE(compare(dtype, left, right).same());
+  }
+}
+
+/// A side where the case wants it, exactly so long: what is read beside it is seen by the address
+/// sanitizer.
+class Side {
+ public:
+  Side(const Bytes& content, std::size_t lead)
+      : memory_(new (std::align_val_t{16}) std::byte[lead + content.size()]), lead_(lead) {
+    std::copy(content.begin(), content.end(), memory_.get() + lead);
+  }
+  const std::byte* data() const { return memory_.get() + lead_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* freed) const { ::operator delete[](freed, std::align_val_t{16}); }
+  };
+  std::unique_ptr<std::byte[], Free> memory_;
+  std::size_t lead_;
+};
+
+/// By the body of the kernel, as so many threads.
+Comparison compare_in_blocks(const CompareCase& one, std::int64_t threads) {
+  const Side left(one.left, one.left_lead);
+  const Side right(one.right, one.right_lead);
+  DifferenceSum all;
+  with_value_of(one.dtype, [&](const auto& value, auto parts) {
+    const CompareBlocks<parts(), std::decay_t<decltype(value)>> body{
+        left.data(), right.data(), static_cast<std::int64_t>(one.left.size()), value};
+    for (std::int64_t thread = threads; thread-- > 0;) all.add(body.sum_of(thread, threads));
+  });
+  return comparison_of(all, one.elements());
+}
+
+TEST(Compare, host_and_body_of_the_kernel_judge_the_same_cases_as_defined) {
+  for (const DType dtype : all_dtypes()) {
+    const auto judge = [&](const CompareCase& one) {
+      SCOPED_TRACE(std::string(name_of(dtype)) + ": " + one.name);
+      const Comparison right = compared_by_definition(dtype, one.left, one.right);
+      expect_same_comparison(compare(dtype, one.left, one.right), right);
+      for (const std::int64_t threads : {1, 3}) {
+        expect_same_comparison(compare_in_blocks(one, threads), right);
+      }
+    };
+    contracts::for_each_compare_case(dtype, 40'000, judge);
+    contracts::for_each_special_pair(dtype, judge);
   }
 }
 

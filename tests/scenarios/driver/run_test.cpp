@@ -13,6 +13,7 @@
 
 #include "scenarios/driver/determinism.hpp"
 #include "scenarios/driver/mutant_runs.hpp"
+#include "scenarios/driver/rank_hardware.hpp"
 #include "scenarios/driver/replay.hpp"
 #include "scenarios/driver/sim_lane.hpp"
 #include "scenarios/driver/verdict.hpp"
@@ -118,8 +119,23 @@ TEST(Run, keep_leaves_real_checkpoints_behind) {
 TEST(Run, the_gpu_lane_says_that_it_was_not_run) {
   const ScenarioResult result =
       run_scenario(read_scenario(kSkeleton), LaneKind::kGpu, LaneOptions{});
-  EXPECT_EQ(result.verdict, Verdict::kNotRun);
+  if (result.verdict != Verdict::kNotRun) GTEST_SKIP() << "there are GPUs here";
   EXPECT_FALSE(result.reason.empty());
+  const RunRequest request{.selection = {}, .lane = LaneKind::kGpu, .options = {}};
+  const auto quietly = [](std::size_t, std::size_t, const std::string&) {};
+  const reports::Report report = run_these({read_scenario(kSkeleton)}, request, quietly);
+  EXPECT_EQ(report.verdict, Verdict::kNotRun);
+  EXPECT_EQ(report.not_claimed.front(), "lane gpu: not run: " + result.reason);
+}
+
+TEST(Run, more_ranks_than_devices_take_must_be_asked_for) {
+  EXPECT_EQ(why_no_room(1, {0, "the driver is too old", 4}), "no GPU: the driver is too old");
+  EXPECT_EQ(why_no_room(8, {8, "", 1}), std::nullopt);
+  EXPECT_EQ(why_no_room(2, {1, "", 2}), std::nullopt);
+  EXPECT_EQ(why_no_room(4, {1, "", 1}),
+            "it has 4 ranks, and 1 GPU takes 1: more with --ranks-per-gpu");
+  EXPECT_EQ(why_no_room(5, {2, "", 2}),
+            "it has 5 ranks, and 2 GPUs take 4: more with --ranks-per-gpu");
 }
 
 // --- verdicts from records alone ----------------------------------------------------------------

@@ -80,12 +80,11 @@ std::vector<std::set<std::int32_t>> holders(const ParameterSpec& spec, const Mod
     const Family family = family_of(spec.mesh, model, layout, GlobalRank{r}, ceil_chunk);
     for (const auto& parameter : family.parameters) {
       if (parameter.spec.key != spec.key) continue;
-      for_each_run(spec.shape, parameter.pieces, parameter.pieces,
-                   [&](std::int64_t global, std::size_t, std::size_t, std::int64_t count) {
-                     for (std::int64_t i = 0; i < count; ++i) {
-                       found[static_cast<std::size_t>(global + i)].insert(r);
-                     }
-                   });
+      for (const auto& map : element_maps(spec.shape, parameter.pieces, parameter.pieces)) {
+        for_each_element(map, [&](const ElementPlace& at) {
+          found[static_cast<std::size_t>(at.global)].insert(r);
+        });
+      }
     }
   }
   return found;

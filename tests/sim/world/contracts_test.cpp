@@ -56,6 +56,7 @@ struct SimFibers {
 INSTANTIATE_TYPED_TEST_SUITE_P(Sim, TasksContract, SimFibers);
 
 struct SimDevices {
+  using Numbers = HostNumbers;
   void run(const std::function<void(Device&)>& body) {
     run_worlds(1, [&body](Ports& ports) { body(ports.device); });
   }

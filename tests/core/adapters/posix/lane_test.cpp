@@ -22,6 +22,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(OneThread, TasksContract, Threads<1>);
 INSTANTIATE_TYPED_TEST_SUITE_P(FourThreads, TasksContract, Threads<4>);
 
 struct HostMemory {
+  using Numbers = HostNumbers;
   void run(const std::function<void(Device&)>& body) {
     HostDevice device("node7", 3);
     body(device);

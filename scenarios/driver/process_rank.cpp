@@ -1,4 +1,4 @@
-#include "scenarios/driver/mpi_rank.hpp"
+#include "scenarios/driver/process_rank.hpp"
 
 #include <unistd.h>
 
@@ -12,13 +12,13 @@
 #include <thread>
 
 #include "core/adapters/mpi/mpi_fabric.hpp"
-#include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/error.hpp"
 #include "scenarios/driver/lane.hpp"
 #include "scenarios/driver/life_faults.hpp"
+#include "scenarios/driver/rank_hardware.hpp"
 #include "scenarios/driver/rank_locks.hpp"
 #include "scenarios/driver/rank_program.hpp"
 #include "scenarios/driver/text_file.hpp"
@@ -53,9 +53,9 @@ void write_record(const RankTask& task, const RankRecord& record) {
 }
 
 /// One rank of one launch.
-class MpiRank {
+class ProcessRank {
  public:
-  MpiRank(const RankTask& task, MpiSession& session)
+  ProcessRank(const RankTask& task, MpiSession& session)
       : task_(task),
         scenario_(scenario_of(task)),
         past_(parse_past(text_of((fs::path(task.records) / kPastFile).string()), scenario_)),
@@ -63,18 +63,19 @@ class MpiRank {
         session_(session),
         locks_(task.records, session_.rank()),
         haste_(plays_with_time(faults_.states()) ? kHaste : 1),
-        fabric_(session_, clock_, {.deadline_ns = kDeadlineNs / haste_, .watch = &locks_}),
-        parting_(fabric_.communicator(Group::world(session_.world_size()))) {}
+        mpi_(session_, clock_, {.deadline_ns = kDeadlineNs / haste_, .watch = &locks_}),
+        parting_(mpi_.communicator(Group::world(session_.world_size()))),
+        hardware_(
+            make_hardware(task.lane, {session_, mpi_, clock_, locks_, kDeadlineNs / haste_})) {}
 
   int run() {
     sim::Policies policies;
     if (!task_.mutant.empty()) sim::mutant_named(task_.mutant).apply(policies);
     PosixStore store(task_.store);
-    HostDevice device(session_.node(), session_.rank().value);
     ThreadTasks tasks(1);
     SilentTrace trace;
     TwinBook twins;
-    const Ports ports{store, fabric_, device, clock_, tasks, trace};
+    const Ports ports{store, hardware_->fabric(), hardware_->device(), clock_, tasks, trace};
     const LoggedPorts logged(task_.log, {scenario_.name, task_.incarnation, session_.rank()},
                              ports);
     run_rank(
@@ -87,7 +88,8 @@ class MpiRank {
          .faults = faults_,
          .powers = {.die = [this] { die(); }, .sleep = [this](std::uint64_t ns) { sleep(ns); }},
          .keep_record = [this] { keep_record(); },
-         .log = logged.log()},
+         .log = logged.log(),
+         .processor = hardware_->processor()},
         record_);
     leave_record(record_);
     const int code = record_.ending == Ending::kReturned ? 0 : 1;
@@ -144,13 +146,22 @@ class MpiRank {
   /// All ranks leave MPI together; false where they do not come to that. Nobody waits for a rank
   /// that failed by itself: it lets go of its lock first.
   bool part() {
-    if (record_.ending != Ending::kReturned) locks_.let_go();
+    const bool well = record_.ending == Ending::kReturned;
+    if (!well) locks_.let_go();
+    if (session_.abandoned()) return false;
     try {
-      if (!session_.abandoned()) parting_->barrier();
+      const bool closed = hardware_->close(all_are(well && !hardware_->abandoned()));
+      parting_->barrier();
+      return closed;
     } catch (const Error&) {
       return false;
     }
-    return !session_.abandoned();
+  }
+
+  /// Else those who ended well would wait for one that does not come to close.
+  bool all_are(bool well) {
+    const std::vector<std::int64_t> own = {well ? 1 : 0};
+    return parting_->all_reduce(Reduce::kMin, own)[0] == 1;
   }
 
   const RankTask& task_;
@@ -161,8 +172,9 @@ class MpiRank {
   PosixClock clock_;
   RankLocks locks_;
   std::uint64_t haste_;
-  MpiFabric fabric_;
+  MpiFabric mpi_;
   std::shared_ptr<Communicator> parting_;
+  std::unique_ptr<RankHardware> hardware_;
   std::thread::id thread_ = std::this_thread::get_id();
   RankRecord record_;
   std::mutex mutex_;  ///< of the record's file, and of:
@@ -186,10 +198,10 @@ std::string record_file(const std::string& records, std::int32_t rank) {
   return records + "/rank" + std::to_string(rank) + ".json";
 }
 
-int run_mpi_rank(const RankTask& task) {
+int run_process_rank(const RankTask& task) {
   MpiSession session;
   try {
-    return MpiRank(task, session).run();
+    return ProcessRank(task, session).run();
   } catch (const Error& error) {
     leave_error(task, session.rank(), error);
   }

@@ -1,16 +1,18 @@
 #pragma once
-// A rank of the lane with real processes, which its launcher starts as `reprise rank ...`.
+// A rank of a lane with real processes, which its launcher starts as `reprise rank ...`.
 
 #include <cstdint>
 #include <string>
 
 #include "scenarios/driver/phase_log.hpp"
+#include "scenarios/driver/scenario.hpp"
 
 namespace reprise::driver {
 
 /// What the driver tells a rank on its command line.
 struct RankTask {
-  std::string scenario;  ///< file
+  LaneKind lane = LaneKind::kMpi;  ///< or kGpu
+  std::string scenario;            ///< file
   std::uint64_t incarnation = 0;
   std::string store;    ///< directory
   std::string records;  ///< directory of this launch: what was before, the ranks' locks and records
@@ -25,6 +27,6 @@ std::string record_file(const std::string& records, std::int32_t rank);
 /// The process's whole life as a rank: MPI, the incarnation, the record. Returns its exit code;
 /// where not all ranks come to the end it does not return but leaves by _Exit. A rank that is to
 /// crash leaves what it has of its record, then kills itself.
-int run_mpi_rank(const RankTask& task);
+int run_process_rank(const RankTask& task);
 
 }  // namespace reprise::driver

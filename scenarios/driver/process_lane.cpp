@@ -1,5 +1,5 @@
-// The driver's side of the lane with real processes: it launches the ranks of one incarnation after
-// the other, judges by the records that they leave, and leaves nobody behind.
+// The driver's side of the lanes with real processes: it launches the ranks of one incarnation
+// after the other, judges by the records that they leave, and leaves nobody behind.
 #include <signal.h>
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/base/error.hpp"
 #include "scenarios/driver/lane.hpp"
-#include "scenarios/driver/mpi_rank.hpp"
 #include "scenarios/driver/process.hpp"
+#include "scenarios/driver/process_rank.hpp"
 #include "scenarios/driver/process_table.hpp"
 #include "scenarios/driver/scratch_directory.hpp"
 #include "scenarios/driver/sim_lane.hpp"
@@ -92,10 +92,10 @@ std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd
   return rulings;
 }
 
-class MpiLane final : public Lane {
+class ProcessLane final : public Lane {
  public:
-  MpiLane(const Scenario& scenario, const LaneOptions& options)
-      : scenario_(scenario), options_(options), work_(scratch_.path()) {
+  ProcessLane(LaneKind lane, const Scenario& scenario, const LaneOptions& options)
+      : lane_(lane), scenario_(scenario), options_(options), work_(scratch_.path()) {
     store_ = options.keep.empty() ? work_ / "store" : fs::path(options.keep) / scenario.name;
     fs::create_directories(store_);
     std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);  // one row, where it is of a table
@@ -135,6 +135,7 @@ class MpiLane final : public Lane {
                                    const fs::path& records) const {
     std::vector<std::string> words = launch_words(options_.launcher);
     words.insert(words.end(), {"-n", std::to_string(ranks), options_.executable, "rank"});
+    words.insert(words.end(), {"--lane", std::string(name_of(lane_))});
     words.insert(words.end(), {"--scenario", (work_ / kScenarioFile).string()});
     words.insert(words.end(), {"--incarnation", std::to_string(incarnation)});
     words.insert(words.end(), {"--store", store_.string(), "--records", records.string()});
@@ -163,6 +164,7 @@ class MpiLane final : public Lane {
     return record;
   }
 
+  LaneKind lane_;
   const Scenario& scenario_;
   LaneOptions options_;
   ScratchDirectory scratch_;
@@ -173,8 +175,9 @@ class MpiLane final : public Lane {
 
 }  // namespace
 
-std::unique_ptr<Lane> make_mpi_lane(const Scenario& scenario, const LaneOptions& options) {
-  return std::make_unique<MpiLane>(scenario, options);
+std::unique_ptr<Lane> make_process_lane(LaneKind lane, const Scenario& scenario,
+                                        const LaneOptions& options) {
+  return std::make_unique<ProcessLane>(lane, scenario, options);
 }
 
 }  // namespace reprise::driver

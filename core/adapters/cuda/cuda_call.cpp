@@ -1,0 +1,43 @@
+#include "core/adapters/cuda/cuda_call.hpp"
+
+#include <sstream>
+
+#include "core/base/error.hpp"
+
+namespace reprise {
+namespace {
+
+Code code_of(cudaError_t result) {
+  switch (result) {
+    case cudaErrorMemoryAllocation:
+      return Code::kNoSpace;
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorCompatNotSupportedOnDevice:
+    case cudaErrorStubLibrary:
+    case cudaErrorNotSupported:
+      return Code::kUnsupported;
+    default:
+      return Code::kInternal;
+  }
+}
+
+}  // namespace
+
+void cuda_failed(cudaError_t result, std::string_view what) {
+  // Else a later launch would take the blame; one that the device does not recover from stays.
+  static_cast<void>(cudaGetLastError());
+  std::ostringstream text;
+  text << what << ": " << cudaGetErrorString(result) << " (" << cudaGetErrorName(result);
+  int device = 0;
+  if (cudaGetDevice(&device) == cudaSuccess) text << ", device " << device;
+  text << ')';
+  throw Error(code_of(result), text.str());
+}
+
+}  // namespace reprise

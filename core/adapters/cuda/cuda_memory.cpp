@@ -1,0 +1,63 @@
+#include "core/adapters/cuda/cuda_memory.hpp"
+
+#include <string>
+
+#include "core/adapters/cuda/cuda_call.hpp"
+
+namespace reprise {
+namespace {
+
+// The text is made where it is needed only.
+void check_made(cudaError_t result, const char* call, std::size_t bytes) {
+  if (result == cudaSuccess) return;
+  cuda_failed(result, std::string(call) + " of " + std::to_string(bytes) + " bytes");
+}
+
+// A thread that has not used CUDA yet would else begin with device 0, and hold some of it.
+bool can_free(int device) { return cudaSetDevice(device) == cudaSuccess; }
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(int device, std::size_t bytes) : device_(device), size_(bytes) {
+  if (bytes == 0) return;
+  use_cuda_device(device);
+  void* made = nullptr;
+  check_made(cudaMalloc(&made, bytes), "cudaMalloc", bytes);
+  data_ = static_cast<std::byte*>(made);
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (data_ != nullptr && can_free(device_)) cudaFree(data_);
+}
+
+PinnedMemory::PinnedMemory(int device, std::size_t bytes) : device_(device), size_(bytes) {
+  if (bytes == 0) return;
+  use_cuda_device(device);
+  void* made = nullptr;
+  check_made(cudaHostAlloc(&made, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
+             "cudaHostAlloc", bytes);
+  data_ = static_cast<std::byte*>(made);
+}
+
+PinnedMemory::~PinnedMemory() {
+  if (data_ != nullptr && can_free(device_)) cudaFreeHost(data_);
+}
+
+void copy_bytes(CudaStreamRef stream, const std::byte* source, std::byte* target,
+                std::size_t bytes) {
+  if (bytes == 0) return;
+  use_cuda_device(stream.device);
+  check_cuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault,
+                             static_cast<cudaStream_t>(stream.handle)),
+             "cudaMemcpyAsync");
+}
+
+void fill_bytes(CudaStreamRef stream, std::byte* target, std::byte value, std::size_t bytes) {
+  if (bytes == 0) return;
+  use_cuda_device(stream.device);
+  check_cuda(cudaMemsetAsync(target, std::to_integer<int>(value), bytes,
+                             static_cast<cudaStream_t>(stream.handle)),
+             "cudaMemsetAsync");
+}
+
+}  // namespace reprise

@@ -1,0 +1,42 @@
+#pragma once
+// A few numbers that kernels add up and the host reads.
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+#include "core/adapters/cuda/cuda_memory.hpp"
+#include "core/adapters/cuda/cuda_stream.hpp"
+
+namespace reprise {
+
+/// One at a time: begin(), queue kernels that work on what it returned, end().
+class KernelResult {
+ public:
+  explicit KernelResult(int device);
+
+  /// Queues that the numbers are `first`, at an address of the device.
+  template <class T>
+  T* begin(CudaStreamRef stream, const T& first) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kBytes);
+    return static_cast<T*>(begin_bytes(stream, &first, sizeof first));
+  }
+  /// Waits for the kernels that were queued on `stream` and returns what they made of it.
+  template <class T>
+  T end(CudaStreamRef stream) {
+    T result;
+    end_bytes(stream, &result, sizeof result);
+    return result;
+  }
+
+ private:
+  static constexpr std::size_t kBytes = 256;
+  void* begin_bytes(CudaStreamRef stream, const void* first, std::size_t size);
+  void end_bytes(CudaStreamRef stream, void* result, std::size_t size);
+
+  DeviceMemory device_;
+  PinnedMemory host_;
+  CudaEvent done_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,65 @@
+#pragma once
+// Kernels that do one thing for each index. Included by .cu files of this folder and of sim/cuda.
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/adapters/cuda/cuda_call.hpp"
+#include "core/adapters/cuda/cuda_stream.hpp"
+
+namespace reprise {
+
+inline constexpr int kThreadsPerBlock = 256;
+/// Blocks of that size that a multiprocessor holds at once; more would only wait for their turn.
+inline constexpr std::int64_t kBlocksPerProcessor = 8;
+
+inline int processors_of(int device) {
+  int count = 0;
+  check_cuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
+             "cudaDeviceGetAttribute");
+  return count;
+}
+
+/// As many blocks as `count` threads need, and no more than the device holds at once.
+inline std::int64_t blocks_for(int device, std::int64_t count) {
+  return std::min((count + kThreadsPerBlock - 1) / kThreadsPerBlock,
+                  processors_of(device) * kBlocksPerProcessor);
+}
+
+/// Queues kernel(args...) with `blocks` blocks of kThreadsPerBlock threads. `what` names it in the
+/// error of a launch that is refused.
+template <class... Parameters, class... Args>
+void launch_blocks(CudaStreamRef stream, std::int64_t blocks, const char* what,
+                   void (*kernel)(Parameters...), const Args&... args) {
+  use_cuda_device(stream.device);
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(kThreadsPerBlock);
+  config.stream = static_cast<cudaStream_t>(stream.handle);
+  check_cuda(cudaLaunchKernelEx(&config, kernel, Parameters(args)...), what);
+}
+
+template <class Body>
+__global__ void for_each_index(std::int64_t count, Body body) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
+    body(i);
+  }
+}
+
+/// Queues body(i) for each i of [0, count), in no order. `Body` is a small struct with
+/// `REPRISE_HD void operator()(std::int64_t) const`, copied to the device with what it holds; what
+/// it points at is the device's or pinned, and stays until the stream has come past the launch.
+/// Nothing is launched for a count of 0. At most `blocks_max` blocks, by default all that fit.
+template <class Body>
+void launch(CudaStreamRef stream, std::int64_t count, const Body& body,
+            std::int64_t blocks_max = 0) {
+  if (count <= 0) return;
+  const std::int64_t blocks = blocks_for(stream.device, count);
+  launch_blocks(stream, blocks_max > 0 ? std::min(blocks, blocks_max) : blocks, "launch",
+                for_each_index<Body>, count, body);
+}
+
+}  // namespace reprise

@@ -1,0 +1,167 @@
+#include "core/adapters/nccl/nccl_communicator.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+#include <utility>
+
+#include "core/base/check.hpp"
+
+namespace reprise {
+namespace {
+
+ncclRedOp_t op_of(Reduce how) {
+  switch (how) {
+    case Reduce::kMin:
+      return ncclMin;
+    case Reduce::kMax:
+      return ncclMax;
+    case Reduce::kSum:
+      break;
+  }
+  return ncclSum;
+}
+
+void copy(ByteSpan from, MutableByteSpan to) { std::copy(from.begin(), from.end(), to.begin()); }
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclLink> link) : link_(std::move(link)) {
+  link_->set_idle(false);
+}
+
+// A link in the midst of a call is not where its peers' are, and is given to nobody.
+NcclCommunicator::~NcclCommunicator() { link_->set_idle(!within_call_); }
+
+std::string NcclCommunicator::describe() const {
+  std::ostringstream text;
+  text << operation_ << " #" << sequence_ << " of group " << group();
+  return text.str();
+}
+
+template <class Body>
+auto NcclCommunicator::call(const char* operation, Body&& body) {
+  if (broken_) throw Error(*broken_);
+  operation_ = operation;
+  ++sequence_;
+  within_call_ = true;
+  Patience patience = link_->patience([this] { return describe(); });
+  try {
+    auto result = body(patience);
+    within_call_ = false;
+    return result;
+  } catch (const Error& error) {
+    broken_ = error.within({.rank = link_->self()});
+    link_->abandon();
+    throw Error(*broken_);
+  }
+}
+
+void NcclCommunicator::barrier() {
+  call("barrier", [this](Patience& patience) {
+    std::int64_t nothing = 0;
+    reduce(Reduce::kSum, {&nothing, 1}, patience);
+    return nothing;
+  });
+}
+
+std::vector<std::uint64_t> NcclCommunicator::gather_sizes(std::uint64_t mine, Patience& patience) {
+  constexpr std::size_t kEach = sizeof(std::uint64_t);
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(group().size()));
+  const std::size_t bytes = sizes.size() * kEach;
+  const std::size_t own = static_cast<std::size_t>(rank().value) * kEach;
+  const auto staging = link_->staging(bytes);
+  std::memcpy(staging.data() + own, &mine, kEach);
+  link_->run(
+      {own, kEach}, bytes,
+      [&](std::byte* device, ncclComm_t comm, cudaStream_t stream) {
+        return ncclAllGather(device + own, device, 1, ncclUint64, comm, stream);
+      },
+      patience);
+  std::memcpy(sizes.data(), staging.data(), bytes);
+  return sizes;
+}
+
+// One staging memory for all members' parts; each part is broadcast where it stands.
+void NcclCommunicator::run_round(const Round& round, ByteSpan mine, Patience& patience) {
+  const auto staging = link_->staging(round.bytes);
+  ByteRange up;
+  for (const auto& part : round.parts) {
+    if (part.from != rank()) continue;
+    up = {part.place, part.bytes.size};
+    copy(mine.subspan(part.bytes.offset, part.bytes.size), staging.subspan(part.place));
+  }
+  link_->run(
+      up, round.bytes,
+      [&](std::byte* device, ncclComm_t comm, cudaStream_t stream) {
+        ncclResult_t result = ncclGroupStart();
+        for (const auto& part : round.parts) {
+          std::byte* const place = device + part.place;
+          const ncclResult_t queued = ncclBroadcast(place, place, part.bytes.size, ncclUint8,
+                                                    part.from.value, comm, stream);
+          if (result == ncclSuccess && queued != ncclInProgress) result = queued;
+        }
+        const ncclResult_t ended = ncclGroupEnd();
+        return result == ncclSuccess ? ended : result;
+      },
+      patience);
+}
+
+std::vector<Bytes> NcclCommunicator::exchange(std::span<const std::uint64_t> sizes, ByteSpan mine,
+                                              Patience& patience) {
+  std::vector<Bytes> members(sizes.size());
+  for (std::size_t member = 0; member < sizes.size(); ++member) {
+    members[member].reserve(sizes[member]);
+  }
+  for (const auto& round : rounds_of(sizes, link_->limits().piece_bytes)) {
+    run_round(round, mine, patience);
+    const auto staging = link_->staging(round.bytes);
+    for (const auto& part : round.parts) {
+      append(members[static_cast<std::size_t>(part.from.value)],
+             staging.subspan(part.place, part.bytes.size));
+    }
+  }
+  return members;
+}
+
+std::vector<Bytes> NcclCommunicator::all_gather(ByteSpan mine) {
+  return call("all_gather", [&](Patience& patience) {
+    return exchange(gather_sizes(mine.size(), patience), mine, patience);
+  });
+}
+
+Bytes NcclCommunicator::broadcast(GroupRank root, ByteSpan bytes) {
+  CHECK(root.value >= 0 && root.value < group().size(), root, group());
+  return call("broadcast", [&](Patience& patience) {
+    const auto place = static_cast<std::size_t>(root.value);
+    std::vector<std::uint64_t> sizes = gather_sizes(rank() == root ? bytes.size() : 0, patience);
+    return std::move(exchange(sizes, bytes, patience)[place]);
+  });
+}
+
+void NcclCommunicator::reduce(Reduce how, std::span<std::int64_t> numbers, Patience& patience) {
+  const std::size_t piece = link_->limits().piece_bytes / sizeof(std::int64_t);
+  for (std::size_t at = 0; at < numbers.size(); at += piece) {
+    const auto some = numbers.subspan(at, std::min(piece, numbers.size() - at));
+    const auto staging = link_->staging(some.size_bytes());
+    copy(std::as_bytes(some), staging);
+    link_->run(
+        {0, some.size_bytes()}, some.size_bytes(),
+        [&](std::byte* device, ncclComm_t comm, cudaStream_t stream) {
+          return ncclAllReduce(device, device, some.size(), ncclInt64, op_of(how), comm, stream);
+        },
+        patience);
+    copy(staging.first(some.size_bytes()), std::as_writable_bytes(some));
+  }
+}
+
+std::vector<std::int64_t> NcclCommunicator::all_reduce(Reduce how,
+                                                       std::span<const std::int64_t> mine) {
+  return call("all_reduce", [&](Patience& patience) {
+    std::vector<std::int64_t> numbers(mine.begin(), mine.end());
+    reduce(how, numbers, patience);
+    return numbers;
+  });
+}
+
+}  // namespace reprise

@@ -1,0 +1,52 @@
+#pragma once
+// A communicator over NCCL. Included by this folder's sources only.
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/adapters/nccl/nccl_link.hpp"
+#include "core/adapters/nccl/rounds.hpp"
+#include "core/base/error.hpp"
+#include "core/ports/fabric.hpp"
+
+namespace reprise {
+
+class NcclCommunicator final : public Communicator {
+ public:
+  /// `link` is connected and nobody else's until this is gone.
+  explicit NcclCommunicator(std::shared_ptr<NcclLink> link);
+  ~NcclCommunicator() override;
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  const Group& group() const override { return link_->group(); }
+  GroupRank rank() const override { return link_->rank(); }
+  void barrier() override;
+  std::vector<Bytes> all_gather(ByteSpan mine) override;
+  Bytes broadcast(GroupRank root, ByteSpan bytes) override;
+  std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override;
+
+ private:
+  // Counts the call, refuses it on a broken communicator, breaks it where `body(patience)` throws.
+  template <class Body>
+  auto call(const char* operation, Body&& body);
+  std::string describe() const;
+
+  std::vector<std::uint64_t> gather_sizes(std::uint64_t mine, Patience& patience);
+  // Each member's buffer to all, cut into rounds; `mine` is this one's.
+  std::vector<Bytes> exchange(std::span<const std::uint64_t> sizes, ByteSpan mine,
+                              Patience& patience);
+  void run_round(const Round& round, ByteSpan mine, Patience& patience);
+  void reduce(Reduce how, std::span<std::int64_t> numbers, Patience& patience);
+
+  std::shared_ptr<NcclLink> link_;
+  const char* operation_ = "";
+  std::uint64_t sequence_ = 0;
+  bool within_call_ = false;  ///< stays true where one did not return
+  std::optional<Error> broken_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,130 @@
+#include "core/adapters/nccl/nccl_fabric.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "core/adapters/cuda/cuda_stream.hpp"
+#include "core/adapters/nccl/nccl_call.hpp"
+#include "core/adapters/nccl/nccl_communicator.hpp"
+#include "core/adapters/nccl/nccl_link.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
+
+namespace reprise {
+namespace {
+
+std::string making(const Group& group) {
+  std::ostringstream text;
+  text << "communicator of group " << group;
+  return text.str();
+}
+
+// From the group's first member to all. Where it can't make one it sends nothing, so that the
+// others need not wait to learn that.
+ncclUniqueId shared_id(Communicator& members, const Patience& patience) {
+  ncclUniqueId id = {};
+  ncclResult_t made = ncclSuccess;
+  Bytes mine;
+  if (members.rank() == GroupRank{0}) {
+    made = ncclGetUniqueId(&id);
+    const auto bytes = std::as_bytes(std::span(&id, 1));
+    if (made == ncclSuccess) mine.assign(bytes.begin(), bytes.end());
+  }
+  const Bytes sent = members.broadcast({0}, mine);
+  check_nccl(made, patience);
+  if (sent.size() != sizeof(id)) {
+    throw Error(Code::kPeerFailed, patience.describe() + ": its first member can't begin one",
+                {.rank = patience.self()});
+  }
+  std::memcpy(&id, sent.data(), sizeof(id));
+  return id;
+}
+
+}  // namespace
+
+NcclFabric::NcclFabric(Fabric& bootstrap, Clock& clock, NcclLimits limits, int device)
+    : bootstrap_(bootstrap), clock_(clock), limits_(limits), device_(device) {
+  CHECK(limits.piece_bytes >= sizeof(std::int64_t), limits.piece_bytes);
+  use_cuda_device(device);
+}
+
+NcclFabric::~NcclFabric() = default;
+
+bool NcclFabric::abandoned() const {
+  return not_made_ ||
+         std::any_of(links_.begin(), links_.end(), [](const auto& l) { return l->abandoned(); });
+}
+
+Communicator& NcclFabric::introduced(const Group& group) {
+  auto& members = introduced_[group.members()];
+  if (!members) members = bootstrap_.communicator(group);
+  return *members;
+}
+
+// The first link of the group that no member uses any more. All members have made the same ones in
+// the same order, but may not be through with the same.
+std::shared_ptr<NcclLink> NcclFabric::idle_link(const Group& group, Communicator& members) {
+  std::vector<std::shared_ptr<NcclLink>> known;
+  std::vector<std::int64_t> idle;
+  for (const auto& link : links_) {
+    if (link->group() != group) continue;
+    known.push_back(link);
+    idle.push_back(link->idle() ? 1 : 0);
+  }
+  const auto agreed = members.all_reduce(Reduce::kMin, idle);
+  const auto first = std::find(agreed.begin(), agreed.end(), 1);
+  return first == agreed.end() ? nullptr : known[static_cast<std::size_t>(first - agreed.begin())];
+}
+
+std::shared_ptr<NcclLink> NcclFabric::new_link(const Group& group, Communicator& members) {
+  auto link = std::make_shared<NcclLink>(
+      NcclLink::Setting{.clock = clock_, .limits = limits_, .device = device_}, group, rank());
+  Patience patience = link->patience([&] { return making(group); });
+  links_.push_back(link);
+  try {
+    link->connect(shared_id(members, patience), patience);
+  } catch (const Error&) {
+    link->abandon();
+    throw;
+  }
+  return link;
+}
+
+std::shared_ptr<Communicator> NcclFabric::communicator(const Group& group) {
+  if (!group.rank_of(rank())) {
+    throw Error(Code::kUsage, making(group) + ": this rank is no member", {.rank = rank()});
+  }
+  try {
+    Communicator& members = introduced(group);
+    auto link = idle_link(group, members);
+    if (!link) link = new_link(group, members);
+    return std::make_shared<NcclCommunicator>(std::move(link));
+  } catch (const Error&) {
+    not_made_ = true;
+    throw;
+  }
+}
+
+// Ending one link waits for its members, who all end theirs in the order of their making: no circle
+// of waiting.
+void NcclFabric::close() {
+  if (abandoned()) return;
+  for (const auto& link : links_) {
+    CHECK(link->idle(), link->group());
+    Patience patience = link->patience([&] { return "end of the " + making(link->group()); });
+    try {
+      introduced(link->group()).barrier();
+      link->close(patience);
+    } catch (const Error&) {
+      link->abandon();
+      throw;
+    }
+  }
+  links_.clear();
+}
+
+}  // namespace reprise

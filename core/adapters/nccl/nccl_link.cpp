@@ -1,0 +1,124 @@
+#include "core/adapters/nccl/nccl_link.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <thread>
+#include <utility>
+
+#include "core/adapters/nccl/nccl_call.hpp"
+#include "core/base/check.hpp"
+
+namespace reprise {
+namespace {
+
+// Of a device's some hundred processors: what goes here is little, and the rest is the job's. Each
+// also costs buffers on the device.
+constexpr int kProcessorsMost = 4;
+constexpr std::uint64_t kStagingLeast = 1U << 16U;  // most calls are small: one size for them all
+
+}  // namespace
+
+NcclLink::NcclLink(Setting setting, Group group, GlobalRank self)
+    : setting_(setting),
+      group_(std::move(group)),
+      self_(self),
+      memory_(std::make_unique<Memory>(setting.device)) {}
+
+NcclLink::~NcclLink() {
+  // Freeing waits for the device, where something may wait for a peer.
+  if (comm_ != nullptr || abandoned_) static_cast<void>(memory_.release());
+}
+
+Patience NcclLink::patience(std::function<std::string()> describe) const {
+  const NcclLimits& limits = setting_.limits;
+  return {setting_.clock,
+          {.deadline_ns = limits.deadline_ns, .watch = limits.watch},
+          group_,
+          self_,
+          std::move(describe)};
+}
+
+bool NcclLink::member_has_ended() const {
+  PeerWatch* const watch = setting_.limits.watch;
+  const auto& members = group_.members();
+  return watch != nullptr && std::any_of(members.begin(), members.end(), [&](GlobalRank member) {
+           return member != self_ && watch->has_ended(member);
+         });
+}
+
+// A peer's end may come out of NCCL as a failure of this rank's own sockets or threads.
+void NcclLink::check(ncclResult_t result, const Patience& patience) const {
+  if (!has_failed(result)) return;
+  nccl_failed(result, member_has_ended() ? Code::kPeerFailed : code_of(result), patience);
+}
+
+ncclResult_t NcclLink::state(const Patience& patience) const {
+  ncclResult_t state = ncclSuccess;
+  check(ncclCommGetAsyncError(comm_, &state), patience);
+  check(state, patience);
+  return state;
+}
+
+// What NCCL was asked for it may still be preparing in a thread of its own; nothing may be queued
+// behind it before that is over.
+void NcclLink::settle(Patience& patience) {
+  patience.until([&] { return state(patience) != ncclInProgress; });
+}
+
+void NcclLink::connect(const ncclUniqueId& id, Patience& patience) {
+  use_cuda_device(setting_.device);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  config.minCTAs = 1;
+  config.maxCTAs = kProcessorsMost;
+  check(ncclCommInitRankConfig(&comm_, group_.size(), id, rank().value, &config), patience);
+  settle(patience);
+}
+
+MutableByteSpan NcclLink::staging(std::uint64_t bytes) {
+  if (bytes > memory_->host.size()) {
+    const auto size = static_cast<std::size_t>(std::bit_ceil(std::max(bytes, kStagingLeast)));
+    memory_->host = PinnedMemory(setting_.device, size);
+    memory_->device = DeviceMemory(setting_.device, size);
+    // What lies between two parts comes back with them, and tools want to know it written.
+    fill_bytes(memory_->stream.ref(), memory_->device.data(), std::byte{0}, size);
+  }
+  return memory_->host.bytes();
+}
+
+void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, Patience& patience) {
+  const CudaStreamRef stream = memory_->stream.ref();
+  std::byte* const host = memory_->host.data();
+  std::byte* const device = memory_->device.data();
+  CHECK(up.fits(memory_->host.size()) && down <= memory_->host.size(), up.offset, up.size, down);
+  copy_bytes(stream, host + up.offset, device + up.offset, up.size);
+  check(start(device, comm_, static_cast<cudaStream_t>(stream.handle)), patience);
+  settle(patience);
+  copy_bytes(stream, device, host, down);
+  memory_->done.record(stream);
+  patience.until([&] {
+    static_cast<void>(state(patience));  // else a peer's end would only show as a deadline
+    return memory_->done.done();
+  });
+}
+
+// To destroy blocks, but after the settled finalize, which met the peers, nobody else is waited
+// for.
+void NcclLink::close(Patience& patience) {
+  check(ncclCommFinalize(comm_), patience);
+  settle(patience);
+  check(ncclCommDestroy(std::exchange(comm_, nullptr)), patience);
+  memory_.reset();
+}
+
+// NCCL first tells the device and its own threads to stop, then waits for them and for peers on the
+// same node that may never come. So it does that in a thread of its own, and nobody asks for the
+// outcome.
+void NcclLink::abandon() {
+  abandoned_ = true;
+  if (comm_ != nullptr) {
+    std::thread([comm = std::exchange(comm_, nullptr)] { ncclCommAbort(comm); }).detach();
+  }
+}
+
+}  // namespace reprise

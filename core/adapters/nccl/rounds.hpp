@@ -1,0 +1,59 @@
+#pragma once
+// How buffers that are larger than the staging memory are cut. Pure; no NCCL is named here.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/bytes.hpp"
+#include "core/geometry/group.hpp"
+
+namespace reprise {
+
+/// What one member sends to all in one round.
+struct RoundPart {
+  GroupRank from;
+  ByteRange bytes;          ///< of that member's buffer
+  std::uint64_t place = 0;  ///< byte offset in the staging memory
+
+  friend bool operator==(const RoundPart&, const RoundPart&) = default;
+};
+
+struct Round {
+  std::vector<RoundPart> parts;  ///< in their order of place, none of them empty
+  std::uint64_t bytes = 0;       ///< up to the end of the last part
+
+  friend bool operator==(const Round&, const Round&) = default;
+};
+
+/// Where a part may begin: at other places devices copy byte by byte.
+inline constexpr std::uint64_t kPartAlignment = 16;
+
+/// Members' buffers of `sizes` bytes one behind the other, in rounds of at most `piece_bytes`,
+/// which is not 0:
+///
+///     sizes 40 70 20, pieces of 64:   a[0,40) . b[0,16) | b[16,70) | c[0,20)
+///                                     0         48      | 0        | 0         places
+inline std::vector<Round> rounds_of(std::span<const std::uint64_t> sizes,
+                                    std::uint64_t piece_bytes) {
+  const auto next_place = [](const Round& round) {
+    return (round.bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+  };
+  std::vector<Round> rounds;
+  for (std::size_t member = 0; member < sizes.size(); ++member) {
+    for (std::uint64_t at = 0; at < sizes[member];) {
+      if (rounds.empty() || next_place(rounds.back()) >= piece_bytes) rounds.emplace_back();
+      Round& round = rounds.back();
+      const std::uint64_t place = next_place(round);
+      const std::uint64_t size = std::min(sizes[member] - at, piece_bytes - place);
+      round.parts.push_back({{static_cast<std::int32_t>(member)}, {at, size}, place});
+      round.bytes = place + size;
+      at += size;
+    }
+  }
+  return rounds;
+}
+
+}  // namespace reprise

@@ -1,0 +1,68 @@
+#pragma once
+// Sixteen bytes at once: the widest load and store that a thread of a GPU has.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/base/host_device.hpp"
+
+namespace reprise {
+
+inline constexpr std::int64_t kBlockBytes = 16;
+
+/// May stand for elements of any type, so the compiler takes it to alias all of them.
+struct alignas(16) [[gnu::may_alias]] Block16 {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+
+  friend REPRISE_HD constexpr bool operator==(const Block16& a, const Block16& b) {
+    return ((a.low ^ b.low) | (a.high ^ b.high)) == 0;
+  }
+};
+
+/// How far `place` is behind the last 16-byte boundary, in bytes.
+REPRISE_HD inline std::int64_t lead_of(const std::byte* place) {
+  return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(place) % 16U);
+}
+
+/// The 16 bytes from `lead` (1 to 15) on of two blocks that stand one behind the other.
+///
+///   first  |......LLLLLLLLLL|      second |HHHHHH..........|
+REPRISE_HD inline Block16 block_between(const Block16& first, const Block16& second,
+                                        std::int64_t lead) {
+  const bool upper = lead >= 8;
+  const std::uint64_t a = upper ? first.high : first.low;
+  const std::uint64_t b = upper ? second.low : first.high;
+  const std::uint64_t c = upper ? second.high : second.low;
+  const auto bits = static_cast<unsigned>(lead % 8) * 8U;
+  if (bits == 0) return {a, b};
+  return {(a >> bits) | (b << (64U - bits)), (b >> bits) | (c << (64U - bits))};
+}
+
+/// The `size` bytes (at most 16) from `place` on, the rest 0.
+REPRISE_HD inline Block16 load_bytes(const std::byte* place, std::int64_t size) {
+  Block16 block;
+  for (std::int64_t i = 0; i < size; ++i) {
+    const auto bits = static_cast<unsigned>(i % 8) * 8U;
+    (i < 8 ? block.low : block.high) |= static_cast<std::uint64_t>(place[i]) << bits;
+  }
+  return block;
+}
+
+/// A stretch of memory that may be read, and no byte around it.
+struct Readable {
+  const std::byte* begin;
+  const std::byte* end;
+};
+
+/// The 16 bytes from `place` on, which lie in `all`, by aligned loads wherever these stay in it.
+REPRISE_HD inline Block16 load_block(const std::byte* place, const Readable& all) {
+  const std::int64_t lead = lead_of(place);
+  const std::byte* first = place - lead;
+  if (lead == 0) return *reinterpret_cast<const Block16*>(first);
+  if (first < all.begin || all.end - first < 2 * kBlockBytes) return load_bytes(place, kBlockBytes);
+  const auto* blocks = reinterpret_cast<const Block16*>(first);
+  return block_between(blocks[0], blocks[1], lead);
+}
+
+}  // namespace reprise

@@ -1,0 +1,230 @@
+#pragma once
+// How two elements differ: what a comparison does with each pair, on the host and in a kernel.
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "core/base/host_device.hpp"
+#include "core/geometry/block16.hpp"
+#include "core/geometry/compare.hpp"
+#include "core/geometry/dtype.hpp"
+
+namespace reprise {
+
+/// |a - b|, where equal infinities (of one sign) are 0 apart.
+REPRISE_HD inline double distance(double a, double b) { return a == b ? 0 : std::fabs(a - b); }
+
+/// The number that an element, or a part of a complex one, is: its bits to its value. Exact but for
+/// 64-bit integers, as scalar_at().
+template <class Number>
+struct PlainValue {
+  using Bits = std::conditional_t<
+      sizeof(Number) == 8, std::uint64_t,
+      std::conditional_t<sizeof(Number) == 4, std::uint32_t,
+                         std::conditional_t<sizeof(Number) == 2, std::uint16_t, std::uint8_t>>>;
+  REPRISE_HD double operator()(Bits bits) const {
+    return static_cast<double>(std::bit_cast<Number>(bits));
+  }
+};
+
+struct Bfloat16Value {
+  using Bits = std::uint16_t;
+  REPRISE_HD double operator()(Bits bits) const {
+    return std::bit_cast<float>(std::uint32_t{bits} << 16U);
+  }
+};
+
+struct HalfValue {
+  using Bits = std::uint16_t;
+  REPRISE_HD double operator()(Bits bits) const {
+    const std::uint32_t sign = (bits & 0x8000U) << 16U;
+    const std::uint32_t rest = (bits & 0x7fffU) << 13U;
+    constexpr std::uint32_t kInfinity = 0x7c00U << 13U;
+    if (rest >= kInfinity) return std::bit_cast<float>(sign | 0x7f800000U | (rest - kInfinity));
+    // As a float the exponent is 127 - 15 too small, also that of a subnormal number.
+    return std::bit_cast<float>(sign | rest) * 0x1p112F;
+  }
+};
+
+/// Numbers of one byte that scalar_at() takes apart, all of them beforehand.
+struct TabledValue {
+  using Bits = std::uint8_t;
+  double values[256];
+
+  explicit TabledValue(DType dtype);
+  REPRISE_HD double operator()(Bits bits) const { return values[bits]; }
+};
+
+/// Calls visit(value, parts) with the value of the type's numbers and how many of them make an
+/// element, 1 or 2, as a std::integral_constant.
+template <class Visit>
+decltype(auto) with_value_of(DType dtype, Visit&& visit) {
+  using One = std::integral_constant<std::size_t, 1>;
+  using Two = std::integral_constant<std::size_t, 2>;
+  switch (dtype) {
+    case DType::kFloat64:
+      return visit(PlainValue<double>(), One());
+    case DType::kFloat32:
+      return visit(PlainValue<float>(), One());
+    case DType::kFloat16:
+      return visit(HalfValue(), One());
+    case DType::kBFloat16:
+      return visit(Bfloat16Value(), One());
+    case DType::kInt64:
+      return visit(PlainValue<std::int64_t>(), One());
+    case DType::kInt32:
+      return visit(PlainValue<std::int32_t>(), One());
+    case DType::kInt16:
+      return visit(PlainValue<std::int16_t>(), One());
+    case DType::kUInt64:
+      return visit(PlainValue<std::uint64_t>(), One());
+    case DType::kUInt32:
+      return visit(PlainValue<std::uint32_t>(), One());
+    case DType::kUInt16:
+      return visit(PlainValue<std::uint16_t>(), One());
+    case DType::kComplex128:
+      return visit(PlainValue<double>(), Two());
+    case DType::kComplex64:
+      return visit(PlainValue<float>(), Two());
+    case DType::kComplex32:
+      return visit(HalfValue(), Two());
+    case DType::kInt8:
+    case DType::kUInt8:
+    case DType::kBool:
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat8E8M0FNU:
+    case DType::kFloat4E2M1FNx2:
+      break;
+  }
+  return visit(TabledValue(dtype), One());
+}
+
+struct Difference {
+  bool differs = false;    ///< in any bit
+  bool undefined = false;  ///< a NaN on one side at least, not the same on both
+  double delta = 0;        ///< else: the larger of the parts' distances
+};
+
+/// Of the elements of `parts` numbers at two places, at any addresses.
+template <std::size_t parts, class Value>
+REPRISE_HD inline Difference difference_at(const std::byte* left, const std::byte* right,
+                                           const Value& value) {
+  using Bits = typename Value::Bits;
+  bool differs = false;
+  bool undefined = false;
+  double delta = 0;
+  for (std::size_t part = 0; part < parts; ++part) {
+    Bits a;
+    Bits b;
+    std::memcpy(&a, left + part * sizeof a, sizeof a);
+    std::memcpy(&b, right + part * sizeof b, sizeof b);
+    const double between = distance(value(a), value(b));
+    differs |= a != b;
+    undefined |= std::isnan(between);
+    delta = between > delta ? between : delta;
+  }
+  return {differs, undefined, delta};
+}
+
+/// What many differences come to; the same in whatever order they are added.
+struct DifferenceSum {
+  static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
+
+  std::uint64_t mismatches = 0;
+  /// The bits of max_delta. Of numbers that are not negative larger ones have larger bits, and the
+  /// one NaN that is used here has larger ones than infinity.
+  std::uint64_t delta_bits = 0;
+  std::uint64_t first = kNone;  ///< index of the first mismatch
+
+  REPRISE_HD void add(const Difference& difference, std::uint64_t index) {
+    if (!difference.differs) return;
+    const double delta =
+        difference.undefined ? std::numeric_limits<double>::quiet_NaN() : difference.delta;
+    add(DifferenceSum{1, std::bit_cast<std::uint64_t>(delta), index});
+  }
+  REPRISE_HD void add(const DifferenceSum& other) {
+    mismatches += other.mismatches;
+    delta_bits = other.delta_bits > delta_bits ? other.delta_bits : delta_bits;
+    first = other.first < first ? other.first : first;
+  }
+};
+
+/// Two runs of elements in blocks of 16 bytes, of which each thread of the comparing kernel has
+/// every n-th. Blocks that are equal are not looked into.
+template <std::size_t parts, class Value>
+struct CompareBlocks {
+  const std::byte* left;
+  const std::byte* right;
+  std::int64_t bytes;  ///< of each side, whole elements
+  Value value;
+
+  static constexpr auto kWidth = static_cast<std::int64_t>(parts * sizeof(typename Value::Bits));
+
+  /// The last one may be shorter than the others.
+  REPRISE_HD std::int64_t blocks() const { return (bytes + kBlockBytes - 1) / kBlockBytes; }
+  REPRISE_HD std::int64_t whole_blocks() const { return bytes / kBlockBytes; }
+  /// Do both sides' blocks stand at 16-byte boundaries?
+  REPRISE_HD bool aligned() const { return (lead_of(left) | lead_of(right)) == 0; }
+  /// Of a whole block of sides that are aligned.
+  REPRISE_HD bool equal(std::int64_t block) const {
+    return reinterpret_cast<const Block16*>(left)[block] ==
+           reinterpret_cast<const Block16*>(right)[block];
+  }
+
+  /// Adds what differs in a block, wherever it stands.
+  REPRISE_HD void add(std::int64_t block, DifferenceSum& sum) const {
+    const std::int64_t at = block * kBlockBytes;
+    const std::int64_t size = bytes - at < kBlockBytes ? bytes - at : kBlockBytes;
+    const Block16 a = load(left, at, size);
+    const Block16 b = load(right, at, size);
+    if (a == b) return;
+    const auto* one = reinterpret_cast<const std::byte*>(&a);
+    const auto* other = reinterpret_cast<const std::byte*>(&b);
+    for (std::int64_t i = 0; i < size; i += kWidth) {
+      sum.add(difference_at<parts>(one + i, other + i, value),
+              static_cast<std::uint64_t>((at + i) / kWidth));
+    }
+  }
+
+  /// Adds what differs in `count` blocks, each `step` behind the one before.
+  template <int count>
+  REPRISE_HD void add_some(std::int64_t block, std::int64_t step, DifferenceSum& sum) const {
+    bool same = true;
+    for (int k = 0; k < count; ++k) same &= equal(block + k * step);  // all loads, then one branch
+    if (same) return;
+    for (int k = 0; k < count; ++k) add(block + k * step, sum);
+  }
+
+  /// What thread number `thread` of `threads` adds.
+  REPRISE_HD DifferenceSum sum_of(std::int64_t thread, std::int64_t threads) const {
+    constexpr int kAtOnce = 4;
+    DifferenceSum sum;
+    std::int64_t block = thread;
+    if (aligned()) {
+      for (; block + (kAtOnce - 1) * threads < whole_blocks(); block += kAtOnce * threads) {
+        add_some<kAtOnce>(block, threads, sum);
+      }
+    }
+    for (; block < blocks(); block += threads) add(block, sum);
+    return sum;
+  }
+
+ private:
+  REPRISE_HD Block16 load(const std::byte* side, std::int64_t at, std::int64_t size) const {
+    if (size < kBlockBytes) return load_bytes(side + at, size);
+    return load_block(side + at, {side, side + bytes});
+  }
+};
+
+/// The sum of all elements as a Comparison.
+Comparison comparison_of(const DifferenceSum& sum, std::int64_t elements);
+
+}  // namespace reprise

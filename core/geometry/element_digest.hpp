@@ -1,0 +1,45 @@
+#pragma once
+// What one element adds to the digest of a tensor's content, which is the same under every
+// sharding: a sum, modulo 2^64, over elements by key, global index and bits.
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/base/hash.hpp"
+#include "core/base/host_device.hpp"
+
+namespace reprise {
+
+/// The bits of a 16-byte element.
+struct WideWord {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+};
+
+/// `key` stands for the tensor. The step is odd and its bits have no pattern: places that differ by
+/// few bits' worth of content are farther apart than any tensor is long.
+REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_t index,
+                                                  std::uint64_t bits) {
+  constexpr std::uint64_t kStep = 0xd1342543de82ef95ULL;
+  return mix64((key + static_cast<std::uint64_t>(index) * kStep) ^ bits);
+}
+REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_t index,
+                                                  const WideWord& bits) {
+  return mix64(element_digest(key, index, bits.low) ^ bits.high);
+}
+
+/// The same of elements in memory, `Word` wide: an unsigned integer or WideWord.
+template <class Word>
+struct ElementDigest {
+  const std::byte* data = nullptr;  ///< element 0 of the local array
+  std::uint64_t key = 0;
+
+  REPRISE_HD std::uint64_t operator()(std::int64_t global, std::int64_t local) const {
+    const std::byte* element = data + local * static_cast<std::int64_t>(sizeof(Word));
+    Word word;
+    std::memcpy(&word, __builtin_assume_aligned(element, alignof(Word)), sizeof word);
+    return element_digest(key, global, word);
+  }
+};
+
+}  // namespace reprise

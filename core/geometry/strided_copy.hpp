@@ -1,0 +1,122 @@
+#pragma once
+// A strided copy taken apart: into runs for the CPU, into parts of at most 16 bytes for the threads
+// of a GPU. One description for both; the body that moves a part also runs on the host.
+//
+//   source  ab..cd..ef..      runs of 2 bytes, one dim {count 3, steps 4 and 2}
+//   target  abcdef
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/base/host_device.hpp"
+#include "core/geometry/block16.hpp"
+#include "core/geometry/piece.hpp"
+
+namespace reprise {
+
+/// Dimensions that are contiguous on both sides are in the run, others that go on from one another
+/// are merged. Plain data: tables of it are read by kernels.
+struct StridedCopy {
+  struct Dim {
+    std::int64_t count = 0;
+    std::int64_t source_step = 0;  ///< bytes from one to the next
+    std::int64_t target_step = 0;
+  };
+
+  const std::byte* source = nullptr;
+  std::byte* target = nullptr;
+  std::int64_t run_bytes = 0;   ///< contiguous on both sides
+  std::int64_t runs = 0;        ///< 0: nothing is copied
+  std::int64_t run_parts = 0;   ///< parts of each run; see move_part()
+  std::int64_t first_part = 0;  ///< parts of the copies before it in a table
+  std::int32_t dims = 0;
+  Dim dim[kMaxRank];  ///< innermost first
+
+  std::int64_t parts() const { return runs * run_parts; }
+  std::int64_t bytes() const { return runs * run_bytes; }
+};
+
+/// As copy_strided() does it; strides of 0 are allowed in the source.
+StridedCopy strided_copy(const ConstStridedView& source, const StridedView& target,
+                         const Dims& extents, std::size_t element_bytes);
+
+/// Row-major strides of memory that holds just what a view of `extents` with `strides` touches: a
+/// dimension that does not move in memory is there once and does not move there either.
+struct Packing {
+  Dims extents;
+  Dims strides;
+};
+Packing packing_of(const Dims& extents, const Dims& strides);
+
+/// Where run number `run` of a copy begins.
+struct RunPlace {
+  const std::byte* source;
+  std::byte* target;
+};
+REPRISE_HD inline RunPlace run_place(const StridedCopy& copy, std::int64_t run) {
+  RunPlace place{copy.source, copy.target};
+  for (std::int32_t d = 0; d < copy.dims; ++d) {
+    const StridedCopy::Dim& dim = copy.dim[d];
+    const std::int64_t index = run % dim.count;
+    run /= dim.count;
+    place.source += index * dim.source_step;
+    place.target += index * dim.target_step;
+  }
+  return place;
+}
+
+/// `bytes` bytes in words; both sides and `bytes` are multiples of the word's size.
+template <class Word>
+REPRISE_HD inline void move_words(const std::byte* source, std::byte* target, std::int64_t bytes) {
+  struct [[gnu::may_alias]] Alias {
+    Word word;
+  };
+  constexpr auto kWidth = static_cast<std::int64_t>(sizeof(Word));
+  for (std::int64_t at = 0; at < bytes; at += kWidth) {
+    *reinterpret_cast<Alias*>(target + at) = *reinterpret_cast<const Alias*>(source + at);
+  }
+}
+
+/// A few bytes, in the widest words that both sides allow.
+REPRISE_HD inline void move_few(const std::byte* source, std::byte* target, std::int64_t bytes) {
+  const std::int64_t all = lead_of(source) | lead_of(target) | bytes;
+  if (all % 8 == 0) return move_words<std::uint64_t>(source, target, bytes);
+  if (all % 4 == 0) return move_words<std::uint32_t>(source, target, bytes);
+  if (all % 2 == 0) return move_words<std::uint16_t>(source, target, bytes);
+  move_words<std::uint8_t>(source, target, bytes);
+}
+
+/// Moves part number `part` of a copy. Part p of a run is what lies in the p-th aligned 16 bytes of
+/// its target (the first and the last may have fewer, or none); a run of up to 16 bytes is one
+/// part. Neighbours go to neighbouring threads, so that a warp stores whole lines.
+REPRISE_HD inline void move_part(const StridedCopy& copy, std::int64_t part) {
+  const RunPlace run = run_place(copy, part / copy.run_parts);
+  if (copy.run_parts == 1) return move_few(run.source, run.target, copy.run_bytes);
+  const std::int64_t at = part % copy.run_parts * kBlockBytes - lead_of(run.target);
+  const std::int64_t begin = at < 0 ? 0 : at;
+  const std::int64_t end = at + kBlockBytes < copy.run_bytes ? at + kBlockBytes : copy.run_bytes;
+  if (end - begin == kBlockBytes) {
+    *reinterpret_cast<Block16*>(run.target + begin) =
+        load_block(run.source + begin, {run.source, run.source + copy.run_bytes});
+  } else if (end > begin) {
+    move_few(run.source + begin, run.target + begin, end - begin);
+  }
+}
+
+/// The parts of a table of copies, numbered through: the body of the kernel that does them all.
+struct CopyTable {
+  const StridedCopy* copies = nullptr;  ///< none of them empty
+  std::int64_t count = 0;
+
+  REPRISE_HD void operator()(std::int64_t part) const {
+    std::int64_t low = 0;  // the copy is one of [low, high)
+    std::int64_t high = count;
+    while (high - low > 1) {
+      const std::int64_t middle = low + (high - low) / 2;
+      (copies[middle].first_part <= part ? low : high) = middle;
+    }
+    move_part(copies[low], part - copies[low].first_part);
+  }
+};
+
+}  // namespace reprise

@@ -1,0 +1,12 @@
+// The processor where there is no CUDA.
+#include "core/base/error.hpp"
+#include "sim/cuda/cuda_processor.hpp"
+
+namespace reprise::sim {
+
+std::unique_ptr<Processor> make_cuda_processor(CudaDevice& /*device*/) {
+  throw Error(Code::kUnsupported,
+              "built without CUDA; install its toolkit with nvcc and build again");
+}
+
+}  // namespace reprise::sim

@@ -1,0 +1,276 @@
+// How fast a GPU's state is saved, loaded and compared, beside what its bus and its memory can do:
+// see docs/gpu.md. Without a GPU nothing is run, and that is said.
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "core/adapters/cuda/cuda_compare.hpp"
+#include "core/adapters/cuda/cuda_memory.hpp"
+#include "sim/cuda/cuda_processor.hpp"
+#include "tests/bench/beside.hpp"
+#include "tests/bench/equal_tensors.hpp"
+#include "tests/bench/gpu_limit.hpp"
+#include "tests/bench/limit.hpp"
+#include "tests/bench/run.hpp"
+#include "tests/bench/solo_rank.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20U;
+/// One thread beside the rank's own.
+constexpr int kThreads = 2;
+
+struct Shape {
+  std::size_t tensors;
+  std::size_t bytes_each;
+};
+constexpr Shape kLarge = {8, 128 * kMiB};
+constexpr Shape kSmall = {10'000, kMiB / 16};
+
+void wait_for(CudaStreamRef stream) {
+  CudaEvent event(stream.device);
+  event.record(stream);
+  event.wait();
+}
+
+/// A state of equal tensors in a GPU's memory.
+class GpuTensors {
+ public:
+  GpuTensors(CudaDevice& device, Shape shape, std::uint64_t seed)
+      : device_(device),
+        host_(shape.tensors, shape.bytes_each, seed),
+        memory_(device.identity().index, host_.bytes().size()),
+        state(host_.state) {
+    copy_bytes(device.compute_stream(), host_.bytes().data(), memory_.data(), memory_.size());
+    wait_for(device.compute_stream());
+    for (auto& leaf : state.tensors)
+      leaf.data = memory_.data() + (leaf.data - host_.bytes().data());
+  }
+  ByteSpan bytes() const { return {memory_.data(), memory_.size()}; }
+  /// Ends the program if the other has other content.
+  void require_same(const GpuTensors& other) {
+    const auto found =
+        compare_on_device(device_, DType::kUInt8, memory_.data(), other.memory_.data(),
+                          static_cast<std::int64_t>(memory_.size()));
+    if (!found.same()) bench::give_up("what was loaded is not what was saved");
+  }
+
+ private:
+  CudaDevice& device_;
+  bench::EqualTensors host_;
+  DeviceMemory memory_;
+
+ public:
+  StateDict state;
+};
+
+/// The bus alone: one copy of as many bytes to pinned memory, or from it.
+class Bus {
+ public:
+  Bus(CudaDevice& device, std::size_t bytes)
+      : stream_(device.compute_stream()),
+        device_(stream_.device, bytes),
+        host_(stream_.device, bytes) {}
+  void to_host() { copy(device_.data(), host_.data()); }
+  void to_device() { copy(host_.data(), device_.data()); }
+  MutableByteSpan host() { return host_.bytes(); }
+
+ private:
+  void copy(const std::byte* source, std::byte* target) {
+    copy_bytes(stream_, source, target, host_.size());
+    wait_for(stream_);
+  }
+  CudaStreamRef stream_;
+  DeviceMemory device_;
+  PinnedMemory host_;
+};
+
+/// All of the state fits into staging, and as much again for what stands around elements.
+ImageOptions image_of(std::size_t bytes) {
+  return {.staging_bytes_max = 2 * bytes, .checksums = Checksums::kCrc32};
+}
+
+/// How long the job stands still: until begin() returns. The background writes meanwhile.
+void snapshot(benchmark::State& state, Shape shape, double aim) {
+  CudaDevice device("bench", 0);
+  GpuTensors tensors(device, shape, 4);
+  Bus bus(device, tensors.bytes().size());
+  const bench::Place place = bench::Place::tmpfs();
+  bench::SoloRank rank(place.path(), device);
+  std::optional<Save> save;
+  const auto end_save = [&] {
+    if (save) save->finish();
+    save.reset();
+    std::filesystem::remove_all(place.file("ckpt"));
+  };
+  bench::measure(
+      state,
+      {.limit = "one copy from the device to pinned memory",
+       .bytes = tensors.bytes().size(),
+       .aim = aim},
+      {end_save,
+       [&] { save = rank.begin(tensors.state, "ckpt", image_of(tensors.bytes().size())); }},
+      {end_save, [&] { bus.to_host(); }});
+  end_save();
+}
+
+double seconds_of(const std::function<void()>& run) {
+  const auto begin = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// What takes longer of what has to be done anyhow.
+bench::Work slower(const bench::Work& one, const bench::Work& other) {
+  const auto time = [](const bench::Work& work) {
+    if (work.prepare) work.prepare();
+    return seconds_of(work.run);
+  };
+  for (const auto* work : {&one, &other}) time(*work);
+  return time(one) > time(other) ? one : other;
+}
+
+void save_to_memory(benchmark::State& state, Shape shape) {
+  CudaDevice device("bench", 0);
+  GpuTensors tensors(device, shape, 4);
+  GpuTensors loaded(device, shape, 5);
+  Bus bus(device, tensors.bytes().size());
+  const bench::Place place = bench::Place::tmpfs();
+  bench::SoloRank rank(place.path(), device);
+  const auto clear = [&place] {
+    for (const char* name : {"ckpt", "limit"}) std::filesystem::remove_all(place.file(name));
+  };
+  const bench::Work write{clear, [&] {
+                            bench::write_new_file(place.file("limit"), bus.host(), kThreads,
+                                                  bench::Durable::kNo);
+                          }};
+  bench::measure(
+      state,
+      {.limit = "the slower of pwrite to a new file in /dev/shm and a copy to pinned memory",
+       .bytes = tensors.bytes().size(),
+       .threads = kThreads},
+      {clear, [&] { rank.save(tensors.state, "ckpt", image_of(tensors.bytes().size())); }},
+      slower(write, {{}, [&] { bus.to_host(); }}));
+  clear();
+  rank.save(tensors.state, "ckpt", image_of(tensors.bytes().size()));
+  rank.load(loaded.state, {.path = "ckpt"});
+  loaded.require_same(tensors);
+}
+
+enum class LoadLimit : std::uint8_t { kBus, kPageCache };
+
+void warm_load(benchmark::State& state, Shape shape, LoadLimit limit, double aim) {
+  CudaDevice device("bench", 0);
+  GpuTensors saved(device, shape, 4);
+  GpuTensors loaded(device, shape, 5);
+  Bus bus(device, saved.bytes().size());
+  const bench::Place place = bench::Place::tmpfs();
+  bench::SoloRank rank(place.path(), device);
+  rank.save(saved.state, "ckpt");
+  const std::string file = place.file("ckpt/__0_0.distcp");
+  const bool over_bus = limit == LoadLimit::kBus;
+  bench::measure(state,
+                 {.limit = over_bus ? "one copy from pinned memory to the device"
+                                    : "pread of the payload file into pinned memory",
+                  .bytes = saved.bytes().size(),
+                  .aim = aim},
+                 {{}, [&] { rank.load(loaded.state, {.path = "ckpt"}); }},
+                 {{}, [&] {
+                    if (over_bus) {
+                      bus.to_device();
+                    } else {
+                      bench::read_file(file, bus.host(), 1);
+                    }
+                  }});
+  loaded.require_same(saved);
+}
+
+void compare(benchmark::State& state, DType dtype) {
+  CudaDevice device("bench", 0);
+  GpuTensors left(device, {4, 512 * kMiB}, 4);
+  GpuTensors right(device, {4, 512 * kMiB}, 4);
+  const auto elements = static_cast<std::int64_t>(left.bytes().size() / size_of(dtype));
+  std::uint64_t sum = 0;
+  bench::measure(
+      state, {.limit = "reading both sides", .bytes = 2 * left.bytes().size(), .aim = 0.9},
+      {{},
+       [&] {
+         const auto found =
+             compare_on_device(device, dtype, left.bytes().data(), right.bytes().data(), elements);
+         if (!found.same()) bench::give_up("the comparison is wrong");
+       }},
+      {{}, [&] { sum += bench::sum_of_two_on_device(device, left.bytes(), right.bytes()); }});
+  benchmark::DoNotOptimize(sum);
+}
+
+/// The job's content digest, which reads every element once.
+void digest(benchmark::State& state, DType dtype) {
+  CudaDevice device("bench", 0);
+  GpuTensors tensors(device, {1, 1024 * kMiB}, 4);
+  TensorLeaf leaf = tensors.state.tensors.front();
+  leaf.dtype = dtype;
+  leaf.shape = {static_cast<std::int64_t>(tensors.bytes().size() / size_of(dtype))};
+  leaf.pieces = {contiguous_piece({{0}, leaf.shape})};
+  const auto processor = sim::make_cuda_processor(device);
+  const std::size_t half = tensors.bytes().size() / 2;
+  std::uint64_t sum = 0;
+  bench::measure(state, {.limit = "reading it", .bytes = tensors.bytes().size(), .aim = 0.9},
+                 {{}, [&] { sum += sim::leaf_digest(*processor, leaf, 1); }},
+                 {{}, [&] {
+                    sum += bench::sum_of_two_on_device(device, tensors.bytes().first(half),
+                                                       tensors.bytes().subspan(half));
+                  }});
+  benchmark::DoNotOptimize(sum);
+}
+
+void register_row(const std::string& name, std::function<void(benchmark::State&)> row) {
+  benchmark::RegisterBenchmark(name.c_str(), std::move(row))->Apply(bench::in_turns);
+}
+
+void register_rows() {
+  struct Sized {
+    const char* name;
+    Shape shape;
+    double aim;  ///< of snapshots
+  };
+  for (const Sized& sized : {Sized{"large", kLarge, 0.9}, Sized{"small", kSmall, 0.7}}) {
+    const auto [name, shape, aim] = sized;
+    const auto called = [name = name](const char* what) { return std::string(what) + name; };
+    register_row(called("gpu_snapshot/"), [shape = shape, aim = aim](benchmark::State& state) {
+      snapshot(state, shape, aim);
+    });
+    register_row(called("gpu_save_to_memory/"),
+                 [shape = shape](benchmark::State& state) { save_to_memory(state, shape); });
+    register_row(called("gpu_warm_load_beside_bus/"), [shape = shape](benchmark::State& state) {
+      warm_load(state, shape, LoadLimit::kBus, 0.7);
+    });
+    register_row(called("gpu_warm_load_beside_pread/"), [shape = shape](benchmark::State& state) {
+      warm_load(state, shape, LoadLimit::kPageCache, 0);
+    });
+  }
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kUInt8}) {
+    register_row("gpu_compare/equal/" + std::string(name_of(dtype)),
+                 [dtype](benchmark::State& state) { compare(state, dtype); });
+    register_row("gpu_digest/" + std::string(name_of(dtype)),
+                 [dtype](benchmark::State& state) { digest(state, dtype); });
+  }
+}
+
+}  // namespace
+}  // namespace reprise
+
+constexpr int kNotRun = 3;  // exit status, as reprise has it
+
+int main(int argc, char** argv) {
+  if (reprise::cuda_devices().empty()) {
+    const bool with_cuda = !reprise::cuda_version().empty();
+    const std::string why = with_cuda ? reprise::cuda_why_none() : "built without CUDA";
+    std::printf("not run: no GPU: %s\n", why.c_str());
+    return kNotRun;
+  }
+  reprise::register_rows();
+  return reprise::bench::run_benchmarks(argc, argv);
+}

@@ -1,0 +1,135 @@
+#pragma once
+// Pairs of runs of elements that every comparison has to judge alike: the CPU's, the kernel's body
+// on the host, a device's.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+
+#include "core/base/bytes.hpp"
+#include "core/base/random.hpp"
+#include "core/geometry/compare.hpp"
+
+namespace reprise::contracts {
+
+struct CompareCase {
+  std::string name;
+  DType dtype;
+  Bytes left;
+  Bytes right;
+  std::size_t left_lead = 0;  ///< bytes from a 16-byte boundary to the first element
+  std::size_t right_lead = 0;
+
+  std::int64_t elements() const { return static_cast<std::int64_t>(left.size() / size_of(dtype)); }
+};
+
+/// From the contract, element by element.
+inline Comparison compared_by_definition(DType dtype, const Bytes& left, const Bytes& right) {
+  const auto larger = [](double a, double b) {
+    return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
+  };
+  const auto apart = [](double a, double b) { return a == b ? 0 : std::fabs(a - b); };
+  Comparison result;
+  const std::size_t width = size_of(dtype);
+  for (std::size_t i = 0; i * width < left.size(); ++i) {
+    ++result.elements;
+    const std::byte* a = left.data() + i * width;
+    const std::byte* b = right.data() + i * width;
+    if (std::equal(a, a + width, b)) continue;
+    ++result.bit_mismatches;
+    const Scalar x = scalar_at(dtype, a);
+    const Scalar y = scalar_at(dtype, b);
+    result.max_delta =
+        larger(result.max_delta, larger(apart(x.real, y.real), apart(x.imaginary, y.imaginary)));
+    if (!result.first) result.first = static_cast<std::int64_t>(i);
+  }
+  return result;
+}
+
+inline void expect_same_comparison(const Comparison& found, const Comparison& right) {
+  EXPECT_EQ(found.elements, right.elements);
+  EXPECT_EQ(found.bit_mismatches, right.bit_mismatches);
+  EXPECT_EQ(found.first, right.first);
+  EXPECT_EQ(std::isnan(found.max_delta), std::isnan(right.max_delta));
+  EXPECT_TRUE(std::isnan(right.max_delta) || found.max_delta == right.max_delta)
+      << found.max_delta << " for " << right.max_delta;
+}
+
+inline Bytes random_bytes(Stream& random, std::size_t count) {
+  Bytes bytes(count);
+  for (auto& byte : bytes) byte = static_cast<std::byte>(random.next());
+  return bytes;
+}
+
+/// Bit patterns whose upper 16 bits are those of zeros, infinities, NaNs, ones and the smallest of
+/// float16, bfloat16, float32 and float64; each with nothing and with ones behind.
+inline std::vector<Bytes> special_elements(std::size_t width) {
+  std::vector<Bytes> elements;
+  for (const unsigned top : {0x0000U, 0x8000U, 0x7f80U, 0xff80U, 0x7fc0U, 0x7c00U, 0xfc00U, 0x7e00U,
+                             0x7ff0U, 0xfff0U, 0x7ff8U, 0x3f80U, 0x3c00U, 0x0001U, 0xffffU}) {
+    for (const unsigned rest : {0x00U, 0xffU}) {
+      Bytes element(width, static_cast<std::byte>(rest));
+      element[width - 1] = static_cast<std::byte>(top >> 8U);
+      if (width > 1) element[width - 2] = static_cast<std::byte>(top & 0xffU);
+      elements.push_back(element);
+      if (width < 4) continue;  // complex ones: the other part, too
+      std::copy_n(element.begin() + static_cast<std::ptrdiff_t>(width / 2), width / 2,
+                  element.begin());
+      elements.push_back(element);
+    }
+  }
+  return elements;
+}
+
+/// Each special element beside each, one pair a case: a NaN among others would hide their deltas.
+inline void for_each_special_pair(DType dtype, const std::function<void(const CompareCase&)>& go) {
+  const auto specials = special_elements(size_of(dtype));
+  for (std::size_t a = 0; a < specials.size(); ++a) {
+    for (std::size_t b = 0; b < specials.size(); ++b) {
+      go({.name = "special " + std::to_string(a) + " beside " + std::to_string(b),
+          .dtype = dtype,
+          .left = specials[a],
+          .right = specials[b]});
+    }
+  }
+}
+
+/// The cases of one type; `most` bytes bound the large ones.
+inline void for_each_compare_case(DType dtype, std::size_t most,
+                                  const std::function<void(const CompareCase&)>& go) {
+  const std::size_t width = size_of(dtype);
+  go({.name = "nothing", .dtype = dtype, .left = {}, .right = {}});
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+    Stream random(seed);
+    const std::size_t elements = seed % 4 == 0 ? most / width : random.below(300);
+    CompareCase drawn{.name = "drawn from " + std::to_string(seed),
+                      .dtype = dtype,
+                      .left = random_bytes(random, elements * width),
+                      .right = {},
+                      .left_lead = seed % 2 == 0 ? 0 : random.below(16),
+                      .right_lead = seed % 2 == 0 ? 0 : random.below(16)};
+    drawn.right = drawn.left;
+    const std::uint64_t rarity = seed % 3 == 0 ? 1 : seed % 3 == 1 ? 3000 : most * 2;
+    for (auto& byte : drawn.right) {
+      if (random.below(rarity) == 0) byte ^= static_cast<std::byte>(random.next());
+    }
+    go(drawn);
+  }
+  // One bit, in each place of the blocks that threads look at, and in what is left over.
+  CompareCase flipped{.name = "", .dtype = dtype, .left = {}, .right = {}};
+  const std::size_t few = 9 * 16 / width + 1;
+  flipped.left.assign(few * width, std::byte{0x3f});
+  flipped.right = flipped.left;
+  for (std::size_t at = 0; at < flipped.right.size(); ++at) {
+    flipped.right[at] ^= std::byte{0x01};
+    flipped.name = "a bit of byte " + std::to_string(at);
+    go(flipped);
+    flipped.right[at] = flipped.left[at];
+  }
+  go(flipped);
+}
+
+}  // namespace reprise::contracts

@@ -1,0 +1,119 @@
+// Waiting for peers, against a clock that goes on with each look at it.
+#include "core/ports/patience.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/contracts/error_of.hpp"
+
+namespace reprise {
+namespace {
+
+using contracts::error_of;
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+struct CountingClock final : Clock {
+  std::uint64_t now_ns() override { return now += kMs; }
+  std::uint64_t now = 5 * kMs;
+};
+
+/// Says that one rank has ended, from a time on.
+struct EndsAt final : PeerWatch {
+  EndsAt(const CountingClock& of, GlobalRank which, std::uint64_t when)
+      : clock(of), rank(which), at_ns(when) {}
+  bool has_ended(GlobalRank asked) override { return asked == rank && clock.now >= at_ns; }
+  const CountingClock& clock;
+  GlobalRank rank;
+  std::uint64_t at_ns;
+};
+
+const Group kGroup({GlobalRank{4}, GlobalRank{1}, GlobalRank{2}});
+
+Patience patience_of(Clock& clock, std::uint64_t deadline_ns, PeerWatch* watch = nullptr) {
+  return {clock, {.deadline_ns = deadline_ns, .watch = watch}, kGroup, GlobalRank{1}, [] {
+            return std::string("barrier #7 of group {4 1 2}");
+          }};
+}
+
+TEST(Patience, what_is_done_at_once_is_asked_once) {
+  CountingClock clock;
+  Patience patience = patience_of(clock, 0);
+  int asked = 0;
+  patience.until([&] { return ++asked > 0; });
+  EXPECT_EQ(asked, 1);
+}
+
+TEST(Patience, goes_on_until_done) {
+  CountingClock clock;
+  Patience patience = patience_of(clock, 1000 * kMs);
+  int asked = 0;
+  patience.until([&] { return ++asked == 2100; });
+  EXPECT_EQ(asked, 2100);
+}
+
+TEST(Patience, deadline_names_what_was_waited_for_and_who_waited) {
+  CountingClock clock;
+  Patience patience = patience_of(clock, 50 * kMs);
+  const auto error = error_of([&] { patience.until([] { return false; }); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), Code::kDeadline);
+  EXPECT_EQ(error->message(),
+            "barrier #7 of group {4 1 2}: no answer in time; a member died, hangs or is slow");
+  EXPECT_EQ(error->place().rank, GlobalRank{1});
+  EXPECT_GT(clock.now, 55 * kMs);
+  EXPECT_LT(clock.now, 70 * kMs);
+}
+
+TEST(Patience, deadline_is_of_all_operations_together) {
+  CountingClock clock;
+  Patience patience = patience_of(clock, 50 * kMs);
+  EXPECT_EQ(contracts::code_of([&] {
+              for (int operation = 0; operation < 100; ++operation) {
+                patience.until([asked = 0]() mutable { return ++asked == 300; });
+              }
+            }),
+            Code::kDeadline);
+}
+
+TEST(Patience, member_that_has_ended_is_named_after_a_while_in_which_its_last_words_may_come) {
+  CountingClock clock;
+  EndsAt watch(clock, GlobalRank{2}, 100 * kMs);
+  Patience patience = patience_of(clock, 60'000 * kMs, &watch);
+  const auto error = error_of([&] { patience.until([] { return false; }); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), Code::kPeerFailed);
+  EXPECT_EQ(error->message(), "barrier #7 of group {4 1 2}: rank 2 has ended");
+  EXPECT_EQ(error->place().rank, GlobalRank{1});
+  EXPECT_GT(clock.now, 300 * kMs);
+  EXPECT_LT(clock.now, 400 * kMs);
+}
+
+TEST(Patience, last_words_of_a_member_that_has_ended_arrive) {
+  CountingClock clock;
+  EndsAt watch(clock, GlobalRank{2}, 0);
+  Patience patience = patience_of(clock, 60'000 * kMs, &watch);
+  patience.until([&] { return clock.now > 150 * kMs; });
+}
+
+TEST(Patience, end_of_this_rank_or_of_one_outside_the_group_is_nothing) {
+  for (const GlobalRank rank : {GlobalRank{1}, GlobalRank{3}}) {
+    CountingClock clock;
+    EndsAt watch(clock, rank, 0);
+    Patience patience = patience_of(clock, 60'000 * kMs, &watch);
+    patience.until([&] { return clock.now > 500 * kMs; });
+  }
+}
+
+TEST(Patience, what_is_thrown_by_what_it_asks_passes) {
+  CountingClock clock;
+  Patience patience = patience_of(clock, 50 * kMs);
+  EXPECT_EQ(contracts::code_of(
+                [&] { patience.until([]() -> bool { throw Error(Code::kIo, "the bus"); }); }),
+            Code::kIo);
+}
+
+}  // namespace
+}  // namespace reprise

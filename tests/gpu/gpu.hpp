@@ -1,0 +1,71 @@
+#pragma once
+// Tests that need a GPU run on the first one, and say so where there is none; all others are in
+// suites NoGpu*.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/adapters/cuda/cuda_device.hpp"
+#include "core/adapters/cuda/cuda_memory.hpp"
+
+namespace reprise::testing_gpu {
+
+/// REPRISE_FEW=1: under tools that slow a kernel down a hundredfold; the same cases, but less of
+/// what is only large or repeated.
+inline bool few() {
+  const char* const value = std::getenv("REPRISE_FEW");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+inline std::string no_gpu() { return "no GPU: " + cuda_why_none(); }
+
+class OnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda_devices().empty()) GTEST_SKIP() << no_gpu();
+    device_ = std::make_unique<CudaDevice>("node7", 0);
+  }
+  CudaDevice& device() { return *device_; }
+  CudaStreamRef compute() { return device_->compute_stream(); }
+
+ private:
+  std::unique_ptr<CudaDevice> device_;
+};
+
+/// Waits for what was queued on a stream.
+inline void wait_for(CudaStreamRef stream) {
+  CudaEvent event(stream.device);
+  event.record(stream);
+  event.wait();
+}
+
+/// Memory of a GPU with content, `lead` bytes behind a 256-byte boundary. Filled and read on the
+/// compute stream, so after what was queued there.
+class OnDevice {
+ public:
+  OnDevice(CudaDevice& device, ByteSpan content, std::size_t lead = 0)
+      : stream_(device.compute_stream()),
+        memory_(stream_.device, lead + content.size()),
+        lead_(lead) {
+    copy_bytes(stream_, content.data(), data(), content.size());
+    wait_for(stream_);
+  }
+  std::byte* data() const { return memory_.data() + lead_; }
+  Bytes read() const {
+    Bytes content(memory_.size() - lead_);
+    copy_bytes(stream_, data(), content.data(), content.size());
+    wait_for(stream_);
+    return content;
+  }
+
+ private:
+  CudaStreamRef stream_;
+  DeviceMemory memory_;
+  std::size_t lead_;
+};
+
+}  // namespace reprise::testing_gpu

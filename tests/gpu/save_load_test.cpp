@@ -1,0 +1,67 @@
+// A state in a GPU's memory is saved and loaded by the engine, small and large tensors alike.
+#include <algorithm>
+#include <string>
+
+#include "core/base/random.hpp"
+#include "core/engine/load.hpp"
+#include "core/engine/save.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+#include "tests/contracts/thread_world.hpp"
+#include "tests/gpu/gpu.hpp"
+
+namespace reprise {
+namespace {
+
+using testing_gpu::OnDevice;
+
+class CudaSaveLoad : public testing_gpu::OnGpu {};
+
+/// Two-dimensional tensors one behind the other, every other one held transposed.
+StateDict state_over(std::byte* data, const std::vector<std::int64_t>& rows) {
+  constexpr std::int64_t kColumns = 7;
+  StateDict state;
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    TensorLeaf leaf;
+    leaf.key = "w" + std::to_string(i);
+    leaf.dtype = DType::kBFloat16;
+    leaf.shape = {rows[i], kColumns};
+    const Dims strides = i % 2 == 0 ? Dims{kColumns, 1} : Dims{1, rows[i]};
+    leaf.pieces = {{{{0, 0}, leaf.shape}, 0, strides}};
+    leaf.data = data + at * 2;
+    state.tensors.push_back(leaf);
+    at += rows[i] * kColumns;
+  }
+  return state;
+}
+
+TEST_F(CudaSaveLoad, what_is_loaded_is_what_was_in_the_gpu_when_begin_returned) {
+  std::vector<std::int64_t> rows(700, 9);                            // many small ones
+  const std::int64_t large = testing_gpu::few() ? 60'000 : 400'000;  // still copied by itself
+  rows.insert(rows.end(), {1, large, large * 3 / 4 + 1, 2});
+  std::size_t bytes = 0;
+  for (const auto count : rows) bytes += static_cast<std::size_t>(count) * 7 * 2;
+  Stream random(1);
+  Bytes content(bytes);
+  for (auto& byte : content) byte = static_cast<std::byte>(random.next());
+  const contracts::TemporaryDirectory directory;
+  contracts::run_ranks(1, directory.path(), [&](const Ports& near) {
+    const Ports ports{near.store, near.fabric, device(), near.clock, near.tasks, near.trace};
+    const auto group = ports.fabric.communicator(Group::world(1));
+    for (const int turn : {0, 1}) {  // the second in staging that is used again
+      const OnDevice saved(device(), content);
+      const OnDevice loaded(device(), Bytes(bytes, std::byte{0xEE}));
+      const std::string name = "ckpt" + std::to_string(turn);
+      Save save = Save::begin(ports, group, state_over(saved.data(), rows),
+                              {.target = {.directory = name, .step = {}}});
+      fill_bytes(compute(), saved.data(), std::byte{0}, bytes);  // the job goes on
+      save.finish();
+      StateDict into = state_over(loaded.data(), rows);
+      load(ports, *group, into, {.path = name});
+      EXPECT_TRUE(loaded.read() == content);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace reprise

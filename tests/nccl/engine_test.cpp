@@ -1,0 +1,92 @@
+// The engine with NCCL as its only fabric: a save, and a load that reads each byte once.
+#include <gmock/gmock.h>
+
+#include <optional>
+#include <string>
+
+#include "core/adapters/mpi/mpi_fabric.hpp"
+#include "core/adapters/nccl/nccl_fabric.hpp"
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/ports/ports.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+#include "tests/core/engine/round_trip.hpp"
+#include "tests/nccl/launch.hpp"
+
+namespace reprise::contracts {
+namespace {
+
+using testing_job::mesh_of;
+using testing_job::RankState;
+using testing_job::TensorSpec;
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+struct SilentTrace final : Trace {
+  void event(const TraceEvent&) override {}
+};
+
+/// Bytes of elements: of "all" 4 x 30000, of "cut" 8 x 5000.
+const std::vector<TensorSpec> kSpecs = {{"all", DType::kFloat32, {300, 100}, {}},
+                                        {"cut", DType::kFloat64, {5000}, Placement({{"tp", 0}})}};
+constexpr std::uint64_t kAllBytes = 120'000;
+
+/// Made by rank 0 for all, and removed by it.
+class SharedDirectory {
+ public:
+  explicit SharedDirectory(Communicator& ranks) {
+    if (ranks.rank() == GroupRank{0}) own_.emplace();
+    path_ = as_text(ranks.broadcast({0}, as_bytes(own_ ? own_->path() : "")));
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::optional<TemporaryDirectory> own_;
+  std::string path_;
+};
+
+TEST(NcclEngine, what_all_ranks_need_is_read_once_and_spread_over_nccl) {
+  if (!shared_launch().why_not.empty()) GTEST_SKIP() << shared_launch().why_not;
+  PosixClock clock;
+  MpiFabric mpi(*shared_launch().session, clock, {.deadline_ns = 60 * kSecond});
+  const Group world = Group::world(mpi.world_size());
+  const auto outside = mpi.communicator(world);
+  const SharedDirectory directory(*outside);
+  NcclFabric fabric(mpi, clock, {.deadline_ns = 60 * kSecond}, shared_launch().device);
+  PosixStore store(directory.path());
+  HostDevice device("node", fabric.rank().value);
+  ThreadTasks tasks(1);
+  SilentTrace trace;
+  const Ports ports{store, fabric, device, clock, tasks, trace};
+  const auto mesh = mesh_of({{"tp", world.size()}});
+
+  RankState saved(kSpecs, mesh, fabric.rank());
+  testing_job::fill(saved.state);
+  saved.state.common = Dict{{"iteration", Value(std::int64_t{3})}};
+  SaveOptions options;
+  options.target = CommitTarget::iteration("run", Step{3});
+  Save::begin(ports, fabric.communicator(world), saved.state, options).finish();
+
+  RankState loaded(kSpecs, mesh, fabric.rank());
+  {
+    const auto group = fabric.communicator(world);
+    LoadOptions once;
+    once.path = "run";
+    once.reads = Reads::kOncePerJob;
+    const LoadReport report = load(ports, *group, loaded.state, once);
+    const std::vector<std::int64_t> own = {static_cast<std::int64_t>(report.bytes_for_all)};
+    const auto read = group->all_reduce(Reduce::kSum, own)[0];
+    if (world.size() > 1) {
+      EXPECT_GE(report.bytes_for_all, kAllBytes / static_cast<std::uint64_t>(world.size()) - 1);
+      EXPECT_LT(read, std::int64_t{2 * kAllBytes});
+    }
+  }
+  EXPECT_EQ(testing_job::wrong_elements(loaded.state), 0U);
+  fabric.close();
+  outside->barrier();
+}
+
+}  // namespace
+}  // namespace reprise::contracts

@@ -1,0 +1,20 @@
+// The host as a job's processor, and the host behind guarded memory.
+#include "tests/contracts/guarded_processor.hpp"
+#include "tests/contracts/processor_contract.hpp"
+
+namespace reprise::contracts {
+namespace {
+
+struct Host {
+  sim::Processor* processor() { return &sim::host_processor(); }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Host, ProcessorContract, Host);
+
+struct Guarded {
+  sim::Processor* processor() { return &own; }
+  GuardedProcessor own;
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Guarded, ProcessorContract, Guarded);
+
+}  // namespace
+}  // namespace reprise::contracts
