@@ -28,11 +28,14 @@ constexpr const char* kScenarioFile = "scenario.yaml";
 constexpr auto kLook = std::chrono::milliseconds(10);
 constexpr int kLooks = 100;
 
-/// Survivors of a dead rank must live on, until they have told how they found out.
-std::vector<std::string> launch_words(const std::string& launcher) {
+/// Survivors of a dead rank must live on, until they have told how they found out. mpirun puts its
+/// own files into `directory`: one that ends removes the place that all of a user's share, and one
+/// that starts meanwhile may not find it.
+std::vector<std::string> launch_words(const std::string& launcher, const fs::path& directory) {
   if (launcher == "srun") return {launcher, "--kill-on-bad-exit=0", "--wait=0"};
-  std::vector<std::string> words = {launcher, "--oversubscribe", "--enable-recovery",   "--bind-to",
-                                    "none",   "--mca",           "mpi_yield_when_idle", "1"};
+  std::vector<std::string> words = {launcher, "--oversubscribe", "--enable-recovery"};
+  words.insert(words.end(), {"--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"});
+  words.insert(words.end(), {"--mca", "orte_tmpdir_base", directory.string()});
   if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
   return words;
 }
@@ -133,7 +136,7 @@ class ProcessLane final : public Lane {
  private:
   std::vector<std::string> command(std::size_t incarnation, std::int32_t ranks,
                                    const fs::path& records) const {
-    std::vector<std::string> words = launch_words(options_.launcher);
+    std::vector<std::string> words = launch_words(options_.launcher, work_);
     words.insert(words.end(), {"-n", std::to_string(ranks), options_.executable, "rank"});
     words.insert(words.end(), {"--lane", std::string(name_of(lane_))});
     words.insert(words.end(), {"--scenario", (work_ / kScenarioFile).string()});
