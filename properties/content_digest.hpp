@@ -13,7 +13,7 @@ namespace reprise {
 /// What a leaf's pieces add, `key` standing for the tensor: the sum of their elements' digests
 /// (core/geometry/element_digest.hpp).
 using LeafDigest = std::function<std::uint64_t(const TensorLeaf& leaf, std::uint64_t key)>;
-/// Of leaves in host memory.
+/// Of leaves in host memory, whose elements stand at multiples of what they are wide, 8 at most.
 std::uint64_t host_leaf_digest(const TensorLeaf& leaf, std::uint64_t key);
 
 /// This rank's part: over the tensors of which it holds the main copy, each element by key, global

@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <iomanip>
+#include <map>
 #include <set>
 #include <span>
 #include <sstream>
@@ -187,6 +188,17 @@ std::string catchers_of(const MutantResult& mutant) {
   return first.scenario + others + ": " + first.reason;
 }
 
+/// A line for each reason, however many scenarios have it.
+void print_skipped(const std::vector<Skipped>& all, std::ostream& out) {
+  std::map<std::string, std::vector<std::string>> by_reason;
+  for (const auto& skipped : all) by_reason[skipped.reason].push_back(skipped.scenario);
+  for (const auto& [reason, names] : by_reason) {
+    out << "\nnot run: " << names.front();
+    if (names.size() > 1) out << " and " << names.size() - 1 << " more";
+    out << ": " << reason << '\n';
+  }
+}
+
 void print_mutants(const std::vector<MutantResult>& mutants, std::ostream& out) {
   if (mutants.empty()) return;
   std::vector<std::vector<std::string>> rows = {{"mutant", "defect", "caught by"}};
@@ -223,15 +235,13 @@ std::string to_table(const Report& report, int columns) {
     out << '\n';
   }
   for (const auto& result : report.scenarios) {
-    if (result.verdict == Verdict::kPass) continue;
+    if (result.verdict == Verdict::kPass || result.verdict == Verdict::kNotRun) continue;
     out << '\n'
         << result.name << ": " << result.code << (result.code.empty() ? "" : ": ") << result.reason
         << '\n';
     if (!result.replay.empty()) out << "  see it again: " << result.replay << '\n';
   }
-  for (const auto& skipped : report.skipped) {
-    out << "\nnot run: " << skipped.scenario << ": " << skipped.reason << '\n';
-  }
+  print_skipped(report.skipped, out);
   print_properties(report.properties, out);
   print_mutants(report.mutants, out);
   return out.str();

@@ -31,7 +31,8 @@ REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_
 /// The same of elements in memory, `Word` wide: an unsigned integer or WideWord.
 template <class Word>
 struct ElementDigest {
-  const std::byte* data = nullptr;  ///< element 0 of the local array
+  /// Element 0 of the local array, at a multiple of what it is wide, 8 at most.
+  const std::byte* data = nullptr;
   std::uint64_t key = 0;
 
   REPRISE_HD std::uint64_t operator()(std::int64_t global, std::int64_t local) const {

@@ -15,6 +15,7 @@ namespace reprise::cli {
 namespace {
 
 constexpr int kPlainColumns = 120;
+constexpr std::int64_t kRanksPerGpuMax = 1024;
 
 class RunVerb final : public Verb {
  public:
@@ -37,7 +38,7 @@ class RunVerb final : public Verb {
         .text(launcher_, "--launcher", "mpirun|srun",
               "what starts the ranks of the lanes mpi and gpu")
         .number(ranks_per_gpu_, "--ranks-per-gpu", 1,
-                "on the lane gpu as many ranks share a device; 1 unless told")
+                "on the lane gpu at most so many ranks of a scenario share a device; 1 unless told")
         .text(report_, "--report", "DIR", "write report.json and junit.xml there")
         .text(keep_, "--keep", "DIR", "leave the checkpoints there, one folder a scenario")
         .text(record_, "--record", "DIR", "write each scenario there with what came of it")
@@ -85,7 +86,7 @@ class RunVerb final : public Verb {
                        .keep = keep_,
                        .launcher = checked_launcher(),
                        .executable = console.executable,
-                       .ranks_per_gpu = static_cast<std::int32_t>(ranks_per_gpu_),
+                       .ranks_per_gpu = checked_ranks_per_gpu(),
                        .log = checked_log(request.lane)};
     if (!mutant_.empty()) sim::mutant_named(mutant_);  // a wrong name is said before anything runs
     return request;
@@ -144,6 +145,11 @@ class RunVerb final : public Verb {
     }
     log.directory = std::filesystem::absolute(report_) / "log";
     return log;
+  }
+
+  std::int32_t checked_ranks_per_gpu() const {
+    if (ranks_per_gpu_ <= kRanksPerGpuMax) return static_cast<std::int32_t>(ranks_per_gpu_);
+    throw Error(Code::kUsage, fmt::format("--ranks-per-gpu is at most {}", kRanksPerGpuMax));
   }
 
   std::string checked_launcher() const {

@@ -62,13 +62,26 @@ void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
               {.file = kept.string()});
 }
 
+/// By the largest world that was run: its ranks take the devices in turn.
+std::size_t gpus_used(const reports::Report& report) {
+  std::int64_t ranks = 0;
+  for (const auto& result : report.scenarios) {
+    if (result.verdict != Verdict::kNotRun) ranks = std::max<std::int64_t>(ranks, result.world);
+  }
+  return std::min(report.machine.gpus.size(), static_cast<std::size_t>(ranks));
+}
+
 /// What a report on this lane does not show, in words.
 std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& options,
                                         const reports::Report& report) {
   std::vector<std::string> texts;
-  if (!report.skipped.empty() && report.skipped.size() == report.scenarios.size()) {
-    texts.push_back("lane " + std::string(name_of(lane)) +
-                    ": not run: " + report.skipped.front().reason);
+  const bool none_ran = report.skipped.size() == report.scenarios.size();
+  for (const auto& skipped : report.skipped) {
+    std::string text = "lane " + std::string(name_of(lane)) +
+                       (none_ran ? ": not run: " : ": not all was run: ") + skipped.reason;
+    if (std::find(texts.begin(), texts.end(), text) == texts.end()) {
+      texts.push_back(std::move(text));
+    }
   }
   for (const LaneKind other : {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu}) {
     if (other != lane) texts.push_back("lane " + std::string(name_of(other)) + ": not run here");
@@ -76,9 +89,7 @@ std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& option
   if (lane != LaneKind::kSim) {
     texts.push_back("more than one node; a launcher other than " + options.launcher);
   }
-  if (lane == LaneKind::kGpu && report.machine.gpus.size() < 2) {
-    texts.emplace_back("more than one GPU");
-  }
+  if (lane == LaneKind::kGpu && gpus_used(report) < 2) texts.emplace_back("more than one GPU");
   texts.emplace_back(
       "memory of plans, metadata, commit and retention: no bound is declared for it");
   return texts;

@@ -9,7 +9,9 @@
 
 namespace reprise::sim {
 
+/// Both sides are the device's memory.
 void queue_copy(CudaStreamRef stream, const StridedCopy& copy);
+/// On each element of the map, in no order.
 void queue_work(CudaStreamRef stream, const ElementMap& over, const ElementWork& work);
 /// Adds to `sums`, at an address of the device.
 void queue_sum(CudaStreamRef stream, const ElementMap& over, const ElementTerm& term, Sums* sums);

@@ -159,8 +159,7 @@ using ElementTerm =
     std::variant<LossTerm, GradientTerm, DigestTerm<std::uint8_t>, DigestTerm<std::uint16_t>,
                  DigestTerm<std::uint32_t>, DigestTerm<std::uint64_t>, DigestTerm<WideWord>>;
 
-// --- what is looked for
-// ---------------------------------------------------------------------------
+// --- what is looked for ---------------------------------------------------------------------
 
 /// A stored weight that is not the stored master, rounded.
 struct StaleWeight {

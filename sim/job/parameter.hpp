@@ -33,6 +33,7 @@ struct LocalParameter {
   Array<std::uint16_t> weight;  ///< the local array, row-major
 };
 
+/// What its elements begin with, weights and masters alike.
 StartValues start_values(const ParameterSpec& spec, std::uint64_t seed);
 /// Start values of the compute copy, whose array is there.
 void initialise(LocalParameter& parameter, std::uint64_t seed);

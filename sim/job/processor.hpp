@@ -37,7 +37,9 @@ class Processor {
   virtual bool host_memory() const = 0;
   /// Content undefined; at boundaries of 16 bytes at least. NO_SPACE on a device that is full.
   virtual ArrayMemory allocate(std::size_t bytes) = 0;
+  /// The host's bytes may change once this has returned.
   virtual void copy_in(ByteSpan host, std::byte* to) = 0;
+  /// The host's bytes are there once this has returned.
   virtual void copy_out(const std::byte* from, MutableByteSpan host) = 0;
   /// Copies that do not overlap, in no order.
   virtual void copy(std::span<const BoxCopy> copies) = 0;

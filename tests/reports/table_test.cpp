@@ -44,6 +44,19 @@ TEST(Table, looks_like_this) {
             "not run: gpu: no CUDA device\n");
 }
 
+TEST(Table, what_was_not_run_is_told_once_for_each_reason) {
+  Report report;
+  for (const char* name : {"a", "b", "c"}) {
+    report.scenarios.push_back({.name = name, .verdict = Verdict::kNotRun, .reason = "no GPU"});
+    report.skipped.push_back({name, "no GPU"});
+  }
+  report.skipped.push_back({"d", "a power cut"});
+  const std::string table = to_table(report, 80);
+  EXPECT_EQ(table.substr(table.find("\nnot run")),
+            "\nnot run: d: a power cut\n"
+            "\nnot run: a and 2 more: no GPU\n");
+}
+
 TEST(Table, of_nothing_is_its_heading) { EXPECT_EQ(lines_of(to_table({}, 80)).size(), 1U); }
 
 TEST(Table, long_names_are_shortened_to_the_terminal_and_columns_stay_straight) {

@@ -33,9 +33,9 @@ NodePlace MpiSession::node_place() const {
   check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node),
             "MPI_Comm_split_type", rank_);
   NodePlace place;
-  MPI_Comm_rank(node, &place.rank);
-  MPI_Comm_size(node, &place.of);
-  MPI_Comm_free(&node);
+  check_mpi(MPI_Comm_rank(node, &place.rank), "MPI_Comm_rank", rank_);
+  check_mpi(MPI_Comm_size(node, &place.of), "MPI_Comm_size", rank_);
+  check_mpi(MPI_Comm_free(&node), "MPI_Comm_free", rank_);
   return place;
 }
 
