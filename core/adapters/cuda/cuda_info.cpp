@@ -18,6 +18,8 @@ std::vector<std::string> cuda_devices() {
 }
 
 std::string cuda_why_none() {
+  int driver = 0;  // what cudaGetDeviceCount says then is that it is too old
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return "no driver is installed";
   int count = 0;
   cudaDeviceProp properties = {};
   cudaError_t result = cudaGetDeviceCount(&count);
