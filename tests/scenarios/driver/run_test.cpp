@@ -126,7 +126,8 @@ TEST(Run, the_gpu_lane_says_that_it_was_not_run) {
   const reports::Report report = run_these({read_scenario(kSkeleton)}, request, quietly);
   EXPECT_EQ(report.verdict, Verdict::kNotRun);
   EXPECT_EQ(report.not_claimed.front(), "lane gpu: not run: " + result.reason);
-  const auto of_sim_alone = read_scenario(REPRISE_SOURCE_DIR "/scenarios/faults/sync-fails-last.yaml");
+  const auto of_sim_alone =
+      read_scenario(REPRISE_SOURCE_DIR "/scenarios/faults/sync-fails-last.yaml");
   const auto both = run_these({of_sim_alone, read_scenario(kSkeleton)}, request, quietly);
   EXPECT_EQ(both.not_claimed[0], "lane gpu: not run: " + of_sim_alone.lanes_reason);
   EXPECT_EQ(both.not_claimed[1], "lane gpu: not run: " + result.reason);
