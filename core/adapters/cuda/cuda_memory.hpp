@@ -21,7 +21,7 @@ class DeviceMemory {
     swap(other);
     return *this;
   }
-  ~DeviceMemory();
+  ~DeviceMemory();  // NOLINT(performance-trivially-destructible): does nothing in no_cuda.cpp
 
   std::byte* data() const { return data_; }  ///< an address of the device; null if of no bytes
   std::size_t size() const { return size_; }
@@ -50,7 +50,7 @@ class PinnedMemory {
     swap(other);
     return *this;
   }
-  ~PinnedMemory();
+  ~PinnedMemory();  // NOLINT(performance-trivially-destructible): does nothing in no_cuda.cpp
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }

@@ -22,7 +22,7 @@ class CudaStream {
   CudaStream(CudaStream&& other) noexcept : ref_(std::exchange(other.ref_, {})) {}
   CudaStream& operator=(CudaStream&&) = delete;
   /// What is queued is still done.
-  ~CudaStream();
+  ~CudaStream();  // NOLINT(performance-trivially-destructible): does nothing in no_cuda.cpp
 
   CudaStreamRef ref() const { return ref_; }
   /// Blocks until what is queued now is done. What failed in it is thrown.
@@ -44,7 +44,7 @@ class CudaEvent {
     std::swap(handle_, other.handle_);
     return *this;
   }
-  ~CudaEvent();
+  ~CudaEvent();  // NOLINT(performance-trivially-destructible): does nothing in no_cuda.cpp
 
   /// The place behind all that `stream` has queued by now.
   void record(CudaStreamRef stream);
