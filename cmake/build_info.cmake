@@ -1,26 +1,26 @@
 # The commit and whether the tree differs from it, in one small source file that is written anew at
 # each build and only when it changed: a commit relinks the program, it does not recompile the tree.
 
-if(NOT TARGET scenarios_driver)
+if(NOT TARGET reprise_scenarios_driver)
   return()
 endif()
 
 find_package(Git QUIET)
 set(_generated ${CMAKE_BINARY_DIR}/generated/build_info.cpp)
 set(_write ${CMAKE_COMMAND}
-  -DGIT=${GIT_EXECUTABLE} -DSOURCE=${CMAKE_SOURCE_DIR}
+  -DVERSION=${PROJECT_VERSION} -DGIT=${GIT_EXECUTABLE} -DSOURCE=${CMAKE_SOURCE_DIR}
   -DTEMPLATE=${CMAKE_SOURCE_DIR}/cmake/build_info.cpp.in -DOUTPUT=${_generated}
   "-DBUILD=${CMAKE_BUILD_TYPE} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}"
   -DHAVE_MPI=${REPRISE_HAVE_MPI} -DHAVE_CUDA=${REPRISE_HAVE_CUDA} -DHAVE_NCCL=${REPRISE_HAVE_NCCL}
   -P ${CMAKE_SOURCE_DIR}/cmake/write_build_info.cmake)
-add_custom_target(write_build_info COMMAND ${_write} BYPRODUCTS ${_generated} VERBATIM)
-add_library(build_info STATIC ${_generated})
-add_dependencies(build_info write_build_info)
-target_link_libraries(build_info PRIVATE reprise_options)
+add_custom_target(reprise_write_build_info COMMAND ${_write} BYPRODUCTS ${_generated} VERBATIM)
+add_library(reprise_build_info STATIC ${_generated})
+add_dependencies(reprise_build_info reprise_write_build_info)
+target_link_libraries(reprise_build_info PRIVATE reprise_options)
 
-get_target_property(_type scenarios_driver TYPE)
+get_target_property(_type reprise_scenarios_driver TYPE)
 if(_type STREQUAL "INTERFACE_LIBRARY")
-  target_link_libraries(scenarios_driver INTERFACE build_info)
+  target_link_libraries(reprise_scenarios_driver INTERFACE reprise_build_info)
 else()
-  target_link_libraries(scenarios_driver PUBLIC build_info)
+  target_link_libraries(reprise_scenarios_driver PUBLIC reprise_build_info)
 endif()

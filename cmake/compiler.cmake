@@ -6,14 +6,16 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-if(NOT CMAKE_BUILD_TYPE)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 
 # Warnings are errors with the compilers that the tree is checked with; another compiler's new
 # warnings should not keep a user from building.
 set(_known OFF)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")
+if(NOT PROJECT_IS_TOP_LEVEL)
+  set(_known OFF)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")
   set(_known ON)
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^14\\.")
   set(_known ON)
@@ -27,8 +29,13 @@ if(REPRISE_CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${REPRISE_CCACHE})
 endif()
 
+# Includes are written from the root of the tree; those of the public headers as a user writes them.
+add_library(reprise_includes INTERFACE)
+target_include_directories(reprise_includes INTERFACE
+  ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/include)
+
 add_library(reprise_options INTERFACE)
-target_include_directories(reprise_options INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(reprise_options INTERFACE reprise_includes)
 
 # Designated initialisers leave fields at their defaults on purpose.
 set(_cxx -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion

@@ -1,9 +1,9 @@
 # One library per line of layers.txt, linked with what the line allows.
 
-# The library's name: its folder with underscores.
+# The library's name: its folder with underscores, and a prefix that no other project has.
 function(reprise_target_name folder out)
   string(REPLACE "/" "_" name ${folder})
-  set(${out} ${name} PARENT_SCOPE)
+  set(${out} reprise_${name} PARENT_SCOPE)
 endfunction()
 
 # A folder of an optional library: an adapter, or a part of the job's on top of one. The library in
@@ -49,7 +49,14 @@ function(_reprise_add_layer folder allowed)
     set(scope INTERFACE)
     set(third INTERFACE)
   endif()
-  target_link_libraries(${name} ${scope} reprise_options)
+  target_link_libraries(${name} ${scope} reprise_includes)
+  if(sources)
+    target_link_libraries(${name} PRIVATE reprise_options)
+  endif()
+  if(folder MATCHES "^core/")
+    # The shared library exports what the public headers mark, and nothing else.
+    set_target_properties(${name} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  endif()
   foreach(below IN LISTS allowed)
     reprise_target_name(${below} below_name)
     if(TARGET ${below_name})

@@ -3,8 +3,8 @@
 
 set(REPRISE_THIRD_PARTY
   # folder                library      visibility
-  "core/base              fmt          PUBLIC"
   "core/base              xxhash       PRIVATE"
+  "core/base              json         PRIVATE"
   "core/format            isal         PRIVATE"
   "core/format            crypto       PRIVATE"
   "core/format            json         PRIVATE"
@@ -17,6 +17,7 @@ set(REPRISE_THIRD_PARTY
   "scenarios/driver       json         PRIVATE"
   "scenarios/driver       spdlog       PRIVATE"
   "scenarios/cli          cli11        PRIVATE"
+  "scenarios/cli          fmt          PRIVATE"
   "scenarios/cli          json         PRIVATE"
   "scenarios/cli          spdlog       PRIVATE"
   "tests/core/format      zip          PRIVATE"

@@ -96,7 +96,7 @@ class Judge {
               std::string_view holder) {
     reported_ = true;
     evidence_.rulings.push_back(
-        {Defect::kStaleDerived, leaf.key,
+        {Code::kStaleDerived, leaf.key,
          "the weight at " + to_string(index) + " is " + print_element(leaf.dtype, weight) + "; " +
              std::string(holder) + " fp32 master is " + print_element(DType::kFloat32, master) +
              ", which gives " + print_element(leaf.dtype, right.data()),

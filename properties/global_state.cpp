@@ -34,7 +34,7 @@ class Assembly {
     const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
     const auto [entry, fresh] = objects_.try_emplace(key, leaf.value);
     if (!fresh && !(entry->second == leaf.value)) {
-      rulings_.push_back({Defect::kReplicaMismatch, key, "two ranks hold different values", rank});
+      rulings_.push_back({Code::kReplicaMismatch, key, "two ranks hold different values", rank});
     }
   }
 
@@ -46,7 +46,7 @@ class Assembly {
       if (gap != growing.filled.end()) {
         const Dims index = index_at(gap - growing.filled.begin(), growing.tensor.shape);
         rulings_.push_back(
-            {Defect::kCoverageGap, key, "no rank holds element " + to_string(index), {}});
+            {Code::kCoverageGap, key, "no rank holds element " + to_string(index), {}});
       }
       state.tensors.push_back(std::move(growing.tensor));
     }
@@ -64,11 +64,11 @@ class Assembly {
 
   bool agrees(const GlobalTensor& tensor, const TensorLeaf& leaf, GlobalRank rank) {
     if (tensor.dtype != leaf.dtype) {
-      rulings_.push_back({Defect::kDtypeDrift, leaf.key, "ranks disagree on the type", rank});
+      rulings_.push_back({Code::kDtypeDrift, leaf.key, "ranks disagree on the type", rank});
       return false;
     }
     if (!(tensor.shape == leaf.shape)) {
-      rulings_.push_back({Defect::kShapeDrift, leaf.key, "ranks disagree on the shape", rank});
+      rulings_.push_back({Code::kShapeDrift, leaf.key, "ranks disagree on the shape", rank});
       return false;
     }
     return true;
@@ -78,7 +78,7 @@ class Assembly {
     const std::size_t width = size_of(leaf.dtype);
     const Dims& shape = leaf.shape;
     if (!contains(Box::whole(shape), piece.box)) {
-      rulings_.push_back({Defect::kShapeDrift, leaf.key,
+      rulings_.push_back({Code::kShapeDrift, leaf.key,
                           "box " + to_string(piece.box) + " leaves shape " + to_string(shape),
                           rank});
       return;
@@ -100,7 +100,7 @@ class Assembly {
         growing.filled[global] = true;
       } else if (!differs && !std::equal(from, from + width, to)) {
         differs = true;
-        rulings_.push_back({Defect::kReplicaMismatch, leaf.key,
+        rulings_.push_back({Code::kReplicaMismatch, leaf.key,
                             "element " + to_string(index) + " is " +
                                 print_element(leaf.dtype, from) + " here and " +
                                 print_element(leaf.dtype, to) + " on a lower rank",
@@ -133,7 +133,7 @@ GlobalState assemble(std::span<const RankState> ranks, Rulings& rulings) {
     for (const auto& leaf : state->objects) assembly.add(leaf, rank);
     const auto differing = differences(common, state->common, 1);
     if (differing.empty()) continue;
-    rulings.push_back({Defect::kCommonStateDiverges, differing.front().path,
+    rulings.push_back({Code::kCommonStateDiverges, differing.front().path,
                        differing.front().left + " on rank " +
                            std::to_string(ranks.front().rank.value) + ", here " +
                            differing.front().right,

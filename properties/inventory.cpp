@@ -69,7 +69,7 @@ Rulings judge_inventory(const Inventory& live, const Inventory& saved, const Inv
     if (!has(requested, key)) lacking += " it is not requested by a load;";
     if (lacking.empty()) continue;
     lacking.pop_back();
-    rulings.push_back({Defect::kKeysetAsymmetry, key, lacking.substr(1), {}});
+    rulings.push_back({Code::kKeysetAsymmetry, key, lacking.substr(1), {}});
   }
   return rulings;
 }
@@ -80,7 +80,7 @@ Rulings judge_request(const Inventory& requested, const Inventory& stored,
   const auto compare = [&](const Inventory& here, const Inventory& there, const char* message) {
     for (const auto& key : here) {
       if (has(there, key) || excuses(excused, key)) continue;
-      rulings.push_back({Defect::kKeysetAsymmetry, key, message, {}});
+      rulings.push_back({Code::kKeysetAsymmetry, key, message, {}});
     }
   };
   compare(stored, requested, "the checkpoint has it and no rank requests it");
@@ -93,8 +93,7 @@ Rulings judge_common_inventory(const Value& live, const Value& saved) {
   Rulings rulings;
   for (const auto& path : common_paths_of(live)) {
     if (has(kept, path)) continue;
-    rulings.push_back(
-        {Defect::kLostObject, "common" + path, "the job has it; it is not saved", {}});
+    rulings.push_back({Code::kLostObject, "common" + path, "the job has it; it is not saved", {}});
   }
   return rulings;
 }

@@ -38,7 +38,7 @@ std::vector<Place> places_of(const GlobalState& state, DType dtype, ByteSpan run
 }
 
 bool holds(const Box& box, const Dims& index) {
-  return box.rank() == index.size() && contains(box, {index, Dims::filled(index.size(), 1)});
+  return box.ndim() == index.size() && contains(box, {index, Dims::filled(index.size(), 1)});
 }
 
 /// Are a and b at the same place within their boxes, which are of one size and not the same?
@@ -57,13 +57,13 @@ class Search {
 
   Origin origin() const {
     const ByteSpan run = wrong_.elements;
-    if (filled_with(run, std::byte{0})) return {Defect::kZeroFill, "nobody: it is zero"};
-    if (filled_with(run, kPoison)) return {Defect::kNotFilled, "nobody: it was never filled"};
+    if (filled_with(run, std::byte{0})) return {Code::kZeroFill, "nobody: it is zero"};
+    if (filled_with(run, kPoison)) return {Code::kNotFilled, "nobody: it was never filled"};
     if (filled_with(run, kUnsettled)) {
-      return {Defect::kTornSnapshot, "nobody: its copy was not waited for"};
+      return {Code::kTornSnapshot, "nobody: its copy was not waited for"};
     }
     if (filled_with(run, kUnsettledLoad)) {
-      return {Defect::kNotFilled, "nobody: the load did not wait for its copy"};
+      return {Code::kNotFilled, "nobody: the load did not wait for its copy"};
     }
     const auto places = places_of(saved_, wrong_.dtype, run);
     const bool tells = run.size() >= kTellingBytes;
@@ -71,31 +71,31 @@ class Search {
     if (const auto elsewhere = from_others()) return *elsewhere;
     const auto count = std::to_string(run.size() / size_of(wrong_.dtype));
     if (places.size() == 1) {
-      return {Defect::kBitMismatch,
+      return {Code::kBitMismatch,
               "perhaps " + print(places.front()) + "; too few elements differ to tell"};
     }
     if (places.empty()) {
-      return {Defect::kBitMismatch, "nobody: no run of " + count + " such elements was saved"};
+      return {Code::kBitMismatch, "nobody: no run of " + count + " such elements was saved"};
     }
-    return {Defect::kBitMismatch, "ambiguous: " + std::to_string(places.size()) +
-                                      " places have this run of " + count + ", the first is " +
-                                      print(places.front())};
+    return {Code::kBitMismatch, "ambiguous: " + std::to_string(places.size()) +
+                                    " places have this run of " + count + ", the first is " +
+                                    print(places.front())};
   }
 
  private:
   Origin from(const Place& place) const {
     const std::string text = print(place);
-    if (place.tensor->key != wrong_.key) return {Defect::kWrongOwner, text};
+    if (place.tensor->key != wrong_.key) return {Code::kWrongOwner, text};
     if (place.index == wrong_.index) {
-      return {Defect::kBitMismatch, "its own place, with other bits"};
+      return {Code::kBitMismatch, "its own place, with other bits"};
     }
     if (crosses_components(place.index)) {
-      return {Defect::kPermutedComponents, text + "; it is another component of the fused tensor"};
+      return {Code::kPermutedComponents, text + "; it is another component of the fused tensor"};
     }
     if (const auto shards = crosses_shards(place.index)) {
-      return {Defect::kPermutedShards, text + *shards};
+      return {Code::kPermutedShards, text + *shards};
     }
-    return {Defect::kShiftedBytes, text};
+    return {Code::kShiftedBytes, text};
   }
 
   /// Equal boxes of one holder are the components of a fused tensor.
@@ -139,7 +139,7 @@ class Search {
       if (found) {
         found->text += ", or " + other.what;
       } else {
-        found = Origin{other.defect, "its own place " + other.what};
+        found = Origin{other.code, "its own place " + other.what};
       }
     }
     if (found && wrong_.elements.size() == size_of(wrong_.dtype)) {

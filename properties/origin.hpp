@@ -15,7 +15,7 @@
 namespace reprise {
 
 struct Origin {
-  Defect defect = Defect::kBitMismatch;
+  Code code = Code::kBitMismatch;
   std::string text;
 };
 
@@ -33,7 +33,7 @@ struct WrongRun {
 struct OtherState {
   std::string what;  ///< "of step 3"
   std::shared_ptr<const GlobalState> state;
-  Defect defect = Defect::kStaleBytes;
+  Code code = Code::kStaleBytes;
 };
 
 /// Where to look besides the saved state; asked only when something is wrong.

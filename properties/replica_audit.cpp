@@ -61,24 +61,7 @@ std::string name(GlobalRank rank) { return "rank " + std::to_string(rank.value);
 
 /// "objects" have no dimensions, and so do scalars; both are one thing as a whole.
 std::string where(const HeldItem& item) {
-  return item.box.rank() == 0 ? "" : " " + to_string(item.box);
-}
-
-/// The elements among which two copies differ first.
-std::string first_difference(const HeldItem& a, const HeldItem& b) {
-  if (a.box.rank() == 0 || a.hashes.size() != b.hashes.size()) return "";
-  const auto differ = std::mismatch(a.hashes.begin(), a.hashes.end(), b.hashes.begin());
-  const std::int64_t block = block_of(a.box.elements());
-  const std::int64_t begin = (differ.first - a.hashes.begin()) * block;
-  const std::int64_t end = std::min(begin + block, a.box.elements());
-  const auto global = [&a](std::int64_t at) {
-    Dims index = index_at(at, a.box.extent);
-    for (std::size_t d = 0; d < index.size(); ++d) index[d] += a.box.offset[d];
-    return to_string(index);
-  };
-  if (end - begin == 1) return "; the first that differs is element " + global(begin);
-  return "; the first that differs is among the " + std::to_string(end - begin) +
-         " elements from " + global(begin) + " to " + global(end - 1);
+  return item.box.ndim() == 0 ? "" : " " + to_string(item.box);
 }
 
 class Audit {
@@ -94,7 +77,7 @@ class Audit {
     const AuditPage& first = pages.front();
     for (const auto& page : pages) {
       for (const auto& path : differing(first.common, page.common)) {
-        find(Defect::kCommonStateDiverges, "common" + path, page.rank,
+        find(Code::kCommonStateDiverges, "common" + path, page.rank,
              "differs between " + name(first.rank) + " and " + name(page.rank) +
                  "; it is stored once for all ranks");
       }
@@ -104,20 +87,20 @@ class Audit {
   Rulings rulings;
 
  private:
-  void find(Defect defect, const std::string& key, GlobalRank rank, std::string message) {
-    if (!found_.insert({defect, key}).second) return;
-    rulings.push_back({defect, key, std::move(message), rank});
+  void find(Code code, const std::string& key, GlobalRank rank, std::string message) {
+    if (!found_.insert({code, key}).second) return;
+    rulings.push_back({code, key, std::move(message), rank});
   }
 
   void equal(const std::vector<Copy>& copies) {
     const Copy& first = copies.front();
     for (const auto& copy : copies) {
       if (copy.item->hashes == first.item->hashes) continue;
-      return find(Defect::kFalseReplica, first.item->key, copy.rank,
+      return find(Code::kFalseReplica, first.item->key, copy.rank,
                   name(first.rank) + " and " + name(copy.rank) + " hand" + where(*first.item) +
                       " to the save as copies " + std::to_string(first.item->replica) + " and " +
                       std::to_string(copy.item->replica) + " of one thing, and their bytes differ" +
-                      first_difference(*first.item, *copy.item));
+                      differing_elements(*first.item, *copy.item));
     }
   }
 
@@ -126,17 +109,17 @@ class Audit {
     for (const auto& copy : copies) {
       if (copy.item->replica != 0) continue;
       if (writer != nullptr) {
-        return find(Defect::kMultiWriter, copy.item->key, copy.rank,
+        return find(Code::kMultiWriter, copy.item->key, copy.rank,
                     name(writer->rank) + " and " + name(copy.rank) + " both hold the main copy" +
-                        (copy.item->box.rank() == 0 ? "" : " of" + where(*copy.item)));
+                        (copy.item->box.ndim() == 0 ? "" : " of" + where(*copy.item)));
       }
       writer = &copy;
     }
     if (writer != nullptr || which_ == Pages::kSome) return;
     const Copy& first = copies.front();
-    find(Defect::kNoWriter, first.item->key, first.rank,
+    find(Code::kNoWriter, first.item->key, first.rank,
          "no rank holds the main copy" +
-             (first.item->box.rank() == 0 ? "" : " of" + where(*first.item)) + "; " +
+             (first.item->box.ndim() == 0 ? "" : " of" + where(*first.item)) + "; " +
              name(first.rank) + " has copy " + std::to_string(first.item->replica));
   }
 
@@ -154,7 +137,7 @@ class Audit {
   }
 
   Pages which_;
-  std::set<std::pair<Defect, std::string>> found_;
+  std::set<std::pair<Code, std::string>> found_;
 };
 
 }  // namespace
@@ -184,6 +167,22 @@ AuditPage audit_page(GlobalRank rank, Step step, const StateDict& saved,
     page.common.push_back({path.str(), hash_of(value)});
   }
   return page;
+}
+
+std::string differing_elements(const HeldItem& a, const HeldItem& b) {
+  if (a.box.ndim() == 0 || a.hashes.size() != b.hashes.size()) return "";
+  const auto differ = std::mismatch(a.hashes.begin(), a.hashes.end(), b.hashes.begin());
+  const std::int64_t block = block_of(a.box.elements());
+  const std::int64_t begin = (differ.first - a.hashes.begin()) * block;
+  const std::int64_t end = std::min(begin + block, a.box.elements());
+  const auto global = [&a](std::int64_t at) {
+    Dims index = index_at(at, a.box.extent);
+    for (std::size_t d = 0; d < index.size(); ++d) index[d] += a.box.offset[d];
+    return to_string(index);
+  };
+  if (end - begin == 1) return "; the first that differs is element " + global(begin);
+  return "; the first that differs is among the " + std::to_string(end - begin) +
+         " elements from " + global(begin) + " to " + global(end - 1);
 }
 
 Rulings judge_replicas(std::span<const AuditPage> pages, Pages which) {

@@ -59,6 +59,10 @@ struct AuditPage {
 AuditPage audit_page(GlobalRank rank, Step step, const StateDict& saved,
                      std::span<const Undefined> undefined = {});
 
+/// Returns "; the first that differs is ..." with the elements among which two copies of one box
+/// differ first; empty for objects.
+std::string differing_elements(const HeldItem& a, const HeldItem& b);
+
 /// Are these the pages of all ranks? A page that is not there can hold the main copy.
 enum class Pages : std::uint8_t { kAll, kSome };
 

@@ -45,7 +45,7 @@ class Judge {
       if (seen.count(known.key) > 0) continue;
       evidence_.absent.push_back(known.key);
       if (options_.asked == Asked::kItsPart) continue;
-      find(Defect::kKeysetAsymmetry, known.key, "it was saved and the job does not have it");
+      find(Code::kKeysetAsymmetry, known.key, "it was saved and the job does not have it");
     }
   }
 
@@ -55,7 +55,7 @@ class Judge {
       const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
       const GlobalObject* known = saved_.object(key);
       if (known == nullptr) {
-        find(Defect::kLostObject, key, "the job has it and it was not saved");
+        find(Code::kLostObject, key, "the job has it and it was not saved");
       } else {
         value(key, known->value, leaf.value);
       }
@@ -71,8 +71,8 @@ class Judge {
   }
 
  private:
-  void find(Defect defect, const std::string& key, std::string message) {
-    evidence_.rulings.push_back({defect, key, std::move(message), evidence_.rank});
+  void find(Code code, const std::string& key, std::string message) {
+    evidence_.rulings.push_back({code, key, std::move(message), evidence_.rank});
   }
 
   bool skipped(const std::string& key) const {
@@ -85,18 +85,18 @@ class Judge {
     const auto differing = differences(saved, loaded, 1);
     if (differing.empty()) return;
     const auto& first = differing.front();
-    find(Defect::kLostObject, key + first.path,
+    find(Code::kLostObject, key + first.path,
          "saved " + first.left + ", the job has " + first.right);
   }
 
   void tensor(const TensorLeaf& leaf) {
     const GlobalTensor* known = saved_.tensor(leaf.key);
     if (known == nullptr) {
-      return find(Defect::kKeysetAsymmetry, leaf.key, "the job has it and it was not saved");
+      return find(Code::kKeysetAsymmetry, leaf.key, "the job has it and it was not saved");
     }
-    if (known->dtype != leaf.dtype) return find(Defect::kDtypeDrift, leaf.key, "types differ");
+    if (known->dtype != leaf.dtype) return find(Code::kDtypeDrift, leaf.key, "types differ");
     if (!(known->shape == leaf.shape)) {
-      return find(Defect::kShapeDrift, leaf.key,
+      return find(Code::kShapeDrift, leaf.key,
                   "saved " + to_string(known->shape) + ", the job has " + to_string(leaf.shape));
     }
     ++evidence_.tensors;
@@ -120,7 +120,7 @@ class Judge {
               std::int64_t at) {
     const std::size_t width = size_of(leaf.dtype);
     Dims index = index_at(at, box.extent);
-    const std::int64_t row = box.rank() == 0 ? 1 : box.extent[box.rank() - 1];
+    const std::int64_t row = box.ndim() == 0 ? 1 : box.extent[box.ndim() - 1];
     const std::int64_t run = wrong_run(saved, loaded, width, at, std::min(kRunMax, row - at % row));
     for (std::size_t d = 0; d < index.size(); ++d) index[d] += box.offset[d];
     const std::size_t start = static_cast<std::size_t>(at) * width;
@@ -133,7 +133,7 @@ class Judge {
                                 print_element(leaf.dtype, saved.data() + start),
                                 print_element(leaf.dtype, wrong.data()),
                                 origin.text};
-    find(origin.defect, leaf.key,
+    find(origin.code, leaf.key,
          "element " + to_string(index) + " was saved as " + first.saved + " and is " +
              first.loaded + "; it comes from " + origin.text);
     if (!evidence_.first) evidence_.first = first;

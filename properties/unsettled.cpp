@@ -30,12 +30,12 @@ Rulings judge_settled(const RankState& loaded) {
   Rulings rulings;
   for (const auto& leaf : loaded.state->tensors) {
     if (holds(kUnsettled, leaf)) {
-      rulings.push_back({Defect::kTornSnapshot, leaf.key,
+      rulings.push_back({Code::kTornSnapshot, leaf.key,
                          "what is stored is what stood in staging before the copy was waited for",
                          loaded.rank});
     }
     if (holds(kUnsettledLoad, leaf)) {
-      rulings.push_back({Defect::kNotFilled, leaf.key,
+      rulings.push_back({Code::kNotFilled, leaf.key,
                          "the load did not wait for its copy out of staging", loaded.rank});
     }
   }

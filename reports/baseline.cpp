@@ -1,17 +1,22 @@
 #include "reports/baseline.hpp"
 
 #include "reports/document.hpp"
+#include "reports/renamed.hpp"
 
 namespace reprise::reports {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::int64_t kBaselineVersion = 1;
+constexpr std::int64_t kBaselineVersion = 2;
 
 Json to_json_value(const ScenarioFloor& floor) {
   if (!floor.skipped.empty()) return {{"skipped", floor.skipped}};
-  return {{"compared", floor.compared.leaves}, {"elements", floor.compared.elements}};
+  Json json = {{"compared", floor.compared.leaves}, {"elements", floor.compared.elements}};
+  if (!floor.course.empty()) json["course"] = floor.course;
+  if (!floor.digest.empty()) json["digest"] = floor.digest;
+  if (!floor.event_hash.empty()) json["event_hash"] = floor.event_hash;
+  return json;
 }
 
 Json to_json_value(const LaneFloor& lane) {
@@ -22,10 +27,18 @@ Json to_json_value(const LaneFloor& lane) {
           {"properties", lane.properties},
           {"mutants", lane.mutants},
           {"runs_doubled", lane.runs_doubled},
+          {"seed", lane.seed},
+          {"commit", lane.project.dirty ? "" : lane.project.commit},
+          {"build", lane.project.build},
           {"totals",
            {{"scenarios", totals.scenarios},
             {"skipped", totals.skipped},
             {"elements", totals.elements}}}};
+}
+
+/// A baseline may be older than a field.
+std::string text_or_nothing(const Node& node, const std::string& key) {
+  return node.has(key) ? node.at(key).text() : "";
 }
 
 ScenarioFloor scenario_at(const Node& node) {
@@ -35,7 +48,10 @@ ScenarioFloor scenario_at(const Node& node) {
     return {.compared = {}, .skipped = why.text()};
   }
   return {
-      .compared = {.leaves = node.at("compared").count(), .elements = node.at("elements").count()}};
+      .compared = {.leaves = node.at("compared").count(), .elements = node.at("elements").count()},
+      .course = text_or_nothing(node, "course"),
+      .digest = text_or_nothing(node, "digest"),
+      .event_hash = text_or_nothing(node, "event_hash")};
 }
 
 void check_total(const Node& node, std::uint64_t sum) {
@@ -54,6 +70,9 @@ LaneFloor lane_at(const Node& node) {
   }
   for (const auto& name : node.at("mutants").texts()) lane.mutants.insert(name);
   lane.runs_doubled = node.at("runs_doubled").count();
+  lane.seed = node.has("seed") ? node.at("seed").count() : 1;
+  lane.project.commit = text_or_nothing(node, "commit");
+  lane.project.build = text_or_nothing(node, "build");
   const LaneTotals sums = totals_of(lane);
   const Node totals = node.at("totals");
   check_total(totals.at("scenarios"), sums.scenarios);
@@ -65,7 +84,7 @@ LaneFloor lane_at(const Node& node) {
 Baseline parse_floors(const Node& root) {
   const Node version = root.at("baseline_version");
   if (version.integer() != kBaselineVersion) {
-    version.refuse("is " + std::to_string(version.integer()) + "; this program reads " +
+    version.refuse("is " + std::to_string(version.integer()) + "; this program reads 1 and " +
                    std::to_string(kBaselineVersion));
   }
   Baseline baseline;
@@ -96,6 +115,22 @@ void check_demands(const Baseline& baseline, const std::string& file) {
 
 }  // namespace
 
+std::string course_of(const ScenarioResult& result) {
+  std::string course;
+  bool plain = true;
+  for (const auto& life : result.incarnations) {
+    plain = plain && (life.outcome == "ran" || life.outcome == "continued");
+    course +=
+        (course.empty() ? "" : ", ") + life.outcome + (life.code.empty() ? "" : " by " + life.code);
+  }
+  for (const auto& fault : result.faults) {
+    if (fault.must_fire) continue;
+    plain = false;
+    course += "; " + fault.kind + (fault.fired ? " fired" : " stayed away");
+  }
+  return plain ? "" : course;
+}
+
 LaneTotals totals_of(const LaneFloor& lane) {
   LaneTotals totals;
   for (const auto& [name, floor] : lane.scenarios) {
@@ -108,7 +143,12 @@ LaneTotals totals_of(const LaneFloor& lane) {
 LaneFloor floor_of(const Report& report) {
   LaneFloor lane;
   for (const auto& result : report.scenarios) {
-    lane.scenarios[result.name] = {.compared = compared_of(result)};
+    ScenarioFloor& floor = lane.scenarios[result.name];
+    floor.compared = compared_of(result);
+    if (result.event_hash.empty()) continue;
+    floor.course = course_of(result);
+    floor.digest = result.content_digest;
+    floor.event_hash = result.event_hash;
   }
   for (const auto& skipped : report.skipped) {
     lane.scenarios[skipped.scenario] = {.compared = {}, .skipped = skipped.reason};
@@ -116,6 +156,8 @@ LaneFloor floor_of(const Report& report) {
   for (const auto& property : report.properties) lane.properties[property.name] = property.cases;
   for (const auto& mutant : report.mutants) lane.mutants.insert(mutant.name);
   lane.runs_doubled = report.runs_doubled;
+  lane.seed = report.seed;
+  lane.project = report.project;
   return lane;
 }
 
@@ -132,7 +174,8 @@ std::string to_json(const Baseline& baseline) {
 }
 
 Baseline parse_baseline(const std::string& text, const std::string& file) {
-  const auto document = parse_document(text, file);
+  auto document = parse_document(text, file);
+  bring_up_to_date(document);
   const Node root(document, file, "");
   Baseline baseline = root.has("schema_version") ? from_report(text, file) : parse_floors(root);
   check_demands(baseline, file);

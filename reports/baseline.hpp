@@ -15,13 +15,24 @@ namespace reprise::reports {
 struct ScenarioFloor {
   Compared compared;         ///< nothing if it was skipped
   std::string skipped = {};  ///< why it was; empty: it was run
+
+  // Where the lane is deterministic, and empty elsewhere: the same with the same seed.
+  std::string course = {};      ///< see course_of
+  std::string digest = {};      ///< of the content
+  std::string event_hash = {};  ///< the same by the same program alone
 };
+
+/// What came of it that its file leaves open, in words: how each life ended, and which of the
+/// faults that may stay away fired. Empty if no life did anything but continue.
+std::string course_of(const ScenarioResult& result);
 
 struct LaneFloor {
   std::map<std::string, ScenarioFloor> scenarios;
   std::map<std::string, std::uint64_t> properties;  ///< cases
   std::set<std::string> mutants;
   std::uint64_t runs_doubled = 0;
+  std::uint64_t seed = 1;
+  Project project = {};  ///< of the run; a commit of none is none that can be compared
 };
 
 /// The sums by which lanes are compared at a glance.

@@ -2,34 +2,13 @@
 
 #include <cmath>
 #include <limits>
-#include <set>
+
+#include "core/base/json_flaw.hpp"
 
 namespace reprise::reports {
 namespace {
 
 using Json = nlohmann::json;
-
-/// Refuses what the parser would settle in silence by keeping the last value.
-class RepeatedKeys {
- public:
-  explicit RepeatedKeys(std::string file) : file_(std::move(file)) {}
-
-  bool operator()(int /*depth*/, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) open_.emplace_back();
-    if (event == Json::parse_event_t::object_end) open_.pop_back();
-    if (event == Json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!open_.back().insert(key).second) {
-        throw ReadError(file_ + ": " + key + ": stands twice in one object");
-      }
-    }
-    return true;
-  }
-
- private:
-  std::string file_;
-  std::vector<std::set<std::string>> open_;
-};
 
 std::string cut_off(const std::string& text) {
   return "is cut off after " + std::to_string(text.size()) + " bytes";
@@ -58,9 +37,11 @@ Json parse_document(const std::string& text, const std::string& file) {
     throw ReadError(file + ": is no JSON at byte " + std::to_string(zero + 1));
   }
   try {
-    Json document = Json::parse(text, RepeatedKeys(file));
+    if (const auto flaw = json_flaw(text, std::numeric_limits<std::size_t>::max())) {
+      throw ReadError(file + ": " + flaw->key + ": stands twice in one object");
+    }
+    Json document = Json::parse(text);
     if (!document.is_object()) throw ReadError(file + ": is no JSON object");
-    if (text.back() != '\n') throw ReadError(file + ": " + cut_off(text));
     return document;
   } catch (const Json::parse_error& error) {
     throw ReadError(file + ": " + explain(error, text));

@@ -13,7 +13,7 @@
 namespace reprise::reports {
 
 /// Of report.json: raised when a field changes its meaning or goes.
-inline constexpr std::int64_t kSchemaVersion = 1;
+inline constexpr std::int64_t kSchemaVersion = 2;
 
 /// A value together with where it stands. The document must outlive it.
 class Node {
@@ -49,7 +49,7 @@ class Node {
   std::string path_;  ///< "scenarios[3].name"; empty for the whole document
 };
 
-/// ReadError if the text is empty, cut off (even its last newline), no JSON, no object, or names a
+/// ReadError if the text is empty, cut off, no JSON, no object, or names a
 /// field twice.
 nlohmann::json parse_document(const std::string& text, const std::string& file);
 

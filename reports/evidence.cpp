@@ -30,10 +30,14 @@ bool compared_nothing(const RankResult& rank, const std::string& lane) {
   return lane == "files" ? rank.compared == 0 : rank.elements == 0;
 }
 
-/// It came to its end. A scenario that is to be refused ends in an error: then keys may lack, and
-/// nothing was there to be compared.
+/// It came to its end. A scenario that is to be refused ends in an error: then keys may lack.
 bool returned(const ScenarioResult& result) {
   return result.incarnations.empty() || result.incarnations.back().exit_code == 0;
+}
+
+/// A planned fault ended the last life before anything could be compared.
+bool may_have_nothing(const ScenarioResult& result) {
+  return !result.incarnations.empty() && result.incarnations.back().outcome == "cut_short";
 }
 
 /// Empty: the rank's counts bear a pass out.
@@ -54,12 +58,11 @@ std::string flaw_in_counts(const RankResult& rank) {
   return rank.metrics_finite ? "" : "has metrics that are not finite";
 }
 
-/// Empty: it compared what it owns, and all keys were there.
-std::string flaw_in_cover(const RankResult& rank, const std::string& lane) {
-  if (rank.owns && compared_nothing(rank, lane)) return "owns state and compared nothing";
+/// Empty: all keys were there.
+std::string flaw_in_cover(const RankResult& rank) {
   const std::pair<const std::vector<std::string>&, const char*> lists[] = {
-      {rank.missing, "did not request "},
-      {rank.unexpected, "requested what is not in the checkpoint: "},
+      {rank.not_requested, "did not request "},
+      {rank.not_stored, "requested what is not in the checkpoint: "},
       {rank.shape_mismatches, "found another shape of "},
       {rank.dtype_mismatches, "found another dtype of "}};
   for (const auto& [keys, words] : lists) {
@@ -75,7 +78,9 @@ std::string flaw_in_ranks(const ScenarioResult& result, const std::string& lane)
   std::uint64_t others = 0;
   for (const auto& rank : result.ranks) {
     std::string flaw = flaw_in_counts(rank);
-    if (flaw.empty() && returned(result)) flaw = flaw_in_cover(rank, lane);
+    const bool vacuous = rank.owns && compared_nothing(rank, lane) && !may_have_nothing(result);
+    if (flaw.empty() && vacuous) flaw = "owns state and compared nothing";
+    if (flaw.empty() && returned(result)) flaw = flaw_in_cover(rank);
     if (flaw.empty()) continue;
     if (!first.empty()) ++others;
     if (first.empty()) first = "rank " + std::to_string(rank.rank) + " " + flaw;
@@ -100,7 +105,7 @@ std::string flaw_in_rank_list(const ScenarioResult& result, const std::string& l
     return "lists rank " + std::to_string(*seen.rbegin()) + ", but not all before it";
   }
   const RankResult all{.compared = compared.leaves, .elements = compared.elements};
-  if (returned(result) && compared_nothing(all, lane)) {
+  if (!may_have_nothing(result) && compared_nothing(all, lane)) {
     return "compared nothing on any rank";
   }
   return "";
@@ -141,13 +146,39 @@ std::string flaw_in_memory(const ScenarioResult& result) {
   if (std::max(peak.snapshot, peak.stage) > bound.stage) {
     return over("save", std::max(peak.snapshot, peak.stage), bound.stage);
   }
+  if (bound.empty > 0 && peak.empty > bound.empty) {
+    return over("save or load by a rank without any part of a tensor", peak.empty, bound.empty);
+  }
   return peak.load > bound.load ? over("load", peak.load, bound.load) : "";
+}
+
+/// More elements than any run compares on a rank.
+constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 48;
+
+std::string flaw_in_size(const ScenarioResult& result) {
+  for (const auto& rank : result.ranks) {
+    if (rank.elements <= kElementsMax && rank.compared <= kElementsMax) continue;
+    return "says that rank " + std::to_string(rank.rank) + " compared " +
+           counted(std::max(rank.elements, rank.compared), "element") + ", which no run does";
+  }
+  return "";
+}
+
+/// Empty: what it says in words is what a pass says.
+std::string flaw_in_words(const ScenarioResult& result) {
+  if (!result.code.empty()) return "has the code " + result.code;
+  if (!result.reason.empty()) return "gives a reason: " + result.reason;
+  for (const auto& life : result.incarnations) {
+    if (life.outcome == "failed") return "has a life that failed: " + life.code;
+  }
+  return "";
 }
 
 /// Empty: the scenario's entries bear a pass out.
 std::string flaw_in(const ScenarioResult& result, const std::string& lane) {
-  for (const auto& flaw : {flaw_in_rank_list(result, lane), flaw_in_ranks(result, lane),
-                           flaw_in_course(result), flaw_in_memory(result)}) {
+  for (const auto& flaw :
+       {flaw_in_words(result), flaw_in_size(result), flaw_in_rank_list(result, lane),
+        flaw_in_ranks(result, lane), flaw_in_course(result), flaw_in_memory(result)}) {
     if (!flaw.empty()) return flaw;
   }
   return "";
@@ -201,10 +232,24 @@ void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
+/// Empty: no value came up in more cases than there were.
+std::string flaw_in_distribution(const PropertyResult& property) {
+  for (const auto& [axis, values] : property.distribution) {
+    for (const auto& [value, count] : values) {
+      if (count <= property.cases) continue;
+      return "says that " + axis + " " + value + " came up in " + counted(count, "case") + " of " +
+             std::to_string(property.cases);
+    }
+  }
+  return "";
+}
+
 void weigh_properties(const Report& report, std::vector<Refusal>& refusals) {
   std::set<std::string> names;
   for (const auto& property : report.properties) {
     const std::string subject = "property " + property.name;
+    const std::string flaw = flaw_in_distribution(property);
+    if (!flaw.empty()) refusals.push_back({"", subject, flaw, kWriteAgain});
     if (!names.insert(property.name).second) {
       refusals.push_back({"", subject, "stands in the report twice", kWriteAgain});
     }
@@ -286,6 +331,14 @@ std::vector<Refusal> weigh(const Report& report) {
     refusals.push_back({"", "",
                         "the verdict is pass, but its own entries make it " + name_of(found),
                         kWriteAgain});
+  }
+  if (!report.mutant.empty()) {
+    refusals.push_back({"", "mutant",
+                        "the run was made with the mutant " + report.mutant + " switched on",
+                        "run the lane again without --mutant"});
+  }
+  if (report.interrupted) {
+    refusals.push_back({"", "interrupted", "the run was interrupted", "run the lane to its end"});
   }
   weigh_scenarios(report, refusals);
   weigh_plan(report, refusals);

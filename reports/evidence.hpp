@@ -29,10 +29,11 @@ std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b);
 /// All that speaks against a pass, but for scenarios that were not run: whether those are allowed
 /// is the baseline's word. `file` of the refusals is left empty.
 ///
-/// A scenario counts as passed if no rank is left out, max_delta is 0 and no bit differs, metrics
-/// are finite and equal to the uninterrupted run's, every fault that was to fire did, and, unless
-/// the last incarnation was to end in an error, every rank that owns state compared some and no key
-/// was missing but those excused by name.
+/// A scenario counts as passed if it has neither code nor reason, no rank is left out, max_delta is
+/// 0 and no bit differs, metrics are finite and equal to the uninterrupted run's, every fault that
+/// was to fire did, every rank that owns state compared some (unless a planned fault cut the last
+/// incarnation short), and, unless that was to end in an error, no key was missing but those
+/// excused by name. A run with a mutant, or one that was interrupted, shows nothing.
 std::vector<Refusal> weigh(const Report& report);
 
 }  // namespace reprise::reports

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reports/document.hpp"
+#include "reports/lacks.hpp"
 
 namespace reprise::reports {
 namespace {
@@ -18,9 +19,9 @@ std::string than(std::uint64_t now, const std::string& noun, std::uint64_t befor
 }
 
 /// Collects what speaks against one report.
-class Bench {
+class RefusalCollector {
  public:
-  Bench(std::string file, std::vector<Refusal>& refusals)
+  RefusalCollector(std::string file, std::vector<Refusal>& refusals)
       : file_(std::move(file)), refusals_(refusals) {}
 
   void refuse(std::string subject, std::string reason, std::string fix) {
@@ -33,91 +34,182 @@ class Bench {
   std::vector<Refusal>& refusals_;
 };
 
-void check_identity(const Project& project, const GateOptions& options, Bench& bench) {
+void check_identity(const Project& project, const GateOptions& options,
+                    RefusalCollector& refusals) {
   const bool same =
       options.commit.size() >= kCommitDigitsMin && project.commit.starts_with(options.commit);
   if (!same) {
-    bench.refuse(
+    refusals.refuse(
         "project.commit",
         "the report is of commit '" + project.commit + "', in question is '" + options.commit + "'",
         "run that commit's build, or name the commit meant with --commit");
   }
   if (project.dirty && !options.allow_dirty) {
-    bench.refuse("project.dirty", "the tree had changes that are in no commit",
-                 "commit them and run again, or allow it with --allow-dirty");
+    refusals.refuse("project.dirty", "the tree had changes that are in no commit",
+                    "commit them and run again, or allow it with --allow-dirty");
   }
 }
 
 void check_skipped(const std::string& name, const ScenarioFloor& now, const LaneFloor& floor,
-                   Bench& bench) {
+                   RefusalCollector& refusals) {
   const auto before = floor.scenarios.find(name);
   if (before == floor.scenarios.end()) {
-    bench.refuse(name, "not_run, and the baseline knows no such skip: " + now.skipped, kShowAgain);
+    refusals.refuse(name, "not_run, and the baseline knows no such skip: " + now.skipped,
+                    kShowAgain);
   } else if (before->second.skipped.empty()) {
-    bench.refuse(name, "not_run, but it was for the baseline: " + now.skipped,
-                 "make it run here; " + std::string(kRunAgain));
+    refusals.refuse(name, "not_run, but it was for the baseline: " + now.skipped,
+                    "make it run here; " + std::string(kRunAgain));
+  }
+}
+
+/// What equal seeds make equal: at any commit, or by one program.
+struct Comparable {
+  bool seed = false;
+  bool program = false;
+};
+
+Comparable comparable(const LaneFloor& shown, const LaneFloor& floor) {
+  const auto& [commit, dirty, build] = shown.project;
+  const bool seed = shown.seed == floor.seed;
+  const bool program = !dirty && !floor.project.dirty && commit == floor.project.commit &&
+                       build == floor.project.build;
+  return {seed, seed && program};
+}
+
+void check_same(const std::string& name, const ScenarioFloor& now, const ScenarioFloor& before,
+                Comparable with, RefusalCollector& refusals) {
+  const auto differs = [&](const char* what, const std::string& is, const std::string& was) {
+    refusals.refuse(name, std::string(what) + " is '" + is + "', the baseline has '" + was + "'",
+                    with.program ? "one program with one seed makes one: run the lane again"
+                                 : "if it is meant, write a new baseline with --write-baseline");
+  };
+  // Older baselines have neither; what ended in a refusal has a course alone.
+  if (with.seed && !(before.digest.empty() && before.course.empty())) {
+    if (now.course != before.course) differs("what came of it", now.course, before.course);
+    if (now.digest != before.digest) differs("the content digest", now.digest, before.digest);
+  }
+  if (!with.program || before.event_hash.empty()) return;
+  if (now.event_hash != before.event_hash) {
+    differs("the event hash", now.event_hash, before.event_hash);
+  }
+  const auto count = [](std::uint64_t number) { return std::to_string(number); };
+  if (now.compared.elements > before.compared.elements) {
+    differs("the number of elements", count(now.compared.elements),
+            count(before.compared.elements));
+  }
+  if (now.compared.leaves > before.compared.leaves) {
+    differs("the number of tensors and objects", count(now.compared.leaves),
+            count(before.compared.leaves));
   }
 }
 
 void check_scenario(const std::string& name, const ScenarioFloor& before, const LaneFloor& shown,
-                    Bench& bench) {
+                    Comparable with, RefusalCollector& refusals) {
   const auto now = shown.scenarios.find(name);
   if (now == shown.scenarios.end()) {
-    bench.refuse(name, "the baseline has it, the report has not", kShowAgain);
+    refusals.refuse(name, "the baseline has it, the report has not", kShowAgain);
     return;
   }
   if (!now->second.skipped.empty()) return;  // check_skipped's word
+  check_same(name, now->second, before, with, refusals);
   const Compared& least = before.compared;
   const Compared& compared = now->second.compared;
   if (compared.elements < least.elements) {
-    bench.refuse(name, than(compared.elements, "elements compared", least.elements), kShowAgain);
+    refusals.refuse(name, than(compared.elements, "elements compared", least.elements), kShowAgain);
   }
   if (compared.leaves < least.leaves) {
-    bench.refuse(name, than(compared.leaves, "tensors and objects compared", least.leaves),
-                 kShowAgain);
+    refusals.refuse(name, than(compared.leaves, "tensors and objects compared", least.leaves),
+                    kShowAgain);
   }
 }
 
-void check_totals(const LaneFloor& shown, const LaneFloor& floor, Bench& bench) {
+void check_totals(const LaneFloor& shown, const LaneFloor& floor, RefusalCollector& refusals) {
   const LaneTotals now = totals_of(shown);
   const LaneTotals before = totals_of(floor);
   if (now.scenarios < before.scenarios) {
-    bench.refuse("scenarios", than(now.scenarios, "run", before.scenarios), kShowAgain);
+    refusals.refuse("scenarios", than(now.scenarios, "run", before.scenarios), kShowAgain);
   }
   if (now.elements < before.elements) {
-    bench.refuse("elements", than(now.elements, "compared in all", before.elements), kShowAgain);
+    refusals.refuse("elements", than(now.elements, "compared in all", before.elements), kShowAgain);
   }
   if (now.skipped > before.skipped) {
-    bench.refuse("skipped", than(now.skipped, "skipped", before.skipped), kShowAgain);
+    refusals.refuse("skipped", than(now.skipped, "skipped", before.skipped), kShowAgain);
   }
 }
 
-void check_others(const LaneFloor& shown, const LaneFloor& floor, Bench& bench) {
+/// What a plain run leaves out altogether, and the baseline has.
+struct LeftOut {
+  bool properties = false;
+  bool mutants = false;
+  bool doubled = false;
+
+  bool any() const { return properties || mutants || doubled; }
+};
+
+LeftOut left_out(const LaneFloor& shown, const LaneFloor& floor) {
+  return {.properties = shown.properties.empty() && !floor.properties.empty(),
+          .mutants = shown.mutants.empty() && !floor.mutants.empty(),
+          .doubled = shown.runs_doubled == 0 && floor.runs_doubled != 0};
+}
+
+/// A report is handed in as a directory, or as the file in it.
+std::string directory_of(const std::string& file) {
+  if (!file.ends_with(".json")) return file;
+  const auto slash = file.rfind('/');
+  return slash == std::string::npos ? "." : file.substr(0, std::max<std::size_t>(slash, 1));
+}
+
+/// One reason with the command that mends it all, not one for each mutant.
+void check_full(const Submission& submission, const LaneFloor& shown, const LaneFloor& floor,
+                RefusalCollector& refusals) {
+  const LeftOut lacks = left_out(shown, floor);
+  if (!lacks.any()) return;
+  std::string text;
+  const auto add = [&text](const std::string& what, std::uint64_t before) {
+    text +=
+        (text.empty() ? "" : ", ") + what + " (the baseline has " + std::to_string(before) + ")";
+  };
+  if (lacks.doubled) add("nothing run twice", floor.runs_doubled);
+  if (lacks.properties) add("no property", floor.properties.size());
+  if (lacks.mutants) add("no mutant", floor.mutants.size());
+  const Report& report = *submission.report;
+  refusals.refuse("evidence", "is not full: " + text,
+                  report.lane == "sim"
+                      ? "make it full: " + command_for_full(report, directory_of(submission.file))
+                      : "run the lane again with --double");
+}
+
+void check_others(const LaneFloor& shown, const LaneFloor& floor, RefusalCollector& refusals) {
+  const LeftOut lacks = left_out(shown, floor);  // that is check_full's word
   for (const auto& [name, cases] : floor.properties) {
+    if (lacks.properties) break;
     const auto now = shown.properties.find(name);
     if (now == shown.properties.end()) {
-      bench.refuse("property " + name, "the baseline has it, the report has not", kShowAgain);
+      refusals.refuse("property " + name, "the baseline has it, the report has not", kShowAgain);
     } else if (now->second < cases) {
-      bench.refuse("property " + name, than(now->second, "cases", cases), kShowAgain);
+      refusals.refuse("property " + name, than(now->second, "cases", cases), kShowAgain);
     }
   }
   for (const auto& name : floor.mutants) {
-    if (shown.mutants.contains(name)) continue;
-    bench.refuse("mutant " + name, "the baseline has it, the report has not", kShowAgain);
+    if (lacks.mutants || shown.mutants.contains(name)) continue;
+    refusals.refuse("mutant " + name, "the baseline has it, the report has not", kShowAgain);
   }
-  if (shown.runs_doubled < floor.runs_doubled) {
-    bench.refuse("determinism", than(shown.runs_doubled, "runs doubled", floor.runs_doubled),
-                 kShowAgain);
+  if (!lacks.doubled && shown.runs_doubled < floor.runs_doubled) {
+    refusals.refuse("determinism", than(shown.runs_doubled, "runs doubled", floor.runs_doubled),
+                    kShowAgain);
   }
 }
 
-void check_floor(const LaneFloor& shown, const LaneFloor& floor, Bench& bench) {
+void check_floor(const LaneFloor& shown, const LaneFloor& floor, RefusalCollector& refusals) {
   for (const auto& [name, now] : shown.scenarios) {
-    if (!now.skipped.empty()) check_skipped(name, now, floor, bench);
+    if (!now.skipped.empty()) check_skipped(name, now, floor, refusals);
   }
-  for (const auto& [name, before] : floor.scenarios) check_scenario(name, before, shown, bench);
-  check_totals(shown, floor, bench);
-  check_others(shown, floor, bench);
+  const Comparable with = comparable(shown, floor);
+  for (const auto& [name, before] : floor.scenarios) {
+    check_scenario(name, before, shown, with, refusals);
+  }
+  check_totals(shown, floor, refusals);
+  check_others(shown, floor, refusals);
 }
 
 bool wanted(const std::string& lane, const GateOptions& options) {
@@ -127,22 +219,23 @@ bool wanted(const std::string& lane, const GateOptions& options) {
 
 void judge_one(const Submission& submission, const Baseline& baseline, const GateOptions& options,
                GateRuling& ruling) {
-  Bench bench(submission.file, ruling.refusals);
+  RefusalCollector refusals(submission.file, ruling.refusals);
   if (!submission.report) {
-    bench.refuse("", submission.unreadable, kRunAgain);
+    refusals.refuse("", submission.unreadable, kRunAgain);
     return;
   }
   const Report& report = *submission.report;
-  check_identity(report.project, options, bench);
-  for (const auto& refusal : weigh(report)) bench.adopt(refusal);
+  check_identity(report.project, options, refusals);
+  for (const auto& refusal : weigh(report)) refusals.adopt(refusal);
   const auto floor = baseline.find(report.lane);
   if (floor == baseline.end() || !wanted(report.lane, options)) {
-    bench.refuse("lane", "'" + report.lane + "' is no lane that is judged here",
-                 "leave the report out, or write a baseline that has the lane");
+    refusals.refuse("lane", "'" + report.lane + "' is no lane that is judged here",
+                    "leave the report out, or write a baseline that has the lane");
     return;
   }
   const LaneFloor shown = floor_of(report);
-  check_floor(shown, floor->second, bench);
+  check_full(submission, shown, floor->second, refusals);
+  check_floor(shown, floor->second, refusals);
   ruling.lanes.push_back({report.lane, totals_of(shown), totals_of(floor->second)});
 }
 
@@ -154,7 +247,7 @@ void check_lanes(std::span<const Submission> submissions, const Baseline& baseli
     if (!submission.report) continue;
     const auto [at, first] = seen.try_emplace(submission.report->lane, submission.file);
     if (first) continue;
-    Bench(submission.file, ruling.refusals)
+    RefusalCollector(submission.file, ruling.refusals)
         .refuse("lane", "'" + at->first + "' has a report already: " + at->second,
                 "hand in one report a lane");
   }
@@ -164,7 +257,7 @@ void check_lanes(std::span<const Submission> submissions, const Baseline& baseli
   }
   for (const auto& lane : demanded) {
     if (seen.contains(lane)) continue;
-    Bench("", ruling.refusals)
+    RefusalCollector("", ruling.refusals)
         .refuse("lane " + lane, "no report of it was handed in",
                 "hand it in, or name the lanes to be judged with --lane");
   }

@@ -45,7 +45,9 @@ struct GateRuling {
 /// or doesn't bear its pass out (see weigh), and what shows less than the baseline: a lane,
 /// scenario, property or mutant that is gone, fewer elements or leaves in any scenario, fewer
 /// cases, fewer doubled runs, a scenario skipped that was not skipped before. More is always
-/// welcome.
+/// welcome, but from the program that made the baseline: that compares the same with the same seed,
+/// and has the same event hashes. Where the seeds are the same each scenario must have ended as in
+/// the baseline (see course_of) and with the same content, at any commit.
 ///
 /// `commit` shorter than kCommitDigitsMin matches nothing.
 GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& baseline,

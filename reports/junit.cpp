@@ -1,10 +1,16 @@
 #include <pugixml.hpp>
 #include <sstream>
 
+#include "core/base/printable.hpp"
 #include "reports/report.hpp"
 
 namespace reprise::reports {
 namespace {
+
+/// XML has no place for control characters, not even escaped ones.
+void set(pugi::xml_node node, const char* name, const std::string& text) {
+  node.append_attribute(name) = printable(text, LineBreaks::kKept).c_str();
+}
 
 /// Counts as it writes: what did not pass is a failure or skipped, never a pass.
 class Suite {
@@ -14,22 +20,21 @@ class Suite {
   pugi::xml_node add(const std::string& group, const std::string& name) {
     ++tests_;
     auto test = node_.append_child("testcase");
-    test.append_attribute("classname") = group.c_str();
-    test.append_attribute("name") = name.c_str();
+    set(test, "classname", group);
+    set(test, "name", name);
     return test;
   }
   void fail(pugi::xml_node test, const std::string& code, const std::string& reason,
             const std::string& text) {
     ++failures_;
     auto failure = test.append_child("failure");
-    failure.append_attribute("type") = code.c_str();
-    failure.append_attribute("message") = reason.c_str();
-    failure.append_child(pugi::node_pcdata).set_value(text.c_str());
+    set(failure, "type", code);
+    set(failure, "message", reason);
+    failure.append_child(pugi::node_pcdata).set_value(printable(text, LineBreaks::kKept).c_str());
   }
   void skip(pugi::xml_node test, Verdict verdict, const std::string& reason) {
     ++skipped_;
-    const std::string message = name_of(verdict) + ": " + reason;
-    test.append_child("skipped").append_attribute("message") = message.c_str();
+    set(test.append_child("skipped"), "message", name_of(verdict) + ": " + reason);
   }
   void write_counts() {
     node_.append_attribute("tests") = tests_;
@@ -78,8 +83,8 @@ void add_mutants(const std::vector<MutantResult>& mutants, Suite& suite) {
 std::string to_junit(const Report& report, const std::string& report_sha256) {
   pugi::xml_document document;
   auto node = document.append_child("testsuites").append_child("testsuite");
-  node.append_attribute("name") = ("reprise." + report.lane).c_str();
-  node.append_attribute("timestamp") = report.started.c_str();
+  set(node, "name", "reprise." + report.lane);
+  set(node, "timestamp", report.started);
   node.append_attribute("time") = report.seconds;
   auto digest = node.append_child("properties").append_child("property");
   digest.append_attribute("name") = "report_sha256";

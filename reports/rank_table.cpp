@@ -10,11 +10,12 @@
 namespace reprise::reports {
 namespace {
 
-using Line = std::array<std::string, 9>;
+constexpr std::size_t kColumns = 10;
+using Line = std::array<std::string, kColumns>;
 
-constexpr std::array<const char*, 9> kHead = {"ranks",    "loaded step", "compared",
-                                              "elements", "max_delta",   "bit_mismatches",
-                                              "missing",  "shapes",      "metrics"};
+constexpr std::array<const char*, kColumns> kHead = {
+    "ranks",          "loaded step", "compared",      "elements", "max_delta",
+    "bit_mismatches", "not stored",  "not requested", "shapes",   "metrics"};
 
 std::string number(double value) {
   std::ostringstream out;
@@ -29,7 +30,8 @@ Line line_of(const RankResult& rank) {
           rank.owns ? std::to_string(rank.elements) : "0, owns nothing",
           number(rank.max_delta),
           std::to_string(rank.bit_mismatches),
-          std::to_string(rank.missing.size()),
+          std::to_string(rank.not_stored.size()),
+          std::to_string(rank.not_requested.size()),
           std::to_string(rank.shape_mismatches.size() + rank.dtype_mismatches.size()),
           rank.metrics_finite ? "finite" : "NOT FINITE"};
 }
@@ -52,7 +54,7 @@ std::vector<Line> lines_of(const ScenarioResult& result) {
   return lines;
 }
 
-void print(std::ostream& out, const Line& line, const std::array<std::size_t, 9>& widths) {
+void print(std::ostream& out, const Line& line, const std::array<std::size_t, kColumns>& widths) {
   out << "  " << std::left << std::setw(static_cast<int>(widths[0])) << line[0];
   for (std::size_t c = 1; c < line.size(); ++c) {
     out << "  " << std::right << std::setw(static_cast<int>(widths[c])) << line[c];
@@ -66,7 +68,7 @@ std::string to_rank_table(const ScenarioResult& result) {
   Line head;
   std::copy(kHead.begin(), kHead.end(), head.begin());
   std::vector<Line> lines = lines_of(result);
-  std::array<std::size_t, 9> widths{};
+  std::array<std::size_t, kColumns> widths{};
   for (std::size_t c = 0; c < widths.size(); ++c) {
     widths[c] = head[c].size();
     for (const auto& line : lines) widths[c] = std::max(widths[c], line[c].size());

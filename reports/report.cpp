@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/document.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::reports {
 namespace {
@@ -20,8 +21,8 @@ Json to_json_value(const RankResult& rank) {
           {"max_delta", number_or_word(rank.max_delta)},
           {"bit_mismatches", rank.bit_mismatches},
           {"metrics_finite", rank.metrics_finite},
-          {"missing", rank.missing},
-          {"unexpected", rank.unexpected},
+          {"not_stored", rank.not_stored},
+          {"not_requested", rank.not_requested},
           {"excused", rank.excused},
           {"shape_mismatches", rank.shape_mismatches},
           {"dtype_mismatches", rank.dtype_mismatches}};
@@ -29,6 +30,8 @@ Json to_json_value(const RankResult& rank) {
 
 Json to_json_value(const Incarnation& life) {
   return {{"layout", life.layout},
+          {"outcome", life.outcome},
+          {"code", life.code},
           {"exit_code", life.exit_code},
           {"first_step", life.first_step},
           {"last_step", life.last_step}};
@@ -83,7 +86,8 @@ Json to_json_value(const ScenarioResult& result) {
                {"peak_bytes",
                 {{"snapshot", result.peak_bytes.snapshot},
                  {"stage", result.peak_bytes.stage},
-                 {"load", result.peak_bytes.load}}},
+                 {"load", result.peak_bytes.load},
+                 {"empty", result.peak_bytes.empty}}},
                {"ranks", array_of(result.ranks, to_json_value)},
                {"incarnations", array_of(result.incarnations, to_json_value)},
                {"replans", result.replans},
@@ -96,7 +100,7 @@ Json to_json_value(const ScenarioResult& result) {
                {"faults", array_of(result.faults, to_json_value)},
                {"replay", result.replay}};
   if (const auto& bound = result.bound_bytes) {
-    json["bound_bytes"] = {{"stage", bound->stage}, {"load", bound->load}};
+    json["bound_bytes"] = {{"stage", bound->stage}, {"load", bound->load}, {"empty", bound->empty}};
   }
   return json;
 }
@@ -107,17 +111,21 @@ Json to_json_value(const PropertyResult& property) {
       {"cases", property.cases},
       {"seed", property.seed},
       {"verdict", name_of(property.verdict)},
+      {"distribution", property.distribution},
       {"counterexample", property.counterexample ? Json(*property.counterexample) : Json(nullptr)}};
 }
 
 Json to_json_value(const MutantResult& mutant) {
   Json by = Json::array();
   for (const auto& one : mutant.caught_by) {
-    by.push_back({{"scenario", one.scenario}, {"verdict", one.verdict}, {"reason", one.reason}});
+    Json& entry = by.emplace_back(Json{{"verdict", one.verdict}, {"reason", one.reason}});
+    if (!one.scenario.empty()) entry["scenario"] = one.scenario;
+    if (!one.property.empty()) entry["property"] = one.property;
   }
   return {{"name", mutant.name},
           {"defect", mutant.defect},
           {"caught", mutant.caught},
+          {"property_cases", mutant.property_cases},
           {"caught_by", by}};
 }
 
@@ -168,6 +176,7 @@ Verdict overall(const Report& report) {
   for (const auto& property : report.properties) verdicts.push_back(property.verdict);
   for (const auto& mutant : report.mutants) verdicts.push_back(verdict_of(mutant));
   if (report.determinism_mismatches != 0) verdicts.push_back(Verdict::kFail);
+  if (report.interrupted) verdicts.push_back(Verdict::kInconclusive);
   return worst_of(verdicts);
 }
 
@@ -181,10 +190,11 @@ MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants) {
   if (survivors.empty()) return {};
   if (caught == 0) {
     return {
-        "VALIDATOR_VACUOUS",
+        std::string(reprise::name_of(Code::kValidatorVacuous)),
         "no mutant was caught: nothing shows that the judges can fail; survivors: " + survivors};
   }
-  return {"MUTANT_SURVIVED", "no scenario and no property noticed: " + survivors};
+  return {std::string(reprise::name_of(Code::kMutantSurvived)),
+          "no scenario and no property noticed: " + survivors};
 }
 
 std::string to_json(const Report& report) {
@@ -208,6 +218,9 @@ std::string to_json(const Report& report) {
         {"cuda", report.machine.cuda}}},
       {"started", report.started},
       {"seconds", report.seconds},
+      {"mutant", report.mutant},
+      {"seed", report.seed},
+      {"interrupted", report.interrupted},
       {"verdict", name_of(report.verdict)},
       {"scenarios", array_of(report.scenarios, to_json_value)},
       {"lanes",

@@ -4,6 +4,7 @@
 // give equal text but for the times.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,8 +27,8 @@ struct RankResult {
   double max_delta = 0;  ///< a number, "nan" or "inf" in the file
   std::uint64_t bit_mismatches = 0;
   bool metrics_finite = true;
-  std::vector<std::string> missing;     ///< in the checkpoint, not requested
-  std::vector<std::string> unexpected;  ///< requested, not in the checkpoint
+  std::vector<std::string> not_stored;     ///< requested, absent from the checkpoint
+  std::vector<std::string> not_requested;  ///< stored, and requested by no rank
   std::vector<std::string> excused;
   std::vector<std::string> shape_mismatches;
   std::vector<std::string> dtype_mismatches;
@@ -35,6 +36,8 @@ struct RankResult {
 
 struct Incarnation {
   std::string layout;
+  std::string outcome = "ran";  ///< or continued, fell_back, refused, cut_short, failed
+  std::string code = {};        ///< by which the life ended, where it was refused or failed
   int exit_code = 0;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
@@ -63,12 +66,14 @@ struct PeakBytes {
   std::uint64_t snapshot = 0;
   std::uint64_t stage = 0;
   std::uint64_t load = 0;
+  std::uint64_t empty = 0;  ///< in a save or a load, by a rank that holds no part of any tensor
 };
 
 /// What each operation declared that it may hold, before it began; snapshots are part of `stage`.
 struct BoundBytes {
   std::uint64_t stage = 0;
   std::uint64_t load = 0;
+  std::uint64_t empty = 0;  ///< of such a rank, whatever the tensors' sizes; 0: there was none
 };
 
 struct FaultResult {
@@ -85,7 +90,7 @@ struct ScenarioResult {
   std::string file;
   std::string proves;
   Verdict verdict = Verdict::kNotRun;
-  std::string code;    ///< of the vocabulary of core/base/error.hpp; empty on pass
+  std::string code;    ///< of the vocabulary of reprise/error.hpp; empty on pass
   std::string reason;  ///< in words
   double seconds = 0;
   std::string event_hash;  ///< empty where the lane has none
@@ -114,6 +119,8 @@ struct PropertyResult {
   std::uint64_t seed = 0;
   Verdict verdict = Verdict::kNotRun;
   std::optional<std::string> counterexample = {};  ///< the smallest case that failed
+  /// Axis, value, cases in which it came up; empty: it was not counted.
+  std::map<std::string, std::map<std::string, std::uint64_t>> distribution = {};
 };
 
 /// One historical defect, switched on.
@@ -122,11 +129,14 @@ struct MutantResult {
   std::string defect;
   bool caught = false;
   struct By {
-    std::string scenario;
+    std::string scenario;  ///< empty: a property caught it
     std::string verdict;
     std::string reason;
+    std::string property = {};  ///< empty: a scenario caught it
   };
   std::vector<By> caught_by;
+  /// Random cases in which a property asked something of it; none: scenarios alone did.
+  std::uint64_t property_cases = 0;
 };
 
 struct Skipped {
@@ -155,6 +165,9 @@ struct Report {
   Machine machine;
   std::string started;  ///< UTC, ISO 8601
   double seconds = 0;
+  std::string mutant = {};   ///< that was switched on in all scenarios; empty: none
+  std::uint64_t seed = 1;    ///< of the simulated scheduler
+  bool interrupted = false;  ///< by a signal, so that the rest was not run
   Verdict verdict = Verdict::kNotRun;
   std::vector<ScenarioResult> scenarios;
   std::uint64_t planned = 0;
@@ -169,7 +182,8 @@ struct Report {
 /// fail if any scenario failed, else inconclusive if any was, not_run if none ran, else pass.
 Verdict overall(const std::vector<ScenarioResult>& scenarios);
 /// The same over all that a report holds: a property counts like a scenario, a mutant passes if it
-/// was caught and fails if it survived, a run that took another course when doubled is a failure.
+/// was caught and fails if it survived, a run that took another course when doubled is a failure,
+/// and one that was interrupted is inconclusive.
 Verdict overall(const Report& report);
 
 /// What is the matter where not every mutant was caught.
@@ -181,7 +195,8 @@ MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants);
 
 /// The document, canonical: sorted keys, two spaces, a newline at the end.
 std::string to_json(const Report& report);
-/// Reads what to_json wrote; to_json of the result is the same text. Strict: a ReadError names file
+/// Reads what to_json wrote; to_json of the result is the same text. A document of version 1 is
+/// brought up to date first. Strict: a ReadError names file
 /// and field of what is cut off, missing, of another type, or counted wrong. Fields that it doesn't
 /// know are passed over.
 Report parse_report(const std::string& text, const std::string& file);

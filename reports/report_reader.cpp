@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "reports/document.hpp"
+#include "reports/renamed.hpp"
 #include "reports/report.hpp"
 
 namespace reprise::reports {
@@ -31,8 +32,8 @@ RankResult rank_at(const Node& node) {
           .max_delta = node.at("max_delta").number(),
           .bit_mismatches = node.at("bit_mismatches").count(),
           .metrics_finite = node.at("metrics_finite").flag(),
-          .missing = node.at("missing").texts(),
-          .unexpected = node.at("unexpected").texts(),
+          .not_stored = node.at("not_stored").texts(),
+          .not_requested = node.at("not_requested").texts(),
           .excused = node.at("excused").texts(),
           .shape_mismatches = node.at("shape_mismatches").texts(),
           .dtype_mismatches = node.at("dtype_mismatches").texts()};
@@ -40,6 +41,8 @@ RankResult rank_at(const Node& node) {
 
 Incarnation incarnation_at(const Node& node) {
   return {.layout = node.at("layout").text(),
+          .outcome = node.at("outcome").text(),
+          .code = node.at("code").text(),
           .exit_code = node.at("exit_code").small_integer(),
           .first_step = node.at("first_step").integer(),
           .last_step = node.at("last_step").integer()};
@@ -87,10 +90,17 @@ FaultResult fault_at(const Node& node) {
 }
 
 /// A baseline may be older than this field.
+std::uint64_t empty_at(const Node& bytes) {
+  return bytes.has("empty") ? bytes.at("empty").count() : 0;
+}
+
+/// Likewise.
 std::optional<BoundBytes> bound_bytes_at(const Node& node) {
   if (!node.has("bound_bytes")) return std::nullopt;
   const Node bound = node.at("bound_bytes");
-  return BoundBytes{.stage = bound.at("stage").count(), .load = bound.at("load").count()};
+  return BoundBytes{.stage = bound.at("stage").count(),
+                    .load = bound.at("load").count(),
+                    .empty = empty_at(bound)};
 }
 
 ScenarioResult scenario_at(const Node& node) {
@@ -107,7 +117,8 @@ ScenarioResult scenario_at(const Node& node) {
           .layouts = node.at("layouts").texts(),
           .peak_bytes = {.snapshot = peak.at("snapshot").count(),
                          .stage = peak.at("stage").count(),
-                         .load = peak.at("load").count()},
+                         .load = peak.at("load").count(),
+                         .empty = empty_at(peak)},
           .bound_bytes = bound_bytes_at(node),
           .ranks = all_of(node.at("ranks"), rank_at),
           .incarnations = all_of(node.at("incarnations"), incarnation_at),
@@ -125,6 +136,11 @@ Skipped skipped_at(const Node& node) {
   return {.scenario = node.at("scenario").text(), .reason = node.at("reason").text()};
 }
 
+/// A field that an older report may lack.
+std::string text_or_nothing(const Node& node, const std::string& key) {
+  return node.has(key) ? node.at(key).text() : "";
+}
+
 PropertyResult property_at(const Node& node) {
   PropertyResult property{.name = node.at("name").text(),
                           .cases = node.at("cases").count(),
@@ -132,6 +148,11 @@ PropertyResult property_at(const Node& node) {
                           .verdict = verdict_at(node.at("verdict"))};
   const Node counterexample = node.at("counterexample");
   if (!counterexample.is_null()) property.counterexample = counterexample.text();
+  for (const auto& [axis, values] : node.at("distribution").entries()) {
+    for (const auto& [value, count] : values.entries()) {
+      property.distribution[axis][value] = count.count();
+    }
+  }
   return property;
 }
 
@@ -141,10 +162,16 @@ MutantResult mutant_at(const Node& node) {
                       .caught = node.at("caught").flag(),
                       .caught_by = {}};
   for (const auto& by : node.at("caught_by").items()) {
-    mutant.caught_by.push_back({.scenario = by.at("scenario").text(),
+    mutant.caught_by.push_back({.scenario = text_or_nothing(by, "scenario"),
                                 .verdict = by.at("verdict").text(),
-                                .reason = by.at("reason").text()});
+                                .reason = by.at("reason").text(),
+                                .property = text_or_nothing(by, "property")});
+    const auto& read = mutant.caught_by.back();
+    if (read.scenario.empty() == read.property.empty()) {
+      by.refuse("names neither a scenario nor a property, or both");
+    }
   }
+  if (node.has("property_cases")) mutant.property_cases = node.at("property_cases").count();
   return mutant;
 }
 
@@ -176,10 +203,11 @@ void check_run(const Node& run, const std::vector<ScenarioResult>& scenarios) {
 }  // namespace
 
 Report parse_report(const std::string& text, const std::string& file) {
-  const auto document = parse_document(text, file);
+  auto document = parse_document(text, file);
+  bring_up_to_date(document);
   const Node root(document, file, "");
   if (const Node version = root.at("schema_version"); version.integer() != kSchemaVersion) {
-    version.refuse("is " + std::to_string(version.integer()) + "; this program reads " +
+    version.refuse("is " + std::to_string(version.integer()) + "; this program reads 1 and " +
                    std::to_string(kSchemaVersion));
   }
   const Node lanes = root.at("lanes");
@@ -189,6 +217,9 @@ Report parse_report(const std::string& text, const std::string& file) {
                 .machine = machine_at(root.at("machine")),
                 .started = root.at("started").text(),
                 .seconds = root.at("seconds").number(),
+                .mutant = root.at("mutant").text(),
+                .seed = root.at("seed").count(),
+                .interrupted = root.at("interrupted").flag(),
                 .verdict = verdict_at(root.at("verdict")),
                 .scenarios = all_of(root.at("scenarios"), scenario_at),
                 .planned = lanes.at("planned").count(),

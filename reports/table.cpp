@@ -177,15 +177,20 @@ void print_properties(const std::vector<PropertyResult>& properties, std::ostrea
   }
 }
 
-/// The first that caught it, and how many more did.
+/// The first scenario that caught it, how many more did, and the properties.
 std::string catchers_of(const MutantResult& mutant) {
   if (!mutant.caught) return "SURVIVED";
   if (mutant.caught_by.empty()) return "";
   const auto& first = mutant.caught_by.front();
-  const std::string others = mutant.caught_by.size() == 1
-                                 ? ""
-                                 : " and " + std::to_string(mutant.caught_by.size() - 1) + " more";
-  return first.scenario + others + ": " + first.reason;
+  std::size_t others = 0;
+  std::string properties;
+  for (const auto& by : std::span(mutant.caught_by).subspan(1)) {
+    if (by.property.empty()) ++others;
+    if (!by.property.empty()) properties += ", property " + by.property;
+  }
+  const std::string more = others == 0 ? "" : " and " + std::to_string(others) + " more";
+  const std::string name = first.property.empty() ? first.scenario : "property " + first.property;
+  return name + more + properties + ": " + first.reason;
 }
 
 /// A line for each reason, however many scenarios have it.

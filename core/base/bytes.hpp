@@ -1,20 +1,16 @@
 #pragma once
-// Byte buffers, ranges of files, and little-endian access. Everything on disk is little-endian.
+// Ranges of files, and little-endian access to byte buffers. Everything on disk is little-endian.
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "reprise/types.hpp"
 
 namespace reprise {
-
-using Bytes = std::vector<std::byte>;
-using ByteSpan = std::span<const std::byte>;
-using MutableByteSpan = std::span<std::byte>;
 
 /// Half-open range [offset, offset + size) of a file or buffer, in bytes.
 struct ByteRange {

@@ -1,66 +1,114 @@
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 #include <array>
+#include <ostream>
 #include <utility>
+
+#include "core/base/printable.hpp"
 
 namespace reprise {
 namespace {
 
-constexpr std::array kNames = {
-    std::pair{Code::kUsage, std::string_view{"USAGE"}},
-    std::pair{Code::kNotFound, std::string_view{"NOT_FOUND"}},
-    std::pair{Code::kIo, std::string_view{"IO"}},
-    std::pair{Code::kNoSpace, std::string_view{"NO_SPACE"}},
-    std::pair{Code::kUnsupported, std::string_view{"UNSUPPORTED"}},
-    std::pair{Code::kTornFile, std::string_view{"TORN_FILE"}},
-    std::pair{Code::kRefusedName, std::string_view{"REFUSED_NAME"}},
-    std::pair{Code::kPathEscape, std::string_view{"PATH_ESCAPE"}},
-    std::pair{Code::kLimit, std::string_view{"LIMIT"}},
-    std::pair{Code::kCoverageGap, std::string_view{"COVERAGE_GAP"}},
-    std::pair{Code::kChunkOverlap, std::string_view{"CHUNK_OVERLAP"}},
-    std::pair{Code::kNoWriter, std::string_view{"NO_WRITER"}},
-    std::pair{Code::kMultiWriter, std::string_view{"MULTI_WRITER"}},
-    std::pair{Code::kFalseReplica, std::string_view{"FALSE_REPLICA"}},
-    std::pair{Code::kMissingKey, std::string_view{"MISSING_KEY_ON_LOAD"}},
-    std::pair{Code::kUnrequestedKeys, std::string_view{"UNREQUESTED_KEYS"}},
-    std::pair{Code::kShapeDrift, std::string_view{"SHAPE_DRIFT"}},
-    std::pair{Code::kDtypeDrift, std::string_view{"DTYPE_DRIFT"}},
-    std::pair{Code::kExtentMismatch, std::string_view{"EXTENT_MISMATCH"}},
-    std::pair{Code::kCommonStateDiverges, std::string_view{"COMMON_STATE_DIVERGES"}},
-    std::pair{Code::kLayoutMismatch, std::string_view{"LAYOUT_MISMATCH"}},
-    std::pair{Code::kStalePlan, std::string_view{"STALE_PLAN"}},
-    std::pair{Code::kStaleDistribution, std::string_view{"STALE_DISTRIBUTION"}},
-    std::pair{Code::kStaleMetadata, std::string_view{"STALE_METADATA"}},
-    std::pair{Code::kCachePoisoned, std::string_view{"CACHE_POISONED"}},
-    std::pair{Code::kKeysetAsymmetry, std::string_view{"KEYSET_ASYMMETRY"}},
-    std::pair{Code::kGroupCollision, std::string_view{"GROUP_COLLISION"}},
-    std::pair{Code::kWrapperMissing, std::string_view{"WRAPPER_MISSING"}},
-    std::pair{Code::kOwnerDisagreement, std::string_view{"OWNER_DISAGREEMENT"}},
-    std::pair{Code::kGlobalFallback, std::string_view{"GLOBAL_FALLBACK"}},
-    std::pair{Code::kIllegalState, std::string_view{"ILLEGAL_STATE_PERSISTED"}},
-    std::pair{Code::kLoadRejected, std::string_view{"LOAD_REJECTED"}},
-    std::pair{Code::kTrackerDangling, std::string_view{"TRACKER_DANGLING"}},
-    std::pair{Code::kIncomplete, std::string_view{"INCOMPLETE_SELECTED"}},
-    std::pair{Code::kForeignCheckpoint, std::string_view{"FOREIGN_CHECKPOINT"}},
-    std::pair{Code::kChecksum, std::string_view{"CHECKSUM"}},
-    std::pair{Code::kPeerFailed, std::string_view{"PEER_FAILED"}},
-    std::pair{Code::kDeadline, std::string_view{"DEADLINE"}},
-    std::pair{Code::kDeadlock, std::string_view{"HANG"}},
-    std::pair{Code::kCollectiveMismatch, std::string_view{"COLLECTIVE_MISMATCH"}},
-    std::pair{Code::kStaleDerived, std::string_view{"STALE_DERIVED"}},
-    std::pair{Code::kInternal, std::string_view{"INTERNAL"}},
+struct Name {
+  Code code;
+  std::string_view text;
 };
+
+// In the order of Code.
+constexpr std::array kNames = {
+    Name{Code::kUsage, "USAGE"},
+    Name{Code::kNotFound, "NOT_FOUND"},
+    Name{Code::kIo, "IO"},
+    Name{Code::kNoSpace, "NO_SPACE"},
+    Name{Code::kLocked, "LOCKED"},
+    Name{Code::kUnsupported, "UNSUPPORTED"},
+    Name{Code::kTornFile, "TORN_FILE"},
+    Name{Code::kRefusedName, "REFUSED_NAME"},
+    Name{Code::kPathEscape, "PATH_ESCAPE"},
+    Name{Code::kLimit, "LIMIT"},
+    Name{Code::kCoverageGap, "COVERAGE_GAP"},
+    Name{Code::kChunkOverlap, "CHUNK_OVERLAP"},
+    Name{Code::kNoWriter, "NO_WRITER"},
+    Name{Code::kMultiWriter, "MULTI_WRITER"},
+    Name{Code::kFalseReplica, "FALSE_REPLICA"},
+    Name{Code::kNotStored, "NOT_STORED"},
+    Name{Code::kNotRequested, "NOT_REQUESTED"},
+    Name{Code::kShapeDrift, "SHAPE_DRIFT"},
+    Name{Code::kDtypeDrift, "DTYPE_DRIFT"},
+    Name{Code::kExtentMismatch, "EXTENT_MISMATCH"},
+    Name{Code::kCommonStateDiverges, "COMMON_STATE_DIVERGES"},
+    Name{Code::kLayoutMismatch, "LAYOUT_MISMATCH"},
+    Name{Code::kStalePlan, "STALE_PLAN"},
+    Name{Code::kStaleDistribution, "STALE_DISTRIBUTION"},
+    Name{Code::kStaleMetadata, "STALE_METADATA"},
+    Name{Code::kCachePoisoned, "CACHE_POISONED"},
+    Name{Code::kKeysetAsymmetry, "KEYSET_ASYMMETRY"},
+    Name{Code::kOwnerDisagreement, "OWNER_DISAGREEMENT"},
+    Name{Code::kGroupCollision, "GROUP_COLLISION"},
+    Name{Code::kWrapperMissing, "WRAPPER_MISSING"},
+    Name{Code::kGlobalFallback, "GLOBAL_FALLBACK"},
+    Name{Code::kIllegalState, "ILLEGAL_STATE_PERSISTED"},
+    Name{Code::kLoadRejected, "LOAD_REJECTED"},
+    Name{Code::kTrackerDangling, "TRACKER_DANGLING"},
+    Name{Code::kIncomplete, "INCOMPLETE_SELECTED"},
+    Name{Code::kForeignCheckpoint, "FOREIGN_CHECKPOINT"},
+    Name{Code::kChecksum, "CHECKSUM"},
+    Name{Code::kPeerFailed, "PEER_FAILED"},
+    Name{Code::kDeadline, "DEADLINE"},
+    Name{Code::kDeadlock, "HANG"},
+    Name{Code::kCollectiveMismatch, "COLLECTIVE_MISMATCH"},
+    Name{Code::kStaleDerived, "STALE_DERIVED"},
+    Name{Code::kInternal, "INTERNAL"},
+    Name{Code::kBitMismatch, "BIT_MISMATCH"},
+    Name{Code::kWrongOwner, "WRONG_OWNER"},
+    Name{Code::kShiftedBytes, "SHIFTED_BYTES"},
+    Name{Code::kZeroFill, "ZERO_FILL"},
+    Name{Code::kNotFilled, "NOT_FILLED"},
+    Name{Code::kReplicaMismatch, "REPLICA_MISMATCH"},
+    Name{Code::kLostObject, "LOST_OBJECT"},
+    Name{Code::kTrajectoryDivergence, "TRAJECTORY_DIVERGENCE"},
+    Name{Code::kOracleVacuous, "ORACLE_VACUOUS"},
+    Name{Code::kPermutedShards, "PERMUTED_SHARDS"},
+    Name{Code::kPermutedComponents, "PERMUTED_COMPONENTS"},
+    Name{Code::kStaleBytes, "STALE_BYTES"},
+    Name{Code::kTornSnapshot, "TORN_SNAPSHOT"},
+    Name{Code::kRngStreamCollapse, "RNG_STREAM_COLLAPSE"},
+    Name{Code::kRngDrift, "RNG_DRIFT"},
+    Name{Code::kLastGoodDeleted, "LAST_GOOD_DELETED"},
+    Name{Code::kCommitMissing, "COMMIT_MISSING"},
+    Name{Code::kMixedGeneration, "MIXED_GENERATION"},
+    Name{Code::kDataStreamSkip, "DATA_STREAM_SKIP"},
+    Name{Code::kRestartLoop, "RESTART_LOOP"},
+    Name{Code::kVerdictDisagreement, "VERDICT_DISAGREEMENT"},
+    Name{Code::kMemPeak, "MEM_PEAK_EXCEEDED"},
+    Name{Code::kRetentionExceeded, "RETENTION_EXCEEDED"},
+    Name{Code::kReadTwice, "READ_TWICE"},
+    Name{Code::kScheduleDrift, "SCHEDULE_DRIFT"},
+    Name{Code::kContentDiffers, "CONTENT_DIFFERS"},
+    Name{Code::kNotDeterministic, "NOT_DETERMINISTIC"},
+    Name{Code::kLanesDisagree, "LANES_DISAGREE"},
+    Name{Code::kMutantSurvived, "MUTANT_SURVIVED"},
+    Name{Code::kValidatorVacuous, "VALIDATOR_VACUOUS"},
+};
+
+constexpr bool is_in_order() {
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (static_cast<std::size_t>(kNames[i].code) != i) return false;
+  }
+  return true;
+}
+static_assert(kNames.size() == kCodes && is_in_order());
 
 std::string compose(Code code, const std::string& message, const ErrorPlace& place) {
   std::string line{name_of(code)};
-  line += ": " + message;
+  line += ": " + printable(message);
   std::string where;
   const auto add = [&where](const std::string& part) {
     where += (where.empty() ? " [" : ", ") + part;
   };
   if (place.rank) add("rank " + std::to_string(place.rank->value));
-  if (!place.key.empty()) add("key " + place.key);
-  if (!place.file.empty()) add("file " + place.file);
+  if (!place.key.empty()) add("key " + printable(place.key));
+  if (!place.file.empty()) add("file " + printable(place.file));
   if (place.offset) add("offset " + std::to_string(*place.offset));
   return where.empty() ? line : line + where + "]";
 }
@@ -68,11 +116,11 @@ std::string compose(Code code, const std::string& message, const ErrorPlace& pla
 }  // namespace
 
 std::string_view name_of(Code code) {
-  for (const auto& [known, name] : kNames) {
-    if (known == code) return name;
-  }
-  return "UNKNOWN";
+  const auto index = static_cast<std::size_t>(code);
+  return index < kNames.size() ? kNames[index].text : "UNKNOWN";
 }
+
+std::ostream& operator<<(std::ostream& out, Code code) { return out << name_of(code); }
 
 std::optional<Code> code_named(std::string_view name) {
   for (const auto& [code, known] : kNames) {

@@ -1,11 +1,14 @@
 #include "core/engine/agreement.hpp"
 
-#include "core/base/check.hpp"
+#include "core/base/caught.hpp"
+#include "core/engine/peer_wire.hpp"
 
 namespace reprise {
 namespace {
 
 enum class Tag : std::uint8_t { kBytes, kError };
+
+constexpr std::string_view kContribution = "a contribution";
 
 /// What it is stands at the end: bytes then need not be moved to be read.
 void close(Bytes& wire, Tag tag) { wire.push_back(static_cast<std::byte>(tag)); }
@@ -17,8 +20,7 @@ Bytes encode(const Error& error) {
   append_le(wire, std::uint8_t{error.place().offset.has_value()});
   append_le(wire, error.place().offset.value_or(0));
   for (const auto& text : {error.message(), error.place().key, error.place().file}) {
-    append_le(wire, static_cast<std::uint64_t>(text.size()));
-    append(wire, as_bytes(text));
+    put_text(wire, text);
   }
   close(wire, Tag::kError);
   return wire;
@@ -35,40 +37,29 @@ Bytes encode(Contribution mine) {
 }
 
 Tag take_tag(Bytes& wire) {
-  CHECK(!wire.empty());
+  const PeerWire whole(wire, kContribution);
+  if (whole.empty()) whole.refuse("is empty");
   const auto tag = static_cast<Tag>(wire.back());
+  if (tag != Tag::kBytes && tag != Tag::kError) whole.refuse("is of no known kind");
   wire.pop_back();
   return tag;
 }
 
-template <class T>
-T take(ByteSpan& wire) {
-  CHECK(wire.size() >= sizeof(T));
-  const T value = load_le<T>(wire);
-  wire = wire.subspan(sizeof(T));
-  return value;
-}
-
-std::string take_text(ByteSpan& wire) {
-  const auto size = take<std::uint64_t>(wire);
-  CHECK(size <= wire.size());
-  std::string text{as_text(wire.first(size))};
-  wire = wire.subspan(size);
-  return text;
-}
-
-Error decode_error(ByteSpan wire, GlobalRank sender) {
-  const auto code = static_cast<Code>(take<std::uint32_t>(wire));
+Error decode_error(ByteSpan bytes, GlobalRank sender) {
+  PeerWire wire(bytes, kContribution);
+  const auto code = wire.number<std::uint32_t>();
+  if (!is_error(static_cast<Code>(code))) wire.refuse("has an unknown error code");
   ErrorPlace place;
-  const auto rank = take<std::int32_t>(wire);
+  const auto rank = wire.number<std::int32_t>();
   place.rank = rank >= 0 ? GlobalRank{rank} : sender;
-  const bool has_offset = take<std::uint8_t>(wire) != 0;
-  const auto offset = take<std::uint64_t>(wire);
+  const bool has_offset = wire.number<std::uint8_t>() != 0;
+  const auto offset = wire.number<std::uint64_t>();
   if (has_offset) place.offset = offset;
-  std::string message = take_text(wire);
-  place.key = take_text(wire);
-  place.file = take_text(wire);
-  return Error(code, std::move(message), std::move(place));
+  std::string message = wire.text();
+  place.key = wire.text();
+  place.file = wire.text();
+  wire.end();
+  return Error(static_cast<Code>(code), std::move(message), std::move(place));
 }
 
 }  // namespace
@@ -100,10 +91,8 @@ std::vector<Bytes> agree(Communicator& group, Contribution mine) {
 Contribution contribution_of(const std::function<Bytes()>& work) {
   try {
     return {work(), {}};
-  } catch (const Error& error) {
-    return {{}, error};
-  } catch (const std::exception& mistake) {
-    return {{}, Error(Code::kInternal, mistake.what())};
+  } catch (const std::exception& caught) {
+    return {{}, error_from(caught)};
   }
 }
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/error.hpp"
-#include "core/ports/fabric.hpp"
+#include "reprise/error.hpp"
+#include "reprise/fabric.hpp"
 
 namespace reprise {
 

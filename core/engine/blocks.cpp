@@ -12,7 +12,7 @@ class Cutter {
 
   /// Cuts along dimension `d`, where the box still has the tensor's whole extents.
   void cut(std::size_t d) {
-    if (d == box_.rank() || box_.elements() <= elements_max_) return visit_(box_);
+    if (d == box_.ndim() || box_.elements() <= elements_max_) return visit_(box_);
     const std::int64_t extent = box_.extent[d];
     const std::int64_t row = box_.elements() / extent;
     const std::int64_t step = std::max<std::int64_t>(1, elements_max_ / row);

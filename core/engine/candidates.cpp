@@ -4,6 +4,7 @@
 
 #include "core/engine/generations.hpp"
 #include "core/engine/stored_tracker.hpp"
+#include "core/seams/load_seams.hpp"
 
 namespace reprise {
 namespace {
@@ -58,7 +59,7 @@ bool is_damage(Code code, LoadStage stage) {
     case Code::kTrackerDangling:
     case Code::kChecksum:
       return stage != LoadStage::kKeys;
-    case Code::kMissingKey:  // the common state of a checkpoint that had one
+    case Code::kNotStored:   // the common state of a checkpoint that had one
     case Code::kDtypeDrift:  // an item that is not what the metadata says
     case Code::kShapeDrift:
       return stage == LoadStage::kContent;

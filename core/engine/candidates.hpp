@@ -12,15 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "core/engine/checkpoint.hpp"
+#include "reprise/error.hpp"
+#include "reprise/load.hpp"
 
 namespace reprise {
-
-enum class Fallback : std::uint8_t {
-  kNone,
-  kNewestWhole,  ///< to the newest one that is whole; checksums are verified
-};
 
 /// How far a load came.
 enum class LoadStage : std::uint8_t {
@@ -49,12 +45,5 @@ Candidates candidates(Store& store, const std::string& path, Fallback fallback);
 /// Looks at every `ranks`-th payload file, from `rank` on: that it is there, and that no item of it
 /// goes beyond its end. NOT_FOUND or TORN_FILE otherwise.
 void require_files(Checkpoint& checkpoint, GroupRank rank, std::int32_t ranks);
-
-/// What all ranks say of one candidate, by group rank: what is wrong with it, or nothing.
-using Votes = std::vector<std::optional<Error>>;
-
-/// Of the candidates that were voted on so far, in their order, the one that `self` takes: the
-/// first that no rank finds fault with. The same on all ranks.
-std::optional<std::size_t> first_whole(const std::vector<Votes>& votes, GroupRank self);
 
 }  // namespace reprise

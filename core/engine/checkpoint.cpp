@@ -1,10 +1,12 @@
 #include "core/engine/checkpoint.hpp"
 
 #include <algorithm>
-#include <charconv>
 
+#include "core/base/check.hpp"
+#include "core/base/hash.hpp"
+#include "core/base/out_of_memory.hpp"
 #include "core/base/print.hpp"
-#include "core/engine/commit.hpp"
+#include "core/engine/set_aside.hpp"
 #include "core/engine/stored_tracker.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
@@ -15,9 +17,9 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kOpenFilesMax = 64;
-constexpr std::uint64_t kMetadataBytesMax = std::uint64_t{4} << 30U;
-constexpr std::string_view kMetadataName = ".metadata";
-constexpr std::string_view kRankMetadataSuffix = ".metadata";
+constexpr std::uint64_t kSmallFileMax = std::uint64_t{64} << 20U;
+/// Bounds one `.metadata`, and all `__<rank>.metadata` together. Jobs of 10,000 ranks write 200 MB.
+constexpr std::uint64_t kMetadataBytesMax = std::uint64_t{1} << 30U;
 
 /// A range of an open file; the checkpoint that made it finds the file again when it is needed.
 class FileSlice final : public ItemSource {
@@ -60,14 +62,13 @@ class HalfReadFile final : public ReadFile {
   const BytesAtHand& at_hand_;
 };
 
-/// The number in "__<rank>.metadata"; nothing for other names.
-std::optional<std::int64_t> rank_of_metadata(std::string_view name) {
-  if (!name.starts_with("__") || !name.ends_with(kRankMetadataSuffix)) return std::nullopt;
-  const std::string_view digits = name.substr(2, name.size() - 2 - kRankMetadataSuffix.size());
-  std::int64_t rank = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-  const bool whole = error == std::errc{} && end == digits.data() + digits.size();
-  return whole && rank >= 0 ? std::optional(rank) : std::nullopt;
+/// Such an object is sound, and nobody wants it in memory at once.
+void require_small(std::uint64_t bytes, const ErrorPlace& place) {
+  if (bytes <= kBytesItemMax) return;
+  throw Error(Code::kUnsupported,
+              "an object of " + human_bytes(bytes) + "; at most " + human_bytes(kBytesItemMax) +
+                  " are taken into memory",
+              place);
 }
 
 bool has_payload(Store& store, const std::string& directory) {
@@ -87,8 +88,10 @@ Location follow_tracker(Store& store, const std::string& root, const std::string
   const std::string directory = join_path(root, directory_of(entry));
   Location location{directory, entry.step, tracker};
   if (!metadata_names(store, directory).empty()) return location;
-  location.directory = directory + std::string(kReplacedSuffix);
-  if (!metadata_names(store, location.directory).empty()) return location;
+  if (const auto copy = replaced_copy(store, directory)) {
+    location.directory = *copy;
+    return location;
+  }
   throw Error(Code::kTrackerDangling,
               "the tracker names " + directory_of(entry) +
                   ", which holds no .metadata; point at "
@@ -103,15 +106,97 @@ void count_records(ByteSpan item, const ErrorPlace& place, ChecksumTally* checks
   checksums->require_no_damage();  // a changed byte may be why it can't be parsed
 }
 
+/// "step-9" before "step-10".
+bool in_natural_order(std::string_view a, std::string_view b) {
+  const auto digits = [](std::string_view text) {
+    return text.substr(0, std::min(text.find_first_not_of("0123456789"), text.size()));
+  };
+  const auto significant = [](std::string_view number) {
+    return number.substr(std::min(number.find_first_not_of('0'), number.size()));
+  };
+  while (!a.empty() && !b.empty()) {
+    const std::string_view left = digits(a);
+    const std::string_view right = digits(b);
+    if (!left.empty() && !right.empty()) {
+      const std::string_view x = significant(left);
+      const std::string_view y = significant(right);
+      if (x != y) return x.size() != y.size() ? x.size() < y.size() : x < y;
+      a.remove_prefix(left.size());
+      b.remove_prefix(right.size());
+    } else if (a.front() != b.front()) {
+      return a.front() < b.front();
+    } else {
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  return a.size() < b.size();
+}
+
+/// Directories with metadata up to two levels below, as torchtitan (step-3/) and Accelerate
+/// (checkpoint_0/pytorch_model_fsdp_0/) leave them, by names relative to `path`.
+void find_below(Store& store, const std::string& path, const std::string& prefix, int levels,
+                std::size_t& budget, std::vector<std::string>& found) {
+  std::vector<Entry> entries;
+  try {
+    entries = store.list(path);
+  } catch (const Error&) {
+    return;  // it can't be looked into, which does not matter here
+  }
+  for (const Entry& entry : entries) {
+    if (!entry.directory || budget == 0) continue;
+    --budget;
+    const std::string below = join_path(path, entry.name);
+    if (holds_metadata(store, below)) {
+      found.push_back(prefix + entry.name);
+    } else if (levels > 1) {
+      find_below(store, below, prefix + entry.name + '/', levels - 1, budget, found);
+    }
+  }
+}
+
+[[noreturn]] void fail_without_checkpoint(Store& store, const std::string& path) {
+  constexpr std::size_t kLookedAt = 1000;
+  constexpr std::size_t kNamed = 5;
+  constexpr int kLevels = 2;
+  const ErrorPlace place{.file = store.display(path)};
+  std::vector<std::string> below;
+  std::size_t budget = kLookedAt;
+  find_below(store, path, "", kLevels, budget, below);
+  if (!below.empty()) {
+    std::sort(below.begin(), below.end(),
+              [](const auto& a, const auto& b) { return in_natural_order(b, a); });
+    const std::size_t others = below.size() - std::min(below.size(), kNamed);
+    below.resize(below.size() - others);
+    throw Error(Code::kNotFound,
+                "no checkpoint by itself, but these below it are: " + join(below, ", ") +
+                    (others == 0 ? "" : " and " + std::to_string(others) + " more") +
+                    "; name one of them, for example " + store.display(join_path(path, below[0])),
+                place);
+  }
+  const auto entries = store.list(path);
+  if (std::ranges::any_of(entries,
+                          [](const Entry& e) { return e.name.ends_with(".safetensors"); })) {
+    throw Error(Code::kUnsupported,
+                "safetensors files and no .metadata: that format is not read; convert them with "
+                "torch.distributed.checkpoint",
+                place);
+  }
+  throw Error(Code::kNotFound,
+              "no checkpoint: neither .metadata, nor __<rank>.metadata, nor " +
+                  std::string(kTrackerFile) + " in this directory, and none below it",
+              place);
+}
+
 }  // namespace
 
 std::vector<std::string> metadata_names(Store& store, const std::string& directory) {
-  if (store.stat(join_path(directory, std::string(kMetadataName)))) {
-    return {std::string(kMetadataName)};
+  if (store.stat(join_path(directory, std::string(kMetadataFile)))) {
+    return {std::string(kMetadataFile)};
   }
   const auto found = store.stat(directory);
   if (!directory.empty() && (!found || !found->directory)) return {};
-  std::vector<std::pair<std::int64_t, std::string>> ranked;
+  std::vector<std::pair<std::int32_t, std::string>> ranked;
   for (const auto& entry : store.list(directory)) {
     if (entry.directory) continue;
     if (const auto rank = rank_of_metadata(entry.name)) ranked.emplace_back(*rank, entry.name);
@@ -129,8 +214,7 @@ bool holds_metadata(Store& store, const std::string& directory) {
 Location locate(Store& store, const std::string& path) {
   const auto found = store.stat(path);
   if (!found) {
-    const std::string replaced = path + std::string(kReplacedSuffix);
-    if (!metadata_names(store, replaced).empty()) return {replaced, step_in_name(path), {}};
+    if (const auto copy = replaced_copy(store, path)) return {*copy, step_in_name(path), {}};
     throw Error(Code::kNotFound, "nothing is there", {.file = store.display(path)});
   }
   if (!found->directory) {
@@ -145,34 +229,49 @@ Location locate(Store& store, const std::string& path) {
                 "payload files but no .metadata: the save was never committed; use an earlier one",
                 {.file = store.display(path)});
   }
-  throw Error(Code::kNotFound,
-              "no checkpoint: neither .metadata, nor __<rank>.metadata, nor " +
-                  std::string(kTrackerFile) + " in this directory",
-              {.file = store.display(path)});
+  fail_without_checkpoint(store, path);
 }
 
 MetadataFiles read_metadata_files(Store& store, const std::string& directory) {
   MetadataFiles files;
+  std::uint64_t room = kMetadataBytesMax;
   for (const auto& name : metadata_names(store, directory)) {
     const std::string path = join_path(directory, name);
     files.names.push_back(store.display(path));
-    files.contents.push_back(read_all(store, path, kMetadataBytesMax));
+    files.contents.push_back(read_all(store, path, room));
+    room -= files.contents.back().size();
   }
   return files;
+}
+
+std::uint64_t hash_of(const MetadataFiles& files) {
+  Hasher hash;
+  for (const auto& name : files.names) hash.text(name);
+  for (const auto& content : files.contents) hash.bytes(content);
+  return hash.digest();
 }
 
 Checkpoint Checkpoint::open(Store& store, const std::string& path) {
   Location location = locate(store, path);
   const MetadataFiles files = read_metadata_files(store, location.directory);
   const std::vector<ByteSpan> spans(files.contents.begin(), files.contents.end());
-  return Checkpoint(store, std::move(location), read_metadata(spans, files.names));
+  std::uint64_t bytes = 0;
+  for (const ByteSpan span : spans) bytes += span.size();
+  return taken_in(files.names.front(), bytes, [&] {
+    auto metadata = std::make_shared<const Metadata>(read_metadata(spans, files.names));
+    return Checkpoint(store, std::move(location), std::move(metadata), hash_of(files));
+  });
 }
 
 Checkpoint::Checkpoint(Store& store, Location location, Metadata metadata)
     : Checkpoint(store, std::move(location),
                  std::make_shared<const Metadata>(std::move(metadata))) {}
-Checkpoint::Checkpoint(Store& store, Location location, std::shared_ptr<const Metadata> metadata)
-    : store_(&store), location_(std::move(location)), metadata_(std::move(metadata)) {}
+Checkpoint::Checkpoint(Store& store, Location location, std::shared_ptr<const Metadata> metadata,
+                       std::optional<std::uint64_t> files)
+    : store_(&store),
+      location_(std::move(location)),
+      metadata_(std::move(metadata)),
+      files_(files) {}
 
 std::string Checkpoint::path_of(FileIndex file) const {
   CHECK(file < catalog().files.size(), file);
@@ -180,6 +279,15 @@ std::string Checkpoint::path_of(FileIndex file) const {
 }
 
 std::string Checkpoint::display(FileIndex file) const { return store_->display(path_of(file)); }
+
+std::unique_ptr<ReadFile> Checkpoint::open_noted(const std::string& path) {
+  auto file = store_->open(path);
+  if (auto entry = file->entry()) {
+    const auto [known, is_new] = read_.try_emplace(path, std::move(*entry));
+    if (!is_new && is_another_file(known->second, *file->entry())) replaced_ = true;
+  }
+  return file;
+}
 
 ReadFile& Checkpoint::file(FileIndex index) {
   const auto found = std::find_if(open_.begin(), open_.end(),
@@ -189,7 +297,7 @@ ReadFile& Checkpoint::file(FileIndex index) {
     return *open_.back().file;
   }
   if (open_.size() == kOpenFilesMax) open_.erase(open_.begin());
-  auto file = store_->open(path_of(index));
+  auto file = open_noted(path_of(index));
   if (at_hand_ != nullptr) {
     file = std::make_unique<HalfReadFile>(std::move(file), index, *at_hand_);
   }
@@ -222,39 +330,93 @@ std::unique_ptr<ItemSource> Checkpoint::slice(const std::string& key, FileIndex 
 
 TensorItem Checkpoint::tensor_item(const StoredTensor& tensor, const StoredChunk& chunk) {
   const auto source = slice(tensor.key, chunk.file, chunk.range);
-  TensorItem item = read_tensor_item(*source);
+  Archive archive(*source);
+  return tensor_item(tensor, chunk, archive);
+}
+
+TensorItem Checkpoint::tensor_item(const StoredTensor& tensor, const StoredChunk& chunk,
+                                   Archive& archive) {
+  TensorItem item = read_tensor_item(archive);
   if (item.dtype != tensor.dtype) {
-    source->fail(Code::kDtypeDrift,
-                 "the item holds " + std::string(name_of(item.dtype)) + ", and the metadata says " +
-                     std::string(name_of(tensor.dtype)),
-                 0);
+    archive.source().fail(Code::kDtypeDrift,
+                          "the item holds " + std::string(name_of(item.dtype)) +
+                              ", and the metadata says " + std::string(name_of(tensor.dtype)),
+                          0);
   }
   if (!(item.size == chunk.box.extent)) {
-    source->fail(Code::kExtentMismatch,
-                 "the item holds a tensor of shape " + to_string(item.size) +
-                     ", and the metadata says " + to_string(chunk.box.extent),
-                 0);
+    archive.source().fail(Code::kExtentMismatch,
+                          "the item holds a tensor of shape " + to_string(item.size) +
+                              ", and the metadata says " + to_string(chunk.box.extent),
+                          0);
   }
   return item;
 }
 
 Bytes Checkpoint::object_bytes(const StoredObject& object) {
-  if (object.range.size > kBytesItemMax) {
-    throw Error(Code::kLimit, "an object of " + human_bytes(object.range.size),
-                {.key = object.key});
-  }
+  require_small(object.range.size, {.key = object.key});
   const auto source = slice(object.key, object.file, object.range);
-  return read_range(*source, {0, source->size()});
+  return taken_in(display(object.file), source->size(), [&] {
+    return read_range(*source, {0, source->size()});
+  });
+}
+
+std::optional<Bytes> Checkpoint::small_file(std::string_view name) const {
+  const std::string path = join_path(location_.directory, std::string(name));
+  if (!store_->stat(path)) return std::nullopt;
+  try {
+    return read_all(*store_, path, kSmallFileMax);
+  } catch (const Error& error) {
+    if (error.code() != Code::kLimit) throw;
+    throw Error(Code::kUnsupported, error.message(), error.place());  // it may be sound
+  }
+}
+
+bool Checkpoint::metadata_is_of_megatron() const {
+  return metadata_->has_local_plans || catalog().object(kCommonObjectKey) != nullptr ||
+         std::ranges::any_of(catalog().tensors, [](const StoredTensor& tensor) {
+           return !tensor.original_shape.empty();
+         });
+}
+
+bool Checkpoint::has_backend_file() const {
+  const auto bytes = small_file(kBackendFile);
+  if (!bytes) return false;
+  switch (backend_file_of(*bytes)) {
+    case BackendFile::kMegatron:
+      return true;
+    case BackendFile::kOwn:
+      return metadata_is_of_megatron();
+    case BackendFile::kGarbled:
+      return metadata_is_of_megatron() ||
+             store_->stat(join_path(location_.directory, std::string(kCommonFile))).has_value();
+  }
+  return true;
+}
+
+bool Checkpoint::of_megatron() const { return metadata_is_of_megatron() || has_backend_file(); }
+
+std::optional<Checkpoint::Common> Checkpoint::common_file(ChecksumTally* checksums) {
+  const std::string path = join_path(location_.directory, std::string(kCommonFile));
+  const auto found = store_->stat(path);
+  if (!found) return std::nullopt;
+  require_small(found->size, {.file = store_->display(path)});
+  try {
+    const ErrorPlace place{.file = store_->display(path)};
+    const auto file = open_noted(path);
+    require_small(file->size(), place);
+    const Bytes bytes = read_whole(*file, place.file);
+    count_records(bytes, place, checksums);
+    return Common{std::string(kCommonFile), read_common_file(bytes, place)};
+  } catch (const Error& error) {
+    // A wrong checksum is damage, whoever keeps a torch archive under that name.
+    const bool damaged = error.code() == Code::kChecksum;
+    if (damaged || error.code() == Code::kIo || of_megatron()) throw;
+    return std::nullopt;
+  }
 }
 
 std::optional<Checkpoint::Common> Checkpoint::common(ChecksumTally* checksums) {
-  const std::string path = join_path(location_.directory, std::string(kCommonFile));
-  if (store_->stat(path)) {
-    const Bytes bytes = read_all(*store_, path, kBytesItemMax);
-    const ErrorPlace place{.file = store_->display(path)};
-    count_records(bytes, place, checksums);
-    return Common{std::string(kCommonFile), read_common_file(bytes, place)};
-  }
+  if (auto found = common_file(checksums)) return found;
   if (const StoredObject* object = catalog().object(kCommonObjectKey)) {
     const Bytes bytes = object_bytes(*object);
     const ErrorPlace place{
@@ -269,16 +431,52 @@ bool Checkpoint::lost_common() const {
   const auto is_there = [this](std::string_view name) {
     return store_->stat(join_path(location_.directory, std::string(name))).has_value();
   };
-  return is_there(kBackendFile) && !is_there(kCommonFile) &&
+  return !is_there(kCommonFile) && has_backend_file() &&
          catalog().object(kCommonObjectKey) == nullptr;
 }
 
 void Checkpoint::require_common_if_megatron() const {
   if (!lost_common()) return;
-  throw Error(Code::kMissingKey,
+  throw Error(Code::kNotStored,
               "the common state is gone: " + std::string(kBackendFile) + " is there, and neither " +
                   std::string(kCommonFile) + " nor " + std::string(kCommonObjectKey),
               {.file = store_->display(join_path(location_.directory, std::string(kCommonFile)))});
 }
+
+bool Checkpoint::files_are_in_place() const {
+  const auto stands = [this](const auto& opened) {
+    const auto& [path, entry] = opened;
+    const auto found = store_->stat(path);
+    return found && !is_another_file(entry, *found);
+  };
+  return !replaced_ && std::all_of(read_.begin(), read_.end(), stands);
+}
+
+bool Checkpoint::metadata_is_in_place() const {
+  if (!files_) return true;
+  try {
+    return hash_of(read_metadata_files(*store_, location_.directory)) == *files_;
+  } catch (const Error& error) {
+    if (error.code() == Code::kNotFound) return false;  // it is being replaced just now
+    throw;
+  }
+}
+
+void Checkpoint::require(bool in_place) const {
+  if (in_place) return;
+  throw Error(Code::kStaleMetadata,
+              "another checkpoint took its place, or it was removed, while it was read: what was "
+              "read may be of both; read it again",
+              {.file = store_->display(location_.directory)});
+}
+
+void Checkpoint::require_in_place() const {
+  require_metadata_in_place();
+  require_files_in_place();
+}
+
+void Checkpoint::require_metadata_in_place() const { require(metadata_is_in_place()); }
+
+void Checkpoint::require_files_in_place() const { require(files_are_in_place()); }
 
 }  // namespace reprise

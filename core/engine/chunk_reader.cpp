@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/check.hpp"
 #include "core/format/crc32.hpp"
 
 namespace reprise {
@@ -21,7 +22,7 @@ std::byte* whole_target(const StoredChunk& chunk, std::span<const RegionTarget> 
   if (targets.size() != 1 || !(targets.front().region == chunk.box)) return nullptr;
   const StridedView& target = targets.front().target;
   std::int64_t step = 1;
-  for (std::size_t d = chunk.box.rank(); d-- > 0;) {
+  for (std::size_t d = chunk.box.ndim(); d-- > 0;) {
     if (chunk.box.extent[d] != 1 && target.strides[d] != step) return nullptr;
     step *= chunk.box.extent[d];
   }
@@ -155,16 +156,15 @@ std::uint32_t ChunkReader::read_checked(const Framed& item, std::span<const Regi
 
 void ChunkReader::count(const Framed& item, std::uint32_t stored, std::uint32_t found) {
   ChecksumTally& tally = *resources_.checksums;
-  const auto place = [&item, this](std::uint64_t offset) {
-    return ErrorPlace{.key = item.tensor.key,
-                      .file = resources_.checkpoint.display(item.chunk.file),
-                      .offset = offset};
+  const std::string file = resources_.checkpoint.display(item.chunk.file);
+  const auto place = [&item, &file](std::uint64_t offset) {
+    return ErrorPlace{.key = item.tensor.key, .file = file, .offset = offset};
   };
-  tally.add_matching(TensorFrame::kRecords - 2);
-  tally.add({.name = "data/0", .size = item.frame.data_bytes(), .crc = stored}, stored == found,
-            [&] { return place(item.elements_at()); });
+  tally.add_matching(file, TensorFrame::kRecords - 2);
+  tally.add(file, {.name = "data/0", .size = item.frame.data_bytes(), .crc = stored},
+            stored == found, [&] { return place(item.elements_at()); });
   const std::uint64_t tail = item.elements_at() + item.frame.data_bytes();
-  tally.add({.name = ".data/serialization_id", .size = 40, .crc = item.frame.id_crc(tail_)},
+  tally.add(file, {.name = ".data/serialization_id", .size = 40, .crc = item.frame.id_crc(tail_)},
             item.frame.id_is_whole(tail_), [&] { return place(tail); });
   tally.require_no_damage();
 }

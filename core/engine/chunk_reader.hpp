@@ -11,7 +11,7 @@
 #include "core/engine/checksum_tally.hpp"
 #include "core/engine/region_reader.hpp"
 #include "core/format/tensor_frame.hpp"
-#include "core/ports/device.hpp"
+#include "reprise/device.hpp"
 
 namespace reprise {
 

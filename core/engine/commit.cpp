@@ -1,8 +1,11 @@
 #include "core/engine/commit.hpp"
 
+#include <exception>
 #include <memory>
+#include <utility>
 
 #include "core/base/hash.hpp"
+#include "core/base/print.hpp"
 #include "core/engine/checkpoint.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/common_state.hpp"
@@ -16,10 +19,8 @@ constexpr std::uint64_t kSmallFileMax = std::uint64_t{4} << 30U;
 
 /// The store reported success, and it is not there.
 [[noreturn]] void refuse_lost(Store& store, const std::string& path, const std::string& what) {
-  throw Error(
-      Code::kIo,
-      "the store reported that " + what + ", and it is not so; the checkpoint before stands",
-      {.file = store.display(path)});
+  throw Error(Code::kIo, "the store reported that " + what + ", and it is not so",
+              {.file = store.display(path)});
 }
 
 /// Writes the small files of a checkpoint, hashes them for the manifest, and finds them again.
@@ -38,28 +39,28 @@ class SmallFiles {
 
   void write_metadata_file() {
     const auto before = metadata_names(store_, target_.directory);
-    if (before.empty()) return write(".metadata", write_metadata(content_.metadata));
+    if (before.empty()) return write_all(content_.metadata);
     // A name of its own beside the one that makes way, so that they can be told apart.
     const std::string old = join_path(target_.directory, before.front());
     Metadata metadata = content_.metadata;
     metadata.save_id += "-" + hex(hash_of(ByteSpan(read_all(store_, old, kSmallFileMax))));
-    write(".metadata", write_metadata(metadata));
+    write_all(metadata);
   }
 
   void write_manifest() {
     if (content_.manifest) write(std::string(kIntegrityFile), write_integrity(manifest_));
   }
 
-  /// They stand where a reader looks.
-  void confirm() const {
+  /// They stand in `directory` as they were written.
+  void confirm(const std::string& directory) const {
     for (const Written& file : written_) {
-      const std::string path = join_path(target_.directory, file.name);
+      const std::string path = join_path(directory, file.name);
       const auto found = store_.stat(path);
       if (found && found->size == file.bytes &&
           hash_of(ByteSpan(read_all(store_, path, kSmallFileMax))) == file.hash) {
         continue;
       }
-      refuse_lost(store_, path, "this file was written and took its place");
+      refuse_lost(store_, path, "this file was written here");
     }
   }
 
@@ -69,6 +70,10 @@ class SmallFiles {
     std::uint64_t bytes;
     std::uint64_t hash;
   };
+
+  void write_all(const Metadata& metadata) {
+    for (const MetadataFile& file : metadata_files(metadata)) write(file.name, file.content);
+  }
 
   Store& store_;
   const CommitTarget& target_;
@@ -95,14 +100,171 @@ void make_durable_directory(Store& store, const std::string& path) {
   store.sync_directory(parent_path(path));
 }
 
+void refuse_if_there(Store& store, const CommitTarget& target) {
+  if (target.replace || !store.stat(target.directory)) return;
+  throw Error(Code::kUsage, "it is there already, and may not be replaced",
+              {.file = store.display(target.directory)});
+}
+
+/// Each returns a staged tree with the name it changes to: the new one, and the one it replaced.
+NameChange saving_of(const CommitTarget& target) {
+  return {target.saving(), target.directory, target.claim.directory.get()};
+}
+NameChange replaced_of(const CommitTarget& target) {
+  return {target.replaced(), target.directory, target.claim.directory.get()};
+}
+
 void swap_in(Store& store, const CommitTarget& target) {
-  const bool exists = store.stat(target.directory).has_value();
-  if (exists && store.capabilities().exchange) {
-    store.exchange(target.saving(), target.directory);
+  refuse_if_there(store, target);
+  if (store.stat(target.directory)) {
+    mark_as_old(store, target.directory, target.claim.token);
+    try {
+      return store.replace(saving_of(target));
+    } catch (const Error& error) {
+      if (error.code() != Code::kUnsupported) throw;
+    }
+    store.put_aside(replaced_of(target));
+  }
+  store.publish(saving_of(target));
+}
+
+/// Removes the mark from a checkpoint that stands in its place for good. A mark that this program
+/// may not remove stays.
+void remove_old_mark(Store& store, const std::string& directory, const std::string& token) {
+  try {
+    const auto found = store.stat(directory);
+    if (found && !found->link) store.remove(join_path(directory, old_mark_of(token)));
+  } catch (const Error&) {
+    // It says nothing of what stands in its place.
+  }
+}
+
+/// Puts back what stood there. The mark tells which one is the new one.
+void swap_back(Store& store, const CommitTarget& target) {
+  if (is_marked(store, target.directory, target.claim.token)) {
+    if (store.stat(target.saving())) {
+      store.replace(saving_of(target));
+    } else {
+      store.put_aside(saving_of(target));
+    }
+  }
+  if (!store.stat(target.directory) && store.stat(target.replaced())) {
+    store.publish(replaced_of(target));
+  }
+  store.sync_directory(parent_path(target.directory));
+  remove_old_mark(store, target.directory, target.claim.token);
+}
+
+/// A step of which a failure takes the swap back.
+ProtocolStep undone(Store& store, CommitTarget& target, ProtocolStep step) {
+  return {step.name, [&store, &target, run = std::move(step.run)] {
+            try {
+              run();
+            } catch (const std::exception&) {
+              try {
+                swap_back(store, target);
+              } catch (const std::exception&) {
+                // Both stay, and no later save of it removes the old one before another one was
+                // confirmed there.
+                target.claim.unsettled = true;
+              }
+              throw;
+            }
+          }};
+}
+
+std::string tracker_path(const CommitTarget& target) {
+  return join_path(parent_path(target.directory), std::string(kTrackerFile));
+}
+
+void take_locks(Store& store, CommitTarget& target) {
+  Claim& claim = target.claim;
+  if (target.step && !claim.root) claim.root = store.lock(tracker_path(target));
+  claim.directory = store.lock(target.directory);
+  claim.token = claim.directory->token();
+  if (!claim.directory->warning().empty()) claim.notes.push_back(claim.directory->warning());
+}
+
+void restore_replaced(Store& store, const CommitTarget& target) {
+  refuse_if_there(store, target);
+  if (store.stat(target.directory)) return;
+  if (!target.replace) {
+    const auto copy = replaced_copy(store, target.directory);
+    if (!copy) return;
+    throw Error(Code::kUsage,
+                "a save that did not finish left the only copy of " +
+                    store.display(target.directory) + " here; rename it back, or elsewhere",
+                {.file = store.display(*copy)});
+  }
+  if (!target.claim.keeps_others_out()) return;
+  const auto copy = own_replaced_copy(store, target.directory);
+  if (!copy) return;
+  store.publish({copy->path, target.directory,
+                 target.claim.directory.get()});  // the mark that it has says nothing there
+}
+
+/// Notes for the log which files were kept because they belong to no checkpoint.
+void note_kept(Store& store, CommitTarget& target, const Aside& aside,
+               const std::vector<std::string>& others) {
+  if (others.empty()) return;
+  target.claim.notes.push_back(
+      "files that belong to no checkpoint stood in " + store.display(target.directory) +
+      " and were kept: " + join(others, ", ") + " in " + store.display(aside.path));
+}
+
+/// Removes it but for what belongs to no checkpoint, which is noted.
+void discard_noted(Store& store, CommitTarget& target, const Aside& aside) {
+  note_kept(store, target, aside, discard(store, aside.path));
+}
+
+/// Trackers that were not renamed into their place.
+void clear_trackers(Store& store, const CommitTarget& target) {
+  if (!target.step) return;
+  for (const Aside& aside : asides_of(store, tracker_path(target))) {
+    if (aside.suffix == kNextSuffix) store.remove(aside.path);
+  }
+}
+
+/// Removes what a dead writer left. The checkpoint that made way for it goes only once one that was
+/// confirmed stands in its place.
+void clear_unfinished(Store& store, CommitTarget& target) {
+  const auto asides = asides_of(store, target.directory);
+  if (!target.claim.keeps_others_out()) {
+    for (const Aside& aside : asides) {
+      target.claim.notes.push_back(
+          "left alone, as it may be of a writer that is at work: " + store.display(aside.path) +
+          "; remove it when no job writes there");
+    }
     return;
   }
-  if (exists) store.rename(target.directory, target.replaced());
-  store.rename(target.saving(), target.directory);
+  clear_trackers(store, target);
+  std::vector<Aside> old;
+  for (const Aside& aside : asides) {
+    if (aside.suffix == kRemovingSuffix || !is_own(store, aside)) continue;
+    if (is_marked(store, aside.path, aside.token)) {
+      note_kept(store, target, aside, discard_unfinished(store, aside.path, aside.token));
+    } else {
+      old.push_back(aside);
+    }
+  }
+  const bool stands = !old.empty() && holds_metadata(store, target.directory) &&
+                      !is_unconfirmed(store, target.directory);
+  if (!stands) return;
+  for (const Aside& aside : old) discard_noted(store, target, aside);
+}
+
+void make_saving(Store& store, const CommitTarget& target) {
+  store.make_directory(target.saving());
+  store.create(join_path(target.saving(), mark_of(target.claim.token)))->close();
+}
+
+void remove_replaced(Store& store, CommitTarget& target) {
+  for (const Aside& aside : asides_of(store, target.directory)) {
+    if (aside.suffix == kRemovingSuffix) continue;
+    const bool of_this_writer = aside.token == target.claim.token;
+    if (!of_this_writer && !(target.claim.keeps_others_out() && is_own(store, aside))) continue;
+    discard_noted(store, target, aside);
+  }
 }
 
 }  // namespace
@@ -111,52 +273,56 @@ CommitTarget CommitTarget::iteration(const std::string& root, Step step) {
   return {join_path(root, directory_of(Tracker{step})), step};
 }
 
-std::vector<ProtocolStep> prepare_protocol(Store& store, const CommitTarget& target) {
+std::vector<ProtocolStep> prepare_protocol(Store& store, CommitTarget& target) {
   const auto parent = parent_path(target.directory);
   return {
       {"make_root", [&store, parent] { make_durable_directory(store, parent); }},
-      {"restore_replaced",
-       [&store, &target] {
-         if (store.stat(target.replaced()) && !store.stat(target.directory)) {
-           store.rename(target.replaced(), target.directory);
-         }
-       }},
+      {"lock", [&store, &target] { take_locks(store, target); }},
+      {"restore_replaced", [&store, &target] { restore_replaced(store, target); }},
       {"sync_root",
        [&store, &target, parent] {
-         const bool left = store.stat(target.saving()) || store.stat(target.replaced()) ||
-                           store.stat(target.directory);
+         const bool left =
+             store.stat(target.directory) || !asides_of(store, target.directory).empty();
          if (left) store.sync_directory(parent);
        }},
-      {"clear",
-       [&store, &target] {
-         store.remove(target.saving());
-         store.remove(target.replaced());
-       }},
-      {"make_saving", [&store, &target] { store.make_directory(target.saving()); }},
+      {"clear", [&store, &target] { clear_unfinished(store, target); }},
+      {"make_saving", [&store, &target] { make_saving(store, target); }},
   };
 }
 
-void prepare(Store& store, const CommitTarget& target) {
+void prepare(Store& store, CommitTarget& target) {
   for (const auto& step : prepare_protocol(store, target)) step.run();
 }
 
+void abandon(Store& store, CommitTarget& target) {
+  const Claim claim = std::exchange(target.claim, {.token = target.claim.token});
+  if (!claim.directory || claim.unsettled) return;
+  try {
+    discard_unfinished(store, target.saving(), claim.token);
+    // Without the mark it is what stood there, or was never begun.
+    if (store.stat(target.saving())) store.remove_empty(target.saving());
+  } catch (const std::exception&) {
+    // The next save of this directory clears it.
+  }
+}
+
 void move_tracker(Store& store, const CommitTarget& target) {
-  const auto path = join_path(parent_path(target.directory), std::string(kTrackerFile));
+  const auto path = tracker_path(target);
   const Bytes content = write_tracker(Tracker{target.step});
-  const std::string beside = path + ".tmp";
+  const std::string beside = aside_path(path, kNextSuffix, target.claim.token);
   write_durably(store, beside, content);
   // Looked at before it takes the old one's place: that one is what a reader has if this is wrong.
   if (read_all(store, beside, kSmallFileMax) != content) {
     refuse_lost(store, beside, "the new tracker was written");
   }
-  store.rename(beside, path);
+  store.publish({beside, path, target.claim.root.get()});
   store.sync_directory(parent_path(path));
   if (read_all(store, path, kSmallFileMax) != content) {
     refuse_lost(store, path, "the tracker was replaced");
   }
 }
 
-std::vector<ProtocolStep> commit_protocol(Store& store, const CommitTarget& target,
+std::vector<ProtocolStep> commit_protocol(Store& store, CommitTarget& target,
                                           const CommitContent& content) {
   const auto files = std::make_shared<SmallFiles>(store, target, content);
   std::vector<ProtocolStep> steps;
@@ -175,26 +341,34 @@ std::vector<ProtocolStep> commit_protocol(Store& store, const CommitTarget& targ
   }
   steps.push_back({"manifest", [files] { files->write_manifest(); }});
   steps.push_back({"sync_directory", [&store, &target] { store.sync_directory(target.saving()); }});
-  steps.push_back({"swap_in", [&store, &target] { swap_in(store, target); }});
-  steps.push_back(
-      {"sync_parent", [&store, &target] { store.sync_directory(parent_path(target.directory)); }});
-  steps.push_back({"confirm", [files] { files->confirm(); }});
+  steps.push_back({"read_back", [&store, &target, &content, files] {
+                     check_payload(store, target, content);
+                     files->confirm(target.saving());
+                   }});
+  const auto add = [&](ProtocolStep step) {
+    steps.push_back(undone(store, target, std::move(step)));
+  };
+  add({"swap_in", [&store, &target] { swap_in(store, target); }});
+  add({"sync_parent", [&store, &target] { store.sync_directory(parent_path(target.directory)); }});
+  add({"confirm", [&store, &target, files] {
+         files->confirm(target.directory);
+         store.remove(join_path(target.directory, mark_of(target.claim.token)));
+       }});
   if (target.step) {
     steps.push_back({"tracker", [&store, &target] { move_tracker(store, target); }});
   }
   steps.push_back({"remove_replaced", [&store, &target] {
                      try {
-                       store.remove(target.saving());  // the old directory, if it was exchanged
-                       store.remove(target.replaced());
+                       remove_replaced(store, target);
                      } catch (const std::exception&) {
-                       // The checkpoint stands; the next save of this directory clears what is
+                       // The checkpoint stands; the next save of this directory removes what is
                        // left.
                      }
                    }});
   return steps;
 }
 
-std::vector<ProtocolStep> commit_part(Store& store, const CommitTarget& target,
+std::vector<ProtocolStep> commit_part(Store& store, CommitTarget& target,
                                       const CommitContent& content, Part part) {
   if (part == Part::kMember) return {};
   return commit_protocol(store, target, content);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "core/engine/diff_beside.hpp"
 #include "core/engine/diff_objects.hpp"
 #include "core/engine/diff_tensors.hpp"
 #include "core/engine/extents.hpp"
+#include "core/engine/verify_directory.hpp"
 
 namespace reprise {
 
@@ -24,24 +26,62 @@ std::string_view name_of(DiffVerdict verdict) {
       return "only in B";
     case DiffVerdict::kNotComparable:
       return "not comparable";
+    case DiffVerdict::kNotKnown:
+      return "not known";
   }
   return "different";
 }
 
-bool counts_as_different(DiffVerdict verdict) {
-  return verdict != DiffVerdict::kSame && verdict != DiffVerdict::kNotComparable;
+std::string_view name_of(DiffOutcome outcome) {
+  switch (outcome) {
+    case DiffOutcome::kSame:
+      return "same";
+    case DiffOutcome::kDifferent:
+      return "different";
+    case DiffOutcome::kNotAllCompared:
+      return "not all compared";
+    case DiffOutcome::kNothingCompared:
+      return "nothing compared";
+    case DiffOutcome::kDamaged:
+      return "damaged";
+  }
+  return "damaged";
 }
 
-std::uint64_t DiffReport::different() const {
-  const auto differs = [](const auto& item) { return counts_as_different(item.verdict); };
-  return static_cast<std::uint64_t>(std::count_if(tensors.begin(), tensors.end(), differs) +
-                                    std::count_if(objects.begin(), objects.end(), differs));
+bool counts_as_different(DiffVerdict verdict) {
+  return verdict != DiffVerdict::kSame && verdict != DiffVerdict::kNotComparable &&
+         verdict != DiffVerdict::kNotKnown;
 }
+
+namespace {
+
+template <class Counts>
+std::uint64_t count_of(const DiffReport& report, Counts counts) {
+  const auto judged = [&counts](const auto& item) { return counts(item.verdict); };
+  return static_cast<std::uint64_t>(
+      std::count_if(report.tensors.begin(), report.tensors.end(), judged) +
+      std::count_if(report.objects.begin(), report.objects.end(), judged) +
+      std::count_if(report.files.begin(), report.files.end(), judged));
+}
+
+}  // namespace
+
+std::uint64_t DiffReport::different() const { return count_of(*this, counts_as_different); }
 
 std::uint64_t DiffReport::not_comparable() const {
-  const auto bound = [](const auto& item) { return item.verdict == DiffVerdict::kNotComparable; };
-  return static_cast<std::uint64_t>(std::count_if(tensors.begin(), tensors.end(), bound) +
-                                    std::count_if(objects.begin(), objects.end(), bound));
+  return count_of(*this, [](DiffVerdict v) { return v == DiffVerdict::kNotComparable; });
+}
+
+std::uint64_t DiffReport::not_known() const {
+  return count_of(*this, [](DiffVerdict v) { return v == DiffVerdict::kNotKnown; });
+}
+
+DiffOutcome DiffReport::outcome(LayoutBound bound) const {
+  if (!damage.empty()) return DiffOutcome::kDamaged;
+  if (different() != 0) return DiffOutcome::kDifferent;
+  if (empty()) return DiffOutcome::kNothingCompared;
+  const std::uint64_t open = not_known() + (bound == LayoutBound::kAccepted ? 0 : not_comparable());
+  return open == 0 ? DiffOutcome::kSame : DiffOutcome::kNotAllCompared;
 }
 
 namespace {
@@ -56,19 +96,31 @@ void sort_out(const ChecksumTally& tally, const Checkpoint& checkpoint, DiffRepo
   }
 }
 
+/// Reports files that an earlier save left; they are not compared.
+void note_stale_files(Checkpoint& checkpoint, DiffReport& report) {
+  for (Finding& finding : check_stale_files(checkpoint)) {
+    finding.severity = Severity::kNote;
+    finding.message += "; not compared";
+    report.notes.push_back(std::move(finding));
+  }
+}
+
 }  // namespace
 
 DiffReport diff(Checkpoint& left, Checkpoint& right, Device& device, const DiffOptions& options,
                 Progress& progress) {
   require_apart(left);
   require_apart(right);
-  DiffReport report;
-  ChecksumTally left_checksums;
-  ChecksumTally right_checksums;
-  diff_objects(left, right, options, left_checksums, right_checksums, report);
-  diff_tensors(left, right, device, options, left_checksums, right_checksums, progress, report);
-  sort_out(left_checksums, left, report);
-  sort_out(right_checksums, right, report);
+  DiffReport report{.checksums = options.checksums};
+  DiffSides sides(left, right);
+  diff_objects(sides, options, report);
+  diff_tensors(sides, device, options, progress, report);
+  diff_beside(sides, options, report);
+  for (Checkpoint* side : {&left, &right}) note_stale_files(*side, report);
+  sort_out(sides.left_checksums, left, report);
+  sort_out(sides.right_checksums, right, report);
+  left.require_in_place();
+  right.require_in_place();
   return report;
 }
 

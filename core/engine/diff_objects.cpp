@@ -5,7 +5,9 @@
 #include <set>
 
 #include "core/base/print.hpp"
+#include "core/engine/diff_values.hpp"
 #include "core/engine/layout_bound.hpp"
+#include "core/engine/rank_pairs.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "core/state/state_dict.hpp"
@@ -13,8 +15,6 @@
 namespace reprise {
 namespace {
 
-/// Larger items are compared as bytes, so that one object cannot take all memory.
-constexpr std::uint64_t kDecodedMax = std::uint64_t{16} << 20U;
 /// Layout arguments of the common state that are listed; there are eleven names.
 constexpr std::size_t kLayoutListed = 64;
 
@@ -38,45 +38,42 @@ std::set<std::string> grids_of(const Catalog& catalog, const std::string& base) 
   return grids;
 }
 
-bool same_bytes(ItemSource& left, ItemSource& right) {
-  if (left.size() != right.size()) return false;
-  constexpr std::uint64_t kStep = std::uint64_t{256} << 10U;
-  Bytes a(kStep);
-  Bytes b(kStep);
-  for (std::uint64_t at = 0; at < left.size(); at += kStep) {
-    const auto size = static_cast<std::size_t>(std::min(kStep, left.size() - at));
-    left.read_at(at, MutableByteSpan(a.data(), size));
-    right.read_at(at, MutableByteSpan(b.data(), size));
-    if (!std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(size), b.begin())) {
-      return false;
-    }
-  }
-  return true;
+bool has_common_file(const Checkpoint& checkpoint) {
+  const auto path = join_path(checkpoint.location().directory, std::string(kCommonFile));
+  return checkpoint.store().stat(path).has_value();
 }
 
-void judge_bytes(bool same, const std::string& why, ObjectDiff& result) {
-  result.opaque = true;
-  result.verdict = same ? DiffVerdict::kSame : DiffVerdict::kDifferent;
-  result.reason = "compared as bytes: " + why;
+bool has_common_object(const Checkpoint& checkpoint) {
+  return checkpoint.catalog().object(kCommonObjectKey) != nullptr;
+}
+
+/// True if the common state is read from a file although there is an object of it, too, which then
+/// is an object like others.
+bool has_common_twice(const Checkpoint& checkpoint) {
+  return has_common_object(checkpoint) && has_common_file(checkpoint);
 }
 
 class ObjectDiffer {
  public:
-  ObjectDiffer(Checkpoint& left, Checkpoint& right, const DiffOptions& options,
-               ChecksumTally& left_checksums, ChecksumTally& right_checksums, DiffReport& report)
-      : left_(left),
-        right_(right),
-        options_(options),
-        left_checksums_(left_checksums),
-        right_checksums_(right_checksums),
-        report_(report) {}
+  ObjectDiffer(DiffSides& sides, const DiffOptions& options, DiffReport& report)
+      : sides_(sides), left_(sides.left), right_(sides.right), options_(options), report_(report) {}
 
   void run() {
-    if (wanted(kCommonStatePath)) compare_common();
-    for (const std::string& key : keys()) {
-      const std::string base = base_of(key);
-      if (is_layout_bound(base) && !same_grid(base)) continue;
-      compare(key, left_.catalog().object(key), right_.catalog().object(key));
+    if (wanted(kCommonStatePath)) {
+      compare_common();
+    } else if (has_common(left_) || has_common(right_)) {
+      ++report_.ignored_keys;
+    }
+    const bool common_twice = has_common_twice(left_) || has_common_twice(right_);
+    for (const auto& pair : pairs_of(left_.catalog().objects, right_.catalog().objects)) {
+      if (pair.key() == kCommonObjectKey && !common_twice) continue;
+      if (!wanted(pair.key())) {
+        ++report_.ignored_keys;
+        continue;
+      }
+      const std::string base = base_of(std::string(pair.name()));
+      if (is_layout_bound(base) && !comparable(base)) continue;
+      compare(pair.key(), pair.left, pair.right);
     }
     std::sort(report_.objects.begin() + static_cast<std::ptrdiff_t>(common_entries_),
               report_.objects.end(),
@@ -86,33 +83,24 @@ class ObjectDiffer {
  private:
   bool wanted(std::string_view key) const { return !options_.wanted || options_.wanted(key); }
 
-  /// Keys of both sides that take part, in order.
-  std::set<std::string> keys() const {
-    std::set<std::string> all;
-    for (const Catalog* catalog : {&left_.catalog(), &right_.catalog()}) {
-      for (const auto& object : catalog->objects) {
-        if (object.key != kCommonObjectKey && wanted(object.key)) all.insert(object.key);
-      }
-    }
-    return all;
+  static bool has_common(const Checkpoint& checkpoint) {
+    return has_common_object(checkpoint) || has_common_file(checkpoint);
   }
 
-  /// Does the key have the same grid on both sides? Found out once for all its shards; if not, it
-  /// is listed once as not comparable.
-  bool same_grid(const std::string& base) {
-    const auto [known, is_new] = same_grid_.try_emplace(base, true);
+  /// True unless both sides have the key in other grids: a coordinate then means another place.
+  /// Found out once for all its shards, and listed once. A key that one side lacks is compared as
+  /// others.
+  bool comparable(const std::string& base) {
+    const auto [known, is_new] = comparable_.try_emplace(base, true);
     if (!is_new) return known->second;
     const auto left = grids_of(left_.catalog(), base);
     const auto right = grids_of(right_.catalog(), base);
-    if (left == right) return true;
+    if (left == right || left.empty() || right.empty()) return true;
     known->second = false;
-    const auto words = [](const std::set<std::string>& grids) {
-      return grids.empty() ? std::string("absent") : "grid " + join(grids, ", ");
-    };
-    report_.objects.push_back(
-        {.key = base,
-         .verdict = DiffVerdict::kNotComparable,
-         .reason = "bound to its layout: " + words(left) + " in A, " + words(right) + " in B"});
+    report_.objects.push_back({.key = base,
+                               .verdict = DiffVerdict::kNotComparable,
+                               .reason = "bound to its layout: grid " + join(left, ", ") +
+                                         " in A, grid " + join(right, ", ") + " in B"});
     return false;
   }
 
@@ -124,10 +112,15 @@ class ObjectDiffer {
       const auto a = left_.slice(key, left->file, left->range);
       const auto b = right_.slice(key, right->file, right->range);
       if (options_.checksums) {
-        left_checksums_.add(*a, key);
-        right_checksums_.add(*b, key);
+        sides_.left_checksums.add(*a, key);
+        sides_.right_checksums.add(*b, key);
       }
       compare(*a, *b, result);
+      if (result.verdict == DiffVerdict::kDifferent && is_optimizer_group(key) &&
+          sides_.layouts_apart().in_any_way) {
+        result.verdict = DiffVerdict::kNotComparable;
+        result.reason = "bound to its layout, and the layouts differ";
+      }
       count(result);
     }
     report_.objects.push_back(std::move(result));
@@ -138,21 +131,15 @@ class ObjectDiffer {
       return judge_bytes(same_bytes(left, right), "larger than " + human_bytes(kDecodedMax),
                          result);
     }
-    const BytesItem a = read_bytes_item(left);
-    const BytesItem b = read_bytes_item(right);
-    if (a.value && b.value) return judge_values(*a.value, *b.value, result);
-    judge_bytes(same_bytes(left, right), a.value ? b.opaque_because : a.opaque_because, result);
-  }
-
-  void judge_values(const Value& left, const Value& right, ObjectDiff& result) const {
-    result.differences = differences(left, right, options_.differences_max);
-    if (!result.differences.empty()) result.verdict = DiffVerdict::kDifferent;
+    const WholeValue a = read_whole_item(left);
+    const WholeValue b = read_whole_item(right);
+    judge_items({left, a}, {right, b}, options_, result);
   }
 
   void compare_common() {
-    const auto left = left_.common();
-    const auto right = right_.common();
-    if (!left && !right) return;
+    const auto left = left_.common(options_.checksums ? &sides_.left_checksums : nullptr);
+    const auto right = right_.common(options_.checksums ? &sides_.right_checksums : nullptr);
+    if (!left && !right) return note_lost_common();
     ObjectDiff result{.key = std::string(kCommonStatePath)};
     if (!left || !right) {
       result.verdict = left ? DiffVerdict::kOnlyLeft : DiffVerdict::kOnlyRight;
@@ -163,6 +150,7 @@ class ObjectDiffer {
                     result);
       } else {
         judge_common(*left->item.value, *right->item.value, result);
+        doubt_common(*left, *right, result);
       }
       count(result);
     }
@@ -170,22 +158,63 @@ class ObjectDiffer {
     common_entries_ = report_.objects.size();
   }
 
+  /// Two checkpoints that lost the same are alike, and yet nobody knows what they lost.
+  void note_lost_common() {
+    for (const Checkpoint* side : {&left_, &right_}) {
+      if (!side->lost_common()) continue;
+      report_.damage.push_back({Severity::kError,
+                                Code::kNotStored,
+                                "the common state is gone",
+                                {},
+                                side->store().display(side->location().directory)});
+    }
+  }
+
+  static std::string full_path(const std::string& path) {
+    return std::string(kCommonStatePath) + path;
+  }
+  bool ignored(const ValueDifference& difference) const {
+    return options_.path_ignored && options_.path_ignored(full_path(difference.path));
+  }
+  /// An argument that only one side has was lost or is new, whatever it says of the layout.
+  static bool is_bound(const ValueDifference& difference) {
+    return is_layout_argument(difference.path) && !difference.one_sided;
+  }
+
   /// Differences whose paths take part; the paths say where in the common state they are. What
   /// describes the layout is listed apart.
   void judge_common(const Value& left, const Value& right, ObjectDiff& result) {
-    const auto full_path = [](const std::string& path) {
-      return std::string(kCommonStatePath) + path;
-    };
     const std::size_t most = std::max<std::size_t>(options_.differences_max, 1);
-    result.differences = differences(left, right, most, [&](const std::string& path) {
-      return !is_layout_argument(path) && wanted(full_path(path));
+    result.differences = differences(left, right, most, [this](const ValueDifference& difference) {
+      return !is_bound(difference) && !ignored(difference);
     });
     if (!result.differences.empty()) result.verdict = DiffVerdict::kDifferent;
     result.differences.resize(std::min(result.differences.size(), options_.differences_max));
     for (auto& difference : result.differences) difference.path = full_path(difference.path);
-    const auto bound = differences(left, right, kLayoutListed, [&](const std::string& path) {
-      return is_layout_argument(path) && wanted(full_path(path));
+    list_layout(left, right);
+    if (!options_.path_ignored) return;
+    differences(left, right, 1, [this](const ValueDifference& difference) {
+      if (ignored(difference)) ++report_.ignored_differences;
+      return false;  // so that all of them are seen
     });
+  }
+
+  /// What else stands in their archives.
+  void doubt_common(const Checkpoint::Common& left, const Checkpoint::Common& right,
+                    ObjectDiff& result) {
+    if (result.verdict != DiffVerdict::kSame) return;
+    const Bytes left_bytes = common_bytes(left_, left);
+    const Bytes right_bytes = common_bytes(right_, right);
+    SpanSource a(left_bytes);
+    SpanSource b(right_bytes);
+    doubt_left_out({a, read_whole_item(a)}, {b, read_whole_item(b)}, result);
+  }
+
+  void list_layout(const Value& left, const Value& right) {
+    const auto bound =
+        differences(left, right, kLayoutListed, [this](const ValueDifference& difference) {
+          return is_bound(difference) && !ignored(difference);
+        });
     for (const auto& difference : bound) {
       report_.objects.push_back({.key = full_path(difference.path),
                                  .verdict = DiffVerdict::kNotComparable,
@@ -203,26 +232,24 @@ class ObjectDiffer {
   }
 
   void count(const ObjectDiff& result) {
+    if (result.verdict != DiffVerdict::kSame && result.verdict != DiffVerdict::kDifferent) return;
     ++report_.objects_compared;
     if (result.opaque) ++report_.objects_opaque;
   }
 
+  DiffSides& sides_;
   Checkpoint& left_;
   Checkpoint& right_;
   const DiffOptions& options_;
-  ChecksumTally& left_checksums_;
-  ChecksumTally& right_checksums_;
   DiffReport& report_;
-  std::map<std::string, bool> same_grid_;  ///< by base key
+  std::map<std::string, bool> comparable_;  ///< by base key
   std::size_t common_entries_ = 0;
 };
 
 }  // namespace
 
-void diff_objects(Checkpoint& left, Checkpoint& right, const DiffOptions& options,
-                  ChecksumTally& left_checksums, ChecksumTally& right_checksums,
-                  DiffReport& report) {
-  ObjectDiffer(left, right, options, left_checksums, right_checksums, report).run();
+void diff_objects(DiffSides& sides, const DiffOptions& options, DiffReport& report) {
+  ObjectDiffer(sides, options, report).run();
 }
 
 }  // namespace reprise

@@ -4,6 +4,7 @@
 
 #include "core/engine/blocks.hpp"
 #include "core/engine/layout_bound.hpp"
+#include "core/engine/rank_pairs.hpp"
 #include "core/engine/tensor_reader.hpp"
 
 namespace reprise {
@@ -18,37 +19,15 @@ std::optional<TensorDiff::Side> side_of(const StoredTensor* tensor) {
   return TensorDiff::Side{tensor->dtype, logical_shape(*tensor)};
 }
 
-struct Pair {
-  const StoredTensor* left = nullptr;
-  const StoredTensor* right = nullptr;
-
-  const std::string& key() const { return left != nullptr ? left->key : right->key; }
-};
-
-/// The keys of both sides in order, those that are wanted.
-std::vector<Pair> pairs_of(const Catalog& left, const Catalog& right, const DiffOptions& options) {
-  std::vector<Pair> pairs;
-  for (const auto& tensor : left.tensors) {
-    if (wanted(options, tensor.key)) pairs.push_back({&tensor, right.tensor(tensor.key)});
-  }
-  for (const auto& tensor : right.tensors) {
-    if (left.tensor(tensor.key) != nullptr || !wanted(options, tensor.key)) continue;
-    pairs.push_back({nullptr, &tensor});
-  }
-  std::sort(pairs.begin(), pairs.end(),
-            [](const Pair& a, const Pair& b) { return a.key() < b.key(); });
-  return pairs;
-}
+using Pair = Both<StoredTensor>;
 
 /// The verdict that follows from names, shapes and dtypes; kSame where the elements decide.
 DiffVerdict judge_form(const Pair& pair) {
-  const bool bound = is_layout_bound(pair.key());
   if (pair.left == nullptr || pair.right == nullptr) {
-    if (bound) return DiffVerdict::kNotComparable;
     return pair.left != nullptr ? DiffVerdict::kOnlyLeft : DiffVerdict::kOnlyRight;
   }
   if (!(logical_shape(*pair.left) == logical_shape(*pair.right))) {
-    return bound ? DiffVerdict::kNotComparable : DiffVerdict::kShape;
+    return is_layout_bound(pair.name()) ? DiffVerdict::kNotComparable : DiffVerdict::kShape;
   }
   return pair.left->dtype == pair.right->dtype ? DiffVerdict::kSame : DiffVerdict::kDtype;
 }
@@ -107,28 +86,52 @@ class TensorDiffer {
   std::uint64_t done_ = 0;
 };
 
+/// Buckets under another model-parallel layout hold other elements at the same places.
+void excuse_other_buckets(DiffSides& sides, TensorDiff& result) {
+  if (result.verdict != DiffVerdict::kDifferent || !is_optimizer_group(result.key)) return;
+  if (!sides.layouts_apart().model_parallel) return;
+  result = {.key = std::move(result.key),
+            .verdict = DiffVerdict::kNotComparable,
+            .left = result.left,
+            .right = result.right,
+            .reason = "bound to its layout: buckets of another model-parallel layout"};
+}
+
+void count(const TensorDiff& result, DiffReport& report) {
+  const std::uint64_t elements = result.comparison.elements;
+  report.elements += elements;
+  report.bytes += elements * size_of(result.left ? result.left->dtype : result.right->dtype);
+  const bool compared =
+      result.verdict == DiffVerdict::kSame || result.verdict == DiffVerdict::kDifferent;
+  if (compared) ++report.tensors_compared;
+}
+
 }  // namespace
 
-void diff_tensors(Checkpoint& left, Checkpoint& right, Device& device, const DiffOptions& options,
-                  ChecksumTally& left_checksums, ChecksumTally& right_checksums, Progress& progress,
+void diff_tensors(DiffSides& sides, Device& device, const DiffOptions& options, Progress& progress,
                   DiffReport& report) {
-  const auto pairs = pairs_of(left.catalog(), right.catalog(), options);
+  auto pairs = pairs_of(sides.left.catalog().tensors, sides.right.catalog().tensors);
+  report.ignored_keys +=
+      std::erase_if(pairs, [&](const Pair& pair) { return !wanted(options, pair.key()); });
   std::uint64_t total = 0;
   for (const Pair& pair : pairs) {
     if (judge_form(pair) == DiffVerdict::kSame) total += bytes_of(*pair.left);
   }
   Bytes staging(options.block_bytes);
-  TensorDiffer differ({left, device, staging, options.checksums ? &left_checksums : nullptr},
-                      {right, device, staging, options.checksums ? &right_checksums : nullptr},
-                      options, progress, total);
+  TensorDiffer differ(
+      {sides.left, device, staging, options.checksums ? &sides.left_checksums : nullptr},
+      {sides.right, device, staging, options.checksums ? &sides.right_checksums : nullptr}, options,
+      progress, total);
   for (const Pair& pair : pairs) {
     TensorDiff result{.key = pair.key(), .verdict = judge_form(pair)};
     result.left = side_of(pair.left);
     result.right = side_of(pair.right);
-    if (result.verdict == DiffVerdict::kSame) differ.compare(pair, result);
-    report.elements += result.comparison.elements;
-    report.bytes += result.comparison.elements *
-                    size_of(result.left ? result.left->dtype : result.right->dtype);
+    if (result.verdict == DiffVerdict::kNotComparable) result.reason = "bound to its layout";
+    if (result.verdict == DiffVerdict::kSame) {
+      differ.compare(pair, result);
+      excuse_other_buckets(sides, result);
+    }
+    count(result, report);
     report.tensors.push_back(std::move(result));
   }
 }

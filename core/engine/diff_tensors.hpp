@@ -1,13 +1,12 @@
 #pragma once
 // The tensors' part of diff.
 
-#include "core/engine/checksum_tally.hpp"
 #include "core/engine/diff.hpp"
+#include "core/engine/diff_sides.hpp"
 
 namespace reprise {
 
-void diff_tensors(Checkpoint& left, Checkpoint& right, Device& device, const DiffOptions& options,
-                  ChecksumTally& left_checksums, ChecksumTally& right_checksums, Progress& progress,
+void diff_tensors(DiffSides& sides, Device& device, const DiffOptions& options, Progress& progress,
                   DiffReport& report);
 
 }  // namespace reprise

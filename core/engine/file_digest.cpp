@@ -4,7 +4,8 @@
 
 namespace reprise {
 
-Sha256Digest digest_of_file(Store& store, const std::string& path) {
+Sha256Digest digest_of_file(Store& store, const std::string& path,
+                            const std::function<void()>& at_step) {
   constexpr std::uint64_t kStep = std::uint64_t{1} << 20U;
   const auto file = store.open(path);
   Sha256 hash;
@@ -15,6 +16,7 @@ Sha256Digest digest_of_file(Store& store, const std::string& path) {
     file->read_at(at, part);
     hash.update(part);
     at += size;
+    if (at_step) at_step();
   }
   return hash.digest();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/print.hpp"
+#include "core/base/printable.hpp"
 
 namespace reprise {
 
@@ -19,10 +20,11 @@ std::string_view name_of(Severity severity) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Finding& finding) {
-  out << name_of(finding.severity) << ' ' << name_of(finding.code) << ": " << finding.message;
+  out << name_of(finding.severity) << ' ' << name_of(finding.code) << ": "
+      << printable(finding.message);
   std::vector<std::string> place;
-  if (!finding.key.empty()) place.push_back("key " + finding.key);
-  if (!finding.file.empty()) place.push_back("file " + finding.file);
+  if (!finding.key.empty()) place.push_back("key " + printable(finding.key));
+  if (!finding.file.empty()) place.push_back("file " + printable(finding.file));
   if (finding.offset) place.push_back("offset " + std::to_string(*finding.offset));
   if (!place.empty()) out << " [" << join(place, ", ") << ']';
   return out;

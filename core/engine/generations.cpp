@@ -2,20 +2,16 @@
 
 #include <algorithm>
 #include <ostream>
+#include <set>
 #include <string_view>
 #include <tuple>
 
 #include "core/engine/checkpoint.hpp"
-#include "core/engine/commit.hpp"
+#include "core/engine/set_aside.hpp"
 #include "core/format/tracker.hpp"
 
 namespace reprise {
 namespace {
-
-/// The name without the suffix; empty if it doesn't end so.
-std::string_view without(std::string_view name, std::string_view suffix) {
-  return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : std::string_view();
-}
 
 std::optional<Step> step_of(std::string_view name) {
   const auto tracker = tracker_of_directory(name);
@@ -30,25 +26,30 @@ std::ostream& operator<<(std::ostream& out, const Generation& generation) {
 
 std::vector<Generation> generations(Store& store, const std::string& root) {
   std::vector<Generation> found;
+  std::set<std::string> newest;  // of several copies of one step that made way
   const auto top = store.stat(root);
   if (!root.empty() && (!top || !top->directory)) return found;
   for (const Entry& entry : store.list(root)) {
     if (!entry.directory) continue;
     const std::string path = join_path(root, entry.name);
-    const std::string_view replaced = without(entry.name, kReplacedSuffix);
     if (const auto step = step_of(entry.name)) {
       found.push_back({*step, path, holds_metadata(store, path)});
-    } else if (const auto moved = step_of(replaced)) {
-      const bool stands = holds_metadata(store, join_path(root, std::string(replaced)));
-      found.push_back({*moved, path, !stands && holds_metadata(store, path)});
-    } else if (const auto saved = step_of(without(entry.name, kSavingSuffix))) {
-      found.push_back({*saved, path, false});
+      continue;
     }
+    const auto aside = aside_name(entry.name);
+    const auto step = aside ? step_of(aside->base) : std::nullopt;
+    if (!step || aside->suffix == kRemovingSuffix) continue;
+    const std::string base = join_path(root, aside->base);
+    const bool moved = aside->suffix == kReplacedSuffix && !holds_metadata(store, base);
+    found.push_back({*step, path, moved && holds_metadata(store, path)});
+    if (moved) newest.insert(replaced_copy(store, base).value_or(""));
   }
-  std::sort(found.begin(), found.end(), [](const Generation& a, const Generation& b) {
-    return std::tuple(a.step.value, !a.committed, a.directory) <
-           std::tuple(b.step.value, !b.committed, b.directory);
-  });
+  const auto place = [&newest](const Generation& one) {
+    return std::tuple(one.step.value, !one.committed, newest.contains(one.directory),
+                      one.directory);
+  };
+  std::sort(found.begin(), found.end(),
+            [&place](const Generation& a, const Generation& b) { return place(a) < place(b); });
   return found;
 }
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/ids.hpp"
-#include "core/ports/store.hpp"
+#include "reprise/store.hpp"
+#include "reprise/types.hpp"
 
 namespace reprise {
 
@@ -21,7 +21,7 @@ struct Generation {
 };
 
 /// All iterations below `root`, oldest first; finished ones before unfinished ones of the same
-/// step. Nothing if there is no such directory.
+/// step, and of several that made way the newest last. Nothing if there is no such directory.
 std::vector<Generation> generations(Store& store, const std::string& root);
 
 }  // namespace reprise

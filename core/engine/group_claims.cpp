@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "core/base/check.hpp"
 #include "core/base/print.hpp"
+#include "core/engine/peer_wire.hpp"
 
 namespace reprise {
 namespace {
@@ -66,44 +66,33 @@ void judge_between(const std::map<GlobalRank, std::map<std::string, Idea>>& all,
 // --- the wire -----------------------------------------------------------------------------------
 
 void put(Bytes& wire, const Group& group) {
-  append_le(wire, group.size());
+  append_le(wire, static_cast<std::uint64_t>(group.size()));
   for (const auto rank : group.members()) append_le(wire, rank.value);
 }
 
 Bytes encode(const std::vector<GroupClaim>& claims) {
   Bytes wire;
   for (const auto& claim : claims) {
-    append_le(wire, static_cast<std::uint32_t>(claim.name.size()));
-    append(wire, as_bytes(claim.name));
+    put_text(wire, claim.name);
     put(wire, claim.group);
     put(wire, claim.laid_out);
   }
   return wire;
 }
 
-ByteSpan take(ByteSpan& wire, std::size_t size) {
-  CHECK(size <= wire.size(), size, wire.size());
-  const ByteSpan taken = wire.first(size);
-  wire = wire.subspan(size);
-  return taken;
-}
-
-Group take_group(ByteSpan& wire) {
-  const auto size = load_le<std::int32_t>(take(wire, sizeof(std::int32_t)));
-  CHECK(size >= 0, size);
-  ByteSpan list = take(wire, static_cast<std::size_t>(size) * sizeof(std::int32_t));
+Group take_group(PeerWire& wire) {
   std::vector<GlobalRank> members;
-  while (!list.empty()) {
-    members.push_back({load_le<std::int32_t>(take(list, sizeof(std::int32_t)))});
+  for (auto left = wire.count(sizeof(std::int32_t)); left > 0; --left) {
+    members.push_back({wire.number<std::int32_t>()});
   }
   return Group(std::move(members));
 }
 
-std::vector<GroupClaim> decode(ByteSpan wire) {
+std::vector<GroupClaim> decode(ByteSpan bytes) {
+  PeerWire wire(bytes, "a list of groups");
   std::vector<GroupClaim> claims;
   while (!wire.empty()) {
-    const auto size = load_le<std::uint32_t>(take(wire, sizeof(std::uint32_t)));
-    std::string name{as_text(take(wire, size))};
+    std::string name = wire.text();
     Group group = take_group(wire);
     claims.push_back({std::move(name), std::move(group), take_group(wire)});
   }

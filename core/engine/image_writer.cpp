@@ -204,11 +204,12 @@ class ImageWriter::Filler {
 };
 
 ImageWriter::ImageWriter(Store& store, Tasks& tasks, const std::string& path,
-                         std::vector<ImageItem> items, ImageOptions options, StagePolicy policy)
+                         std::vector<ImageItem> items, ImageOptions options,
+                         const StageSeams& seams)
     : tasks_(tasks),
       items_(std::move(items)),
       options_(options),
-      policy_(policy),
+      seams_(seams),
       file_(std::make_shared<File>()) {
   CHECK(options_.batch_bytes >= 4096 && options_.staging_bytes_max >= options_.batch_bytes);
   file_->out = store.create(path);
@@ -256,7 +257,7 @@ void ImageWriter::stage(ContentSource& source) {
 }
 
 std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source) {
-  while (!in_flight_.empty() && policy_.free_again(*in_flight_.front().task)) take_back_oldest();
+  while (!in_flight_.empty() && seams_.free_again(*in_flight_.front().task)) take_back_oldest();
   if (spare_.empty() && peak_bytes_ + batch_bytes_ > options_.staging_bytes_max) {
     in_flight_.front().task->wait();
     take_back_oldest();
@@ -278,7 +279,7 @@ void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& 
     held.reset();  // so that it can be used again as it is
   };
   const auto order =
-      policy_.order({.settle = [&source] { source.settle(); }, .write = std::move(write)});
+      seams_.order({.settle = [&source] { source.settle(); }, .write = std::move(write)});
   order.now();
   if (file_->sealed_by == File::SealedBy::kCaller) file_->seal(*batch);
   start(order.later);

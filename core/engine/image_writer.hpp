@@ -19,11 +19,13 @@
 #include <string>
 #include <vector>
 
+#include "core/engine/image_options.hpp"
 #include "core/format/sha256.hpp"
 #include "core/format/tensor_item.hpp"
-#include "core/ports/device.hpp"
-#include "core/ports/store.hpp"
-#include "core/ports/tasks.hpp"
+#include "core/seams/stage_seams.hpp"
+#include "reprise/device.hpp"
+#include "reprise/ports.hpp"
+#include "reprise/store.hpp"
 
 namespace reprise {
 
@@ -51,43 +53,6 @@ class ContentSource {
   }
 };
 
-enum class Checksums : std::uint8_t { kNone, kCrc32, kCrc32AndSha256 };
-
-/// Staging for a save that is waited for: what the caller and the background need to keep each
-/// other busy, in a cache that both share.
-inline constexpr std::uint64_t kBlockingStaging = std::uint64_t{8} << 20U;
-
-struct ImageOptions {
-  /// As far as it goes, the caller need not wait for the background.
-  std::uint64_t staging_bytes_max = std::uint64_t{256} << 20U;
-  std::uint64_t batch_bytes = std::uint64_t{1} << 20U;
-  Checksums checksums = Checksums::kCrc32;
-};
-
-/// The same with batches of at least `least` bytes, as far as staging has room for four of them.
-ImageOptions with_batches_of(std::uint64_t least, ImageOptions options);
-
-/// A full batch: what is left to do with it, in this order.
-struct BatchWork {
-  std::function<void()> settle;  ///< waits until all that it was filled with is there
-  std::function<void()> write;
-};
-/// Who does it: the caller, before the next batch, and the background.
-struct BatchOrder {
-  std::function<void()> now;
-  std::function<void()> later;
-};
-/// The source may change as soon as the caller goes on.
-BatchOrder settle_then_write(BatchWork work);
-bool is_done(Task& writing);
-
-/// How bytes come and go in staging. Default-constructed decisions are right; a mutant swaps one.
-struct StagePolicy {
-  BatchOrder (*order)(BatchWork work) = settle_then_write;
-  /// Whether the memory of a batch that was handed over may be filled again.
-  bool (*free_again)(Task& writing) = is_done;
-};
-
 /// What was written; ranges in the order of the items.
 struct WrittenFile {
   std::vector<ByteRange> ranges;
@@ -102,7 +67,7 @@ class ImageWriter {
  public:
   /// Creates the file.
   ImageWriter(Store& store, Tasks& tasks, const std::string& path, std::vector<ImageItem> items,
-              ImageOptions options, StagePolicy policy = {});
+              ImageOptions options, const StageSeams& seams = {});
   ~ImageWriter();
 
   /// Fills and hands over all batches; when it returns, what `source` reads may change. The source
@@ -134,7 +99,7 @@ class ImageWriter {
   Tasks& tasks_;
   std::vector<ImageItem> items_;
   ImageOptions options_;
-  StagePolicy policy_;
+  StageSeams seams_;
   std::shared_ptr<File> file_;
   std::deque<InFlight> in_flight_;  ///< batches, oldest first
   std::shared_ptr<Task> last_;      ///< that was started; each waits for the one before

@@ -18,11 +18,11 @@ void require_member(const Group& group, GroupRank rank, std::string_view what) {
 GroupRank first_member(const Group&) { return {0}; }
 GroupRank root_in_group(const Group&, GroupRank leader) { return leader; }
 
-Bytes from_leader(Communicator& group, const LeaderPolicy& policy,
+Bytes from_leader(Communicator& group, const LeaderSeams& seams,
                   const std::function<Bytes()>& work) {
-  const GroupRank leader = policy.leader(group.group());
+  const GroupRank leader = seams.leader(group.group());
   require_member(group.group(), leader, "leader");
-  const GroupRank root = policy.root(group.group(), leader);
+  const GroupRank root = seams.root(group.group(), leader);
   require_member(group.group(), root, "root");
   auto all = agree_on(group, [&] {
     Bytes answer;

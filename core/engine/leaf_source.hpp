@@ -6,8 +6,8 @@
 
 #include "core/engine/image_writer.hpp"
 #include "core/geometry/piece.hpp"
-#include "core/ports/device.hpp"
 #include "core/state/state_dict.hpp"
+#include "reprise/device.hpp"
 
 namespace reprise {
 

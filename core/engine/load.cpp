@@ -6,16 +6,21 @@
 #include <memory>
 #include <set>
 
+#include "core/base/caught.hpp"
 #include "core/base/check.hpp"
 #include "core/engine/agreement.hpp"
 #include "core/engine/checksum_tally.hpp"
 #include "core/engine/extents.hpp"
+#include "core/engine/leader.hpp"
 #include "core/engine/load_keys.hpp"
 #include "core/engine/load_open.hpp"
 #include "core/engine/load_reader.hpp"
+#include "core/engine/load_staging.hpp"
+#include "core/engine/peer_wire.hpp"
 #include "core/engine/phases.hpp"
 #include "core/engine/plan_memory.hpp"
 #include "core/engine/record_exchange.hpp"
+#include "core/engine/seamed.hpp"
 #include "core/engine/share_fill.hpp"
 #include "core/format/common_state.hpp"
 #include "core/plan/cover.hpp"
@@ -46,7 +51,7 @@ std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog
 }
 
 /// The common state, read by one rank for all; that one also counts its records.
-std::optional<Value> common_for_all(Communicator& group, const LeaderPolicy& lead,
+std::optional<Value> common_for_all(Communicator& group, const LeaderSeams& lead,
                                     const std::function<Checkpoint&()>& checkpoint,
                                     ChecksumTally* checksums = nullptr) {
   const Bytes answer = from_leader(group, lead, [&] {
@@ -67,35 +72,60 @@ std::optional<Value> common_for_all(Communicator& group, const LeaderPolicy& lea
   return read_common_file(answer).value;
 }
 
-/// Refuses mismatches that any rank saw, unless they mean that the writer had checksums switched
-/// off: true then. Whether they do, only all ranks together know.
-bool judge_checksums(Communicator& group, const ChecksumTally& mine) {
-  const auto all = agree_on(group, [&] {
+void put_count(Bytes& wire, const ChecksumTally::Count& count) {
+  append_le(wire, count.records);
+  append_le(wire, count.mismatches);
+  append_le(wire, count.unset);
+}
+
+void add_count(ChecksumTally::Count& count, PeerWire& wire) {
+  count.records += wire.number<std::uint64_t>();
+  count.mismatches += wire.number<std::uint64_t>();
+  count.unset += wire.number<std::uint64_t>();
+}
+
+/// Counts of all ranks, file by file.
+std::map<std::string, ChecksumTally::Counts> counts_of_all(Communicator& group,
+                                                           const ChecksumTally& mine) {
+  const auto wires = agree_on(group, [&] {
     Bytes wire;
-    for (const ChecksumTally::Count& count : {mine.counts().all, mine.counts().elements}) {
-      append_le(wire, count.records);
-      append_le(wire, count.mismatches);
-      append_le(wire, count.unset);
+    for (const auto& [file, counts] : mine.counts()) {
+      put_text(wire, file);
+      put_count(wire, counts.all);
+      put_count(wire, counts.elements);
     }
     return wire;
   });
-  ChecksumTally::Counts sum;
-  const auto add = [](ChecksumTally::Count& count, ByteSpan wire) {
-    count.records += load_le<std::uint64_t>(wire);
-    count.mismatches += load_le<std::uint64_t>(wire.subspan(8));
-    count.unset += load_le<std::uint64_t>(wire.subspan(16));
-  };
-  for (const ByteSpan wire : all) {
-    add(sum.all, wire);
-    add(sum.elements, wire.subspan(24));
+  std::map<std::string, ChecksumTally::Counts> sums;
+  for (const Bytes& bytes : wires) {
+    PeerWire wire(bytes, "a count of checksums");
+    while (!wire.empty()) {
+      ChecksumTally::Counts& sum = sums[wire.text()];
+      add_count(sum.all, wire);
+      add_count(sum.elements, wire);
+    }
   }
-  if (sum.switched_off()) return true;
-  if (sum.all.mismatches == 0) return false;
+  return sums;
+}
+
+/// Refuses mismatches that any rank saw, unless they mean that the writer of the file had checksums
+/// switched off: true then. Whether it had, only all ranks together know.
+bool judge_checksums(Communicator& group, const ChecksumTally& mine) {
+  const auto seen = agree_on(group, [&] {
+    Bytes wire;
+    append_le(wire, mine.mismatches());
+    return wire;
+  });
+  const bool none = std::all_of(seen.begin(), seen.end(), [](const Bytes& bytes) {
+    return PeerWire(bytes, "a count of checksums").number<std::uint64_t>() == 0;
+  });
+  if (none) return false;
+  const auto sums = counts_of_all(group, mine);
   agree_on(group, [&] {
-    mine.require_matches();
+    mine.require_matches([&](const std::string& file) { return !sums.at(file).switched_off(); });
     return Bytes{};
   });
-  return false;
+  return true;
 }
 
 void remember_log(LoadReport& report, const std::vector<std::string>& lines, Trace& trace) {
@@ -139,12 +169,13 @@ class Loading {
   /// What the job wants, now that it is open.
   using Want = std::function<Wanted(Loading&, Checkpoint&)>;
 
-  Loading(const Ports& ports, Communicator& group, const LoadOptions& options)
-      : ports_(ports), group_(group), options_(options) {}
+  Loading(const Ports& ports, Communicator& group, const LoadSettings& options,
+          const LoadSeams& seams)
+      : ports_(ports), group_(group), options_(options), seams_(seams) {}
 
   LoadReport run(const Want& want) {
     begin_phase(ports_.trace, phase::kLocate);
-    Candidates found = candidates_for_all(ports_.store, group_, options_);
+    Candidates found = candidates_for_all(ports_.store, group_, options_, seams_);
     end_phase(ports_.trace, phase::kLocate);
     fell_back_from_ = std::move(found.passed_over);
     notes_ = std::move(found.notes);
@@ -167,7 +198,7 @@ class Loading {
     Common& shown = shown_.emplace();
     shown.value = stage(LoadStage::kContent, [&] {
       return common_for_all(
-          group_, options_.policy.lead, [&]() -> Checkpoint& { return checkpoint; },
+          group_, seams_.leader, [&]() -> Checkpoint& { return checkpoint; },
           verifies() ? &shown.tally : nullptr);
     });
     end_phase(ports_.trace, phase::kCommon);
@@ -180,7 +211,7 @@ class Loading {
     ChecksumTally tally;  ///< of what it was read from
   };
   /// What a reading rank has in hand.
-  struct Share {
+  struct ReadShare {
     LoadPlan plan;
     Staging staging = {};
     std::vector<Value> objects = {};  ///< as in plan.objects
@@ -209,7 +240,7 @@ class Loading {
     shown_.reset();
     begin_phase(ports_.trace, phase::kMetadata);
     stage(LoadStage::kOpen,
-          [&] { opened_.back() = open_for_all(ports_.store, group_, options_, location); });
+          [&] { opened_.back() = open_for_all(ports_.store, group_, options_, seams_, location); });
     Opened& opened = options_.fallback == Fallback::kNone ? *opened_.back() : vote();
     end_phase(ports_.trace, phase::kMetadata, {.bytes = opened.metadata_bytes});
     LoadReport report = fill(opened.checkpoint, want(*this, opened.checkpoint));
@@ -241,7 +272,7 @@ class Loading {
     }
     votes_.push_back(std::move(votes));
     if (fault) stage(LoadStage::kOpen, [&] { throw *fault; });
-    const auto taken = options_.policy.chosen(votes_, group_.rank());
+    const auto taken = seams_.choose_candidate(votes_, group_.rank());
     CHECK(taken && opened_[*taken]);
     return *opened_[*taken];
   }
@@ -252,7 +283,7 @@ class Loading {
     report.log = report.fell_back_from = fell_back_from_;
     remember_log(report, notes_, ports_.trace);
     report.damaged = damaged_;
-    Share share = plan(checkpoint, wanted, report);
+    ReadShare share = plan(checkpoint, wanted, report);
     read(checkpoint, *wanted.into, share, report);
     for (std::size_t i = 0; i < share.objects.size(); ++i) {
       wanted.into->objects[share.plan.objects[i].leaf].value = std::move(share.objects[i]);
@@ -262,30 +293,31 @@ class Loading {
     return report;
   }
 
-  Share plan(const Checkpoint& checkpoint, const Wanted& wanted, LoadReport& report) {
-    Share share;
+  ReadShare plan(const Checkpoint& checkpoint, const Wanted& wanted, LoadReport& report) {
+    ReadShare share;
     begin_phase(ports_.trace, phase::kLoadPlan);
     const auto absent = stage(
         LoadStage::kKeys, [&] { return plan_share(checkpoint, *wanted.into, share.plan, report); });
     KeyMismatch keys = mismatch_over(group_, share.plan, absent);
-    for (auto* side : {&keys.missing, &keys.unexpected}) {
+    for (auto* side : {&keys.not_requested, &keys.not_stored}) {
       for (const auto* excused : {&options_.excused, &wanted.excused}) {
         const auto taken = take_excused(*side, *excused);
         report.excused.insert(report.excused.end(), taken.begin(), taken.end());
       }
     }
-    StrictVerdict verdict = options_.policy.strict(options_.strictness, keys);
+    StrictVerdict verdict = seams_.judge_strictness(options_.strictness, keys);
     remember_log(report, verdict.log, ports_.trace);
-    if (verdict.refuse || (!verdict.drop_unexpected && !keys.unexpected.empty())) refuse(keys);
+    if (verdict.refuse || (!verdict.drop_not_stored && !keys.not_stored.empty())) refuse(keys);
     report.returned = std::move(verdict.returned);
     const LoadPlan& own = share.plan;
     report.elements = own.elements;
     report.bytes_needed = own.bytes_needed;
     const StagingNeed need =
         staging_need(own, checkpoint.catalog(), ports_.device, options_.staging_bytes);
-    share.staging = {.bytes = options_.policy.staging(need), .room = one_read(need)};
+    share.staging = {.bytes = seams_.staging(need), .room = one_read(need)};
     report.peak_staging = share.staging.bytes;
     report.bound_staging = reading_bound(own, checkpoint.catalog(), need);
+    report.bound_empty = empty_reading_bound(own, checkpoint.catalog());
     end_phase(ports_.trace, phase::kLoadPlan, {.items = own.reads.size() + own.objects.size()});
     return share;
   }
@@ -299,11 +331,11 @@ class Loading {
       report.tensors = prove_stored_cover(into, checkpoint.catalog());
       plan = load_plan(into.tensors, into.objects, checkpoint.catalog());
       for (const auto& mismatch : plan.mismatches) {
-        if (mismatch.code != Code::kMissingKey) {
+        if (mismatch.code != Code::kNotStored) {
           throw Error(mismatch.code, mismatch.message, {.key = mismatch.key});
         }
         if (poisoned_.contains(mismatch.key)) {
-          throw Error(Code::kMissingKey,
+          throw Error(Code::kNotStored,
                       "a newer checkpoint that was damaged has this tensor, and this one does not",
                       {.key = mismatch.key, .file = checkpoint.location().directory});
         }
@@ -314,7 +346,7 @@ class Loading {
     return absent;
   }
 
-  void read(Checkpoint& checkpoint, StateDict& into, Share& share, LoadReport& report) {
+  void read(Checkpoint& checkpoint, StateDict& into, ReadShare& share, LoadReport& report) {
     if (shown_) share.tally = shown_->tally;
     std::optional<ShareFill> filling;
     const auto make_ready = [&] {
@@ -334,7 +366,9 @@ class Loading {
       });
       share.objects = std::move(filling->objects());
       read_common(checkpoint, share, report);
-    } catch (const Error& error) {
+      require_in_place(checkpoint);
+    } catch (const std::exception& caught) {
+      const Error error = error_from(caught);
       const auto poison = [&] {
         if (filling) filling->poison();
         return Bytes{};
@@ -345,8 +379,23 @@ class Loading {
         throw;
       }
       agree_on(group_, poison);  // all of them go on to the next candidate, or none
+      require_in_place(checkpoint);
       throw Damage{error};
     }
+  }
+
+  /// Collective. A checkpoint that was replaced while it was read, if only for a while, is a
+  /// mixture, not damaged. One rank looks at the metadata, and then each at the files that it
+  /// opened: what stands there when the metadata is the old one again is the old one, too.
+  void require_in_place(const Checkpoint& checkpoint) const {
+    from_leader(group_, seams_.leader, [&checkpoint] {
+      checkpoint.require_metadata_in_place();
+      return Bytes{};
+    });
+    agree_on(group_, [&checkpoint] {
+      checkpoint.require_files_in_place();
+      return Bytes{};
+    });
   }
 
   /// Null if each rank reads for itself. Collective otherwise; what a rank needs to take part is at
@@ -357,8 +406,9 @@ class Loading {
     if (options_.reads == Reads::kByEach) return nullptr;
     auto exchange = std::make_unique<RecordExchange>(
         ports_.fabric, group_, checkpoint, wanted,
-        Sharing{.plan = options_.policy.share, .room = options_.staging_bytes});
+        Sharing{.plan = seams_.share, .room = options_.staging_bytes});
     report.bound_staging += exchange->bound();
+    report.bound_empty += exchange->bound();
     return exchange;
   }
 
@@ -381,13 +431,13 @@ class Loading {
   }
 
   /// And what all records together say.
-  void read_common(Checkpoint& checkpoint, Share& share, LoadReport& report) {
+  void read_common(Checkpoint& checkpoint, ReadShare& share, LoadReport& report) {
     begin_phase(ports_.trace, phase::kCommon);
     if (shown_) {
       share.common = std::move(shown_->value);
     } else {
       share.common = common_for_all(
-          group_, options_.policy.lead, [&]() -> Checkpoint& { return checkpoint; },
+          group_, seams_.leader, [&]() -> Checkpoint& { return checkpoint; },
           verifies() ? &share.tally : nullptr);
     }
     report.records_verified = share.tally.records();
@@ -400,7 +450,8 @@ class Loading {
 
   const Ports& ports_;
   Communicator& group_;
-  const LoadOptions& options_;
+  const LoadSettings& options_;
+  const LoadSeams& seams_;
   std::vector<std::optional<Opened>> opened_;  ///< candidates, as far as they could be opened
   std::vector<Votes> votes_;                   ///< on them
   std::vector<std::string> fell_back_from_;
@@ -412,25 +463,40 @@ class Loading {
 
 }  // namespace
 
+std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path) {
+  return read_common(store, group, path, LeaderSeams{});
+}
+
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
-                                 const LeaderPolicy& lead) {
+                                 const LeaderSeams& seams) {
   std::optional<Checkpoint> checkpoint;
-  return common_for_all(group, lead, [&]() -> Checkpoint& {
+  return common_for_all(group, seams, [&]() -> Checkpoint& {
     return checkpoint.emplace(Checkpoint::open(store, path));
   });
 }
 
-LoadReport load(const Ports& ports, Communicator& group, const LoadOptions& options,
+LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
                 const Ask& ask) {
-  return Loading(ports, group, options).run([&ask](Loading& loading, Checkpoint& checkpoint) {
-    const Value* common = loading.common(checkpoint);
-    return ask({checkpoint.location(), common, checkpoint.catalog()});
-  });
+  return load(ports, group, options, ask, {});
 }
 
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
-                const LoadOptions& options) {
-  return Loading(ports, group, options).run([&into](Loading&, Checkpoint&) {
+                const LoadSettings& options) {
+  return load(ports, group, into, options, {});
+}
+
+LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
+                const Ask& ask, const LoadSeams& seams) {
+  return Loading(ports, group, options, seams)
+      .run([&ask](Loading& loading, Checkpoint& checkpoint) {
+        const Value* common = loading.common(checkpoint);
+        return ask({checkpoint.location(), common, checkpoint.catalog()});
+      });
+}
+
+LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
+                const LoadSettings& options, const LoadSeams& seams) {
+  return Loading(ports, group, options, seams).run([&into](Loading&, Checkpoint&) {
     return Wanted{&into, {}};
   });
 }

@@ -10,46 +10,15 @@
 
 #include "core/engine/candidates.hpp"
 #include "core/engine/checkpoint.hpp"
-#include "core/engine/leader.hpp"
-#include "core/engine/load_staging.hpp"
 #include "core/engine/plan_cache.hpp"
 #include "core/plan/load_plan.hpp"
-#include "core/plan/shared_reads.hpp"
 #include "core/plan/strictness.hpp"
-#include "core/ports/ports.hpp"
 #include "core/state/state_dict.hpp"
+#include "reprise/ports.hpp"
 
 namespace reprise {
 
-/// The decisions of a load. Default-constructed ones are right; a mutant swaps one.
-struct LoadPolicy {
-  /// What a difference between requested and stored keys means.
-  StrictVerdict (*strict)(Strictness mode, const KeyMismatch& keys) = judge;
-  /// Which of the candidates that ranks voted on a rank takes.
-  std::optional<std::size_t> (*chosen)(const std::vector<Votes>& votes,
-                                       GroupRank self) = first_whole;
-  /// Who reads for all.
-  LeaderPolicy lead = {};
-  MetadataCachePolicy cache;
-  /// How many bytes of staging reads go through.
-  std::uint64_t (*staging)(const StagingNeed& need) = one_read;
-  /// Who reads what for whom, where each byte is read once per job.
-  SharedReads (*share)(std::span<const AlikeReaders> classes, std::uint64_t room) = shared_reads;
-};
-
-/// Whether what is read is held against the CRC-32 that is stored for it.
-enum class LoadChecksums : std::uint8_t {
-  kIgnored,
-  kVerified,  ///< records of which bytes are needed are read whole
-};
-
-/// Who reads from storage what several ranks need.
-enum class Reads : std::uint8_t {
-  kByEach,      ///< each of them
-  kOncePerJob,  ///< each its share, and the fabric spreads it: see record_exchange.hpp
-};
-
-struct LoadOptions {
+struct LoadSettings {
   std::string path;  ///< as for locate()
   Strictness strictness = Strictness::kRaiseAll;
   /// Keys that may be absent on one side; each use is reported.
@@ -58,7 +27,6 @@ struct LoadOptions {
   LoadChecksums checksums = LoadChecksums::kIgnored;
   Fallback fallback = Fallback::kNone;
   Reads reads = Reads::kByEach;
-  LoadPolicy policy = {};
   /// Seeds the plan of the next save, and keeps the metadata; all ranks give one, or none does.
   PlanCache* cache = nullptr;
 };
@@ -77,6 +45,9 @@ struct LoadReport {
   /// staging, its largest object, and a round of what is exchanged with this rank's share of it.
   /// Not in it: the metadata, which all ranks hold, and what the fabric holds within a call.
   std::uint64_t bound_staging = 0;
+  /// The same of a rank that holds no part of any tensor of more than one element: its largest
+  /// object and a constant; where records are read once for all, what it has of the exchange, too.
+  std::uint64_t bound_empty = 0;
   std::uint64_t metadata_bytes = 0;    ///< of that
   std::uint64_t records_verified = 0;  ///< this rank, if checksums are verified
   KeyMismatch returned;                ///< what the strict mode returns
@@ -91,8 +62,7 @@ struct LoadReport {
 
 /// The common state of the checkpoint at `path`, read by one rank for all, for jobs that need it to
 /// say what they want. Nothing where a checkpoint has none. Collective; fails alike on all ranks.
-std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
-                                 const LeaderPolicy& lead = {});
+std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path);
 
 /// What a job wants of the checkpoint that was chosen.
 struct Wanted {
@@ -117,16 +87,16 @@ using Ask = std::function<Wanted(const Offered&)>;
 /// A refusal that follows from names, metadata or plan leaves the job's memory as it was; after a
 /// data error the tensors that were to be filled are poisoned (0xBD) and the job may not go on from
 /// them. With Fallback::kNewestWhole damage leads to the next candidate instead, which fills the
-/// same tensors (MISSING_KEY if it lacks one); if none is whole, the first one's error is thrown.
+/// same tensors (NOT_STORED if it lacks one); if none is whole, the first one's error is thrown.
 ///
 /// A record without its stored checksum is a data error (CHECKSUM: rank, key, file, offset), unless
 /// all ranks together saw none but 0 for elements and no other wrong one: then the writer had
 /// checksums switched off, and the log says so. EXTENT_MISMATCH if two items share bytes. The same
 /// Error on all ranks.
-LoadReport load(const Ports& ports, Communicator& group, const LoadOptions& options,
+LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
                 const Ask& ask);
 /// The same for a job that knows what it wants.
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
-                const LoadOptions& options);
+                const LoadSettings& options);
 
 }  // namespace reprise

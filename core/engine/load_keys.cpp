@@ -6,7 +6,8 @@
 
 #include "core/base/print.hpp"
 #include "core/engine/agreement.hpp"
-#include "core/engine/text_wire.hpp"
+#include "core/engine/peer_wire.hpp"
+#include "core/state/module_key.hpp"
 
 namespace reprise {
 namespace {
@@ -20,37 +21,37 @@ bool is_excused(const std::string& key, const std::vector<std::string>& excused)
 
 std::string first_few(const std::vector<std::string>& keys) {
   constexpr std::size_t kShown = 8;
-  const std::vector<std::string> shown(
-      keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, keys.size())));
+  const auto shown = told_keys(std::span(keys).first(std::min(kShown, keys.size())));
   return join(shown, ", ") + (keys.size() > kShown ? ", ..." : "");
 }
 
 }  // namespace
 
 KeyMismatch mismatch_over(Communicator& group, const LoadPlan& plan,
-                          const std::vector<std::string>& absent) {
+                          const std::vector<std::string>& not_stored) {
   const auto all = agree_on(group, [&] {
     Bytes wire;
-    put_texts(wire, plan.unrequested);
-    put_texts(wire, absent);
+    put_texts(wire, plan.not_requested);
+    put_texts(wire, not_stored);
     return wire;
   });
   KeyMismatch keys;
-  std::set<std::string> unexpected;
+  std::set<std::string> not_stored_for_some;
   for (std::size_t r = 0; r < all.size(); ++r) {
-    ByteSpan wire(all[r]);
-    const auto unrequested = take_texts(wire);  // sorted
-    for (auto& key : take_texts(wire)) unexpected.insert(std::move(key));
+    PeerWire wire(all[r], "a list of keys");
+    auto not_requested = wire.texts();  // sorted
+    for (auto& key : wire.texts()) not_stored_for_some.insert(std::move(key));
+    wire.end();
     if (r == 0) {
-      keys.missing = unrequested;
+      keys.not_requested = std::move(not_requested);
       continue;
     }
     std::vector<std::string> both;
-    std::set_intersection(keys.missing.begin(), keys.missing.end(), unrequested.begin(),
-                          unrequested.end(), std::back_inserter(both));
-    keys.missing = std::move(both);
+    std::set_intersection(keys.not_requested.begin(), keys.not_requested.end(),
+                          not_requested.begin(), not_requested.end(), std::back_inserter(both));
+    keys.not_requested = std::move(both);
   }
-  keys.unexpected.assign(unexpected.begin(), unexpected.end());
+  keys.not_stored.assign(not_stored_for_some.begin(), not_stored_for_some.end());
   return keys;
 }
 
@@ -64,16 +65,17 @@ std::vector<std::string> take_excused(std::vector<std::string>& keys,
 }
 
 void refuse(const KeyMismatch& keys) {
-  if (!keys.unexpected.empty()) {
-    throw Error(Code::kMissingKey,
-                std::to_string(keys.unexpected.size()) +
-                    " requested keys are not in the checkpoint: " + first_few(keys.unexpected),
-                {.key = keys.unexpected.front()});
+  if (!keys.not_stored.empty()) {
+    throw Error(Code::kNotStored,
+                std::to_string(keys.not_stored.size()) +
+                    " requested keys are not in the checkpoint: " + first_few(keys.not_stored),
+                {.key = keys.not_stored.front()});
   }
-  throw Error(Code::kUnrequestedKeys,
-              std::to_string(keys.missing.size()) +
-                  " keys of the checkpoint are requested by no rank: " + first_few(keys.missing),
-              {.key = keys.missing.front()});
+  throw Error(
+      Code::kNotRequested,
+      std::to_string(keys.not_requested.size()) +
+          " keys of the checkpoint are requested by no rank: " + first_few(keys.not_requested),
+      {.key = keys.not_requested.front()});
 }
 
 }  // namespace reprise

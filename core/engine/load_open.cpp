@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <functional>
 
-#include "core/base/hash.hpp"
 #include "core/engine/agreement.hpp"
+#include "core/engine/leader.hpp"
+#include "core/engine/peer_wire.hpp"
 #include "core/engine/plan_memory.hpp"
-#include "core/engine/text_wire.hpp"
+#include "core/engine/stored_tracker.hpp"
 
 namespace reprise {
 namespace {
 
+constexpr std::string_view kMetadataKey = "the name of kept metadata";
 constexpr std::size_t kTextRoom = 512;  // of a file's name on the wire, about
 
 void put_location(Bytes& wire, const Location& location) {
@@ -19,13 +21,12 @@ void put_location(Bytes& wire, const Location& location) {
   put_text(wire, location.tracker.value_or(""));
 }
 
-Location take_location(ByteSpan& wire) {
+Location take_location(PeerWire& wire) {
   Location location;
-  location.directory = take_text(wire);
-  const auto step = load_le<std::int64_t>(wire);
-  wire = wire.subspan(8);
+  location.directory = wire.text();
+  const auto step = wire.number<std::int64_t>();
   if (step >= 0) location.step = Step{step};
-  if (auto tracker = take_text(wire); !tracker.empty()) location.tracker = std::move(tracker);
+  if (auto tracker = wire.text(); !tracker.empty()) location.tracker = std::move(tracker);
   return location;
 }
 
@@ -39,75 +40,161 @@ Bytes encode(const MetadataFiles& files) {
   return wire;
 }
 
-/// `files`: as the leader has them.
-Opened open_for_all(Store& store, Communicator& group, const LeaderPolicy& lead, Location location,
-                    const std::function<MetadataFiles()>& files) {
-  const Bytes answer = from_leader(group, lead, [&] { return encode(files()); });
-  ByteSpan wire(answer);
-  const std::vector<std::string> names = take_texts(wire);
-  std::vector<ByteSpan> contents;
-  for (std::size_t i = 0; i < names.size(); ++i) contents.push_back(take_bytes(wire));
+/// Where each rank wrote metadata of its own: what there is for this rank of the job.
+Metadata for_rank(Metadata all, const Communicator& group) {
+  if (all.ranks.empty()) return all;
+  const auto is_own = [](const auto& item) { return item.known_by.own; };
+  const auto tensor = std::ranges::find_if(all.catalog.tensors, is_own);
+  const auto object = std::ranges::find_if(all.catalog.objects, is_own);
+  const std::string* own = tensor != all.catalog.tensors.end()   ? &tensor->key
+                           : object != all.catalog.objects.end() ? &object->key
+                                                                 : nullptr;
+  if (own != nullptr && all.ranks.size() != static_cast<std::size_t>(group.group().size())) {
+    throw Error(Code::kUnsupported,
+                "each of " + std::to_string(all.ranks.size()) +
+                    " ranks saved values of its own without collectives, and " +
+                    std::to_string(group.group().size()) +
+                    " load: write it anew first, with `reprise reshard --per-rank first` or drop",
+                {.key = *own});
+  }
+  return seen_by(all, group.rank().value);
+}
+
+/// `read`: by the leader. Its hash goes round with the files, whose names are part of it.
+Opened open_for_all(Store& store, Communicator& group, const LeaderSeams& lead, Location location,
+                    const std::function<MetadataFiles()>& read) {
+  const Bytes answer = from_leader(group, lead, [&] {
+    const MetadataFiles files = read();
+    Bytes wire = encode(files);
+    append_le(wire, hash_of(files));
+    return wire;
+  });
   std::optional<Checkpoint> checkpoint;
   agree_on(group, [&] {
-    checkpoint.emplace(store, std::move(location), read_metadata(contents, names));
+    PeerWire wire(answer, "metadata");
+    const std::vector<std::string> names = wire.texts();
+    std::vector<ByteSpan> contents;
+    for (std::size_t i = 0; i < names.size(); ++i) contents.push_back(wire.part());
+    const auto hash = wire.number<std::uint64_t>();
+    wire.end();
+    auto own = std::make_shared<const Metadata>(for_rank(read_metadata(contents, names), group));
+    checkpoint.emplace(store, std::move(location), std::move(own), hash);
     return Bytes{};
   });
   return {std::move(*checkpoint), answer.size()};
 }
 
-std::uint64_t hash_of(const MetadataFiles& files) {
-  Hasher hash;
-  for (const auto& name : files.names) hash.text(name);
-  for (const auto& content : files.contents) hash.bytes(content);
-  return hash.digest();
-}
-
 /// Whether all ranks keep metadata under this key.
-bool all_keep(Communicator& group, const PlanCache& cache, const MetadataCachePolicy& policy,
+bool all_keep(Communicator& group, const PlanCache& cache, const MetadataCacheSeams& cache_seams,
               const PlanCache::Memory& memory, std::uint64_t key) {
   const auto keys = agree_on(group, [&] {
     Bytes wire;
     if (cache.keeps(CacheKind::kMetadata) && memory.read) {
-      append_le(wire, policy.key(memory.read->identity));
+      append_le(wire, cache_seams.key(memory.read->identity));
     }
     return wire;
   });
   return std::all_of(keys.begin(), keys.end(), [key](const Bytes& wire) {
-    return !wire.empty() && load_le<std::uint64_t>(wire) == key;
+    return !wire.empty() && PeerWire(wire, kMetadataKey).number<std::uint64_t>() == key;
   });
 }
 
 /// The leader reads the files anew; they go round, and are parsed, unless all ranks have kept what
 /// they say.
-Opened open_with_cache(Store& store, Communicator& group, const LoadOptions& options,
-                       Location location) {
+Opened open_with_cache(Store& store, Communicator& group, const LoadSettings& options,
+                       const LoadSeams& seams, Location location) {
   PlanCache::Memory& memory = options.cache->memory();
   MetadataFiles files;
-  const Bytes answer = from_leader(group, options.policy.lead, [&] {
+  const Bytes answer = from_leader(group, seams.leader, [&] {
     files = read_metadata_files(store, location.directory);
     Bytes wire;
     append_le(wire, hash_of(files));
     return wire;
   });
-  const MetadataIdentity live{location.directory, load_le<std::uint64_t>(answer)};
-  const MetadataCachePolicy& policy = options.policy.cache;
-  if (!all_keep(group, *options.cache, policy, memory, policy.key(live))) {
-    Opened opened = open_for_all(store, group, options.policy.lead, std::move(location),
+  const MetadataIdentity live{location.directory,
+                              PeerWire(answer, kMetadataKey).number<std::uint64_t>()};
+  const MetadataCacheSeams& cache_seams = seams.cache;
+  if (!all_keep(group, *options.cache, cache_seams, memory, cache_seams.key(live))) {
+    Opened opened = open_for_all(store, group, seams.leader, std::move(location),
                                  [&files] { return std::move(files); });
     opened.identity = live;
     return opened;
   }
   agree_on(group, [&] {
-    policy.verify(memory.read->identity, live);
+    cache_seams.verify(memory.read->identity, live);
     return Bytes{};
   });
-  return {Checkpoint(store, std::move(location), memory.read->metadata), 0, live};
+  return {Checkpoint(store, std::move(location), memory.read->metadata, live.content), 0, live};
 }
 
-}  // namespace
+// --- trackers -----------------------------------------------------------------------------------
 
-Candidates candidates_for_all(Store& store, Communicator& group, const LoadOptions& options) {
-  const Bytes answer = from_leader(group, options.policy.lead, [&] {
+TrackedSteps tracked_by_all(Store& store, Communicator& group, const LoadSettings& options) {
+  const auto wires = agree_on(group, [&] {
+    Bytes wire;
+    const auto own = tracked_step(store, options.path);
+    append_le(wire, own ? own->value : std::int64_t{-1});
+    return wire;
+  });
+  TrackedSteps tracked;
+  for (const Bytes& bytes : wires) {
+    const auto step = PeerWire(bytes, "a tracker").number<std::int64_t>();
+    tracked.push_back(step < 0 ? std::nullopt : std::optional(Step{step}));
+  }
+  return tracked;
+}
+
+/// "rank 2 names iteration 4", of the first rank that does not name the newest.
+std::string other_idea(const TrackedSteps& tracked, Step newest, const Group& group) {
+  const auto other = std::find_if(tracked.begin(), tracked.end(),
+                                  [newest](const auto& step) { return step != newest; });
+  const auto place = static_cast<std::int32_t>(other - tracked.begin());
+  return "that of rank " + std::to_string(group.member({place}).value) +
+         (*other ? " names iteration " + std::to_string((*other)->value) : " names no iteration");
+}
+
+/// What the leader's tracker names is the next to fall back to, where that is allowed.
+void put_first(Step newest, const LoadSettings& options, std::vector<Location>& locations) {
+  Location first = locations.front();
+  first.step = newest;
+  first.directory = join_path(options.path, directory_of({newest}));
+  locations.front().tracker.reset();
+  std::erase_if(locations, [newest](const auto& other) { return other.step == newest; });
+  if (options.fallback == Fallback::kNone) locations.clear();
+  locations.insert(locations.begin(), std::move(first));
+}
+
+/// Where trackers differ, ranks look at different stores, or at one that some caught up with: the
+/// newest is what was committed, and each rank has to have it.
+void take_newest(Store& store, Communicator& group, const LoadSettings& options,
+                 const LoadSeams& seams, Candidates& found) {
+  if (!found.locations.front().tracker) return;  // asked for by its name, or fallen back to
+  const TrackedSteps tracked = tracked_by_all(store, group, options);
+  const bool alike = std::all_of(tracked.begin(), tracked.end(),
+                                 [&](const auto& step) { return step == tracked.front(); });
+  if (alike) return;
+  const auto newest = seams.tracked(tracked, seams.leader.leader(group.group()));
+  if (!newest) return;
+  const std::string seen =
+      "the ranks' trackers differ: " + other_idea(tracked, *newest, group.group());
+  put_first(*newest, options, found.locations);
+  const Location& first = found.locations.front();
+  agree_on(group, [&] {
+    if (store.stat(first.directory)) return Bytes{};
+    throw Error(
+        Code::kTrackerDangling,
+        seen + ", another names iteration " + std::to_string(newest->value) +
+            ", and this rank's store does not have that: ranks look at different stores; "
+            "bring it there, or name a checkpoint that all of them have",
+        {.rank = group.group().member(group.rank()), .file = store.display(first.directory)});
+  });
+  found.notes.push_back(seen + "; the newest, iteration " + std::to_string(newest->value) +
+                        ", is loaded");
+}
+
+Candidates candidates_of_leader(Store& store, Communicator& group, const LoadSettings& options,
+                                const LeaderSeams& lead) {
+  const Bytes answer = from_leader(group, lead, [&] {
     const Candidates found = candidates(store, options.path, options.fallback);
     Bytes wire;
     put_texts(wire, found.passed_over);
@@ -115,18 +202,31 @@ Candidates candidates_for_all(Store& store, Communicator& group, const LoadOptio
     for (const auto& location : found.locations) put_location(wire, location);
     return wire;
   });
-  ByteSpan wire(answer);
+  PeerWire wire(answer, "the list of checkpoints");
   Candidates found;
-  found.passed_over = take_texts(wire);
-  found.notes = take_texts(wire);
+  found.passed_over = wire.texts();
+  found.notes = wire.texts();
   while (!wire.empty()) found.locations.push_back(take_location(wire));
   return found;
 }
 
-Opened open_for_all(Store& store, Communicator& group, const LoadOptions& options,
-                    const Location& location) {
-  if (options.cache != nullptr) return open_with_cache(store, group, options, location);
-  return open_for_all(store, group, options.policy.lead, location,
+}  // namespace
+
+std::optional<Step> newest_tracked(const TrackedSteps& tracked, GroupRank /*leader*/) {
+  return *std::max_element(tracked.begin(), tracked.end());
+}
+
+Candidates candidates_for_all(Store& store, Communicator& group, const LoadSettings& options,
+                              const LoadSeams& seams) {
+  Candidates found = candidates_of_leader(store, group, options, seams.leader);
+  take_newest(store, group, options, seams, found);
+  return found;
+}
+
+Opened open_for_all(Store& store, Communicator& group, const LoadSettings& options,
+                    const LoadSeams& seams, const Location& location) {
+  if (options.cache != nullptr) return open_with_cache(store, group, options, seams, location);
+  return open_for_all(store, group, seams.leader, location,
                       [&] { return read_metadata_files(store, location.directory); });
 }
 

@@ -3,11 +3,14 @@
 // ranks.
 
 #include "core/engine/load.hpp"
+#include "core/seams/load_seams.hpp"
 
 namespace reprise {
 
-/// As candidates() tells the leader.
-Candidates candidates_for_all(Store& store, Communicator& group, const LoadOptions& options);
+/// As candidates() tells the leader; where ranks' trackers differ, from the newest of these on.
+/// TRACKER_DANGLING naming the rank whose store does not have that.
+Candidates candidates_for_all(Store& store, Communicator& group, const LoadSettings& options,
+                              const LoadSeams& seams);
 
 struct Opened {
   Checkpoint checkpoint;
@@ -15,9 +18,9 @@ struct Opened {
   MetadataIdentity identity = {};    ///< if the load has a cache
 };
 
-/// The leader reads the metadata files; they go round, and each rank parses them. With a cache they
-/// do not, if all ranks have kept what they say.
-Opened open_for_all(Store& store, Communicator& group, const LoadOptions& options,
-                    const Location& location);
+/// The leader broadcasts the metadata files, and each rank parses them; both are skipped if every
+/// rank has the metadata cached.
+Opened open_for_all(Store& store, Communicator& group, const LoadSettings& options,
+                    const LoadSeams& seams, const Location& location);
 
 }  // namespace reprise

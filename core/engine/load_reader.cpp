@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/format/bytes_item.hpp"
+#include "core/seams/load_seams.hpp"
 
 namespace reprise {
 namespace {
@@ -14,9 +15,6 @@ constexpr std::byte kPoison{0xBD};
 
 /// Staging from which the CPU copies on; more would not stay in its cache.
 constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
-
-/// Of an item that is parsed, beside its elements: a small one is read whole for that.
-constexpr std::uint64_t kParsedAtOnce = 8192;
 
 std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {
   std::uint64_t largest = 0;
@@ -41,6 +39,10 @@ StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Dev
 
 std::uint64_t reading_bound(const LoadPlan& plan, const Catalog& catalog, const StagingNeed& need) {
   return one_read(need) + std::max(largest_object(plan, catalog), kParsedAtOnce);
+}
+
+std::uint64_t empty_reading_bound(const LoadPlan& plan, const Catalog& catalog) {
+  return kEmptyRankBytes + largest_object(plan, catalog);
 }
 
 ShareReader::ShareReader(Checkpoint& checkpoint, Device& device, StateDict& into,
@@ -103,7 +105,7 @@ void ShareReader::poison(const TensorLeaf& leaf) {
   }();
   for (const auto& piece : leaf.pieces) {
     const auto first = static_cast<std::size_t>(piece.local) * size_of(leaf.dtype);
-    const ScatterCopy copy{.host = {pattern.data(), Dims::filled(piece.box.rank(), 0)},
+    const ScatterCopy copy{.host = {pattern.data(), Dims::filled(piece.box.ndim(), 0)},
                            .device = {leaf.data + first, piece.strides},
                            .extents = piece.box.extent,
                            .element_bytes = size_of(leaf.dtype)};

@@ -8,8 +8,8 @@
 #include "core/engine/chunk_reader.hpp"
 #include "core/engine/load_staging.hpp"
 #include "core/plan/load_plan.hpp"
-#include "core/ports/device.hpp"
 #include "core/state/state_dict.hpp"
+#include "reprise/device.hpp"
 
 namespace reprise {
 
@@ -17,6 +17,7 @@ namespace reprise {
 StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Device& device,
                          std::uint64_t most);
 /// What is held beside the job's memory while they are done: LoadReport::bound_staging.
+std::uint64_t empty_reading_bound(const LoadPlan& plan, const Catalog& catalog);
 std::uint64_t reading_bound(const LoadPlan& plan, const Catalog& catalog, const StagingNeed& need);
 
 /// What reads go through, in bytes.

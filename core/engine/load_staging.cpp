@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
+#include "core/seams/load_seams.hpp"
 
 namespace reprise {
 

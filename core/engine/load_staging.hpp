@@ -14,9 +14,13 @@ struct StagingNeed {
   std::uint64_t most = 0;     ///< that may be taken
 };
 
-/// One read at a time: no read takes more than the largest item, and none more than what is
-/// allowed.
-std::uint64_t one_read(const StagingNeed& need);
+/// Of an item that is parsed, beside its elements: a small one is read whole for that.
+inline constexpr std::uint64_t kParsedAtOnce = 8192;
+
+/// What a rank may hold that has no part of any tensor of more than one element, beside its objects
+/// and the job's own memory, in a save or a load: one small record and what is parsed of it,
+/// however large the tensors are.
+inline constexpr std::uint64_t kEmptyRankBytes = 2 * kParsedAtOnce;
 
 /// Staging that reads are put into: one after another as long as each next one has the room that
 /// the largest needs, then from the front again.

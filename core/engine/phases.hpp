@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/ports/trace.hpp"
+#include "reprise/ports.hpp"
 
 namespace reprise {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "core/base/error.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "core/engine/plan_memory.hpp"
+#include "core/seams/cache_seams.hpp"
 
 namespace reprise {
 namespace {
@@ -53,8 +53,6 @@ std::string_view name_of(Planned planned) {
 
 // --- decisions ----------------------------------------------------------------------------------
 
-std::string own_slot(std::string_view kind) { return std::string(kind); }
-
 bool same_scope(const SaveScope& remembered, const SaveScope& live) { return remembered == live; }
 
 void refuse_unplanned(std::span<const std::string> keys) {
@@ -64,8 +62,6 @@ void refuse_unplanned(std::span<const std::string> keys) {
                   join(keys.first(std::min<std::size_t>(keys.size(), 8)), ", "),
               {.key = keys.front()});
 }
-
-bool once_committed(SaveStage stage) { return stage == SaveStage::kCommitted; }
 
 void require_same_scope(const SaveScope& made_for, const SaveScope& live) {
   if (made_for == live) return;
@@ -103,8 +99,8 @@ bool PlanCache::keeps(CacheKind kind) const {
 std::uint64_t PlanCache::replans() const { return memory_->replans; }
 std::uint64_t PlanCache::reuses() const { return memory_->reuses; }
 
-PlanCache& PlanCaches::of(std::string_view kind, const CachePolicy& policy) {
-  return caches_.try_emplace(policy.slot(kind), kinds_).first->second;
+PlanCache& PlanCaches::of(std::string_view kind) {
+  return caches_.try_emplace(std::string(kind), kinds_).first->second;
 }
 
 std::uint64_t PlanCaches::replans() const {

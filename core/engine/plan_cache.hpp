@@ -50,9 +50,6 @@ enum class Planned : std::uint8_t {
 };
 std::string_view name_of(Planned planned);
 
-/// How far a save has come.
-enum class SaveStage : std::uint8_t { kOffered, kCommitted };
-
 /// Which metadata a load sees.
 struct MetadataIdentity {
   std::string directory;
@@ -61,48 +58,9 @@ struct MetadataIdentity {
   friend bool operator==(const MetadataIdentity&, const MetadataIdentity&) = default;
 };
 
-/// The kind itself.
-std::string own_slot(std::string_view kind);
-bool same_scope(const SaveScope& remembered, const SaveScope& live);
-/// STALE_PLAN, naming the keys.
-void refuse_unplanned(std::span<const std::string> keys);
-bool once_committed(SaveStage stage);
-/// STALE_DISTRIBUTION unless they are the same.
-void require_same_scope(const SaveScope& made_for, const SaveScope& live);
-
-/// What of a cache is reused, and when it is filled. Default-constructed decisions are right; a
-/// mutant swaps one.
-struct CachePolicy {
-  /// Which cache of the process a kind of checkpoint has.
-  std::string (*slot)(std::string_view kind) = own_slot;
-  /// Whether plans that are remembered for one scope serve another.
-  bool (*fits)(const SaveScope& remembered, const SaveScope& live) = same_scope;
-  /// What to do about live keys that a reused plan has no place for; not empty.
-  void (*unplanned)(std::span<const std::string> keys) = refuse_unplanned;
-  /// Whether to remember what a save offered or planned, now that it has come this far.
-  bool (*remember)(SaveStage stage) = once_committed;
-  /// Under what owners are kept.
-  std::uint64_t (*distribution_key)(const SaveScope& scope) = signature;
-  /// Whether owners that were found under the key may be used.
-  void (*verify_distribution)(const SaveScope& made_for,
-                              const SaveScope& live) = require_same_scope;
-};
-
-std::uint64_t signature(const MetadataIdentity& identity);
-/// STALE_METADATA unless they are the same.
-void require_same_metadata(const MetadataIdentity& kept, const MetadataIdentity& live);
-
-/// The same for a checkpoint's metadata.
-struct MetadataCachePolicy {
-  std::uint64_t (*key)(const MetadataIdentity& identity) = signature;
-  /// Whether metadata that was found under the key may be used.
-  void (*verify)(const MetadataIdentity& kept,
-                 const MetadataIdentity& live) = require_same_metadata;
-};
-
 /// Of one kind of checkpoint (all that is saved under one structure), on one rank; each rank of a
 /// job has one, with the same kinds. The caller keeps it as long as the saves and loads that it is
-/// given to. A cache serves one set of policies.
+/// given to.
 class PlanCache {
  public:
   /// Keeps everything.
@@ -130,7 +88,8 @@ class PlanCaches {
  public:
   explicit PlanCaches(std::vector<CacheKind> kinds) : kinds_(std::move(kinds)) {}
 
-  PlanCache& of(std::string_view kind, const CachePolicy& policy = {});
+  /// Returns the cache of a kind, empty at first.
+  PlanCache& of(std::string_view kind);
   /// Of all of them.
   std::uint64_t replans() const;
 

@@ -8,9 +8,10 @@
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "core/engine/agreement.hpp"
+#include "core/engine/peer_wire.hpp"
 #include "core/engine/plan_fit.hpp"
 #include "core/engine/seed_plan.hpp"
-#include "core/engine/text_wire.hpp"
+#include "core/state/module_key.hpp"
 
 namespace reprise {
 namespace {
@@ -64,10 +65,10 @@ std::vector<std::string> lines_of(const std::vector<Bytes>& changes, const Group
   constexpr std::array<std::string_view, 3> kVerbs = {"appeared", "vanished", "changed"};
   std::array<RanksByKey, 3> happened;
   for (std::size_t r = 0; r < changes.size(); ++r) {
-    ByteSpan wire(changes[r]);
+    PeerWire wire(changes[r], "a list of changes");
     if (wire.empty()) continue;  // it remembers nothing
     for (auto& ranks : happened) {
-      for (const auto& key : take_texts(wire)) {
+      for (const auto& key : wire.texts()) {
         ranks[key].push_back(group.member({static_cast<std::int32_t>(r)}));
       }
     }
@@ -78,7 +79,7 @@ std::vector<std::string> lines_of(const std::vector<Bytes>& changes, const Group
     std::size_t named = 0;
     for (const auto& [key, ranks] : happened[v]) {
       if (named++ == kNamed) break;
-      lines.push_back("key " + key + verb + " on " + names_of(ranks, group));
+      lines.push_back("key " + told_key(key) + verb + " on " + names_of(ranks, group));
     }
     if (happened[v].size() > kNamed) {
       lines.push_back(std::to_string(happened[v].size() - kNamed) + " more keys" + verb);
@@ -139,10 +140,14 @@ class Planner {
       return wire;
     });
     std::vector<std::uint64_t> structures;
-    for (const ByteSpan wire : all) {
-      structures.push_back(load_le<std::uint64_t>(wire));
-      const auto remembered = load_le<std::uint64_t>(wire.subspan(8));
-      in_step_ = in_step_ && remembered == load_le<std::uint64_t>(ByteSpan(all.front()).subspan(8));
+    std::optional<std::uint64_t> first;
+    for (const Bytes& bytes : all) {
+      PeerWire wire(bytes, "a claim of what is remembered");
+      structures.push_back(wire.number<std::uint64_t>());
+      const auto remembered = wire.number<std::uint64_t>();
+      wire.end();
+      if (!first) first = remembered;
+      in_step_ = in_step_ && remembered == *first;
     }
     save_.offered.scope = {.structure = combined(structures),
                            .world_size = ports_.fabric.world_size(),
@@ -192,10 +197,13 @@ class Planner {
     std::vector<std::uint64_t> offers;
     std::uint64_t mains = 0;
     bool served = true;
-    for (const ByteSpan wire : all) {
-      offers.push_back(load_le<std::uint64_t>(wire));
-      mains += load_le<std::uint64_t>(wire.subspan(8));
-      served = served && load_le<std::uint64_t>(wire.subspan(16)) != 0;
+    for (const Bytes& bytes : all) {
+      PeerWire wire(bytes, "a claim on the loaded plan");
+      offers.push_back(wire.number<std::uint64_t>());
+      mains += wire.number<std::uint64_t>();
+      const bool serves_it = wire.number<std::uint64_t>() != 0;
+      served = served && serves_it;
+      wire.end();
     }
     if (!served || mains != main_copies(*seed)) {
       save_.log.push_back("the plan of the loaded checkpoint " + memory().read->identity.directory +
@@ -233,9 +241,7 @@ class Planner {
   }
 
   std::vector<Bytes> gather_offers() {
-    auto offers = agree_on(group_, [this] { return encode(offer()); });
-    if (cache_ != nullptr) remember(*cache_, save_, SaveStage::kOffered, rules_.cache);
-    return offers;
+    return agree_on(group_, [this] { return encode(offer()); });
   }
 
   std::vector<Bytes> gather_remembered() {
@@ -337,14 +343,12 @@ SavePlan plan_save(const Ports& ports, Communicator& group, const StateDict& sta
   return Planner(ports, group, state, rules, cache).run();
 }
 
-void remember(PlanCache& cache, const SavePlan& save, SaveStage stage, const CachePolicy& policy) {
-  if (!policy.remember(stage)) return;
+void remember(PlanCache& cache, const SavePlan& save, const CacheSeams& seams) {
   Memory& memory = cache.memory();
   memory.offered = save.offered;
-  if (stage != SaveStage::kCommitted) return;
   memory.plan = {save.offered.scope, save.plan, save.confirmed};
   if (cache.keeps(CacheKind::kDistribution)) {
-    memory.distribution = {policy.distribution_key(save.offered.scope), save.offered.scope,
+    memory.distribution = {seams.distribution_key(save.offered.scope), save.offered.scope,
                            save.plan};
   }
   if (save.planned == Planned::kReused) ++memory.reuses;

@@ -8,13 +8,14 @@
 #include "core/engine/plan_cache.hpp"
 #include "core/engine/plan_memory.hpp"
 #include "core/plan/save_plan.hpp"
-#include "core/ports/ports.hpp"
+#include "core/seams/cache_seams.hpp"
+#include "reprise/ports.hpp"
 
 namespace reprise {
 
 struct PlanningRules {
-  const PlanPolicy& plan;
-  const CachePolicy& cache;
+  const PlanRules& plan;
+  const CacheSeams& cache;
 };
 
 struct SavePlan {
@@ -34,7 +35,7 @@ struct SavePlan {
 SavePlan plan_save(const Ports& ports, Communicator& group, const StateDict& state,
                    const PlanningRules& rules, PlanCache* cache);
 
-/// To be told as far as a save comes; keeps of it what the policy says.
-void remember(PlanCache& cache, const SavePlan& save, SaveStage stage, const CachePolicy& policy);
+/// Keeps the plan of a save that is committed.
+void remember(PlanCache& cache, const SavePlan& save, const CacheSeams& seams);
 
 }  // namespace reprise

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/engine/peer_wire.hpp"
 #include "core/format/sha256.hpp"
 
 namespace reprise {
@@ -22,13 +23,14 @@ Bytes encode(const std::vector<StoredRecord>& records) {
   return wire;
 }
 
-std::vector<StoredRecord> decode(ByteSpan wire) {
-  CHECK(wire.size() % kRecordBytes == 0, wire.size());
+std::vector<StoredRecord> decode(ByteSpan bytes, std::size_t files) {
+  PeerWire wire(bytes, "a list of records");
   std::vector<StoredRecord> records;
-  for (; !wire.empty(); wire = wire.subspan(kRecordBytes)) {
-    records.push_back(
-        {load_le<FileIndex>(wire),
-         {load_le<std::uint64_t>(wire.subspan(4)), load_le<std::uint64_t>(wire.subspan(12))}});
+  while (!wire.empty()) {
+    const auto file = wire.number<FileIndex>();
+    if (file >= files) wire.refuse("names a file that the checkpoint does not have");
+    const auto offset = wire.number<std::uint64_t>();
+    records.push_back({file, {offset, wire.number<std::uint64_t>()}});
   }
   return records;
 }
@@ -40,10 +42,10 @@ struct Told {
   std::vector<Bytes> wires;           ///< by rank
 };
 
-std::vector<AlikeReaders> classes_of(const Told& told) {
+std::vector<AlikeReaders> classes_of(const Told& told, std::size_t files) {
   std::vector<AlikeReaders> classes = told.classes;
   for (std::size_t c = 0; c < classes.size(); ++c) {
-    classes[c].records = decode(told.wires[told.first[c]]);
+    classes[c].records = decode(told.wires[told.first[c]], files);
   }
   return classes;
 }
@@ -87,7 +89,7 @@ RecordExchange::RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& 
   std::map<std::size_t, Group> own;
   const Told told = tell(group, wanted);
   agree_on(group, [&] {  // before anybody waits within a smaller group
-    plan_ = sharing.plan(classes_of(told), sharing.room);
+    plan_ = sharing.plan(classes_of(told, checkpoint_.catalog().files.size()), sharing.room);
     for (std::size_t g = 0; g < plan_.groups.size(); ++g) {
       const auto& ranks = plan_.groups[g];
       if (!std::binary_search(ranks.begin(), ranks.end(), group.rank())) continue;

@@ -15,7 +15,7 @@
 #include "core/engine/agreement.hpp"
 #include "core/engine/checkpoint.hpp"
 #include "core/plan/shared_reads.hpp"
-#include "core/ports/fabric.hpp"
+#include "reprise/fabric.hpp"
 
 namespace reprise {
 

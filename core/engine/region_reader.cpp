@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/check.hpp"
+
 namespace reprise {
 namespace {
 
@@ -74,7 +76,7 @@ constexpr std::size_t kPartsMax = 16;
 
 /// Dimensions that have several elements, by stride in the file, smallest first.
 struct Order {
-  std::array<std::size_t, kMaxRank> dims{};
+  std::array<std::size_t, kMaxNdim> dims{};
   std::size_t size = 0;
 
   Order(const Dims& strides, const Dims& extents) {
@@ -130,13 +132,14 @@ class AtomReader {
   };
 
   AtomReader(ReadFile& file, std::uint64_t storage_offset, const TensorItem& item,
-             MutableByteSpan staging, Device& device)
+             MutableByteSpan staging, Device& device, ScatteredCrc32* seen)
       : file_(file),
         storage_offset_(storage_offset),
         item_(item),
         width_(static_cast<std::int64_t>(size_of(item.dtype))),
         staging_(staging),
         device_(device),
+        seen_(seen),
         direct_(device.host_memory() && !item.byteswap && !item.flips.any()) {}
 
   /// `first` and `strides` count elements of the item's storage.
@@ -199,6 +202,9 @@ class AtomReader {
     const auto flush = [&] {
       file_.read_parts(begin, {parts.data(), count});
       bytes_read_ += count * bytes;
+      for (std::size_t i = 0; i < count && seen_ != nullptr; ++i) {
+        seen_->add(begin - storage_offset_ + i * bytes, parts[i]);
+      }
       count = 0;
     };
     each_block(extents, run.extents, order, [&](const Dims& at, const Dims&) {
@@ -218,6 +224,7 @@ class AtomReader {
     const MutableByteSpan block = staging_.first(static_cast<std::size_t>(span * width_));
     file_.read_at(storage_offset_ + static_cast<std::uint64_t>(first * width_), block);
     bytes_read_ += block.size();
+    if (seen_ != nullptr) see(first, strides, part, block);
     if (item_.byteswap) swap_bytes(item_.dtype, block);
     if (item_.flips.any()) flip_signs(item_.dtype, block, item_.flips);
     copies_.clear();
@@ -231,12 +238,25 @@ class AtomReader {
     device_.wait(device_.scatter(copies_));
   }
 
+  /// The elements of the block that are wanted, run by run.
+  void see(std::int64_t first, const Dims& strides, const Dims& part, ByteSpan block) {
+    const Order order(strides, part);
+    const Block run = direct_run(strides, strides, part, order);
+    const auto bytes = static_cast<std::size_t>(run.elements * width_);
+    each_block(part, run.extents, order, [&](const Dims& at, const Dims&) {
+      const std::int64_t element = offset_of(at, strides);
+      seen_->add(static_cast<std::uint64_t>((first + element) * width_),
+                 block.subspan(static_cast<std::size_t>(element * width_), bytes));
+    });
+  }
+
   ReadFile& file_;
   std::uint64_t storage_offset_;
   const TensorItem& item_;
   std::int64_t width_;
   MutableByteSpan staging_;
   Device& device_;
+  ScatteredCrc32* seen_;
   bool direct_;
   std::vector<ScatterCopy> copies_;
   std::uint64_t bytes_read_ = 0;
@@ -254,11 +274,11 @@ AtomReader::Target part_of(const RegionTarget& target, const Box& region, DType 
 std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            const StoredChunk& chunk, const TensorItem& item,
                            std::span<const RegionTarget> targets, MutableByteSpan staging,
-                           Device& device) {
+                           Device& device, ScatteredCrc32* seen) {
   try {
     const auto pieces = pieces_of(tensor, chunk);
     AtomReader reader(checkpoint.file(chunk.file), chunk.range.offset + item.data_offset, item,
-                      staging, device);
+                      staging, device, seen);
     for (const Atom& atom : atoms_of(targets)) {
       const Piece source = in_storage(tensor, item, pieces.at(atom.source));
       CHECK(contains(source.box, atom.region), source.box, atom.region);

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "core/engine/checkpoint.hpp"
+#include "core/format/crc32.hpp"
 #include "core/geometry/piece.hpp"
-#include "core/ports/device.hpp"
+#include "reprise/device.hpp"
 
 namespace reprise {
 
@@ -25,10 +26,11 @@ struct RegionTarget {
 
 /// Reads the regions' bytes and scatters them through `device`, which must have finished with the
 /// targets; they are filled when the call returns. Element bytes are delivered in host order.
-/// Returns the bytes read from the file.
+/// Returns the bytes read from the file. `seen`, if given, is told of the stored bytes of all
+/// elements that are delivered, by their place in the item's record.
 std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            const StoredChunk& chunk, const TensorItem& item,
                            std::span<const RegionTarget> targets, MutableByteSpan staging,
-                           Device& device);
+                           Device& device, ScatteredCrc32* seen = nullptr);
 
 }  // namespace reprise

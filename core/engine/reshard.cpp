@@ -4,9 +4,13 @@
 #include <array>
 #include <utility>
 
+#include "core/base/check.hpp"
+#include "core/base/print.hpp"
+#include "core/engine/beside_payload.hpp"
 #include "core/engine/checksum_tally.hpp"
+#include "core/engine/copied_file.hpp"
+#include "core/engine/course.hpp"
 #include "core/engine/extents.hpp"
-#include "core/engine/file_digest.hpp"
 #include "core/engine/tensor_reader.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
@@ -17,101 +21,108 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kStagingBytes = std::size_t{4} << 20U;
-constexpr std::uint64_t kCopyBytes = std::uint64_t{1} << 20U;
+/// Written around each part, and for the small files, about.
+constexpr std::uint64_t kAroundPart = 4096;
 
-/// Copies a slice into a file from `offset` on, in bounded steps.
-void copy_slice(ItemSource& source, WriteFile& out, std::uint64_t offset) {
-  Bytes buffer(static_cast<std::size_t>(std::min(kCopyBytes, source.size())));
-  for (std::uint64_t at = 0; at < source.size(); at += kCopyBytes) {
-    const auto size = static_cast<std::size_t>(std::min(kCopyBytes, source.size() - at));
-    source.read_at(at, MutableByteSpan(buffer.data(), size));
-    out.write_at(offset + at, ByteSpan(buffer.data(), size));
+/// Readers of tensors, each kept until all of its elements were delivered: only then can their
+/// checksum be judged.
+class Readers {
+ public:
+  explicit Readers(const ReaderResources& resources)
+      : resources_(resources), readers_(resources.checkpoint.catalog().tensors.size()) {}
+
+  TensorReader& of(std::uint32_t tensor) {
+    auto& reader = readers_[tensor];
+    if (!reader) {
+      reader = std::make_unique<TensorReader>(resources_,
+                                              resources_.checkpoint.catalog().tensors[tensor]);
+    }
+    return *reader;
   }
-}
+
+  void require_all_judged() const {
+    for (const auto& reader : readers_) CHECK(!reader || reader->judged());
+  }
+
+ private:
+  ReaderResources resources_;
+  std::vector<std::unique_ptr<TensorReader>> readers_;
+};
 
 /// Elements of the parts of one writer, read from the old chunks.
 class PartSource final : public ContentSource {
  public:
-  PartSource(const ReaderResources& resources, const std::vector<WriterShare::Part>& parts,
-             Progress& progress, std::uint64_t& done, std::uint64_t total)
-      : resources_(resources), parts_(parts), progress_(progress), done_(done), total_(total) {}
+  PartSource(Readers& readers, const Catalog& catalog, const std::vector<WriterShare::Part>& parts,
+             Course& course)
+      : readers_(readers), catalog_(catalog), parts_(parts), course_(course) {}
 
   void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
     const WriterShare::Part& part = parts_[item];
-    const StoredTensor& tensor = resources_.checkpoint.catalog().tensors[part.tensor];
-    if (!reader_ || tensor_ != part.tensor) {
-      reader_.emplace(resources_, tensor);
-      tensor_ = part.tensor;
-    }
-    reader_->read(pieces_of_range(part.box, begin, end), out.data());
-    done_ += out.size();
-    progress_.advance(tensor.key, done_, total_);
+    readers_.of(part.tensor).read(pieces_of_range(part.box, begin, end), out.data());
+    course_.go(catalog_.tensors[part.tensor].key, out.size());
   }
 
   void settle() override {}
 
  private:
-  ReaderResources resources_;
+  Readers& readers_;
+  const Catalog& catalog_;
   const std::vector<WriterShare::Part>& parts_;
-  Progress& progress_;
-  std::uint64_t& done_;
-  std::uint64_t total_;
-  std::uint32_t tensor_ = 0;
-  std::optional<TensorReader> reader_;
+  Course& course_;
 };
 
-/// Everything once, so that a wrong checksum is found before it is replaced by a right one.
-void check_content(Checkpoint& checkpoint, Progress& progress) {
-  ChecksumTally tally;
-  const Catalog& catalog = checkpoint.catalog();
-  const std::uint64_t total = catalog.tensors.size() + catalog.objects.size();
-  std::uint64_t done = 0;
-  const auto add = [&](const std::string& key, FileIndex file, ByteRange range) {
-    tally.add(*checkpoint.slice(key, file, range), key);
-  };
-  for (const auto& tensor : catalog.tensors) {
-    for (const auto& chunk : tensor.chunks) add(tensor.key, chunk.file, chunk.range);
-    progress.advance("checksums", ++done, total);
-  }
-  for (const auto& object : catalog.objects) {
-    add(object.key, object.file, object.range);
-    progress.advance("checksums", ++done, total);
-  }
-  for (const Finding& finding : tally.findings()) {
-    if (finding.severity != Severity::kError) continue;
-    throw Error(finding.code, finding.message,
-                {.key = finding.key, .file = finding.file, .offset = finding.offset});
-  }
+/// Where checksums were left out: what makes them right. Nothing for what is no archive.
+std::vector<Archive::Patch> missing_checksums(ItemSource& item) {
+  Bytes first(std::min<std::uint64_t>(item.size(), kItemKindBytes));
+  item.read_at(0, first);
+  if (item_kind_of(first) != ItemKind::kArchive) return {};
+  return Archive(item).missing_checksums();
 }
 
 class Resharder {
  public:
-  Resharder(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,
-            const ReshardPorts& ports)
-      : source_(source),
-        target_(target),
+  /// `opened`: what `source` was made of. It knows which metadata files it was read from.
+  Resharder(const Checkpoint& opened, Checkpoint& source, CommitTarget target,
+            const ReshardOptions& options, const ReshardPorts& ports)
+      : opened_(opened),
+        source_(source),
+        target_(std::move(target)),
         options_(options),
         ports_(ports),
         staging_(kStagingBytes),
+        readers_({source, ports.device, staging_, options.checksums ? &tally_ : nullptr}),
+        course_(ports.progress),
         metadata_(source.metadata()) {}
 
   ReshardReport run() {
     const Catalog& old = source_.catalog();
-    require_apart(source_);
     source_.require_common_if_megatron();
+    require_readable_manifest(source_);
     const auto shares = plan_reshard(old, options_.rule, options_.writers);
-    for (const auto& share : shares) total_ += share.bytes;
-    if (options_.checksums) check_content(source_, ports_.progress);
+    for (const auto& share : shares) course_.expect(share.bytes);
+    beside_ = beside_payload(source_);
+    own_common_ = has_own_common_file(source_);
+    if (own_common_) beside_.files.push_back({std::string(kCommonFile), bytes_of(kCommonFile)});
+    course_.expect(beside_.bytes());
     refuse_hostile_objects();
-    prepare(ports_.store, target_);
+    require_space(shares);
     try {
+      prepare(ports_.store, target_);
+      note_beside(ports_.store, target_.saving(), target_.claim.token, beside_.all_names());
       start_catalog();
       for (std::size_t w = 0; w < shares.size(); ++w) write_share(w, shares[w]);
-    } catch (const Error&) {
-      ports_.store.remove(target_.saving());
+      copy_common();
+      copy_beside();
+      judge_checksums();
+      opened_.require_in_place();
+      source_.require_files_in_place();
+      if (options_.last_look) options_.last_look();
+      commit();
+    } catch (const std::exception&) {
+      abandon(ports_.store, target_);
       throw;
     }
-    commit();
+    report_.log = std::move(target_.claim.notes);
     count(old);
     return report_;
   }
@@ -122,8 +133,22 @@ class Resharder {
   void refuse_hostile_objects() {
     for (const auto& object : source_.catalog().objects) {
       read_bytes_item(*source_.slice(object.key, object.file, object.range));
+      course_.go(object.key, 0);
     }
     static_cast<void>(source_.common());
+  }
+
+  void require_space(const std::vector<WriterShare>& shares) const {
+    std::uint64_t needed = course_.expected();
+    for (const auto& share : shares) needed += kAroundPart * (share.parts.size() + 1);
+    std::string directory = parent_path(target_.directory);
+    while (!directory.empty() && !ports_.store.stat(directory)) directory = parent_path(directory);
+    const auto free = ports_.store.free_bytes(directory);
+    if (!free || *free >= needed) return;
+    throw Error(Code::kNoSpace,
+                "about " + human_bytes(needed) + " are to be written, and " + human_bytes(*free) +
+                    " are free; nothing was written",
+                {.file = ports_.store.display(directory)});
   }
 
   /// The new catalog: the same keys, dtypes and logical shapes, without chunks yet.
@@ -160,58 +185,146 @@ class Resharder {
                        .dtype = old.tensors[part.tensor].dtype,
                        .extent = part.box.extent});
     }
-    ImageWriter writer(ports_.store, ports_.tasks, path_of(metadata_.catalog.files[file]),
-                       std::move(items), options_.image);
-    PartSource source({source_, ports_.device, staging_}, parts, ports_.progress, done_, total_);
+    ImageOptions image = options_.image;
+    image.checksums = Checksums::kCrc32AndSha256;
+    const std::string& name = metadata_.catalog.files[file];
+    ImageWriter writer(ports_.store, ports_.tasks, path_of(name), std::move(items), image);
+    PartSource source(readers_, old, parts, course_);
     writer.stage(source);
     const WrittenFile written = writer.finish();
     for (std::size_t i = 0; i < parts.size(); ++i) {
       metadata_.catalog.tensors[parts[i].tensor].chunks.push_back(
           {parts[i].box, file, written.ranges[i]});
     }
+    const WrittenContent content{written.bytes, *written.sha256};
+    confirm_written(ports_.store, path_of(name), content, course_);
+    add_payload(name, content);
+    tally_.require_no_damage();
+  }
+
+  void add_payload(const std::string& name, const WrittenContent& written) {
     report_.bytes += written.bytes;
+    note(name, written);
+  }
+
+  /// For the commit, which looks whether all files are there, and for the manifest.
+  void note(const std::string& name, const WrittenContent& written) {
+    content_.payload.push_back({name, written.bytes});
+    if (name.find('/') == std::string::npos) content_.digests.push_back({name, written.sha256});
   }
 
   void write_objects(const std::vector<std::uint32_t>& objects, FileIndex file) {
-    const auto out = ports_.store.create(path_of(metadata_.catalog.files[file]));
-    std::uint64_t offset = 0;
+    const std::string& name = metadata_.catalog.files[file];
+    CopiedFile out(ports_.store, path_of(name), course_);
+    std::vector<CopiedItem> copied;
     for (const auto index : objects) {
       const StoredObject& object = source_.catalog().objects[index];
-      copy_slice(*source_.slice(object.key, object.file, object.range), *out, offset);
+      const auto item = source_.slice(object.key, object.file, object.range);
       StoredObject& copy = metadata_.catalog.objects[index];
+      copied.push_back(copy_item(*item, out, object.key));
       copy.file = file;
-      copy.range = {offset, object.range.size};
-      offset += object.range.size;
-      done_ += object.range.size;
-      ports_.progress.advance(object.key, done_, total_);
+      copy.range = copied.back().range;
     }
-    out->sync();
-    out->close();
-    report_.bytes += offset;
+    add_payload(name, out.finish());
+    check_copies(name, copied);
   }
 
-  /// common.pt and metadata.json as they are.
-  void copy_file(std::string_view name, std::vector<FileDigest>& digests) {
-    const std::string from = join_path(source_.location().directory, std::string(name));
-    if (!source_.store().stat(from)) return;
-    const Bytes content = read_all(source_.store(), from, kBytesItemMax);
-    write_durably(ports_.store, path_of(std::string(name)), content);
-    digests.push_back({std::string(name), sha256_of(content)});
+  /// An item that was copied as bytes.
+  struct CopiedItem {
+    ByteRange range;         ///< in the copy
+    ErrorPlace from;         ///< in the source
+    bool completed = false;  ///< checksums that were left out were put in
+  };
+
+  CopiedItem copy_item(ItemSource& item, CopiedFile& out, const std::string& key) {
+    std::vector<Archive::Patch> patches;
+    if (options_.checksums) patches = missing_checksums(item);
+    if (!patches.empty()) tally_.add(item, key);
+    ErrorPlace from = item.place_at(0);
+    from.key = key;
+    return {out.append(item, patches), from, !patches.empty()};
+  }
+
+  /// Holds the records of the copies against their checksums: what was read once is judged.
+  void check_copies(const std::string& name, const std::vector<CopiedItem>& copied) {
+    if (!options_.checksums) return;
+    WholeFile file(ports_.store, path_of(name));
+    for (const CopiedItem& item : copied) {
+      PartOf part(file, item.range, item.from);
+      if (!item.completed) {
+        tally_.add(part, item.from.key);
+        continue;
+      }
+      ChecksumTally of_copy;
+      of_copy.add(part, item.from.key);
+      of_copy.require_matches([](const std::string&) { return true; });
+    }
+    tally_.require_no_damage();
+  }
+
+  std::uint64_t bytes_of(std::string_view name) const {
+    const auto path = join_path(source_.location().directory, std::string(name));
+    const auto found = source_.store().stat(path);
+    return found ? found->size : 0;
+  }
+
+  /// common.pt, which is an archive unless it is a user's own, and metadata.json.
+  void copy_common() {
+    for (const auto name : {kCommonFile, kBackendFile}) {
+      const std::string from = join_path(source_.location().directory, std::string(name));
+      const bool own = name == kCommonFile && own_common_;
+      if (own || !source_.store().stat(from)) continue;
+      WholeFile item(source_.store(), from);
+      CopiedFile out(ports_.store, path_of(std::string(name)), course_);
+      if (name == kBackendFile) {
+        out.append(item);
+        note(std::string(name), out.finish());
+        continue;
+      }
+      const CopiedItem copied = copy_item(item, out, std::string(name));
+      note(std::string(name), out.finish());
+      check_copies(std::string(name), {copied});
+    }
+  }
+
+  /// Byte for byte.
+  void copy_beside() {
+    const auto from = [this](const std::string& name) {
+      return join_path(source_.location().directory, name);
+    };
+    for (const std::string& name : beside_.directories) {
+      ports_.store.make_directory(path_of(name));
+    }
+    for (const auto& file : beside_.files) {
+      WholeFile whole(source_.store(), from(file.name));
+      CopiedFile out(ports_.store, path_of(file.name), course_);
+      out.append(whole);
+      note(file.name, out.finish());
+    }
+    for (const std::string& name : beside_.directories) {
+      ports_.store.sync_directory(path_of(name));
+    }
+    report_.carried = beside_.names();
+    report_.left_out = beside_.left_out;
+  }
+
+  /// All that was delivered is judged, file by file.
+  void judge_checksums() {
+    readers_.require_all_judged();
+    for (Finding& finding : tally_.findings()) {
+      if (finding.severity == Severity::kError) {
+        throw Error(finding.code, finding.message,
+                    {.key = finding.key, .file = finding.file, .offset = finding.offset});
+      }
+      report_.notes.push_back(std::move(finding));
+    }
   }
 
   void commit() {
-    CommitContent content{.metadata = std::move(metadata_)};
-    for (const auto name : {kCommonFile, kBackendFile}) copy_file(name, content.digests);
-    const std::string manifest =
-        join_path(source_.location().directory, std::string(kIntegrityFile));
-    content.manifest = source_.store().stat(manifest).has_value();
-    if (content.manifest) {
-      for (const auto& name : content.metadata.catalog.files) {
-        content.digests.push_back({name, digest_of_file(ports_.store, path_of(name))});
-      }
-    }
-    run_protocol(commit_protocol(ports_.store, target_, content), phase::kCommit, ports_.trace);
-    metadata_ = std::move(content.metadata);
+    content_.metadata = std::move(metadata_);
+    content_.manifest = has_manifest(source_);
+    run_protocol(commit_protocol(ports_.store, target_, content_), phase::kCommit, ports_.trace);
+    metadata_ = std::move(content_.metadata);
   }
 
   void count(const Catalog& old) {
@@ -226,14 +339,19 @@ class Resharder {
     }
   }
 
+  const Checkpoint& opened_;
   Checkpoint& source_;
-  const CommitTarget& target_;
+  CommitTarget target_;
   const ReshardOptions& options_;
   const ReshardPorts& ports_;
   Bytes staging_;
+  ChecksumTally tally_;  ///< of what is read
+  Readers readers_;
+  Course course_;
+  BesidePayload beside_;
+  bool own_common_ = false;  ///< common.pt is a user's own
+  CommitContent content_ = {};
   Metadata metadata_;  ///< of the new checkpoint
-  std::uint64_t done_ = 0;
-  std::uint64_t total_ = 0;
   ReshardReport report_;
 };
 
@@ -241,7 +359,14 @@ class Resharder {
 
 ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,
                       const ReshardPorts& ports) {
-  return Resharder(source, target, options, ports).run();
+  require_apart(source);
+  SettledRanks settled = settle_ranks(source, options.ranks, ports.device);
+  Checkpoint written(source.store(), source.location(), std::move(settled.metadata));
+  ReshardReport report = Resharder(source, written, target, options, ports).run();
+  report.ranks = written.metadata().ranks.size();
+  report.dropped = std::move(settled.dropped);
+  report.of_first = std::move(settled.of_first);
+  return report;
 }
 
 }  // namespace reprise

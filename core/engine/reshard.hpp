@@ -1,6 +1,7 @@
 #pragma once
-// The same content under another sharding. Tensors are read and written in bounded steps; objects
-// and the common state are copied byte for byte.
+// The same content under another sharding. Tensors are read and written in bounded steps; objects,
+// the common state and what stands beside the payload are copied byte for byte, but for checksums
+// that their writer left out.
 
 #include <cstdint>
 #include <functional>
@@ -9,10 +10,11 @@
 
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/commit.hpp"
+#include "core/engine/finding.hpp"
 #include "core/engine/image_writer.hpp"
-#include "core/ports/device.hpp"
-#include "core/ports/tasks.hpp"
-#include "core/ports/trace.hpp"
+#include "core/engine/rank_values.hpp"
+#include "reprise/device.hpp"
+#include "reprise/ports.hpp"
 
 namespace reprise {
 
@@ -47,7 +49,10 @@ struct ReshardOptions {
   std::int32_t writers = 1;
   ImageOptions image = {.staging_bytes_max = std::uint64_t{48} << 20U,
                         .batch_bytes = std::uint64_t{8} << 20U};
-  bool checksums = true;  ///< read everything once before, so that damage is not written anew
+  bool checksums = true;  ///< hold what is read against its checksums: damage is not written anew
+  RankChoice ranks = {};  ///< where each rank has values of its own
+  /// Called right before the commit; what it throws ends the work as any failure does.
+  std::function<void()> last_look = {};
 };
 
 struct ReshardReport {
@@ -56,8 +61,15 @@ struct ReshardReport {
   std::uint64_t objects = 0;
   std::uint64_t chunks_before = 0;
   std::uint64_t chunks_after = 0;
-  std::uint64_t files = 0;  ///< payload files written
-  std::uint64_t bytes = 0;  ///< in them
+  std::uint64_t files = 0;                ///< payload files written
+  std::uint64_t bytes = 0;                ///< in them
+  std::uint64_t ranks = 0;                ///< that have metadata of their own; 0: one for all
+  std::vector<std::string> dropped = {};  ///< see SettledRanks
+  std::vector<std::string> of_first = {};
+  std::vector<std::string> carried = {};   ///< files and directories ("name/") beside the payload
+  std::vector<std::string> left_out = {};  ///< what stood there and is not in the new one, and why
+  Findings notes = {};                     ///< for example files without checksums
+  std::vector<std::string> log = {};       ///< from the commit, for the operator
 };
 
 /// What reshard touches besides the checkpoint.
@@ -69,9 +81,13 @@ struct ReshardPorts {
   Progress& progress;
 };
 
-/// Writes beside `target` and swaps in by the commit protocol; until then nothing is visible.
-/// Throws what reading throws, EXTENT_MISMATCH before that if two items share bytes, MISSING_KEY
-/// if the common state is gone, and CHECKSUM for content that changed since it was saved.
+/// Writes beside `target` and swaps in by the commit protocol; until then nothing is visible. What
+/// is written is what was read once and held against its checksums, and is read back before it is
+/// committed. NO_SPACE, before anything is written, where the store knows that there is too little.
+/// Throws what settle_ranks() and reading throw, EXTENT_MISMATCH before that if two items share
+/// bytes, NOT_STORED if the common state is gone, and CHECKSUM for content that changed since it
+/// was saved. Progress is told of every step before the commit: what it throws ends the work and
+/// comes out of here when what was written is removed again.
 ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,
                       const ReshardPorts& ports);
 

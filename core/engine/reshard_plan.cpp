@@ -43,7 +43,7 @@ std::vector<Box> stored_boxes(const StoredTensor& tensor) {
 
 std::vector<Box> boxes_of(const StoredTensor& tensor, const CutRule& rule) {
   const Dims& shape = logical_shape(tensor);
-  const auto cut = rule ? rule(tensor.key, shape) : std::nullopt;
+  const auto cut = rule ? rule(std::string(name_of(tensor)), shape) : std::nullopt;
   auto boxes = cut ? cut_boxes(tensor, *cut) : stored_boxes(tensor);
   if (boxes.empty()) boxes.push_back(Box::whole(shape));
   return boxes;

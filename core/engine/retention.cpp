@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
+#include "core/base/print.hpp"
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/stored_tracker.hpp"
 
@@ -15,14 +17,6 @@ std::optional<Step> tracked(Store& store, const std::string& root) {
   return stored_tracker(store, root).step;
 }
 
-/// Metadata first, and gone for good: what is half removed never looks whole.
-void unmark(Store& store, const std::string& directory) {
-  for (const auto& name : metadata_names(store, directory)) {
-    store.remove(join_path(directory, name));
-  }
-  store.sync_directory(directory);
-}
-
 bool was_passed_over(Step step, const Kept& kept) {
   return std::find(kept.damaged.begin(), kept.damaged.end(), step) != kept.damaged.end();
 }
@@ -30,37 +24,72 @@ bool was_passed_over(Step step, const Kept& kept) {
 /// What the steps work on.
 struct Removal {
   Store& store;
+  CommitTarget& target;
   std::string root;
-  std::vector<Step> damaged;
   std::vector<Step> chosen = {};
   std::vector<std::string> aside = {};  ///< directories, by their new names
+
+  void remove(const std::string& directory) const {
+    const auto others = discard(store, directory);
+    if (others.empty()) return;
+    target.claim.notes.push_back("files that belong to no checkpoint were kept: " +
+                                 join(others, ", ") + " in " + store.display(directory));
+  }
+
+  /// What was set aside, by this writer or by one that is dead.
+  bool may_take(const Aside& one) const {
+    return one.token == target.claim.token ||
+           (target.claim.keeps_others_out() && is_own(store, one));
+  }
 
   void clear_removing() const {
     std::vector<std::string> left;
     for (const Entry& entry : store.list(root)) {
-      if (entry.name.ends_with(kRemovingSuffix)) left.push_back(join_path(root, entry.name));
+      const auto name = aside_name(entry.name);
+      if (!name || name->suffix != kRemovingSuffix || name->token.empty()) continue;
+      if (!tracker_of_directory(name->base)) continue;
+      const Aside one{join_path(root, entry.name), name->suffix, name->token};
+      if (may_take(one)) left.push_back(one.path);
     }
     if (!left.empty()) store.sync_directory(root);  // a power cut must not bring the old names back
     for (const auto& directory : left) unmark(store, directory);
-    for (const auto& directory : left) store.remove(directory);
+    for (const auto& directory : left) remove(directory);
   }
 
-  void choose(Outdated which, std::int32_t keep) {
+  /// What a list shows, and `newest`, which it may not show yet.
+  std::vector<Generation> present(Step newest) const {
+    auto found = generations(store, root);
+    const auto is_newest = [newest](const Generation& one) {
+      return one.step == newest && one.committed;
+    };
+    if (std::any_of(found.begin(), found.end(), is_newest)) return found;
+    const std::string directory = join_path(root, directory_of(Tracker{newest}));
+    const auto newer = std::find_if(found.begin(), found.end(),
+                                    [newest](const Generation& one) { return one.step > newest; });
+    found.insert(newer, {newest, directory, holds_metadata(store, directory)});
+    return found;
+  }
+
+  void choose(Outdated which) {
     if (const auto newest = tracked(store, root)) {
-      chosen = which(generations(store, root), {*newest, keep, damaged});
+      chosen = which(present(*newest), {*newest, *target.keep, target.damaged});
     }
   }
 
-  void set_aside(const std::string& directory) {
-    if (!store.stat(directory)) return;
-    aside.push_back(directory + std::string(kRemovingSuffix));
-    store.rename(directory, aside.back());
+  void set_aside(const std::string& from, const std::string& to) {
+    store.put_aside({to, from, target.claim.root.get()});
+    aside.push_back(to);
   }
   void set_aside() {
     for (const Step step : chosen) {
       const std::string directory = join_path(root, directory_of(Tracker{step}));
-      set_aside(directory + std::string(kReplacedSuffix));
-      set_aside(directory);
+      for (const Aside& older : asides_of(store, directory)) {
+        if (older.suffix != kReplacedSuffix || !may_take(older)) continue;
+        set_aside(older.path, aside_path(directory, kRemovingSuffix, older.token));
+      }
+      if (!store.stat(directory)) continue;
+      mark_as_old(store, directory, target.claim.token);
+      set_aside(directory, aside_path(directory, kRemovingSuffix, target.claim.token));
     }
   }
 };
@@ -70,8 +99,10 @@ struct Removal {
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept) {
   std::vector<Step> gone;
   std::int32_t counted = 0;
+  std::optional<Step> before;  // several copies of one step are one checkpoint
   for (auto one = present.rbegin(); one != present.rend(); ++one) {
-    if (!one->committed || one->step > kept.newest) continue;
+    if (!one->committed || one->step > kept.newest || before == one->step) continue;
+    before = one->step;
     if (counted >= kept.count) gone.push_back(one->step);
     if (one->step == kept.newest || !was_passed_over(one->step, kept)) ++counted;
   }
@@ -79,14 +110,13 @@ std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& k
   return gone;
 }
 
-std::vector<ProtocolStep> retention_protocol(Store& store, const CommitTarget& target,
-                                             Outdated which) {
+std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target, Outdated which) {
   if (!target.keep) return {};
   const auto removal =
-      std::make_shared<Removal>(Removal{store, parent_path(target.directory), target.damaged});
+      std::make_shared<Removal>(Removal{store, target, parent_path(target.directory)});
   return {
       {"clear_removing", [removal] { removal->clear_removing(); }},
-      {"choose", [removal, which, keep = *target.keep] { removal->choose(which, keep); }},
+      {"choose", [removal, which] { removal->choose(which); }},
       {"set_aside", [removal] { removal->set_aside(); }},
       {"sync_root",
        [removal] {
@@ -98,9 +128,13 @@ std::vector<ProtocolStep> retention_protocol(Store& store, const CommitTarget& t
        }},
       {"remove",
        [removal] {
-         for (const auto& directory : removal->aside) removal->store.remove(directory);
+         for (const auto& directory : removal->aside) removal->remove(directory);
        }},
   };
+}
+
+std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target) {
+  return retention_protocol(store, target, outdated);
 }
 
 }  // namespace reprise

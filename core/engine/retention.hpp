@@ -4,7 +4,7 @@
 //
 //   clear_removing   what an earlier crash left of a removal
 //   choose           what goes, from what is there and what the tracker says
-//   set_aside        iter_0000002 -> iter_0000002.removing: no load takes that name
+//   set_aside        iter_0000002 -> iter_0000002.removing-<token>: no load takes that name
 //   sync_root        <- only now may a byte of it go
 //   unmark           its metadata goes first, and is gone for good
 //   remove           then the rest
@@ -17,9 +17,6 @@
 #include "core/engine/generations.hpp"
 
 namespace reprise {
-
-/// What is removed has this name first.
-inline constexpr std::string_view kRemovingSuffix = ".removing";
 
 /// Names of its steps, in order.
 inline constexpr std::array<std::string_view, 6> kRetentionSteps = {
@@ -41,12 +38,10 @@ std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& k
 
 using Outdated = decltype(&outdated);
 
-/// Nothing without `target.keep`, or where no tracker names an iteration. The arguments outlive the
-/// steps; one rank runs them.
-std::vector<ProtocolStep> retention_protocol(Store& store, const CommitTarget& target,
-                                             Outdated which);
-inline std::vector<ProtocolStep> retention_protocol(Store& store, const CommitTarget& target) {
-  return retention_protocol(store, target, outdated);
-}
+/// Nothing without `target.keep`, or where no tracker names an iteration. What belongs to no
+/// checkpoint stays and is noted in the claim. The arguments outlive the steps; one rank runs them.
+std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target, Outdated which);
+/// The same with `outdated`.
+std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target);
 
 }  // namespace reprise

@@ -6,18 +6,26 @@
 #include <map>
 #include <utility>
 
+#include "core/base/caught.hpp"
 #include "core/base/check.hpp"
 #include "core/base/hash.hpp"
 #include "core/engine/agreement.hpp"
+#include "core/engine/image_writer.hpp"
+#include "core/engine/leader.hpp"
+#include "core/engine/leaf_source.hpp"
+#include "core/engine/load_staging.hpp"
+#include "core/engine/peer_wire.hpp"
 #include "core/engine/plan_fit.hpp"
 #include "core/engine/planning.hpp"
+#include "core/engine/retention.hpp"
+#include "core/engine/seamed.hpp"
 #include "core/format/bytes_item.hpp"
 
 namespace reprise {
 namespace {
 
 /// What this rank writes, in the order of the plan: objects, then chunks of tensors.
-struct Share {
+struct WriteShare {
   std::vector<ImageItem> items;
   std::vector<LeafOrigin> origins;  ///< one per item; empty ones for objects
 };
@@ -54,8 +62,8 @@ class LeafIndex {
   std::vector<const TensorLeaf*> leaves_;
 };
 
-Share share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state) {
-  Share share;
+WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state) {
+  WriteShare share;
   std::map<std::string, const ObjectLeaf*> objects;
   for (const auto& leaf : state.objects) {
     objects.emplace(object_key(leaf.key, leaf.coordinate, leaf.grid), &leaf);
@@ -82,6 +90,8 @@ Share share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state) {
   return share;
 }
 
+constexpr std::string_view kWrittenWire = "the list of what was written";
+
 std::string payload_name(GroupRank rank) { return "__" + std::to_string(rank.value) + "_0.distcp"; }
 
 Bytes encode(const WrittenFile& file) {
@@ -96,20 +106,39 @@ Bytes encode(const WrittenFile& file) {
   return wire;
 }
 
-WrittenFile decode_written(ByteSpan wire) {
+WrittenFile decode_written(ByteSpan bytes) {
+  PeerWire wire(bytes, kWrittenWire);
   WrittenFile file;
-  file.bytes = load_le<std::uint64_t>(wire);
-  const auto count = load_le<std::uint64_t>(wire.subspan(8));
-  wire = wire.subspan(16);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    file.ranges.push_back({load_le<std::uint64_t>(wire), load_le<std::uint64_t>(wire.subspan(8))});
-    wire = wire.subspan(16);
+  file.bytes = wire.number<std::uint64_t>();
+  for (auto left = wire.count(2 * sizeof(std::uint64_t)); left > 0; --left) {
+    const auto offset = wire.number<std::uint64_t>();
+    const ByteRange range{offset, wire.number<std::uint64_t>()};
+    if (!range.fits(file.bytes)) wire.refuse("has a range that its file does not have");
+    file.ranges.push_back(range);
   }
-  if (!wire.empty()) {
-    CHECK(wire.size() == Sha256Digest{}.size());
-    std::copy(wire.begin(), wire.end(), file.sha256.emplace().begin());
-  }
+  if (wire.empty()) return file;
+  const ByteSpan digest = wire.bytes(Sha256Digest{}.size());
+  wire.end();
+  std::copy(digest.begin(), digest.end(), file.sha256.emplace().begin());
   return file;
+}
+
+/// Each rank wrote what the plan gives it, no more and no less.
+void require_as_planned(const GlobalPlan& plan, const std::vector<WrittenFile>& written) {
+  std::vector<std::size_t> planned(written.size(), 0);
+  for (const auto& object : plan.objects)
+    ++planned.at(static_cast<std::size_t>(object.owner.value));
+  for (const auto& tensor : plan.tensors) {
+    for (const GroupRank owner : tensor.owners) {
+      ++planned.at(static_cast<std::size_t>(owner.value));
+    }
+  }
+  for (std::size_t r = 0; r < written.size(); ++r) {
+    if (written[r].ranges.size() == planned[r]) continue;
+    PeerWire({}, kWrittenWire)
+        .refuse("names " + std::to_string(written[r].ranges.size()) + " items where " +
+                std::to_string(planned[r]) + " are planned");
+  }
 }
 
 /// Puts the plan and the written ranges together; each rank's ranges stand in the plan's order.
@@ -124,7 +153,6 @@ Catalog catalog_of(const GlobalPlan& plan, const std::vector<WrittenFile>& writt
   }
   const auto take = [&](GroupRank owner) {
     const auto r = static_cast<std::size_t>(owner.value);
-    CHECK(next[r] < written[r].ranges.size(), owner);
     return std::pair{files[r], written[r].ranges[next[r]++]};
   };
   for (const auto& object : plan.objects) {
@@ -155,15 +183,29 @@ std::string save_id(const GlobalPlan& plan, const CommitTarget& target) {
          digits.substr(17, 3) + "-" + digits.substr(20, 12);
 }
 
+/// True of what a collective itself fails with: others may not take part in the next one.
+bool is_of_fabric(Code code) {
+  return code == Code::kPeerFailed || code == Code::kDeadline || code == Code::kDeadlock ||
+         code == Code::kCollectiveMismatch;
+}
+
+/// Objects and single elements: what also a rank may have to write that holds nothing else.
+bool is_small(const std::vector<ImageItem>& items) {
+  return std::all_of(items.begin(), items.end(), [](const ImageItem& item) {
+    return !item.content.empty() || volume(item.extent) <= 1;
+  });
+}
+
 /// How far a rank's background is; the worst of all ranks is the larger one.
-enum class Standing : std::int64_t { kThrough, kBusy, kFailed };
+enum class WriteStatus : std::int64_t { kDone, kPending, kFailed };
 
 }  // namespace
 
 struct Save::State {
   Ports ports;
   std::shared_ptr<Communicator> group;
-  SaveOptions options;
+  SaveSettings options;
+  SaveSeams seams;
   SavePlan planned;
   std::optional<Dict> common;
   std::unique_ptr<ContentSource> source;
@@ -180,8 +222,7 @@ struct Save::State {
 
   void make_plan(const StateDict& state) {
     planned =
-        plan_save(ports, *group, state,
-                  {.plan = options.policy.plan, .cache = options.policy.cache}, options.cache);
+        plan_save(ports, *group, state, {.plan = seams.plan, .cache = seams.cache}, options.cache);
     report.plan_signature = plan().signature;
     report.tensors = plan().tensors.size();
     report.objects = plan().objects.size();
@@ -194,19 +235,21 @@ struct Save::State {
   void require_planned(const StateDict& state) const {
     if (planned.planned != Planned::kReused) return;
     const auto keys = unplanned_keys(plan(), state);
-    if (!keys.empty()) options.policy.cache.unplanned(keys);
+    if (!keys.empty()) seams.cache.unplanned(keys);
   }
 
   void snapshot(const StateDict& state) {
     require_planned(state);
-    Share share = share_of(plan(), group->rank(), state);
+    WriteShare share = share_of(plan(), group->rank(), state);
+    report.bound_empty = kEmptyRankBytes;
+    source = seams.source(ports.device, std::move(share.origins));
     if (share.items.empty()) return;
     const ImageOptions image = with_batches_of(ports.device.batch_bytes(), options.image);
     report.bound_staging = staging_bound(share.items, image);
+    if (is_small(share.items)) report.bound_empty += report.bound_staging;
     const std::string path = join_path(options.target.saving(), payload_name(group->rank()));
     writer = std::make_unique<ImageWriter>(ports.store, ports.tasks, path, std::move(share.items),
-                                           image, options.policy.stage);
-    source = options.policy.source(ports.device, std::move(share.origins));
+                                           image, seams.stage);
     writer->stage(*source);
     report.peak_staging = writer->peak_bytes();
   }
@@ -223,24 +266,24 @@ struct Save::State {
   }
 
   /// This rank's own part, without waiting for it.
-  Contribution part_written(Standing& standing) {
-    standing = Standing::kFailed;
+  Contribution part_written(WriteStatus& status) {
+    status = WriteStatus::kFailed;
     return contribution_of([&] {
       const bool through = written || !writer || writer->done();
       if (through) end_write();
-      standing = through ? Standing::kThrough : Standing::kBusy;
+      status = through ? WriteStatus::kDone : WriteStatus::kPending;
       return Bytes{};
     });
   }
 
   /// What each rank wrote; nothing while one is busy, of which one small collective tells.
   std::vector<Bytes> vote() {
-    Standing standing{};
-    Contribution mine = part_written(standing);
+    WriteStatus status{};
+    Contribution mine = part_written(status);
     const auto worst =
-        group->all_reduce(Reduce::kMax, std::array{static_cast<std::int64_t>(standing)});
-    if (Standing{worst.front()} == Standing::kBusy) return {};
-    if (Standing{worst.front()} == Standing::kThrough)
+        group->all_reduce(Reduce::kMax, std::array{static_cast<std::int64_t>(status)});
+    if (WriteStatus{worst.front()} == WriteStatus::kPending) return {};
+    if (WriteStatus{worst.front()} == WriteStatus::kDone)
       mine = contribution_of([&] { return encode(*written); });
     return agree(*group, mine);
   }
@@ -251,10 +294,25 @@ struct Save::State {
     if (committed) return;
     try {
       work();
-    } catch (const Error& error) {
-      failed = error;
-      throw;
+    } catch (const std::exception& caught) {
+      failed = error_from(caught);
+      give_up();
+      throw Error(*failed);
     }
+  }
+
+  /// Collective, unless it was a collective that failed. Frees the place and the space of a save
+  /// that failed, when no rank writes any more.
+  void give_up() {
+    writer.reset();  // waits for what it still writes
+    if (!committed && !is_of_fabric(failed->code())) {
+      try {
+        hear(*group, {{}, failed});  // whoever is elsewhere learns of it there
+      } catch (const std::exception&) {
+        // A rank that is gone writes no more, or what it writes stays marked.
+      }
+    }
+    abandon(ports.store, options.target);
   }
 
   void poll(std::optional<Step> now) {
@@ -279,12 +337,12 @@ struct Save::State {
   }
 
   void end(const std::vector<Bytes>& votes, std::optional<Step> now) {
-    if (auto& step = options.target.step) step = options.policy.names(*step, now.value_or(*step));
+    if (auto& step = options.target.step) step = seams.tracker_step(*step, now.value_or(*step));
     commit(votes);
   }
 
   Part part() const {
-    const GroupRank leader = options.policy.lead.leader(group->group());
+    const GroupRank leader = seams.leader.leader(group->group());
     return group->rank() == leader ? Part::kLeader : Part::kMember;
   }
 
@@ -316,13 +374,13 @@ struct Save::State {
 
   void prepare_directory(const StateDict& state) {
     begin_phase(ports.trace, phase::kPrepare);
-    from_leader(*group, options.policy.lead, [&] {
+    const Bytes token = from_leader(*group, seams.leader, [&] {
       CHECK(state.common.as<Dict>() != nullptr);
       common = *state.common.as<Dict>();
-      run_protocol(options.policy.prepare(ports.store, options.target), phase::kPrepare,
-                   ports.trace);
-      return Bytes{};
+      run_protocol(seams.prepare(ports.store, options.target), phase::kPrepare, ports.trace);
+      return to_bytes(options.target.claim.token);
     });
+    options.target.claim.token = as_text(token);
     end_phase(ports.trace, phase::kPrepare);
   }
 
@@ -338,6 +396,7 @@ struct Save::State {
       if (!file.ranges.empty()) content.payload.push_back({name, file.bytes});
       if (file.sha256) content.digests.push_back({name, *file.sha256});
     }
+    require_as_planned(plan(), files);
     content.metadata.catalog = catalog_of(plan(), files);
     content.metadata.checkpoint_id = options.target.directory;
     content.metadata.save_id = save_id(plan(), options.target);
@@ -346,41 +405,51 @@ struct Save::State {
 
   void commit(const std::vector<Bytes>& votes) {
     begin_phase(ports.trace, phase::kCommit);
-    agree_on(*group, [&] {
+    const auto notes = agree_on(*group, [&] {
       const CommitContent content = part() == Part::kLeader ? content_of(votes) : CommitContent{};
-      run_protocol(options.policy.commit(ports.store, options.target, content, part()),
-                   phase::kCommit, ports.trace);
-      return Bytes{};
+      run_protocol(seams.commit(ports.store, options.target, content, part()), phase::kCommit,
+                   ports.trace);
+      return take_notes();
     });
     end_phase(ports.trace, phase::kCommit);
+    for (const Bytes& of_one : notes) log(of_one);
     committed = true;
     if (options.cache != nullptr) {
-      remember(*options.cache, planned, SaveStage::kCommitted, options.policy.cache);
+      remember(*options.cache, planned, seams.cache);
     }
     retain();
+    options.target.claim = {};
+  }
+
+  /// What this rank has to tell the operator.
+  Bytes take_notes() {
+    Bytes wire;
+    put_texts(wire, std::exchange(options.target.claim.notes, {}));
+    return wire;
+  }
+  void log(ByteSpan notes) {
+    PeerWire wire(notes, "notes");
+    for (auto& note : wire.texts()) report.log.push_back(std::move(note));
   }
 
   /// The checkpoint stands, whatever comes of this.
   void retain() {
     if (!options.target.keep) return;
     begin_phase(ports.trace, phase::kRetention);
-    const Bytes failure = from_leader(*group, options.policy.lead, [&] {
+    const Bytes notes = from_leader(*group, seams.leader, [&] {
       try {
-        run_protocol(options.policy.retention(ports.store, options.target), phase::kRetention,
-                     ports.trace);
+        run_protocol(seams.retention(ports.store, options.target), phase::kRetention, ports.trace);
       } catch (const std::exception& error) {
-        return to_bytes(error.what());
+        options.target.claim.notes.push_back(
+            std::string("older checkpoints were not all removed; the next save tries again: ") +
+            error.what());
       }
-      return Bytes{};
+      return take_notes();
     });
     end_phase(ports.trace, phase::kRetention);
-    if (failure.empty()) return;
-    report.log.push_back("older checkpoints were not all removed; the next save tries again: " +
-                         std::string(as_text(failure)));
+    log(notes);
   }
 };
-
-void tell_nothing(Communicator&, const StateDict&) {}
 
 Step step_of_begin(Step begun, Step /*now*/) { return begun; }
 
@@ -390,24 +459,31 @@ Save& Save::operator=(Save&&) noexcept = default;
 Save::~Save() = default;
 
 Save Save::begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
-                 SaveOptions options) {
-  Save save(std::make_unique<State>(State{.ports = ports,
-                                          .group = std::move(group),
-                                          .options = std::move(options),
-                                          .planned = {},
-                                          .common = {},
-                                          .source = nullptr,
-                                          .writer = nullptr,
-                                          .report = {},
-                                          .failed = {}}));
-  State& own = *save.state_;
+                 SaveSettings options) {
+  return begin_save(ports, std::move(group), state, std::move(options), {});
+}
+
+Save begin_save(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
+                SaveSettings options, const SaveSeams& seams) {
+  Save save(std::make_unique<Save::State>(Save::State{.ports = ports,
+                                                      .group = std::move(group),
+                                                      .options = std::move(options),
+                                                      .seams = seams,
+                                                      .planned = {},
+                                                      .common = {},
+                                                      .source = nullptr,
+                                                      .writer = nullptr,
+                                                      .report = {},
+                                                      .failed = {}}));
+  Save::State& own = *save.state_;
   Trace& trace = ports.trace;
   begin_phase(trace, phase::kPlan);
-  own.options.policy.tell_keys(*own.group, state);
   own.make_plan(state);
   end_phase(trace, phase::kPlan, {.items = own.report.tensors + own.report.objects});
-  own.prepare_directory(state);
-  own.stage(state);
+  own.settle([&] {
+    own.prepare_directory(state);
+    own.stage(state);
+  });
   begin_phase(trace, phase::kWrite);
   return save;
 }
@@ -419,6 +495,12 @@ bool Save::poll(std::optional<Step> now) {
 }
 
 std::uint64_t Save::bound_staging() const { return state_->report.bound_staging; }
+
+std::shared_ptr<StoreLock> Save::root_lock(const Store& store, const std::string& root) const {
+  const CommitTarget& target = state_->options.target;
+  const std::string own = state_->ports.store.display(parent_path(target.directory));
+  return store.display(root) == own ? target.claim.root : nullptr;  // stores may be wrapped anew
+}
 
 SaveReport Save::finish(std::optional<Step> now) {
   State& own = *state_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/caught.hpp"
 #include "core/base/check.hpp"
 
 namespace reprise {
@@ -21,8 +22,8 @@ bool waited_for(Save& save, Step now, SaveReport& report) {
 
 }  // namespace
 
-SaveQueue::SaveQueue(std::function<Step()> iteration, std::size_t in_flight_max)
-    : iteration_(std::move(iteration)), in_flight_max_(in_flight_max) {
+SaveQueue::SaveQueue(std::function<Step()> iteration, std::size_t in_flight_max, Begin begin)
+    : iteration_(std::move(iteration)), in_flight_max_(in_flight_max), begin_(std::move(begin)) {
   CHECK(in_flight_max_ > 0);
 }
 
@@ -32,8 +33,8 @@ bool SaveQueue::end_oldest(bool (*try_to_end)(Save&, Step, SaveReport&)) {
   EndedSave end;
   try {
     if (!try_to_end(saves_.front().save, iteration_(), end.report)) return false;
-  } catch (const Error& error) {
-    end = {.report = {}, .error = error};
+  } catch (const std::exception& caught) {
+    end = {.report = {}, .error = error_from(caught)};
   }
   const OnEnd on_end = std::move(saves_.front().on_end);
   saves_.pop_front();  // waits for what is left of a failed one
@@ -42,7 +43,7 @@ bool SaveQueue::end_oldest(bool (*try_to_end)(Save&, Step, SaveReport&)) {
 }
 
 void SaveQueue::begin(const Ports& ports, std::shared_ptr<Communicator> group,
-                      const StateDict& state, SaveOptions options, const OnEnd& on_end) {
+                      const StateDict& state, SaveSettings options, const OnEnd& on_end) {
   const auto same_place = [&options](const InFlight& one) {
     return one.directory == options.target.directory;
   };
@@ -50,12 +51,16 @@ void SaveQueue::begin(const Ports& ports, std::shared_ptr<Communicator> group,
     end_oldest(waited_for);
   }
   std::string directory = options.target.directory;
+  for (const InFlight& one : saves_) {
+    if (options.target.claim.root) break;
+    options.target.claim.root = one.save.root_lock(ports.store, parent_path(directory));
+  }
   std::optional<Error> refused;
   try {
-    saves_.push_back({Save::begin(ports, std::move(group), state, std::move(options)),
-                      std::move(directory), on_end});
-  } catch (const Error& error) {
-    refused = error;
+    saves_.push_back(
+        {begin_(ports, std::move(group), state, std::move(options)), std::move(directory), on_end});
+  } catch (const std::exception& caught) {
+    refused = error_from(caught);
   }
   if (refused) on_end({.report = {}, .error = refused});
 }

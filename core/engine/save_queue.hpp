@@ -23,8 +23,11 @@ namespace reprise {
 
 /// What came of a save.
 struct EndedSave {
-  SaveReport report;           ///< empty if it failed
-  std::optional<Error> error;  ///< the same on all ranks; nothing is then visible
+  SaveReport report;  ///< empty if it failed
+  /// The same on all ranks. Nothing of the save is then visible, but for two: one that was
+  /// confirmed and that the tracker could not be made to name, and one that could not be swapped
+  /// back.
+  std::optional<Error> error;
 };
 
 /// All calls are collective over the groups of the saves in flight, which all ranks begin alike. A
@@ -33,19 +36,23 @@ struct EndedSave {
 class SaveQueue {
  public:
   using OnEnd = std::function<void(const EndedSave&)>;
+  /// Begins a save, as Save::begin does.
+  using Begin = std::function<Save(const Ports&, std::shared_ptr<Communicator>, const StateDict&,
+                                   SaveSettings)>;
 
   /// `iteration`: the job's own, asked where a save ends. In flight are at most `in_flight_max`,
-  /// each with staging of its own.
-  explicit SaveQueue(std::function<Step()> iteration, std::size_t in_flight_max = 1);
+  /// each with staging of its own. `begin` begins each of them.
+  explicit SaveQueue(std::function<Step()> iteration, std::size_t in_flight_max = 1,
+                     Begin begin = Save::begin);
   /// Waits for the background. What is still in flight is not committed.
   ~SaveQueue();
   SaveQueue(const SaveQueue&) = delete;
   SaveQueue& operator=(const SaveQueue&) = delete;
 
-  /// Makes room, as finish does; so it does until none goes to the same directory. Then as
+  /// Blocks until a slot is free and no save in flight targets this directory. Then begins as
   /// Save::begin: when it returns the job may change its state.
   void begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
-             SaveOptions options, const OnEnd& on_end);
+             SaveSettings options, const OnEnd& on_end);
   /// Commits what is durable on all ranks, oldest first, and does not wait for the rest. After each
   /// iteration.
   void poll();
@@ -67,6 +74,7 @@ class SaveQueue {
 
   std::function<Step()> iteration_;
   std::size_t in_flight_max_;
+  Begin begin_;
   std::deque<InFlight> saves_;  ///< oldest first
 };
 

@@ -18,7 +18,7 @@ class ShareFill {
 
   /// The records that are needed; those without storage are left out.
   std::vector<StoredRecord> records();
-  /// Reads all that these, of those records, are needed for.
+  /// Fills every destination that depends on `records`.
   void read(std::span<const StoredRecord> records);
   /// Reads what was not read before.
   void read_tensors();

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/format/tracker.hpp"
-#include "core/ports/store.hpp"
+#include "reprise/store.hpp"
 
 namespace reprise {
 

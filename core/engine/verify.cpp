@@ -1,32 +1,57 @@
 #include "core/engine/verify.hpp"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
+#include "core/engine/beside_payload.hpp"
 #include "core/engine/checksum_tally.hpp"
 #include "core/engine/module_values.hpp"
 #include "core/engine/verify_catalog.hpp"
 #include "core/engine/verify_directory.hpp"
+#include "core/engine/verify_mixture.hpp"
 #include "core/engine/verify_objects.hpp"
 #include "core/engine/verify_payload.hpp"
+#include "core/engine/verify_planner.hpp"
 #include "core/format/common_state.hpp"
 #include "core/ports/store_path.hpp"
 
 namespace reprise {
 namespace {
 
+/// A file that can't be opened is found so by each check that needs it; once is enough.
 void take(Findings more, VerifyReport& report) {
-  for (auto& finding : more) report.findings.push_back(std::move(finding));
+  for (auto& finding : more) {
+    const bool known =
+        finding.code == Code::kIo &&
+        std::any_of(
+            report.findings.begin(), report.findings.end(), [&finding](const Finding& other) {
+              return other.code == Code::kIo && !other.file.empty() && other.file == finding.file;
+            });
+    if (!known) report.findings.push_back(std::move(finding));
+  }
 }
 
 /// What is wrong with the metadata itself stands in its file, unless a finding knows better.
 void take_of_metadata(Findings more, const Checkpoint& checkpoint, VerifyReport& report) {
   for (auto& finding : more) {
     if (finding.file.empty()) {
-      finding.file =
-          checkpoint.store().display(join_path(checkpoint.location().directory, ".metadata"));
+      const std::string& directory = checkpoint.location().directory;
+      finding.file = checkpoint.store().display(
+          checkpoint.metadata().ranks.empty() ? join_path(directory, std::string(kMetadataFile))
+                                              : directory);
     }
   }
   take(std::move(more), report);
+}
+
+/// A metadata.json that can't be read may be Megatron-Core's.
+bool of_megatron(const Checkpoint& checkpoint) {
+  try {
+    return checkpoint.of_megatron();
+  } catch (const Error&) {
+    return true;
+  }
 }
 
 std::vector<StoredFile> stored_files(Checkpoint& checkpoint) {
@@ -34,7 +59,8 @@ std::vector<StoredFile> stored_files(Checkpoint& checkpoint) {
   for (FileIndex i = 0; i < checkpoint.catalog().files.size(); ++i) {
     const auto entry = checkpoint.store().stat(checkpoint.path_of(i));
     const bool there = entry && !entry->directory;
-    files.push_back({checkpoint.display(i), there ? std::optional(entry->size) : std::nullopt});
+    files.push_back({checkpoint.display(i), there ? std::optional(entry->size) : std::nullopt,
+                     there ? entry->modified_ns : std::nullopt});
   }
   return files;
 }
@@ -61,10 +87,34 @@ Findings check_common_file(Checkpoint& checkpoint) {
   return tally.findings();
 }
 
+/// A common.pt that was passed over.
+Findings check_own_common_file(Checkpoint& checkpoint) {
+  Store& store = checkpoint.store();
+  const std::string path = join_path(checkpoint.location().directory, std::string(kCommonFile));
+  if (!store.stat(path)) return {};
+  return {{Severity::kNote, Code::kUnsupported,
+           "this is not Megatron-Core's common state; passed over", "", store.display(path)}};
+}
+
+/// Shards that are missing from a grid. Plain DCP may have keys that only look like shards, and it
+/// says with planner_data that it is plain.
+Findings check_shards(Checkpoint& checkpoint) {
+  Findings findings = check_grids(checkpoint.catalog());
+  if (findings.empty() || checkpoint.metadata().planner_data.empty() || of_megatron(checkpoint)) {
+    return findings;
+  }
+  for (auto& finding : findings) {
+    finding.severity = Severity::kNote;
+    finding.message += "; of no matter unless this was Megatron-Core's, which nothing says";
+  }
+  return findings;
+}
+
 /// The common state, if there is one and it can be read.
 std::optional<Value> check_common(Checkpoint& checkpoint, VerifyReport& report) {
   try {
     auto common = checkpoint.common();
+    if (!common || common->source != kCommonFile) take(check_own_common_file(checkpoint), report);
     if (!common) return std::nullopt;
     if (common->source == kCommonFile) take(check_common_file(checkpoint), report);
     if (!common->item.value) {
@@ -92,13 +142,39 @@ void check_modules(Checkpoint& checkpoint, const std::optional<Value>& common, P
   take(check_sharding_types(modules), report);
 }
 
+/// A manifest whose digests are right ties all files to one save: then there is nothing to suspect.
+void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, PayloadCheck payload,
+                   VerifyReport& report) {
+  try {
+    const bool read = payload == PayloadCheck::kRead;
+    report.manifest = read && has_manifest(checkpoint);
+    if (report.manifest) return;
+    take(check_times(checkpoint, files), report);
+    if (read) take(check_identical_files(checkpoint, files), report);
+  } catch (const Error& error) {
+    take({finding_from(error)}, report);
+  }
+}
+
+/// True if the metadata has more bytes than are read: nobody knows whether it is sound. What it
+/// claims beyond its size is damage.
+bool is_too_large(Store& store, const std::string& path) try {
+  read_metadata_files(store, locate(store, path).directory);
+  return false;
+} catch (const Error& error) {
+  return error.code() == Code::kLimit;
+}
+
 /// The checkpoint, or nothing if it can't be opened; the report then says why.
 std::optional<Checkpoint> open(Store& store, const std::string& path, VerifyReport& report) {
   try {
     return Checkpoint::open(store, path);
   } catch (const Error& error) {
     if (error.code() == Code::kNotFound || error.code() == Code::kIo) throw;
-    take({finding_from(error.within({.file = store.display(path)}))}, report);
+    Finding finding = finding_from(error.within({.file = store.display(path)}));
+    if (error.code() == Code::kLimit && is_too_large(store, path))
+      finding.code = Code::kUnsupported;
+    take({std::move(finding)}, report);
     return std::nullopt;
   }
 }
@@ -112,6 +188,7 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   if (!checkpoint) return report;
   const Catalog& catalog = checkpoint->catalog();
   report.location = checkpoint->location();
+  report.payload_read = payload == PayloadCheck::kRead;
   count(catalog, report);
   for (const auto& note : checkpoint->metadata().notes) {
     report.findings.push_back({Severity::kNote, Code::kUnsupported, note});
@@ -119,7 +196,10 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   const auto files = stored_files(*checkpoint);
   take_of_metadata(check_cover(catalog, files), *checkpoint, report);
   take(check_storage(catalog, files), report);
-  take_of_metadata(check_grids(catalog), *checkpoint, report);
+  take_of_metadata(check_shards(*checkpoint), *checkpoint, report);
+  if (store.stat(join_path(checkpoint->location().directory, ".metadata"))) {  // not one per rank
+    take_of_metadata(check_planner(checkpoint->metadata()), *checkpoint, report);
+  }
   const auto common = check_common(*checkpoint, report);
   check_modules(*checkpoint, common, payload, report);
   take(check_backend_info(*checkpoint), report);
@@ -129,7 +209,43 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
     verify_payload(*checkpoint, files, progress, report);
     take(check_manifest(*checkpoint, progress), report);
   }
+  check_mixture(*checkpoint, files, payload, report);
+  checkpoint->require_in_place();
   return report;
+}
+
+std::string_view name_of(VerifyVerdict verdict) {
+  switch (verdict) {
+    case VerifyVerdict::kWhole:
+      return "whole";
+    case VerifyVerdict::kEmpty:
+      return "empty";
+    case VerifyVerdict::kUnsupported:
+      return "not supported";
+    case VerifyVerdict::kUnreadable:
+      return "unreadable";
+    case VerifyVerdict::kDamaged:
+      return "damaged";
+  }
+  return "damaged";
+}
+
+VerifyVerdict VerifyReport::verdict() const {
+  VerifyVerdict worst = vacuous() ? VerifyVerdict::kEmpty : VerifyVerdict::kWhole;
+  for (const Finding& finding : findings) {
+    if (finding.severity != Severity::kError) continue;
+    worst = std::max(worst, finding.code == Code::kUnsupported ? VerifyVerdict::kUnsupported
+                            : finding.code == Code::kIo        ? VerifyVerdict::kUnreadable
+                                                               : VerifyVerdict::kDamaged);
+  }
+  return worst;
+}
+
+std::size_t VerifyReport::strict_warnings() const {
+  return static_cast<std::size_t>(
+      std::count_if(findings.begin(), findings.end(), [](const Finding& finding) {
+        return finding.severity == Severity::kWarning && finding.code != kMixtureCode;
+      }));
 }
 
 }  // namespace reprise

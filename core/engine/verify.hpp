@@ -4,11 +4,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/finding.hpp"
-#include "core/ports/trace.hpp"
+#include "reprise/ports.hpp"
 
 namespace reprise {
 
@@ -27,10 +28,15 @@ struct VerifyReport {
   std::uint64_t bytes = 0;            ///< of all items
   std::uint64_t records_checked = 0;  ///< against their checksums
   std::vector<std::string> opaque;    ///< keys of objects that are not interpreted
+  bool payload_read = false;
+  bool manifest = false;  ///< all files were compared with an integrity.json
 
   /// Nothing was named by the metadata, so nothing was examined.
   bool vacuous() const { return location && tensors + objects == 0; }
   bool whole() const { return count_of(findings, Severity::kError) == 0; }
+  VerifyVerdict verdict() const;
+  /// Warnings that are no signs of mixed saves.
+  std::size_t strict_warnings() const;
 };
 
 /// What is wrong becomes a finding. Throws an Error only where nothing could be examined: NOT_FOUND

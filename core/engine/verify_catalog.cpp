@@ -21,7 +21,7 @@ void blame_chunk(const StoredTensor& tensor, const CoverDefect& defect,
   for (const auto& chunk : tensor.chunks) {
     if (chunk.file >= files.size()) continue;
     for (const auto& piece : pieces_of(tensor, chunk)) {
-      if (piece.box.rank() != defect.where.rank() || !intersect(piece.box, defect.where)) continue;
+      if (piece.box.ndim() != defect.where.ndim() || !intersect(piece.box, defect.where)) continue;
       finding.file = files[chunk.file].display;
       finding.offset = chunk.range.offset;
     }

@@ -15,7 +15,8 @@ namespace reprise {
 /// A payload file as it is on disk.
 struct StoredFile {
   std::string display;
-  std::optional<std::uint64_t> size;  ///< nothing: there is no such file
+  std::optional<std::uint64_t> size;             ///< nothing: there is no such file
+  std::optional<std::int64_t> modified_ns = {};  ///< as in Entry
 };
 
 /// Each tensor's chunks tile it exactly, and every item has storage. `files[i]` is

@@ -4,17 +4,16 @@
 #include <set>
 
 #include "core/base/print.hpp"
-#include "core/engine/commit.hpp"
 #include "core/engine/file_digest.hpp"
-#include "core/engine/retention.hpp"
+#include "core/engine/set_aside.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/common_state.hpp"
 #include "core/format/integrity.hpp"
+#include "core/format/metadata.hpp"
 
 namespace reprise {
 namespace {
 
-constexpr std::uint64_t kSmallFileMax = std::uint64_t{64} << 20U;
 constexpr std::size_t kNamed = 6;
 
 /// "a, b and 3 more".
@@ -33,18 +32,19 @@ std::string display_of(Checkpoint& checkpoint, std::string_view name) {
   return checkpoint.store().display(join_path(directory_of(checkpoint), std::string(name)));
 }
 
-std::optional<Bytes> small_file(Checkpoint& checkpoint, std::string_view name) {
-  const std::string path = join_path(directory_of(checkpoint), std::string(name));
-  if (!checkpoint.store().stat(path)) return std::nullopt;
-  return read_all(checkpoint.store(), path, kSmallFileMax);
-}
-
 bool has_common_state(Checkpoint& checkpoint) {
   const std::string path = join_path(directory_of(checkpoint), std::string(kCommonFile));
   return checkpoint.store().stat(path) || checkpoint.catalog().object(kCommonObjectKey) != nullptr;
 }
 
-void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& findings) {
+/// Of a file that only has the name of what it could be.
+Finding passed_over(const std::string& display, const std::string& what) {
+  return {Severity::kNote, Code::kUnsupported, "this is not " + what + "; passed over", "",
+          display};
+}
+
+/// A file that can't be read is told, and the others are compared all the same.
+void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& findings) try {
   const std::string path = join_path(directory_of(checkpoint), file.name);
   const std::string display = checkpoint.store().display(path);
   if (!checkpoint.store().stat(path)) {
@@ -56,18 +56,43 @@ void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& find
                         "its SHA-256 is not the one in " + std::string(kIntegrityFile), "",
                         display});
   }
+} catch (const Error& error) {
+  findings.push_back(finding_from(error.within({.file = display_of(checkpoint, file.name)})));
 }
 
-bool has_commit_suffix(std::string_view name) {
-  return name.ends_with(kSavingSuffix) || name.ends_with(kReplacedSuffix) ||
-         name.ends_with(kRemovingSuffix);
+/// Of a file of JSON: with more bytes or levels than are read it may be sound.
+Finding finding_of_json(const Error& error, const std::string& display) {
+  Finding finding = finding_from(error.within({.file = display}));
+  if (finding.code == Code::kLimit) finding.code = Code::kUnsupported;
+  return finding;
 }
 
 /// The name that "<name>.replaced" made way for, if no checkpoint stands there.
 std::optional<std::string> base_without_checkpoint(Store& store, const std::string& path) {
-  if (!path.ends_with(kReplacedSuffix)) return std::nullopt;
-  const std::string base = path.substr(0, path.size() - kReplacedSuffix.size());
+  const auto name = aside_name(path.substr(path.rfind('/') + 1));
+  if (!name || name->suffix != kReplacedSuffix) return std::nullopt;
+  const std::string base = join_path(parent_path(path), name->base);
   return holds_metadata(store, base) ? std::nullopt : std::optional(base);
+}
+
+/// What may be said of an entry beside a checkpoint.
+enum class Leftover : std::uint8_t {
+  kNone,       ///< not this program's, or nothing can be said
+  kRemovable,  ///< this program's, and nothing is lost with it
+  kLastWhole,  ///< this program's, and no confirmed checkpoint stands in its place
+};
+
+/// A name alone says nothing: only what carries this program's mark is its own.
+Leftover leftover_at(Store& store, const std::string& path) try {
+  const auto name = aside_name(path.substr(path.rfind('/') + 1));
+  if (!name || name->token.empty()) return Leftover::kNone;
+  if (!is_own(store, {path, name->suffix, name->token})) return Leftover::kNone;
+  if (name->suffix == kRemovingSuffix) return Leftover::kRemovable;  // retention had decided
+  const std::string base = join_path(parent_path(path), name->base);
+  const bool stands = holds_metadata(store, base) && !is_unconfirmed(store, base);
+  return stands || !holds_metadata(store, path) ? Leftover::kRemovable : Leftover::kLastWhole;
+} catch (const Error&) {
+  return Leftover::kNone;  // what can't be looked into is no fault of the checkpoint beside it
 }
 
 }  // namespace
@@ -78,14 +103,17 @@ Findings check_stale_files(Checkpoint& checkpoint) {
   const std::set<std::string> named(files.begin(), files.end());
   std::vector<std::string> stale;
   std::vector<std::string> unfinished;
+  std::vector<std::string> of_ranks;
+  const bool of_all = checkpoint.metadata().ranks.empty();
   for (const Entry& entry : checkpoint.store().list(directory_of(checkpoint))) {
     if (entry.directory || named.contains(entry.name)) continue;
     if (entry.name.ends_with(".distcp") && entry.size != 0) stale.push_back(entry.name);
     if (entry.name.ends_with(".metadata.tmp")) unfinished.push_back(entry.name);
+    if (of_all && rank_of_metadata(entry.name)) of_ranks.push_back(entry.name);
   }
   const std::string directory = checkpoint.store().display(directory_of(checkpoint));
   if (!stale.empty()) {
-    findings.push_back({Severity::kWarning, Code::kUnrequestedKeys,
+    findings.push_back({Severity::kWarning, Code::kNotRequested,
                         "stale: " + std::to_string(stale.size()) +
                             " payload files that the metadata does not name, left by an earlier "
                             "save: " +
@@ -98,17 +126,25 @@ Findings check_stale_files(Checkpoint& checkpoint) {
                             "; a later save into this directory did not finish",
                         "", directory});
   }
+  if (!of_ranks.empty()) {
+    findings.push_back(
+        {Severity::kNote, Code::kNotRequested,
+         "metadata of single ranks, which nobody reads beside .metadata: " + some_of(of_ranks), "",
+         directory});
+  }
   return findings;
 }
 
 Findings check_backend_info(Checkpoint& checkpoint) {
   const std::string display = display_of(checkpoint, kBackendFile);
   try {
-    const auto bytes = small_file(checkpoint, kBackendFile);
+    const auto bytes = checkpoint.small_file(kBackendFile);
+    if (bytes && !checkpoint.has_backend_file())
+      return {passed_over(display, "Megatron-Core's metadata.json")};
     const bool common = has_common_state(checkpoint);
     if (!bytes) {
       if (!common) return {};
-      return {{Severity::kWarning, Code::kNotFound,
+      return {{checkpoint.of_megatron() ? Severity::kWarning : Severity::kNote, Code::kNotFound,
                "there is a common state but no metadata.json: Megatron-Core does not take the "
                "directory for a torch_dist checkpoint",
                "", display}};
@@ -130,7 +166,7 @@ Findings check_backend_info(Checkpoint& checkpoint) {
     }
     return findings;
   } catch (const Error& error) {
-    return {finding_from(error.within({.file = display}))};
+    return {finding_of_json(error, display)};
   }
 }
 
@@ -138,8 +174,9 @@ Findings check_manifest(Checkpoint& checkpoint, Progress& progress) {
   const std::string display = display_of(checkpoint, kIntegrityFile);
   Findings findings;
   try {
-    const auto bytes = small_file(checkpoint, kIntegrityFile);
+    const auto bytes = checkpoint.small_file(kIntegrityFile);
     if (!bytes) return {};
+    if (!may_be_integrity(*bytes)) return {passed_over(display, "a manifest of checksums")};
     const auto manifest = read_integrity(*bytes, {.file = display});
     std::uint64_t done = 0;
     for (const FileDigest& file : manifest.files) {
@@ -154,7 +191,7 @@ Findings check_manifest(Checkpoint& checkpoint, Progress& progress) {
                           display_of(checkpoint, name)});
     }
   } catch (const Error& error) {
-    findings.push_back(finding_from(error.within({.file = display})));
+    findings.push_back(finding_of_json(error, display));
   }
   return findings;
 }
@@ -163,7 +200,8 @@ Findings check_leftovers(Checkpoint& checkpoint) {
   if (directory_of(checkpoint).empty()) return {};
   Store& store = checkpoint.store();
   const std::string parent = parent_path(directory_of(checkpoint));
-  std::vector<std::string> left;
+  std::vector<std::string> removable;
+  std::vector<std::string> kept;
   Findings findings;
   std::vector<Entry> siblings;
   try {
@@ -177,19 +215,27 @@ Findings check_leftovers(Checkpoint& checkpoint) {
       if (!holds_metadata(store, path)) continue;
       findings.push_back({Severity::kWarning, Code::kIncomplete,
                           "the only copy: a save that did not finish moved " +
-                              store.display(*base) +
-                              " here; keep it, or rename it back; the next save to that name puts "
-                              "it back first",
+                              store.display(*base) + " here; keep it, or rename it back",
                           "", store.display(path)});
-    } else if (path != directory_of(checkpoint) && has_commit_suffix(entry.name)) {
-      left.push_back(entry.name);
+    } else if (path != directory_of(checkpoint)) {
+      const Leftover leftover = leftover_at(store, path);
+      if (leftover == Leftover::kRemovable) removable.push_back(entry.name);
+      if (leftover == Leftover::kLastWhole) kept.push_back(entry.name);
     }
   }
-  if (!left.empty()) {
-    findings.push_back(
-        {Severity::kNote, Code::kIncomplete,
-         "left by a save that did not finish, safe to remove while no save runs: " + some_of(left),
-         "", store.display(parent)});
+  const std::string display = store.display(parent);
+  if (!removable.empty()) {
+    findings.push_back({Severity::kNote, Code::kIncomplete,
+                        "left by a save that did not finish, safe to remove while no save runs: " +
+                            some_of(removable),
+                        "", display});
+  }
+  if (!kept.empty()) {
+    findings.push_back({Severity::kNote, Code::kIncomplete,
+                        "set aside by a save that did not finish, and what stands in the place "
+                        "was not confirmed; keep it: " +
+                            some_of(kept),
+                        "", display});
   }
   return findings;
 }

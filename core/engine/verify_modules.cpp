@@ -102,13 +102,13 @@ class ModuleCheck {
   void presence() {
     if (!all_.claimed) return;
     if (!module_.stored()) {
-      add(Severity::kError, Code::kMissingKey,
+      add(Severity::kError, Code::kNotStored,
           "the common state names module " + module_.name +
               " under args['modules'], and nothing of it is stored: it was lost, or left out of "
               "the save",
           "mimo." + module_.name);
     } else if (!module_.claim) {
-      add(Severity::kWarning, Code::kUnrequestedKeys,
+      add(Severity::kWarning, Code::kNotRequested,
           "module " + module_.name + " is stored, and args['modules'] does not name it",
           "mimo." + module_.name);
     }
@@ -117,7 +117,7 @@ class ModuleCheck {
   void random_states() {
     const std::string key = "mimo." + module_.name + ".rng_state";
     if (module_.stored() && all_.random && !module_.rng_grid) {
-      add(Severity::kError, Code::kMissingKey,
+      add(Severity::kError, Code::kNotStored,
           "module " + module_.name +
               " stores no random states, and other modules do: it can't go on with its streams",
           key);
@@ -165,7 +165,7 @@ class ModuleCheck {
 
   void missing(std::int64_t place, ModulePart part, const std::string& of, std::string key) {
     const auto owner = all_.owners.find(part);
-    add(Severity::kError, Code::kMissingKey,
+    add(Severity::kError, Code::kNotStored,
         name_for_people(module_, place) + " stores optimizer state but not its " +
             std::string(name_of(part)) + of + ": a load can't continue its optimizer from here" +
             (owner == all_.owners.end() ? "" : owner->second),
@@ -200,7 +200,7 @@ class ModuleCheck {
       if (!module_.chain.contains(place)) places.push_back(place);
     }
     if (places.empty()) return;
-    add(Severity::kError, Code::kMissingKey,
+    add(Severity::kError, Code::kNotStored,
         "module " + module_.name + " has a chain of " + std::to_string(module_.chain_length()) +
             " optimizers, and of " + join(places, ", ") + " nothing is stored",
         module_part_key(form(), module_.name, places.front(), ModulePart::kParamGroups));

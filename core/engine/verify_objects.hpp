@@ -5,7 +5,7 @@
 #include "core/engine/finding.hpp"
 #include "core/state/catalog.hpp"
 #include "core/state/modules.hpp"
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 

@@ -11,7 +11,7 @@ namespace reprise {
 namespace {
 
 /// A damaged file would otherwise be reported once for each of its items.
-constexpr std::size_t kErrorsMax = 200;
+constexpr std::size_t kErrorsMax = 10'000;
 
 struct Visit {
   FileIndex file = kNoFile;
@@ -72,6 +72,10 @@ class PayloadVerifier {
 
   void look_at(const Visit& visit) {
     const std::string& key = visit.tensor != nullptr ? visit.tensor->key : visit.object->key;
+    if (visit.file == unreadable_) {
+      ++unread_items_;
+      return;
+    }
     try {
       const auto slice = checkpoint_.slice(key, visit.file, visit.range);
       tally_.add(*slice, key);  // first: a wrong checksum may be why the item can't be read
@@ -81,19 +85,16 @@ class PayloadVerifier {
         look_at_object(*visit.object);
       }
     } catch (const Error& error) {
-      // What is not handled here may still be what torch reads: but of elements nobody looked at,
-      // nobody can say that they are whole.
-      const bool unknown = error.code() == Code::kUnsupported && visit.tensor == nullptr;
-      add(finding_from(
-          error.within(
-              {.key = key, .file = checkpoint_.display(visit.file), .offset = visit.range.offset}),
-          unknown ? Severity::kWarning : Severity::kError));
+      if (error.code() == Code::kIo) return add_unreadable(visit, error);
+      add(finding_from(error.within(
+          {.key = key, .file = checkpoint_.display(visit.file), .offset = visit.range.offset})));
     }
   }
 
   void leave_out() { ++overlapping_; }
 
   void finish() {
+    say_unreadable();
     if (overlapping_ != 0) {
       report_.findings.push_back(
           {Severity::kError, Code::kExtentMismatch,
@@ -120,6 +121,21 @@ class PayloadVerifier {
                                 object.key});
   }
 
+  /// The file's other items would say the same. Items come in file order.
+  void add_unreadable(const Visit& visit, const Error& error) {
+    say_unreadable();
+    unreadable_ = visit.file;
+    unread_items_ = 1;
+    because_ = error.message();
+  }
+  void say_unreadable() {
+    if (unreadable_ == kNoFile) return;
+    add({Severity::kError, Code::kIo,
+         because_ + "; " + with_commas(unread_items_) + " items of this file were not looked at",
+         "", checkpoint_.display(unreadable_)});
+    unreadable_ = kNoFile;
+  }
+
   void add(Finding finding) {
     if (errors_++ < kErrorsMax) {
       report_.findings.push_back(std::move(finding));
@@ -134,6 +150,9 @@ class PayloadVerifier {
   std::size_t errors_ = 0;
   std::uint64_t left_out_ = 0;
   std::uint64_t overlapping_ = 0;
+  FileIndex unreadable_ = kNoFile;
+  std::uint64_t unread_items_ = 0;
+  std::string because_;
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/verify.hpp"
 #include "core/engine/verify_catalog.hpp"
-#include "core/ports/trace.hpp"
+#include "reprise/ports.hpp"
 
 namespace reprise {
 

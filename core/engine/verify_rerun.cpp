@@ -36,7 +36,7 @@ Findings check_rerun(const Value& common, const Catalog& catalog) {
         return parsed && parsed->key == kShardsKey;
       });
   if (present) return {};
-  return {{Severity::kError, Code::kMissingKey,
+  return {{Severity::kError, Code::kNotStored,
            "the common state says that a fault is pending (rerun_state_machine.state is " +
                std::string(kPendingName) +
                "), and the ranks' objects that describe it are absent: a restart would re-run "

@@ -25,6 +25,9 @@ constexpr std::uint64_t kChecksumStep = std::uint64_t{1} << 20U;
 constexpr std::array<unsigned char, kItemKindBytes> kLegacyMagic = {
     0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, 0x2e};
 
+constexpr std::uint32_t kZstdMagic = 0xfd2fb528;
+constexpr std::uint64_t kSafetensorsHeaderMax = 100'000'000;  // as its own readers demand
+
 std::uint16_t u16(ByteSpan bytes, std::size_t at) {
   return load_le<std::uint16_t>(bytes.subspan(at));
 }
@@ -33,6 +36,28 @@ std::uint32_t u32(ByteSpan bytes, std::size_t at) {
 }
 std::uint64_t u64(ByteSpan bytes, std::size_t at) {
   return load_le<std::uint64_t>(bytes.subspan(at));
+}
+
+// What may stand in a record's flags: two hints of a compressor, the descriptor, UTF-8. Whatever
+// else is set, a reader refuses it (encryption, patches, masked headers) or nobody writes it.
+constexpr unsigned kFlagsKnown = zip::kFlagDescriptor | zip::kFlagUtf8 | 0x0006U;
+
+// Records that a reader does without if they are not there. PyTorch's finds names without regard to
+// case, Python's zipfile does not.
+constexpr std::array<std::string_view, 5> kOptionalNames = {
+    "byteorder", "version", ".data/version", ".format_version", ".storage_alignment"};
+
+std::string lower_case(std::string_view name) {
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return lower;
+}
+
+bool is_ascii(std::string_view name) {
+  return std::ranges::all_of(name,
+                             [](char c) { return (static_cast<unsigned char>(c) & 0x80U) == 0; });
 }
 
 // Replaces saturated 32-bit fields by the 64-bit values of the ZIP64 extra field, which holds only
@@ -65,6 +90,17 @@ bool well_formed_extra(ByteSpan extra) {
   return extra.empty();
 }
 
+// PyTorch's reader takes the first field of an id, others the last; and a name in an extra field
+// takes the place of the entry's own in some readers.
+bool unambiguous_extra(ByteSpan extra) {
+  std::size_t wide = 0;
+  for (; extra.size() >= 4; extra = extra.subspan(4 + u16(extra, 2))) {
+    if (u16(extra, 0) == zip::kUnicodeNameExtra) return false;
+    if (u16(extra, 0) == zip::kWideExtra) ++wide;
+  }
+  return wide <= 1;
+}
+
 bool agrees(std::uint64_t narrow, std::uint64_t saturated, std::uint64_t wide) {
   return narrow == saturated || narrow == wide;
 }
@@ -84,6 +120,12 @@ ItemKind item_kind_of(ByteSpan first_bytes) {
   if (first_bytes.size() >= magic.size() &&
       std::ranges::equal(first_bytes.first(magic.size()), magic)) {
     return ItemKind::kLegacy;
+  }
+  if (first_bytes.size() >= 4 && u32(first_bytes, 0) == kZstdMagic) return ItemKind::kZstd;
+  // The length of a JSON object, and the object.
+  if (first_bytes.size() > 9 && u64(first_bytes, 0) < kSafetensorsHeaderMax &&
+      as_text(first_bytes.subspan(8, 2)) == "{\"") {
+    return ItemKind::kSafetensors;
   }
   return ItemKind::kOther;
 }
@@ -109,6 +151,12 @@ void Archive::check_kind() {
     case ItemKind::kLegacy:
       source_.fail(Code::kUnsupported,
                    "written by torch.save before 1.6; load and save it again with a newer torch",
+                   0);
+    case ItemKind::kSafetensors:
+      source_.fail(Code::kUnsupported,
+                   "written as safetensors, which is not read: save it as torch does", 0);
+    case ItemKind::kZstd:
+      source_.fail(Code::kUnsupported, "compressed with zstd, which is not read: save it without",
                    0);
     case ItemKind::kOther:
       source_.fail(Code::kTornFile, "the item does not begin with an archive's record", 0);
@@ -145,15 +193,25 @@ ByteSpan Archive::fetch(ByteRange range) {
   return ByteSpan(windows_.back().bytes).first(range.size);
 }
 
+// As Python's zipfile and PyTorch's reader find it: the last signature is the one that counts,
+// whatever it is followed by.
 std::uint64_t Archive::find_end_record() {
   const std::uint64_t size = source_.size();
-  for (const std::uint64_t most : {kWindowBytes, kEndSearchBytes}) {
-    const std::uint64_t searched = std::min(size, most);
-    const ByteSpan tail = fetch({size - searched, searched});
-    for (std::size_t at = tail.size() - zip::kEndBytes + 1; at-- > 0;) {
-      if (u32(tail, at) != zip::kEndSignature) continue;
-      if (u16(tail, at + 20) <= tail.size() - at - zip::kEndBytes) return size - searched + at;
+  const std::uint64_t window = std::min(size, kWindowBytes);
+  const ByteSpan last = fetch({size - window, window}).last(zip::kEndBytes);
+  if (u32(last, 0) == zip::kEndSignature && u16(last, 20) == 0) {
+    return size - zip::kEndBytes;
+  }
+  const std::uint64_t searched = std::min(size, kEndSearchBytes);
+  const ByteSpan tail = fetch({size - searched, searched});
+  for (std::size_t at = tail.size() - sizeof(zip::kEndSignature) + 1; at-- > 0;) {
+    if (u32(tail, at) != zip::kEndSignature) continue;
+    if (at + zip::kEndBytes > tail.size() ||
+        u16(tail, at + 20) > tail.size() - at - zip::kEndBytes) {
+      source_.fail(Code::kTornFile, "the archive's last end record or its comment is cut",
+                   size - searched + at);
     }
+    return size - searched + at;
   }
   source_.fail(Code::kTornFile,
                "no end record of an archive in the item's last bytes; it is cut or overwritten",
@@ -171,36 +229,48 @@ Archive::End Archive::read_end() {
   }
   End end{.records = u16(record, 10), .directory = {u32(record, 16), u32(record, 12)}};
   std::uint64_t limit = at;
-  if (at >= zip::kWideLocatorBytes) {
-    limit = at - zip::kWideLocatorBytes;
-    const ByteSpan locator = fetch({limit, zip::kWideLocatorBytes});
-    if (u32(locator, 0) == zip::kWideLocatorSignature) {
-      const std::uint64_t wide_at = u64(locator, 8);
-      const End wide = read_wide_end(wide_at, limit);
-      if (!agrees(end.records, zip::kSaturated16, wide.records) ||
-          !agrees(end.directory.size, zip::kSaturated32, wide.directory.size) ||
-          !agrees(end.directory.offset, zip::kSaturated32, wide.directory.offset)) {
-        source_.fail(Code::kTornFile, "the archive's two end records disagree", at);
-      }
-      end = wide;
-      limit = wide_at;
-    } else {
-      limit = at;
+  if (const auto wide_at = find_wide_end(at)) {
+    const End wide = read_wide_end(*wide_at);
+    if (!agrees(end.records, zip::kSaturated16, wide.records) ||
+        !agrees(end.directory.size, zip::kSaturated32, wide.directory.size) ||
+        !agrees(end.directory.offset, zip::kSaturated32, wide.directory.offset)) {
+      source_.fail(Code::kTornFile, "the archive's two end records disagree", at);
     }
+    end = wide;
+    limit = *wide_at;
   }
-  if (!end.directory.fits(limit)) {
+  // Readers differ in what they make of a gap: Python's moves every record by its length.
+  if (!end.directory.fits(limit) || end.directory.offset + end.directory.size != limit) {
     source_.fail(Code::kExtentMismatch, "the archive's directory is not where its end record says",
                  at);
   }
   return end;
 }
 
-Archive::End Archive::read_wide_end(std::uint64_t offset, std::uint64_t limit) {
-  if (!ByteRange{offset, zip::kWideEndBytes}.fits(limit)) {
-    source_.fail(Code::kExtentMismatch, "the archive's ZIP64 end record is not in the item", limit);
+// Where the ZIP64 end record begins, if a locator before the end record names one. Python's zipfile
+// looks for it right before the locator, PyTorch's reader where the locator says.
+std::optional<std::uint64_t> Archive::find_wide_end(std::uint64_t end_record) {
+  if (end_record < zip::kWideLocatorBytes) return std::nullopt;
+  const std::uint64_t at = end_record - zip::kWideLocatorBytes;
+  const ByteSpan locator = fetch({at, zip::kWideLocatorBytes});
+  if (u32(locator, 0) != zip::kWideLocatorSignature) return std::nullopt;
+  if (u32(locator, 4) != 0 || u32(locator, 16) != 1) {
+    source_.fail(Code::kTornFile, "the locator of the archive's ZIP64 end record names other disks",
+                 at);
   }
+  const std::uint64_t wide_at = u64(locator, 8);
+  if (at < zip::kWideEndBytes || wide_at != at - zip::kWideEndBytes) {
+    source_.fail(Code::kExtentMismatch,
+                 "the archive's ZIP64 end record is not right before its locator", at);
+  }
+  return wide_at;
+}
+
+Archive::End Archive::read_wide_end(std::uint64_t offset) {
+  constexpr std::uint64_t kLength = zip::kWideEndBytes - 12;  // of what follows the length itself
   const ByteSpan record = fetch({offset, zip::kWideEndBytes});
-  if (u32(record, 0) != zip::kWideEndSignature || u64(record, 24) != u64(record, 32)) {
+  if (u32(record, 0) != zip::kWideEndSignature || u64(record, 4) != kLength ||
+      u32(record, 16) != 0 || u32(record, 20) != 0 || u64(record, 24) != u64(record, 32)) {
     source_.fail(Code::kTornFile, "the archive's ZIP64 end record is garbled", offset);
   }
   return {.records = u64(record, 32), .directory = {u64(record, 48), u64(record, 40)}};
@@ -241,23 +311,65 @@ Record Archive::read_entry(ByteSpan rest, std::uint64_t offset, std::size_t& use
   if (used > rest.size()) {
     source_.fail(Code::kTornFile, "an entry leaves the archive's directory", offset);
   }
-  Record record{.header_offset = u32(rest, 42), .size = u32(rest, 24), .crc = u32(rest, 16)};
+  Record record{.header_offset = u32(rest, 42),
+                .size = u32(rest, 24),
+                .crc = u32(rest, 16),
+                .entry_offset = offset};
   adopt_name(record, as_text(rest.subspan(zip::kCentralBytes, name_length)), offset);
+  record.utf8 = (u16(rest, 8) & zip::kFlagUtf8) != 0;
   std::uint64_t packed_size = u32(rest, 20);
-  if (!widen(rest.subspan(zip::kCentralBytes + name_length, extra_length),
-             {&record.size, &packed_size, &record.header_offset})) {
-    source_.fail(Code::kTornFile, "a ZIP64 field of the archive's directory is garbled", offset);
+  const ByteSpan extra = rest.subspan(zip::kCentralBytes + name_length, extra_length);
+  if (!well_formed_extra(extra) || !unambiguous_extra(extra) ||
+      !widen(extra, {&record.size, &packed_size, &record.header_offset})) {
+    source_.fail(Code::kTornFile, "an extra field of the archive's directory is garbled", offset);
   }
-  if (u16(rest, 10) != zip::kMethodStored || (u16(rest, 8) & zip::kFlagEncrypted) != 0) {
-    source_.fail(Code::kUnsupported,
-                 "record '" + record.name + "' is compressed or encrypted (method " +
-                     std::to_string(u16(rest, 10)) + "); only stored records are read",
-                 offset);
-  }
+  check_storable(record, rest, offset);
   if (packed_size != record.size || u16(rest, 34) != 0) {
     source_.fail(Code::kTornFile, "record '" + record.name + "' contradicts itself", offset);
   }
   return record;
+}
+
+// `entry` is the record's of the directory.
+void Archive::check_storable(const Record& record, ByteSpan entry, std::uint64_t offset) {
+  const std::uint16_t flags = u16(entry, 8);
+  const std::uint16_t method = u16(entry, 10);
+  const bool encrypted = (flags & zip::kFlagEncrypted) != 0;
+  if (method == zip::kMethodDeflated || encrypted) {
+    // The header's place is not checked before all entries are read.
+    const ByteRange header{record.header_offset, zip::kLocalBytes};
+    const ByteSpan local = header.fits(source_.size()) ? fetch(header) : ByteSpan();
+    if (local.empty() || u16(local, 8) != method ||
+        (u16(local, 6) & zip::kFlagEncrypted) != (flags & zip::kFlagEncrypted)) {
+      source_.fail(Code::kTornFile,
+                   "record '" + record.name +
+                       "' is compressed or encrypted by the directory, and "
+                       "not by its own header",
+                   offset);
+    }
+    source_.fail(Code::kUnsupported,
+                 "record '" + record.name + "' is compressed or encrypted (method " +
+                     std::to_string(method) + "); only stored records are read",
+                 offset);
+  }
+  if (method != zip::kMethodStored || (flags & ~kFlagsKnown) != 0 ||
+      (u16(entry, 6) & 0xffU) > zip::kVersionMax) {
+    source_.fail(Code::kTornFile,
+                 "record '" + record.name +
+                     "' asks for what no reader of torch's files knows "
+                     "(version " +
+                     std::to_string(u16(entry, 6) & 0xffU) + ", flags " + std::to_string(flags) +
+                     ", method " + std::to_string(method) + ")",
+                 offset);
+  }
+  const bool directory =
+      (u32(entry, 38) & zip::kDirectoryAttribute) != 0 || record.name.ends_with('/');
+  if (directory && record.size != 0) {
+    source_.fail(
+        Code::kTornFile,
+        "record '" + record.name + "' is marked as a directory: torch reads none of its bytes",
+        offset);
+  }
 }
 
 void Archive::adopt_name(Record& record, std::string_view full_name, std::uint64_t offset) {
@@ -293,14 +405,20 @@ void Archive::check_layout(std::uint64_t directory_offset) {
 }
 
 void Archive::check_names() {
-  std::vector<std::string_view> names;
+  std::vector<std::pair<std::string, const Record*>> names;
   names.reserve(records_.size());
-  for (const Record& record : records_) names.push_back(record.name);
+  for (const Record& record : records_) names.emplace_back(lower_case(record.name), &record);
   std::ranges::sort(names);
-  const auto twice = std::ranges::adjacent_find(names);
-  if (twice != names.end()) {
-    source_.fail(Code::kTornFile, "record '" + std::string(*twice) + "' occurs twice",
-                 at(*twice).header_offset);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto& [name, record] = names[i];
+    if (i != 0 && names[i - 1].first == name) {
+      source_.fail(Code::kTornFile, "record '" + record->name + "' occurs twice",
+                   record->header_offset);
+    }
+    if (name != record->name && std::ranges::find(kOptionalNames, name) != kOptionalNames.end()) {
+      source_.fail(Code::kTornFile, "record '" + record->name + "' should be named '" + name + "'",
+                   record->header_offset);
+    }
   }
 }
 
@@ -315,7 +433,8 @@ ByteRange Archive::content_range(const Record& record) {
   const ByteSpan header = fetch({record.header_offset, fixed});
   if (u32(header, 0) != zip::kLocalSignature || u16(header, 26) != name_size ||
       !is_name_of(record, as_text(header.subspan(zip::kLocalBytes))) ||
-      u16(header, 8) != zip::kMethodStored || (u16(header, 6) & zip::kFlagEncrypted) != 0) {
+      u16(header, 8) != zip::kMethodStored || (u16(header, 6) & zip::kFlagEncrypted) != 0 ||
+      (!is_ascii(record.name) && ((u16(header, 6) & zip::kFlagUtf8) != 0) != record.utf8)) {
     source_.fail(Code::kTornFile,
                  "the local header of record '" + record.name + "' does not match the directory",
                  record.header_offset);
@@ -360,14 +479,40 @@ bool Archive::checksum_matches(const Record& record) {
   Checksum& known = checksum_of(record);
   if (known != Checksum::kUnknown) return known == Checksum::kMatches;
   const ByteRange content = content_range(record);
+  known = checksum_of_content(content) == record.crc ? Checksum::kMatches : Checksum::kDiffers;
+  return known == Checksum::kMatches;
+}
+
+std::uint32_t Archive::checksum_of_content(const ByteRange& content) {
   Crc32 crc;
   for (std::uint64_t done = 0; done < content.size;) {
     const std::uint64_t step = std::min(content.size - done, kChecksumStep);
     crc.update(read_range(source_, {content.offset + done, step}));
     done += step;
   }
-  known = crc.value() == record.crc ? Checksum::kMatches : Checksum::kDiffers;
-  return known == Checksum::kMatches;
+  return crc.value();
+}
+
+std::vector<Archive::Patch> Archive::missing_checksums() {
+  std::vector<Patch> patches;
+  for (const Record& record : records_) {
+    if (record.crc != 0 || record.size == 0) continue;
+    const ByteRange content = content_range(record);
+    const std::uint32_t crc = checksum_of_content(content);
+    if (crc == 0) continue;
+    patches.push_back({record.entry_offset + zip::kCentralCrcAt, crc});
+    const bool described =
+        (u16(fetch({record.header_offset, zip::kLocalBytes}), 6) & zip::kFlagDescriptor) != 0;
+    const std::uint64_t end = content.offset + content.size;
+    if (!described) {
+      patches.push_back({record.header_offset + zip::kLocalCrcAt, crc});
+    } else if (ByteRange{end, 8}.fits(source_.size()) &&
+               u32(fetch({end, 8}), 0) == zip::kDescriptorSignature) {
+      patches.push_back({end + 4, crc});
+    }
+  }
+  std::ranges::sort(patches, {}, &Patch::offset);
+  return patches;
 }
 
 Archive::Checksum& Archive::checksum_of(const Record& record) {

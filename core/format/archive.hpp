@@ -10,6 +10,7 @@
 // field (padding to 64 bytes) is not the central one's.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@ inline constexpr std::uint64_t kArchiveRecordsMax = 4096;
 enum class ItemKind {
   kArchive,  ///< a zip archive
   kLegacy,   ///< the stream that torch.save wrote before 1.6
+  kSafetensors,
+  kZstd,
   kOther,
 };
 ItemKind item_kind_of(ByteSpan first_bytes);
@@ -38,15 +41,19 @@ struct Record {
   std::uint64_t size = 0;           ///< bytes of content
   std::uint64_t limit = 0;          ///< where the next record or the central directory begins
   std::uint32_t crc = 0;            ///< as stored; torch may be told to store a wrong one
+  bool utf8 = false;                ///< the directory says that the name is UTF-8
+  std::uint64_t entry_offset = 0;   ///< of its entry in the central directory, in the slice
 };
 
 /// The central directory of an item, checked: every record lies within the slice, none overlap, all
-/// are stored uncompressed under one prefix, no name occurs twice or has "..". Two reads for the
-/// usual item (its tail, its head), one if it is small; nothing is allocated by claim.
+/// are stored uncompressed under one prefix, no name occurs twice (whatever its case) or has "..".
+/// Where PyTorch's reader and Python's zipfile would find other bytes than each other, or one of
+/// them refuses, the archive is refused. Two reads for the usual item (its tail, its head), one if
+/// it is small; nothing is allocated by claim.
 class Archive {
  public:
   /// Throws TORN_FILE (not an archive, garbled, cut), EXTENT_MISMATCH (ranges leave the slice or
-  /// overlap), LIMIT (too many records) or UNSUPPORTED (compressed, encrypted, several disks, the
+  /// overlap), LIMIT (too many records) or UNSUPPORTED (deflated, encrypted, several disks, the
   /// stream of torch before 1.6). `source` outlives the archive.
   explicit Archive(ItemSource& source);
 
@@ -67,6 +74,15 @@ class Archive {
   /// A difference is for the caller to judge: torch may be told not to compute them.
   bool checksum_matches(const Record& record);
 
+  /// Four bytes of the slice, and what is right for them.
+  struct Patch {
+    std::uint64_t offset = 0;
+    std::uint32_t value = 0;
+  };
+  /// Where records have 0 for a checksum and their content another one: what makes it right, by
+  /// place. Reads those records in bounded steps.
+  std::vector<Patch> missing_checksums();
+
   ItemSource& source() { return source_; }
 
  private:
@@ -84,15 +100,18 @@ class Archive {
   void check_kind();
   std::uint64_t find_end_record();
   End read_end();
-  End read_wide_end(std::uint64_t offset, std::uint64_t limit);
+  std::optional<std::uint64_t> find_wide_end(std::uint64_t end_record);
+  End read_wide_end(std::uint64_t offset);
   void read_directory(const End& end);
   Record read_entry(ByteSpan rest, std::uint64_t offset, std::size_t& used);
+  void check_storable(const Record& record, ByteSpan entry, std::uint64_t offset);
   void adopt_name(Record& record, std::string_view full_name, std::uint64_t offset);
   void check_layout(std::uint64_t directory_offset);
   void check_names();
   /// "<prefix>/<record>"
   bool is_name_of(const Record& record, std::string_view full_name) const;
   Checksum& checksum_of(const Record& record);
+  std::uint32_t checksum_of_content(const ByteRange& content);
 
   ItemSource& source_;
   std::vector<Window> windows_;

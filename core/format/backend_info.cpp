@@ -1,5 +1,7 @@
 #include "core/format/backend_info.hpp"
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/format/json_document.hpp"
@@ -44,7 +46,22 @@ void refuse_others(const BackendInfo& info, const ErrorPlace& place) {
   require("common", info.common_backend, info.common_backend_version, "torch");
 }
 
+constexpr std::array<std::string_view, 4> kKeys = {"sharded_backend", "sharded_backend_version",
+                                                   "common_backend", "common_backend_version"};
+
 }  // namespace
+
+BackendFile backend_file_of(ByteSpan bytes) {
+  try {
+    const nlohmann::json document = parse_json_object(bytes, {}, kSizeMax);
+    const bool known =
+        std::ranges::any_of(kKeys, [&](std::string_view key) { return document.contains(key); });
+    return known ? BackendFile::kMegatron : BackendFile::kOwn;
+  } catch (const Error&) {
+    const bool trace = as_text(bytes).find("_backend") != std::string_view::npos;
+    return trace ? BackendFile::kMegatron : BackendFile::kGarbled;
+  }
+}
 
 BackendInfo read_backend_info(ByteSpan bytes, const ErrorPlace& place) {
   const nlohmann::json document = parse_json_object(bytes, place, kSizeMax);

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 
@@ -29,6 +29,14 @@ struct BackendInfo {
 
   friend bool operator==(const BackendInfo&, const BackendInfo&) = default;
 };
+
+/// Whose metadata.json it is: the name is also that of many a user's own notes.
+enum class BackendFile : std::uint8_t {
+  kMegatron,  ///< has one of the four keys, or is no JSON but has a trace of them
+  kGarbled,   ///< is no JSON object and has no trace of them: overwritten, or somebody's own
+  kOwn,       ///< is a JSON object without any of the four keys
+};
+BackendFile backend_file_of(ByteSpan bytes);
 
 /// TORN_FILE with the offset if it is no JSON object or a key has the wrong type; UNSUPPORTED for
 /// other backends and versions, which it names.

@@ -1,5 +1,7 @@
 #include "core/format/bytes_item.hpp"
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <utility>
@@ -11,10 +13,19 @@
 #include "core/format/pickle_reader.hpp"
 #include "core/format/pickle_writer.hpp"
 #include "core/format/torch_records.hpp"
+#include "core/format/whole_value.hpp"
 
 namespace reprise {
 
 namespace {
+
+/// What is larger is kept as bytes: it is sound, and nobody wants it in memory at once.
+void check_size(const Record& record) {
+  if (record.size <= kBytesItemMax) return;
+  throw Error(Code::kUnsupported, "record '" + record.name + "' has " +
+                                      std::to_string(record.size) + " bytes; at most " +
+                                      std::to_string(kBytesItemMax) + " are interpreted");
+}
 
 /// Reads each storage once, however many tensors take turns with it: records don't overlap, so all
 /// of them together are no larger than the item.
@@ -22,10 +33,17 @@ class ArchiveStorages final : public StorageSource {
  public:
   explicit ArchiveStorages(Archive& archive) : archive_(archive) {}
 
+  /// True for a storage that somebody asked for.
+  bool was_read(std::string_view record) const {
+    constexpr std::string_view kStorages = "data/";
+    return record.starts_with(kStorages) && read_.contains(record.substr(kStorages.size()));
+  }
+
   std::optional<ByteSpan> storage(std::string_view key) override {
     if (const auto known = read_.find(key); known != read_.end()) return known->second;
     const Record* record = archive_.find("data/" + std::string(key));
     if (record == nullptr) return std::nullopt;
+    check_size(*record);
     return read_.emplace(key, archive_.read(*record, kBytesItemMax)).first->second;
   }
 
@@ -36,18 +54,43 @@ class ArchiveStorages final : public StorageSource {
 
 BytesItem opaque(std::string because) { return {.opaque_because = std::move(because)}; }
 
-BytesItem read_archive(Archive& archive) {
+/// True for the records that every item has, which say how it was written.
+bool says_how_written(std::string_view record) {
+  constexpr std::array<std::string_view, 7> kNames = {"data.pkl",
+                                                      "version",
+                                                      "byteorder",
+                                                      ".format_version",
+                                                      ".storage_alignment",
+                                                      ".data/version",
+                                                      ".data/serialization_id"};
+  return std::ranges::find(kNames, record) != kNames.end();
+}
+
+/// What stands in the archive and is no part of the value that was read.
+std::string left_out_of(const Archive& archive, const ArchiveStorages& storages,
+                        std::uint64_t after_pickle) {
+  if (after_pickle != 0) return std::to_string(after_pickle) + " bytes after the pickle";
+  for (const Record& each : archive.records()) {
+    if (says_how_written(each.name) || storages.was_read(each.name)) continue;
+    return "the record '" + each.name + "', to which nothing refers";
+  }
+  return "";
+}
+
+WholeValue read_archive(Archive& archive) {
   check_version(archive);
   const Record& record = archive.at("data.pkl");
+  check_size(record);
   const Bytes pickle = archive.read(record, kBytesItemMax);
   ArchiveStorages storages(archive);
   // The elements' sizes are known to the pickle's reader alone, so big-endian ones stay as they
   // are.
   StorageSource* usable = byte_order_of(archive) == ByteOrder::kLittle ? &storages : nullptr;
   BytesItem item;
+  std::size_t end = pickle.size();
   try {
     PickledValue read = decode_value(
-        pickle, pickle_at(archive.source(), archive.content_range(record).offset), usable);
+        pickle, pickle_at(archive.source(), archive.content_range(record).offset), usable, end);
     item.opaque_because = std::move(read.reason);
     item.unlisted_names = std::move(read.unlisted_names);
     if (!read.opaque) item.value = std::move(read.value);
@@ -59,19 +102,31 @@ BytesItem read_archive(Archive& archive) {
   for (const Record& each : archive.records()) {
     if (!archive.checksum_matches(each)) item.checksum_mismatches.push_back(each.name);
   }
-  return item;
+  return {std::move(item), left_out_of(archive, storages, pickle.size() - end)};
 }
 
 }  // namespace
 
-BytesItem read_bytes_item(ItemSource& source) {
+BytesItem read_bytes_item(ItemSource& source) { return read_whole_item(source).item; }
+
+WholeValue read_whole_item(ItemSource& source) {
   try {
     Archive archive(source);
     return read_archive(archive);
   } catch (const Error& error) {
-    if (error.code() == Code::kUnsupported) return opaque(error.message());
+    if (error.code() == Code::kUnsupported) return {opaque(error.message()), ""};
     throw;
   }
+}
+
+WholeValue read_whole_pickle(ItemSource& source) {
+  const Bytes bytes = read_range(source, {0, source.size()});
+  std::size_t end = 0;
+  PickledValue read = decode_value(bytes, pickle_at(source, 0), nullptr, end);
+  if (read.opaque) return {opaque(std::move(read.reason)), ""};
+  const std::uint64_t rest = bytes.size() - end;
+  return {{.value = std::move(read.value), .opaque_because = {}},
+          rest == 0 ? "" : std::to_string(rest) + " bytes after the pickle"};
 }
 
 BytesItem read_bytes_item(ByteSpan bytes, const ErrorPlace& place) {

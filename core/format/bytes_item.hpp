@@ -10,11 +10,11 @@
 
 #include "core/base/bytes.hpp"
 #include "core/format/item_source.hpp"
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 
-/// Most bytes of one item that are decoded; a larger one is LIMIT.
+/// Most bytes of a record that are interpreted; an item with a larger one is opaque.
 inline constexpr std::uint64_t kBytesItemMax = std::uint64_t{1} << 31U;
 
 struct BytesItem {

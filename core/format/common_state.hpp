@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "core/base/bytes.hpp"
-#include "core/base/error.hpp"
 #include "core/format/bytes_item.hpp"
-#include "core/state/value.hpp"
+#include "reprise/error.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 

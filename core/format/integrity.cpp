@@ -59,6 +59,18 @@ const FileDigest* IntegrityManifest::find(std::string_view name) const {
   return found == files.end() || found->name != name ? nullptr : &*found;
 }
 
+bool may_be_integrity(ByteSpan bytes) {
+  try {
+    const nlohmann::json document = parse_json_object(bytes, {}, kSizeMax);
+    return document.contains("algorithm") || document.contains("files");
+  } catch (const Error&) {
+    // Lists and numbers are whole documents that no manifest turns into by damage.
+    const std::string_view text = as_text(bytes);
+    const auto first = text.find_first_not_of(" \t\r\n");
+    return first == std::string_view::npos || text[first] == '{' || !nlohmann::json::accept(text);
+  }
+}
+
 IntegrityManifest read_integrity(ByteSpan bytes, const ErrorPlace& place) {
   const nlohmann::json document = parse_json_object(bytes, place, kSizeMax);
   const auto algorithm = document.find("algorithm");

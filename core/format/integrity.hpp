@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "core/base/error.hpp"
 #include "core/format/sha256.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 
@@ -29,6 +29,10 @@ struct IntegrityManifest {
   /// Null if the manifest does not list it.
   const FileDigest* find(std::string_view name) const;
 };
+
+/// False for a user's own file of that name: a JSON object with neither 'algorithm' nor 'files', or
+/// a whole JSON document that is no object. Text that is no JSON may have been a manifest.
+bool may_be_integrity(ByteSpan bytes);
 
 /// TORN_FILE with the offset for other JSON or a digest of another form, UNSUPPORTED for another
 /// algorithm, PATH_ESCAPE for a name that is no plain file name.

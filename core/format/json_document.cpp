@@ -1,42 +1,24 @@
 #include "core/format/json_document.hpp"
 
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
-#include <vector>
+
+#include "core/base/json_flaw.hpp"
 
 namespace reprise {
 
 namespace {
 
-constexpr int kDepthMax = 16;
+constexpr std::size_t kDepthMax = 16;
 
 using Json = nlohmann::json;
 
-// Called by the parser at each key, begin and end.
-class Watch {
- public:
-  explicit Watch(const ErrorPlace& place) : place_(place) {}
-
-  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
-    if (depth > kDepthMax) {
-      throw Error(Code::kLimit, "JSON nested deeper than " + std::to_string(kDepthMax), place_);
-    }
-    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys_.pop_back();
-    if (event == Json::parse_event_t::key) {
-      const auto name = parsed.get<std::string>();
-      if (!keys_.back().insert(name).second) {
-        throw Error(Code::kTornFile, "the JSON key '" + name + "' occurs twice", place_);
-      }
-    }
-    return true;
+void refuse(const JsonFlaw& flaw, const ErrorPlace& place) {
+  if (flaw.kind == JsonFlaw::Kind::kRepeatedKey) {
+    throw Error(Code::kTornFile, "the JSON key '" + flaw.key + "' occurs twice", place);
   }
-
- private:
-  const ErrorPlace& place_;
-  std::vector<std::set<std::string>> keys_;
-};
+  throw Error(Code::kLimit, "JSON nested deeper than " + std::to_string(kDepthMax), place);
+}
 
 }  // namespace
 
@@ -44,10 +26,10 @@ Json parse_json_object(ByteSpan bytes, const ErrorPlace& place, std::uint64_t si
   if (bytes.size() > size_max) {
     throw Error(Code::kLimit, "more than " + std::to_string(size_max) + " bytes of JSON", place);
   }
+  if (const auto flaw = json_flaw(as_text(bytes), kDepthMax)) refuse(*flaw, place);
   Json document;
   try {
-    Watch watch(place);
-    document = Json::parse(as_text(bytes), std::ref(watch));
+    document = Json::parse(as_text(bytes));
   } catch (const Json::parse_error& error) {
     ErrorPlace at = place;
     at.offset = place.offset.value_or(0) + (error.byte > 0 ? error.byte - 1 : 0);

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/base/bytes.hpp"
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 

@@ -1,6 +1,6 @@
 #include "core/format/metadata_objects.hpp"
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::pickle {
 
@@ -64,8 +64,8 @@ Dims Objects::extents(NodeId node, const char* what) const {
   if (type_name(node) == "Size") list = graph_.tuple(graph_.instance(node).args)[0];
   Dims dims;
   each_item(list, what, [&](NodeId item) {
-    if (dims.size() == kMaxRank) {
-      fail(Code::kUnsupported, std::string(what) + " has more than " + std::to_string(kMaxRank) +
+    if (dims.size() == kMaxNdim) {
+      fail(Code::kUnsupported, std::string(what) + " has more than " + std::to_string(kMaxNdim) +
                                    " dimensions, which is more than is handled");
     }
     dims.push_back(count(item, what));

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/error.hpp"
 #include "core/format/pickle_machine.hpp"
-#include "core/geometry/dims.hpp"
 #include "core/geometry/dtype.hpp"
+#include "reprise/error.hpp"
+#include "reprise/tensor.hpp"
 
 namespace reprise::pickle {
 

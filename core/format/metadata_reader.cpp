@@ -12,14 +12,16 @@
 //   _StorageInfo           relative_path, offset, length, transform_descriptors
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <span>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
-#include "core/base/error.hpp"
 #include "core/format/metadata_objects.hpp"
 #include "core/format/metadata_tables.hpp"
 #include "core/format/tensor_item.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
@@ -31,8 +33,9 @@ using pickle::NodeId;
 /// Longest key and path: what a file system takes, and more than any module's name.
 constexpr std::size_t kNameBytesMax = 4096;
 
-/// Numbers texts: equal ones have one number. Hostile files share one long text a million times, so
-/// a long one is hashed once per node.
+/// Numbers texts: equal ones have one number. A sorted map, since texts that have one hash can be
+/// made at will. Hostile files share one long text a million times, so a long one is looked up once
+/// per node.
 class Texts {
  public:
   explicit Texts(const pickle::Graph& graph) : graph_(graph) {}
@@ -53,8 +56,8 @@ class Texts {
   }
 
   const pickle::Graph& graph_;
-  std::unordered_map<std::string_view, std::uint32_t> by_text_;  ///< never iterated
-  std::unordered_map<NodeId, std::uint32_t> by_node_;            ///< long texts; never iterated
+  std::map<std::string_view, std::uint32_t> by_text_;
+  std::map<NodeId, std::uint32_t> by_node_;  ///< long texts
 };
 
 class TextIndex {
@@ -63,16 +66,20 @@ class TextIndex {
 
   /// False if the text is already there.
   bool add(NodeId text, std::uint32_t value) {
-    return values_.emplace(texts_.number_of(text), value).second;
+    const std::uint32_t number = texts_.number_of(text);
+    if (number >= values_.size()) values_.resize(number + 1);
+    if (values_[number]) return false;
+    values_[number] = value;
+    return true;
   }
   std::optional<std::uint32_t> find(NodeId text) {
-    const auto found = values_.find(texts_.number_of(text));
-    return found == values_.end() ? std::nullopt : std::optional(found->second);
+    const std::uint32_t number = texts_.number_of(text);
+    return number < values_.size() ? values_[number] : std::nullopt;
   }
 
  private:
   Texts& texts_;
-  std::unordered_map<std::uint32_t, std::uint32_t> values_;  ///< never iterated
+  std::vector<std::optional<std::uint32_t>> values_;  ///< by number
 };
 
 void check_path(const pickle::Objects& objects, NodeId node, std::string_view path) {
@@ -131,10 +138,7 @@ class TablesReader {
       objects_.each_entry(storage, "storage_data",
                           [this](NodeId index, NodeId info) { read_storage(index, info); });
     }
-    if (!objects_.missing(planner)) {
-      objects_.each_entry(planner, "planner_data",
-                          [this](NodeId key, NodeId path) { read_planner(key, path); });
-    }
+    if (!objects_.missing(planner)) read_planner_data(planner);
     if (!objects_.missing(meta)) read_storage_meta(meta);
     if (!objects_.missing(version)) tables_.version = text(version, "version");
     tables_.has_local_plans = !objects_.missing(plans);
@@ -145,7 +149,10 @@ class TablesReader {
   void read_key(NodeId key, NodeId value);
   void read_tensor(NodeId key, NodeId value);
   StoredChunk read_chunk(NodeId node, const StoredTensor& tensor);
-  DType read_dtype(NodeId properties);
+  void read_properties(NodeId properties, StoredTensor& tensor);
+  void read_traits(std::span<const NodeId> fields, StoredTensor& tensor);
+  bool is_memory_format(NodeId node) const;
+  std::uint32_t next_place() const;
   void read_mcore(NodeId key, NodeId value);
   void read_storage(NodeId index, NodeId info);
   void place_chunks(StoredTensor& tensor, std::uint32_t position, const Dims& offset,
@@ -154,6 +161,7 @@ class TablesReader {
                                            const Dims& offset);
   FileIndex read_file(NodeId path);
   void refuse_transforms(NodeId transforms);
+  void read_planner_data(NodeId planner);
   void read_planner(NodeId key, NodeId path);
   void read_storage_meta(NodeId meta);
   std::string read_checkpoint_id(NodeId id);
@@ -201,7 +209,7 @@ void TablesReader::charge_text(std::size_t bytes, NodeId at) {
 void TablesReader::check_length(NodeId text, const char* what) {
   const std::size_t length = objects_.text(text, what).size();
   if (length <= kNameBytesMax) return;
-  objects_.fail(Code::kLimit,
+  objects_.fail(Code::kUnsupported,
                 std::string(what) + " of " + std::to_string(length) + " bytes; at most " +
                     std::to_string(kNameBytesMax) + " are read",
                 text);
@@ -228,7 +236,7 @@ void TablesReader::read_key(NodeId key, NodeId value) {
     read_tensor(key, value);
   } else if (type == "BytesStorageMetadata") {
     object_index_.add(key, static_cast<std::uint32_t>(tables_.objects.size()));
-    tables_.objects.push_back({text(key, "a key"), kNoFile, {}});
+    tables_.objects.push_back({text(key, "a key"), kNoFile, {}, next_place()});
   } else {
     objects_.fail(Code::kTornFile, "the key " + shown(key) + " is neither tensor nor bytes", key);
   }
@@ -239,8 +247,9 @@ void TablesReader::read_tensor(NodeId key, NodeId value) {
       objects_.attributes<3>(value, {"properties", "size", "chunks"});
   StoredTensor tensor;
   tensor.key = text(key, "a key");
-  tensor.dtype = read_dtype(properties);
+  tensor.place = next_place();
   tensor.shape = objects_.extents(size, "a tensor's size");
+  read_properties(properties, tensor);
   check_volume(tensor.shape, key);
   objects_.each_item(chunks, "a tensor's list of chunks", [&](NodeId chunk) {
     if (chunk_budget_ == 0) {
@@ -280,16 +289,37 @@ StoredChunk TablesReader::read_chunk(NodeId node, const StoredTensor& tensor) {
   return chunk;
 }
 
-DType TablesReader::read_dtype(NodeId properties) {
+/// Tensors and objects that were read so far.
+std::uint32_t TablesReader::next_place() const {
+  return static_cast<std::uint32_t>(tables_.tensors.size() + tables_.objects.size());
+}
+
+/// A member of the enum, by its number or, as some Pythons write it, by its name.
+bool TablesReader::is_memory_format(NodeId node) const {
+  constexpr std::int64_t kMost = 2;
+  const std::string_view type = objects_.type_name(node);
+  if (type == "getattr") return true;  // of a known enum and member, or the pickle was refused
+  if (!type.ends_with("MEM_FORMAT_ENCODING")) return false;
+  const auto args = graph_.tuple(graph_.instance(node).args);
+  return args.size() == 1 && graph_.kind(args[0]) == Kind::kInteger &&
+         graph_.integer(args[0]) >= 0 && graph_.integer(args[0]) <= kMost;
+}
+
+void TablesReader::read_properties(NodeId properties, StoredTensor& tensor) {
   const auto wrong = [this](const std::string& what) {
     objects_.fail(Code::kTornFile, "tensor " + shown(current_key_) + " has " + what, current_key_);
   };
   if (objects_.type_name(properties) != "TensorProperties") wrong("no properties");
   const NodeId state = graph_.instance(properties).state;
-  if (state == kNoNode || graph_.kind(state) != Kind::kTuple || graph_.tuple(state).size() < 5) {
-    wrong("properties without the five fields that torch writes");
+  constexpr std::size_t kFields = 5;
+  constexpr std::size_t kFieldsWithStrides = 6;  // since torch 2.15
+  const auto fields = state != kNoNode && graph_.kind(state) == Kind::kTuple
+                          ? graph_.tuple(state)
+                          : std::span<const NodeId>{};
+  if (fields.size() != kFields && fields.size() != kFieldsWithStrides) {
+    wrong("properties without the five or six fields that torch writes");
   }
-  const auto fields = graph_.tuple(state);
+  if (!is_memory_format(fields[3])) wrong("a memory format that torch does not know");
   if (graph_.kind(fields[0]) != Kind::kName) wrong("no dtype");
   const pickle::GlobalName& name = graph_.global(fields[0]);
   const auto dtype = name.module == "torch" ? dtype_named(name.name) : std::nullopt;
@@ -308,7 +338,35 @@ DType TablesReader::read_dtype(NodeId properties) {
                     current_key_);
     }
   }
-  return *dtype;
+  tensor.dtype = *dtype;
+  read_traits(fields, tensor);
+}
+
+/// What is in another form than torch writes is left as it usually is: nothing depends on it.
+void TablesReader::read_traits(std::span<const NodeId> fields, StoredTensor& tensor) {
+  constexpr std::size_t kStrides = 5;
+  constexpr std::int64_t kFormatMax = 2;
+  const auto flag = [this](NodeId node) {
+    return graph_.kind(node) == Kind::kBool && graph_.boolean(node);
+  };
+  TensorTraits& traits = tensor.traits;
+  traits.requires_grad = flag(fields[2]);
+  traits.pin_memory = flag(fields[4]);
+  if (objects_.type_name(fields[3]) == "_MEM_FORMAT_ENCODING") {
+    const auto args = graph_.tuple(graph_.instance(fields[3]).args);
+    const bool number = args.size() == 1 && graph_.kind(args[0]) == Kind::kInteger;
+    const std::int64_t format = number ? graph_.integer(args[0]) : 0;
+    if (format >= 0 && format <= kFormatMax)
+      traits.memory_format = static_cast<std::uint8_t>(format);
+  }
+  if (fields.size() <= kStrides || graph_.kind(fields[kStrides]) != Kind::kTuple) return;
+  const auto strides = graph_.tuple(fields[kStrides]);
+  if (strides.size() != tensor.shape.size()) return;
+  traits.strides.emplace();
+  for (const NodeId stride : strides) {
+    if (graph_.kind(stride) != Kind::kInteger) return traits.strides.reset();
+    traits.strides->push_back(graph_.integer(stride));
+  }
 }
 
 void TablesReader::read_mcore(NodeId key, NodeId value) {
@@ -423,19 +481,42 @@ void TablesReader::refuse_transforms(NodeId transforms) {
   });
 }
 
+void TablesReader::read_planner_data(NodeId planner) {
+  const bool dict =
+      graph_.kind(planner) == Kind::kDict || objects_.type_name(planner) == "OrderedDict";
+  if (!dict) {
+    objects_.fail(Code::kUnsupported,
+                  "planner_data is no dict but " + std::string(name_of(graph_.kind(planner))) +
+                      ": what a planner of one's own leaves there is not handled");
+  }
+  objects_.each_entry(planner, "planner_data",
+                      [this](NodeId key, NodeId path) { read_planner(key, path); });
+}
+
 void TablesReader::read_planner(NodeId key, NodeId path) {
+  const auto own = [&](const char* what) {
+    objects_.fail(Code::kUnsupported,
+                  "planner_data holds " + std::string(what) +
+                      ": what a planner of one's own leaves there is not handled",
+                  key);
+  };
   PlannerEntry entry;
-  objects_.text(key, "a key of planner_data");
+  if (graph_.kind(key) != Kind::kText) own("a key that is no text");
+  if (graph_.kind(path) != Kind::kTuple && graph_.kind(path) != Kind::kList) {
+    own("an entry that is no path");
+  }
   if (!planner_index_.add(key, 0)) {
     objects_.fail(Code::kTornFile, "planner_data has the key " + shown(key) + " twice", key);
   }
   entry.key = text(key, "a key of planner_data");
   objects_.each_item(path, "a path of planner_data", [&](NodeId step) {
-    if (graph_.kind(step) == Kind::kInteger) {
+    if (graph_.kind(step) == Kind::kInteger && graph_.integer(step) >= 0) {
       charge_text(0, key);  // a step costs memory whatever it is, and paths may be shared
-      entry.path.emplace_back(objects_.count(step, "a position in a path of planner_data"));
-    } else {
+      entry.path.emplace_back(graph_.integer(step));
+    } else if (graph_.kind(step) == Kind::kText) {
       entry.path.emplace_back(text(step, "a step of a path of planner_data"));
+    } else {
+      own("a path with a step that is neither text nor position");
     }
   });
   tables_.planner_data.push_back(std::move(entry));

@@ -1,86 +1,38 @@
 #include "core/format/metadata_tables.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
-#include <numeric>
 
-#include "core/base/error.hpp"
+#include "core/base/check.hpp"
+#include "core/format/rank_tables.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
 
 constexpr std::size_t kNotesOfAKindMax = 8;
 
-/// Adds chunks of `more` that no earlier table has; a chunk of several tables keeps the first
-/// storage that is named. All are sorted once: there may be a table per rank.
-void unite_chunks(StoredTensor& tensor, std::span<const StoredTensor> more) {
-  std::vector<StoredChunk> all = std::move(tensor.chunks);
-  std::vector<std::size_t> table_of(all.size(), 0);
-  for (const StoredTensor& next : more) {
-    all.insert(all.end(), next.chunks.begin(), next.chunks.end());
-    table_of.resize(all.size(), table_of.empty() ? 1 : table_of.back() + 1);
-  }
-  std::vector<std::size_t> order(all.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return all[a].box < all[b].box; });
-  std::vector<bool> kept(all.size());
-  for (std::size_t i = 0, first = 0; i < order.size(); ++i) {
-    if (all[order[i]].box != all[order[first]].box) first = i;
-    StoredChunk& chunk = all[order[first]];
-    kept[order[i]] = table_of[order[i]] == table_of[order[first]];  // twice in one: verify's matter
-    if (chunk.file == kNoFile) chunk = all[order[i]];
-  }
-  tensor.chunks.clear();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (kept[i]) tensor.chunks.push_back(all[i]);
-  }
-}
-
-void unite(StoredTensor& tensor, std::span<const StoredTensor> more) {
-  for (const StoredTensor& next : more) {
-    if (tensor.shape != next.shape || tensor.original_shape != next.original_shape) {
-      throw Error(Code::kShapeDrift,
-                  "the metadata of different ranks disagree on the shape: " +
-                      to_string(logical_shape(tensor)) + " and " + to_string(logical_shape(next)),
-                  {.key = tensor.key});
-    }
-    if (tensor.dtype != next.dtype) {
-      throw Error(Code::kDtypeDrift,
-                  "the metadata of different ranks disagree on the element type: " +
-                      std::string(name_of(tensor.dtype)) + " and " +
-                      std::string(name_of(next.dtype)),
-                  {.key = tensor.key});
-    }
-  }
-  unite_chunks(tensor, more);
-}
-
-/// Sorts by key; of items of one key the first is kept, once it is united with the later ones.
-template <class Item, class Unite>
-std::vector<Item> sorted_by_key(std::vector<Item> items, Unite&& unite_with) {
-  const auto by_key = [](const Item& a, const Item& b) { return a.key < b.key; };
-  const auto not_before = [](const Item& a, const Item& b) { return !(a.key < b.key); };
-  if (std::adjacent_find(items.begin(), items.end(), not_before) == items.end()) return items;
-  std::stable_sort(items.begin(), items.end(), by_key);
-  std::vector<Item> kept;
-  for (auto first = items.begin(); first != items.end();) {
-    const auto end = std::find_if(first + 1, items.end(),
-                                  [&](const Item& item) { return item.key != first->key; });
-    if (end - first > 1) unite_with(*first, std::span<Item>(first + 1, end));
-    kept.push_back(std::move(*first));
-    first = end;
-  }
-  return kept;
-}
-
 template <class Item>
-void move_to(std::vector<Item>& target, std::vector<Item>& source) {
-  if (target.empty()) {
-    target = std::move(source);
-  } else {
-    std::move(source.begin(), source.end(), std::back_inserter(target));
-  }
+void sort_by_key(std::vector<Item>& items) {
+  std::stable_sort(items.begin(), items.end(),
+                   [](const Item& a, const Item& b) { return a.key < b.key; });
+}
+
+Metadata single_table(MetadataTables table, FileNames names, Notes notes) {
+  Metadata read;
+  read.catalog.tensors = std::move(table.tensors);
+  read.catalog.objects = std::move(table.objects);
+  sort_by_key(read.catalog.tensors);
+  sort_by_key(read.catalog.objects);
+  read.catalog.files = names.take();
+  read.planner_data = std::move(table.planner_data);
+  read.checkpoint_id = std::move(table.checkpoint_id);
+  read.save_id = std::move(table.save_id);
+  read.version = std::move(table.version);
+  read.has_local_plans = table.has_local_plans;
+  read.notes = notes.take();
+  return read;
 }
 
 }  // namespace
@@ -110,54 +62,86 @@ std::vector<std::string> Notes::take() {
   return all;
 }
 
-Metadata merge_tables(std::vector<MetadataTables> tables, FileNames names, Notes notes) {
-  Metadata merged;
-  for (MetadataTables& table : tables) {
-    move_to(merged.catalog.tensors, table.tensors);
-    move_to(merged.catalog.objects, table.objects);
-    move_to(merged.planner_data, table.planner_data);
-    if (merged.checkpoint_id.empty()) merged.checkpoint_id = table.checkpoint_id;
-    if (merged.save_id.empty()) merged.save_id = table.save_id;
-    if (merged.version.empty()) merged.version = table.version;
-    merged.has_local_plans = merged.has_local_plans || table.has_local_plans;
-  }
-  merged.catalog.tensors =
-      sorted_by_key(std::move(merged.catalog.tensors),
-                    [](StoredTensor& first, std::span<StoredTensor> more) { unite(first, more); });
-  merged.catalog.objects = sorted_by_key(
-      // Each rank describes its own: if the first names no bytes, those of another are no remedy.
-      std::move(merged.catalog.objects), [&](const StoredObject& first, std::span<StoredObject>) {
-        notes.add("objects that several ranks' metadata have",
-                  "object " + first.key + " is in several ranks' metadata; the first is used");
-      });
-  if (tables.size() > 1) {
-    merged.planner_data = sorted_by_key(std::move(merged.planner_data),
-                                        [](PlannerEntry&, std::span<PlannerEntry>) {});
-  }
-  for (const StoredTensor& tensor : merged.catalog.tensors) {
-    if (merged.catalog.object(tensor.key) != nullptr) {
-      throw Error(Code::kTornFile, "the key is both a tensor and an object", {.key = tensor.key});
-    }
-  }
-  merged.catalog.files = names.take();
-  merged.notes = notes.take();
-  return merged;
-}
-
 Metadata read_metadata(std::span<const ByteSpan> files, std::span<const std::string> names) {
-  CHECK(files.size() == names.size(), files.size(), names.size());
+  CHECK(files.size() == names.size() && !files.empty(), files.size(), names.size());
   FileNames file_names;
   Notes notes;
   std::vector<MetadataTables> tables;
   for (std::size_t i = 0; i < files.size(); ++i) {
     tables.push_back(read_tables(files[i], names[i], file_names, notes));
+    const auto rank = rank_of_metadata(names[i].substr(names[i].rfind('/') + 1));
+    const bool one = files.size() == 1;
+    tables.back().rank = rank.value_or(one ? -1 : static_cast<std::int32_t>(i));
+  }
+  if (tables.front().rank < 0) {
+    return single_table(std::move(tables.front()), std::move(file_names), std::move(notes));
   }
   try {
-    return merge_tables(std::move(tables), std::move(file_names), std::move(notes));
+    return merge_rank_tables(std::move(tables), std::move(file_names), std::move(notes));
   } catch (const Error& error) {
     const bool one = names.size() == 1;
     throw error.within({.file = one ? names[0] : names.front() + " to " + names.back()});
   }
+}
+
+std::optional<std::int32_t> rank_of_metadata(std::string_view name) {
+  constexpr std::string_view kPrefix = "__";
+  if (!name.starts_with(kPrefix) || !name.ends_with(kMetadataFile)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  name.remove_suffix(std::min(name.size(), kMetadataFile.size()));
+  std::int32_t rank = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
+  const bool whole = error == std::errc{} && end == name.data() + name.size();
+  return whole && rank >= 0 ? std::optional(rank) : std::nullopt;
+}
+
+Metadata seen_by(const Metadata& all, std::int32_t rank) {
+  Metadata seen = all;
+  const auto to_others = [rank](const auto& item) {
+    return std::ranges::find(item.known_by.ranks, rank) == item.known_by.ranks.end();
+  };
+  std::map<std::string, std::string> names;  // of what is the rank's own
+  const auto see = [&](auto& items) {
+    std::erase_if(items, [&](const auto& item) { return item.known_by.own && to_others(item); });
+    for (auto& item : items) {
+      const std::string name(name_of(item));
+      if (item.known_by.own) names.emplace(item.key, name);
+      item.key = name;
+      item.known_by.own = false;
+    }
+    sort_by_key(items);
+  };
+  see(seen.catalog.tensors);
+  see(seen.catalog.objects);
+  seen.planner_data.clear();
+  const auto is_there = [&seen](const std::string& key) {
+    return seen.catalog.tensor(key) != nullptr || seen.catalog.object(key) != nullptr;
+  };
+  for (const PlannerEntry& entry : all.planner_data) {
+    const auto own = names.find(entry.key);
+    if (own != names.end()) {
+      seen.planner_data.push_back({own->second, entry.path});
+    } else if (is_there(entry.key)) {
+      seen.planner_data.push_back(entry);
+    }
+  }
+  return seen;
+}
+
+std::vector<MetadataFile> metadata_files(const Metadata& metadata) {
+  if (metadata.ranks.empty()) return {{std::string(kMetadataFile), write_metadata(metadata)}};
+  std::vector<MetadataFile> files;
+  for (const std::int32_t rank : metadata.ranks) {
+    Metadata seen = seen_by(metadata, rank);
+    const auto unknown = [rank](const auto& item) {
+      return std::ranges::find(item.known_by.ranks, rank) == item.known_by.ranks.end();
+    };
+    std::erase_if(seen.catalog.tensors, unknown);
+    std::erase_if(seen.catalog.objects, unknown);
+    files.push_back(
+        {"__" + std::to_string(rank) + std::string(kMetadataFile), write_metadata(seen)});
+  }
+  return files;
 }
 
 }  // namespace reprise

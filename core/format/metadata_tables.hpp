@@ -1,8 +1,9 @@
 #pragma once
-// The tables of one `.metadata`, and how those of several become one catalog.
+// The tables of one `.metadata`.
 
+#include <functional>
+#include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "core/format/metadata.hpp"
@@ -17,7 +18,7 @@ class FileNames {
 
  private:
   std::vector<std::string> names_;
-  std::unordered_map<std::string, FileIndex> index_;  ///< never iterated
+  std::map<std::string, FileIndex, std::less<>> index_;
 };
 
 /// Legal oddities; a flood of one kind is shortened.
@@ -38,6 +39,7 @@ class Notes {
 
 /// What one file says. Tensors and objects in file order, keys unique.
 struct MetadataTables {
+  std::int32_t rank = -1;  ///< of `__<rank>.metadata`
   std::vector<StoredTensor> tensors;
   std::vector<StoredObject> objects;
   std::vector<PlannerEntry> planner_data;
@@ -48,9 +50,5 @@ struct MetadataTables {
 };
 
 MetadataTables read_tables(ByteSpan file, const std::string& name, FileNames& names, Notes& notes);
-
-/// Unites tables of several ranks. Throws SHAPE_DRIFT or DTYPE_DRIFT if they disagree on a tensor.
-/// An object that several files have is taken from the first.
-Metadata merge_tables(std::vector<MetadataTables> tables, FileNames names, Notes notes);
 
 }  // namespace reprise

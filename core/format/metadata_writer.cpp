@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <type_traits>
+#include <utility>
 
 #include "core/base/check.hpp"
 #include "core/format/metadata.hpp"
@@ -63,9 +65,11 @@ class MetadataWriter {
   void size(const Dims& dims);
   void write_keys();
   void write_tensor(const StoredTensor& tensor);
-  void write_properties(DType dtype);
+  void write_object();
+  void write_properties(const StoredTensor& tensor);
   void write_layout();
-  void write_memory_format();
+  void write_memory_format(std::uint8_t format);
+  void write_strides(const std::vector<std::int64_t>& strides);
   void write_planner();
   void write_path(std::string_view key, const std::vector<PathStep>* path);
   void write_storages();
@@ -80,8 +84,8 @@ class MetadataWriter {
   const Metadata& metadata_;
   Emitter out_{Protocol::kFour};
   std::optional<std::uint32_t> layout_;
-  std::optional<std::uint32_t> memory_format_;
-  std::map<DType, std::uint32_t> properties_;
+  std::map<std::uint8_t, std::uint32_t> memory_formats_;
+  std::map<std::pair<DType, TensorTraits>, std::uint32_t> properties_;
 };
 
 void MetadataWriter::size(const Dims& dims) {
@@ -91,26 +95,48 @@ void MetadataWriter::size(const Dims& dims) {
   out_.op('R');
 }
 
+/// Tensors and objects in the order that they say they have, tensors first where it is the same.
+template <class Visit>
+void each_in_order(const Catalog& catalog, const Visit& visit) {
+  std::vector<std::pair<std::uint32_t, std::size_t>> order;
+  const std::size_t tensors = catalog.tensors.size();
+  for (const auto& tensor : catalog.tensors) order.emplace_back(tensor.place, order.size());
+  for (const auto& object : catalog.objects) order.emplace_back(object.place, order.size());
+  std::sort(order.begin(), order.end());
+  for (const auto& [place, index] : order) {
+    if (index < tensors) {
+      visit(catalog.tensors[index]);
+    } else {
+      visit(catalog.objects[index - tensors]);
+    }
+  }
+}
+
 void MetadataWriter::write_keys() {
   out_.op('}');
   out_.mark();
-  for (const StoredTensor& tensor : metadata_.catalog.tensors) {
-    key_text(tensor.key);
-    write_tensor(tensor);
-  }
-  for (const StoredObject& object : metadata_.catalog.objects) {
-    key_text(object.key);
-    out_.global(kModule, "BytesStorageMetadata");  // has no state: NEWOBJ without BUILD
-    out_.empty_tuple();
-    out_.op('\x81');
-  }
+  each_in_order(metadata_.catalog, [this](const auto& item) {
+    key_text(item.key);
+    if constexpr (std::is_same_v<std::decay_t<decltype(item)>, StoredTensor>) {
+      write_tensor(item);
+    } else {
+      write_object();
+    }
+  });
   out_.op('u');
+}
+
+/// Has no state: NEWOBJ without BUILD.
+void MetadataWriter::write_object() {
+  out_.global(kModule, "BytesStorageMetadata");
+  out_.empty_tuple();
+  out_.op('\x81');
 }
 
 void MetadataWriter::write_tensor(const StoredTensor& tensor) {
   begin_object(kModule, "TensorStorageMetadata");
   attribute("properties");
-  write_properties(tensor.dtype);
+  write_properties(tensor);
   attribute("size");
   size(tensor.shape);
   attribute("chunks");
@@ -129,25 +155,35 @@ void MetadataWriter::write_tensor(const StoredTensor& tensor) {
 }
 
 /// (dtype, layout, requires_grad, memory format, pin_memory): five fields, which every version
-/// takes. One object per tensor: torch may change them in place.
-void MetadataWriter::write_properties(DType dtype) {
+/// takes, and the strides as a sixth where the tensor was saved with them. One object per tensor:
+/// torch may change them in place.
+void MetadataWriter::write_properties(const StoredTensor& tensor) {
+  const TensorTraits& traits = tensor.traits;
   out_.global(kModule, "TensorProperties");
   out_.empty_tuple();
   out_.op('\x81');
-  const auto known = properties_.find(dtype);
+  const std::pair key{tensor.dtype, traits};
+  const auto known = properties_.find(key);
   if (known != properties_.end()) {
     out_.get(known->second);
   } else {
     out_.mark();
-    out_.global("torch", name_of(dtype));
+    out_.global("torch", name_of(tensor.dtype));
     write_layout();
-    out_.boolean(false);
-    write_memory_format();
-    out_.boolean(false);
+    out_.boolean(traits.requires_grad);
+    write_memory_format(traits.memory_format);
+    out_.boolean(traits.pin_memory);
+    if (traits.strides) write_strides(*traits.strides);
     out_.op('t');
-    properties_.emplace(dtype, out_.memoize());
+    properties_.emplace(key, out_.memoize());
   }
   out_.op('b');
+}
+
+void MetadataWriter::write_strides(const std::vector<std::int64_t>& strides) {
+  if (strides.size() > 3) out_.mark();
+  for (const std::int64_t stride : strides) out_.integer(stride);
+  out_.tuple(strides.size());
 }
 
 void MetadataWriter::write_layout() {
@@ -159,26 +195,29 @@ void MetadataWriter::write_layout() {
   layout_ = out_.memoize();
 }
 
-void MetadataWriter::write_memory_format() {
-  if (memory_format_) return out_.get(*memory_format_);
+void MetadataWriter::write_memory_format(std::uint8_t format) {
+  const auto known = memory_formats_.find(format);
+  if (known != memory_formats_.end()) return out_.get(known->second);
   out_.global(kModule, "_MEM_FORMAT_ENCODING");
-  out_.integer(0);
+  out_.integer(format);
   out_.tuple(1);
   out_.op('R');
-  memory_format_ = out_.memoize();
+  memory_formats_.emplace(format, out_.memoize());
 }
 
+/// The entries in their order, those of keys that have none after them.
 void MetadataWriter::write_planner() {
-  std::map<std::string_view, const std::vector<PathStep>*> paths;
-  for (const PlannerEntry& entry : metadata_.planner_data) paths.emplace(entry.key, &entry.path);
-  const auto write_entry = [&](const std::string& key) {
-    const auto found = paths.find(key);
-    write_path(key, found != paths.end() ? found->second : nullptr);
-  };
+  const Catalog& catalog = metadata_.catalog;
+  std::set<std::string_view> missing;
+  each_in_order(catalog, [&](const auto& item) { missing.insert(item.key); });
   out_.op('}');
   out_.mark();
-  for (const StoredTensor& tensor : metadata_.catalog.tensors) write_entry(tensor.key);
-  for (const StoredObject& object : metadata_.catalog.objects) write_entry(object.key);
+  for (const PlannerEntry& entry : metadata_.planner_data) {
+    if (missing.erase(entry.key) != 0) write_path(entry.key, &entry.path);
+  }
+  each_in_order(catalog, [&](const auto& item) {
+    if (missing.contains(item.key)) write_path(item.key, nullptr);
+  });
   out_.op('u');
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/base/error.hpp"
 #include "core/format/pickle_names.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::pickle {
 
@@ -143,9 +143,10 @@ void Emitter::global(std::string_view module, std::string_view name) {
 }
 
 void Emitter::shared_text(std::string_view value) {
-  if (const auto known = texts_.find(value); known != texts_.end()) return get(known->second);
+  auto& alike = texts_[hash_of(value)];
+  if (const auto known = alike.find(value); known != alike.end()) return get(known->second);
   text(value);
-  texts_.emplace(std::string(value), memoize());
+  alike.emplace(std::string(value), memoize());
 }
 
 }  // namespace reprise::pickle

@@ -5,12 +5,11 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "core/base/bytes.hpp"
 #include "core/base/hash.hpp"
-#include "core/geometry/dims.hpp"
+#include "reprise/tensor.hpp"
 
 namespace reprise::pickle {
 
@@ -54,13 +53,9 @@ class Emitter {
   Bytes out_;
   std::uint32_t memo_count_ = 0;
   std::map<std::pair<std::string_view, std::string_view>, std::uint32_t> globals_;
-  struct TextHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return hash_of(text); }
-  };
-  /// Looked up alone: keys of a large state share long beginnings, which a sorted map would
-  /// compare.
-  std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> texts_;
+  /// By hash, since keys of a large state share long beginnings, then sorted, since texts of one
+  /// hash can be made at will.
+  std::map<std::uint64_t, std::map<std::string, std::uint32_t, std::less<>>> texts_;
 };
 
 }  // namespace reprise::pickle

@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::pickle {
 namespace {
@@ -19,11 +19,13 @@ constexpr NodeId kEmptyTuple = 3;
 constexpr NodeId kZero = 4;
 constexpr auto kShared = [] {
   std::array<Node, kZero + kSmallIntegers> nodes{};
-  nodes[kNone] = {Kind::kNone, 0, 0};
-  nodes[kFalse] = {Kind::kBool, 0, 0};
-  nodes[kTrue] = {Kind::kBool, 0, 1};
-  nodes[kEmptyTuple] = {Kind::kTuple, 0, 0};
-  for (std::uint64_t i = 0; i < kSmallIntegers; ++i) nodes[kZero + i] = {Kind::kInteger, 0, i};
+  nodes[kNone] = {.kind = Kind::kNone};
+  nodes[kFalse] = {.kind = Kind::kBool};
+  nodes[kTrue] = {.kind = Kind::kBool, .high = 1};
+  nodes[kEmptyTuple] = {.kind = Kind::kTuple};
+  for (std::uint64_t i = 0; i < kSmallIntegers; ++i) {
+    nodes[kZero + i] = {.kind = Kind::kInteger, .high = i};
+  }
   return nodes;
 }();
 
@@ -67,17 +69,25 @@ NodeId Graph::add(Node node) {
   return id;
 }
 
+NodeId Graph::add(Kind kind) {
+  return add(
+      Node{.kind = kind, .hashable = kind == Kind::kFrozenSet, .low = kNoNode, .high = kNoNode});
+}
+
 NodeId Graph::add_integer(std::int64_t value) {
   if (value >= 0 && value < kSmallIntegers) return kZero + static_cast<NodeId>(value);
-  return add(Node{Kind::kInteger, 0, static_cast<std::uint64_t>(value)});
+  return add(Node{.kind = Kind::kInteger, .high = static_cast<std::uint64_t>(value)});
 }
 
 NodeId Graph::add_float(double value) {
-  return add(Node{Kind::kFloat, 0, std::bit_cast<std::uint64_t>(value)});
+  return add(Node{.kind = Kind::kFloat, .high = std::bit_cast<std::uint64_t>(value)});
 }
 
 NodeId Graph::add_span(Kind kind, std::size_t position, std::size_t length) {
-  return add(Node{kind, index_of(position), length});
+  return add(Node{.kind = kind,
+                  .hashable = kind != Kind::kByteArray,
+                  .low = index_of(position),
+                  .high = length});
 }
 
 NodeId Graph::add_tuple(std::span<const NodeId> items) {
@@ -85,17 +95,65 @@ NodeId Graph::add_tuple(std::span<const NodeId> items) {
   const std::uint32_t first =
       index_of(items_.size() + items.size()) - static_cast<std::uint32_t>(items.size());
   items_.insert(items_.end(), items.begin(), items.end());
-  return add(Node{Kind::kTuple, first, items.size()});
+  Node tuple{.kind = Kind::kTuple, .of_all = kind(items[0]), .low = first, .high = items.size()};
+  for (const NodeId item : items) {
+    if (kind(item) != tuple.of_all) tuple.of_all = Kind::kTuple;
+    tuple.hashable = tuple.hashable && hashable(item);
+  }
+  return add(tuple);
 }
 
 NodeId Graph::add_name(const GlobalName& name) {
   names_.push_back(name);
-  return add(Node{Kind::kName, index_of(names_.size() - 1), 0});
+  return add(Node{.kind = Kind::kName, .low = index_of(names_.size() - 1)});
 }
 
-NodeId Graph::add_instance(const Instance& instance) {
+NodeId Graph::add_instance(const Instance& instance, bool hashable) {
   instances_.push_back(instance);
-  return add(Node{Kind::kInstance, index_of(instances_.size() - 1), 0});
+  return add(
+      Node{.kind = Kind::kInstance, .hashable = hashable, .low = index_of(instances_.size() - 1)});
+}
+
+void Graph::settle(NodeId node) {
+  if (kind(node) < Kind::kTuple) return;  // has no parts and never changes
+  to_settle_.push_back(node);
+  while (!to_settle_.empty()) {
+    const NodeId next = to_settle_.back();
+    to_settle_.pop_back();
+    if (nodes_[next].settled) continue;
+    nodes_[next].settled = true;
+    open_parts(next);
+  }
+}
+
+void Graph::open_parts(NodeId node) {
+  const auto open = [this](NodeId part) {
+    const bool has_parts = part != kNoNode && kind(part) >= Kind::kTuple;
+    if (has_parts && !nodes_[part].settled) to_settle_.push_back(part);
+  };
+  switch (kind(node)) {
+    case Kind::kTuple:
+      for (const NodeId item : tuple(node)) open(item);
+      break;
+    case Kind::kList:
+    case Kind::kDict:
+    case Kind::kSet:
+    case Kind::kFrozenSet:
+      each(chain(node), open);
+      break;
+    case Kind::kInstance: {
+      const Instance& made = instance(node);
+      for (const NodeId part : {made.type, made.args, made.state}) open(part);
+      each(made.list_items, open);
+      each(made.dict_items, open);
+      break;
+    }
+    case Kind::kStorage:
+      open(nodes_[node].low);
+      break;
+    default:
+      break;
+  }
 }
 
 void Graph::extend(Chain& chain, std::span<const NodeId> items) {

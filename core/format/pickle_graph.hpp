@@ -38,6 +38,9 @@ std::string_view name_of(Kind kind);
 /// 16 bytes. Which numbers mean what depends on `kind`; Graph's accessors know.
 struct Node {
   Kind kind = Kind::kNone;
+  Kind of_all = Kind::kTuple;  ///< of kTuple: the kind of all its items; kTuple where they differ
+  bool hashable = true;        ///< false for what Python takes neither as a key nor into a set
+  bool settled = false;        ///< see Graph::settle
   std::uint32_t low = 0;
   std::uint64_t high = 0;
 };
@@ -87,6 +90,10 @@ class Graph {
   std::span<const NodeId> tuple(NodeId id) const {
     return {items_.data() + nodes_[id].low, nodes_[id].high};
   }
+  /// True if all items of the tuple are of this kind. O(1), since tuples are shared.
+  bool all_are(NodeId tuple, Kind kind) const {
+    return nodes_[tuple].high == 0 || nodes_[tuple].of_all == kind;
+  }
   const GlobalName& global(NodeId id) const { return names_[nodes_[id].low]; }
   const Instance& instance(NodeId id) const { return instances_[nodes_[id].low]; }
   Instance& instance(NodeId id) { return instances_[nodes_[id].low]; }
@@ -95,6 +102,12 @@ class Graph {
     return {nodes_[id].low, static_cast<std::uint32_t>(nodes_[id].high)};
   }
   std::size_t count(Chain chain) const;
+  bool hashable(NodeId id) const { return nodes_[id].hashable; }
+
+  /// Python copies arguments, states and keys, or computes from them, when it comes across them:
+  /// what is reached from `node` may not change from here on.
+  void settle(NodeId node);
+  bool settled(NodeId id) const { return nodes_[id].settled; }
 
   /// Calls visit(NodeId) for each item.
   template <class Visit>
@@ -103,7 +116,8 @@ class Graph {
   template <class Visit>
   void each_pair(Chain chain, Visit&& visit) const;
 
-  NodeId add(Kind kind) { return add({kind, kNoNode, kNoNode}); }
+  /// An empty list, dict, set or frozenset.
+  NodeId add(Kind kind);
   static NodeId add_none();
   static NodeId add_bool(bool value);
   NodeId add_integer(std::int64_t value);
@@ -111,14 +125,18 @@ class Graph {
   NodeId add_span(Kind kind, std::size_t position, std::size_t length);
   NodeId add_tuple(std::span<const NodeId> items);
   NodeId add_name(const GlobalName& name);
-  NodeId add_instance(const Instance& instance);
-  NodeId add_storage(NodeId tuple) { return add({Kind::kStorage, tuple, 0}); }
+  NodeId add_instance(const Instance& instance, bool hashable);
+  NodeId add_storage(NodeId tuple) {
+    return add({.kind = Kind::kStorage, .low = tuple, .high = 0});
+  }
   void extend(Chain& chain, std::span<const NodeId> items);
   /// Of the containers that have a chain.
   void extend(NodeId container, std::span<const NodeId> items);
 
  private:
   NodeId add(Node node);
+  /// Notes what `node` consists of as still to be settled.
+  void open_parts(NodeId node);
 
   ByteSpan input_;
   std::vector<Node> nodes_;
@@ -126,6 +144,7 @@ class Graph {
   std::vector<std::uint32_t> items_;
   std::vector<GlobalName> names_;
   std::vector<Instance> instances_;
+  std::vector<NodeId> to_settle_;  ///< empty but while settle() runs
 };
 
 template <class Visit>

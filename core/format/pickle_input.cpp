@@ -2,8 +2,8 @@
 
 #include <bit>
 
-#include "core/base/error.hpp"
 #include "core/format/pickle_machine.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::pickle {
 namespace {

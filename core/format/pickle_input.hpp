@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "core/base/bytes.hpp"
-#include "core/base/error.hpp"
 #include "core/format/pickle_reader.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::pickle {
 

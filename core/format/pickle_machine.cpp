@@ -1,9 +1,12 @@
 #include "core/format/pickle_machine.hpp"
 
-#include "core/base/error.hpp"
+#include <algorithm>
+
+#include "core/base/check.hpp"
 #include "core/format/pickle_globals.hpp"
 #include "core/format/pickle_input.hpp"
 #include "core/format/pickle_opcodes.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::pickle {
 namespace {
@@ -15,7 +18,11 @@ constexpr std::size_t kNameLengthMax = 256;
 class Machine {
  public:
   Machine(ByteSpan bytes, Grammar grammar, const PickleSource& where)
-      : bytes_(bytes), input_(bytes, where), graph_(bytes), globals_(graph_, input_, grammar) {
+      : bytes_(bytes),
+        input_(bytes, where),
+        graph_(bytes),
+        grammar_(grammar),
+        globals_(graph_, input_, grammar) {
     constexpr std::size_t kRoom = 64;  // for what stands in a tensor's pickle
     stack_.reserve(kRoom);
     memo_.reserve(kRoom);
@@ -28,8 +35,8 @@ class Machine {
       input_.fail(Code::kTornFile, "the pickle ends with " + std::to_string(stack_.size()) +
                                        " values instead of one: garbled");
     }
-    return {std::move(graph_), stack_.front(), globals_.opaque(), globals_.reason(),
-            globals_.unlisted_names()};
+    return {std::move(graph_), stack_.front(),    input_.position(),
+            globals_.opaque(), globals_.reason(), globals_.unlisted_names()};
   }
 
  private:
@@ -51,12 +58,16 @@ class Machine {
 
   void integer(ByteSpan digits);
   void span_of(Kind kind, std::uint64_t length);
+  /// Text of Python 2.
+  void byte_string(std::uint64_t length);
   void tuple(std::size_t count);
   void pop_or_unmark();
   void put(std::size_t index);
   void get(std::size_t index);
   /// What the items at the top of the stack go into.
   NodeId below(std::span<const NodeId> items);
+  /// Every `step`th item becomes a key of a dict or an item of a set.
+  void settle_keys(std::span<const NodeId> items, std::size_t step);
   void append(NodeId target, std::span<const NodeId> items);
   void set_items(NodeId target, std::span<const NodeId> items);
   void add_items(NodeId target, std::span<const NodeId> items);
@@ -67,6 +78,7 @@ class Machine {
   ByteSpan bytes_;
   Input input_;
   Graph graph_;
+  Grammar grammar_;
   Globals globals_;
   std::vector<NodeId> stack_;
   std::vector<std::size_t> marks_;
@@ -85,16 +97,16 @@ bool Machine::accepted(std::byte code) {
                          "; no writer of checkpoints "
                          "uses it, so it is not read");
   };
-  switch (opcode->verdict) {
-    case Verdict::kAccepted:
+  switch (opcode->rule) {
+    case OpcodeRule::kAccepted:
       return true;
-    case Verdict::kTextMode:
+    case OpcodeRule::kTextMode:
       refuse(Code::kUnsupported, "belongs to the text protocols");
       break;
-    case Verdict::kNames:
+    case OpcodeRule::kNames:
       refuse(Code::kRefusedName, "names a class in an outdated way");
       break;
-    case Verdict::kOutside:
+    case OpcodeRule::kOutside:
       refuse(Code::kRefusedName, "refers to something outside the pickle");
       break;
   }
@@ -199,9 +211,9 @@ void Machine::literal(std::byte code) {
     case '\x8d':
       return span_of(Kind::kText, input_.take<std::uint64_t>());
     case 'U':
-      return span_of(Kind::kText, input_.take<std::uint8_t>());
+      return byte_string(input_.take<std::uint8_t>());
     case 'T':
-      return span_of(Kind::kText, input_.take<std::uint32_t>());
+      return byte_string(input_.take<std::uint32_t>());
     case 'C':
       return span_of(Kind::kBytes, input_.take<std::uint8_t>());
     case 'B':
@@ -235,6 +247,8 @@ void Machine::container(std::byte code) {
       return push(graph_.add(Kind::kSet));
     case '\x91': {
       const auto items = marked();
+      globals_.check_parts(items);
+      settle_keys(items, 1);
       const NodeId set = graph_.add(Kind::kFrozenSet);
       graph_.extend(set, items);
       drop(items);
@@ -335,11 +349,21 @@ void Machine::span_of(Kind kind, std::uint64_t length) {
   push(graph_.add_span(kind, position, bytes.size()));
 }
 
+void Machine::byte_string(std::uint64_t length) {
+  span_of(Kind::kText, length);
+  const std::string_view text = graph_.text(top());
+  const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  if (grammar_ == Grammar::kMetadata && !std::all_of(text.begin(), text.end(), ascii)) {
+    input_.fail(Code::kTornFile, "a string of Python 2 that is not ASCII: Python refuses it");
+  }
+}
+
 void Machine::tuple(std::size_t count) {
   if (stack_.size() - floor() < count) {
     input_.fail(Code::kTornFile, "a tuple takes values that are not there: garbled");
   }
   const auto items = std::span<const NodeId>(stack_).last(count);
+  globals_.check_parts(items);
   const NodeId made = graph_.add_tuple(items);
   drop(items);
   push(made);
@@ -377,7 +401,19 @@ NodeId Machine::below(std::span<const NodeId> items) {
   return stack_[size - 1];
 }
 
+void Machine::settle_keys(std::span<const NodeId> items, std::size_t step) {
+  for (std::size_t i = 0; i < items.size(); i += step) {
+    if (!graph_.hashable(items[i])) {
+      input_.fail(Code::kTornFile, "what can change is a key, or an item of a set: " +
+                                       std::string(name_of(graph_.kind(items[i]))) + "; garbled");
+    }
+    graph_.settle(items[i]);
+  }
+}
+
 void Machine::append(NodeId target, std::span<const NodeId> items) {
+  globals_.check_parts(items);
+  globals_.check_unused(target);
   if (graph_.kind(target) == Kind::kList) return graph_.extend(target, items);
   globals_.extend_list(target, items);
 }
@@ -386,13 +422,9 @@ void Machine::set_items(NodeId target, std::span<const NodeId> items) {
   if (items.size() % 2 != 0) {
     input_.fail(Code::kTornFile, "a dict gets a key without a value: garbled");
   }
-  for (std::size_t i = 0; i < items.size(); i += 2) {
-    const Kind kind = graph_.kind(items[i]);
-    if (kind == Kind::kList || kind == Kind::kDict || kind == Kind::kSet ||
-        kind == Kind::kByteArray) {
-      input_.fail(Code::kTornFile, "a " + std::string(name_of(kind)) + " as dict key: garbled");
-    }
-  }
+  globals_.check_parts(items);
+  settle_keys(items, 2);
+  globals_.check_unused(target);
   if (graph_.kind(target) == Kind::kDict) return graph_.extend(target, items);
   globals_.extend_dict(target, items);
 }
@@ -401,6 +433,9 @@ void Machine::add_items(NodeId target, std::span<const NodeId> items) {
   if (graph_.kind(target) != Kind::kSet) {
     input_.fail(Code::kTornFile, "ADDITEMS to what is no set: garbled");
   }
+  globals_.check_parts(items);
+  settle_keys(items, 1);
+  globals_.check_unused(target);
   graph_.extend(target, items);
 }
 
@@ -422,7 +457,7 @@ void Machine::new_object() {
   if (graph_.kind(keywords) != Kind::kDict) {
     input_.fail(Code::kTornFile, "NEWOBJ_EX without a dict of keywords: garbled");
   }
-  if (graph_.count(graph_.chain(keywords)) != 0) globals_.misuse(top(), "made with keywords");
+  if (graph_.chain(keywords).first != kNoNode) globals_.misuse(top(), "made with keywords");
   top() = globals_.make(top(), args);
 }
 

@@ -5,16 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "core/format/pickle_graph.hpp"
 #include "core/format/pickle_names.hpp"
 #include "core/format/pickle_reader.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::pickle {
 
 struct Reading {
   Graph graph;
   NodeId root = kNoNode;
+  std::size_t end = 0;  ///< position after the STOP
   bool opaque = false;  ///< only for Grammar::kBytesItem
   std::string reason;
   std::vector<std::string> unlisted_names;  ///< sorted, unique

@@ -273,6 +273,13 @@ static_assert(std::adjacent_find(kNames.begin(), kNames.end(),
 
 }  // namespace
 
+bool NameRule::changeable() const {
+  constexpr std::array<std::string_view, 6> kClasses{
+      "Namespace", "SimpleNamespace", "bytearray", "dict", "list", "set"};
+  return items != Items::kNone ||
+         std::find(kClasses.begin(), kClasses.end(), name) != kClasses.end();
+}
+
 std::span<const NameRule> all_names() { return kNames; }
 
 const NameRule* rule_of(std::string_view module, std::string_view name) {

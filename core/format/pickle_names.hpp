@@ -44,6 +44,9 @@ struct NameRule {
   State state = State::kNever;
   Items items = Items::kNone;
 
+  /// True for a class whose instances are compared by content that can change: Python takes none
+  /// as a key or into a set.
+  bool changeable() const;
   bool allowed_in(Grammar grammar) const {
     return (grammars & static_cast<std::uint8_t>(grammar)) != 0;
   }
@@ -55,8 +58,14 @@ std::span<const NameRule> all_names();
 const NameRule* rule_of(std::string_view module, std::string_view name);
 
 /// Names that no checkpoint needs and an attack does: refused in every kind of pickle, even where
-/// unlisted names only make it opaque.
+/// unlisted names only make it opaque. Of Python's own modules those of plain data are spared, and
+/// in the others the classes of plain data; of torch, numpy and other packages what runs code,
+/// opens files, imports or reaches the network is refused; and whatever the module, a name by which
+/// one comes to such a module ("random._os", "enum.sys").
 bool always_refused(std::string_view module, std::string_view name);
+
+/// True for an attribute by which an object leads to code: "__globals__", "os", "system".
+bool leads_to_code(std::string_view attribute);
 
 /// A member of an enum on the list, for pickles of Python 3.11.0 to 3.11.3, which write
 /// `getattr(Class, 'MEMBER')` instead of `Class(value)`. Nothing if there is no such member.
@@ -65,7 +74,7 @@ std::optional<EnumValue> enum_value(std::string_view module, std::string_view na
                                     std::string_view member);
 bool is_enum(std::string_view module, std::string_view name);
 
-/// Python 2 names, which protocols 0 to 2 use, as Python 3 knows them.
+/// Names of Python 2, which protocols 0 to 2 use, and what Python 3 reads for them.
 struct ModuleAndName {
   std::string_view module;
   std::string_view name;

@@ -8,7 +8,7 @@
 
 namespace reprise::pickle {
 
-enum class Verdict : std::uint8_t {
+enum class OpcodeRule : std::uint8_t {
   kAccepted,
   kTextMode,  ///< protocol 0 and 1 only; no writer of these files uses it
   kNames,     ///< names or makes a class in a way that no writer of these files uses
@@ -18,7 +18,7 @@ enum class Verdict : std::uint8_t {
 struct Opcode {
   std::uint8_t code;
   std::string_view name;
-  Verdict verdict;
+  OpcodeRule rule;
 };
 
 /// All of them, in ascending order of the code.

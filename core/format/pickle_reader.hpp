@@ -3,8 +3,8 @@
 // closed list; work and memory are bounded by the length of the input.
 //
 //   who reads                    unlisted name               always refused (os.system, eval, ...)
-//   .metadata (metadata.hpp)     REFUSED_NAME                REFUSED_NAME
-//   tensor item's data.pkl       REFUSED_NAME                REFUSED_NAME
+//   .metadata (metadata.hpp)     UNSUPPORTED                 REFUSED_NAME
+//   tensor item's data.pkl       UNSUPPORTED                 REFUSED_NAME
 //   bytes item, common.pt        opaque, names are listed    REFUSED_NAME
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "core/geometry/dims.hpp"
 #include "core/geometry/dtype.hpp"
-#include "core/state/value.hpp"
+#include "reprise/tensor.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 
@@ -39,9 +39,12 @@ class StorageSource {
 /// What a bytes item or common.pt holds.
 ///
 /// How Python's types map: bytes (also as `_codecs.encode`) to Bytes; bytearray, complex,
-/// torch.Size, torch.device, numpy arrays, enums and so on to Object (an enum written as
+/// torch.Size, torch.device, enums and so on to Object (an enum written as
 /// `getattr(Class, 'MEMBER')` becomes the same Object as `Class(value)`); torch.dtype and bare
-/// classes to Name; tensors and parameters to TensorValue, made contiguous.
+/// classes to Name; tensors to TensorValue, made contiguous. A Parameter is the Object of the call
+/// that makes it of a TensorValue; a tensor of another class, or with attributes, is the Object
+/// `_rebuild_from_type_v2` of class, TensorValue and attributes. numpy arrays are Objects of one
+/// spelling, see numpy_array.hpp.
 struct PickledValue {
   Value value;                              ///< None if opaque
   bool opaque = false;                      ///< not interpreted: keep the item's bytes as they are
@@ -51,7 +54,7 @@ struct PickledValue {
 
 /// Reads the pickle of a bytes item. `storages` may be null: tensors then make it opaque.
 /// Throws TORN_FILE (malformed, truncated), REFUSED_NAME, LIMIT, UNSUPPORTED (an opcode that has no
-/// place here, more than kMaxRank dimensions), EXTENT_MISMATCH (a view that leaves its storage).
+/// place here, more than kMaxNdim dimensions), EXTENT_MISMATCH (a view that leaves its storage).
 PickledValue decode_value(ByteSpan pickle, const PickleSource& where, StorageSource* storages);
 
 /// What a tensor item's data.pkl says. Units are elements unless named bytes. The view fits the

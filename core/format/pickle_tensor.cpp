@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/base/error.hpp"
 #include "core/geometry/piece.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace pickle {
@@ -12,6 +12,8 @@ namespace {
 
 /// torch numbers its storages.
 constexpr std::size_t kStorageKeyMax = 256;
+/// torch has two. One dict of very many, shared by many tensors, would be walked for each.
+constexpr std::size_t kFlagsMax = 64;
 
 struct StorageClass {
   std::string_view name;
@@ -38,20 +40,12 @@ const StorageClass* storage_class_named(std::string_view name) {
   return found == kStorageClasses.end() ? nullptr : found;
 }
 
-std::string_view function_of(const Graph& graph, NodeId node) {
-  if (graph.kind(node) != Kind::kInstance || !graph.instance(node).called) return {};
-  const GlobalName& name = graph.global(graph.instance(node).type);
-  const bool listed =
-      name.rule != nullptr && (name.module == "torch._utils" || name.module == "torch._tensor");
-  return listed ? name.name : std::string_view{};
-}
-
 class TensorReader {
  public:
   TensorReader(const Graph& graph, const PickleSource& where) : graph_(graph), where_(where) {}
 
   TensorDescription read(NodeId node) {
-    const std::string_view function = function_of(graph_, node);
+    const std::string_view function = tensor_call(graph_, node);
     if (function.empty()) fail(Code::kTornFile, "the pickle holds no tensor");
     return read_call(function, graph_.tuple(graph_.instance(node).args));
   }
@@ -80,7 +74,8 @@ TensorDescription TensorReader::read_call(std::string_view function, std::span<c
   if (function == "_rebuild_tensor_v3") return read_rebuilt(args, 3);
   if (function == "_rebuild_tensor") return read_rebuilt(args, 1);
   if (function.starts_with("_rebuild_parameter") && args.size() >= 3 &&
-      is_tensor(graph_, args[0]) && !function_of(graph_, args[0]).starts_with("_rebuild_para")) {
+      !tensor_call(graph_, args[0]).empty() &&
+      !tensor_call(graph_, args[0]).starts_with("_rebuild_para")) {
     return read(args[0]);
   }
   if (function == "_rebuild_from_type_v2" && args.size() == 4 &&
@@ -161,9 +156,9 @@ Dims TensorReader::extents(NodeId node, const char* what) {
     fail(Code::kTornFile, std::string(what) + " is no tuple: garbled");
   }
   const auto items = graph_.tuple(node);
-  if (items.size() > kMaxRank) {
+  if (items.size() > kMaxNdim) {
     fail(Code::kUnsupported, "a tensor of " + std::to_string(items.size()) +
-                                 " dimensions; at most " + std::to_string(kMaxRank) +
+                                 " dimensions; at most " + std::to_string(kMaxNdim) +
                                  " are handled");
   }
   Dims dims;
@@ -181,7 +176,9 @@ std::int64_t TensorReader::count(NodeId node, const char* what) {
 void TensorReader::read_flags(NodeId metadata, TensorDescription& tensor) {
   if (graph_.kind(metadata) == Kind::kNone) return;
   if (graph_.kind(metadata) != Kind::kDict) fail(Code::kTornFile, "tensor flags that are no dict");
+  std::size_t seen = 0;
   graph_.each_pair(graph_.chain(metadata), [&](NodeId key, NodeId value) {
+    if (++seen > kFlagsMax) fail(Code::kUnsupported, "a tensor of too many flags is not handled");
     const bool set = graph_.kind(value) != Kind::kBool || graph_.boolean(value);
     const std::string name(graph_.kind(key) == Kind::kText ? graph_.text(key) : "?");
     if (name == "conj")
@@ -208,7 +205,7 @@ void TensorReader::check_fits(const TensorDescription& tensor) {
     overflow |= __builtin_mul_overflow(tensor.shape[d] - 1, tensor.strides[d], &reach);
     overflow |= __builtin_add_overflow(last, reach, &last);
   }
-  if (overflow || last >= tensor.storage_elements || volume > tensor.storage_elements) {
+  if (overflow || last >= tensor.storage_elements) {
     fail(Code::kExtentMismatch,
          "a tensor of size " + to_string(tensor.shape) + ", strides " + to_string(tensor.strides) +
              " at element " + std::to_string(tensor.storage_offset) + " leaves its storage of " +
@@ -223,7 +220,13 @@ std::string_view storage_class_of(DType dtype) {
   return found == kStorageClasses.end() ? std::string_view{} : found->name;
 }
 
-bool is_tensor(const Graph& graph, NodeId node) { return !function_of(graph, node).empty(); }
+std::string_view tensor_call(const Graph& graph, NodeId node) {
+  if (graph.kind(node) != Kind::kInstance || !graph.instance(node).called) return {};
+  const GlobalName& name = graph.global(graph.instance(node).type);
+  const bool listed =
+      name.rule != nullptr && (name.module == "torch._utils" || name.module == "torch._tensor");
+  return listed ? name.name : std::string_view{};
+}
 
 TensorDescription describe_tensor(const Graph& graph, NodeId node, const PickleSource& where) {
   return TensorReader(graph, where).read(node);

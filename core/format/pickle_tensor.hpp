@@ -19,8 +19,9 @@ namespace reprise::pickle {
 /// have UntypedStorage and name their dtype.
 std::string_view storage_class_of(DType dtype);
 
-/// True if the node is an instance made by one of these calls.
-bool is_tensor(const Graph& graph, NodeId node);
+/// Returns the name of the one of these calls that makes the node, or nothing where it is no
+/// tensor.
+std::string_view tensor_call(const Graph& graph, NodeId node);
 
 /// Throws as decode_tensor.
 TensorDescription describe_tensor(const Graph& graph, NodeId node, const PickleSource& where);

@@ -1,10 +1,14 @@
 // From the graph of a bytes item to a tree of values.
 
+#include <algorithm>
 #include <set>
 
-#include "core/base/error.hpp"
+#include "core/base/check.hpp"
+#include "core/format/numpy_array.hpp"
 #include "core/format/pickle_tensor.hpp"
 #include "core/format/python_dict.hpp"
+#include "core/format/whole_value.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
@@ -41,6 +45,7 @@ class ValueReader {
   Value read_integer(NodeId node) { return graph_.integer(node); }
   List read_chain(pickle::Chain chain);
   Dict read_pairs(pickle::Chain chain);
+  Set read_set(pickle::Chain chain, bool frozen);
   List read_tuple(NodeId node);
   Value read_name(NodeId node);
   Value read_instance(NodeId node);
@@ -48,6 +53,8 @@ class ValueReader {
   Value read_enum_member(std::span<const NodeId> args);
   Value read_encoded(std::span<const NodeId> args);
   Value read_tensor(NodeId node);
+  void charge_elements(const TensorDescription& tensor);
+  Value read_typed_tensor(NodeId node);
   std::string text(NodeId node);
   void charge(std::size_t& budget, std::size_t cost);
   Name name(NodeId node);
@@ -110,10 +117,10 @@ Value ValueReader::read(NodeId node) {
       value = read_pairs(graph_.chain(node));
       break;
     case Kind::kSet:
-      value = Set{read_chain(graph_.chain(node)), false};
+      value = read_set(graph_.chain(node), false);
       break;
     case Kind::kFrozenSet:
-      value = Set{read_chain(graph_.chain(node)), true};
+      value = read_set(graph_.chain(node), true);
       break;
     case Kind::kName:
       value = read_name(node);
@@ -149,6 +156,24 @@ Dict ValueReader::read_pairs(pickle::Chain chain) {
   return dict.take();
 }
 
+/// As Python fills it: of items that are equal, such as 1 and True, the first.
+Set ValueReader::read_set(pickle::Chain chain, bool frozen) {
+  PythonDict items;
+  charge(value_budget_, graph_.count(chain));
+  graph_.each(chain, [&](NodeId item) {
+    if (!graph_.hashable(item)) {
+      throw pickle::error_at(
+          where_, 0, Code::kTornFile,
+          "a " + std::string(name_of(graph_.kind(item))) + ", which can change, in a set: garbled");
+    }
+    items.set(read(item), None{});
+  });
+  Set set;
+  set.frozen = frozen;
+  for (auto& [item, none] : items.take()) set.items.push_back(std::move(item));
+  return set;
+}
+
 List ValueReader::read_tuple(NodeId node) {
   List list;
   charge(value_budget_, graph_.tuple(node).size());
@@ -164,7 +189,7 @@ std::string ValueReader::text(NodeId node) {
 
 Name ValueReader::name(NodeId node) {
   const pickle::GlobalName& global = graph_.global(node);
-  return {std::string(global.module), std::string(global.name)};
+  return {settled_numpy_module(std::string(global.module)), std::string(global.name)};
 }
 
 Value ValueReader::read_name(NodeId node) {
@@ -177,16 +202,24 @@ Value ValueReader::read_name(NodeId node) {
 }
 
 Value ValueReader::read_instance(NodeId node) {
-  if (pickle::is_tensor(graph_, node)) return read_tensor(node);
+  const std::string_view tensor = pickle::tensor_call(graph_, node);
+  if (tensor == "_rebuild_from_type_v2") return read_typed_tensor(node);
+  const bool parameter = tensor.starts_with("_rebuild_parameter");
+  if (!tensor.empty() && !parameter) return read_tensor(node);
+  if (parameter) pickle::describe_tensor(graph_, node, where_);  // which checks its arguments
   const Instance& instance = graph_.instance(node);
   if (auto known = read_known(instance)) return std::move(*known);
   Object object;
   object.type = name(instance.type);
   object.how = instance.called ? Object::How::kCall : Object::How::kNew;
   object.args = read_tuple(instance.args);
-  if (instance.state != kNoNode) object.state.push_back(read(instance.state));
+  if (instance.state != kNoNode) {
+    charge(value_budget_, 1);
+    object.state.push_back(read(instance.state));
+  }
   object.list_items = read_chain(instance.list_items);
   object.dict_items = read_pairs(instance.dict_items);
+  settle_numpy_array(object);
   return object;
 }
 
@@ -199,11 +232,9 @@ std::optional<Value> ValueReader::read_known(const Instance& instance) {
   if (type.name == "getattr") return read_enum_member(args);
   if (type.name == "bytes" && args.empty()) return Bytes{};
   const bool of_list = args.size() == 1 && graph_.kind(args[0]) == Kind::kList;
-  if (type.name == "set" && (args.empty() || of_list)) {
-    return Set{args.empty() ? List{} : read_chain(graph_.chain(args[0])), false};
-  }
-  if (type.name == "frozenset" && (args.empty() || of_list)) {
-    return Set{args.empty() ? List{} : read_chain(graph_.chain(args[0])), true};
+  if ((type.name == "set" || type.name == "frozenset") && (args.empty() || of_list)) {
+    return read_set(args.empty() ? pickle::Chain{} : graph_.chain(args[0]),
+                    type.name == "frozenset");
   }
   return std::nullopt;
 }
@@ -241,6 +272,14 @@ Value ValueReader::read_encoded(std::span<const NodeId> args) {
   return bytes;
 }
 
+/// Elements that share a place, as those of an expanded tensor do, are written out.
+void ValueReader::charge_elements(const TensorDescription& tensor) {
+  if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) return;
+  const auto elements = static_cast<std::size_t>(volume(tensor.shape));
+  charge(tensor_budget_, elements);  // so that the next product fits
+  charge(tensor_budget_, elements * (size_of(tensor.dtype) - 1));
+}
+
 Value ValueReader::read_tensor(NodeId node) {
   if (storages_ == nullptr) throw NotInterpreted{"it holds a tensor, but no storages are at hand"};
   const TensorDescription tensor = pickle::describe_tensor(graph_, node, where_);
@@ -252,20 +291,33 @@ Value ValueReader::read_tensor(NodeId node) {
   }
   if (seen_storages_.insert(tensor.storage_key).second) tensor_budget_ += 4 * storage->size();
   if (storage->size() >= static_cast<std::uint64_t>(tensor.storage_bytes())) {
-    // The view fits the storage, so this does not overflow unless it has no elements.
-    std::size_t elements = 1;
-    for (const std::int64_t e : tensor.shape) {
-      elements = e == 0 || elements == 0 ? 0 : elements * static_cast<std::size_t>(e);
-    }
-    charge(tensor_budget_, elements * size_of(tensor.dtype));
+    charge_elements(tensor);
   }
-  return TensorValue{tensor.dtype, tensor.shape, gather(tensor, *storage, where_)};
+  return TensorValue{tensor.dtype, tensor.shape, gather(tensor, *storage, where_),
+                     tensor.requires_grad};
+}
+
+/// A tensor of another class, or one that has attributes.
+Value ValueReader::read_typed_tensor(NodeId node) {
+  const Instance& instance = graph_.instance(node);
+  Value tensor = read_tensor(node);  // which checks the call's arguments
+  const auto args = graph_.tuple(instance.args);
+  charge(value_budget_, args.size());
+  return Object{
+      name(instance.type), Object::How::kCall, {read(args[1]), std::move(tensor), read(args[3])}};
 }
 
 }  // namespace
 
 PickledValue decode_value(ByteSpan input, const PickleSource& where, StorageSource* storages) {
+  std::size_t end = 0;
+  return decode_value(input, where, storages, end);
+}
+
+PickledValue decode_value(ByteSpan input, const PickleSource& where, StorageSource* storages,
+                          std::size_t& end) {
   pickle::Reading reading = pickle::read_graph(input, pickle::Grammar::kBytesItem, where);
+  end = reading.end;
   PickledValue result;
   result.opaque = reading.opaque;
   result.reason = std::move(reading.reason);

@@ -2,9 +2,10 @@
 
 #include <string>
 
-#include "core/base/error.hpp"
+#include "core/base/check.hpp"
 #include "core/format/pickle_emit.hpp"
 #include "core/format/pickle_tensor.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
@@ -19,13 +20,23 @@ void emit_dims(Emitter& out, const Dims& dims) {
   if (!dims.empty()) out.memoize();
 }
 
-/// Byte for byte what torch.save writes for a contiguous CPU tensor: it memoizes what it makes, and
-/// within a value it takes classes and texts from the memo.
-void emit_tensor(Emitter& out, DType dtype, const Dims& shape, std::string_view key) {
+struct TensorForm {
+  DType dtype;
+  const Dims& shape;
+  bool requires_grad = false;
+};
+
+void emit_tensor_function(Emitter& out, DType dtype) {
+  const bool typed = !pickle::storage_class_of(dtype).empty();
+  out.global("torch._utils", typed ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
+}
+
+/// The function's arguments as a tuple.
+void emit_tensor_arguments(Emitter& out, const TensorForm& form, std::string_view key) {
+  const auto& [dtype, shape, requires_grad] = form;
   const std::string_view typed = pickle::storage_class_of(dtype);
   const std::int64_t elements = volume(shape);
   const auto element = static_cast<std::int64_t>(size_of(dtype));
-  out.global("torch._utils", typed.empty() ? "_rebuild_tensor_v3" : "_rebuild_tensor_v2");
   out.mark();
   out.mark();
   out.shared_text("storage");
@@ -41,7 +52,7 @@ void emit_tensor(Emitter& out, DType dtype, const Dims& shape, std::string_view 
   out.integer(0);
   emit_dims(out, shape);
   emit_dims(out, contiguous_strides(shape));
-  out.boolean(false);
+  out.boolean(requires_grad);
   out.global("collections", "OrderedDict");
   out.empty_tuple();
   out.op('R');
@@ -49,8 +60,25 @@ void emit_tensor(Emitter& out, DType dtype, const Dims& shape, std::string_view 
   if (typed.empty()) out.global("torch", name_of(dtype));
   out.op('t');
   out.memoize();
+}
+
+/// Byte for byte what torch.save writes for a contiguous CPU tensor: it memoizes what it makes, and
+/// within a value it takes classes and texts from the memo.
+void emit_tensor(Emitter& out, const TensorForm& form, std::string_view key) {
+  emit_tensor_function(out, form.dtype);
+  emit_tensor_arguments(out, form, key);
   out.op('R');
   out.memoize();
+}
+
+TensorForm form_of(const TensorValue& value) {
+  return {value.dtype, value.shape, value.requires_grad};
+}
+
+/// As the reader makes them: class, tensor and attributes.
+bool is_typed_tensor(const Object& object) {
+  return object.type == Name{"torch._tensor", "_rebuild_from_type_v2"} && object.args.size() == 3 &&
+         object.args[1].as<TensorValue>() != nullptr;
 }
 
 class ValueWriter {
@@ -80,7 +108,10 @@ class ValueWriter {
   void emit(const Name& value) { out_.global(value.module, value.name); }
   void emit(const Object& value);
   void emit(const TensorValue& value);
+  void emit_typed_tensor(const Object& value);
 
+  /// The key of the storage that the tensor's elements go to.
+  std::string store(const TensorValue& value);
   void emit_tuple(const List& items);
   void emit_items(const List& items);
   void emit_entries(const Dict& entries);
@@ -138,6 +169,7 @@ void ValueWriter::emit_tuple(const List& items) {
 
 void ValueWriter::emit(const Object& value) {
   CHECK(value.state.size() <= 1, value.type.name);
+  if (is_typed_tensor(value)) return emit_typed_tensor(value);
   emit(value.type);
   emit_tuple(value.args);
   out_.op(value.how == Object::How::kCall ? 'R' : '\x81');
@@ -149,12 +181,28 @@ void ValueWriter::emit(const Object& value) {
   }
 }
 
-void ValueWriter::emit(const TensorValue& value) {
+void ValueWriter::emit_typed_tensor(const Object& value) {
+  const auto* tensor = value.args[1].as<TensorValue>();
+  emit(value.type);
+  out_.mark();
+  emit_tensor_function(out_, tensor->dtype);
+  emit(value.args[0]);
+  emit_tensor_arguments(out_, form_of(*tensor), store(*tensor));
+  emit(value.args[2]);
+  out_.tuple(4);
+  out_.op('R');
+}
+
+std::string ValueWriter::store(const TensorValue& value) {
   CHECK(storages_ != nullptr, "a value with tensors needs storages");
   CHECK(value.data.size() == static_cast<std::size_t>(volume(value.shape)) * size_of(value.dtype),
         value.data.size(), value.shape, value.dtype);
-  emit_tensor(out_, value.dtype, value.shape, std::to_string(storage_count_++));
   storages_->emplace_back(value.data);
+  return std::to_string(storage_count_++);
+}
+
+void ValueWriter::emit(const TensorValue& value) {
+  emit_tensor(out_, form_of(value), store(value));
 }
 
 }  // namespace
@@ -165,7 +213,7 @@ Bytes encode_value(const Value& value, std::vector<ByteSpan>* storages) {
 
 Bytes encode_tensor_pickle(DType dtype, const Dims& shape) {
   Emitter out(Protocol::kTwo);
-  emit_tensor(out, dtype, shape, "0");
+  emit_tensor(out, {dtype, shape}, "0");
   return out.finish();
 }
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "core/geometry/dims.hpp"
 #include "core/geometry/dtype.hpp"
-#include "core/state/value.hpp"
+#include "reprise/tensor.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 

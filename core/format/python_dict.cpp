@@ -1,9 +1,11 @@
 #include "core/format/python_dict.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "core/base/bytes.hpp"
 
@@ -34,6 +36,8 @@ bool add_float(std::string& form, double number) {
   return true;
 }
 
+bool add_set(std::string& form, const Set& set);
+
 /// Appends what equal keys have in common; false if the key is to be kept apart.
 bool add_form(std::string& form, const Value& key) {
   if (key.is_none()) {
@@ -58,9 +62,23 @@ bool add_form(std::string& form, const Value& key) {
     for (const Value& item : tuple->items) {
       if (!add_form(form, item)) return false;
     }
+  } else if (const auto* set = key.as<Set>(); set != nullptr && set->frozen) {
+    return add_set(form, *set);
   } else {
     return false;
   }
+  return true;
+}
+
+/// Whatever the order of its items.
+bool add_set(std::string& form, const Set& set) {
+  std::vector<std::string> items(set.items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!add_form(items[i], set.items[i])) return false;
+  }
+  std::sort(items.begin(), items.end());
+  add(form, 'z', items.size());
+  for (const std::string& item : items) form += item;
   return true;
 }
 

@@ -5,14 +5,14 @@
 #include <map>
 #include <string>
 
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 
 /// Keys are equal as in Python where they are None, numbers within int64 (1, 1.0 and True are one
-/// key), larger integers, text, bytes, names, or tuples of these. All others are kept apart: Python
-/// takes none of them from a checkpoint, or cannot say what they equal before it has made them.
-/// O(log n) per entry and O(1) per byte of a key, whatever the keys are.
+/// key), larger integers, text, bytes, names, or tuples and frozensets of these. All others are
+/// kept apart: Python takes none of them from a checkpoint, or cannot say what they equal before it
+/// has made them. O(log n) per entry and O(1) per byte of a key, whatever the keys are.
 class PythonDict {
  public:
   void reserve(std::size_t entries) { entries_.reserve(entries); }

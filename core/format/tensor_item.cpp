@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "core/base/check.hpp"
 #include "core/base/hash.hpp"
 #include "core/format/archive.hpp"
 #include "core/format/crc32.hpp"
@@ -25,7 +26,7 @@ constexpr std::uint64_t kTensorPickleMax = std::uint64_t{64} * 1024;
 // expanded one. `reach` cannot overflow: the view fits its storage.
 bool elements_fall_together(const Dims& size, const Dims& strides) {
   if (std::ranges::find(size, 0) != size.end()) return false;
-  std::array<std::size_t, kMaxRank> order{};
+  std::array<std::size_t, kMaxNdim> order{};
   std::size_t count = 0;
   for (std::size_t d = 0; d < size.size(); ++d) {
     if (size[d] <= 1) continue;
@@ -47,9 +48,10 @@ void check_description(const TensorDescription& tensor, const Record& storage,
     source.fail(Code::kLimit, "a tensor of shape " + to_string(tensor.shape), pickle_offset);
   }
   if (elements_fall_together(tensor.shape, tensor.strides)) {
-    source.fail(Code::kTornFile,
+    source.fail(Code::kUnsupported,
                 "shape " + to_string(tensor.shape) + " with strides " + to_string(tensor.strides) +
-                    " puts several elements into one place",
+                    " puts several elements into one place, which is not handled: clone the tensor "
+                    "before saving",
                 pickle_offset);
   }
   if (storage.size < static_cast<std::uint64_t>(tensor.storage_bytes())) {
@@ -85,6 +87,11 @@ std::uint64_t TensorItem::element_bytes() const {
 
 TensorItem read_tensor_item(ItemSource& source) {
   Archive archive(source);
+  return read_tensor_item(archive);
+}
+
+TensorItem read_tensor_item(Archive& archive) {
+  ItemSource& source = archive.source();
   check_version(archive);
   const Record& pickle_record = archive.at("data.pkl");
   const Bytes pickle = archive.read(pickle_record, kTensorPickleMax);

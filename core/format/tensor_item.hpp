@@ -7,10 +7,11 @@
 #include <cstdint>
 
 #include "core/base/bytes.hpp"
+#include "core/format/archive.hpp"
 #include "core/format/archive_writer.hpp"
 #include "core/format/item_source.hpp"
-#include "core/geometry/dims.hpp"
 #include "core/geometry/dtype.hpp"
+#include "reprise/tensor.hpp"
 
 namespace reprise {
 
@@ -42,6 +43,7 @@ struct TensorItem {
 /// than the storage that is claimed, a view that leaves it), TORN_FILE (records missing, data.pkl
 /// is no tensor, strides under which elements fall together).
 TensorItem read_tensor_item(ItemSource& source);
+TensorItem read_tensor_item(Archive& archive);
 
 /// The bytes around a row-major tensor's elements, all known before the elements are:
 /// head (up to data_offset), data_bytes bytes of elements, tail.

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "core/base/bytes.hpp"
-#include "core/base/error.hpp"
-#include "core/base/ids.hpp"
+#include "reprise/error.hpp"
+#include "reprise/types.hpp"
 
 namespace reprise {
 

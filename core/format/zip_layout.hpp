@@ -14,6 +14,7 @@ inline constexpr std::uint32_t kWideLocatorSignature = 0x07064b50;
 inline constexpr std::uint32_t kEndSignature = 0x06054b50;
 
 inline constexpr std::size_t kLocalBytes = 30;
+inline constexpr std::size_t kLocalCrcAt = 14;
 inline constexpr std::size_t kDescriptorCrcAt = 4;
 inline constexpr std::size_t kCentralBytes = 46;
 inline constexpr std::size_t kCentralCrcAt = 16;
@@ -25,8 +26,12 @@ inline constexpr std::uint16_t kFlagEncrypted = 0x0001;
 inline constexpr std::uint16_t kFlagDescriptor = 0x0008;  ///< sizes follow the content
 inline constexpr std::uint16_t kFlagUtf8 = 0x0800;
 inline constexpr std::uint16_t kMethodStored = 0;
+inline constexpr std::uint16_t kMethodDeflated = 8;
+inline constexpr unsigned kVersionMax = 63;  ///< that a reader must know: the highest there is
+inline constexpr std::uint32_t kDirectoryAttribute = 0x10;
 
-inline constexpr std::uint16_t kWideExtra = 0x0001;     ///< id of the ZIP64 extra field
+inline constexpr std::uint16_t kWideExtra = 0x0001;  ///< id of the ZIP64 extra field
+inline constexpr std::uint16_t kUnicodeNameExtra = 0x7075;
 inline constexpr std::uint16_t kPaddingExtra = 0x4246;  ///< 'FB': padding before the content
 
 /// A 32-bit field that says "see the ZIP64 field".

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <sstream>
 
+#include "core/base/check.hpp"
+
 namespace reprise {
 
 std::ostream& operator<<(std::ostream& out, const Box& box) {
   out << '[';
-  for (std::size_t d = 0; d < box.rank(); ++d) {
+  for (std::size_t d = 0; d < box.ndim(); ++d) {
     out << (d == 0 ? "" : ", ") << box.offset[d] << ':' << box.offset[d] + box.extent[d];
   }
   return out << ']';
@@ -20,9 +22,9 @@ std::string to_string(const Box& box) {
 }
 
 std::optional<Box> intersect(const Box& a, const Box& b) {
-  CHECK(a.rank() == b.rank(), a, b);
+  CHECK(a.ndim() == b.ndim(), a, b);
   Box common = a;
-  for (std::size_t d = 0; d < a.rank(); ++d) {
+  for (std::size_t d = 0; d < a.ndim(); ++d) {
     const std::int64_t begin = std::max(a.offset[d], b.offset[d]);
     const std::int64_t end = std::min(a.interval(d).end, b.interval(d).end);
     if (end <= begin) return std::nullopt;
@@ -33,8 +35,8 @@ std::optional<Box> intersect(const Box& a, const Box& b) {
 }
 
 bool contains(const Box& outer, const Box& inner) {
-  CHECK(outer.rank() == inner.rank(), outer, inner);
-  for (std::size_t d = 0; d < outer.rank(); ++d) {
+  CHECK(outer.ndim() == inner.ndim(), outer, inner);
+  for (std::size_t d = 0; d < outer.ndim(); ++d) {
     if (inner.offset[d] < outer.offset[d]) return false;
     if (inner.interval(d).end > outer.interval(d).end) return false;
   }
@@ -45,7 +47,7 @@ std::vector<Box> subtract(const Box& box, const Box& hole) {
   CHECK(contains(box, hole), box, hole);
   std::vector<Box> rest;
   Box core = box;  // shrinks to `hole`, one dimension after another
-  for (std::size_t d = 0; d < box.rank(); ++d) {
+  for (std::size_t d = 0; d < box.ndim(); ++d) {
     const Interval whole = core.interval(d);
     const Interval cut = hole.interval(d);
     const auto keep = [&](Interval part) {
@@ -64,9 +66,9 @@ std::vector<Box> subtract(const Box& box, const Box& hole) {
 }
 
 Box relative_to(const Box& box, const Dims& origin) {
-  CHECK(box.rank() == origin.size(), box, origin);
+  CHECK(box.ndim() == origin.size(), box, origin);
   Box moved = box;
-  for (std::size_t d = 0; d < box.rank(); ++d) moved.offset[d] -= origin[d];
+  for (std::size_t d = 0; d < box.ndim(); ++d) moved.offset[d] -= origin[d];
   return moved;
 }
 

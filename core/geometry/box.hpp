@@ -11,7 +11,7 @@
 #include <ostream>
 #include <vector>
 
-#include "core/geometry/dims.hpp"
+#include "reprise/tensor.hpp"
 
 namespace reprise {
 
@@ -31,7 +31,7 @@ struct Box {
   /// The whole tensor of shape `extent`.
   static Box whole(const Dims& extent) { return {Dims::filled(extent.size(), 0), extent}; }
 
-  std::size_t rank() const { return offset.size(); }
+  std::size_t ndim() const { return offset.size(); }
   bool empty() const { return volume(extent) == 0; }
   std::int64_t elements() const { return volume(extent); }
   Interval interval(std::size_t d) const { return {offset[d], offset[d] + extent[d]}; }
@@ -47,12 +47,12 @@ struct Box {
 
 std::string to_string(const Box& box);
 
-/// The common part; nothing if it has no elements. Both boxes have the same rank.
+/// The common part; nothing if it has no elements. Both boxes have the same ndim.
 std::optional<Box> intersect(const Box& a, const Box& b);
 /// True if every element of `inner` is in `outer`. An empty box lies within if its offset and end
 /// do.
 bool contains(const Box& outer, const Box& inner);
-/// `box` without `hole`, as at most 2 * rank disjoint boxes; `hole` lies within `box`.
+/// `box` without `hole`, as at most 2 * ndim disjoint boxes; `hole` lies within `box`.
 std::vector<Box> subtract(const Box& box, const Box& hole);
 /// `box` seen from a tensor whose first element is at `origin`.
 Box relative_to(const Box& box, const Dims& origin);

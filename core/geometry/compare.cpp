@@ -49,12 +49,45 @@ CompareBlock comparer_of(DType dtype, const std::byte* left, const std::byte* ri
   });
 }
 
+template <class Number>
+Number number_at(const std::byte* element) {
+  Number number;
+  std::memcpy(&number, element, sizeof number);
+  return number;
+}
+
+void print_value(std::ostream& out, DType dtype, const std::byte* element) {
+  if (dtype == DType::kInt64) {
+    out << number_at<std::int64_t>(element);
+    return;
+  }
+  if (dtype == DType::kUInt64) {
+    out << number_at<std::uint64_t>(element);
+    return;
+  }
+  const auto [first, second] = scalar_at(dtype, element);
+  if (dtype == DType::kFloat4E2M1FNx2) {
+    out << '[' << first << ", " << second << ']';
+    return;
+  }
+  out << first;
+  if (second != 0) out << (second > 0 ? "+" : "") << second << 'j';
+}
+
 }  // namespace
 
 TabledValue::TabledValue(DType dtype) : values() {
   for (unsigned bits = 0; bits < std::size(values); ++bits) {
     const auto element = static_cast<std::byte>(bits);
-    values[bits] = scalar_at(dtype, &element).real;
+    values[bits] = scalar_at(dtype, &element).first;
+  }
+}
+
+Float4PairValue::Float4PairValue() : values() {
+  for (unsigned bits = 0; bits < std::size(values); ++bits) {
+    const auto element = static_cast<std::byte>(bits);
+    const Scalar scalar = scalar_at(DType::kFloat4E2M1FNx2, &element);
+    values[bits] = {scalar.first, scalar.second};
   }
 }
 
@@ -93,11 +126,9 @@ Comparison compare_elements(DType dtype, const std::byte* left, const std::byte*
 
 std::string print_element(DType dtype, const std::byte* element) {
   constexpr std::string_view kDigits = "0123456789abcdef";
-  const Scalar scalar = scalar_at(dtype, element);
   std::ostringstream out;
   out.precision(17);
-  out << scalar.real;
-  if (scalar.imaginary != 0) out << (scalar.imaginary > 0 ? "+" : "") << scalar.imaginary << 'j';
+  print_value(out, dtype, element);
   out << " (0x";
   for (std::size_t i = size_of(dtype); i-- > 0;) {
     const auto byte = std::to_integer<unsigned>(element[i]);

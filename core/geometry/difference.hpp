@@ -19,16 +19,40 @@ namespace reprise {
 /// |a - b|, where equal infinities (of one sign) are 0 apart.
 REPRISE_HD inline double distance(double a, double b) { return a == b ? 0 : std::fabs(a - b); }
 
-/// The number that an element, or a part of a complex one, is: its bits to its value. Exact but for
-/// 64-bit integers, as scalar_at().
+/// |a - b|, rounded only after the subtraction: integers that differ are never 0 apart.
+REPRISE_HD inline double distance(std::uint64_t a, std::uint64_t b) {
+  return static_cast<double>(a > b ? a - b : b - a);
+}
+REPRISE_HD inline double distance(std::int64_t a, std::int64_t b) {
+  const auto x = static_cast<std::uint64_t>(a);
+  const auto y = static_cast<std::uint64_t>(b);
+  return static_cast<double>(a > b ? x - y : y - x);
+}
+
+/// The two values in one byte of float4_e2m1fn_x2.
+struct Float4Pair {
+  double low = 0;
+  double high = 0;
+};
+/// The larger of the distances of the low and of the high values.
+REPRISE_HD inline double distance(Float4Pair a, Float4Pair b) {
+  const double low = distance(a.low, b.low);
+  const double high = distance(a.high, b.high);
+  return low > high ? low : high;
+}
+
+/// The number that an element, or a part of a complex one, is: its bits to its value. 64-bit
+/// integers stay what they are, since a double does not hold them all.
 template <class Number>
 struct PlainValue {
+  using Result =
+      std::conditional_t<std::is_integral_v<Number> && sizeof(Number) == 8, Number, double>;
   using Bits = std::conditional_t<
       sizeof(Number) == 8, std::uint64_t,
       std::conditional_t<sizeof(Number) == 4, std::uint32_t,
                          std::conditional_t<sizeof(Number) == 2, std::uint16_t, std::uint8_t>>>;
-  REPRISE_HD double operator()(Bits bits) const {
-    return static_cast<double>(std::bit_cast<Number>(bits));
+  REPRISE_HD Result operator()(Bits bits) const {
+    return static_cast<Result>(std::bit_cast<Number>(bits));
   }
 };
 
@@ -58,6 +82,15 @@ struct TabledValue {
 
   explicit TabledValue(DType dtype);
   REPRISE_HD double operator()(Bits bits) const { return values[bits]; }
+};
+
+/// The values of float4_e2m1fn_x2, all pairs beforehand.
+struct Float4PairValue {
+  using Bits = std::uint8_t;
+  Float4Pair values[256];
+
+  Float4PairValue();
+  REPRISE_HD Float4Pair operator()(Bits bits) const { return values[bits]; }
 };
 
 /// Calls visit(value, parts) with the value of the type's numbers and how many of them make an
@@ -93,6 +126,8 @@ decltype(auto) with_value_of(DType dtype, Visit&& visit) {
       return visit(PlainValue<float>(), Two());
     case DType::kComplex32:
       return visit(HalfValue(), Two());
+    case DType::kFloat4E2M1FNx2:
+      return visit(Float4PairValue(), One());
     case DType::kInt8:
     case DType::kUInt8:
     case DType::kBool:
@@ -101,7 +136,6 @@ decltype(auto) with_value_of(DType dtype, Visit&& visit) {
     case DType::kFloat8E4M3FNUZ:
     case DType::kFloat8E5M2FNUZ:
     case DType::kFloat8E8M0FNU:
-    case DType::kFloat4E2M1FNx2:
       break;
   }
   return visit(TabledValue(dtype), One());
@@ -139,7 +173,7 @@ struct DifferenceSum {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
   std::uint64_t mismatches = 0;
-  /// The bits of max_delta. Of numbers that are not negative larger ones have larger bits, and the
+  /// The bits of max_delta. Non-negative doubles order like their bit patterns, and the
   /// one NaN that is used here has larger ones than infinity.
   std::uint64_t delta_bits = 0;
   std::uint64_t first = kNone;  ///< index of the first mismatch

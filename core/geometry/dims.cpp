@@ -1,9 +1,15 @@
-#include "core/geometry/dims.hpp"
+#include "reprise/tensor.hpp"
 
 #include <algorithm>
 #include <sstream>
 
+#include "core/base/check.hpp"
+
 namespace reprise {
+
+void detail::too_many_dims() {
+  check_failed("ndim <= kMaxNdim", print_values(kMaxNdim), __FILE__, __LINE__);
+}
 
 std::ostream& operator<<(std::ostream& out, const Dims& dims) {
   out << '[';

@@ -59,7 +59,7 @@ struct SmallFloat {
   int exponent_bits;
   int mantissa_bits;
   int bias;
-  enum class Top { kIeee, kNanOnly, kUnsignedZeroNan } top;
+  enum class Top { kIeee, kNanOnly, kUnsignedZeroNan, kFinite } top;
 };
 
 double decode(std::uint32_t bits, const SmallFloat& f) {
@@ -82,6 +82,8 @@ double decode(std::uint32_t bits, const SmallFloat& f) {
     case SmallFloat::Top::kUnsignedZeroNan:
       if (sign == 1 && exponent == 0 && mantissa == 0) return kNan;
       break;
+    case SmallFloat::Top::kFinite:
+      break;
   }
   const double fraction = std::ldexp(static_cast<double>(mantissa), -f.mantissa_bits);
   if (exponent == 0) return signed_one * std::ldexp(fraction, 1 - f.bias);
@@ -93,6 +95,7 @@ constexpr SmallFloat kE4M3FN{4, 3, 7, SmallFloat::Top::kNanOnly};
 constexpr SmallFloat kE5M2{5, 2, 15, SmallFloat::Top::kIeee};
 constexpr SmallFloat kE4M3FNUZ{4, 3, 8, SmallFloat::Top::kUnsignedZeroNan};
 constexpr SmallFloat kE5M2FNUZ{5, 2, 16, SmallFloat::Top::kUnsignedZeroNan};
+constexpr SmallFloat kE2M1FN{2, 1, 1, SmallFloat::Top::kFinite};
 
 double bfloat16(const std::byte* element) {
   const std::uint32_t bits = static_cast<std::uint32_t>(read<std::uint16_t>(element)) << 16U;
@@ -159,10 +162,11 @@ Scalar scalar_at(DType dtype, const std::byte* element) {
       return real(read<std::uint32_t>(element));
     case DType::kUInt16:
       return real(read<std::uint16_t>(element));
-    case DType::kFloat4E2M1FNx2:
     case DType::kUInt8:
     case DType::kBool:
       return real(byte);
+    case DType::kFloat4E2M1FNx2:
+      return {decode(byte & 15U, kE2M1FN), decode(byte >> 4U, kE2M1FN)};
     case DType::kComplex128:
       return {read<double>(element), read<double>(element + 8)};
     case DType::kComplex64:

@@ -1,5 +1,7 @@
 #include "core/geometry/element_map.hpp"
 
+#include "core/base/check.hpp"
+
 namespace reprise {
 namespace {
 

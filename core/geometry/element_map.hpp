@@ -40,7 +40,7 @@ struct ElementMap {
 
   std::int64_t elements = 0;
   ElementPlace first;
-  std::array<Loop, kMaxRank> loops;  ///< innermost first; none of one turn
+  std::array<Loop, kMaxNdim> loops;  ///< innermost first; none of one turn
   std::int32_t depth = 0;
 
   /// 0 <= ordinal < elements.

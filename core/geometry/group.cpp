@@ -1,11 +1,11 @@
-#include "core/geometry/group.hpp"
+#include "reprise/mesh.hpp"
 
 #include <algorithm>
 #include <string>
 
 #include "core/base/check.hpp"
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 

@@ -1,7 +1,7 @@
-#include "core/geometry/mesh.hpp"
+#include "reprise/mesh.hpp"
 
 #include "core/base/check.hpp"
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/check.hpp"
 #include "core/geometry/strided_copy.hpp"
 
 namespace reprise {
@@ -46,9 +47,9 @@ std::vector<Box> boxes_of_range(const Box& box, std::int64_t begin, std::int64_t
   while (begin < end) {
     const Dims at = index_at(begin, box.extent);
     // The outermost dimension d such that a run of whole rows below d starts here and fits.
-    std::size_t dim = box.rank();
+    std::size_t dim = box.ndim();
     while (dim > 0 && begin % strides[dim - 1] == 0 && strides[dim - 1] <= end - begin) --dim;
-    if (dim == box.rank()) {  // no dimensions: one element
+    if (dim == box.ndim()) {  // no dimensions: one element
       boxes.push_back(box);
       break;
     }

@@ -25,20 +25,10 @@ std::int64_t local_offset(const Piece& piece, const Dims& index);
 Piece contiguous_piece(const Box& box);
 
 /// The boxes that the row-major range [begin, end) of the elements of `box` consists of, in order:
-/// at most 2 * rank - 1. They are what a rank of a flattened optimizer holds.
+/// at most 2 * ndim - 1. They are what a rank of a flattened optimizer holds.
 std::vector<Box> boxes_of_range(const Box& box, std::int64_t begin, std::int64_t end);
 /// The same as pieces of a local buffer that holds just this range.
 std::vector<Piece> pieces_of_range(const Box& box, std::int64_t begin, std::int64_t end);
-
-/// One side of a strided copy; `strides` in elements, non-negative.
-struct StridedView {
-  std::byte* data = nullptr;
-  Dims strides;
-};
-struct ConstStridedView {
-  const std::byte* data = nullptr;
-  Dims strides;
-};
 
 /// Copies `extents` elements of `element_bytes` each; the views start at the region's first element
 /// and do not overlap. Innermost runs that are contiguous on both sides are one memcpy.

@@ -16,16 +16,9 @@
 #include <vector>
 
 #include "core/geometry/box.hpp"
-#include "core/geometry/mesh.hpp"
+#include "reprise/mesh.hpp"
 
 namespace reprise {
-
-struct Split {
-  std::string axis;     ///< name of a mesh axis; an axis that the mesh lacks has size 1
-  std::size_t dim = 0;  ///< dimension of the tensor
-
-  friend bool operator==(const Split&, const Split&) = default;
-};
 
 /// How one split cuts [0, length) into `parts`: the interval of part `index`. A seam: the same rule
 /// must describe and slice.

@@ -30,7 +30,7 @@ struct StridedCopy {
   std::int64_t run_parts = 0;   ///< parts of each run; see move_part()
   std::int64_t first_part = 0;  ///< parts of the copies before it in a table
   std::int32_t dims = 0;
-  Dim dim[kMaxRank];  ///< innermost first
+  Dim dim[kMaxNdim];  ///< innermost first
 
   std::int64_t parts() const { return runs * run_parts; }
   std::int64_t bytes() const { return runs * run_bytes; }

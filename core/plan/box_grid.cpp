@@ -22,29 +22,29 @@ bool ascend(std::span<const Interval> intervals) {
 
 std::optional<BoxGrid> BoxGrid::of(std::span<const Box> boxes) {
   if (boxes.empty()) return std::nullopt;
-  const std::size_t rank = boxes.front().rank();
+  const std::size_t ndim = boxes.front().ndim();
   BoxGrid grid;
-  grid.dims_.resize(rank);
+  grid.dims_.resize(ndim);
   // From the last dimension on: its intervals are those of the first boxes, which differ in nothing
   // else; each `step`-th box shows those of the dimension before.
   std::size_t step = 1;
-  for (std::size_t d = rank; d-- > 0;) {
+  for (std::size_t d = ndim; d-- > 0;) {
     std::vector<Interval>& intervals = grid.dims_[d];
     for (std::size_t i = 0; i < boxes.size(); i += step) {
-      if (boxes[i].rank() != rank || !same_before(boxes[i], boxes.front(), d)) break;
+      if (boxes[i].ndim() != ndim || !same_before(boxes[i], boxes.front(), d)) break;
       intervals.push_back(boxes[i].interval(d));
     }
     if (!ascend(intervals)) return std::nullopt;
     step *= intervals.size();
   }
   if (step != boxes.size()) return std::nullopt;
-  std::array<std::size_t, kMaxRank> at{};
+  std::array<std::size_t, kMaxNdim> at{};
   for (const Box& box : boxes) {
-    if (box.rank() != rank || box.extent.size() != rank) return std::nullopt;
-    for (std::size_t d = 0; d < rank; ++d) {
+    if (box.ndim() != ndim || box.extent.size() != ndim) return std::nullopt;
+    for (std::size_t d = 0; d < ndim; ++d) {
       if (box.interval(d) != grid.dims_[d][at[d]]) return std::nullopt;
     }
-    for (std::size_t d = rank; d-- > 0;) {
+    for (std::size_t d = ndim; d-- > 0;) {
       if (++at[d] < grid.dims_[d].size()) break;
       at[d] = 0;
     }

@@ -29,7 +29,7 @@ class BoxGrid {
   /// has as many dimensions; in order.
   template <class Visit>
   void meet(const Box& region, const Visit& visit) const {
-    std::array<Range, kMaxRank> ranges;
+    std::array<Range, kMaxNdim> ranges;
     for (std::size_t d = 0; d < dims_.size(); ++d) {
       ranges[d] = range_of(d, region.interval(d));
       if (ranges[d].first == ranges[d].last) return;
@@ -46,7 +46,7 @@ class BoxGrid {
   Range range_of(std::size_t dim, Interval wanted) const;
 
   template <class Visit>
-  void visit_range(std::size_t dim, const std::array<Range, kMaxRank>& ranges, const Box& region,
+  void visit_range(std::size_t dim, const std::array<Range, kMaxNdim>& ranges, const Box& region,
                    std::size_t box, std::uint64_t elements, const Visit& visit) const {
     if (dim == dims_.size()) return visit(static_cast<std::uint32_t>(box), elements);
     const Interval wanted = region.interval(dim);

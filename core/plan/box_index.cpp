@@ -7,11 +7,11 @@ namespace reprise {
 namespace {
 
 /// The dimension with most distinct beginnings.
-std::size_t busiest_dim(std::span<const Box> boxes, std::size_t rank) {
+std::size_t busiest_dim(std::span<const Box> boxes, std::size_t ndim) {
   std::size_t best = 0;
   std::size_t most = 0;
   std::vector<std::int64_t> begins;
-  for (std::size_t d = 0; d < rank; ++d) {
+  for (std::size_t d = 0; d < ndim; ++d) {
     begins.clear();
     for (const Box& box : boxes) begins.push_back(box.offset[d]);
     std::sort(begins.begin(), begins.end());
@@ -30,11 +30,11 @@ std::size_t busiest_dim(std::span<const Box> boxes, std::size_t rank) {
 BoxIndex::BoxIndex(std::span<const Box> boxes) : order_(boxes.size()) {
   std::iota(order_.begin(), order_.end(), 0U);
   constexpr std::size_t kScanned = 8;  // so few are sooner looked through than sorted
-  const std::size_t rank = boxes.empty() ? 0 : boxes.front().rank();
-  if (rank == 0 || boxes.size() <= kScanned) return;
+  const std::size_t ndim = boxes.empty() ? 0 : boxes.front().ndim();
+  if (ndim == 0 || boxes.size() <= kScanned) return;
   grid_ = BoxGrid::of(boxes);
   if (grid_) return;
-  dim_ = busiest_dim(boxes, rank);
+  dim_ = busiest_dim(boxes, ndim);
   const auto begin_of = [&](std::uint32_t at) { return boxes[at].offset[dim_]; };
   std::stable_sort(order_.begin(), order_.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return begin_of(a) < begin_of(b); });

@@ -12,7 +12,7 @@ namespace reprise {
 
 /// Keeps what it needs of the boxes. Where they form a grid a region's boxes are found by binary
 /// search in each dimension; elsewhere in the dimension in which boxes differ most: quickly where
-/// they are slabs, by a short scan otherwise. Boxes have elements, and all have one rank.
+/// they are slabs, by a short scan otherwise. Boxes have elements, and all have one ndim.
 class BoxIndex {
  public:
   explicit BoxIndex(std::span<const Box> boxes);

@@ -1,17 +1,17 @@
 #include "core/plan/chunk_index.hpp"
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 
 ChunkIndex::ChunkIndex(const StoredTensor& tensor) {
-  const std::size_t rank = logical_shape(tensor).size();
+  const std::size_t ndim = logical_shape(tensor).size();
   pieces_.reserve(tensor.chunks.size());
   for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
     const StoredChunk& chunk = tensor.chunks[c];
     std::uint32_t source = 0;
     const auto add = [&](const Box& box) {
-      if (box.rank() != rank || box.extent.size() != rank) {
+      if (box.ndim() != ndim || box.extent.size() != ndim) {
         throw Error(Code::kExtentMismatch,
                     "chunk " + to_string(chunk.box.offset) + " has another number of dimensions",
                     {.key = tensor.key});

@@ -5,10 +5,10 @@
 #include <span>
 #include <string>
 
-#include "core/base/error.hpp"
 #include "core/geometry/box.hpp"
-#include "core/geometry/mesh.hpp"
 #include "core/geometry/placement.hpp"
+#include "reprise/error.hpp"
+#include "reprise/mesh.hpp"
 
 namespace reprise {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/base/error.hpp"
 #include "core/base/hash.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
@@ -27,8 +27,8 @@ GivenOffers::GivenOffers(const std::vector<TensorOffer>& offers) : GivenOffers(f
   for (const TensorOffer& offer : offers) {
     corners.clear();
     for (const Box& box : offer.boxes) {
-      const std::size_t rank = offer.form.shape.size();
-      if (box.offset.size() != rank || box.extent.size() != rank) {
+      const std::size_t ndim = offer.form.shape.size();
+      if (box.offset.size() != ndim || box.extent.size() != ndim) {
         throw Error(Code::kExtentMismatch,
                     "a box of another number of dimensions than shape " +
                         to_string(offer.form.shape) + " is offered",
@@ -85,9 +85,9 @@ std::uint64_t GivenOffers::digest() const {
   return hash;
 }
 
-Box box_at(std::span<const std::int64_t> corners, std::size_t rank, std::size_t box) {
-  const auto at = corners.subspan(2 * rank * box, 2 * rank);
-  return {Dims(at.first(rank)), Dims(at.last(rank))};
+Box box_at(std::span<const std::int64_t> corners, std::size_t ndim, std::size_t box) {
+  const auto at = corners.subspan(2 * ndim * box, 2 * ndim);
+  return {Dims(at.first(ndim)), Dims(at.last(ndim))};
 }
 
 }  // namespace reprise

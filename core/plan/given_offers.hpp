@@ -70,7 +70,7 @@ class GivenOffers {
   std::vector<std::pair<std::size_t, Box>> denied_;  ///< by offer; few
 };
 
-/// The `box`-th of corners of `rank` dimensions.
-Box box_at(std::span<const std::int64_t> corners, std::size_t rank, std::size_t box);
+/// The `box`-th of corners of `ndim` dimensions.
+Box box_at(std::span<const std::int64_t> corners, std::size_t ndim, std::size_t box);
 
 }  // namespace reprise

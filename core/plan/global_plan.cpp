@@ -2,12 +2,13 @@
 #include <deque>
 #include <map>
 
+#include "core/base/check.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
-#include "core/plan/layout.hpp"
 #include "core/plan/object_plan.hpp"
 #include "core/plan/offer_book.hpp"
 #include "core/plan/save_plan.hpp"
+#include "core/plan/shard_layout.hpp"
 
 namespace reprise {
 namespace {
@@ -58,7 +59,7 @@ struct Turn {
 
 class Planner {
  public:
-  Planner(std::span<const LocalPlan> plans, const Group& savers, const PlanPolicy& policy,
+  Planner(std::span<const LocalPlan> plans, const Group& savers, const PlanRules& policy,
           const GlobalPlan* owners)
       : plans_(plans),
         savers_(savers),
@@ -156,7 +157,7 @@ class Planner {
 
   const HeldBoxes& placed_boxes(std::size_t key) {
     const SectionOffer& first = book_.placed(key).front();
-    const Layout& layout = layouts_.of(first.placement, first.offer->form.shape);
+    const ShardLayout& layout = layouts_.of(first.placement, first.offer->form.shape);
     if (layout.defect) throw_defect(*layout.defect, {});
     return layout.held;
   }
@@ -344,37 +345,19 @@ class Planner {
     for (const Turn& turn : turns_) {
       if (owners_ != nullptr) {
         take_owners(turn, plan);
-      } else if (policy_.elect != nullptr) {
-        elect_by_policy(turn, plan);
       } else {
-        elect_default(turn, plan);
+        elect(turn, plan);
       }
     }
   }
 
-  static void elect_default(const Turn& turn, GlobalPlan& plan) {
+  static void elect(const Turn& turn, GlobalPlan& plan) {
     auto& owners = plan.tensors[turn.tensor].owners;
     for (const std::uint32_t box : turn.batch->boxes) {
       const auto holders = turn.held->holders_of(box);
       const GroupRank owner =
           holders.size() == 1 ? holders.front() : elect_least_loaded(holders, plan.bytes);
       owners[box] = owner;
-      plan.bytes[static_cast<std::size_t>(owner.value)] += turn.bytes;
-    }
-  }
-
-  void elect_by_policy(const Turn& turn, GlobalPlan& plan) const {
-    PlannedTensor& tensor = plan.tensors[turn.tensor];
-    for (const std::uint32_t box : turn.batch->boxes) {
-      const auto holders = turn.held->holders_of(box);
-      const GroupRank owner = policy_.elect(holders, plan.bytes);
-      if (std::find(holders.begin(), holders.end(), owner) == holders.end()) {
-        throw Error(Code::kNoWriter,
-                    "group rank " + std::to_string(owner.value) + " is to write " +
-                        to_string((*tensor.boxes)[box]) + ", which it does not hold",
-                    {.key = tensor.key});
-      }
-      tensor.owners[box] = owner;
       plan.bytes[static_cast<std::size_t>(owner.value)] += turn.bytes;
     }
   }
@@ -409,10 +392,10 @@ class Planner {
 
   std::span<const LocalPlan> plans_;
   const Group& savers_;
-  const PlanPolicy& policy_;
+  const PlanRules& policy_;
   const GlobalPlan* owners_;  ///< null: they are elected
   OfferBook book_;
-  Layouts layouts_;
+  ShardLayouts layouts_;
   std::map<Pattern, HeldBoxes> given_;  ///< of keys that no placement explains; only asked
   std::vector<Turn> turns_;
 
@@ -457,7 +440,7 @@ GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
 }
 
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
-                       const PlanPolicy& policy, const GlobalPlan* owners) {
+                       const PlanRules& policy, const GlobalPlan* owners) {
   CHECK(!plans.empty() && static_cast<std::size_t>(savers.size()) == plans.size(), plans.size());
   check_common_state(plans, savers);
   GlobalPlan plan;
@@ -469,7 +452,7 @@ GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
   return plan;
 }
 
-GlobalPlan global_plan(std::span<const LocalPlan> plans, const PlanPolicy& policy) {
+GlobalPlan global_plan(std::span<const LocalPlan> plans, const PlanRules& policy) {
   return global_plan(plans, Group::world(static_cast<std::int32_t>(plans.size())), policy);
 }
 

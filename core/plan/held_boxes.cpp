@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "core/base/ids.hpp"
 #include "core/geometry/box.hpp"
+#include "reprise/types.hpp"
 
 namespace reprise {
 

@@ -19,7 +19,7 @@ JobLoadPlan::JobLoadPlan(const GlobalPlan& stored, std::span<const LocalPlan> wa
     auto& wishes = placed_.emplace_back();
     for (const auto& [form, placed] : section.offers->tensors) {
       const std::uint32_t at = find(form);
-      const Layout& layout = layouts_.of(section.placement[placed], form.shape);
+      const ShardLayout& layout = layouts_.of(section.placement[placed], form.shape);
       if (layout.defect) {
         throw Error(layout.defect->code, layout.defect->message, {.key = form.key});
       }
@@ -44,7 +44,7 @@ std::uint32_t JobLoadPlan::find(const TensorForm& form) const {
       stored_.tensors.begin(), stored_.tensors.end(), form.key,
       [](const PlannedTensor& tensor, const std::string& key) { return tensor.key < key; });
   if (found == stored_.tensors.end() || found->key != form.key) {
-    throw Error(Code::kMissingKey, "the checkpoint lacks this tensor", {.key = form.key});
+    throw Error(Code::kNotStored, "the checkpoint lacks this tensor", {.key = form.key});
   }
   if (!(found->shape == form.shape)) {
     throw Error(Code::kShapeDrift,
@@ -67,7 +67,7 @@ const BoxIndex& JobLoadPlan::index_of(const PlannedTensor& tensor) {
   return indices_.emplace(tensor.boxes.get(), BoxIndex(*tensor.boxes)).first->second;
 }
 
-const Crossing& JobLoadPlan::crossing_of(const PlannedTensor& tensor, const Layout& layout) {
+const Crossing& JobLoadPlan::crossing_of(const PlannedTensor& tensor, const ShardLayout& layout) {
   const auto [at, fresh] = crossings_.try_emplace({tensor.boxes.get(), layout.held.boxes.get()});
   if (fresh) at->second = cross(*tensor.boxes, index_of(tensor), *layout.held.boxes);
   return at->second;

@@ -10,16 +10,16 @@
 #include <vector>
 
 #include "core/plan/crossing.hpp"
-#include "core/plan/layout.hpp"
 #include "core/plan/offer_book.hpp"
 #include "core/plan/save_plan.hpp"
+#include "core/plan/shard_layout.hpp"
 
 namespace reprise {
 
 class JobLoadPlan {
  public:
   /// `wanted[r]` is what rank r of `loaders` would offer if it saved: that is what it wants.
-  /// Borrows stored and wanted. Throws MISSING_KEY_ON_LOAD, SHAPE_DRIFT, DTYPE_DRIFT, naming the
+  /// Borrows stored and wanted. Throws NOT_STORED, SHAPE_DRIFT, DTYPE_DRIFT, naming the
   /// key, and LAYOUT_MISMATCH for a rank that wants by a mesh of which it is no member.
   JobLoadPlan(const GlobalPlan& stored, std::span<const LocalPlan> wanted, const Group& loaders,
               ChunkRule rule = ceil_chunk);
@@ -42,13 +42,13 @@ class JobLoadPlan {
     std::uint32_t tensor;
     std::uint32_t placed;  ///< index into the section's placements
     std::size_t width;
-    const Layout* layout;
+    const ShardLayout* layout;
     const Crossing* crossing;
   };
   /// A tensor of which all ranks of a section want boxes that they give.
   struct GivenWish {
     std::uint32_t tensor;
-    std::size_t rank;  ///< dimensions
+    std::size_t ndim;
     std::size_t width;
     const BoxIndex* index;
   };
@@ -66,7 +66,7 @@ class JobLoadPlan {
     for (const PlacedWish& wish : placed_[section]) {
       const auto member = static_cast<std::size_t>(members[wish.placed].value);
       const std::uint32_t box = wish.layout->box_of[member];
-      if (box == Layout::kNoBox) continue;
+      if (box == ShardLayout::kNoBox) continue;
       for (const auto& hit : wish.crossing->of(box)) {
         visit(wish.tensor, hit.stored, hit.elements * wish.width);
       }
@@ -80,7 +80,7 @@ class JobLoadPlan {
       const GivenWish& wish = given_[forms][i];
       const auto& stored = *stored_.tensors[wish.tensor].boxes;
       for (std::size_t b = 0; b < given.boxes(i); ++b) {
-        const Box wanted = box_at(given.corners(i), wish.rank, b);
+        const Box wanted = box_at(given.corners(i), wish.ndim, b);
         for_each_hit(stored, *wish.index, wanted, [&](const Crossing::Hit& hit) {
           visit(wish.tensor, hit.stored, hit.elements * wish.width);
         });
@@ -90,12 +90,12 @@ class JobLoadPlan {
 
   std::uint32_t find(const TensorForm& form) const;
   const BoxIndex& index_of(const PlannedTensor& tensor);
-  const Crossing& crossing_of(const PlannedTensor& tensor, const Layout& layout);
+  const Crossing& crossing_of(const PlannedTensor& tensor, const ShardLayout& layout);
 
   const GlobalPlan& stored_;
   std::span<const LocalPlan> wanted_;
   OfferBook book_;
-  Layouts layouts_;
+  ShardLayouts layouts_;
   std::map<const void*, BoxIndex> indices_;                            ///< only asked
   std::map<std::pair<const void*, const void*>, Crossing> crossings_;  ///< only asked
   std::vector<std::vector<PlacedWish>> placed_;                        ///< by section

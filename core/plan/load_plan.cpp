@@ -30,7 +30,7 @@ class Loader {
   void want(const TensorLeaf& leaf, std::uint32_t index) {
     const StoredTensor* stored = catalog_.tensor(leaf.key);
     if (stored == nullptr)
-      return miss(Code::kMissingKey, leaf.key, "the checkpoint lacks this tensor");
+      return miss(Code::kNotStored, leaf.key, "the checkpoint lacks this tensor");
     const auto tensor = static_cast<std::uint32_t>(stored - catalog_.tensors.data());
     tensor_wanted_[tensor] = true;
     const Dims& shape = logical_shape(*stored);
@@ -48,7 +48,7 @@ class Loader {
     boxes.reserve(leaf.pieces.size());
     const Box whole = Box::whole(shape);
     for (const Piece& piece : leaf.pieces) {
-      if (piece.box.rank() != shape.size() || !contains(whole, piece.box)) {
+      if (piece.box.ndim() != shape.size() || !contains(whole, piece.box)) {
         return miss(
             Code::kShapeDrift, leaf.key,
             "wanted is " + to_string(piece.box) + ", which leaves shape " + to_string(shape));
@@ -64,7 +64,7 @@ class Loader {
     const StoredObject* stored = catalog_.object(name);
     if (stored == nullptr) stored = find_with_short_grid(leaf);
     if (stored == nullptr) {
-      return miss(Code::kMissingKey, name, "the checkpoint lacks this object");
+      return miss(Code::kNotStored, name, "the checkpoint lacks this object");
     }
     const auto object = static_cast<std::size_t>(stored - catalog_.objects.data());
     object_wanted_[object] = true;
@@ -76,7 +76,7 @@ class Loader {
 
   LoadPlan take() {
     make_reads();
-    list_unrequested();
+    list_not_requested();
     return std::move(plan_);
   }
 
@@ -154,15 +154,15 @@ class Loader {
     return union_volume(regions) * width;
   }
 
-  void list_unrequested() {
+  void list_not_requested() {
     for (std::size_t t = 0; t < catalog_.tensors.size(); ++t) {
-      if (!tensor_wanted_[t]) plan_.unrequested.push_back(catalog_.tensors[t].key);
+      if (!tensor_wanted_[t]) plan_.not_requested.push_back(catalog_.tensors[t].key);
     }
     for (std::size_t o = 0; o < catalog_.objects.size(); ++o) {
       const std::string& key = catalog_.objects[o].key;
-      if (!object_wanted_[o] && key != kCommonStateKey) plan_.unrequested.push_back(key);
+      if (!object_wanted_[o] && key != kCommonStateKey) plan_.not_requested.push_back(key);
     }
-    std::sort(plan_.unrequested.begin(), plan_.unrequested.end());
+    std::sort(plan_.not_requested.begin(), plan_.not_requested.end());
   }
 
   const Catalog& catalog_;

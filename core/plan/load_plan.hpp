@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "core/state/catalog.hpp"
 #include "core/state/state_dict.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 
@@ -31,7 +31,7 @@ struct ChunkRead {
 
 /// A wish that the checkpoint can't fulfil, or fulfils only after a decision of the caller.
 struct LoadMismatch {
-  Code code = Code::kMissingKey;  ///< MISSING_KEY_ON_LOAD, SHAPE_DRIFT, DTYPE_DRIFT, COVERAGE_GAP
+  Code code = Code::kNotStored;  ///< NOT_STORED, SHAPE_DRIFT, DTYPE_DRIFT, COVERAGE_GAP
   std::string key;
   std::string message;
 };
@@ -46,9 +46,9 @@ struct LoadPlan {
   std::vector<ObjectRead> objects;  ///< in the order of the wanted ones
   std::vector<ChunkRead> reads;     ///< in file order: by file, then offset
   std::vector<LoadMismatch> mismatches;
-  std::vector<std::string> unrequested;  ///< keys of the catalog that no leaf or object asks for
-  std::uint64_t elements = 0;            ///< wanted, each once per leaf
-  std::uint64_t bytes_needed = 0;        ///< element bytes to be read, each stored byte once
+  std::vector<std::string> not_requested;  ///< keys of the catalog that no leaf or object asks for
+  std::uint64_t elements = 0;              ///< wanted, each once per leaf
+  std::uint64_t bytes_needed = 0;          ///< element bytes to be read, each stored byte once
 };
 
 /// Where a leaf's wish is wrong it gets a mismatch and no reads. Chunks of the catalog are taken to

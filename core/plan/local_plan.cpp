@@ -148,7 +148,7 @@ std::uint64_t hash_of(const TensorForm& form) {
 
 }  // namespace
 
-LocalPlan local_plan(const StateDict& state, GlobalRank self, const PlanPolicy& policy) {
+LocalPlan local_plan(const StateDict& state, GlobalRank self, const PlanRules& policy) {
   LocalPlan plan;
   Offers offers(self, policy.describe);
   for (const TensorLeaf& leaf : state.tensors) offers.add(leaf);

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 
+#include "core/base/bytes.hpp"
 #include "core/plan/save_plan.hpp"
 
 namespace reprise {
@@ -126,7 +127,7 @@ class Reader {
 
   Dims dims() {
     Dims dims;
-    const std::size_t size = entries(kMaxRank);
+    const std::size_t size = entries(kMaxNdim);
     for (std::size_t d = 0; d < size; ++d) dims.push_back(number());
     return dims;
   }
@@ -248,7 +249,7 @@ TensorForm read_form(Reader& in) {
 /// Its ends can be computed.
 bool is_printable(const Box& box) {
   if (box.offset.size() != box.extent.size()) return false;
-  for (std::size_t d = 0; d < box.rank(); ++d) {
+  for (std::size_t d = 0; d < box.ndim(); ++d) {
     std::int64_t end = 0;
     if (__builtin_add_overflow(box.offset[d], box.extent[d], &end)) return false;
   }
@@ -258,15 +259,15 @@ bool is_printable(const Box& box) {
 /// One rank's boxes after another, without allocating for each.
 class GivenReader {
  public:
-  void read(Reader& in, std::size_t rank, GivenOffers& given) {
+  void read(Reader& in, std::size_t ndim, GivenOffers& given) {
     const std::size_t boxes = in.entries(std::numeric_limits<std::uint32_t>::max());
     corners_.clear();
-    for (std::size_t n = 2 * rank * boxes; n > 0; --n) corners_.push_back(in.number());
+    for (std::size_t n = 2 * ndim * boxes; n > 0; --n) corners_.push_back(in.number());
     const std::int32_t replica = in.small();
     std::optional<Box> denied;
     if (in.entries(1) == 1) {
       denied = Box{in.dims(), in.dims()};
-      if (denied->offset.size() != rank || !is_printable(*denied)) {
+      if (denied->offset.size() != ndim || !is_printable(*denied)) {
         torn("has a box that is none", in.at());
       }
     }

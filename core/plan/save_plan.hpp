@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "core/geometry/group.hpp"
 #include "core/plan/cover.hpp"
 #include "core/plan/given_offers.hpp"
 #include "core/state/state_dict.hpp"
+#include "reprise/mesh.hpp"
 
 namespace reprise {
 
@@ -50,26 +50,23 @@ struct LocalPlan {
   std::uint64_t common_digest = 0;  ///< of the common state; must be equal on all ranks
 };
 
-/// The seams of planning. A default-constructed policy is right.
-struct PlanPolicy {
+/// Rules by which placements are described and proved.
+struct PlanRules {
   /// How a placement is described to the plan; must be the rule by which the job slices.
   ChunkRule describe = ceil_chunk;
-  /// Which of the candidates (group ranks, ascending) writes a box; `load[r]` are the bytes that
-  /// rank r has so far. Default: the least loaded, then the lowest.
-  GroupRank (*elect)(std::span<const GroupRank> candidates,
-                     std::span<const std::uint64_t> load) = nullptr;
-  /// Whether boxes that no placement explains tile the tensor.
+  /// Returns why boxes that no placement explains do not tile the tensor, if they do not.
   std::optional<CoverDefect> (*cover)(const Dims& shape, std::span<const Box> boxes) = prove_cover;
 };
 
-/// Default election.
+/// Which of the candidates (group ranks, ascending) writes a box: the least loaded, then the
+/// lowest. `load[r]` are the bytes that rank r has so far.
 GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
                              std::span<const std::uint64_t> load);
 
 /// What `self` offers. A leaf is offered as placed if its only box and its replica id are those
 /// that its placement gives to `self`. Throws LAYOUT_MISMATCH if `self` is no member of a leaf's
 /// mesh.
-LocalPlan local_plan(const StateDict& state, GlobalRank self, const PlanPolicy& policy = {});
+LocalPlan local_plan(const StateDict& state, GlobalRank self, const PlanRules& policy = {});
 
 /// For the wire. decode throws TORN_FILE on anything malformed.
 Bytes encode(const LocalPlan& plan);
@@ -117,20 +114,19 @@ struct GlobalPlan {
 /// A key that all members of one mesh offer by one placement is proved on the axes; its cost
 /// depends on the boxes, not on the ranks that share PlacedOffers. Any other key is proved by
 /// sweep. Owners: boxes with fewer holders first, among those the larger ones, then by key and box;
-/// each goes where `elect` says. So the boxes that can go anywhere level out the others.
+/// each goes where elect_least_loaded says. So the boxes that can go anywhere level out the others.
 ///
-/// Throws COVERAGE_GAP, CHUNK_OVERLAP, EXTENT_MISMATCH, NO_WRITER (no replica 0 of a box or object,
-/// or an elected rank that doesn't hold it), MULTI_WRITER (two of them), SHAPE_DRIFT, DTYPE_DRIFT,
-/// COMMON_STATE_DIVERGES, LAYOUT_MISMATCH, naming key, box and (global) ranks. Empty boxes need no
-/// main copy and become no chunks, unless all boxes that are given of a tensor are empty: then the
-/// first one does.
-/// Objects: the shards of one key form their whole grid; the main copy's rank is owner.
+/// Throws COVERAGE_GAP, CHUNK_OVERLAP, EXTENT_MISMATCH, NO_WRITER (no replica 0 of a box or
+/// object), MULTI_WRITER (two of them), SHAPE_DRIFT, DTYPE_DRIFT, COMMON_STATE_DIVERGES,
+/// LAYOUT_MISMATCH, naming key, box and (global) ranks. Empty boxes are dropped; an
+/// all-empty tensor keeps one empty chunk. The shards of an object's key form their whole grid; the
+/// rank with the main copy owns the shard.
 ///
 /// With `owners` nobody is elected: each box is written by whom that plan names for it. A box that
 /// it does not know, or for which it names a rank that does not hold it, is kNobody's.
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
-                       const PlanPolicy& policy = {}, const GlobalPlan* owners = nullptr);
+                       const PlanRules& policy = {}, const GlobalPlan* owners = nullptr);
 /// For savers that are the ranks 0 .. plans.size()-1.
-GlobalPlan global_plan(std::span<const LocalPlan> plans, const PlanPolicy& policy = {});
+GlobalPlan global_plan(std::span<const LocalPlan> plans, const PlanRules& policy = {});
 
 }  // namespace reprise

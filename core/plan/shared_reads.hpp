@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "core/base/ids.hpp"
 #include "core/state/catalog.hpp"
+#include "reprise/types.hpp"
 
 namespace reprise {
 

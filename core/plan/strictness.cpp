@@ -4,12 +4,13 @@
 
 #include "core/base/check.hpp"
 #include "core/base/print.hpp"
+#include "core/state/module_key.hpp"
 
 namespace reprise {
 namespace {
 
 enum class Then { kTrust, kLog, kRefuse, kReturn, kIgnore };
-enum class Sides { kUnexpected, kBoth };
+enum class Sides { kNotStored, kBoth };
 
 struct Row {
   Strictness mode;
@@ -19,12 +20,12 @@ struct Row {
 };
 
 constexpr std::array kRows = {
-    Row{Strictness::kAssumeOkUnexpected, "assume_ok_unexpected", Then::kTrust, Sides::kUnexpected},
-    Row{Strictness::kLogUnexpected, "log_unexpected", Then::kLog, Sides::kUnexpected},
+    Row{Strictness::kAssumeOkUnexpected, "assume_ok_unexpected", Then::kTrust, Sides::kNotStored},
+    Row{Strictness::kLogUnexpected, "log_unexpected", Then::kLog, Sides::kNotStored},
     Row{Strictness::kLogAll, "log_all", Then::kLog, Sides::kBoth},
-    Row{Strictness::kRaiseUnexpected, "raise_unexpected", Then::kRefuse, Sides::kUnexpected},
+    Row{Strictness::kRaiseUnexpected, "raise_unexpected", Then::kRefuse, Sides::kNotStored},
     Row{Strictness::kRaiseAll, "raise_all", Then::kRefuse, Sides::kBoth},
-    Row{Strictness::kReturnUnexpected, "return_unexpected", Then::kReturn, Sides::kUnexpected},
+    Row{Strictness::kReturnUnexpected, "return_unexpected", Then::kReturn, Sides::kNotStored},
     Row{Strictness::kReturnAll, "return_all", Then::kReturn, Sides::kBoth},
     Row{Strictness::kIgnoreAll, "ignore_all", Then::kIgnore, Sides::kBoth},
 };
@@ -40,9 +41,7 @@ const Row& row_of(Strictness mode) {
 constexpr std::size_t kKeysPrinted = 20;
 
 std::string line_of(const std::string& what, const std::vector<std::string>& keys) {
-  const std::vector<std::string> first(
-      keys.begin(),
-      keys.begin() + static_cast<std::ptrdiff_t>(std::min(keys.size(), kKeysPrinted)));
+  const auto first = told_keys(std::span(keys).first(std::min(keys.size(), kKeysPrinted)));
   const std::size_t more = keys.size() - first.size();
   return std::to_string(keys.size()) + (keys.size() == 1 ? " key" : " keys") + " " + what + ": " +
          join(first, ", ") + (more == 0 ? "" : " and " + std::to_string(more) + " more");
@@ -50,11 +49,11 @@ std::string line_of(const std::string& what, const std::vector<std::string>& key
 
 std::vector<std::string> lines_of(const KeyMismatch& keys) {
   std::vector<std::string> lines;
-  if (!keys.missing.empty()) {
-    lines.push_back(line_of("in the checkpoint, but not requested", keys.missing));
+  if (!keys.not_requested.empty()) {
+    lines.push_back(line_of("in the checkpoint, but not requested", keys.not_requested));
   }
-  if (!keys.unexpected.empty()) {
-    lines.push_back(line_of("requested, but not in the checkpoint", keys.unexpected));
+  if (!keys.not_stored.empty()) {
+    lines.push_back(line_of("requested, but not in the checkpoint", keys.not_stored));
   }
   return lines;
 }
@@ -73,8 +72,8 @@ std::optional<Strictness> strictness_named(std::string_view name) {
 StrictVerdict judge(Strictness mode, const KeyMismatch& keys) {
   const Row& row = row_of(mode);
   KeyMismatch seen;
-  seen.unexpected = keys.unexpected;
-  if (row.sides == Sides::kBoth) seen.missing = keys.missing;
+  seen.not_stored = keys.not_stored;
+  if (row.sides == Sides::kBoth) seen.not_requested = keys.not_requested;
   StrictVerdict verdict;
   switch (row.then) {
     case Then::kTrust:
@@ -92,7 +91,7 @@ StrictVerdict judge(Strictness mode, const KeyMismatch& keys) {
     case Then::kIgnore:
       break;
   }
-  verdict.drop_unexpected = true;
+  verdict.drop_not_stored = true;
   return verdict;
 }
 

@@ -1,9 +1,11 @@
 #pragma once
-// What happens when the requested keys and the stored keys are not the same: the strict modes of
-// Megatron's dist_checkpointing (StrictHandling), by their names there.
+// Says what a load does when the requested keys and the stored keys differ: the strict modes of
+// Megatron's dist_checkpointing (StrictHandling), by their names there. Those names alone keep
+// Megatron's words for the two sides:
 //
-//   missing    in the checkpoint, not requested
-//   unexpected requested, not in the checkpoint
+//   here            Megatron     a key
+//   not stored      unexpected   that the job requests and the checkpoint lacks
+//   not requested   missing      that the checkpoint holds and no rank requests
 
 #include <optional>
 #include <span>
@@ -11,35 +13,22 @@
 #include <string_view>
 #include <vector>
 
+#include "reprise/load.hpp"
+
 namespace reprise {
-
-enum class Strictness {
-  kAssumeOkUnexpected,  ///< "assume_ok_unexpected": no check here; an absent tensor fails when it
-                        ///< is read
-  kLogUnexpected,
-  kLogAll,
-  kRaiseUnexpected,
-  kRaiseAll,
-  kReturnUnexpected,
-  kReturnAll,
-  kIgnoreAll,
-};
-
-std::string_view name_of(Strictness mode);
-std::optional<Strictness> strictness_named(std::string_view name);
 
 /// The two sides, global over all ranks, sorted; keys that a skip list excuses are taken out
 /// before.
 struct KeyMismatch {
-  std::vector<std::string> missing;
-  std::vector<std::string> unexpected;
+  std::vector<std::string> not_requested;
+  std::vector<std::string> not_stored;
 };
 
 struct StrictVerdict {
   bool refuse = false;           ///< the load must not go on
   std::vector<std::string> log;  ///< lines for people, one per side
   KeyMismatch returned;          ///< what the caller gets back
-  bool drop_unexpected = false;  ///< requested keys that are absent are taken out of the request
+  bool drop_not_stored = false;  ///< keys that are not stored are taken out of the request
 };
 
 StrictVerdict judge(Strictness mode, const KeyMismatch& keys);

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "core/geometry/group.hpp"
 #include "core/state/catalog.hpp"
 #include "core/state/state_dict.hpp"
+#include "reprise/mesh.hpp"
 
 namespace reprise {
 

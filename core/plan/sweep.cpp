@@ -28,7 +28,7 @@ SweepDims sweep_dims(std::span<const Box> boxes) {
   SweepDims best;
   std::size_t most = 0;
   std::size_t second = 0;
-  for (std::size_t d = 0; d < boxes[0].rank(); ++d) {
+  for (std::size_t d = 0; d < boxes[0].ndim(); ++d) {
     const std::size_t count = distinct_begins(boxes, d);
     if (count > most) {
       best.order = best.sweep;
@@ -63,7 +63,7 @@ std::optional<std::pair<std::size_t, std::size_t>> first_overlap(std::span<const
 
 OverlapSearch search_overlap(std::span<const Box> boxes, std::uint64_t steps_max) {
   if (boxes.size() < 2) return {};
-  if (boxes[0].rank() == 0) return {.pair = std::pair{std::size_t{0}, std::size_t{1}}};
+  if (boxes[0].ndim() == 0) return {.pair = std::pair{std::size_t{0}, std::size_t{1}}};
   const auto [sweep, order] = sweep_dims(boxes);
   const auto begins = order_by(boxes, sweep, false);
   const auto ends = order_by(boxes, sweep, true);
@@ -99,7 +99,7 @@ class GapFinder {
 
   /// True if there is a gap; gap() then holds it.
   bool find(const std::vector<const Box*>& boxes, std::size_t dim) {
-    if (dim == whole_.rank()) return boxes.empty();
+    if (dim == whole_.ndim()) return boxes.empty();
     std::vector<Event> events;
     events.reserve(2 * boxes.size());
     for (const Box* box : boxes) {
@@ -132,7 +132,7 @@ class GapFinder {
 
   static Wide tail_volume(const Box& box, std::size_t dim) {
     Wide product = 1;
-    for (std::size_t d = dim; d < box.rank(); ++d) product *= static_cast<Wide>(box.extent[d]);
+    for (std::size_t d = dim; d < box.ndim(); ++d) product *= static_cast<Wide>(box.extent[d]);
     return product;
   }
 
@@ -158,7 +158,7 @@ class GapFinder {
 
 Wide union_from(const std::vector<const Box*>& boxes, std::size_t dim) {
   if (boxes.empty()) return 0;
-  if (dim == boxes[0]->rank()) return 1;
+  if (dim == boxes[0]->ndim()) return 1;
   std::vector<std::int64_t> cuts;
   for (const Box* box : boxes) {
     cuts.push_back(box->interval(dim).begin);

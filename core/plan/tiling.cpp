@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.hpp"
+#include "core/base/check.hpp"
 #include "core/base/random.hpp"
 #include "core/plan/box_grid.hpp"
 #include "core/plan/sweep.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 /// Dimensions in which some box does not reach from end to end.
 std::vector<std::size_t> cut_dimensions(const Box& whole, std::span<const Box> boxes) {
   std::vector<std::size_t> dims;
-  for (std::size_t d = 0; d < whole.rank(); ++d) {
+  for (std::size_t d = 0; d < whole.ndim(); ++d) {
     const auto is_cut = [&](const Box& box) { return !(box.interval(d) == whole.interval(d)); };
     if (std::any_of(boxes.begin(), boxes.end(), is_cut)) dims.push_back(d);
   }

@@ -1,7 +1,7 @@
 #pragma once
 // A store that passes everything on to another one: a base for those that look at some calls.
 
-#include "core/ports/store.hpp"
+#include "reprise/store.hpp"
 
 namespace reprise {
 
@@ -10,6 +10,7 @@ class PassingStore : public Store {
   /// `inner` is borrowed.
   explicit PassingStore(Store& inner) : inner_(inner) {}
 
+  StoreCapabilities capabilities() const override { return inner_.capabilities(); }
   std::unique_ptr<ReadFile> open(const std::string& path) override { return inner_.open(path); }
   std::unique_ptr<WriteFile> create(const std::string& path) override {
     return inner_.create(path);
@@ -17,11 +18,18 @@ class PassingStore : public Store {
   std::optional<Entry> stat(const std::string& path) override { return inner_.stat(path); }
   std::vector<Entry> list(const std::string& directory) override { return inner_.list(directory); }
   void make_directory(const std::string& path) override { inner_.make_directory(path); }
-  void rename(const std::string& from, const std::string& to) override { inner_.rename(from, to); }
-  void exchange(const std::string& a, const std::string& b) override { inner_.exchange(a, b); }
+  void publish(const NameChange& change) override { inner_.publish(change); }
+  void replace(const NameChange& change) override { inner_.replace(change); }
+  void put_aside(const NameChange& change) override { inner_.put_aside(change); }
   void remove(const std::string& path) override { inner_.remove(path); }
+  bool remove_empty(const std::string& directory) override {
+    return inner_.remove_empty(directory);
+  }
   void sync_directory(const std::string& directory) override { inner_.sync_directory(directory); }
-  StoreCapabilities capabilities() const override { return inner_.capabilities(); }
+  std::unique_ptr<StoreLock> lock(const std::string& path) override { return inner_.lock(path); }
+  std::optional<std::uint64_t> free_bytes(const std::string& directory) override {
+    return inner_.free_bytes(directory);
+  }
   std::string display(const std::string& path) const override { return inner_.display(path); }
 
  protected:

@@ -1,10 +1,11 @@
 #include "core/ports/patience.hpp"
 
 #include <chrono>
+#include <limits>
 #include <sstream>
 #include <thread>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
@@ -16,7 +17,18 @@ constexpr std::uint64_t kLookNs = 20'000'000;
 /// What a member has sent before its end may still be on its way.
 constexpr std::uint64_t kGraceNs = 200'000'000;
 
+/// A deadline beyond the clock's end is never reached.
+std::uint64_t sum_or_end(std::uint64_t now_ns, std::uint64_t deadline_ns) {
+  const std::uint64_t sum = now_ns + deadline_ns;
+  return sum < now_ns ? std::numeric_limits<std::uint64_t>::max() : sum;
+}
+
 }  // namespace
+
+void require_deadline(std::uint64_t deadline_ns) {
+  if (deadline_ns != 0) return;
+  throw Error(Code::kUsage, "a fabric needs a deadline for its calls, and 0 is none");
+}
 
 Patience::Patience(Clock& clock, Limits limits, const Group& group, GlobalRank self,
                    std::function<std::string()> describe)
@@ -25,7 +37,7 @@ Patience::Patience(Clock& clock, Limits limits, const Group& group, GlobalRank s
       group_(group),
       self_(self),
       describe_(std::move(describe)),
-      give_up_at_ns_(clock.now_ns() + limits.deadline_ns),
+      give_up_at_ns_(sum_or_end(clock.now_ns(), limits.deadline_ns)),
       next_look_ns_(clock.now_ns() + kLookNs) {}
 
 void Patience::until(const std::function<bool()>& done) {

@@ -8,18 +8,25 @@
 #include <string>
 #include <utility>
 
-#include "core/geometry/group.hpp"
 #include "core/ports/clock.hpp"
 #include "core/ports/peer_watch.hpp"
+#include "reprise/mesh.hpp"
 
 namespace reprise {
+
+/// Half an hour: how long a call waits where nobody says otherwise.
+inline constexpr std::uint64_t kDefaultDeadlineNs = 1'800'000'000'000;
+
+/// Refuses a deadline of 0 with USAGE: there is no call without one, and none that gives up before
+/// it began. A fabric asks this of its limits when it is made.
+void require_deadline(std::uint64_t deadline_ns);
 
 /// One call's patience: it may consist of several operations, all of which share its deadline.
 class Patience {
  public:
   struct Limits {
-    std::uint64_t deadline_ns = 0;
-    PeerWatch* watch = nullptr;  ///< without one the deadline alone tells
+    std::uint64_t deadline_ns = 0;  ///< from the call's beginning on; never 0
+    PeerWatch* watch = nullptr;     ///< without one the deadline alone tells
   };
 
   /// All is borrowed for the call, which begins now. `describe` says what is waited for.

@@ -1,7 +1,7 @@
 #pragma once
 // Who of the ranks is still there, by other means than the fabric, which mostly does not notice.
 
-#include "core/base/ids.hpp"
+#include "reprise/types.hpp"
 
 namespace reprise {
 

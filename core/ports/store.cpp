@@ -1,7 +1,8 @@
-#include "core/ports/store.hpp"
+#include "reprise/store.hpp"
 
-#include "core/base/error.hpp"
+#include "core/base/out_of_memory.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 
@@ -12,6 +13,27 @@ void ReadFile::read_parts(std::uint64_t offset, std::span<const MutableByteSpan>
   }
 }
 
+bool is_another_file(const Entry& one, const Entry& other) {
+  if (!one.identity || !other.identity || *one.identity == *other.identity) return false;
+  const bool same_look = one.modified_ns && one.modified_ns == other.modified_ns;
+  return !(same_look && one.size == other.size);
+}
+
+bool Store::remove_empty(const std::string& directory) {
+  if (!stat(directory)) return true;
+  if (!list(directory).empty()) return false;
+  remove(directory);
+  return true;
+}
+
+Bytes read_whole(ReadFile& file, const std::string& name) {
+  return taken_in(name, file.size(), [&file] {
+    Bytes content(file.size());
+    file.read_at(0, content);
+    return content;
+  });
+}
+
 Bytes read_all(Store& store, const std::string& path, std::uint64_t size_max) {
   const auto file = store.open(path);
   if (file->size() > size_max) {
@@ -20,9 +42,7 @@ Bytes read_all(Store& store, const std::string& path, std::uint64_t size_max) {
                     human_bytes(size_max) + " that such a file may have",
                 {.file = store.display(path)});
   }
-  Bytes content(file->size());
-  file->read_at(0, content);
-  return content;
+  return read_whole(*file, store.display(path));
 }
 
 void write_durably(Store& store, const std::string& path, ByteSpan content) {
@@ -35,7 +55,7 @@ void write_durably(Store& store, const std::string& path, ByteSpan content) {
 void write_atomically(Store& store, const std::string& path, ByteSpan content) {
   const std::string beside = path + ".tmp";
   write_durably(store, beside, content);
-  store.rename(beside, path);
+  store.publish({beside, path});
   store.sync_directory(parent_path(path));
 }
 

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 

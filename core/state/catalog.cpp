@@ -1,7 +1,7 @@
 #include "core/state/catalog.hpp"
 
-#include "core/base/error.hpp"
 #include "core/state/by_key.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 
@@ -10,6 +10,25 @@ const StoredTensor* Catalog::tensor(std::string_view key) const {
 }
 const StoredObject* Catalog::object(std::string_view key) const {
   return find_by_key(objects, key);
+}
+
+std::string own_suffix(std::int32_t rank) { return "@rank" + std::to_string(rank); }
+
+namespace {
+
+std::string_view name_of(const std::string& key, const KnownBy& known_by) {
+  std::string_view name = key;
+  if (known_by.own) name.remove_suffix(own_suffix(known_by.ranks.front()).size());
+  return name;
+}
+
+}  // namespace
+
+std::string_view name_of(const StoredTensor& tensor) {
+  return name_of(tensor.key, tensor.known_by);
+}
+std::string_view name_of(const StoredObject& object) {
+  return name_of(object.key, object.known_by);
 }
 
 const Dims& logical_shape(const StoredTensor& tensor) {
@@ -22,7 +41,7 @@ std::vector<Piece> pieces_of(const StoredTensor& tensor, const StoredChunk& chun
   const auto wrong = [&tensor](const std::string& what) {
     return Error(Code::kExtentMismatch, "flattened tensor " + what, {.key = tensor.key});
   };
-  if (tensor.shape.size() != original.size() + 1 || chunk.box.rank() != tensor.shape.size()) {
+  if (tensor.shape.size() != original.size() + 1 || chunk.box.ndim() != tensor.shape.size()) {
     throw wrong("of shape " + to_string(tensor.shape) + " does not fit " + to_string(original));
   }
   Box block{Dims::filled(original.size(), 0), original};

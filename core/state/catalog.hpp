@@ -2,7 +2,9 @@
 // What a checkpoint says of itself: which boxes of which tensors and which objects it holds, and
 // in which bytes of which file. Pure data; core/format reads and writes it, core/plan reads it.
 
+#include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +28,27 @@ struct StoredChunk {
   friend bool operator==(const StoredChunk&, const StoredChunk&) = default;
 };
 
+/// How a tensor was when it was saved. Nothing depends on it; whoever writes the tensor anew keeps
+/// it.
+struct TensorTraits {
+  bool requires_grad = false;
+  std::uint8_t memory_format = 0;  ///< 0 contiguous, 1 channels last, 2 preserved
+  bool pin_memory = false;
+  std::optional<std::vector<std::int64_t>> strides = {};  ///< where the writer names them
+
+  friend auto operator<=>(const TensorTraits&, const TensorTraits&) = default;
+};
+
+/// Whose an item is, where each rank wrote metadata of its own: `__<rank>.metadata`.
+struct KnownBy {
+  std::vector<std::int32_t> ranks = {};  ///< ascending; none: one `.metadata` speaks for all
+  /// True if other ranks have something else under the same name. The item's key is then
+  /// `<name>@rank<the first of these ranks>`.
+  bool own = false;
+};
+/// The suffix of such a key: "@rank3".
+std::string own_suffix(std::int32_t rank);
+
 struct StoredTensor {
   std::string key;
   DType dtype = DType::kFloat32;
@@ -34,6 +57,9 @@ struct StoredTensor {
   /// Flattened optimizer state of older Megatron files: `shape` is then fragmentation counts and
   /// a flat length, and this is the shape of the tensor it came from. No dimensions otherwise.
   Dims original_shape;
+  TensorTraits traits = {};
+  std::uint32_t place = 0;  ///< among the keys of the metadata, tensors and objects together
+  KnownBy known_by = {};
 };
 
 /// An item of bytes: a sharded object (`key/shard_<offset>_<grid>`) or any value that is no tensor.
@@ -41,7 +67,13 @@ struct StoredObject {
   std::string key;
   FileIndex file = kNoFile;
   ByteRange range;
+  std::uint32_t place = 0;  ///< as a tensor's
+  KnownBy known_by = {};
 };
+
+/// The key by which a job knows the item: without the suffix that tells ranks apart.
+std::string_view name_of(const StoredTensor& tensor);
+std::string_view name_of(const StoredObject& object);
 
 /// The shape by which a job knows the tensor: original_shape if there is one, else shape.
 const Dims& logical_shape(const StoredTensor& tensor);

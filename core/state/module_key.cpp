@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/state/state_dict.hpp"
+
 namespace reprise {
 namespace {
 
@@ -104,7 +106,9 @@ ModuleKey parse_optimizer(std::string_view text) {
   }
   ModuleKey key{.kind = Kind::kState};
   rest = text;
-  if (take(rest, kState) && !take_name(rest).empty()) key.module = module_named_in(rest);
+  if (!take(rest, kState)) return key;
+  key.module = module_named_in(rest);  // where the slot's name comes last
+  if (key.module.empty() && !take_name(rest).empty()) key.module = module_named_in(rest);
   return key;
 }
 
@@ -193,6 +197,24 @@ std::string module_part_key(ModuleForm form, std::string_view module, std::int64
   const std::string bare = std::string(kOptimizer) + std::string(kMimo) + name +
                            chain_suffix(chain) + "." + std::string(name_of(part));
   return form == ModuleForm::kPrefixed ? std::string(kMimo) + name + "." + bare : bare;
+}
+
+std::string name_in_state_dict(ModulePart part, std::int64_t chain) {
+  return "_mimo_" + std::string(name_of(part)) + chain_suffix(chain);
+}
+
+std::string told_key(const std::string& key) {
+  const auto object = parse_object_key(key);
+  const auto parsed = parse_module_key(object ? object->key : key);
+  if (!parsed || parsed->kind != Kind::kPart) return key;
+  return key + " (" + name_in_state_dict(parsed->part.value(), parsed->chain.value_or(0)) +
+         " of module " + parsed->module + ")";
+}
+
+std::vector<std::string> told_keys(std::span<const std::string> keys) {
+  std::vector<std::string> told(keys.size());
+  std::transform(keys.begin(), keys.end(), told.begin(), told_key);
+  return told;
 }
 
 }  // namespace reprise

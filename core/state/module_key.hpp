@@ -18,8 +18,10 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace reprise {
 
@@ -72,5 +74,13 @@ std::string module_part_key(ModuleForm form, std::string_view module, std::int64
                             ModulePart part);
 /// ".1"; empty for the first.
 std::string chain_suffix(std::int64_t chain);
+
+/// Such a part's name within its module's state dict: "_mimo_param_groups.1".
+std::string name_in_state_dict(ModulePart part, std::int64_t chain);
+/// Returns a key as people are told of it: with the module and the name in its state dict behind
+/// the key of such a part, "optimizer.mimo.a.grad_scaler (_mimo_grad_scaler of module a)". Any
+/// other key, of a tensor or of an object with its coordinates, is returned as it is.
+std::string told_key(const std::string& key);
+std::vector<std::string> told_keys(std::span<const std::string> keys);
 
 }  // namespace reprise

@@ -1,8 +1,8 @@
 #include "core/state/modules.hpp"
 
 #include <algorithm>
-#include <array>
 
+#include "core/state/layout_sizes.hpp"
 #include "core/state/optimizer_part.hpp"
 #include "core/state/state_dict.hpp"
 
@@ -14,18 +14,6 @@ using ByName = std::map<std::string, StoredModule>;
 
 /// Megatron's own job names the streams of all encoders so, whatever the modules are called.
 constexpr std::string_view kEncoders = "encoder";
-
-struct Size {
-  const char* axis;
-  const char* argument;
-};
-constexpr std::array<Size, 7> kSizes = {{{"tp", "tensor_model_parallel_size"},
-                                         {"cp", "context_parallel_size"},
-                                         {"dp", "data_parallel_size"},
-                                         {"pp", "pipeline_model_parallel_size"},
-                                         {"vpp", "virtual_pipeline_model_parallel_size"},
-                                         {"ep", "expert_model_parallel_size"},
-                                         {"etp", "expert_tensor_parallel_size"}}};
 
 std::string text_of(const Value* value) {
   const auto* text = value != nullptr ? value->as<std::string>() : nullptr;
@@ -246,12 +234,13 @@ std::string describe_ranks(const List& ranks) {
 
 ModuleClaim Reader::claim_of(const Value& said) {
   ModuleClaim claim;
-  for (const auto& [axis, argument] : kSizes) {
-    const Value* value = said.find(argument);
+  for (const auto& [axis, argument, ordered] : kLayoutSizes) {
+    const std::string name(argument);
+    const Value* value = said.find(name);
     const auto* size = value != nullptr ? value->as<std::int64_t>() : nullptr;
     if (size == nullptr) continue;
-    const bool as_tp = *size == 0 && std::string_view(axis) == "etp";  // experts like the rest
-    claim.sizes[argument] = as_tp ? claim.size(kSizes.front().argument).value_or(1) : *size;
+    const bool as_tp = *size == 0 && axis == "etp";  // experts like the rest
+    claim.sizes[name] = as_tp ? claim.size(kLayoutSizes.front().argument).value_or(1) : *size;
     if (*size == 1 || as_tp) continue;
     claim.layout +=
         (claim.layout.empty() ? "" : ",") + std::string(axis) + "=" + std::to_string(*size);

@@ -12,7 +12,7 @@
 
 #include "core/state/catalog.hpp"
 #include "core/state/module_key.hpp"
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 

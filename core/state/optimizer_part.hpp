@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/state/module_key.hpp"
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 

@@ -18,7 +18,7 @@ std::optional<Dims> parse_dotted(std::string_view text) {
   while (true) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || value < 0 || dims.size() == kMaxRank) return std::nullopt;
+    if (error != std::errc{} || value < 0 || dims.size() == kMaxNdim) return std::nullopt;
     dims.push_back(value);
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     if (text.empty()) return dims;

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "core/geometry/mesh.hpp"
 #include "core/geometry/piece.hpp"
 #include "core/geometry/placement.hpp"
-#include "core/state/value.hpp"
+#include "reprise/mesh.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 

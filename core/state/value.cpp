@@ -1,9 +1,13 @@
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
+#include <initializer_list>
 #include <optional>
 
 #include "core/state/value_identity.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
@@ -50,15 +54,26 @@ Sameness walk(const Dict& a, const Dict& b) {
   });
 }
 
-Sameness walk(const Object& a, const Object& b) {
-  if (a.type != b.type || a.how != b.how) return Sameness::kDifferent;
+Sameness all_of(std::initializer_list<Sameness> parts) {
   Sameness all = Sameness::kSame;
-  for (const Sameness part : {walk(a.args, b.args), walk(a.state, b.state),
-                              walk(a.list_items, b.list_items), walk(a.dict_items, b.dict_items)}) {
+  for (const Sameness part : parts) {
     if (part == Sameness::kDifferent) return part;
     if (part == Sameness::kOpen) all = part;
   }
   return all;
+}
+
+Sameness walk_ordered(const Dict& a, const Dict& b) {
+  return in_order(a, b, Sameness::kDifferent, [](const auto& x, const auto& y) {
+    return all_of({walk(x.first, y.first), walk(x.second, y.second)});
+  });
+}
+
+Sameness walk(const Object& a, const Object& b) {
+  if (a.type != b.type || a.how != b.how) return Sameness::kDifferent;
+  return all_of({walk(a.args, b.args), walk(a.state, b.state), walk(a.list_items, b.list_items),
+                 a.keeps_order() ? walk_ordered(a.dict_items, b.dict_items)
+                                 : walk(a.dict_items, b.dict_items)});
 }
 
 Sameness walk(const Value& a, const Value& b) {
@@ -109,6 +124,24 @@ const Value* Value::find(std::string_view key) const {
     if (text != nullptr && *text == key) return &value;
   }
   return nullptr;
+}
+
+Value& Value::operator[](std::string_view key) {
+  Dict* dict = as<Dict>();
+  if (dict == nullptr) {
+    throw Error(Code::kUsage, "a value that is no dict has no entries: " + to_string(*this));
+  }
+  const auto at = std::find_if(dict->begin(), dict->end(), [key](const auto& entry) {
+    const auto* text = entry.first.template as<std::string>();
+    return text != nullptr && *text == key;
+  });
+  return at != dict->end() ? at->second : dict->emplace_back(std::string(key), None{}).second;
+}
+
+Value::Variant Value::big_integer(std::uint64_t value) {
+  Bytes digits(sizeof value + 1);  // the last one is the sign
+  std::memcpy(digits.data(), &value, sizeof value);
+  return BigInt{std::move(digits)};
 }
 
 }  // namespace reprise

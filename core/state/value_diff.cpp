@@ -1,14 +1,14 @@
 #include <map>
 
-#include "core/state/value.hpp"
 #include "core/state/value_identity.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 namespace {
 
 class Differ {
  public:
-  using Wanted = std::function<bool(const std::string& path)>;
+  using Wanted = std::function<bool(const ValueDifference&)>;
 
   Differ(std::size_t most, const Wanted& wanted) : most_(most), wanted_(wanted) {}
 
@@ -27,10 +27,10 @@ class Differ {
 
   bool full() const { return found_.size() >= most_; }
 
-  void add(const std::string& path, std::string left, std::string right) {
+  void add(ValueDifference difference) {
     ++seen_;
-    if (full() || (wanted_ && !wanted_(path))) return;
-    found_.push_back({path, std::move(left), std::move(right)});
+    if (full() || (wanted_ && !wanted_(difference))) return;
+    found_.push_back(std::move(difference));
   }
 
   void compare(const std::string& path, const Value& a, const Value& b) {
@@ -46,7 +46,7 @@ class Differ {
       object(path, *a.as<Object>(), *b.as<Object>());
     }
     // Nothing within differs alone: kinds, lengths, or how often a key stands in a dict.
-    if (seen_ == before) add(path, to_string(a), to_string(b));
+    if (seen_ == before) add({path, to_string(a), to_string(b)});
   }
 
   void items(const std::string& path, const List& a, const List& b) {
@@ -72,15 +72,33 @@ class Differ {
       if (full()) return;
       const auto other = in_b.find(identity_.known(key));
       if (other == in_b.end()) {
-        add(at(key), to_string(value), "(absent)");
+        add({at(key), to_string(value), "(absent)", true});
       } else if (identity_.known(value) != identity_.known(*other->second)) {
         compare(at(key), value, *other->second);
       }
     }
     for (const auto& [key, value] : b) {
       if (full()) return;
-      if (!in_a.contains(identity_.known(key))) add(at(key), "(absent)", to_string(value));
+      if (!in_a.contains(identity_.known(key))) {
+        add({at(key), "(absent)", to_string(value), true});
+      }
     }
+  }
+
+  /// The keys that both have, in the order of `dict`.
+  List shared_keys(const Dict& dict, const Dict& other) const {
+    const auto in_other = by_key(other);
+    List keys;
+    for (const auto& [key, value] : dict) {
+      if (in_other.contains(identity_.known(key))) keys.push_back(key);
+    }
+    return keys;
+  }
+
+  void order(const std::string& path, const Dict& a, const Dict& b) {
+    const Value left = shared_keys(a, b);
+    const Value right = shared_keys(b, a);
+    if (left != right) add({path + ".keys()", to_string(left), to_string(right)});
   }
 
   void object(const std::string& path, const Object& a, const Object& b) {
@@ -91,6 +109,7 @@ class Differ {
     items(path + ".args", a.args, b.args);
     items(path, a.list_items, b.list_items);
     entries(path, a.dict_items, b.dict_items);
+    if (a.keeps_order()) order(path, a.dict_items, b.dict_items);
     if (!a.state.empty()) compare(path, a.state[0], b.state[0]);
   }
 
@@ -105,7 +124,7 @@ class Differ {
 
 std::vector<ValueDifference> differences(
     const Value& left, const Value& right, std::size_t most,
-    const std::function<bool(const std::string& path)>& wanted) {
+    const std::function<bool(const ValueDifference&)>& wanted) {
   if (hash_of(left) == hash_of(right) && left == right) return {};
   return Differ(most, wanted).between(left, right);
 }

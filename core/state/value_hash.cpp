@@ -1,7 +1,7 @@
 #include <bit>
 
 #include "core/base/hash.hpp"
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 namespace {
@@ -34,7 +34,11 @@ std::uint64_t hash_object(const Object& object) {
   hash = mix64(hash, hash_items(object.args));
   hash = mix64(hash, hash_items(object.state));
   hash = mix64(hash, hash_items(object.list_items));
-  return mix64(hash, hash_dict(object.dict_items));
+  if (!object.keeps_order()) return mix64(hash, hash_dict(object.dict_items));
+  for (const auto& [key, value] : object.dict_items) {
+    hash = mix64(hash, mix64(hash_of(key), hash_of(value)));
+  }
+  return hash;
 }
 
 std::uint64_t hash_set(const Set& set) {
@@ -46,6 +50,7 @@ std::uint64_t hash_set(const Set& set) {
 std::uint64_t hash_tensor(const TensorValue& tensor) {
   std::uint64_t hash = mix64(static_cast<std::uint64_t>(tensor.dtype), tensor.shape.size());
   for (const auto extent : tensor.shape) hash = mix64(hash, static_cast<std::uint64_t>(extent));
+  if (tensor.requires_grad) hash = mix64(hash, 1);
   return mix64(hash, hash_of(ByteSpan(tensor.data)));
 }
 

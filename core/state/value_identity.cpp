@@ -55,10 +55,10 @@ void ValueIdentity::add_set(std::string& head, const Set& set) {
   for (const Number number : numbers) add(head, number);
 }
 
-void ValueIdentity::add_dict(std::string& head, const Dict& dict) {
+void ValueIdentity::add_dict(std::string& head, const Dict& dict, Order order) {
   std::vector<std::pair<Number, Number>> entries;
   for (const auto& [key, value] : dict) entries.emplace_back(of(key), of(value));
-  std::sort(entries.begin(), entries.end());
+  if (order == Order::kDoesNot) std::sort(entries.begin(), entries.end());
   add(head, entries.size());
   for (const auto& [key, value] : entries) {
     add(head, key);
@@ -72,7 +72,7 @@ void ValueIdentity::add_object(std::string& head, const Object& object) {
   add_list(head, object.args);
   add_list(head, object.state);
   add_list(head, object.list_items);
-  add_dict(head, object.dict_items);
+  add_dict(head, object.dict_items, object.keeps_order() ? Order::kCounts : Order::kDoesNot);
 }
 
 ValueIdentity::Node ValueIdentity::node_of(const Value& value) {
@@ -99,13 +99,14 @@ ValueIdentity::Node ValueIdentity::node_of(const Value& value) {
         } else if constexpr (std::is_same_v<T, Set>) {
           add_set(head, content);
         } else if constexpr (std::is_same_v<T, Dict>) {
-          add_dict(head, content);
+          add_dict(head, content, Order::kDoesNot);
         } else if constexpr (std::is_same_v<T, Name>) {
           add_name(head, content);
         } else if constexpr (std::is_same_v<T, Object>) {
           add_object(head, content);
         } else if constexpr (std::is_same_v<T, TensorValue>) {
           add(head, content.dtype);
+          add(head, content.requires_grad);
           for (const std::int64_t extent : content.shape) add(head, extent);
           node.body = content.data;
         }

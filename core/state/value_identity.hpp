@@ -1,18 +1,19 @@
 #pragma once
-// Equal values get one number, whatever the order of their dicts and sets.
+// Equal values get one number.
 
 #include <cstdint>
 #include <map>
 #include <string>
 #include <unordered_map>
 
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 
 /// Numbers from the leaves up: a list is the sequence of its items' numbers, a dict the sorted
-/// sequence of its entries'. So two values are equal if and only if their numbers are, at a cost of
-/// O(n log n) for any content: no hash is trusted. Borrows the values.
+/// sequence of its entries', an OrderedDict the sequence as it stands. So two values are equal if
+/// and only if their numbers are, at a cost of O(n log n) for any content: no hash is trusted.
+/// Borrows the values.
 class ValueIdentity {
  public:
   using Number = std::uint32_t;
@@ -35,7 +36,8 @@ class ValueIdentity {
   Node node_of(const Value& value);
   void add_list(std::string& head, const List& items);
   void add_set(std::string& head, const Set& set);
-  void add_dict(std::string& head, const Dict& dict);
+  enum class Order : std::uint8_t { kCounts, kDoesNot };
+  void add_dict(std::string& head, const Dict& dict, Order order);
   void add_object(std::string& head, const Object& object);
 
   std::map<Node, Number> nodes_;

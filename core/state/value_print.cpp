@@ -1,7 +1,8 @@
 #include <array>
 #include <cstdio>
 
-#include "core/state/value.hpp"
+#include "core/base/bytes.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 namespace {
@@ -55,7 +56,8 @@ class Printer {
     for (const Value& state : value.state) print(state);
   }
   void operator()(const TensorValue& value) {
-    out_ += "tensor(" + std::string(name_of(value.dtype)) + ", " + to_string(value.shape) + ")";
+    out_ += "tensor(" + std::string(name_of(value.dtype)) + ", " + to_string(value.shape);
+    out_ += value.requires_grad ? ", requires_grad)" : ")";
   }
 
  private:

@@ -2,7 +2,7 @@
 
 #include <system_error>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::cli {
 

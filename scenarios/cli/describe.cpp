@@ -14,7 +14,7 @@ namespace {
 std::string grid_of(const std::vector<Box>& boxes) {
   std::string text;
   std::size_t cells = 1;
-  for (std::size_t d = 0; d < boxes.front().rank(); ++d) {
+  for (std::size_t d = 0; d < boxes.front().ndim(); ++d) {
     std::set<std::int64_t> offsets;
     for (const Box& box : boxes) offsets.insert(box.offset[d]);
     cells *= offsets.size();
@@ -109,7 +109,7 @@ std::string describe_cut(const StoredTensor& tensor) {
 }
 
 std::string describe_kind(Checkpoint& checkpoint) {
-  if (there(checkpoint, kBackendFile)) return "Megatron torch_dist";
+  if (checkpoint.has_backend_file()) return "Megatron torch_dist";
   const bool common =
       there(checkpoint, kCommonFile) || checkpoint.catalog().object(kCommonObjectKey) != nullptr;
   if (common) return "torch_dist with common state, no metadata.json";
@@ -123,7 +123,10 @@ std::string describe_run(const Value& common) {
   if (name == nullptr) return "";
   const Value* parent = identity->find("parent_step");
   const auto* step = parent != nullptr ? parent->as<std::int64_t>() : nullptr;
-  return *name + (step != nullptr ? ", which came from step " + std::to_string(*step) : "");
+  const Value* engine = identity->find("engine");
+  const auto* writer = engine != nullptr ? engine->as<std::string>() : nullptr;
+  return *name + (step != nullptr ? ", which came from step " + std::to_string(*step) : "") +
+         (writer != nullptr ? ", written by " + *writer : "");
 }
 
 std::uint64_t elements_of(const StoredTensor& tensor) {

@@ -16,8 +16,8 @@ std::string describe_cut(const StoredTensor& tensor);
 /// DCP", "plain DCP, metadata per rank".
 std::string describe_kind(Checkpoint& checkpoint);
 
-/// Whose checkpoint it is, as the common state tells: "llm, which came from step 200"; empty if it
-/// does not.
+/// Whose checkpoint it is, as the common state tells: "llm, which came from step 200, written by
+/// reprise 0.1.0"; empty if it does not.
 std::string describe_run(const Value& common);
 
 /// A module's optimizers: "fully_reshardable", "chain of 2: dp_reshardable (4 dp groups)", "with

@@ -28,7 +28,7 @@ std::string code_of(DiffVerdict verdict) {
       return std::string(name_of(Code::kDtypeDrift));
     case DiffVerdict::kOnlyLeft:
     case DiffVerdict::kOnlyRight:
-      return std::string(name_of(Code::kMissingKey));
+      return std::string(name_of(Code::kNotStored));
     default:
       return "";
   }
@@ -39,17 +39,16 @@ void count(const TensorDiff& tensor, reports::RankResult& rank) {
   total.append(tensor.comparison);
   rank.bit_mismatches = total.bit_mismatches;
   rank.max_delta = total.max_delta;
-  if (tensor.comparison.elements != 0) ++rank.compared;
-  if (tensor.verdict == DiffVerdict::kOnlyLeft) rank.missing.push_back(tensor.key);
-  if (tensor.verdict == DiffVerdict::kOnlyRight) rank.unexpected.push_back(tensor.key);
+  if (tensor.verdict == DiffVerdict::kOnlyLeft) rank.not_requested.push_back(tensor.key);
+  if (tensor.verdict == DiffVerdict::kOnlyRight) rank.not_stored.push_back(tensor.key);
   if (tensor.verdict == DiffVerdict::kShape) rank.shape_mismatches.push_back(tensor.key);
   if (tensor.verdict == DiffVerdict::kDtype) rank.dtype_mismatches.push_back(tensor.key);
   if (tensor.verdict == DiffVerdict::kNotComparable) rank.excused.push_back(tensor.key);
 }
 
 void count(const ObjectDiff& object, reports::RankResult& rank) {
-  if (object.verdict == DiffVerdict::kOnlyLeft) rank.missing.push_back(object.key);
-  if (object.verdict == DiffVerdict::kOnlyRight) rank.unexpected.push_back(object.key);
+  if (object.verdict == DiffVerdict::kOnlyLeft) rank.not_requested.push_back(object.key);
+  if (object.verdict == DiffVerdict::kOnlyRight) rank.not_stored.push_back(object.key);
   if (object.verdict == DiffVerdict::kNotComparable) rank.excused.push_back(object.key);
 }
 
@@ -68,10 +67,31 @@ void explain(const DiffReport& report, reports::ScenarioResult& result) {
                                  .loaded = tensor.first_right};
     return;
   }
-  for (const auto& object : report.objects) {
-    if (!result.reason.empty() || !counts_as_different(object.verdict)) continue;
-    result.reason = object.key + ": " + std::string(name_of(object.verdict));
+  for (const auto* list : {&report.objects, &report.files}) {
+    for (const auto& object : *list) {
+      if (!result.reason.empty() || !counts_as_different(object.verdict)) continue;
+      result.reason = object.key + ": " + std::string(name_of(object.verdict));
+    }
   }
+}
+
+/// The first tensor, object or file that was not compared and may not be excused, and how many
+/// there are.
+std::string words_for_uncompared(const DiffReport& report, LayoutBound bound) {
+  std::string first;
+  std::uint64_t count = 0;
+  const auto look = [&](const auto& item) {
+    const bool open =
+        item.verdict == DiffVerdict::kNotKnown ||
+        (item.verdict == DiffVerdict::kNotComparable && bound == LayoutBound::kDecides);
+    if (!open) return;
+    if (++count == 1) first = item.key + ": " + std::string(name_of(item.verdict));
+    if (count == 1 && !item.reason.empty()) first += ", " + item.reason;
+  };
+  for (const auto& object : report.objects) look(object);
+  for (const auto& tensor : report.tensors) look(tensor);
+  for (const auto& file : report.files) look(file);
+  return std::to_string(count) + " not compared, first " + first;
 }
 
 }  // namespace
@@ -82,11 +102,14 @@ reports::ScenarioResult verify_result(const std::string& path, const VerifyRepor
                                  .proves = "The checkpoint is whole.",
                                  .verdict = reports::Verdict::kPass};
   result.replay = "reprise verify " + path;
-  const auto error =
-      std::find_if(report.findings.begin(), report.findings.end(),
-                   [](const Finding& finding) { return finding.severity == Severity::kError; });
+  const bool damaged = report.verdict() == VerifyVerdict::kDamaged;
+  const auto error = std::find_if(
+      report.findings.begin(), report.findings.end(), [damaged](const Finding& finding) {
+        const bool unread = finding.code == Code::kIo || finding.code == Code::kUnsupported;
+        return finding.severity == Severity::kError && damaged != unread;
+      });
   if (error != report.findings.end()) {
-    result.verdict = reports::Verdict::kFail;
+    result.verdict = damaged ? reports::Verdict::kFail : reports::Verdict::kInconclusive;
     blame(*error, result);
   }
   if (report.vacuous() && result.verdict == reports::Verdict::kPass) {
@@ -98,26 +121,29 @@ reports::ScenarioResult verify_result(const std::string& path, const VerifyRepor
   return result;
 }
 
-reports::ScenarioResult diff_result(const std::string& left, const std::string& right,
-                                    const DiffReport& report) {
-  reports::ScenarioResult result{.name = "diff " + left + " " + right,
-                                 .file = right,
+reports::ScenarioResult diff_result(const AskedDiff& asked, const DiffReport& report) {
+  const std::string sides = asked.left + " " + asked.right;
+  reports::ScenarioResult result{.name = "diff " + sides,
+                                 .file = asked.right,
                                  .proves = "The checkpoints hold the same content.",
                                  .verdict = reports::Verdict::kPass};
-  result.replay = "reprise diff " + left + " " + right;
-  reports::RankResult rank{.compared = report.objects_compared, .elements = report.elements};
+  result.replay = "reprise diff " + asked.options + sides;
+  reports::RankResult rank{
+      .compared = report.tensors_compared + report.objects_compared + report.files_compared,
+      .elements = report.elements};
   for (const auto& tensor : report.tensors) count(tensor, rank);
   for (const auto& object : report.objects) count(object, rank);
+  for (const auto& file : report.files) count(file, rank);
   result.ranks.push_back(std::move(rank));
-  if (!report.damage.empty()) {
-    result.verdict = reports::Verdict::kInconclusive;
-    blame(report.damage.front(), result);
-  } else if (report.empty()) {
-    result.verdict = reports::Verdict::kInconclusive;
-    result.reason = "nothing was compared";
-  } else if (report.different() != 0) {
-    result.verdict = reports::Verdict::kFail;
-    explain(report, result);
+  const DiffOutcome outcome = report.outcome(asked.layout_bound);
+  if (outcome == DiffOutcome::kSame) return result;
+  result.verdict = outcome == DiffOutcome::kDifferent ? reports::Verdict::kFail
+                                                      : reports::Verdict::kInconclusive;
+  if (outcome == DiffOutcome::kDamaged) blame(report.damage.front(), result);
+  if (outcome == DiffOutcome::kNothingCompared) result.reason = "nothing was compared";
+  if (outcome == DiffOutcome::kDifferent) explain(report, result);
+  if (outcome == DiffOutcome::kNotAllCompared) {
+    result.reason = words_for_uncompared(report, asked.layout_bound);
   }
   return result;
 }

@@ -13,8 +13,15 @@
 namespace reprise::cli {
 
 reports::ScenarioResult verify_result(const std::string& path, const VerifyReport& report);
-reports::ScenarioResult diff_result(const std::string& left, const std::string& right,
-                                    const DiffReport& report);
+
+/// A diff as the command line asked for it.
+struct AskedDiff {
+  std::string left;
+  std::string right;
+  std::string options;  ///< as they were given, quoted for a shell; empty or with a space behind
+  LayoutBound layout_bound = LayoutBound::kDecides;
+};
+reports::ScenarioResult diff_result(const AskedDiff& asked, const DiffReport& report);
 
 /// Writes report.json and junit.xml into `directory`. `seconds`: of the whole command.
 void write_files_report(std::vector<reports::ScenarioResult> results, double seconds,

@@ -6,17 +6,13 @@
 #include "core/engine/module_values.hpp"
 #include "core/state/state_dict.hpp"
 #include "scenarios/cli/describe.hpp"
+#include "scenarios/cli/json_text.hpp"
 #include "scenarios/cli/value_json.hpp"
 
 namespace reprise::cli {
 namespace {
 
 using Json = nlohmann::json;
-
-/// Keys come from files and may hold bytes that are no UTF-8.
-std::string text_of(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 Json list_of(const Dims& dims) {
   Json list = Json::array();
@@ -41,6 +37,16 @@ Json to_json(const Finding& finding) {
   return json;
 }
 
+Json to_json(const Error& error) {
+  const ErrorPlace& place = error.place();
+  return {{"code", name_of(error.code())},
+          {"message", error.message()},
+          {"key", place.key},
+          {"file", place.file},
+          {"offset", place.offset ? Json(*place.offset) : Json(nullptr)},
+          {"rank", place.rank ? Json(place.rank->value) : Json(nullptr)}};
+}
+
 Json to_json(const Findings& findings) {
   Json list = Json::array();
   for (const auto& finding : findings) list.push_back(to_json(finding));
@@ -49,6 +55,9 @@ Json to_json(const Findings& findings) {
 
 Json to_json(const VerifyReport& report) {
   return {{"whole", report.whole()},
+          {"verdict", name_of(report.verdict())},
+          {"payload_read", report.payload_read},
+          {"manifest", report.manifest},
           {"findings", to_json(report.findings)},
           {"errors", count_of(report.findings, Severity::kError)},
           {"warnings", count_of(report.findings, Severity::kWarning)},
@@ -80,7 +89,8 @@ Json to_json(const TensorDiff& tensor) {
           {"elements", tensor.comparison.elements},
           {"bit_mismatches", tensor.comparison.bit_mismatches},
           {"max_delta", number_of(tensor.comparison.max_delta)},
-          {"first_difference", first}};
+          {"first_difference", first},
+          {"reason", tensor.reason}};
 }
 
 Json to_json(const ObjectDiff& object) {
@@ -206,58 +216,102 @@ Findings errors_in(Findings findings) {
   return findings;
 }
 
+/// Does `add`, or says in `json` and in `unread` how it failed.
+template <class Add>
+void add_or_tell(const ErrorPlace& place, Json& json, Findings& unread, const Add& add) {
+  try {
+    add();
+  } catch (const Error& error) {
+    const Error placed = error.within(place);
+    json["error"] = to_json(placed);
+    unread.push_back(finding_from(placed));
+  }
+}
+
 void add_content(Checkpoint& checkpoint, const StoredObject& object, const InspectContent& content,
                  driver::TensorDigest& digest, Json& json) {
   if (content.digests) json["sha256"] = digest.of(object);
   if (content.values) add_value(read_bytes_item(checkpoint.object_bytes(object)), json);
 }
 
+ErrorPlace place_of(const Checkpoint& checkpoint, const StoredObject& object) {
+  if (object.file == kNoFile) return {.key = object.key};
+  return {
+      .key = object.key, .file = checkpoint.display(object.file), .offset = object.range.offset};
+}
+
 }  // namespace
 
-std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>& checkpoints) {
+std::string error_json(const Error& error) { return json_text({{"error", to_json(error)}}); }
+
+std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>& checkpoints,
+                        const std::vector<std::pair<std::string, Error>>& unread) {
   Json list = Json::array();
   for (const auto& [path, report] : checkpoints) {
     Json json = to_json(report);
     json["path"] = path;
     list.push_back(std::move(json));
   }
-  return text_of({{"checkpoints", list}});
+  Json not_read = Json::array();
+  for (const auto& [path, error] : unread) {
+    not_read.push_back({{"path", path}, {"error", to_json(error)}});
+  }
+  return json_text({{"checkpoints", list}, {"unread", not_read}});
 }
 
-std::string diff_json(const std::string& left, const std::string& right, const DiffReport& report) {
+std::string diff_json(const AskedDiff& asked, const DiffReport& report) {
+  const DiffOutcome outcome = report.outcome(asked.layout_bound);
   Json tensors = Json::array();
   for (const auto& tensor : report.tensors) tensors.push_back(to_json(tensor));
   Json objects = Json::array();
   for (const auto& object : report.objects) objects.push_back(to_json(object));
-  return text_of({{"left", left},
-                  {"right", right},
-                  {"same", report.different() == 0 && !report.empty()},
-                  {"tensors", tensors},
-                  {"objects", objects},
-                  {"damage", to_json(report.damage)},
-                  {"notes", to_json(report.notes)},
-                  {"elements", report.elements},
-                  {"objects_compared", report.objects_compared},
-                  {"objects_opaque", report.objects_opaque},
-                  {"different", report.different()},
-                  {"not_comparable", report.not_comparable()}});
+  Json files = Json::array();
+  for (const auto& file : report.files) files.push_back(to_json(file));
+  return json_text({{"left", asked.left},
+                    {"right", asked.right},
+                    {"same", outcome == DiffOutcome::kSame},
+                    {"outcome", name_of(outcome)},
+                    {"layout_bound_accepted", asked.layout_bound == LayoutBound::kAccepted},
+                    {"checksums_checked", report.checksums},
+                    {"tensors", tensors},
+                    {"objects", objects},
+                    {"files_beside_payload", files},
+                    {"damage", to_json(report.damage)},
+                    {"notes", to_json(report.notes)},
+                    {"elements", report.elements},
+                    {"tensors_compared", report.tensors_compared},
+                    {"objects_compared", report.objects_compared},
+                    {"objects_opaque", report.objects_opaque},
+                    {"files_compared", report.files_compared},
+                    {"different", report.different()},
+                    {"not_comparable", report.not_comparable()},
+                    {"not_known", report.not_known()},
+                    {"ignored_keys", report.ignored_keys},
+                    {"ignored_differences", report.ignored_differences}});
 }
 
 std::string reshard_json(const std::string& source, const std::string& target,
                          const ReshardReport& report) {
-  return text_of({{"source", source},
-                  {"target", target},
-                  {"tensors", report.tensors},
-                  {"elements", report.elements},
-                  {"objects", report.objects},
-                  {"chunks_before", report.chunks_before},
-                  {"chunks_after", report.chunks_after},
-                  {"files", report.files},
-                  {"bytes", report.bytes}});
+  return json_text({{"source", source},
+                    {"target", target},
+                    {"tensors", report.tensors},
+                    {"elements", report.elements},
+                    {"objects", report.objects},
+                    {"chunks_before", report.chunks_before},
+                    {"chunks_after", report.chunks_after},
+                    {"files", report.files},
+                    {"bytes", report.bytes},
+                    {"ranks", report.ranks},
+                    {"of_first", report.of_first},
+                    {"dropped", report.dropped},
+                    {"carried", report.carried},
+                    {"left_out", report.left_out},
+                    {"notes", to_json(report.notes)}});
 }
 
 std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
-                         const InspectContent& content, driver::TensorDigest& digest) {
+                         const InspectContent& content, driver::TensorDigest& digest,
+                         Findings& unread) {
   const Catalog& catalog = checkpoint.catalog();
   Json tensors = Json::array();
   for (const auto& tensor : catalog.tensors) {
@@ -269,10 +323,17 @@ std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
   for (const auto& object : catalog.objects) {
     if (!filter.wants(object.key)) continue;
     objects.push_back(to_json(catalog, object));
-    add_content(checkpoint, object, content, digest, objects.back());
+    Json& json = objects.back();
+    add_or_tell(place_of(checkpoint, object), json, unread,
+                [&] { add_content(checkpoint, object, content, digest, json); });
   }
   const Location& location = checkpoint.location();
-  const auto common = checkpoint.common();
+  std::optional<Checkpoint::Common> common;
+  Json state = Json::object();
+  add_or_tell({}, state, unread, [&] {
+    common = checkpoint.common();
+    if (common && content.values) add_value(common->item, state);
+  });
   Json json = {{"directory", checkpoint.store().display(location.directory)},
                {"step", location.step ? Json(location.step->value) : Json(nullptr)},
                {"kind", describe_kind(checkpoint)},
@@ -285,11 +346,8 @@ std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
                {"objects", objects}};
   add_modules(checkpoint, common, json);
   if (content.digests) json["damage"] = to_json(errors_in(digest.checksums().findings()));
-  if (common && content.values) {
-    json["common"] = Json::object();
-    add_value(common->item, json["common"]);
-  }
-  return text_of(json);
+  if (!state.empty()) json["common"] = std::move(state);
+  return json_text(json);
 }
 
 }  // namespace reprise::cli

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <regex>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::cli {
 
@@ -26,6 +26,15 @@ bool KeyPattern::found_in(std::string_view key) const {
   return std::regex_search(part.begin(), part.end(), compiled_->regex);
 }
 
+namespace {
+
+bool any_found(const std::vector<KeyPattern>& patterns, std::string_view key) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [key](const KeyPattern& pattern) { return pattern.found_in(key); });
+}
+
+}  // namespace
+
 KeyFilter::KeyFilter(const std::vector<std::string>& keys,
                      const std::vector<std::string>& ignored) {
   for (const auto& pattern : keys) keys_.emplace_back(pattern, "--keys");
@@ -33,9 +42,9 @@ KeyFilter::KeyFilter(const std::vector<std::string>& keys,
 }
 
 bool KeyFilter::wants(std::string_view key) const {
-  const auto found = [key](const KeyPattern& pattern) { return pattern.found_in(key); };
-  if (std::any_of(ignored_.begin(), ignored_.end(), found)) return false;
-  return keys_.empty() || std::any_of(keys_.begin(), keys_.end(), found);
+  return !ignores(key) && (keys_.empty() || any_found(keys_, key));
 }
+
+bool KeyFilter::ignores(std::string_view key) const { return any_found(ignored_, key); }
 
 }  // namespace reprise::cli

@@ -28,6 +28,8 @@ class KeyFilter {
 
   /// True if no `--ignore` matches, and some `--keys` does or there is none.
   bool wants(std::string_view key) const;
+  /// True if some `--ignore` matches.
+  bool ignores(std::string_view key) const;
   bool everything() const { return keys_.empty() && ignored_.empty(); }
 
  private:

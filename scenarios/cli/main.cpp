@@ -3,9 +3,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenarios/cli/program.hpp"
@@ -26,6 +29,19 @@ std::string own_path(const char* called) {
   return length > 0 ? path.substr(0, static_cast<std::size_t>(length)) : called;
 }
 
+/// As Open MPI's mpirun, PMIx, PMI and srun say it; the first that does.
+std::optional<reprise::GlobalRank> launched_as() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    const char* const value = std::getenv(name);
+    if (value == nullptr) continue;
+    const std::string_view text(value);
+    std::int32_t rank = -1;
+    const auto [end, error] = std::from_chars(text.begin(), text.end(), rank);
+    if (error == std::errc{} && end == text.end() && rank >= 0) return reprise::GlobalRank{rank};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -36,7 +52,9 @@ int main(int argc, char** argv) {
       .err = std::cerr,
       .out_width = terminal_width(),
       .err_is_terminal = isatty(STDERR_FILENO) != 0,
+      .terminal = &std::cerr,
       .executable = own_path(argv[0]),
+      .launched_as = launched_as(),
   };
   const auto verbs = reprise::cli::all_verbs();
   return static_cast<int>(reprise::cli::run_program(arguments, verbs, console));

@@ -1,6 +1,8 @@
 #include "scenarios/cli/plan_subject.hpp"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <set>
 
 #include "core/base/print.hpp"
@@ -123,6 +125,19 @@ std::int64_t stages_with(const sim::ModelSpec& model, const sim::Layout& layout,
   return static_cast<std::int64_t>(stages.size());
 }
 
+/// What of the model stands on each stage, so that nobody looks through all of it for each.
+std::vector<sim::ModelSpec> by_stage(const sim::ModelSpec& model, const sim::Layout& layout) {
+  sim::ModelSpec bare = model;
+  bare.parameters.clear();
+  std::vector<sim::ModelSpec> parts(static_cast<std::size_t>(layout.pp), bare);
+  for (const auto& parameter : model.parameters) {
+    for (const auto stage : sim::stages_of(parameter, model, layout)) {
+      parts[static_cast<std::size_t>(stage)].parameters.push_back(parameter);
+    }
+  }
+  return parts;
+}
+
 std::string idle_note(std::int64_t ranks, const std::string& lack, std::int64_t things,
                       const std::string& what, std::int64_t parts, const std::string& axis) {
   return with_commas(static_cast<std::uint64_t>(ranks)) +
@@ -150,27 +165,47 @@ std::vector<std::string> idle_notes(const sim::ModelSpec& model, const sim::Layo
   const auto& parameters = model.parameters;
   const auto stacked = std::find_if(parameters.begin(), parameters.end(), of_expert);
   if (stacked == parameters.end()) return notes;
+  const std::int64_t experts = stacked->expert ? stacked->expert->of : stacked->shape[0];
   std::int64_t idle_parts = 0;  // of the experts, by the rule that cuts them
   for (std::int32_t part = 0; part < layout.ep; ++part) {
-    if (ceil_chunk(stacked->shape[0], layout.ep, part).length() == 0) ++idle_parts;
+    if (ceil_chunk(experts, layout.ep, part).length() == 0) ++idle_parts;
   }
   if (idle_parts > 0) {
     notes.push_back(
         idle_note(idle_parts * (per_stage / layout.ep) * stages_with(model, layout, of_expert),
-                  "expert", stacked->shape[0], "experts", layout.ep, "ep"));
+                  "expert", experts, "experts", layout.ep, "ep"));
   }
   return notes;
+}
+
+std::uint64_t shares_of(const sim::ModelSpec& model, const sim::Layout& layout) {
+  sim::check_fits(model, layout);
+  const auto per_stage = static_cast<std::uint64_t>(layout.world_size() / layout.pp);
+  std::uint64_t shares = 0;
+  for (const auto& parameter : model.parameters) {
+    const std::uint64_t holders = per_stage / (parameter.expert ? layout.ep : 1);
+    shares += sim::stages_of(parameter, model, layout).size() * holders;
+  }
+  return shares * (1 + std::size(sim::kSlots));
 }
 
 std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout& layout) {
   sim::check_fits(model, layout);
   const Mesh mesh = sim::dense_mesh(layout);
-  std::vector<std::unique_ptr<Stage>> stages(static_cast<std::size_t>(layout.pp));
+  const std::vector<sim::ModelSpec> parts = by_stage(model, layout);
+  const bool own_tensors =
+      std::any_of(model.parameters.begin(), model.parameters.end(),
+                  [](const sim::ParameterSpec& parameter) { return parameter.expert.has_value(); });
+  const Mesh experts = sim::expert_mesh(layout);
+  // Ranks that hold the same tensors: of a stage, and of an expert rank where these have their own.
+  std::map<std::pair<std::size_t, std::int32_t>, std::unique_ptr<Stage>> stages;
   std::vector<LocalPlan> plans;
   plans.reserve(static_cast<std::size_t>(layout.world_size()));
   for (std::int32_t r = 0; r < layout.world_size(); ++r) {
-    auto& stage = stages[static_cast<std::size_t>(mesh.coordinate({r}, "pp"))];
-    if (!stage) stage = std::make_unique<Stage>(model, layout, GlobalRank{r});
+    const auto s = static_cast<std::size_t>(mesh.coordinate({r}, "pp"));
+    const GroupRank expert = *experts.members().rank_of(GlobalRank{r});
+    auto& stage = stages[{s, own_tensors ? experts.coordinate(expert, "ep") : 0}];
+    if (!stage) stage = std::make_unique<Stage>(parts[s], layout, GlobalRank{r});
     plans.push_back(stage->offers_of({r}));
   }
   return plans;

@@ -17,6 +17,10 @@ namespace reprise::cli {
 /// described once for each stage; boxes of fused tensors are each rank's own.
 std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout& layout);
 
+/// Returns how many shares of tensors all ranks hold together: what a plan costs. Refuses a layout
+/// that does not fit.
+std::uint64_t shares_of(const sim::ModelSpec& model, const sim::Layout& layout);
+
 /// What a layout leaves idle, in words: "4 ranks hold no expert: ..."; empty if every rank has its
 /// part. The layout fits the model.
 std::vector<std::string> idle_notes(const sim::ModelSpec& model, const sim::Layout& layout);

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <new>
 
-#include "core/base/check.hpp"
-#include "core/base/error.hpp"
+#include "core/base/caught.hpp"
+#include "core/base/out_of_memory.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
+#include "scenarios/cli/json_output.hpp"
+#include "scenarios/cli/plain_text.hpp"
 #include "scenarios/driver/build_info.hpp"
 
 namespace reprise::cli {
@@ -23,8 +26,8 @@ constexpr const char* kExitCodes =
 
 std::string version_line() {
   const BuildInfo info = build_info();
-  return fmt::format("reprise {}{} ({})", info.commit.substr(0, 12), info.dirty ? "+" : "",
-                     info.build);
+  return fmt::format("reprise {} ({}{}, {})", info.version, info.commit.substr(0, 12),
+                     info.dirty ? "+" : "", info.build);
 }
 
 /// Names of a parser's options, with their dashes.
@@ -66,32 +69,76 @@ std::string explain(CLI::App& app, const CLI::ParseError& error, const Verbs& ve
   return fmt::format("reprise{}: {}\nTry 'reprise{} --help'.\n", verb, text, verb);
 }
 
-ExitCode run_verb(Verb& verb, const Console& console) {
-  const auto say = [&](std::string_view text) {
-    console.out.flush();
-    console.err << "reprise " << verb.name() << ": " << text << '\n';
-  };
+/// Too little memory is no defect of the program: what is read asks for more than there is.
+Error error_of(const std::exception& caught, const CLI::App& parser) {
+  const auto* memory = dynamic_cast<const std::bad_alloc*>(&caught);
+  if (memory == nullptr) return error_from(caught);
+  std::vector<std::string> named;
+  for (const CLI::Option* option : parser.get_options()) {
+    if (!option->get_positional()) continue;
+    named.insert(named.end(), option->results().begin(), option->results().end());
+  }
+  return limit_from(*memory, join(named, " "));
+}
+
+/// An option of that name that takes no value.
+bool is_set(const CLI::App& parser, const std::string& name) {
+  const CLI::Option* option = parser.get_option_no_throw(name);
+  return option != nullptr && option->get_items_expected_max() == 0 && option->count() > 0;
+}
+
+/// The program's streams, with nothing in what passes that a terminal would obey.
+class Edge {
+ public:
+  explicit Edge(const Console& outside) : out_text_(outside.out), err_text_(outside.err) {
+    err_ << std::unitbuf;
+    console_.out_width = outside.out_width;
+    console_.err_is_terminal = outside.err_is_terminal;
+    console_.terminal = outside.terminal;
+    console_.executable = outside.executable;
+    console_.launched_as = outside.launched_as;
+  }
+
+  const Console& console() const { return console_; }
+  bool printed() const { return out_text_.used(); }
+
+  /// `code`, unless what was printed did not arrive.
+  ExitCode leave(ExitCode code) {
+    out_.flush();
+    if (out_.good()) return code;
+    err_ << "reprise: standard output is full or closed: not all could be written to it\n";
+    return code == ExitCode::kInternal ? code : ExitCode::kUnusable;
+  }
+
+ private:
+  PlainText out_text_;
+  PlainText err_text_;
+  std::ostream out_{&out_text_};
+  std::ostream err_{&err_text_};
+  Console console_{.out = out_, .err = err_};
+};
+
+ExitCode run_verb(Verb& verb, const CLI::App& parser, const Edge& edge) {
+  const Console& console = edge.console();
   try {
     return verb.run(console);
-  } catch (const Error& error) {
-    say(error.what());
-    return error.code() == Code::kInternal ? ExitCode::kInternal : ExitCode::kUnusable;
-  } catch (const CheckFailure& failure) {
-    say(fmt::format("internal error: {}", failure.what()));
-    return ExitCode::kInternal;
-  } catch (const std::bad_alloc&) {
-    say("internal error: out of memory");
-    return ExitCode::kInternal;
-  } catch (const std::exception& error) {
-    say(fmt::format("internal error: {}", error.what()));
-    return ExitCode::kInternal;
+  } catch (const std::exception& caught) {
+    const Error error = error_of(caught, parser);
+    const bool internal = error.code() == Code::kInternal;
+    if (is_set(parser, "--json") && !edge.printed()) console.out << error_json(error);
+    console.out.flush();
+    console.err << "reprise " << verb.name() << ": "
+                << (internal ? "internal error: " + error.message() : error.what()) << '\n';
+    return internal ? ExitCode::kInternal : ExitCode::kUnusable;
   }
 }
 
 }  // namespace
 
 ExitCode run_program(const std::vector<std::string>& arguments, const Verbs& verbs,
-                     const Console& console) {
+                     const Console& outside) {
+  Edge edge(outside);
+  const Console& console = edge.console();
   CLI::App app(kAbout, "reprise");
   app.require_subcommand(1);
   app.footer(kExitCodes);
@@ -108,17 +155,16 @@ ExitCode run_program(const std::vector<std::string>& arguments, const Verbs& ver
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::Success& success) {
     app.exit(success, console.out, console.err);
-    return ExitCode::kPass;
+    return edge.leave(ExitCode::kPass);
   } catch (const CLI::ParseError& error) {
     console.err << explain(app, error, verbs);
     return ExitCode::kUnusable;
   }
-  const std::string chosen = app.get_subcommands().front()->get_name();
+  const CLI::App& parser = *app.get_subcommands().front();
+  const std::string chosen = parser.get_name();
   const auto verb = std::find_if(verbs.begin(), verbs.end(),
                                  [&chosen](const auto& v) { return v->name() == chosen; });
-  const ExitCode code = run_verb(**verb, console);
-  console.out.flush();
-  return code;
+  return edge.leave(run_verb(**verb, parser, edge));
 }
 
 }  // namespace reprise::cli

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/printable.hpp"
 #include "scenarios/cli/table.hpp"
 
 namespace reprise::cli {
@@ -14,7 +15,7 @@ constexpr std::string_view kClear = "\r\x1b[K";
 }  // namespace
 
 ProgressLine::ProgressLine(const Console& console, Clock& clock, std::string_view verb, Shown shown)
-    : out_(console.err),
+    : out_(*console.terminal),
       clock_(clock),
       verb_(verb),
       enabled_(console.err_is_terminal && shown == Shown::kIfTerminal),
@@ -30,7 +31,7 @@ void ProgressLine::advance(std::string_view what, std::uint64_t done, std::uint6
   drawn_ = true;
   const double share = total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
   out_ << kClear
-       << fmt::format("{} {:3.0f} %  {}", verb_, share * 100, shorten_middle(std::string(what), 60))
+       << fmt::format("{} {:3.0f} %  {}", verb_, share * 100, shorten_middle(printable(what), 60))
        << std::flush;
 }
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/ports/clock.hpp"
-#include "core/ports/trace.hpp"
+#include "reprise/ports.hpp"
 #include "scenarios/cli/console.hpp"
 
 namespace reprise::cli {
@@ -30,12 +30,6 @@ class ProgressLine final : public Progress {
   bool enabled_;
   bool drawn_ = false;
   std::uint64_t next_ns_ = 0;  ///< when the line may be drawn again
-};
-
-/// For engine calls that report steps nobody asked for.
-class SilentTrace final : public Trace {
- public:
-  void event(const TraceEvent& /*event*/) override {}
 };
 
 }  // namespace reprise::cli

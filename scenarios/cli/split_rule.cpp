@@ -3,7 +3,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/cli/key_filter.hpp"
 
 namespace reprise::cli {
@@ -66,7 +66,7 @@ void check_splits(const std::vector<std::string>& splits, const Catalog& catalog
     bool found = false;
     bool cuts = false;
     for (const auto& tensor : catalog.tensors) {
-      if (!split.pattern.found_in(tensor.key)) continue;
+      if (!split.pattern.found_in(std::string(name_of(tensor)))) continue;
       found = true;
       cuts = cuts || split.cut.dim < logical_shape(tensor).size();
     }

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/base/check.hpp"
+#include "core/base/printable.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -27,6 +28,7 @@ std::string shorten_middle(const std::string& text, std::size_t width) {
 
 void Table::add(std::vector<std::string> cells) {
   CHECK(cells.size() == columns_.size(), cells.size(), columns_.size());
+  for (auto& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 

@@ -58,10 +58,10 @@ struct Writer {
   Json operator()(const TensorValue& value) const {
     Json shape = Json::array();
     for (const auto extent : value.shape) shape.push_back(extent);
-    return {{"tensor",
-             {{"dtype", name_of(value.dtype)},
-              {"shape", shape},
-              {"sha256", hex(sha256_of(value.data))}}}};
+    Json tensor = {
+        {"dtype", name_of(value.dtype)}, {"shape", shape}, {"sha256", hex(sha256_of(value.data))}};
+    if (value.requires_grad) tensor["requires_grad"] = true;
+    return {{"tensor", tensor}};
   }
   Json operator()(const Object& value) const {
     return {{"object",

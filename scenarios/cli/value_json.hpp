@@ -16,7 +16,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise::cli {
 

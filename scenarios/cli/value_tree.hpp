@@ -3,7 +3,7 @@
 
 #include <ostream>
 
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise::cli {
 

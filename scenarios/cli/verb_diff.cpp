@@ -27,7 +27,30 @@ std::string words_for(const TensorDiff& tensor) {
                        with_commas(tensor.comparison.elements), tensor.comparison.max_delta,
                        to_string(*tensor.first), tensor.first_left, tensor.first_right);
   }
-  return fmt::format("{} | {}", form_of(tensor.left), form_of(tensor.right));
+  return fmt::format("{} | {}{}", form_of(tensor.left), form_of(tensor.right),
+                     tensor.reason.empty() ? "" : ", " + tensor.reason);
+}
+
+ExitCode exit_code_of(DiffOutcome outcome) {
+  switch (outcome) {
+    case DiffOutcome::kSame:
+      return ExitCode::kPass;
+    case DiffOutcome::kDifferent:
+      return ExitCode::kFail;
+    case DiffOutcome::kDamaged:
+      return ExitCode::kUnusable;
+    case DiffOutcome::kNotAllCompared:
+    case DiffOutcome::kNothingCompared:
+      break;
+  }
+  return ExitCode::kInconclusive;
+}
+
+/// For a shell: 'a word', with quotes in it escaped.
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
 }
 
 class DiffVerb final : public Verb {
@@ -40,15 +63,31 @@ class DiffVerb final : public Verb {
     return "  reprise diff before/iter_0000100 after/iter_0000100\n"
            "  reprise diff --keys '^model\\.' --ignore '\\._extra_state' A B\n"
            "  reprise diff --ignore \"common_state\\['args'\\]\" A B     launch arguments aside\n"
-           "  reprise diff --json A B | jq '.tensors[] | select(.verdict != \"same\").key'\n";
+           "  reprise diff --accept layout-bound tp2 tp4       the same content under two layouts\n"
+           "  reprise diff --json A B | jq '.tensors[] | select(.verdict != \"same\").key'\n"
+           "Exits with 0 if all that takes part was compared and is the same, 1 if anything "
+           "differs, 2 if\n"
+           "a checkpoint is damaged or can't be read, 3 if nothing differs and something was not "
+           "compared:\n"
+           "what is bound to a layout (random states, rerun states, buckets of a distributed "
+           "optimizer)\n"
+           "where the layouts differ, and objects and files beside the payload that are not "
+           "interpreted and\n"
+           "have other bytes. A key or file that only one of the checkpoints has is a difference, "
+           "whatever it\n"
+           "is.\n";
   }
   void declare(Options& options) override {
     options.positional(left_, "A", "a checkpoint")
         .positional(right_, "B", "another one")
-        .texts(keys_, "--keys", "REGEX",
-               "only keys in which this is found (the common state's key is \"common_state\")")
+        .texts(
+            keys_, "--keys", "REGEX",
+            "only keys in which this is found (the common state's key is \"common_state\", that of "
+            "a file beside the payload its name)")
         .texts(ignored_, "--ignore", "REGEX",
                "not these keys; paths in the common state count, too")
+        .texts(accepted_, "--accept", "layout-bound",
+               "take what is bound to a layout and not comparable as it is; it no longer decides")
         .flag(unchecked_, "--no-checksums", "don't read everything twice to check checksums")
         .flag(json_, "--json", "print one JSON document")
         .text(report_, "--report", "DIR", "write report.json (lane files) and junit.xml there")
@@ -62,30 +101,48 @@ class DiffVerb final : public Verb {
     const StoredPath right_path = stored_path(right_);
     Checkpoint left = Checkpoint::open(*left_path.store, left_path.path);
     Checkpoint right = Checkpoint::open(*right_path.store, right_path.path);
+    const AskedDiff asked = asked_for();
     const DiffReport report = compare(left, right, console);
+    const DiffOutcome outcome = report.outcome(asked.layout_bound);
     for (const Finding& finding : report.damage) {
       console.err << "reprise diff: " << finding << '\n';
     }
     if (json_) {
-      console.out << diff_json(left_, right_, report);
-    } else if (report.damage.empty()) {
-      print(report, console);
+      console.out << diff_json(asked, report);
+    } else if (outcome != DiffOutcome::kDamaged) {
+      print(report, asked, console);
     }
     if (!report_.empty()) {
-      write_files_report({diff_result(left_, right_, report)},
+      write_files_report({diff_result(asked, report)},
                          static_cast<double>(clock.now_ns() - start) * 1e-9, report_);
     }
-    if (!report.damage.empty()) return ExitCode::kUnusable;
-    if (report.empty()) return ExitCode::kInconclusive;
-    return report.different() == 0 ? ExitCode::kPass : ExitCode::kFail;
+    return exit_code_of(outcome);
   }
 
  private:
+  AskedDiff asked_for() const {
+    AskedDiff asked{.left = left_, .right = right_};
+    for (const auto& key : keys_) asked.options += "--keys " + quoted(key) + " ";
+    for (const auto& key : ignored_) asked.options += "--ignore " + quoted(key) + " ";
+    for (const auto& what : accepted_) {
+      if (what != "layout-bound") {
+        throw Error(Code::kUsage, "--accept '" + what + "': only layout-bound can be accepted");
+      }
+      asked.layout_bound = LayoutBound::kAccepted;
+      asked.options += "--accept layout-bound ";
+    }
+    if (unchecked_) asked.options += "--no-checksums ";
+    return asked;
+  }
+
   DiffReport compare(Checkpoint& left, Checkpoint& right, const Console& console) const {
     const KeyFilter filter(keys_, ignored_);
     DiffOptions options{.checksums = !unchecked_};
     if (!filter.everything()) {
       options.wanted = [filter](std::string_view key) { return filter.wants(key); };
+    }
+    if (!ignored_.empty()) {
+      options.path_ignored = [filter](std::string_view path) { return filter.ignores(path); };
     }
     HostDevice device("host", 0);
     PosixClock clock;
@@ -95,17 +152,18 @@ class DiffVerb final : public Verb {
     return diff(left, right, device, options, progress);
   }
 
-  void print(const DiffReport& report, const Console& console) const {
-    print_objects(report, console);
+  void print(const DiffReport& report, const AskedDiff& asked, const Console& console) const {
+    print_objects(report.objects, console);
+    print_objects(report.files, console);
     print_tensors(report, console);
     if (!quiet_) {
       for (const Finding& finding : report.notes) console.out << finding << '\n';
     }
-    print_verdict(report, console);
+    print_verdict(report, asked.layout_bound, console);
   }
 
-  void print_objects(const DiffReport& report, const Console& console) const {
-    for (const ObjectDiff& object : report.objects) {
+  void print_objects(const std::vector<ObjectDiff>& objects, const Console& console) const {
+    for (const ObjectDiff& object : objects) {
       const bool worth_saying = object.verdict != DiffVerdict::kSame || (object.opaque && !quiet_);
       if (!worth_saying) continue;
       console.out << object.key << ": " << name_of(object.verdict)
@@ -126,23 +184,47 @@ class DiffVerb final : public Verb {
     if (!table.empty()) table.print(console);
   }
 
-  static void print_verdict(const DiffReport& report, const Console& console) {
-    const std::string compared = fmt::format(
-        "{} elements ({}) of {} tensors and {} objects compared{}", with_commas(report.elements),
-        human_bytes(report.bytes), with_commas(report.tensors.size()),
-        with_commas(report.objects_compared),
-        report.objects_opaque == 0 ? ""
-                                   : fmt::format(", {} of them as bytes", report.objects_opaque));
-    const std::string bound = report.not_comparable() == 0
-                                  ? ""
-                                  : fmt::format(", {} not comparable", report.not_comparable());
-    if (report.empty()) {
-      console.out << "nothing was compared" << bound << '\n';
-    } else if (report.different() == 0) {
-      console.out << "same: " << compared << bound << '\n';
-    } else {
-      console.out << fmt::format("different: {} differ; {}{}\n", report.different(), compared,
-                                 bound);
+  static std::string words_for_files(const DiffReport& report) {
+    return fmt::format(" and {} {} beside them", with_commas(report.files_compared),
+                       report.files_compared == 1 ? "file" : "files");
+  }
+
+  /// What was compared, and after it what was not.
+  static std::string counts_of(const DiffReport& report, LayoutBound bound) {
+    std::string text =
+        fmt::format("{} elements ({}) of {} tensors and {} objects{} compared",
+                    with_commas(report.elements), human_bytes(report.bytes),
+                    with_commas(report.tensors_compared), with_commas(report.objects_compared),
+                    report.files_compared == 0 ? std::string() : words_for_files(report));
+    const auto add = [&text](std::uint64_t count, std::string_view what) {
+      if (count != 0) text += fmt::format(", {} {}", with_commas(count), what);
+    };
+    add(report.objects_opaque, "of them as bytes");
+    add(report.not_comparable(),
+        bound == LayoutBound::kAccepted ? "not comparable and accepted" : "not comparable");
+    add(report.not_known(), "not known");
+    add(report.ignored_keys, report.ignored_keys == 1 ? "key ignored" : "keys ignored");
+    add(report.ignored_differences, "differences in the common state ignored");
+    return text + (report.checksums ? "" : ", checksums not checked");
+  }
+
+  static void print_verdict(const DiffReport& report, LayoutBound bound, const Console& console) {
+    const std::string counts = counts_of(report, bound);
+    switch (report.outcome(bound)) {
+      case DiffOutcome::kSame:
+        console.out << "same: " << counts << '\n';
+        return;
+      case DiffOutcome::kDifferent:
+        console.out << fmt::format("different: {} differ; {}\n", report.different(), counts);
+        return;
+      case DiffOutcome::kNotAllCompared:
+        console.out << "not all compared: nothing differs in " << counts << '\n';
+        return;
+      case DiffOutcome::kNothingCompared:
+        console.out << "nothing was compared: " << counts << '\n';
+        return;
+      case DiffOutcome::kDamaged:
+        return;  // the findings have said so
     }
   }
 
@@ -150,6 +232,7 @@ class DiffVerb final : public Verb {
   std::string right_;
   std::vector<std::string> keys_;
   std::vector<std::string> ignored_;
+  std::vector<std::string> accepted_;
   std::string report_;
   bool unchecked_ = false;
   bool json_ = false;

@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 
-#include "core/base/error.hpp"
+#include "core/base/bytes.hpp"
 #include "core/base/print.hpp"
 #include "reports/gate.hpp"
 #include "reports/read_error.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/cli/checkpoint_argument.hpp"
 #include "scenarios/cli/verb.hpp"
 #include "scenarios/driver/build_info.hpp"

@@ -99,8 +99,11 @@ class InspectVerb final : public Verb {
     const KeyFilter filter(keys_, ignored_);
     driver::TensorDigest digest(checkpoint);
     if (json_) {
-      console.out << inspect_json(checkpoint, filter, {digest_, values_}, digest);
-      return judge(checkpoint.catalog(), filter, digest, console);
+      Findings unread;
+      console.out << inspect_json(checkpoint, filter, {digest_, values_}, digest, unread);
+      for (const Finding& finding : unread) console.err << "reprise inspect: " << finding << '\n';
+      const ExitCode judged = judge(checkpoint.catalog(), filter, digest, console);
+      return unread.empty() ? judged : ExitCode::kUnusable;
     }
     print_summary(checkpoint, console);
     if (common_) {

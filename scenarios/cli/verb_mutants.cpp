@@ -1,16 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/cli/table.hpp"
 #include "scenarios/cli/verb.hpp"
 #include "scenarios/driver/mutant_runs.hpp"
-#include "scenarios/driver/text_file.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -41,7 +39,10 @@ class MutantsVerb final : public Verb {
         .text(json_, "--json", "FILE", "write the results there")
         .text(report_, "--report", "DIR",
               "write report.json and junit.xml there; a run's report there gets the mutants added")
-        .number(seed_, "--seed", 0, "of the simulated scheduler")
+        .number(seed_, "--seed", 0, "of the simulated scheduler, and of random cases")
+        .number(cases_, "--property-cases", 0,
+                "random cases of the properties continuity and survives that each mutant is tried "
+                "in, beside its scenarios; 4 unless told, 0: none")
         .number(jobs_, "--jobs", 1, "runs at a time")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
@@ -67,6 +68,8 @@ class MutantsVerb final : public Verb {
     request.only = only_;
     request.options.seed = static_cast<std::uint64_t>(seed_);
     request.jobs = static_cast<std::size_t>(jobs_);
+    request.property_cases = static_cast<std::uint64_t>(cases_);
+    if (!report_.empty()) driver::require_writable(report_);
     const bool shows_progress = console.err_is_terminal && !quiet_;
     auto outcomes = driver::run_mutants(
         request, [&](std::size_t done, std::size_t total, const std::string& what) {
@@ -77,9 +80,14 @@ class MutantsVerb final : public Verb {
       std::erase_if(outcomes, [](const auto& outcome) { return outcome.trials.empty(); });
     }
     print(console, outcomes);
+    print_properties(console, outcomes);
     const ExitCode code = conclude(console, outcomes);
     write(outcomes);
     return code;
+  }
+
+  static std::string word_of(const driver::Trial& trial) {
+    return trial.caught ? "caught" : trial.asked ? "survived" : "not asked";
   }
 
   /// Rows of one file that caught it by one code stand on one line.
@@ -97,10 +105,46 @@ class MutantsVerb final : public Verb {
       }
       const std::string where =
           end - begin > 1 ? fmt::format("{} ({} rows)", file(first), end - begin) : first.scenario;
-      table.add(
-          {name, first.caught ? "caught" : "survived", where, first.code, clipped(first.reason)});
+      table.add({name, word_of(first), where, first.code, clipped(first.reason)});
       begin = end;
     }
+  }
+
+  static void add_properties(const driver::MutantOutcome& outcome, Table& table) {
+    for (const auto& trial : outcome.properties) {
+      if (!trial.caught) continue;
+      table.add({std::string(outcome.mutant->name), "caught",
+                 "property " + trial.property + ", " + trial.caught->scenario, trial.caught->code,
+                 clipped(trial.caught->reason)});
+    }
+  }
+
+  /// Whom no random case caught: then it is scenarios alone that show it.
+  static void print_properties(const Console& console,
+                               const std::vector<driver::MutantOutcome>& outcomes) {
+    std::size_t tried = 0;
+    std::vector<std::string> alone;
+    for (const auto& outcome : outcomes) {
+      if (outcome.properties.empty()) continue;
+      ++tried;
+      std::uint64_t asked = 0;
+      bool caught = false;
+      for (const auto& trial : outcome.properties) {
+        asked += trial.asked;
+        caught = caught || trial.caught;
+      }
+      if (caught) continue;
+      alone.push_back(fmt::format(
+          "{} ({})", outcome.mutant->name,
+          asked == 0 ? "none asked anything of it" : fmt::format("{} asked of it", asked)));
+    }
+    if (tried == 0) {
+      console.out << "\nproperties: no random case was tried; scenarios alone were asked\n";
+      return;
+    }
+    console.out << fmt::format("\nproperties: random cases caught {} of {} mutants{}\n",
+                               tried - alone.size(), tried,
+                               alone.empty() ? "" : "; scenarios alone: " + join(alone, ", "));
   }
 
   static void print(const Console& console, const std::vector<driver::MutantOutcome>& outcomes) {
@@ -113,12 +157,14 @@ class MutantsVerb final : public Verb {
                            std::string(outcome.mutant->needs))});
       }
       add_trials(name, outcome.trials, table);
+      add_properties(outcome, table);
     }
     table.print(console);
     for (const auto& outcome : outcomes) {
       for (const auto& trial : outcome.trials) {
         if (trial.caught) continue;
-        console.out << fmt::format("\n{} survived {}: {}\n", outcome.mutant->name, trial.scenario,
+        console.out << fmt::format("\n{} {} {}: {}\n", outcome.mutant->name,
+                                   trial.asked ? "survived" : "was not asked in", trial.scenario,
                                    trial.reason);
       }
     }
@@ -132,34 +178,36 @@ class MutantsVerb final : public Verb {
     if (caught == 0) {
       console.out << "VALIDATOR_VACUOUS: no mutant was caught, so passing shows nothing\n";
     }
-    return caught == outcomes.size() && caught > 0 ? ExitCode::kPass : ExitCode::kFail;
-  }
-
-  /// The report there of a run of this program, to which the mutants are added; or a new one.
-  reports::Report report_of_run() const {
-    reports::Report fresh = driver::empty_report("sim");
-    const std::filesystem::path file = std::filesystem::path(report_) / "report.json";
-    if (!std::filesystem::exists(file)) {
-      fresh.not_claimed.emplace_back("scenarios without mutants: not reported here");
-      return fresh;
-    }
-    reports::Report there = reports::parse_report(driver::text_of(file), file.string());
-    const bool same = there.lane == fresh.lane && there.project.commit == fresh.project.commit;
-    if (same) return there;
-    throw Error(Code::kUsage,
-                "there is a report of lane " + there.lane + ", commit " + there.project.commit +
-                    ", to which these mutants can't be added; name another --report",
-                {.file = file.string()});
+    if (caught == outcomes.size() && caught > 0) return ExitCode::kPass;
+    const bool unasked =
+        !outcomes.empty() && std::all_of(outcomes.begin(), outcomes.end(), [](const auto& outcome) {
+          return outcome.caught() || outcome.inconclusive();
+        });
+    return unasked ? ExitCode::kInconclusive : ExitCode::kFail;
   }
 
   void write(const std::vector<driver::MutantOutcome>& outcomes) const {
     const auto results = driver::results_of(outcomes);
     if (!json_.empty()) write_json(outcomes);
     if (report_.empty()) return;
-    reports::Report report = report_of_run();
+    reports::Report report = driver::report_to_add_to(report_, "sim");
     report.mutants = results;
     report.verdict = overall(report);
     driver::write_report(report, report_);
+  }
+
+  static nlohmann::json properties_of(const driver::MutantOutcome& outcome) {
+    nlohmann::json all = nlohmann::json::array();
+    for (const auto& trial : outcome.properties) {
+      all.push_back({{"property", trial.property},
+                     {"cases", trial.cases},
+                     {"asked", trial.asked},
+                     {"caught", trial.caught.has_value()},
+                     {"case", trial.caught ? trial.caught->scenario : ""},
+                     {"code", trial.caught ? trial.caught->code : ""},
+                     {"reason", trial.caught ? trial.caught->reason : ""}});
+    }
+    return all;
   }
 
   void write_json(const std::vector<driver::MutantOutcome>& outcomes) const {
@@ -169,6 +217,7 @@ class MutantsVerb final : public Verb {
       for (const auto& trial : outcome.trials) {
         trials.push_back({{"scenario", trial.scenario},
                           {"caught", trial.caught},
+                          {"asked", trial.asked},
                           {"code", trial.code},
                           {"reason", trial.reason}});
       }
@@ -176,6 +225,7 @@ class MutantsVerb final : public Verb {
                      {"defect", outcome.mutant->defect},
                      {"seam", outcome.mutant->seam},
                      {"caught", outcome.caught()},
+                     {"properties", properties_of(outcome)},
                      {"trials", trials}});
     }
     std::ofstream out(json_);
@@ -193,6 +243,7 @@ class MutantsVerb final : public Verb {
   std::string report_;
   std::int64_t seed_ = 1;
   std::int64_t jobs_ = 1;
+  std::int64_t cases_ = 4;
   bool quiet_ = false;
 };
 

@@ -13,6 +13,8 @@ namespace reprise::cli {
 namespace {
 
 constexpr std::int64_t kRanksMax = 1 << 16;
+/// Of tensors, over all ranks: so many take some GB and less than a minute.
+constexpr std::uint64_t kSharesMax = 100'000'000;
 /// Plans of loads from a catalogue are made in memory, rank by rank.
 constexpr std::uint64_t kWishesMax = 2000000;
 
@@ -86,6 +88,14 @@ class PlanVerb final : public Verb {
       throw Error(Code::kUsage, "plans are made for up to " + with_commas(kRanksMax) + " ranks; " +
                                     text + " has " +
                                     with_commas(static_cast<std::uint64_t>(layout.world_size())));
+    }
+    const std::uint64_t shares = shares_of(model, layout);
+    if (shares > kSharesMax) {
+      throw Error(Code::kLimit, what + ": " + with_commas(model.parameters.size()) +
+                                    " parameters under " + text + " are " + with_commas(shares) +
+                                    " shares of tensors on all ranks, and plans " +
+                                    "are made for up to " + with_commas(kSharesMax) +
+                                    "; take fewer layers, fewer ranks, or more pipeline stages");
     }
     auto offers = offers_of(model, layout);
     for (const auto& note : idle_notes(model, layout)) notes_.push_back(what + ": " + note);

@@ -13,6 +13,7 @@ class RankVerb final : public Verb {
   std::string_view examples() const override { return ""; }
   void declare(Options& options) override {
     options.text(lane_, "--lane", "mpi|gpu", "what the rank works on")
+        .number(ranks_, "--ranks", 1, "how many ranks there are")
         .text(task_.scenario, "--scenario", "FILE", "the scenario")
         .number(incarnation_, "--incarnation", 0, "which of its incarnations")
         .text(task_.store, "--store", "DIR", "where checkpoints stand")
@@ -21,15 +22,18 @@ class RankVerb final : public Verb {
         .text(task_.log.level, "--log", "LEVEL", "off, info, debug")
         .text(task_.log.directory, "--logs", "DIR", "where the rank's log goes");
   }
-  ExitCode run(const Console&) override {
+  ExitCode run(const Console& console) override {
     task_.lane = driver::lane_named(lane_);
+    task_.world = static_cast<std::int32_t>(ranks_);
     task_.incarnation = static_cast<std::uint64_t>(incarnation_);
-    return driver::run_process_rank(task_) == 0 ? ExitCode::kPass : ExitCode::kFail;
+    return driver::run_process_rank(task_, console.launched_as) == 0 ? ExitCode::kPass
+                                                                     : ExitCode::kFail;
   }
 
  private:
   driver::RankTask task_;
   std::string lane_ = "mpi";
+  std::int64_t ranks_ = 1;
   std::int64_t incarnation_ = 0;
 };
 

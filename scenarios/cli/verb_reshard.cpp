@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <limits>
+#include <exception>
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
@@ -10,7 +9,9 @@
 #include "core/base/print.hpp"
 #include "core/engine/reshard.hpp"
 #include "scenarios/cli/checkpoint_argument.hpp"
+#include "scenarios/cli/interrupts.hpp"
 #include "scenarios/cli/json_output.hpp"
+#include "scenarios/cli/place_to_write.hpp"
 #include "scenarios/cli/progress_line.hpp"
 #include "scenarios/cli/split_rule.hpp"
 #include "scenarios/cli/verb.hpp"
@@ -20,13 +21,23 @@ namespace {
 
 constexpr std::int64_t kWritersMax = 65536;
 
-/// Are they the same, or is `inner` somewhere below `outer`? Links are followed.
-bool lies_within(const std::string& inner, const std::string& outer) {
-  const auto within = resolved(inner);
-  const auto above = resolved(outer);
-  return std::mismatch(above.begin(), above.end(), within.begin(), within.end()).first ==
-         above.end();
-}
+struct Interrupted : std::exception {
+  const char* what() const noexcept override { return "interrupted"; }
+};
+
+/// Passes progress on until a signal has come; then it throws.
+class UntilInterrupted final : public Progress {
+ public:
+  explicit UntilInterrupted(Progress& shown) : shown_(shown) {}
+
+  void advance(std::string_view what, std::uint64_t done, std::uint64_t total) override {
+    if (Interrupts::came()) throw Interrupted();
+    shown_.advance(what, done, total);
+  }
+
+ private:
+  Progress& shown_;
+};
 
 class ReshardVerb final : public Verb {
  public:
@@ -42,15 +53,20 @@ class ReshardVerb final : public Verb {
   }
   void declare(Options& options) override {
     options.positional(source_, "IN", "a checkpoint")
-        .positional(target_, "OUT", "directory to write; must not exist")
+        .positional(target_, "OUT", "directory to write; must not exist, unless --force")
         .number(ranks_, "--ranks", 1, "cut dimension 0 of every tensor into N parts")
         .texts(splits_, "--split", "REGEX=DIM:N",
                "cut tensors whose key matches along DIM into N parts; the first match decides")
         .number(writers_, "--writers", 1, "number of writers (default: the ranks, or 1)")
-        .flag(force_, "--force", "replace OUT if it is a checkpoint")
+        .text(per_rank_, "--per-rank", "first|drop",
+              "where each rank saved values of its own: all get the first rank's, or what differs "
+              "is left out (default: each rank keeps its own, if --ranks is as many as there were)")
+        .flag(force_, "--force",
+              "replace OUT if it is a checkpoint and nothing else is in it; the old one goes when "
+              "the new one was confirmed in its place")
         .flag(unchecked_, "--no-checksums",
-              "don't check checksums first: flipped bits are then written anew under right "
-              "checksums, and nothing will ever tell")
+              "don't check checksums: flipped bits are then written anew under right checksums, "
+              "and nothing will ever tell")
         .flag(json_, "--json", "print one JSON document")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
@@ -60,12 +76,16 @@ class ReshardVerb final : public Verb {
     const StoredPath to = stored_path(target_);
     ReshardOptions options{.rule = cut_rule(splits_, ranks_), .checksums = !unchecked_};
     options.writers = writers();
+    options.ranks = {.per_rank = per_rank(), .ranks = ranks_};
     if (to.path.empty()) throw Error(Code::kUsage, "OUT can't be the root of the file system");
-    check_apart(from.display(), to);
-    check_may_write(to);
+    require_apart(from.display(), to);
+    require_free(to, force_ ? Standing::kReplaced : Standing::kKept);
     Checkpoint source = Checkpoint::open(*from.store, from.path);
-    check_apart(from.store->display(source.location().directory), to);
+    require_apart(from.store->display(source.location().directory), to);
     check_splits(splits_, source.catalog());
+    options.last_look = [&to, this] {
+      require_free(to, force_ ? Standing::kReplaced : Standing::kKept);
+    };
     const ReshardReport report = write(source, to, options, console);
     if (json_) {
       console.out << reshard_json(source_, target_, report);
@@ -75,37 +95,46 @@ class ReshardVerb final : public Verb {
           with_commas(report.tensors), with_commas(report.elements), with_commas(report.objects),
           with_commas(report.chunks_before), with_commas(report.chunks_after),
           with_commas(report.files), human_bytes(report.bytes));
+      console.out << words_on_ranks(report) << words_on_rest(report);
     }
+    for (const auto& line : report.log) console.err << line << '\n';
     return ExitCode::kPass;
   }
 
  private:
-  /// Writing to OUT removes what stands there and beside it under the names of the commit.
-  static void check_apart(const std::string& in, const StoredPath& to) {
-    const CommitTarget target{to.path};
-    if (!lies_within(in, to.display()) && !lies_within(to.display(), in) &&
-        !lies_within(in, to.store->display(target.saving())) &&
-        !lies_within(in, to.store->display(target.replaced()))) {
-      return;
-    }
-    throw Error(Code::kUsage,
-                "IN and OUT are one directory or lie within each other, and writing OUT would "
-                "remove IN; name an OUT apart from it",
-                {.file = to.display()});
+  std::optional<PerRank> per_rank() const {
+    if (per_rank_.empty()) return std::nullopt;
+    if (per_rank_ == "first") return PerRank::kFirst;
+    if (per_rank_ == "drop") return PerRank::kDrop;
+    throw Error(Code::kUsage, "--per-rank is 'first' or 'drop', not '" + per_rank_ + "'");
   }
 
-  void check_may_write(const StoredPath& to) const {
-    if (!to.store->stat(to.path)) return;
-    if (!force_) {
-      throw Error(Code::kUsage, "OUT is there already; name another, or give --force",
-                  {.file = to.display()});
+  /// What of ranks' own values there is to say.
+  static std::string words_on_ranks(const ReshardReport& report) {
+    std::string words;
+    if (report.ranks != 0) {
+      words += fmt::format("each of {} ranks keeps the values that are its own\n", report.ranks);
     }
-    if (!holds_metadata(*to.store, to.path)) {
-      throw Error(Code::kUsage,
-                  "OUT is there and holds no .metadata itself: --force replaces checkpoints, "
-                  "nothing else; remove it yourself, or name another",
-                  {.file = to.display()});
+    if (!report.of_first.empty()) {
+      words += fmt::format("the first rank's values for all: {}\n", join(report.of_first, ", "));
     }
+    if (!report.dropped.empty()) {
+      words += fmt::format("left out, as ranks differ: {}\n", join(report.dropped, ", "));
+    }
+    return words;
+  }
+
+  /// What else became of the checkpoint's directory.
+  static std::string words_on_rest(const ReshardReport& report) {
+    std::string words;
+    if (!report.carried.empty()) {
+      words += fmt::format("carried along: {}\n", join(report.carried, ", "));
+    }
+    if (!report.left_out.empty()) {
+      words += fmt::format("left out: {}\n", join(report.left_out, ", "));
+    }
+    for (const Finding& note : report.notes) words += "note: " + note.message + "\n";
+    return words;
   }
 
   std::int32_t writers() const {
@@ -121,12 +150,29 @@ class ReshardVerb final : public Verb {
     HostDevice device("host", 0);
     ThreadTasks tasks(1);
     PosixClock clock;
-    SilentTrace trace;
+    NoTrace trace;
     ProgressLine progress(
         console, clock, "reshard",
         quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
-    const CommitTarget target{to.path};
-    return reshard(source, target, options, {*to.store, device, tasks, trace, progress});
+    UntilInterrupted until(progress);
+    CommitTarget target{to.path};
+    target.replace = force_;
+    const Interrupts interrupts;
+    try {
+      return reshard(source, target, options, {*to.store, device, tasks, trace, until});
+    } catch (const Interrupted&) {
+      throw Error(Code::kIncomplete, "interrupted by a signal: " + left_by_interrupt(to),
+                  {.file = to.display()});
+    }
+  }
+
+  /// What is still there of what was written: nothing, as long as it could be removed.
+  static std::string left_by_interrupt(const StoredPath& to) {
+    const auto left = unfinished_of(to);
+    if (left.empty()) return "nothing of it is left, and what stood there before stands";
+    return "what stood there before stands; what was written could not be removed, and the next "
+           "reshard into this OUT removes it: " +
+           join(left, ", ");
   }
 
   std::string source_;
@@ -134,6 +180,7 @@ class ReshardVerb final : public Verb {
   std::int64_t ranks_ = 0;
   std::vector<std::string> splits_;
   std::int64_t writers_ = 0;
+  std::string per_rank_;
   bool force_ = false;
   bool unchecked_ = false;
   bool json_ = false;

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
-#include "core/base/error.hpp"
+#include "core/base/print.hpp"
+#include "reprise/error.hpp"
+#include "scenarios/cli/interrupts.hpp"
 #include "scenarios/cli/verb.hpp"
 #include "scenarios/driver/determinism.hpp"
+#include "scenarios/driver/field_options.hpp"
 #include "scenarios/driver/replay.hpp"
 #include "scenarios/driver/run.hpp"
 #include "sim/mutants/mutants.hpp"
@@ -29,6 +33,8 @@ class RunVerb final : public Verb {
            "  reprise run scenarios --report out --keep out/checkpoints\n"
            "  reprise run scenarios --tag core --jobs 2 --double\n"
            "  reprise run 'scenarios/placements/moe.yaml[k=1]'   these rows of a table\n"
+           "  reprise run scenarios/mimo/layouts.yaml --no-load-optim --save out\n"
+           "  reprise run scenarios/mimo/layouts.yaml --load out    goes on from there\n"
            "  reprise run scenarios --mutant floor-vs-ceil-chunk     must turn red\n";
   }
   void declare(Options& options) override {
@@ -50,22 +56,49 @@ class RunVerb final : public Verb {
               "show what each rank compared, of scenarios so tagged; or: all")
         .flag(double_, "--double",
               "run all twice: in a second process, or what another lane ran on the lane sim")
+        .text(save_, "--save", "DIR", "as --keep")
+        .text(
+            options_.load, "--load", "DIR",
+            "first lives begin from the checkpoint there, or from what a run with --save DIR left")
+        .number(
+            save_interval_, "--save-interval", 0,
+            "a save after each iteration whose number N divides, as well; 0: as the scenarios say")
+        .flag(options_.no_save_optim, "--no-save-optim", "saves without the optimizer")
+        .flag(options_.no_save_rng, "--no-save-rng", "saves without random states")
+        .flag(options_.no_load_optim, "--no-load-optim", "loads leave the optimizer behind")
+        .flag(options_.no_load_scheduler, "--no-load-scheduler", "loads leave the schedule behind")
+        .flag(options_.no_load_rng, "--no-load-rng", "loads leave random states behind")
+        .flag(options_.finetune, "--finetune", "loads take weights alone, and begin at iteration 0")
+        .flag(options_.fully_reshardable, "--dist-ckpt-optim-fully-reshardable",
+              "optimizers are saved as fully_reshardable")
         .text(log_, "--log", "info|debug",
               "a line a phase and rank, to stderr; on the lanes mpi and gpu to REPORT/log")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
 
   ExitCode run(const Console& console) override {
-    const driver::RunRequest request = checked_request(console);
-    const auto scenarios = driver::read_catalogue(request.selection);
+    driver::RunRequest request = checked_request(console);
+    auto scenarios = driver::read_catalogue(request.selection);
+    options_.save_interval = save_interval_;
+    driver::override_by(options_, scenarios);
+    for (const auto& directory : {report_, record_, keep_, save_}) {
+      if (!directory.empty()) driver::require_writable(directory);
+    }
+    const Interrupts interrupts;
+    request.interrupted = [&interrupts] { return interrupts.came(); };
     const bool shows_progress = console.err_is_terminal && !quiet_;
     auto report = driver::run_these(
         scenarios, request, [&](std::size_t done, std::size_t total, const std::string& scenario) {
           if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, scenario);
         });
-    if (double_) {
+    if (double_ && !report.interrupted) {
       if (shows_progress) console.err << "once more, elsewhere\n";
       driver::compare_courses(driver::courses_elsewhere(request), report);
+    }
+    if (options_.any()) {
+      const std::string said = driver::to_string(options_);
+      report.not_claimed.push_back("the scenarios as they are written: overridden by " + said);
+      for (auto& result : report.scenarios) result.replay += " " + said;
     }
     print(console, scenarios, report);
     if (!record_.empty()) record(scenarios, request, report);
@@ -80,16 +113,39 @@ class RunVerb final : public Verb {
     request.selection = {paths_, tag_, static_cast<std::size_t>(rows_),
                          static_cast<std::uint64_t>(seed_)};
     request.lane = driver::lane_named(lane_);
+    if (!save_.empty() && !keep_.empty()) {
+      throw Error(Code::kUsage, "--save and --keep name one thing; give one of them");
+    }
+    if (double_ && options_.any()) {
+      throw Error(Code::kUsage,
+                  "--double reads the scenarios anew, as they are written; leave it or the options "
+                  "of the training job out");
+    }
     request.jobs = static_cast<std::size_t>(jobs_);
     request.options = {.seed = static_cast<std::uint64_t>(seed_),
                        .mutant = mutant_,
-                       .keep = keep_,
+                       .keep = save_.empty() ? keep_ : save_,
                        .launcher = checked_launcher(),
                        .executable = console.executable,
                        .ranks_per_gpu = checked_ranks_per_gpu(),
                        .log = checked_log(request.lane)};
     if (!mutant_.empty()) sim::mutant_named(mutant_);  // a wrong name is said before anything runs
+    require_known_ranks();
     return request;
+  }
+
+  /// Tags are those of the whole catalogue that is named: fewer rows of it may have none of them.
+  void require_known_ranks() const {
+    if (ranks_.empty() || ranks_ == "all") return;
+    std::set<std::string> tags;
+    for (const auto& scenario : driver::read_catalogue({.paths = paths_})) {
+      tags.insert(scenario.tags.begin(), scenario.tags.end());
+    }
+    if (tags.contains(ranks_)) return;
+    throw Error(Code::kUsage,
+                fmt::format("--ranks: no scenario has the tag '{}'; there are: {}{}", ranks_,
+                            join(std::vector<std::string>(tags.begin(), tags.end()), ", "),
+                            tags.empty() ? "all" : ", and all"));
   }
 
   void print(const Console& console, const std::vector<driver::Scenario>& scenarios,
@@ -104,6 +160,9 @@ class RunVerb final : public Verb {
     console.out << fmt::format("\n{}: {} scenario{} on lane {} in {:.1f} s\n",
                                reports::name_of(report.verdict), report.scenarios.size(),
                                report.scenarios.size() == 1 ? "" : "s", lane_, report.seconds);
+    if (report.interrupted) {
+      console.out << fmt::format("interrupted: {} were not run\n", report.skipped.size());
+    }
     if (double_) {
       console.out << fmt::format("run twice: {}, with another course the second time: {}\n",
                                  report.runs_doubled, report.determinism_mismatches);
@@ -173,6 +232,9 @@ class RunVerb final : public Verb {
   std::string launcher_ = "mpirun";
   std::string report_;
   std::string keep_;
+  std::string save_;
+  driver::FieldOptions options_;
+  std::int64_t save_interval_ = 0;
   std::string mutant_;
   std::string tag_;
   std::string record_;

@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "core/base/error.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/yaml_map.hpp"
 
 namespace reprise::driver {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/process.hpp"
 #include "scenarios/driver/scratch_directory.hpp"
 #include "scenarios/driver/text_file.hpp"
@@ -13,8 +13,6 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::uint64_t kDeadlineS = 3600;
-constexpr std::string_view kSameLane = "NOT_DETERMINISTIC";
-constexpr std::string_view kOtherLane = "LANES_DISAGREE";
 constexpr std::string_view kElsewhere = "sim";
 
 std::vector<std::string> command_of(const RunRequest& request, const std::string& report) {
@@ -85,7 +83,8 @@ std::vector<Course> courses_in(const std::string& report_json, const std::string
 std::vector<Course> courses_elsewhere(const RunRequest& request) {
   const ScratchDirectory scratch;
   const std::string log = scratch.path() + "/log";
-  const ProcessEnd end = run_process(command_of(request, scratch.path()), log, kDeadlineS);
+  const ProcessEnd end =
+      run_process(command_of(request, scratch.path()), log, {.deadline_s = kDeadlineS});
   const std::string report = scratch.path() + "/report.json";
   if (!std::filesystem::exists(report)) {
     throw Error(Code::kInternal, "the second process ended with " + std::to_string(end.exit_code) +
@@ -112,7 +111,7 @@ void compare_courses(const std::vector<Course>& elsewhere, reports::Report& repo
     ++report.determinism_mismatches;
     // A failure here is told first: it is why the lanes disagree.
     if (same_lane || result.verdict == reports::Verdict::kPass) {
-      result.code = same_lane ? kSameLane : kOtherLane;
+      result.code = name_of(same_lane ? Code::kNotDeterministic : Code::kLanesDisagree);
       result.reason = difference + where;
     }
     result.verdict = reports::Verdict::kFail;

@@ -67,6 +67,16 @@ void add_grids(const Scenario& scenario, const IncarnationPlan& plan, Values& va
   if (modules.size() > 1) values.emplace("place", is_colocated(plan) ? "colocated" : "disjoint");
 }
 
+void add_rerun(const IncarnationPlan& plan, Values& values) {
+  const bool validates = plan.rerun != sim::RerunMode::kDisabled;
+  values.emplace("rerun", validates ? "validated" : "disabled");
+  if (!validates) return;
+  values.emplace("format", sim::name_of(plan.format));
+  values.emplace("iterators", plan.iterators == sim::Wrapping::kPlain ? "plain" : "wrapped");
+  values.emplace("template",
+                 plan.rerun_template == sim::RerunTemplate::kForced ? "forced" : "stored");
+}
+
 void add_actions(const std::vector<Action>& actions, bool last, Values& values) {
   std::int64_t steps = 0;
   for (const auto& action : actions) {
@@ -126,6 +136,7 @@ void Distribution::add(const Scenario& scenario) {
   values.emplace("expected", scenario.expect.refusal ? "refusal" : "continuity");
   for (std::size_t i = 0; i < lives.size(); ++i) {
     add_grids(scenario, lives[i], values);
+    add_rerun(lives[i], values);
     add_actions(lives[i].actions, i + 1 == lives.size(), values);
     const auto saves = saves_before(scenario, i);
     if (i == 0 || saves.empty()) continue;

@@ -22,6 +22,9 @@ class Distribution {
  public:
   void add(const Scenario& scenario);
 
+  using Counts = std::map<std::string, std::map<std::string, std::uint64_t>>;
+  /// Axis, value, cases in which it came up.
+  const Counts& counts() const { return counts_; }
   std::uint64_t cases() const { return cases_; }
   /// Cases in which that value of that axis came up: ("change", "EP"), ("world", "5-8").
   std::uint64_t count(const std::string& axis, const std::string& value) const;
@@ -29,7 +32,7 @@ class Distribution {
   std::string table() const;
 
  private:
-  std::map<std::string, std::map<std::string, std::uint64_t>> counts_;
+  Counts counts_;
   std::uint64_t cases_ = 0;
 };
 

@@ -113,15 +113,20 @@ SavePoint take_point(const Json& json) {
 }
 
 Json put(const sim::BadResult& bad) {
-  return {
-      {"kind", sim::name_of(bad.kind)}, {"fatal", bad.fatal},  {"call", bad.call}, {"run", bad.run},
-      {"iteration", bad.iteration},     {"device", bad.device}};
+  return {{"kind", sim::name_of(bad.kind)},
+          {"fatal", bad.fatal},
+          {"value", sim::name_of(bad.value)},
+          {"call", bad.call},
+          {"run", bad.run},
+          {"iteration", bad.iteration},
+          {"device", bad.device}};
 }
 
 sim::BadResult take_bad(const Json& json) {
   sim::BadResult bad;
   bad.kind = sim::result_fault_named(json.at("kind").get<std::string>()).value();
   json.at("fatal").get_to(bad.fatal);
+  bad.value = sim::bad_value_named(json.at("value").get<std::string>()).value();
   json.at("call").get_to(bad.call);
   json.at("run").get_to(bad.run);
   json.at("iteration").get_to(bad.iteration);
@@ -169,6 +174,16 @@ sim::FaultState take_fault(const Json& json) {
 
 }  // namespace
 
+Json put_code(std::optional<Code> code) { return code ? name_of(*code) : ""; }
+
+std::optional<Code> take_code(const Json& json) {
+  const auto name = json.get<std::string>();
+  if (name.empty()) return std::nullopt;
+  const auto code = code_named(name);
+  if (!code) throw std::invalid_argument("no code is called " + name);
+  return code;
+}
+
 Json put_all(const std::vector<SavePoint>& points) {
   Json json = Json::array();
   for (const auto& point : points) json.push_back(put(point));
@@ -179,10 +194,11 @@ Json put_all(const std::vector<SaveEvidence>& saves) {
   Json json = Json::array();
   for (const auto& save : saves) {
     json.push_back({{"point", put(save.point)},
-                    {"code", save.code},
+                    {"code", put_code(save.code)},
                     {"live", save.live},
                     {"stored", save.stored},
-                    {"reused", save.reused}});
+                    {"reused", save.reused},
+                    {"padded", save.padded}});
   }
   return json;
 }
@@ -202,9 +218,9 @@ std::vector<SavePoint> take_points(const Json& json) {
 std::vector<SaveEvidence> take_saves(const Json& json) {
   std::vector<SaveEvidence> saves;
   for (const auto& save : json) {
-    saves.push_back({take_point(save.at("point")), save.at("code").get<std::string>(),
+    saves.push_back({take_point(save.at("point")), take_code(save.at("code")),
                      save.at("live").get<Inventory>(), save.at("stored").get<Inventory>(),
-                     save.at("reused").get<bool>()});
+                     save.at("reused").get<bool>(), save.at("padded").get<Inventory>()});
   }
   return saves;
 }

@@ -1,27 +1,19 @@
 #include "scenarios/driver/fault_specs.hpp"
 
-#include "core/base/error.hpp"
-
 namespace reprise::driver {
 namespace {
 
 constexpr std::uint64_t kNanosecondsOfMs = 1'000'000;
 
-template <class T>
-T known(const std::optional<T>& found, const std::string& name) {
-  if (found) return *found;
-  throw Error(Code::kUsage, "there is no fault and no moment called '" + name + "'");
-}
-
 }  // namespace
 
 sim::FaultSpec spec_of(const FaultAction& fault) {
   sim::FaultSpec spec;
-  spec.kind = known(sim::fault_named(fault.kind), fault.kind);
+  spec.kind = fault.kind;
   spec.place = {.rank = GlobalRank{fault.rank},
                 .phase = fault.phase,
                 .step = fault.step,
-                .moment = known(sim::moment_named(fault.moment), fault.moment),
+                .moment = fault.moment,
                 .nth = fault.nth,
                 .file = fault.file};
   spec.delay_ns = static_cast<std::uint64_t>(fault.delay_ms) * kNanosecondsOfMs;
@@ -35,8 +27,9 @@ std::vector<sim::FaultSpec> specs_of(const BadResultAction& bad) {
     sim::FaultSpec spec;
     spec.kind = sim::FaultKind::kBadResult;
     spec.place.rank = GlobalRank{rank};
-    spec.result.kind = known(sim::result_fault_named(bad.kind), bad.kind);
+    spec.result.kind = bad.kind;
     spec.result.fatal = bad.fatal;
+    spec.result.value = bad.value;
     spec.result.call = static_cast<int>(bad.call);
     spec.result.run = static_cast<int>(bad.run);
     specs.push_back(spec);

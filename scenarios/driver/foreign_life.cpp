@@ -5,16 +5,18 @@
 #include <sstream>
 
 #include "core/adapters/posix/posix_store.hpp"
-#include "core/base/error.hpp"
 #include "core/base/hash.hpp"
 #include "core/engine/commit.hpp"
 #include "core/engine/verify.hpp"
+#include "core/ports/no_progress.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/process.hpp"
 #include "scenarios/driver/rank_program.hpp"
+#include "scenarios/driver/rng_judge.hpp"
 #include "scenarios/driver/scratch_directory.hpp"
 #include "scenarios/driver/tensor_digest.hpp"
 #include "scenarios/driver/text_file.hpp"
-#include "scenarios/driver/unwatched.hpp"
+#include "sim/job/megatron_common.hpp"
 #include "sim/world/copy_tree.hpp"
 
 namespace reprise::driver {
@@ -28,8 +30,9 @@ std::string replaced(std::string word, const std::string& name, const std::strin
   return word;
 }
 
-/// Of the elements of all tensors by key, whatever their chunks are; empty where it can't be read.
-std::string content_of(Store& store, const std::string& directory) try {
+/// Returns a digest of the elements of all tensors by key, whatever their chunks are; nothing where
+/// the checkpoint can't be read.
+std::optional<std::string> content_of(Store& store, const std::string& directory) try {
   Checkpoint checkpoint = Checkpoint::open(store, directory);
   TensorDigest digest(checkpoint);
   Hasher content;
@@ -39,7 +42,22 @@ std::string content_of(Store& store, const std::string& directory) try {
   }
   return hex(content.digest());
 } catch (const Error&) {
-  return {};
+  return std::nullopt;
+}
+
+/// What a checkpoint of a job of ours tells of itself besides its step and its grids. What its job
+/// left behind on the way is not told. Another's checkpoint tells nothing.
+void take_what_is_told(Store& store, const std::string& directory, SavePoint& point) try {
+  Checkpoint checkpoint = Checkpoint::open(store, directory);
+  const auto common = checkpoint.common();
+  if (!common || !common->item.value) return;
+  const sim::CommonState told = sim::decode_common(*common->item.value);
+  point.ages = ages_told_by(checkpoint);
+  point.random = told.parts.random;
+  point.optimizer = told.parts.optimizer;
+  point.parent_step = told.identity.parent_step;
+} catch (const Error&) {
+  return;
 }
 
 /// The lane's store as a directory, for as long as the program runs.
@@ -85,7 +103,7 @@ class ForeignLife {
 
   void judge_end(const ProcessEnd& end, const std::string& log_tail) {
     if (!end.timed_out && end.exit_code == plan_.foreign->exits) return;
-    rule(Defect::kVerdictDisagreement,
+    rule(Code::kVerdictDisagreement,
          "the command was to end with " + std::to_string(plan_.foreign->exits) + " and " +
              (end.timed_out ? "was still running at the deadline"
                             : "ended with " + std::to_string(end.exit_code)) +
@@ -95,24 +113,24 @@ class ForeignLife {
   /// It could go on to write when it has been judged.
   void judge_leftovers(const ProcessEnd& end) {
     if (end.left_some) {
-      rule(Defect::kVerdictDisagreement, "the command ended and left processes behind");
+      rule(Code::kVerdictDisagreement, "the command ended and left processes behind");
     }
   }
 
   void judge_checkpoint(Store& store) {
-    Unwatched unwatched;
+    NoProgress unwatched;
     try {
       const VerifyReport report = verify(store, kCheckpointRoot, PayloadCheck::kRead, unwatched);
       for (const auto& finding : report.findings) {
         if (finding.severity != Severity::kError) continue;
         std::ostringstream text;
         text << finding;
-        rule(Defect::kTrackerDangling, "what it leaves is not whole: " + text.str());
+        rule(Code::kTrackerDangling, "what it leaves is not whole: " + text.str());
         break;
       }
       count(report);
     } catch (const Error& error) {
-      rule(Defect::kTrackerDangling, std::string("what it leaves can't be read: ") + error.what());
+      rule(Code::kTrackerDangling, std::string("what it leaves can't be read: ") + error.what());
     }
     judge_step(store);
   }
@@ -127,9 +145,7 @@ class ForeignLife {
   }
 
  private:
-  void rule(Defect defect, const std::string& text) {
-    rank_.rulings.push_back({std::string(name_of(defect)), text});
-  }
+  void rule(Code code, const std::string& text) { rank_.rulings.push_back({code, text}); }
 
   void count(const VerifyReport& report) {
     rank_.result.owns = report.tensors + report.objects > 0;
@@ -155,25 +171,30 @@ class ForeignLife {
     if (!leaves()) return;
     const Step step = *leaves();
     if (rank_.result.loaded_step != step.value) {
-      rule(Defect::kCommitMissing,
+      rule(Code::kCommitMissing,
            "the command was to leave a checkpoint of step " + std::to_string(step.value) +
                ", and the tracker names " +
                (rank_.result.loaded_step < 0 ? "none" : std::to_string(rank_.result.loaded_step)));
       return;
     }
-    rank_.content_digest = content_of(store, directory());
-    if (content_ && rank_.content_digest != *content_) {
-      rule(Defect::kBitMismatch, "the checkpoint of step " + std::to_string(step.value) +
-                                     " was there before, and its tensors held something else");
+    const auto content = content_of(store, directory());
+    rank_.content_digest = content.value_or("");
+    if (content_ && content != content_) {
+      rule(Code::kBitMismatch, "the checkpoint of step " + std::to_string(step.value) +
+                                   " was there before, and its tensors " +
+                                   (content ? "held something else" : "can't be read any more"));
     }
-    rank_.saves.push_back({point_of(step), {}, {}, {}, false});
+    rank_.saves.push_back({point_of(step, store), {}, {}, {}, false});
   }
 
-  SavePoint point_of(Step step) const {
+  SavePoint point_of(Step step, Store& store) const {
     SavePoint point = before_ != nullptr ? *before_ : SavePoint{};
     point.step = step;
-    if (before_ == nullptr) point.modules = modules_;
-    if (before_ == nullptr) point.random = false;
+    if (before_ == nullptr) {
+      point.modules = modules_;
+      point.random = false;
+      take_what_is_told(store, directory(), point);
+    }
     point.incarnation = number_;
     point.certain = true;
     point.damaged = false;
@@ -205,7 +226,8 @@ IncarnationRecord run_foreign(const Scenario& scenario, std::size_t number, Lane
     words.push_back(
         replaced(replaced(word, "{checkpoints}", root.string()), "{reprise}", options.executable));
   }
-  const ProcessEnd end = run_process(words, log, static_cast<std::uint64_t>(foreign.seconds));
+  const ProcessEnd end =
+      run_process(words, log, {.deadline_s = static_cast<std::uint64_t>(foreign.seconds)});
   disk.take_back();
   life.judge_end(end, tail_of(log));
   life.judge_leftovers(end);

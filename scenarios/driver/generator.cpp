@@ -4,9 +4,9 @@
 #include <array>
 #include <numeric>
 
-#include "core/base/error.hpp"
 #include "core/engine/commit.hpp"
 #include "core/engine/phases.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/draw.hpp"
 #include "scenarios/driver/outcome_rules.hpp"
 #include "scenarios/driver/random_modules.hpp"
@@ -19,14 +19,13 @@ namespace {
 using sim::Layout;
 
 constexpr std::array<std::string_view, 3> kModels = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
-/// dp twice: it may be split into replicas.
-constexpr std::array<std::string_view, 5> kFactorAxes = {"tp", "cp", "dp", "dp", "pp"};
 /// Stages of a pipeline; more only leaves more of them without layers.
 constexpr std::int32_t kStagesMax = 4;
 constexpr std::int64_t kBatchLeast = 4096;
-constexpr std::array<std::string_view, 3> kMoments = {"before", "during", "after"};
-constexpr std::array<std::string_view, 4> kWriteFaults = {"write_error", "no_space", "sync_error",
-                                                          "torn_write"};
+constexpr std::array kMoments = {sim::FaultMoment::kBefore, sim::FaultMoment::kDuring,
+                                 sim::FaultMoment::kAfter};
+constexpr std::array kWriteFaults = {sim::FaultKind::kWriteError, sim::FaultKind::kNoSpace,
+                                     sim::FaultKind::kSyncError, sim::FaultKind::kTornWrite};
 
 std::vector<std::int32_t> divisors(std::int32_t n) {
   std::vector<std::int32_t> all;
@@ -43,11 +42,22 @@ std::int32_t prime_of(std::int32_t n) {
   return p;
 }
 
+/// Axes that take ranks of their own; dp twice, as it may be split into replicas.
+std::vector<std::string_view> factor_axes() {
+  std::vector<std::string_view> axes;
+  for (const auto& field : sim::kLayoutFields) {
+    if (field.dealt != sim::Dealt::kOwnRanks) continue;
+    axes.insert(axes.end(), field.name == "dp" ? 2 : 1, field.name);
+  }
+  return axes;
+}
+
 /// Deals the world's prime factors out to the axes.
 void draw_sizes(Stream& random, std::int32_t world, Layout& layout) {
+  const auto axes = factor_axes();
   for (std::int32_t left = world; left > 1;) {
     const std::int32_t prime = prime_of(left);
-    std::string_view axis = one_of(random, kFactorAxes);
+    std::string_view axis = one_of(random, axes);
     if (axis == "pp" && layout.pp * prime > kStagesMax) axis = "dp";
     layout.set_size(axis, layout.size_of(axis) * prime);
     left /= prime;
@@ -154,9 +164,16 @@ void add_saving(Stream& random, std::vector<Action>& actions) {
   }
 }
 
+/// All of them; a mode that is missing here is a test's business.
+constexpr std::array kStrictModes = {
+    Strictness::kAssumeOkUnexpected, Strictness::kLogUnexpected, Strictness::kLogAll,
+    Strictness::kRaiseUnexpected,    Strictness::kRaiseAll,      Strictness::kReturnUnexpected,
+    Strictness::kReturnAll,          Strictness::kIgnoreAll};
+
 Strictness draw_strictness(Stream& random) {
   if (chance(random, 2)) return Strictness::kRaiseAll;
-  return static_cast<Strictness>(number(random, 0, static_cast<int>(Strictness::kIgnoreAll)));
+  const auto last = static_cast<std::int64_t>(kStrictModes.size()) - 1;
+  return kStrictModes.at(static_cast<std::size_t>(number(random, 0, last)));
 }
 
 /// Saves beside training, some with hardly any staging, some of them slow.
@@ -168,6 +185,27 @@ void draw_async(Stream random, CheckpointPlan& plan) {
   if (!chance(random, 3)) return;
   plan.batch_bytes = kBatchLeast;
   plan.staging_bytes = number(random, 1, 3) * kBatchLeast;
+}
+
+bool refuses_absent(Strictness mode) {
+  return mode == Strictness::kAssumeOkUnexpected || mode == Strictness::kRaiseUnexpected ||
+         mode == Strictness::kRaiseAll;
+}
+
+/// A third of the jobs validate results, under formats and with iterators that differ from life to
+/// life. The last one, which saves nothing, may force the template of its load where the strict
+/// mode refuses what is not there.
+void draw_rerun(Stream random, Scenario& scenario) {
+  if (!chance(random, 3)) return;
+  for (auto& plan : scenario.incarnations) {
+    plan.rerun = sim::RerunMode::kValidateResults;
+    if (chance(random, 3)) {
+      plan.format = sim::checkpoint_format_named(one_of(random, sim::checkpoint_formats()));
+    }
+    if (chance(random, 2)) plan.iterators = sim::Wrapping::kPlain;
+  }
+  if (!chance(random, 2) || !refuses_absent(scenario.checkpoint.strictness)) return;
+  scenario.incarnations.back().rerun_template = sim::RerunTemplate::kForced;
 }
 
 /// All but the incarnations.
@@ -234,7 +272,7 @@ FaultAction random_crash(Stream& random, const IncarnationPlan& plan) {
   crash.rank = one_member(random, plan);
   crash.phase = one_of(random, phases_of_save());
   crash.moment = one_of(random, kMoments);
-  crash.nth = crash.moment == "during" ? number(random, 0, 3) : 0;
+  crash.nth = crash.moment == sim::FaultMoment::kDuring ? number(random, 0, 3) : 0;
   const bool steps = crash.phase == phase::kCommit && chance(random, 2);
   if (steps) crash.step = one_of(random, kCommitSteps);
   crash.fires = Fires::kMaybe;
@@ -258,7 +296,7 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
   for (auto action = actions.end(); action != actions.begin();) {
     auto* save = std::get_if<SaveAction>(&*--action);
     if (save == nullptr) continue;
-    save->fails.code = Failing::kMaybe;
+    save->fails.how = Failing::How::kMaybe;
     actions.insert(action, {FinalizeAction{}, fault});  // it strikes none that was begun before
     break;
   }
@@ -268,10 +306,14 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
 
 /// The life ends with a fault checkpoint; another device decides; then the job goes on.
 void add_rerun(Stream& random, std::size_t life, Scenario& scenario) {
-  for (auto& plan : scenario.incarnations) plan.rerun = "validate_results";
+  for (auto& plan : scenario.incarnations) {
+    plan.rerun = sim::RerunMode::kValidateResults;
+    plan.format = sim::CheckpointFormat::kTorchDist;  // else what was found out is lost
+    plan.iterators = sim::Wrapping::kWrapped;         // a batch is wanted again
+  }
   IncarnationPlan& plan = scenario.incarnations[life];
   BadResultAction bad;
-  bad.kind = "persistent_error";
+  bad.kind = sim::ResultFault::kPersistentError;
   bad.ranks = {one_member(random, plan)};
   plan.actions.insert(plan.actions.end(), {TrainAction{1}, bad, ExitAction{16, true}});
   IncarnationPlan decides = plan;
@@ -280,7 +322,7 @@ void add_rerun(Stream& random, std::size_t life, Scenario& scenario) {
   scenario.incarnations.insert(
       scenario.incarnations.begin() + static_cast<std::ptrdiff_t>(life) + 1, decides);
   for (std::size_t i = life + 2; i < scenario.incarnations.size(); ++i) {
-    scenario.incarnations[i].rerun = "disabled";
+    scenario.incarnations[i].rerun = sim::RerunMode::kDisabled;
   }
 }
 
@@ -327,6 +369,7 @@ Scenario random_scenario(Stream random, const CaseLimits& limits) {
       scenario.incarnations.back().ranks = random_members(order, plan.layout.world_size());
     }
   }
+  draw_rerun(random.split("rerun"), scenario);
   expect_what_must_come(scenario);
   return scenario;
 }
@@ -336,6 +379,7 @@ Scenario random_faulty_scenario(Stream random, const CaseLimits& limits) {
   scenario.proves = "A random job goes on from a committed checkpoint, whatever goes wrong.";
   for (auto& plan : scenario.incarnations) {  // what was saved last is open, and so what is refused
     forget_buckets(plan);
+    plan.rerun_template = sim::RerunTemplate::kAsStored;
   }
   scenario.optimizer_sharding = scenario.incarnations.front().optimizer_sharding;
   auto& lives = scenario.incarnations;

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/base/ids.hpp"
+#include "reprise/types.hpp"
 #include "scenarios/driver/scenario.hpp"
 #include "sim/faults/fault.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::driver {
 namespace {

@@ -1,12 +1,25 @@
 #include "scenarios/driver/job_config.hpp"
 
+#include "scenarios/driver/build_info.hpp"
+
 namespace reprise::driver {
 namespace {
 
 constexpr std::uint64_t kFreshSeed = 1000003;
 constexpr std::int32_t kWorldMax = 1024;
-constexpr const char* kUnknown = "unknown";
 constexpr double kClipGrad = 1;  // of jobs with modules; others are not clipped
+
+sim::GroupSource source_of(GroupsFrom from) {
+  switch (from) {
+    case GroupsFrom::kExplicit:
+      return sim::GroupSource::kExplicit;
+    case GroupsFrom::kFallback:
+      return sim::GroupSource::kFallback;
+    case GroupsFrom::kHalf:
+      return sim::GroupSource::kHalf;
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -16,6 +29,7 @@ sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation) {
   config.model = scenario.model;
   config.layout = plan.layout;
   config.seed = scenario.seed;
+  config.schedule = scenario.schedule;
   config.optimizer_sharding = plan.optimizer_sharding;
   config.shard_dim = static_cast<std::size_t>(scenario.shard_dim);
   config.ranks_per_node = scenario.ranks_per_node;
@@ -27,17 +41,22 @@ sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation) {
   config.load = plan.load;
   config.random_by_dp = scenario.random_by_dp;
   config.plain_first = plan.plain_first;
-  config.bare_keys = plan.bare_keys;
+  config.keys = plan.keys;
   config.run = plan.run.empty() ? scenario.name : plan.run;
+  config.engine =
+      plan.engine.empty() ? "reprise " + std::string(build_info().version) : plan.engine;
   config.adopts = plan.adopts;
   for (const auto rank : plan.ranks) config.ranks.push_back(GlobalRank{rank});
-  config.groups = plan.groups == "half"       ? sim::GroupSource::kHalf
-                  : plan.groups == "fallback" ? sim::GroupSource::kFallback
-                                              : sim::GroupSource::kExplicit;
-  config.fallback =
-      plan.fallback == "allowed" ? sim::Fallback::kAllowed : sim::Fallback::kForbidden;
-  config.knows_rerun = plan.rerun != kUnknown;
-  if (config.knows_rerun) config.rerun = sim::rerun_mode_named(plan.rerun);
+  config.groups = source_of(plan.groups);
+  config.groups.lacks |= sim::groups_named(plan.lacks);
+  config.fallback = plan.fallback == Registry::kAllowed ? sim::RegistryUse::kAllowed
+                                                        : sim::RegistryUse::kForbidden;
+  config.fallback.forbidden |= sim::groups_named(plan.forbids);
+  config.knows_rerun = plan.rerun.has_value();
+  config.rerun = plan.rerun.value_or(config.rerun);
+  config.rerun_options.format = plan.format;
+  config.rerun_options.asks = plan.rerun_template;
+  config.rerun_options.iterators = plan.iterators;
   if (scenario.rerun_samples > 0) config.rerun_options.large.samples = scenario.rerun_samples;
   config.rerun_options.job_id = "life" + std::to_string(incarnation);
   if (scenario.expect.skipped) config.rerun_options.skip = *scenario.expect.skipped;

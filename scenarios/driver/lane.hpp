@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/ports/store.hpp"
+#include "reprise/store.hpp"
 #include "scenarios/driver/phase_log.hpp"
 #include "scenarios/driver/record.hpp"
 #include "scenarios/driver/scenario.hpp"

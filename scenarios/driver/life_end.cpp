@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/life_judge.hpp"
 
 namespace reprise::driver {
@@ -10,17 +10,22 @@ namespace {
 
 /// A rank that tells of another's end only.
 bool is_echo(const RankRecord& rank) {
-  return rank.ending == Ending::kFailed && rank.code == name_of(Code::kPeerFailed);
+  return rank.ending == Ending::kFailed && rank.code == Code::kPeerFailed;
 }
+
+/// The code of a rank that did not return.
+Code code_of(const RankRecord& rank) { return rank.code.value_or(Code::kInternal); }
+
+std::string message_of(const RankRecord& rank) { return without_code(rank.message, code_of(rank)); }
 
 /// How the worst ended rank ended. Our own mistakes and hangs come before errors, which all ranks
 /// share, and causes before echoes.
-Finding ending_of(const IncarnationRecord& life) {
+Judgement ending_of(const IncarnationRecord& life) {
   for (const bool echo : {false, true}) {
     for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
       for (const auto& rank : life.ranks) {
         if (rank.ending != ending || is_echo(rank) != echo) continue;
-        return fail(rank.code, rank_text(rank) + ": " + without_code(rank.message, rank.code));
+        return fail(code_of(rank), rank_text(rank) + ": " + message_of(rank));
       }
     }
   }
@@ -28,17 +33,17 @@ Finding ending_of(const IncarnationRecord& life) {
 }
 
 /// Refused with that code and those words on every rank.
-Finding refusal_of(const IncarnationRecord& life, const std::string& code,
-                   const std::string& says) {
+Judgement refusal_of(const IncarnationRecord& life, Code code, const std::string& says) {
   for (const auto& rank : life.ranks) {
-    const std::string wanted = rank_text(rank) + " was to refuse with " + code;
+    const std::string wanted =
+        rank_text(rank) + " was to refuse with " + std::string(name_of(code));
     if (rank.ending != Ending::kFailed || rank.code != code) {
       const std::string what =
           rank.ending == Ending::kReturned ? "went on" : "ended by " + rank.message;
-      return fail("VERDICT_DISAGREEMENT", wanted + " and " + what);
+      return fail(Code::kVerdictDisagreement, wanted + " and " + what);
     }
     if (rank.message.find(says) == std::string::npos) {
-      return fail("VERDICT_DISAGREEMENT",
+      return fail(Code::kVerdictDisagreement,
                   wanted + " saying '" + says + "' and said: " + rank.message);
     }
   }
@@ -49,11 +54,16 @@ bool is_last(const Scenario& scenario, std::size_t number) {
   return number + 1 == scenario.incarnations.size();
 }
 
-/// The code with which this life's load must be refused; empty: it must not.
-std::string refusal_planned(const Scenario& scenario, std::size_t number) {
-  const std::string& fails = scenario.incarnations[number].fails;
-  if (!fails.empty() || !is_last(scenario, number)) return fails;
-  return scenario.expect.refusal.value_or("");
+/// The code with which this life's load must be refused; nothing: it must not.
+std::optional<Code> refusal_planned(const Scenario& scenario, std::size_t number) {
+  const auto& fails = scenario.incarnations[number].fails;
+  return fails || !is_last(scenario, number) ? fails : scenario.expect.refusal;
+}
+
+/// What each rank must say then.
+const std::string& refusal_says(const Scenario& scenario, std::size_t number) {
+  const IncarnationPlan& plan = scenario.incarnations[number];
+  return plan.fails ? plan.fails_says : scenario.expect.refusal_says;
 }
 
 /// All ranks refused the load that the life began with, by one named error, and the scenario leaves
@@ -78,14 +88,42 @@ bool died_as_planned(const RankRecord& rank) {
   });
 }
 
-/// A life in which some rank was to die and did. The others may not have noticed, or ended by a
-/// named error.
-Finding death_of(const IncarnationRecord& life) {
+/// The code by which ranks end where a fault of this kind struck and nobody died; nothing where
+/// that depends on what it met.
+std::optional<Code> code_after(sim::FaultKind kind) {
+  switch (kind) {
+    case sim::FaultKind::kWriteError:
+    case sim::FaultKind::kSyncError:
+    case sim::FaultKind::kDirectorySyncError:
+    case sim::FaultKind::kReadError:
+      return Code::kIo;
+    case sim::FaultKind::kNoSpace:
+      return Code::kNoSpace;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// True if a rank can end by that code because another one died, or because of a further fault that
+/// was planned.
+bool follows_from_death(const IncarnationRecord& life, Code code) {
+  if (code == Code::kPeerFailed || code == Code::kDeadline) return true;
+  return std::any_of(life.ranks.begin(), life.ranks.end(), [code](const RankRecord& rank) {
+    return std::any_of(rank.faults.begin(), rank.faults.end(), [code](const auto& fault) {
+      return fault.fired && code == code_after(fault.spec.kind);
+    });
+  });
+}
+
+/// A life in which some rank was to die and did. The others may not have noticed, or ended by an
+/// error that follows from it.
+Judgement death_of(const IncarnationRecord& life) {
   for (const auto& rank : life.ranks) {
-    if (rank.ending == Ending::kReturned || rank.ending == Ending::kFailed) continue;
+    if (rank.ending == Ending::kReturned) continue;
+    if (rank.ending == Ending::kFailed && follows_from_death(life, code_of(rank))) continue;
     if (rank.ending == Ending::kLost && died_as_planned(rank)) continue;
-    return fail(rank.code, rank_text(rank) + ", when another rank had died: " +
-                               without_code(rank.message, rank.code));
+    return fail(code_of(rank),
+                rank_text(rank) + ", when another rank had died: " + message_of(rank));
   }
   return {};
 }
@@ -109,17 +147,15 @@ bool has_fired(const IncarnationRecord& life, sim::FaultKind kind) {
 /// A life in which some rank was to fail its peers, and did: all ranks learn by the named error
 /// that a participant is missing, or came when the deadline was over. Who came too late may find
 /// that the others have ended.
-Finding failed_peer_of(const IncarnationRecord& life) {
+Judgement failed_peer_of(const IncarnationRecord& life) {
   const bool peer_failed = has_fired(life, sim::FaultKind::kFails);
   for (const auto& rank : life.ranks) {
-    const bool named =
-        rank.ending == Ending::kFailed &&
-        (rank.code == name_of(Code::kDeadline) ||
-         ((peer_failed || failed_its_peers(rank)) && rank.code == name_of(Code::kPeerFailed)));
+    const bool named = rank.ending == Ending::kFailed &&
+                       (rank.code == Code::kDeadline || ((peer_failed || failed_its_peers(rank)) &&
+                                                         rank.code == Code::kPeerFailed));
     if (named) continue;
-    const std::string how =
-        rank.ending == Ending::kReturned ? "it went on" : without_code(rank.message, rank.code);
-    return fail(rank.code.empty() ? "VERDICT_DISAGREEMENT" : rank.code,
+    const std::string how = rank.ending == Ending::kReturned ? "it went on" : message_of(rank);
+    return fail(rank.code.value_or(Code::kVerdictDisagreement),
                 rank_text(rank) + ", when a rank had failed its peers: " + how);
   }
   return {};
@@ -131,12 +167,24 @@ bool has_planned_end(const IncarnationRecord& life) {
   return has_planned_death(life) || has_failed_peer(life);
 }
 
-Finding unplanned_end_of(const Scenario& scenario, std::size_t number,
-                         const IncarnationRecord& life) {
+LifeEnd end_of(const Scenario& scenario, std::size_t number, const IncarnationRecord& life) {
+  if (life.ranks.empty()) return {"failed"};
+  if (has_planned_end(life)) return {"cut_short"};
+  const RankRecord& first = life.ranks.front();
+  const bool returned = std::all_of(life.ranks.begin(), life.ranks.end(), [](const auto& rank) {
+    return rank.ending == Ending::kReturned;
+  });
+  if (returned) return {first.outcome ? std::string(name_of(*first.outcome)) : "ran"};
+  const bool refused = unplanned_end_of(scenario, number, life).verdict == reports::Verdict::kPass;
+  return {refused ? "refused" : "failed", first.code};
+}
+
+Judgement unplanned_end_of(const Scenario& scenario, std::size_t number,
+                           const IncarnationRecord& life) {
   if (has_planned_death(life)) return death_of(life);
   if (has_failed_peer(life)) return failed_peer_of(life);
-  if (const std::string code = refusal_planned(scenario, number); !code.empty()) {
-    return refusal_of(life, code, is_last(scenario, number) ? scenario.expect.refusal_says : "");
+  if (const auto code = refusal_planned(scenario, number)) {
+    return refusal_of(life, *code, refusal_says(scenario, number));
   }
   if (refused_as_allowed(scenario, number, life)) return {};
   return ending_of(life);

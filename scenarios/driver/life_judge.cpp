@@ -43,7 +43,7 @@ Rulings judge_saves(const IncarnationRecord& life) {
 void judge_generation(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
   for (const auto& load : loads) {
     if (load.step == loads.front().step) continue;
-    rulings.push_back({Defect::kMixedGeneration,
+    rulings.push_back({Code::kMixedGeneration,
                        "",
                        "ranks loaded different checkpoints: of step " +
                            std::to_string(loads.front().step) + " and of step " +
@@ -73,7 +73,7 @@ Rulings judge_plans(const IncarnationRecord& life) {
     sort_unique(stored);
     for (const auto& ruling : judge_request(live, stored, {})) {
       const bool lost = std::binary_search(live.begin(), live.end(), ruling.key);
-      rulings.push_back({reused ? Defect::kStalePlan : Defect::kKeysetAsymmetry,
+      rulings.push_back({reused ? Code::kStalePlan : Code::kKeysetAsymmetry,
                          ruling.key,
                          std::string("the job ") + (lost ? "has it" : "has it no more") +
                              ", and the checkpoint of step " +
@@ -95,13 +95,14 @@ Rulings judge_endings(const IncarnationRecord& life) {
     const SaveEvidence* ill = nullptr;
     for (const auto& save : saves) {
       if (save.point.certain) well = &save;
-      if (!save.code.empty()) ill = &save;
+      if (save.code) ill = &save;
     }
     if (well == nullptr || ill == nullptr) continue;
-    rulings.push_back({Defect::kVerdictDisagreement,
+    rulings.push_back({Code::kVerdictDisagreement,
                        "",
                        "the save of step " + std::to_string(well->point.step.value) +
-                           " ended well on one rank and with " + ill->code + " on another",
+                           " ended well on one rank and with " + std::string(name_of(*ill->code)) +
+                           " on another",
                        {}});
   }
 }
@@ -112,8 +113,8 @@ Rulings judge_unended(const IncarnationRecord& life) {
   for (const auto& rank : life.ranks) {
     if (rank.ending != Ending::kReturned) continue;
     for (const auto& save : rank.saves) {
-      if (save.point.certain || !save.code.empty()) continue;
-      rulings.push_back({Defect::kCommitMissing, "",
+      if (save.point.certain || save.code) continue;
+      rulings.push_back({Code::kCommitMissing, "",
                          "the save of step " + std::to_string(save.point.step.value) +
                              " was begun, and the job ended before it stood",
                          GlobalRank{rank.result.rank}});
@@ -131,7 +132,7 @@ void judge_reads(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
     allowed += load.bytes_allowed;
   }
   if (allowed == 0 || read <= allowed) return;
-  rulings.push_back({Defect::kReadTwice,
+  rulings.push_back({Code::kReadTwice,
                      "",
                      "the ranks of a load read " + std::to_string(read) +
                          " bytes of payload, and the checkpoint has " + std::to_string(allowed),
@@ -153,7 +154,7 @@ Rulings judge_loads(const IncarnationRecord& life) {
       all.excused.insert(all.excused.end(), load.excused.begin(), load.excused.end());
     }
     if (all.stored.empty()) {
-      rulings.push_back({Defect::kOracleVacuous,
+      rulings.push_back({Code::kOracleVacuous,
                          "",
                          "the checkpoint was loaded, and afterwards its keys could not be read",
                          {}});
@@ -177,7 +178,7 @@ Rulings judge_absent(const IncarnationRecord& life) {
   }
   Rulings rulings;
   for (const auto& key : nowhere) {
-    rulings.push_back({Defect::kKeysetAsymmetry,
+    rulings.push_back({Code::kKeysetAsymmetry,
                        key,
                        "the uninterrupted job has it and no rank of this one does",
                        {}});

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/yaml_map.hpp"
 
 namespace reprise::driver {
@@ -28,7 +28,7 @@ Split split_of(const YamlMap& map, const YAML::Node& at, const std::string& text
   if (slash == std::string::npos || slash == 0) {
     map.fail(at, "wants splits such as tp/0, not '" + text + "'");
   }
-  const auto dim = extent_of(map, at, text.substr(slash + 1), static_cast<std::int64_t>(kMaxRank));
+  const auto dim = extent_of(map, at, text.substr(slash + 1), static_cast<std::int64_t>(kMaxNdim));
   if (dim >= static_cast<std::int64_t>(shape.size())) {
     map.fail(at, "splits dimension " + std::to_string(dim) + " of the shape " + to_string(shape));
   }
@@ -40,7 +40,7 @@ sim::ParameterSpec parameter_of(YamlMap map) {
   parameter.key = map.required("key");
   const YAML::Node shape = map.required_node("shape");
   for (const auto& extent : map.texts("shape")) {
-    if (parameter.shape.size() == kMaxRank) map.fail(shape, "has too many dimensions");
+    if (parameter.shape.size() == kMaxNdim) map.fail(shape, "has too many dimensions");
     parameter.shape.push_back(extent_of(map, shape, extent, kExtentMax));
   }
   if (!checked_volume(parameter.shape)) map.fail(shape, "is too large a tensor");

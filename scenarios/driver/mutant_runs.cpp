@@ -1,11 +1,13 @@
 #include "scenarios/driver/mutant_runs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <optional>
 
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
+#include "scenarios/driver/property.hpp"
 #include "scenarios/driver/run_jobs.hpp"
 
 namespace reprise::driver {
@@ -19,8 +21,8 @@ bool declares(const Scenario& scenario, std::string_view mutant) {
 
 /// The verdict's own code counts: an effect behind another cause would be luck.
 bool is_expected(const sim::Mutant& mutant, const std::string& code) {
-  return std::find(mutant.caught_as.begin(), mutant.caught_as.end(), code) !=
-         mutant.caught_as.end();
+  return std::any_of(mutant.caught_as.begin(), mutant.caught_as.end(),
+                     [&code](Code expected) { return name_of(expected) == code; });
 }
 
 void require_known_mutants(const std::vector<Scenario>& scenarios) {
@@ -71,6 +73,72 @@ void run_tasks(const std::vector<Scenario>& scenarios, const MutantRequest& requ
   });
 }
 
+/// What a case is called, with what is said to see it again.
+std::string name_of_case(std::uint64_t number, std::uint64_t seed) {
+  return "case " + std::to_string(number) + " of seed " + std::to_string(seed);
+}
+
+/// Properties whose verdict is that of one run, so that a failure is judged as a scenario's.
+constexpr std::array kOfOneRun = {std::string_view("continuity"), std::string_view("survives")};
+
+/// The cases of one property, each run once without any mutant.
+struct Cases {
+  const Property* property = nullptr;
+  std::vector<Scenario> scenarios;
+  std::vector<ScenarioRun> without;
+};
+
+std::vector<Cases> cases_of(const MutantRequest& request) {
+  std::vector<Cases> all;
+  if (request.property_cases == 0) return all;
+  for (const auto name : kOfOneRun) {
+    Cases& cases = all.emplace_back();
+    cases.property = &property_named(name);
+    for (std::uint64_t n = 0; n < request.property_cases; ++n) {
+      cases.scenarios.push_back(case_of(*cases.property, request.options.seed, n, {}));
+      cases.scenarios.back().name = name_of_case(n, request.options.seed);
+    }
+    cases.without.resize(cases.scenarios.size());
+    run_jobs(cases.scenarios.size(), request.jobs, [&](std::size_t i) {
+      cases.without[i] = run_watched(cases.scenarios[i], LaneKind::kSim, request.options);
+    });
+  }
+  return all;
+}
+
+PropertyTrial try_cases(const sim::Mutant& mutant, const Cases& cases, LaneOptions options) {
+  PropertyTrial result{.property = std::string(cases.property->name)};
+  options.mutant = mutant.name;
+  for (std::size_t i = 0; i < cases.scenarios.size() && !result.caught; ++i) {
+    const auto run = run_watched(cases.scenarios[i], LaneKind::kSim, options);
+    Trial trial = judge_trial(mutant, cases.without[i], run);
+    ++result.cases;
+    if (!run.unasked) ++result.asked;
+    if (trial.caught) result.caught = std::move(trial);
+  }
+  return result;
+}
+
+void try_properties(const MutantRequest& request, const Started& started,
+                    std::vector<MutantOutcome>& outcomes) {
+  const std::vector<Cases> all = cases_of(request);
+  std::vector<MutantOutcome*> declared;
+  for (auto& outcome : outcomes) {
+    if (!outcome.trials.empty()) declared.push_back(&outcome);
+  }
+  std::mutex mutex;
+  run_jobs(all.empty() ? 0 : declared.size(), request.jobs, [&](std::size_t i) {
+    MutantOutcome& outcome = *declared[i];
+    {
+      const std::lock_guard lock(mutex);
+      started(i, declared.size(), "random cases with " + std::string(outcome.mutant->name));
+    }
+    for (const auto& cases : all) {
+      outcome.properties.push_back(try_cases(*outcome.mutant, cases, request.options));
+    }
+  });
+}
+
 }  // namespace
 
 Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const ScenarioRun& with) {
@@ -87,6 +155,8 @@ Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const S
     return not_caught("ended by a failed check or a deadline, which is no judgement: " +
                       with.result.reason);
   }
+  trial.asked = !with.unasked;
+  if (with.unasked) return not_caught(with.result.reason);
   if (with.result.verdict != Verdict::kFail) {
     return not_caught("the verdict with the mutant is " + reports::name_of(with.result.verdict));
   }
@@ -104,8 +174,15 @@ bool MutantOutcome::caught() const {
          std::all_of(trials.begin(), trials.end(), [](const Trial& trial) { return trial.caught; });
 }
 
+bool MutantOutcome::inconclusive() const {
+  return !caught() && !trials.empty() &&
+         std::all_of(trials.begin(), trials.end(),
+                     [](const Trial& trial) { return trial.caught || !trial.asked; });
+}
+
 std::string_view MutantOutcome::verdict() const {
   if (trials.empty()) return "not declared";
+  if (inconclusive()) return "not asked";
   return caught() ? "caught" : "survived";
 }
 
@@ -129,6 +206,7 @@ std::vector<MutantOutcome> run_mutants(const MutantRequest& request, const Start
     }
     outcomes.push_back(std::move(outcome));
   }
+  try_properties(request, started, outcomes);
   return outcomes;
 }
 
@@ -141,6 +219,15 @@ std::vector<reports::MutantResult> results_of(const std::vector<MutantOutcome>& 
     result.caught = outcome.caught();
     for (const auto& trial : outcome.trials) {
       if (trial.caught) result.caught_by.push_back({trial.scenario, trial.code, trial.reason});
+    }
+    for (const auto& trial : outcome.properties) {
+      result.property_cases += trial.asked;
+      // What scenarios let through has survived, whatever a random case came upon.
+      if (!trial.caught || !result.caught) continue;
+      result.caught_by.push_back({.scenario = {},
+                                  .verdict = trial.caught->code,
+                                  .reason = trial.caught->scenario + ": " + trial.caught->reason,
+                                  .property = trial.property});
     }
     results.push_back(std::move(result));
   }

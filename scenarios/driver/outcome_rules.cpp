@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "sim/job/model.hpp"
 
 namespace reprise::driver {
@@ -21,8 +21,6 @@ std::string parts_of(const Layout& layout) {
   for (const auto layers : layout.stage_layers) text += " " + std::to_string(layers);
   return text;
 }
-
-Refusal refusal(Code code, std::string says) { return {std::string(name_of(code)), says}; }
 
 /// Of a job that is one model: a module without a name.
 std::vector<ModuleConfig> modules_of(const IncarnationPlan& plan) {
@@ -52,25 +50,26 @@ bool is_named(const std::vector<std::string>& names, const std::string& name) {
 }
 
 /// Modules that one side has and the other has not, or has as another model.
-std::optional<Refusal> refused_modules(const std::vector<ModuleConfig>& saved,
-                                       const std::vector<ModuleConfig>& own,
-                                       const sim::LoadChoice& choice) {
+std::optional<ExpectedRefusal> refused_modules(const std::vector<ModuleConfig>& saved,
+                                               const std::vector<ModuleConfig>& own,
+                                               const sim::LoadChoice& choice) {
   const bool one_model = own.front().name.empty();
   if (saved.front().name.empty() != one_model) {
-    return refusal(Code::kForeignCheckpoint, "of the modules");
+    return ExpectedRefusal{Code::kForeignCheckpoint, "of the modules"};
   }
   for (const auto& module : own) {
     const ModuleConfig* other = sim::module_named(saved, module.name);
     if (other == nullptr || other->model == module.model) continue;
-    return refusal(Code::kForeignCheckpoint, "of the modules");
+    return ExpectedRefusal{Code::kForeignCheckpoint, "of the modules"};
   }
   for (const auto& module : own) {
     if (sim::module_named(saved, module.name) != nullptr) continue;
-    if (!is_named(choice.adds, module.name)) return refusal(Code::kMissingKey, module.name);
+    if (!is_named(choice.adds, module.name)) return ExpectedRefusal{Code::kNotStored, module.name};
   }
   for (const auto& module : saved) {
     if (sim::module_named(own, module.name) != nullptr) continue;
-    if (!is_named(choice.drops, module.name)) return refusal(Code::kUnrequestedKeys, module.name);
+    if (!is_named(choice.drops, module.name))
+      return ExpectedRefusal{Code::kNotRequested, module.name};
   }
   return std::nullopt;
 }
@@ -152,13 +151,24 @@ void fit_ranks(IncarnationPlan& plan) {
   if (plan.ranks.size() != members) plan.ranks.clear();
 }
 
-}  // namespace
+std::int32_t members_of(const IncarnationPlan& plan) {
+  return plan.modules.empty() ? plan.layout.world_size() : plan.world_size();
+}
 
-std::optional<Refusal> refusal_between(const IncarnationPlan& saved,
-                                       const IncarnationPlan& loading) {
+/// A forced template asks for this rank's object whatever the checkpoint has.
+std::optional<ExpectedRefusal> refused_template(const IncarnationPlan& saved,
+                                                const IncarnationPlan& loading) {
+  if (loading.rerun_template == sim::RerunTemplate::kAsStored) return std::nullopt;
+  const bool stored = saved.rerun && *saved.rerun != sim::RerunMode::kDisabled &&
+                      saved.format == sim::CheckpointFormat::kTorchDist;
+  if (stored && members_of(saved) == members_of(loading)) return std::nullopt;
+  return ExpectedRefusal{Code::kNotStored, "rerun_state_machine_state"};
+}
+
+std::optional<ExpectedRefusal> refused_buckets(const IncarnationPlan& saved,
+                                               const IncarnationPlan& loading) {
   const auto before = modules_of(saved);
   const auto own = modules_of(loading);
-  if (auto refused = refused_modules(before, own, loading.load)) return refused;
   if (!holds_optimizer(saved) || !loading.load.optimizer || loading.load.finetune) {
     return std::nullopt;
   }
@@ -166,9 +176,20 @@ std::optional<Refusal> refusal_between(const IncarnationPlan& saved,
     const ModuleConfig* other = sim::module_named(before, module.name);
     if (other == nullptr || module.frozen || other->optimizer_sharding != kBuckets) continue;
     if (parts_of(other->layout) == parts_of(module.layout)) continue;
-    return refusal(Code::kLayoutMismatch, std::string(kBuckets));
+    return ExpectedRefusal{Code::kLayoutMismatch, std::string(kBuckets)};
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ExpectedRefusal> refusal_between(const IncarnationPlan& saved,
+                                               const IncarnationPlan& loading) {
+  if (auto refused = refused_modules(modules_of(saved), modules_of(loading), loading.load)) {
+    return refused;
+  }
+  if (auto refused = refused_buckets(saved, loading)) return refused;
+  return refused_template(saved, loading);
 }
 
 bool every_rank_owns(const Layout& layout, const std::string& model) {
@@ -219,7 +240,7 @@ void fit_members(Scenario& scenario) {
     fit_ranks(plan);
     for (auto& action : plan.actions) {
       const auto fit = [&plan](std::int32_t& rank) {
-        rank = std::min(rank, plan.world_size() - 1);
+        if (!plan.has_member(rank)) rank = plan.world_size() - 1;  // the last one is a member
       };
       if (auto* fault = std::get_if<FaultAction>(&action)) fit(fault->rank);
       if (auto* bad = std::get_if<BadResultAction>(&action)) {
@@ -245,7 +266,7 @@ bool makes_sense(const Scenario& scenario) {
     if (i > 0 && !saved) return false;
     for (const auto& action : scenario.incarnations[i].actions) {
       const auto* save = std::get_if<SaveAction>(&action);
-      const bool may_fail = save != nullptr && !save->fails.code.empty();
+      const bool may_fail = save != nullptr && save->fails.how != Failing::How::kNever;
       saved = saved || (saves_surely(action) && !may_fail) ||
               std::holds_alternative<ExitAction>(action);
       if (!std::holds_alternative<LoadAction>(action)) continue;

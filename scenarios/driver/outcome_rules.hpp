@@ -8,19 +8,21 @@
 
 namespace reprise::driver {
 
-struct Refusal {
-  std::string code;
+struct ExpectedRefusal {
+  Code code = Code::kInternal;
   std::string says;
 
-  friend bool operator==(const Refusal&, const Refusal&) = default;
+  friend bool operator==(const ExpectedRefusal&, const ExpectedRefusal&) = default;
 };
 
 /// Why a checkpoint that was saved under `saved` must be refused under `loading`; nothing if it
 /// must load. Optimizer state in buckets (dp_reshardable) survives a change of data parallelism
 /// alone: dp with its replicas, cp, which shares like dp, and the order of the ranks; with modules,
 /// of each by itself and wherever it stands. A module that one side lacks has to be named.
-std::optional<Refusal> refusal_between(const IncarnationPlan& saved,
-                                       const IncarnationPlan& loading);
+/// A forced template finds its objects only where the save emitted them for as many ranks; strict
+/// modes that let absent keys pass are not told here.
+std::optional<ExpectedRefusal> refusal_between(const IncarnationPlan& saved,
+                                               const IncarnationPlan& loading);
 
 /// False if some pipeline stage holds no layer and is neither the first nor the last: then its
 /// ranks have nothing to compare.

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/base/error.hpp"
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/commit.hpp"
 #include "core/format/tracker.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/rank_program.hpp"
 #include "sim/faults/at_rest.hpp"
 #include "sim/faults/checkpoint_file.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 // From what a life left behind to what the next one is told.
 
-#include "core/ports/store.hpp"
+#include "reprise/store.hpp"
 #include "scenarios/driver/history.hpp"
 #include "scenarios/driver/record.hpp"
 #include "scenarios/driver/scenario.hpp"

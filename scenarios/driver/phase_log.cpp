@@ -9,7 +9,9 @@
 #include <map>
 #include <utility>
 
-#include "core/base/error.hpp"
+#include "core/base/printable.hpp"
+#include "core/ports/clock.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -86,17 +88,17 @@ void PhaseLog::event(const TraceEvent& event) {
         begun.empty() ? 0 : static_cast<double>(now - begun.mapped()) / kNanosecondsOfSecond;
     state_->logger.log(event.detail.empty() ? spdlog::level::info : spdlog::level::debug,
                        "{} step {} {}: {} bytes, {} items, {:.6f} s", state_->who,
-                       state_->save.value_or(state_->step).value, name, event.bytes, event.items,
-                       seconds);
+                       state_->save.value_or(state_->step).value, printable(name), event.bytes,
+                       event.items, seconds);
   }
   state_->inner.event(event);
 }
 
-LoggedPorts::LoggedPorts(const LogOptions& options, const PhaseLog::Rank& own, const Ports& inner)
-    : log_(options.on() ? std::make_unique<PhaseLog>(options, own, inner.clock, inner.trace)
-                        : nullptr),
-      ports_{inner.store, inner.fabric, inner.device,
-             inner.clock, inner.tasks,  log_ ? static_cast<Trace&>(*log_) : inner.trace} {}
+LoggedPorts::LoggedPorts(const LogOptions& options, const PhaseLog::Rank& own, const Ports& inner,
+                         Clock& clock)
+    : log_(options.on() ? std::make_unique<PhaseLog>(options, own, clock, inner.trace) : nullptr),
+      ports_{inner.store, inner.fabric, inner.device, inner.tasks,
+             log_ ? static_cast<Trace&>(*log_) : inner.trace} {}
 
 void require_log_level(const std::string& level) { level_named(level); }
 

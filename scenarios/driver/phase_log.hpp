@@ -7,8 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "core/base/ids.hpp"
-#include "core/ports/ports.hpp"
+#include "core/ports/clock.hpp"
+#include "reprise/ports.hpp"
+#include "reprise/types.hpp"
 
 namespace reprise::driver {
 
@@ -50,8 +51,9 @@ class PhaseLog final : public Trace {
 /// A rank's ports, with a log in them if one is wanted.
 class LoggedPorts {
  public:
-  /// `inner` is borrowed.
-  LoggedPorts(const LogOptions& options, const PhaseLog::Rank& own, const Ports& inner);
+  /// `inner` and `clock` are borrowed.
+  LoggedPorts(const LogOptions& options, const PhaseLog::Rank& own, const Ports& inner,
+              Clock& clock);
 
   const Ports& ports() const { return ports_; }
   PhaseLog* log() const { return log_.get(); }  ///< null: none

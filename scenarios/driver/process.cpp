@@ -12,7 +12,7 @@
 #include <cstring>
 #include <thread>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/process_table.hpp"
 
 extern char** environ;
@@ -21,6 +21,7 @@ namespace reprise::driver {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(5);
+constexpr auto kLookForGrace = std::chrono::milliseconds(100);
 constexpr auto kGrace = std::chrono::seconds(3);
 
 /// Groups that a signal to this program is passed on to: they stand apart and would live on. 0:
@@ -102,24 +103,41 @@ bool wait_for(pid_t child, Duration limit, int& status) {
   return false;
 }
 
+/// False where it has to be killed; `end` then says why.
+bool wait_within(pid_t child, const ProcessLimits& limits, ProcessEnd& end, int& status) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::seconds(limits.deadline_s);
+  std::optional<Clock::time_point> idle_since;
+  while (true) {
+    if (wait_for(child, kLookForGrace, status)) return true;
+    const auto now = Clock::now();
+    const auto grace = limits.grace ? limits.grace() : std::nullopt;
+    if (!grace) idle_since.reset();
+    if (grace && !idle_since) idle_since = now;
+    end.timed_out = now >= deadline;
+    end.cut_short = !end.timed_out && grace && now >= *idle_since + *grace;
+    if (end.timed_out || end.cut_short) return false;
+  }
+}
+
 }  // namespace
 
 ProcessEnd run_process(const std::vector<std::string>& arguments, const std::string& log,
-                       std::uint64_t deadline_s) {
+                       const ProcessLimits& limits) {
   const pid_t child = spawn(arguments, log);
   const PassOn guard(child);
   ProcessEnd end;
   int status = 0;
-  if (!wait_for(child, std::chrono::seconds(deadline_s), status)) {
-    end.timed_out = true;
+  if (!wait_within(child, limits, end, status)) {
     ::kill(-child, SIGTERM);
     if (!wait_for(child, kGrace, status)) {
       ::kill(-child, SIGKILL);
       while (!ended(child, status)) std::this_thread::sleep_for(kLook);
     }
   }
-  end.left_some = !end.timed_out && !members_of(child).empty();
-  if (end.left_some || end.timed_out) ::kill(-child, SIGKILL);
+  const bool killed = end.timed_out || end.cut_short;
+  end.left_some = !killed && !members_of(child).empty();
+  if (end.left_some || killed) ::kill(-child, SIGKILL);
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return end;
 }

@@ -7,14 +7,16 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "core/adapters/posix/posix_store.hpp"
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/lane.hpp"
 #include "scenarios/driver/process.hpp"
 #include "scenarios/driver/process_rank.hpp"
 #include "scenarios/driver/process_table.hpp"
+#include "scenarios/driver/rank_locks.hpp"
 #include "scenarios/driver/scratch_directory.hpp"
 #include "scenarios/driver/sim_lane.hpp"
 #include "scenarios/driver/text_file.hpp"
@@ -27,6 +29,8 @@ namespace fs = std::filesystem;
 constexpr const char* kScenarioFile = "scenario.yaml";
 constexpr auto kLook = std::chrono::milliseconds(10);
 constexpr int kLooks = 100;
+constexpr auto kGraceTold = std::chrono::seconds(15);
+constexpr auto kGraceLost = std::chrono::seconds(2);  // the verdict is a failure whatever it does
 
 /// Survivors of a dead rank must live on, until they have told how they found out. mpirun puts its
 /// own files into `directory`: one that ends removes the place that all of a user's share, and one
@@ -40,11 +44,26 @@ std::vector<std::string> launch_words(const std::string& launcher, const fs::pat
   return words;
 }
 
-bool any_record(const std::string& records, std::int32_t world) {
+std::int32_t records_in(const std::string& directory, std::int32_t world) {
+  std::int32_t found = 0;
   for (std::int32_t rank = 0; rank < world; ++rank) {
-    if (fs::exists(record_file(records, rank))) return true;
+    if (fs::exists(record_file(directory, rank))) ++found;
   }
-  return false;
+  return found;
+}
+
+/// A launcher ends when its ranks have; mpirun does not always, where one died on its way in. When
+/// all have told how it went, they may still have something to close.
+std::optional<std::chrono::seconds> grace_of(RankLocks& locks, const std::string& records,
+                                             std::int32_t world) {
+  if (records_in(records, world) == world) return kGraceTold;
+  bool begun = false;
+  for (GlobalRank rank{0}; rank.value < world; ++rank.value) {
+    if (!locks.has_begun(rank)) continue;
+    if (!locks.has_ended(rank)) return std::nullopt;
+    begun = true;
+  }
+  return begun ? std::optional(kGraceLost) : std::nullopt;
 }
 
 /// What it has started goes with it.
@@ -74,23 +93,26 @@ std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd
                                    const std::vector<std::int64_t>& left) {
   std::vector<RulingText> rulings;
   for (const auto process : left) {
-    rulings.push_back({kHangCode, launcher + " left the process " + std::to_string(process) +
-                                      " behind, which was killed"});
+    rulings.push_back({Code::kDeadlock, launcher + " left the process " + std::to_string(process) +
+                                            " behind, which was killed"});
   }
   if (end.left_some) {
-    rulings.push_back({kHangCode, launcher + " left processes behind, which were killed"});
+    rulings.push_back({Code::kDeadlock, launcher + " left processes behind, which were killed"});
   }
   const bool returned = std::all_of(ranks.begin(), ranks.end(), [](const RankRecord& rank) {
     return rank.ending == Ending::kReturned;
   });
   if (!returned) return rulings;
   if (end.timed_out) {
-    rulings.push_back({kHangCode, "every rank says that it ended well, and " + launcher +
-                                      " was still running at the deadline, and was killed"});
+    rulings.push_back({Code::kDeadlock, "every rank says that it ended well, and " + launcher +
+                                            " was still running at the deadline, and was killed"});
+  } else if (end.cut_short) {
+    rulings.push_back({Code::kDeadlock, "every rank says that it ended well, and " + launcher +
+                                            " was still running long after, and was killed"});
   } else if (end.exit_code != 0) {
-    rulings.push_back({std::string(name_of(Code::kInternal)),
-                       "every rank says that it ended well, and " + launcher + " ended with " +
-                           std::to_string(end.exit_code) + ": one failed after that"});
+    rulings.push_back({Code::kInternal, "every rank says that it ended well, and " + launcher +
+                                            " ended with " + std::to_string(end.exit_code) +
+                                            ": one failed after that"});
   }
   return rulings;
 }
@@ -114,14 +136,18 @@ class ProcessLane final : public Lane {
     std::ofstream(records / kPastFile) << to_json(past);
     IncarnationRecord record;
     record.layout = sim::to_string(modules_of(scenario_, incarnation));
-    const ProcessEnd end =
-        run_process(command(incarnation, world, records), log, options_.deadline_s);
+    RankLocks locks(records.string());
+    const ProcessEnd end = run_process(command(incarnation, world, records), log,
+                                       {.deadline_s = options_.deadline_s, .grace = [&] {
+                                          return grace_of(locks, records.string(), world);
+                                        }});
     const auto left = end_all(records.string());
     for (std::int32_t rank = 0; rank < world; ++rank) {
       record.ranks.push_back(collect(records.string(), rank, end));
+      record.asked += record.ranks.back().asked;
     }
     record.rulings = rulings_on(options_.launcher, end, record.ranks, left);
-    if (!any_record(records.string(), world) && !end.timed_out) {
+    if (records_in(records.string(), world) == 0 && !end.timed_out) {
       record.launch_error = options_.launcher + " ended with " + std::to_string(end.exit_code) +
                             " and no rank left a record: " + tail_of(log);
     }
@@ -139,6 +165,7 @@ class ProcessLane final : public Lane {
     std::vector<std::string> words = launch_words(options_.launcher, work_);
     words.insert(words.end(), {"-n", std::to_string(ranks), options_.executable, "rank"});
     words.insert(words.end(), {"--lane", std::string(name_of(lane_))});
+    words.insert(words.end(), {"--ranks", std::to_string(ranks)});
     words.insert(words.end(), {"--scenario", (work_ / kScenarioFile).string()});
     words.insert(words.end(), {"--incarnation", std::to_string(incarnation)});
     words.insert(words.end(), {"--store", store_.string(), "--records", records.string()});
@@ -156,12 +183,12 @@ class ProcessLane final : public Lane {
     try {
       if (fs::exists(file)) return parse_record(text_of(file), file.string());
     } catch (const Error& error) {
-      record.code = std::string(name_of(error.code()));
+      record.code = error.code();
       record.message = error.what();
       return record;
     }
     record.ending = end.timed_out ? Ending::kHung : Ending::kLost;
-    record.code = std::string(name_of(end.timed_out ? Code::kDeadline : Code::kPeerFailed));
+    record.code = end.timed_out ? Code::kDeadline : Code::kPeerFailed;
     record.message = end.timed_out ? "the rank was still running at the deadline, and was killed"
                                    : "the rank's process ended without a record";
     return record;

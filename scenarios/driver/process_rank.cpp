@@ -15,13 +15,16 @@
 #include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
-#include "core/base/error.hpp"
+#include "core/base/caught.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/lane.hpp"
 #include "scenarios/driver/life_faults.hpp"
 #include "scenarios/driver/rank_hardware.hpp"
 #include "scenarios/driver/rank_locks.hpp"
 #include "scenarios/driver/rank_program.hpp"
+#include "scenarios/driver/rank_start.hpp"
 #include "scenarios/driver/text_file.hpp"
+#include "sim/mutants/asked.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -31,10 +34,6 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kDeadlineNs = kCollectiveDeadlineS * 1'000'000'000;
 /// Where a scenario plays with time, all of it passes so many times as fast.
 constexpr std::uint64_t kHaste = 10;
-
-struct SilentTrace final : Trace {
-  void event(const TraceEvent&) override {}
-};
 
 bool plays_with_time(const std::vector<sim::FaultState>& faults) {
   return std::any_of(faults.begin(), faults.end(),
@@ -52,32 +51,69 @@ void write_record(const RankTask& task, const RankRecord& record) {
   fs::rename(beside, file);
 }
 
+/// A rank that does not even come to its life says why, too.
+[[noreturn]] void leave_error(const RankTask& task, GlobalRank rank, const Error& error) {
+  RankRecord record;
+  record.result.rank = rank.value;
+  record.ending = error.code() == Code::kInternal ? Ending::kDefect : Ending::kFailed;
+  record.code = error.code();
+  record.message = error.what();
+  write_record(task, record);
+  std::_Exit(1);
+}
+
+/// A rank's way into MPI. Where it knows its number before that, nobody waits for a peer that dies
+/// on the way.
+class Entry {
+ public:
+  Entry(const RankTask& task, std::optional<GlobalRank> rank) : task_(task) {
+    if (!rank) return;
+    locks_.emplace(task.records, *rank);
+    start_.emplace(*locks_, *rank, task.world,
+                   [&task, self = *rank](const Error& error) { leave_error(task, self, error); });
+  }
+
+  /// Of this rank, as MPI counts.
+  RankLocks& locks(GlobalRank rank) {
+    if (!locks_) locks_.emplace(task_.records, rank);
+    return *locks_;
+  }
+  void through() { start_.reset(); }
+
+ private:
+  const RankTask& task_;
+  std::optional<RankLocks> locks_;
+  std::optional<RankStart> start_;
+};
+
 /// One rank of one launch.
 class ProcessRank {
  public:
-  ProcessRank(const RankTask& task, MpiSession& session)
+  ProcessRank(const RankTask& task, MpiSession& session, Entry& entry)
       : task_(task),
         scenario_(scenario_of(task)),
         past_(parse_past(text_of((fs::path(task.records) / kPastFile).string()), scenario_)),
         faults_(faults_of(scenario_.incarnations[task.incarnation], past_).specs),
         session_(session),
-        locks_(task.records, session_.rank()),
+        locks_(entry.locks(session.rank())),
         haste_(plays_with_time(faults_.states()) ? kHaste : 1),
         mpi_(session_, clock_, {.deadline_ns = kDeadlineNs / haste_, .watch = &locks_}),
         parting_(mpi_.communicator(Group::world(session_.world_size()))),
         hardware_(
-            make_hardware(task.lane, {session_, mpi_, clock_, locks_, kDeadlineNs / haste_})) {}
+            make_hardware(task.lane, {session_, mpi_, clock_, locks_, kDeadlineNs / haste_})) {
+    entry.through();
+  }
 
   int run() {
     sim::Policies policies;
     if (!task_.mutant.empty()) sim::mutant_named(task_.mutant).apply(policies);
     PosixStore store(task_.store);
     ThreadTasks tasks(1);
-    SilentTrace trace;
+    NoTrace trace;
     TwinBook twins;
-    const Ports ports{store, hardware_->fabric(), hardware_->device(), clock_, tasks, trace};
-    const LoggedPorts logged(task_.log, {scenario_.name, task_.incarnation, session_.rank()},
-                             ports);
+    const Ports ports{store, hardware_->fabric(), hardware_->device(), tasks, trace};
+    const LoggedPorts logged(task_.log, {scenario_.name, task_.incarnation, session_.rank()}, ports,
+                             clock_);
     run_rank(
         {.scenario = scenario_,
          .incarnation = task_.incarnation,
@@ -113,6 +149,7 @@ class ProcessRank {
 
   void leave_record(RankRecord record) {
     const std::lock_guard lock(mutex_);
+    record.asked = sim::AskedCount::in_this_process();
     record.faults.clear();
     for (const auto& state : faults_.states()) {
       if (state.spec.place.rank == session_.rank()) record.faults.push_back(state);
@@ -127,7 +164,7 @@ class ProcessRank {
     RankRecord record = on_own_thread ? record_ : kept_record();
     record.result.rank = session_.rank().value;
     record.ending = Ending::kLost;
-    record.code = name_of(Code::kPeerFailed);
+    record.code = Code::kPeerFailed;
     record.message = "it was killed";
     leave_record(std::move(record));
     ::kill(::getpid(), SIGKILL);
@@ -153,7 +190,7 @@ class ProcessRank {
       const bool closed = hardware_->close(all_are(well && !hardware_->abandoned()));
       parting_->barrier();
       return closed;
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       return false;
     }
   }
@@ -170,7 +207,7 @@ class ProcessRank {
   sim::FaultBook faults_;
   MpiSession& session_;
   PosixClock clock_;
-  RankLocks locks_;
+  RankLocks& locks_;
   std::uint64_t haste_;
   MpiFabric mpi_;
   std::shared_ptr<Communicator> parting_;
@@ -181,29 +218,23 @@ class ProcessRank {
   RankRecord kept_;
 };
 
-/// A rank that does not even come to its life says why, too.
-[[noreturn]] void leave_error(const RankTask& task, GlobalRank rank, const Error& error) {
-  RankRecord record;
-  record.result.rank = rank.value;
-  record.ending = error.code() == Code::kInternal ? Ending::kDefect : Ending::kFailed;
-  record.code = name_of(error.code());
-  record.message = error.what();
-  write_record(task, record);
-  std::_Exit(1);
-}
-
 }  // namespace
 
 std::string record_file(const std::string& records, std::int32_t rank) {
   return records + "/rank" + std::to_string(rank) + ".json";
 }
 
-int run_process_rank(const RankTask& task) {
+int run_process_rank(const RankTask& task, std::optional<GlobalRank> rank) {
+  Entry entry(task, rank);
   MpiSession session;
   try {
-    return ProcessRank(task, session).run();
-  } catch (const Error& error) {
-    leave_error(task, session.rank(), error);
+    if (rank && *rank != session.rank()) {
+      throw Error(Code::kUnsupported, "the launcher and MPI number the ranks differently",
+                  {.rank = session.rank()});
+    }
+    return ProcessRank(task, session, entry).run();
+  } catch (const std::exception& caught) {
+    leave_error(task, session.rank(), error_from(caught));
   }
 }
 

@@ -6,10 +6,11 @@
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_store.hpp"
-#include "core/base/error.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "core/engine/diff.hpp"
+#include "core/ports/no_progress.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/build_info.hpp"
 #include "scenarios/driver/outcome_rules.hpp"
 #include "scenarios/driver/rank_program.hpp"
@@ -17,7 +18,6 @@
 #include "scenarios/driver/run.hpp"
 #include "scenarios/driver/scratch_directory.hpp"
 #include "scenarios/driver/shrink.hpp"
-#include "scenarios/driver/unwatched.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -38,8 +38,8 @@ std::optional<Failure> failure_of(const ScenarioResult& result) {
   return Failure{reports::name_of(result.verdict), result.code, result.reason};
 }
 
-Failure broken(std::string code, std::string reason) {
-  return {reports::name_of(Verdict::kFail), std::move(code), std::move(reason)};
+Failure broken(Code code, std::string reason) {
+  return {reports::name_of(Verdict::kFail), std::string(name_of(code)), std::move(reason)};
 }
 
 /// A pass is believed only with its evidence.
@@ -48,10 +48,10 @@ std::optional<Failure> judge_evidence(const Scenario& scenario, const ScenarioRe
   for (const auto& rank : result.ranks) {
     const std::string who = "rank " + std::to_string(rank.rank) + " passed and ";
     if (rank.owns == (rank.elements == 0)) {
-      return broken("ORACLE_VACUOUS", who + "compared nothing, or owned nothing and did");
+      return broken(Code::kOracleVacuous, who + "compared nothing, or owned nothing and did");
     }
     if (rank.max_delta != 0 || std::isnan(rank.max_delta) || rank.bit_mismatches != 0) {
-      return broken("BIT_MISMATCH", who + "differs");
+      return broken(Code::kBitMismatch, who + "differs");
     }
   }
   return std::nullopt;
@@ -89,8 +89,8 @@ std::optional<Failure> check_layout_free(const Scenario& scenario, const LaneOpt
   if (!many.content_digest.empty() && many.content_digest == one.content_digest) {
     return std::nullopt;
   }
-  return broken("CONTENT_DIFFERS", "the content's digest is '" + many.content_digest +
-                                       "', and on one rank '" + one.content_digest + "'");
+  return broken(Code::kContentDiffers, "the content's digest is '" + many.content_digest +
+                                           "', and on one rank '" + one.content_digest + "'");
 }
 
 std::optional<Failure> check_deterministic(const Scenario& scenario, const LaneOptions& options) {
@@ -99,13 +99,13 @@ std::optional<Failure> check_deterministic(const Scenario& scenario, const LaneO
   const ScenarioResult first = run_on_sim(scenario, options);
   const ScenarioResult second = run_on_sim(scenario, again);
   if (first.event_hash.empty() || first.event_hash != second.event_hash) {
-    return broken("NOT_DETERMINISTIC",
+    return broken(Code::kNotDeterministic,
                   "the event hash is '" + first.event_hash + "', then '" + second.event_hash + "'");
   }
   const bool same = first.verdict == second.verdict && first.code == second.code &&
                     first.content_digest == second.content_digest;
   if (same) return std::nullopt;
-  return broken("NOT_DETERMINISTIC",
+  return broken(Code::kNotDeterministic,
                 "one event hash and two outcomes: '" + first.code + "' and '" + second.code + "'");
 }
 
@@ -152,10 +152,11 @@ std::optional<Failure> judge_diff(const DiffReport& report,
   for (const auto& tensor : report.tensors) {
     if (!counts_as_different(tensor.verdict)) continue;
     if (tensor.verdict == DiffVerdict::kShape && is_padded(tensor.key, modules)) continue;
-    return broken("CONTENT_DIFFERS", tensor.key + " is stored otherwise under the other layout: " +
-                                         std::string(reprise::name_of(tensor.verdict)));
+    return broken(Code::kContentDiffers, tensor.key +
+                                             " is stored otherwise under the other layout: " +
+                                             std::string(reprise::name_of(tensor.verdict)));
   }
-  if (report.elements == 0) return broken("ORACLE_VACUOUS", "nothing was stored that compares");
+  if (report.elements == 0) return broken(Code::kOracleVacuous, "nothing was stored that compares");
   return std::nullopt;
 }
 
@@ -192,7 +193,7 @@ std::optional<Failure> check_stored(const Scenario& scenario, const LaneOptions&
   Checkpoint left = Checkpoint::open(left_store, kCheckpointRoot);
   Checkpoint right = Checkpoint::open(right_store, kCheckpointRoot);
   HostDevice device("host", 0);
-  Unwatched progress;
+  NoProgress progress;
   auto modules = left_grids.modules;
   if (modules.empty()) modules.push_back({.model = scenario.model, .layout = left_grids.layout});
   return judge_diff(diff(left, right, device, {}, progress), modules);
@@ -205,15 +206,15 @@ std::optional<Failure> check_survives(const Scenario& scenario, const LaneOption
 
 constexpr std::array kProperties = {
     Property{"continuity", "a job goes on from its checkpoints as if it had never stopped",
-             check_continuity, random_scenario},
+             check_continuity, random_scenario, 60},
     Property{"layout-free", "the content is the same under every layout", check_layout_free,
-             random_scenario},
+             random_scenario, 20},
     Property{"stored-alike", "what is stored is the same under every layout", check_stored,
-             random_scenario},
+             random_scenario, 20},
     Property{"deterministic", "the same scenario takes the same course", check_deterministic,
-             random_scenario},
+             random_scenario, 15},
     Property{"survives", "a job goes on from a committed checkpoint, whatever goes wrong",
-             check_survives, random_faulty_scenario},
+             check_survives, random_faulty_scenario, 25},
 };
 
 std::string lower(std::string text) {
@@ -261,7 +262,7 @@ std::optional<Failure> failure_of(const Property& property, const Scenario& scen
                                   const LaneOptions& options) try {
   return property.check(scenario, options);
 } catch (const Error& error) {
-  return broken(std::string(name_of(error.code())), error.what());
+  return broken(error.code(), error.what());
 }
 
 Counterexample shrink_and_keep(const Property& property, Scenario failing, const Failure& failure,
@@ -285,13 +286,18 @@ Counterexample shrink_and_keep(const Property& property, Scenario failing, const
   return found;
 }
 
+Scenario case_of(const Property& property, std::uint64_t seed, std::uint64_t number,
+                 const CaseLimits& limits) {
+  return property.draw(Stream(mix64(seed, hash_of(property.name))).split(number), limits);
+}
+
 PropertyRun run_property(const Property& property, const PropertyRequest& request) {
   PropertyRun run;
   run.result.name = property.name;
   run.result.seed = request.seed;
   run.result.verdict = request.cases == 0 ? Verdict::kInconclusive : Verdict::kPass;
   for (std::uint64_t n = 0; n < request.cases && !run.counterexample; ++n) {
-    Scenario scenario = property.draw(Stream(request.seed).split(n), request.limits);
+    Scenario scenario = case_of(property, request.seed, n, request.limits);
     run.distribution.add(scenario);
     ++run.result.cases;
     const auto failure = failure_of(property, scenario, request.lane);
@@ -300,6 +306,7 @@ PropertyRun run_property(const Property& property, const PropertyRequest& reques
     run.result.verdict = Verdict::kFail;
     run.result.counterexample = to_yaml(run.counterexample->scenario);
   }
+  run.result.distribution = run.distribution.counts();
   return run;
 }
 

@@ -30,6 +30,7 @@ struct Property {
   std::string_view says;
   std::optional<Failure> (*check)(const Scenario&, const LaneOptions&);  ///< see failure_of()
   Scenario (*draw)(Stream random, const CaseLimits& limits);             ///< a case
+  std::uint64_t cases;  ///< that are tried unless told otherwise
 };
 
 /// continuity    the scenario passes with elements compared on every rank that owns any and no bit
@@ -73,7 +74,11 @@ struct PropertyRun {
   std::optional<Counterexample> counterexample;
 };
 
-/// Case n is property.draw(Stream(seed).split(n)); stops at the first failure.
+/// A case of the property: it has its own ones of each seed.
+Scenario case_of(const Property& property, std::uint64_t seed, std::uint64_t number,
+                 const CaseLimits& limits);
+
+/// Case after case; stops at the first failure.
 PropertyRun run_property(const Property& property, const PropertyRequest& request);
 
 /// A number from a commit's hash, so that each commit tries other cases and the same ones every

@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/draw.hpp"
 
 namespace reprise::driver {

@@ -7,7 +7,7 @@
 #include "core/adapters/nccl/nccl_fabric.hpp"
 #include "core/adapters/nccl/own_host.hpp"
 #include "core/adapters/posix/host_device.hpp"
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/build_info.hpp"
 #include "sim/cuda/cuda_processor.hpp"
 

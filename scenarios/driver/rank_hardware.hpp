@@ -8,9 +8,9 @@
 
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/ports/clock.hpp"
-#include "core/ports/device.hpp"
-#include "core/ports/fabric.hpp"
 #include "core/ports/peer_watch.hpp"
+#include "reprise/device.hpp"
+#include "reprise/fabric.hpp"
 #include "scenarios/driver/scenario.hpp"
 #include "sim/job/processor.hpp"
 

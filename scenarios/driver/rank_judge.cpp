@@ -6,12 +6,13 @@
 #include <set>
 #include <sstream>
 
-#include "core/base/error.hpp"
 #include "properties/derived.hpp"
 #include "properties/inventory.hpp"
 #include "properties/unsettled.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/job_config.hpp"
 #include "scenarios/driver/rng_judge.hpp"
+#include "scenarios/driver/schedule_judge.hpp"
 #include "sim/job/on_host.hpp"
 
 namespace reprise::driver {
@@ -73,19 +74,10 @@ bool same_modules(const std::vector<sim::ModuleConfig>& stored,
          });
 }
 
-/// "vision" of "mimo.vision.rng_state" and of "optimizer.mimo.vision.1.param_groups".
-std::string module_of(const std::string& key) {
-  constexpr std::string_view kMimo = "mimo.";
-  const auto at = key.find(kMimo);
-  if (at == std::string::npos) return {};
-  const auto begin = at + kMimo.size();
-  return key.substr(begin, key.find('.', begin) - begin);
-}
-
 /// Whether what a scenario says of a load leaves this key in the checkpoint. `now` is after it.
 bool may_stay_behind(const std::string& key, const SavePoint& source, const Position& now,
                      const sim::LoadChoice& choice) {
-  const std::string module = module_of(key);
+  const std::string module = sim::owner_of(key, source.modules);
   const auto* own = sim::module_named(now.modules(), module);
   const bool weights_alone = choice.finetune || source.release;
   if (key == "rerun_state_machine_state") {
@@ -142,7 +134,7 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   judge_source(load.report.location.step.value_or(stored));  // a release has no step in its name
   const SavePoint* source = save_told_by(load.state.common, stored);
   if (source == nullptr) {
-    add({{Defect::kStaleBytes, "",
+    add({{Code::kStaleBytes, "",
           "the job is at step " + printed(job.iteration()) + " and no save was made there",
           rank_}});
     position_.step = job.iteration();
@@ -167,7 +159,7 @@ void RankJudge::judge_source(Step location) {
   const auto& allowed = scenario_.expect.outcomes;
   if (outcome && std::find(allowed.begin(), allowed.end(), *outcome) != allowed.end()) return;
   const auto newest = newest_certain(saves_);
-  add({{Defect::kStaleBytes, "",
+  add({{Code::kStaleBytes, "",
         "the checkpoint of step " + printed(location) + " was loaded, and the newest is of step " +
             (newest < 0 ? "none" : printed(saves_[static_cast<std::size_t>(newest)].step)),
         rank_}});
@@ -183,6 +175,20 @@ void RankJudge::refused(sim::TrainingJob& job) {
   add(held_against(*before, own.state(), "after the refused load").rulings);
 }
 
+void RankJudge::asks(const StateDict& wanted) {
+  destination_ = Destination(sim::OnHost(processor_, wanted).state());
+}
+
+void RankJudge::refused_while_read(const StateDict& wanted) {
+  const sim::OnHost own(processor_, wanted);
+  const RefusalEvidence evidence = destination_.refused(rank_, own.state());
+  add(evidence.rulings);
+  reports::RankResult& result = record_.result;
+  result.compared += evidence.tensors;
+  result.elements += evidence.elements;
+  result.owns = evidence.elements > 0;
+}
+
 void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& applied) {
   judge_samples(applied);
   if (own.skipped) {
@@ -192,7 +198,7 @@ void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& a
   }
   for (std::size_t i = 0; i < record_.saves.size(); ++i) {
     SaveEvidence& save = record_.saves[i];
-    if (save.point.certain || !save.code.empty()) continue;
+    if (save.point.certain || save.code) continue;
     saves_[saves_before_ + i].beside = ++save.point.beside;
   }
   const sim::StepRecord other = twin_->record(own.step);
@@ -204,7 +210,7 @@ void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& a
                                 .uninterrupted_lr = other.lr,
                                 .uninterrupted_loss_scale = other.loss_scale});
   if (own == other) return;
-  add({{Defect::kTrajectoryDivergence, "",
+  add({{Code::kTrajectoryDivergence, "",
         "the job's step is " + printed(own) + ", the uninterrupted one's " + printed(other),
         rank_}});
 }
@@ -218,7 +224,7 @@ void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
   const auto text = [](const sim::SampleRange& range) {
     return std::to_string(range.first) + " to " + std::to_string(range.first + range.count - 1);
   };
-  add({{Defect::kDataStreamSkip, "",
+  add({{Code::kDataStreamSkip, "",
         "iteration " + std::to_string(position_.step.value + 1) + " takes the samples " +
             text(applied.samples) + ", and without interruption it takes " + text(right),
         rank_}});
@@ -226,14 +232,14 @@ void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
 
 void RankJudge::held(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
   if (bytes <= bound) return;
-  add({{Defect::kMemPeak, "",
+  add({{Code::kMemPeak, "",
         what + " held " + std::to_string(bytes) + " bytes beside the job's own, and may hold " +
             std::to_string(bound),
         rank_}});
 }
 
 void RankJudge::contradict(const std::string& what) {
-  add({{Defect::kVerdictDisagreement, "", what, rank_}});
+  add({{Code::kVerdictDisagreement, "", what, rank_}});
 }
 
 void RankJudge::trained(sim::TrainingJob& job) {
@@ -249,12 +255,62 @@ std::size_t RankJudge::saving(sim::TrainingJob& job, const StateDict& saved,
                       keys_of(asks_for_all ? job.load_template() : live), {}));
   add(judge_common_inventory(live.common, saved.common));
   const sim::OnHost own(processor_, saved);
-  record_.audits.push_back(
-      audit_page(rank_, job.iteration(), own.state(), padding(job, own.state())));
+  const auto undefined = padding(job, own.state());
+  record_.audits.push_back(audit_page(rank_, job.iteration(), own.state(), undefined));
+  judge_handed_over(live, record_.audits.back(), undefined);
+  judge_shapes(live, saved);
   saves_.push_back(position_.save(plan));
   saves_.back().certain = false;
-  record_.saves.push_back({saves_.back(), {}, keys_of(live), {}, false});
+  SaveEvidence evidence{saves_.back(), {}, keys_of(live), {}, false};
+  for (const auto& hole : undefined) evidence.padded.push_back(hole.key);
+  record_.saves.push_back(std::move(evidence));
   return record_.saves.size() - 1;
+}
+
+/// What the job holds against what it hands over as that. A tensor that is described by other boxes
+/// than the job's own is the description's business.
+void RankJudge::judge_handed_over(const StateDict& live, const AuditPage& handed,
+                                  std::span<const Undefined> undefined) {
+  const sim::OnHost own(processor_, live);
+  const AuditPage held = audit_page(rank_, Step{handed.step}, own.state(), undefined);
+  const auto by_key = [](const AuditPage& page) {
+    std::map<std::string, std::vector<const HeldItem*>> items;
+    for (const auto& item : page.items) {
+      if (item.box.ndim() > 0) items[item.key].push_back(&item);
+    }
+    return items;
+  };
+  const auto right = by_key(held);
+  for (const auto& [key, items] : by_key(handed)) {
+    const auto at = right.find(key);
+    const bool same_boxes =
+        at != right.end() &&
+        std::equal(items.begin(), items.end(), at->second.begin(), at->second.end(),
+                   [](const auto* a, const auto* b) { return a->box == b->box; });
+    for (std::size_t i = 0; same_boxes && i < items.size(); ++i) {
+      if (items[i]->hashes == at->second[i]->hashes) continue;
+      add({{Code::kStaleBytes, key,
+            "what is handed to the save of step " + printed(Step{handed.step}) +
+                " is not what the job holds" + differing_elements(*at->second[i], *items[i]),
+            rank_}});
+      break;
+    }
+  }
+}
+
+/// A tensor is handed over as a part of what the job has, not of a larger or smaller one: a job
+/// that asks for it by the same wrong shape would never see it.
+void RankJudge::judge_shapes(const StateDict& live, const StateDict& handed) {
+  std::map<std::string, const Dims*> right;
+  for (const auto& leaf : live.tensors) right[leaf.key] = &leaf.shape;
+  for (const auto& leaf : handed.tensors) {
+    const auto own = right.find(leaf.key);
+    if (own == right.end() || *own->second == leaf.shape) continue;
+    add({{Code::kShapeDrift, leaf.key,
+          "it is handed to a save as a part of " + printed(leaf.shape) + ", and is one of " +
+              printed(*own->second),
+          rank_}});
+  }
 }
 
 void RankJudge::saved(std::size_t save, const SaveReport& report, Inventory stored) {
@@ -266,7 +322,7 @@ void RankJudge::saved(std::size_t save, const SaveReport& report, Inventory stor
 }
 
 void RankJudge::save_failed(std::size_t save, const Error& error) {
-  record_.saves[save].code = name_of(error.code());
+  record_.saves[save].code = error.code();
 }
 
 void RankJudge::compare(sim::TrainingJob& job, const std::string& when) {
@@ -278,6 +334,7 @@ void RankJudge::compare(sim::TrainingJob& job, const std::string& when) {
   const StateEvidence evidence = held_against(*expected, own, when);
   Rulings derived = judge_derived(held).rulings;
   if (derived.empty()) derived = judge_derived(held, *expected).rulings;
+  add(judge_schedule(rank_, own.common, expected->common));
   add(explained(evidence.rulings, derived));
   add(judge_streams(rank_, own, {scenario_.seed, scenario_.random_by_dp}, position_.ages));
   record_.absent = merged(record_.absent, evidence.absent);
@@ -334,7 +391,7 @@ void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected
   const auto saved = objects_of(config_of(scenario_, expected.incarnation), keys);
   for (const auto& [key, value] : saved) {
     for (const auto& differing : differences(value, *values.at(key), 1)) {
-      add({{Defect::kLostObject, key + differing.path,
+      add({{Code::kLostObject, key + differing.path,
             "it was saved as " + differing.left + " and is loaded as " + differing.right, rank_}});
     }
   }
@@ -350,7 +407,7 @@ void RankJudge::judge_groups(const ObjectLeaf& leaf) {
   for (std::size_t g = 0; list != nullptr && g < list->size(); ++g) {
     const Value* params = (*list)[g].find("params");
     if (params == nullptr || *params == Value(List{})) continue;
-    add({{Defect::kLostObject,
+    add({{Code::kLostObject,
           object_key(leaf.key, leaf.coordinate, leaf.grid) + "[" + std::to_string(g) +
               "]['params']",
           "it was saved as [] and is loaded as " + to_string(*params), rank_}});
@@ -382,21 +439,21 @@ void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
   Value right = sim::layout_free(twin->state(expected.step)->common);
   if (!expected.optimizer) leave_out_optimizer(right);
   for (const auto& differing : differences(right, sim::layout_free(common), 1)) {
-    add({{Defect::kLostObject, "common" + differing.path,
+    add({{Code::kLostObject, "common" + differing.path,
           "it was saved as " + differing.left + " and is loaded as " + differing.right, rank_}});
   }
   const sim::CommonState stored = sim::decode_common(common);
   judge_modules(stored, expected);
   sim::RunIdentity identity{.run = config_of(scenario_, expected.incarnation).run,
                             .parent_step = expected.parent_step,
-                            .engine = config_of(scenario_, incarnation_).engine,
+                            .engine = config_of(scenario_, expected.incarnation).engine,
                             .optional = stored.identity.optional};
   if (stored.identity == identity) return;
   const auto text = [](const sim::RunIdentity& told) {
     return "run '" + told.run + "' from step " + printed(told.parent_step) + " by '" + told.engine +
            "'";
   };
-  add({{Defect::kLostObject, "common['reprise']",
+  add({{Code::kLostObject, "common['reprise']",
         "the checkpoint says that it is of " + text(stored.identity) + ", and it is of " +
             text(identity),
         rank_}});
@@ -404,7 +461,7 @@ void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
 
 void RankJudge::judge_modules(const sim::CommonState& stored, const SavePoint& expected) {
   if (!sim::same_grids(stored.modules, expected.modules)) {
-    add({{Defect::kLayoutMismatch, "common['args']",
+    add({{Code::kLayoutMismatch, "common['args']",
           "the checkpoint says that it was saved under " + sim::to_string(stored.modules) +
               ", and it was under " + sim::to_string(expected.modules),
           rank_}});
@@ -415,7 +472,7 @@ void RankJudge::judge_modules(const sim::CommonState& stored, const SavePoint& e
     const auto& right = *sim::module_named(expected.modules, told.name);
     if (told.optimizer_sharding == right.optimizer_sharding) continue;
     const bool whole = told.name.empty();
-    add({{Defect::kLayoutMismatch,
+    add({{Code::kLayoutMismatch,
           whole ? "common['optimizer']['param_state_sharding_type']"
                 : "common['args']['modules']['" + told.name + "']['distrib_optim_sharding_type']",
           "the checkpoint says that " + (whole ? "its" : "module " + told.name + "'s") +
@@ -432,7 +489,7 @@ void RankJudge::judge_excused(const std::vector<std::string>& excused, const Sav
     const std::string key = parsed ? parsed->key : name;
     if (may_stay_behind(key, source, position_, scenario_.incarnations[incarnation_].load))
       continue;
-    add({{Defect::kKeysetAsymmetry, name,
+    add({{Code::kKeysetAsymmetry, name,
           "the load left it behind by name, and nothing says that it may", rank_}});
   }
 }
@@ -449,7 +506,7 @@ std::shared_ptr<Twin> RankJudge::twin_after(std::span<const Turn> turns) {
 
 void RankJudge::add(const Rulings& rulings) {
   for (const auto& ruling : rulings) {
-    record_.rulings.push_back({std::string(name_of(ruling.defect)), printed(ruling)});
+    record_.rulings.push_back({ruling.code, printed(ruling)});
   }
 }
 
@@ -477,15 +534,15 @@ std::vector<OtherState> RankJudge::other_states() {
     if (step == position_.step) continue;
     steps.erase(step);
     others.push_back({"of step " + printed(step) + ", which was trained while it was being saved",
-                      twin_->state(step), Defect::kTornSnapshot});
+                      twin_->state(step), Code::kTornSnapshot});
   }
   for (const Step step : steps) {
-    others.push_back({"of step " + printed(step), twin_->state(step), Defect::kStaleBytes});
+    others.push_back({"of step " + printed(step), twin_->state(step), Code::kStaleBytes});
   }
   if (incarnation_ > 0) {
     others.push_back({"before the load, which left it as it was",
                       twins_.twin(unloaded_config_of(scenario_, incarnation_))->state(Step{0}),
-                      Defect::kBitMismatch});
+                      Code::kBitMismatch});
   }
   return others;
 }

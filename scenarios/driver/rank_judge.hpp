@@ -7,17 +7,18 @@
 #include <optional>
 #include <string>
 
-#include "core/base/error.hpp"
 #include "core/engine/load.hpp"
 #include "core/engine/save.hpp"
+#include "properties/destination.hpp"
 #include "properties/state_judge.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/history.hpp"
 #include "scenarios/driver/holders.hpp"
 #include "scenarios/driver/rank_program.hpp"
 #include "scenarios/driver/record.hpp"
 #include "scenarios/driver/scenario.hpp"
 #include "scenarios/driver/twin.hpp"
-#include "sim/job/common_state.hpp"
+#include "sim/job/megatron_common.hpp"
 
 namespace reprise::driver {
 
@@ -41,9 +42,14 @@ class RankJudge {
   void filled(const StateDict& loaded);
   /// After the job took it.
   void loaded(sim::TrainingJob& job, const FinishedLoad& load);
+  /// Before a load fills what the job asks of it.
+  void asks(const StateDict& wanted);
   /// After a load that was refused before anything was read: the job is held against what it was
   /// before.
   void refused(sim::TrainingJob& job);
+  /// After a load that was refused while it read: each tensor that it was to fill has its bits from
+  /// before, or is poisoned.
+  void refused_while_read(const StateDict& wanted);
   void stepped(const sim::StepRecord& own, const sim::AppliedSamples& applied);
   /// After a stretch of training.
   void trained(sim::TrainingJob& job);
@@ -70,6 +76,9 @@ class RankJudge {
   const SavePoint* save_told_by(const Value& common, Step step) const;
   bool tells_of(const sim::CommonState& stored, const SavePoint& save) const;
   void judge_source(Step location);
+  void judge_handed_over(const StateDict& live, const AuditPage& handed,
+                         std::span<const Undefined> undefined);
+  void judge_shapes(const StateDict& live, const StateDict& handed);
   void judge_samples(const sim::AppliedSamples& applied);
   void judge_excused(const std::vector<std::string>& excused, const SavePoint& source);
   void judge_modules(const sim::CommonState& stored, const SavePoint& expected);
@@ -91,6 +100,7 @@ class RankJudge {
   std::optional<SavePoint> source_;  ///< what the job was loaded from
   std::optional<Holders> holders_;   ///< of source_'s layout, once somebody asked
   Comparison total_;
+  Destination destination_;  ///< of the load at hand
 };
 
 }  // namespace reprise::driver

@@ -39,16 +39,28 @@ RankLocks::RankLocks(std::string directory, GlobalRank self) : directory_(std::m
   std::filesystem::rename(beside, file);
 }
 
-bool RankLocks::has_ended(GlobalRank rank) {
-  auto peer = peers_.find(rank);
-  if (peer == peers_.end()) {
-    const int fd = ::open(lock_file(directory_, rank).c_str(), O_RDWR | O_CLOEXEC);
-    if (fd < 0) return false;  // it is not there yet
-    peer = peers_.emplace(rank, posix::Descriptor::adopt(fd)).first;
-  }
-  return !is_held(peer->second.get());
+/// Null while its file is not there yet.
+const posix::Descriptor* RankLocks::peer(GlobalRank rank) {
+  const auto known = peers_.find(rank);
+  if (known != peers_.end()) return &known->second;
+  const int fd = ::open(lock_file(directory_, rank).c_str(), O_RDWR | O_CLOEXEC);
+  return fd < 0 ? nullptr : &peers_.emplace(rank, posix::Descriptor::adopt(fd)).first->second;
 }
 
-void RankLocks::let_go() { own_.reset(); }
+bool RankLocks::has_begun(GlobalRank rank) {
+  const std::lock_guard lock(mutex_);
+  return peer(rank) != nullptr;
+}
+
+bool RankLocks::has_ended(GlobalRank rank) {
+  const std::lock_guard lock(mutex_);
+  const posix::Descriptor* file = peer(rank);
+  return file != nullptr && !is_held(file->get());
+}
+
+void RankLocks::let_go() {
+  const std::lock_guard lock(mutex_);
+  own_.reset();
+}
 
 }  // namespace reprise::driver

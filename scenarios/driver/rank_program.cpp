@@ -17,8 +17,8 @@
 #include "scenarios/driver/rng_judge.hpp"
 #include "scenarios/driver/saves_in_flight.hpp"
 #include "sim/faults/memory_meter.hpp"
-#include "sim/job/common_state.hpp"
 #include "sim/job/job.hpp"
+#include "sim/job/megatron_common.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -66,6 +66,13 @@ std::vector<CacheKind> kinds_of(const CheckpointPlan& plan) {
   return kinds;
 }
 
+/// Of any tensor of more than one element.
+bool holds_nothing(const StateDict& state) {
+  return std::all_of(state.tensors.begin(), state.tensors.end(), [](const TensorLeaf& leaf) {
+    return volume(leaf.shape) <= 1 || leaf.pieces.empty();
+  });
+}
+
 Bytes joined(const std::vector<std::string>& lines) {
   const std::string text = lines.empty() ? "" : join(lines, "\n") + "\n";
   const ByteSpan bytes = as_bytes(text);
@@ -111,7 +118,7 @@ class RankPorts {
         meter_(faulty_.ports()),
         watch_(meter_.ports().trace, record.read_began),
         ports_{meter_.ports().store, meter_.ports().fabric, meter_.ports().device,
-               meter_.ports().clock, meter_.ports().tasks,  watch_} {}
+               meter_.ports().tasks, watch_} {}
 
   const Ports& ports() const { return ports_; }
   const Ports& unmetered() const { return faulty_.ports(); }
@@ -141,7 +148,12 @@ class RankProgram {
         judge_(part, record),
         in_flight_(rank_ports_.unmetered(), part.log),
         saves_([this] { return job_.iteration(); },
-               static_cast<std::size_t>(scenario_.checkpoint.in_flight)) {
+               static_cast<std::size_t>(scenario_.checkpoint.in_flight),
+               [this](const Ports& ports, std::shared_ptr<Communicator> group,
+                      const StateDict& state, SaveSettings options) {
+                 return begin_save(part_.policies, ports, std::move(group), state,
+                                   std::move(options));
+               }) {
     record_.result.owns = true;
   }
 
@@ -183,7 +195,9 @@ class RankProgram {
     return config;
   }
 
-  bool logs_results() const { return has_bad_results(scenario_) || plan_.rerun != "disabled"; }
+  bool logs_results() const {
+    return has_bad_results(scenario_) || plan_.rerun != sim::RerunMode::kDisabled;
+  }
 
   void do_action(std::size_t index) {
     std::visit([&](const auto& one) { act(one, faults_.of_action[index]); }, plan_.actions[index]);
@@ -242,11 +256,11 @@ class RankProgram {
   void act(const ReleaseAction& /*release*/, LifeFaults::Range /*none*/) {}  // likewise
 
   void expect_code(const Failing& fails, const Error& error) {
-    if (fails.code.empty()) throw Error(error);
-    const bool any = fails.code == Failing::kAny || fails.code == Failing::kMaybe;
+    if (fails.how == Failing::How::kNever) throw Error(error);
     if (error.code() == Code::kInternal) throw error;
-    if (any || name_of(error.code()) == fails.code) return;
-    judge_.contradict("the save was to fail with " + fails.code + " and failed by " + error.what());
+    if (fails.how != Failing::How::kBy || error.code() == fails.code) return;
+    judge_.contradict("the save was to fail with " + to_string(fails) + " and failed by " +
+                      error.what());
   }
 
   // --- loading -----------------------------------------------------------------------------------
@@ -257,20 +271,28 @@ class RankProgram {
     try {
       load_newest();
     } catch (const Error& error) {
-      if (refusal_is_planned() && !record_.read_began) judge_.refused(job_);
+      if (refusal_is_planned()) judge_refusal();
       throw;
+    }
+  }
+
+  void judge_refusal() {
+    if (!record_.read_began) {
+      judge_.refused(job_);
+    } else if (!arrived_) {
+      judge_.refused_while_read(request_.wanted);
     }
   }
 
   bool refusal_is_planned() const {
     const bool last = number_ + 1 == scenario_.incarnations.size();
     const auto& outcomes = scenario_.expect.outcomes;
-    return !plan_.fails.empty() || (scenario_.expect.refusal && last) ||
+    return plan_.fails || (scenario_.expect.refusal && last) ||
            std::find(outcomes.begin(), outcomes.end(), Outcome::kRefused) != outcomes.end();
   }
 
   void load_newest() {
-    sim::LoadRequest request;
+    sim::LoadRequest& request = request_;
     Inventory requested;
     const Ask ask = [&](const Offered& offered) {
       Value seen = offered.common != nullptr ? *offered.common : Value();
@@ -281,10 +303,14 @@ class RankProgram {
                                    .catalog = &offered.catalog,
                                    .release = is_release(offered.location)});
       requested = keys_of(request.wanted);
-      rank_ports_.meter().set_own(request.wanted);
+      rank_ports_.meter().set_own(job_.memory(), request.wanted);
+      if (refusal_is_planned()) judge_.asks(request.wanted);
       return Wanted{&request.wanted, request.excused};
     };
-    const LoadReport report = reprise::load(ports_, job_.world(), load_options(), ask);
+    arrived_ = false;
+    const LoadReport report =
+        reprise::load(ports_, job_.world(), load_options(), ask, part_.policies.load);
+    arrived_ = true;
     if (interferes() && part_.interference->common) {
       part_.interference->common(request.wanted.common);
     }
@@ -307,16 +333,15 @@ class RankProgram {
     return stored_bytes(part_.ports.store, report.location.directory);
   }
 
-  LoadOptions load_options() {
+  LoadSettings load_options() {
     const CheckpointPlan& plan = scenario_.checkpoint;
-    LoadOptions options;
+    LoadSettings options;
     options.path = kCheckpointRoot;
     options.strictness = plan.strictness;
-    options.policy = part_.policies.load;
     if (plan.falls_back) options.fallback = Fallback::kNewestWhole;
     if (plan.checks) options.checksums = LoadChecksums::kVerified;
     if (plan.reads_once) options.reads = Reads::kOncePerJob;
-    if (!plan.plans.empty()) options.cache = &caches_.of("training", part_.policies.save.cache);
+    if (!plan.plans.empty()) options.cache = &caches_.of(part_.policies.cache_of("training"));
     return options;
   }
 
@@ -330,8 +355,8 @@ class RankProgram {
     reports::RankResult& result = record_.result;
     result.loaded_step = report.location.step ? report.location.step->value : -1;
     result.excused = report.excused;
-    result.missing = report.returned.missing;
-    result.unexpected = report.returned.unexpected;
+    result.not_requested = report.returned.not_requested;
+    result.not_stored = report.returned.not_stored;
     say(request.notes);
     say(report.log);
     say(report.fell_back_from);
@@ -339,6 +364,20 @@ class RankProgram {
     judge_.held("a load", rank_ports_.meter().peaks().load, report.bound_staging);
     record_.peak_bytes.load = std::max(record_.peak_bytes.load, rank_ports_.meter().peaks().load);
     record_.bound_bytes.load = std::max(record_.bound_bytes.load, report.bound_staging);
+    held_nothing("a load", rank_ports_.meter().peaks().load, report.bound_empty);
+  }
+
+  /// As the job's own description has it, whatever it hands over. First asked between iterations.
+  bool holds_nothing() {
+    if (!holds_nothing_) holds_nothing_ = driver::holds_nothing(job_.live_state());
+    return *holds_nothing_;
+  }
+  /// Of a rank that has no part of any tensor.
+  void held_nothing(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
+    if (!holds_nothing()) return;
+    judge_.held(what + " of a rank that holds nothing", bytes, bound);
+    record_.peak_bytes.empty = std::max(record_.peak_bytes.empty, bytes);
+    record_.bound_bytes.empty = std::max(record_.bound_bytes.empty, bound);
   }
 
   // --- training ----------------------------------------------------------------------------------
@@ -389,28 +428,45 @@ class RankProgram {
 
   // --- saving ------------------------------------------------------------------------------------
 
-  void save(const SaveAction& plan) {
+  void save(SaveAction plan) {
+    plan.optimizer = plan.optimizer && scenario_.checkpoint.optimizer;
+    plan.random = plan.random && scenario_.checkpoint.random;
     StateDict saved;
     try {
       saved = job_.state(parts_of(plan));
     } catch (const Error& error) {
+      say({error.what()});
       return expect_code(plan.fails, error);
     }
     const std::size_t number = judge_.saving(job_, saved, plan);
+    static_cast<void>(holds_nothing());
     keep_record();
     const bool async = plan.async.value_or(scenario_.checkpoint.async);
-    SaveOptions options = save_options(plan, async);
-    saves_.begin(in_flight_.begin(number, job_.iteration(), saved), job_.world_group(), saved,
-                 options, [this, number, plan, target = options.target](const EndedSave& end) {
-                   ended(number, plan, target, end);
-                 });
+    SaveSettings options = save_options(plan, async);
+    const Ports& ports = in_flight_.begin(number, job_.iteration(), job_.memory(), saved);
+    const auto after_failure = call_after_failure(saved, options.cache);
+    saves_.begin(
+        ports, job_.world_group(), saved, options,
+        [this, number, plan, target = options.target, after_failure](const EndedSave& end) {
+          if (end.error) after_failure();
+          ended(number, plan, target, end);
+        });
     record_.bound_bytes.stage = std::max(record_.bound_bytes.stage, saves_.bound_staging());
     if (!async) saves_.finalize();
   }
 
-  SaveOptions save_options(const SaveAction& plan, bool async) {
+  /// The call that only a mutant makes; the state is kept for it as long as the save is in flight.
+  std::function<void()> call_after_failure(const StateDict& state, PlanCache* cache) {
+    const auto call = part_.policies.save_failed;
+    if (call == nullptr || cache == nullptr) return [] {};
+    return [this, call, cache, kept = std::make_shared<const StateDict>(state)] {
+      call(*cache, *job_.world_group(), *kept);
+    };
+  }
+
+  SaveSettings save_options(const SaveAction& plan, bool async) {
     const CheckpointPlan& checkpoint = scenario_.checkpoint;
-    SaveOptions options;
+    SaveSettings options;
     options.target = CommitTarget::iteration(kCheckpointRoot, job_.iteration());
     if (checkpoint.keep > 0) options.target.keep = static_cast<std::int32_t>(checkpoint.keep);
     options.target.damaged = damaged_;
@@ -425,9 +481,8 @@ class RankProgram {
       image.batch_bytes = static_cast<std::uint64_t>(checkpoint.batch_bytes);
     }
     image.batch_bytes = std::min(image.batch_bytes, image.staging_bytes_max);
-    options.policy = part_.policies.save;
     if (!checkpoint.plans.empty()) {
-      options.cache = &caches_.of(plan.kind, part_.policies.save.cache);
+      options.cache = &caches_.of(part_.policies.cache_of(plan.kind));
     }
     return options;
   }
@@ -446,8 +501,8 @@ class RankProgram {
     judge_.saved(number, end.report,
                  is_first() ? stored_keys(part_.ports.store, target.directory) : Inventory{});
     keep_record();
-    if (plan.fails.code.empty() || plan.fails.code == Failing::kMaybe) return;
-    judge_.contradict("the save was to fail with " + plan.fails.code + " and ended well");
+    if (plan.fails.how == Failing::How::kNever || plan.fails.how == Failing::How::kMaybe) return;
+    judge_.contradict("the save was to fail with " + to_string(plan.fails) + " and ended well");
   }
 
   /// By one save, and by all that were in flight with it.
@@ -459,6 +514,7 @@ class RankProgram {
   void note(const SaveReport& report, const Held& held) {
     say(report.log);
     judge_.held("a save", held.alone.stage, report.bound_staging);
+    held_nothing("a save", held.alone.stage, report.bound_empty);
     record_.peak_bytes.snapshot = std::max(record_.peak_bytes.snapshot, held.together.snapshot);
     record_.peak_bytes.stage = std::max(record_.peak_bytes.stage, held.together.stage);
     record_.replans = caches_.replans();
@@ -503,22 +559,21 @@ class RankProgram {
   RankJudge judge_;
   SavesInFlight in_flight_;
   SaveQueue saves_;
-  std::vector<Step> damaged_;  ///< iterations that were passed over, and not saved anew
+  sim::LoadRequest request_;           ///< of the last load
+  bool arrived_ = false;               ///< it was filled
+  std::vector<Step> damaged_;          ///< iterations that were passed over, and not saved anew
+  std::optional<bool> holds_nothing_;  ///< of any tensor
   bool left_ = false;
   bool saved_at_exit_ = false;
   std::size_t logged_ = 0;  ///< lines of the machine's log
 };
 
-bool is_member(const IncarnationPlan& plan, GlobalRank rank) {
-  const auto& ranks = plan.ranks;
-  return ranks.empty() || std::find(ranks.begin(), ranks.end(), rank.value) != ranks.end();
-}
-
 }  // namespace
 
 std::optional<Error> run_rank(const RankPart& part, RankRecord& record) {
   record.result.rank = part.ports.fabric.rank().value;
-  if (!is_member(part.scenario.incarnations[part.incarnation], part.ports.fabric.rank())) {
+  const IncarnationPlan& plan = part.scenario.incarnations[part.incarnation];
+  if (!plan.has_member(part.ports.fabric.rank().value)) {
     record.ending = Ending::kReturned;
     return std::nullopt;
   }
@@ -529,12 +584,12 @@ std::optional<Error> run_rank(const RankPart& part, RankRecord& record) {
     return std::nullopt;
   } catch (const Error& error) {
     record.ending = error.code() == Code::kInternal ? Ending::kDefect : Ending::kFailed;
-    record.code = std::string(name_of(error.code()));
+    record.code = error.code();
     record.message = error.what();
     return error;
   } catch (const std::exception& mistake) {
     record.ending = Ending::kDefect;
-    record.code = std::string(name_of(Code::kInternal));
+    record.code = Code::kInternal;
     record.message = mistake.what();
     return Error(Code::kInternal, mistake.what());
   }

@@ -4,8 +4,8 @@
 #include <functional>
 #include <optional>
 
-#include "core/base/error.hpp"
-#include "core/ports/ports.hpp"
+#include "reprise/error.hpp"
+#include "reprise/ports.hpp"
 #include "scenarios/driver/history.hpp"
 #include "scenarios/driver/phase_log.hpp"
 #include "scenarios/driver/record.hpp"

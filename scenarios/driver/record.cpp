@@ -5,7 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/evidence_json.hpp"
 
 namespace reprise::driver {
@@ -53,8 +53,8 @@ Json put(const reports::RankResult& result) {
           {"max_delta", put_delta(result.max_delta)},
           {"bit_mismatches", result.bit_mismatches},
           {"metrics_finite", result.metrics_finite},
-          {"missing", result.missing},
-          {"unexpected", result.unexpected},
+          {"not_stored", result.not_stored},
+          {"not_requested", result.not_requested},
           {"excused", result.excused}};
 }
 
@@ -68,8 +68,8 @@ reports::RankResult take_result(const Json& json) {
   result.max_delta = take_delta(json.at("max_delta"));
   json.at("bit_mismatches").get_to(result.bit_mismatches);
   json.at("metrics_finite").get_to(result.metrics_finite);
-  json.at("missing").get_to(result.missing);
-  json.at("unexpected").get_to(result.unexpected);
+  json.at("not_stored").get_to(result.not_stored);
+  json.at("not_requested").get_to(result.not_requested);
   json.at("excused").get_to(result.excused);
   return result;
 }
@@ -141,11 +141,11 @@ std::string to_json(const RankRecord& record) {
   for (const auto& point : record.trajectory) trajectory.push_back(put(point));
   Json rulings = Json::array();
   for (const auto& ruling : record.rulings) {
-    rulings.push_back({{"code", ruling.code}, {"text", ruling.text}});
+    rulings.push_back({{"code", put_code(ruling.code)}, {"text", ruling.text}});
   }
   const Json json = {
       {"ending", name_of(record.ending)},
-      {"code", record.code},
+      {"code", put_code(record.code)},
       {"message", record.message},
       {"result", put(record.result)},
       {"first_step", record.first_step},
@@ -169,8 +169,11 @@ std::string to_json(const RankRecord& record) {
       {"peak_snapshot", record.peak_bytes.snapshot},
       {"peak_stage", record.peak_bytes.stage},
       {"peak_load", record.peak_bytes.load},
+      {"peak_empty", record.peak_bytes.empty},
+      {"bound_empty", record.bound_bytes.empty},
       {"bound_stage", record.bound_bytes.stage},
-      {"bound_load", record.bound_bytes.load}};
+      {"bound_load", record.bound_bytes.load},
+      {"asked", record.asked}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -178,7 +181,7 @@ RankRecord parse_record(const std::string& text, const std::string& file) try {
   const Json json = Json::parse(text);
   RankRecord record;
   record.ending = ending_named(json.at("ending").get<std::string>());
-  json.at("code").get_to(record.code);
+  record.code = take_code(json.at("code"));
   json.at("message").get_to(record.message);
   record.result = take_result(json.at("result"));
   json.at("first_step").get_to(record.first_step);
@@ -188,7 +191,7 @@ RankRecord parse_record(const std::string& text, const std::string& file) try {
   if (!first.is_null()) record.first_difference = take_first(first);
   for (const auto& ruling : json.at("rulings")) {
     record.rulings.push_back(
-        {ruling.at("code").get<std::string>(), ruling.at("text").get<std::string>()});
+        {take_code(ruling.at("code")).value(), ruling.at("text").get<std::string>()});
   }
   record.audits = take_audits(json.at("audits"));
   record.loads = take_loads(json.at("loads"));
@@ -206,8 +209,11 @@ RankRecord parse_record(const std::string& text, const std::string& file) try {
   json.at("peak_snapshot").get_to(record.peak_bytes.snapshot);
   json.at("peak_stage").get_to(record.peak_bytes.stage);
   json.at("peak_load").get_to(record.peak_bytes.load);
+  json.at("peak_empty").get_to(record.peak_bytes.empty);
+  json.at("bound_empty").get_to(record.bound_bytes.empty);
   json.at("bound_stage").get_to(record.bound_bytes.stage);
   json.at("bound_load").get_to(record.bound_bytes.load);
+  json.at("asked").get_to(record.asked);
   return record;
 } catch (const std::exception& error) {
   throw Error(Code::kTornFile, std::string("no rank's record: ") + error.what(), {.file = file});

@@ -25,8 +25,9 @@ enum class Ending : std::uint8_t {
 
 /// A judge's finding that is no difference of an element.
 struct RulingText {
-  std::string code;
+  Code code = Code::kInternal;
   std::string text;
+  std::optional<std::int32_t> rank = {};  ///< that it is about, where a rank's record does not say
 };
 
 /// One load: what this rank asked for, and what the checkpoint holds.
@@ -45,16 +46,18 @@ struct LoadEvidence {
 /// One save, as this rank saw it.
 struct SaveEvidence {
   SavePoint point;
-  std::string code;  ///< by which it failed; empty: it ended well, or the rank did not see its end
-  Inventory live;    ///< what this rank had that was to be saved
-  Inventory stored;  ///< what the checkpoint held right afterwards; from the first rank alone
-  bool reused = false;  ///< a plan from before
+  /// By which it failed; nothing: it ended well, or the rank did not see its end.
+  std::optional<Code> code = {};
+  Inventory live;         ///< what this rank had that was to be saved
+  Inventory stored;       ///< what the checkpoint held right afterwards; from the first rank alone
+  bool reused = false;    ///< a plan from before
+  Inventory padded = {};  ///< tensors of which this rank holds elements that nobody defines
 };
 
 struct RankRecord {
   Ending ending = Ending::kLost;
-  std::string code;     ///< of the failure
-  std::string message;  ///< of the failure, whole line
+  std::optional<Code> code = {};  ///< of the failure
+  std::string message;            ///< of the failure, whole line
   reports::RankResult result;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
@@ -77,6 +80,8 @@ struct RankRecord {
   std::string content_digest;  ///< of the whole job at the end, equal on all ranks
   reports::PeakBytes peak_bytes;
   reports::BoundBytes bound_bytes;
+  std::uint64_t asked =
+      0;  ///< calls of the mutant's functions by this rank; where it has a process
 };
 
 std::string to_json(const RankRecord& record);
@@ -94,6 +99,7 @@ struct IncarnationRecord {
   std::vector<RulingText> rulings;  ///< on what the life left: in the store, and of processes
   std::string event_hash;           ///< empty where the lane has none
   std::string launch_error;         ///< why the lane could not run it at all
+  std::uint64_t asked = 0;          ///< calls of the mutant's functions, of all ranks
 };
 
 /// Whether some rank's log has a line with that text in it.

@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "core/base/bytes.hpp"
 #include "core/base/print.hpp"
 #include "sim/job/rerun_log.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ports/store.hpp"
+#include "reprise/store.hpp"
 
 namespace reprise::driver {
 

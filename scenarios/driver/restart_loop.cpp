@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/base/error.hpp"
 #include "properties/ruling.hpp"
+#include "reprise/error.hpp"
 #include "sim/job/rerun_state.hpp"
 
 namespace reprise::driver {
@@ -30,7 +30,7 @@ bool went_round(const IncarnationRecord& before, const IncarnationRecord& life) 
 }  // namespace
 
 // Each restart runs its iteration again; from the second on somebody has to be told.
-Finding restart_loop_of(std::span<const IncarnationRecord> lives) {
+Judgement restart_loop_of(std::span<const IncarnationRecord> lives) {
   for (std::size_t i = 1; i < lives.size(); ++i) {
     const auto before = lives.first(i);
     const auto any = [&](const auto& holds) {
@@ -40,7 +40,7 @@ Finding restart_loop_of(std::span<const IncarnationRecord> lives) {
     const std::int64_t step = lives[i].ranks.front().result.loaded_step;
     if (!any([&](const auto& one) { return left_fault_at(one, step); })) continue;
     if (is_logged(lives[i], "run again from this checkpoint")) continue;
-    return fail(std::string(name_of(Defect::kRestartLoop)),
+    return fail(Code::kRestartLoop,
                 "incarnation " + std::to_string(i) + " began from the fault checkpoint of step " +
                     std::to_string(step) +
                     ", ended as one before it did that had, and no log says so");

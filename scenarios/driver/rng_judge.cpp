@@ -3,6 +3,8 @@
 #include <array>
 #include <optional>
 
+#include "core/format/bytes_item.hpp"
+#include "core/state/module_key.hpp"
 #include "sim/job/host_rng.hpp"
 
 namespace reprise::driver {
@@ -89,7 +91,7 @@ Ruling ruling_of(GlobalRank rank, const Judged& judged) {
     const Dims other = index_at(i, leaf.grid);
     if (other == leaf.coordinate) continue;
     if (!age_of(leaf.value, judged.fresh(other), judged.age)) continue;
-    return {Defect::kRngStreamCollapse, key,
+    return {Code::kRngStreamCollapse, key,
             "the stream of " + to_string(leaf.coordinate) + " is that of " + to_string(other) +
                 ", from which it should differ",
             rank};
@@ -97,12 +99,12 @@ Ruling ruling_of(GlobalRank rank, const Judged& judged) {
   const auto age = age_of(leaf.value, judged.fresh(leaf.coordinate), judged.age);
   const std::string should = "should have drawn for " + steps_text(judged.age);
   if (!age) {
-    return {Defect::kRngDrift, key,
+    return {Code::kRngDrift, key,
             "the stream " + should + " since it began, and is in no state that it comes through: " +
                 to_string(leaf.value),
             rank};
   }
-  return {Defect::kRngDrift, key,
+  return {Code::kRngDrift, key,
           "the stream " + should + " since it began, and has drawn for " + steps_text(*age), rank};
 }
 
@@ -119,12 +121,12 @@ std::optional<Ruling> taken_from_others(GlobalRank rank, const Judged& judged,
   for (const auto& [module, age] : ages) {
     const std::uint64_t seed = sim::streams_seed(source.seed, module);
     if (seed == judged.seed || !is(seed, judged.dp)) continue;
-    return Ruling{Defect::kRngStreamCollapse, key,
+    return Ruling{Code::kRngStreamCollapse, key,
                   "the stream is that of module " + module + ", from which it should differ", rank};
   }
   for (std::int32_t dp = 0; source.by_dp && dp < kOthers; ++dp) {
     if (dp == judged.dp || !is(judged.seed, dp)) continue;
-    return Ruling{Defect::kRngStreamCollapse, key,
+    return Ruling{Code::kRngStreamCollapse, key,
                   "the stream of data-parallel rank " + std::to_string(judged.dp) + " is that of " +
                       std::to_string(dp) + ", from which it should differ",
                   rank};
@@ -152,6 +154,25 @@ Rulings judge_streams(GlobalRank rank, const StateDict& live, const StreamSource
     rulings.push_back(others ? *others : ruling_of(rank, judged));
   }
   return rulings;
+}
+
+Ages ages_told_by(Checkpoint& checkpoint) {
+  HostRng once;
+  once.advance();
+  Ages ages;
+  for (const auto& object : checkpoint.catalog().objects) {
+    const auto parsed = parse_object_key(object.key);
+    const Stream* stream = parsed ? stream_of(parsed->key) : nullptr;
+    if (stream == nullptr) continue;
+    const Value stored = read_bytes_item(checkpoint.object_bytes(object)).value.value_or(Value());
+    const List* wrapper = stored.as<List>();
+    const bool wrapped = wrapper != nullptr && wrapper->size() == 1;
+    const auto told = sim::decode_rng(wrapped ? wrapper->front() : stored).front();
+    const auto key = parse_module_key(parsed->key);
+    ages[key ? key->module : ""].*(stream->age) =
+        static_cast<std::int64_t>(told.host.counter / once.host.counter);
+  }
+  return ages;
 }
 
 }  // namespace reprise::driver

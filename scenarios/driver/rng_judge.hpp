@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/engine/checkpoint.hpp"
 #include "core/state/state_dict.hpp"
 #include "properties/ruling.hpp"
 #include "scenarios/driver/history.hpp"
@@ -24,5 +25,9 @@ struct StreamSource {
 /// where `ages` says, or nobody's.
 Rulings judge_streams(GlobalRank rank, const StateDict& live, const StreamSource& source,
                       const Ages& ages);
+
+/// The steps that a checkpoint's streams have drawn, as they say themselves. Throws what a load of
+/// them would.
+Ages ages_told_by(Checkpoint& checkpoint);
 
 }  // namespace reprise::driver

@@ -8,16 +8,19 @@
 
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/adapters/posix/posix_store.hpp"
-#include "core/base/error.hpp"
 #include "core/format/sha256.hpp"
-#include "core/ports/store.hpp"
+#include "reports/lacks.hpp"
+#include "reprise/error.hpp"
+#include "reprise/store.hpp"
 #include "scenarios/driver/build_info.hpp"
+#include "scenarios/driver/content_judge.hpp"
 #include "scenarios/driver/foreign_life.hpp"
 #include "scenarios/driver/machine.hpp"
 #include "scenarios/driver/past.hpp"
 #include "scenarios/driver/rank_hardware.hpp"
 #include "scenarios/driver/run_jobs.hpp"
 #include "scenarios/driver/store_judge.hpp"
+#include "scenarios/driver/text_file.hpp"
 #include "scenarios/driver/verdict.hpp"
 
 namespace reprise::driver {
@@ -53,6 +56,17 @@ std::int32_t largest_world(const Scenario& scenario) {
   return ranks;
 }
 
+/// A mutant of which nothing was asked can't turn a run red, so its pass shows nothing.
+void require_asked(const std::string& mutant, const std::vector<IncarnationRecord>& lives,
+                   ScenarioRun& run) {
+  run.unasked = std::all_of(lives.begin(), lives.end(),
+                            [](const IncarnationRecord& life) { return life.asked == 0; });
+  if (!run.unasked || run.result.verdict != Verdict::kPass) return;
+  run.result.verdict = Verdict::kInconclusive;
+  run.result.code = name_of(Code::kOracleVacuous);
+  run.result.reason = "nothing was asked of the mutant " + mutant;
+}
+
 void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
   if (options.keep.empty()) return;
   const auto kept = std::filesystem::path(options.keep) / scenario.name;
@@ -60,6 +74,21 @@ void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
   throw Error(Code::kUsage,
               "checkpoints are kept there already: remove them or name another --keep",
               {.file = kept.string()});
+}
+
+/// A signal reaches processes that this one started, too: what did not pass then shows nothing.
+ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest& request) {
+  ScenarioResult result;
+  if (!request.interrupted()) {
+    result = run_scenario(scenario, request.lane, request.options);
+    const bool counts = request.lane == LaneKind::kSim || result.verdict == Verdict::kPass;
+    if (counts || !request.interrupted()) return result;
+  }
+  result = judge(scenario, {});
+  result.verdict = Verdict::kNotRun;
+  result.reason = "the run was interrupted";
+  result.replay = replay_line(scenario, request.lane, request.options);
+  return result;
 }
 
 /// By the largest world that was run: its ranks take the devices in turn.
@@ -105,8 +134,7 @@ void keep_members(const IncarnationPlan& plan, IncarnationRecord& record) {
     members.push_back(std::move(record.ranks[static_cast<std::size_t>(rank)]));
   }
   for (auto& rank : record.ranks) {
-    const auto& ranks = plan.ranks;
-    if (std::find(ranks.begin(), ranks.end(), rank.result.rank) != ranks.end()) continue;
+    if (plan.has_member(rank.result.rank)) continue;
     if (rank.ending != Ending::kReturned) members.push_back(std::move(rank));
   }
   record.ranks = std::move(members);
@@ -130,10 +158,15 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store, Incarn
               Past& past) {
   add_life(life, past);
   for (auto& save : past.saves) save.modules = modules_of(scenario, save.incarnation);
-  for (const auto& ruling : judge_store(store, scenario.checkpoint, past)) {
+  Rulings rulings = judge_store(store, scenario.checkpoint, past);
+  const Rulings contents = judge_contents(store, life);
+  rulings.insert(rulings.end(), contents.begin(), contents.end());
+  for (const auto& ruling : rulings) {
     std::ostringstream text;
     text << ruling;
-    life.rulings.push_back({std::string(name_of(ruling.defect)), text.str()});
+    std::optional<std::int32_t> rank;
+    if (ruling.rank) rank = ruling.rank->value;
+    life.rulings.push_back({ruling.code, text.str(), rank});
   }
   do_between_lives(store, scenario.incarnations[number], past);
 }
@@ -161,6 +194,7 @@ ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptio
     const auto lives = run_lives(scenario, *make_lane(scenario, lane, options), options);
     run.result = judge(scenario, lives);
     run.broke_down = broke_down(lives);
+    if (!options.mutant.empty()) require_asked(options.mutant, lives, run);
   }
   run.result.seconds = seconds_since(start);
   run.result.replay = replay_line(scenario, lane, options);
@@ -179,6 +213,8 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
                           const Started& started) {
   const auto start = SteadyClock::now();
   reports::Report report = empty_report(std::string(name_of(request.lane)));
+  report.mutant = request.options.mutant;
+  report.seed = request.options.seed;
   report.planned = scenarios.size();
   report.scenarios.resize(scenarios.size());
   std::mutex mutex;
@@ -187,8 +223,9 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
       const std::lock_guard lock(mutex);
       started(i, scenarios.size(), scenarios[i].name);
     }
-    report.scenarios[i] = run_scenario(scenarios[i], request.lane, request.options);
+    report.scenarios[i] = run_unless_interrupted(scenarios[i], request);
   });
+  report.interrupted = request.interrupted();
   for (const auto& result : report.scenarios) {
     if (result.verdict == Verdict::kNotRun) report.skipped.push_back({result.name, result.reason});
   }
@@ -209,13 +246,45 @@ reports::Report empty_report(const std::string& lane) {
   return report;
 }
 
+reports::Report report_to_add_to(const std::string& directory, const std::string& lane) {
+  reports::Report fresh = empty_report(lane);
+  const std::filesystem::path file = std::filesystem::path(directory) / "report.json";
+  if (!std::filesystem::exists(file)) {
+    fresh.not_claimed.emplace_back("scenarios: none is reported here");
+    return fresh;
+  }
+  reports::Report there = reports::parse_report(text_of(file), file.string());
+  const bool same = there.lane == fresh.lane && there.project.commit == fresh.project.commit &&
+                    there.project.build == fresh.project.build;
+  there.project.dirty = there.project.dirty || fresh.project.dirty;
+  if (same) return there;
+  const auto of = [](const reports::Report& report) {
+    return "lane " + report.lane + ", commit " + report.project.commit + ", " +
+           report.project.build;
+  };
+  throw Error(Code::kUsage,
+              "there is a report of " + of(there) + ", to which nothing of " + of(fresh) +
+                  " can be added; name another --report",
+              {.file = file.string()});
+}
+
+void require_writable(const std::string& directory) {
+  PosixStore store(directory);
+  store.make_directory("");
+  const std::string probe = ".reprise-writable";
+  write_atomically(store, probe, {});
+  store.remove(probe);
+}
+
 void write_report(const reports::Report& report, const std::string& directory) {
   PosixStore store(directory);
   store.make_directory("");
-  const std::string json = to_json(report);
+  reports::Report written = report;
+  reports::restate_lacks(written);
+  const std::string json = to_json(written);
   write_atomically(store, "report.json", as_bytes(json));
   const std::string digest = hex(sha256_of(as_bytes(json)));
-  write_atomically(store, "junit.xml", as_bytes(to_junit(report, digest)));
+  write_atomically(store, "junit.xml", as_bytes(to_junit(written, digest)));
 }
 
 }  // namespace reprise::driver

@@ -30,6 +30,7 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store, Incarn
 struct ScenarioRun {
   reports::ScenarioResult result;
   bool broke_down = false;  ///< some rank ended by our own mistake or too late
+  bool unasked = false;     ///< a mutant was on, and nothing was asked of it
 };
 ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptions& options);
 
@@ -38,6 +39,8 @@ struct RunRequest {
   LaneKind lane = LaneKind::kSim;
   LaneOptions options;
   std::size_t jobs = 1;  ///< scenarios at a time; on lanes with real ranks, worlds of them
+  /// True once no further scenario is to be begun: the rest is not run.
+  std::function<bool()> interrupted = [] { return false; };
 };
 
 /// Called as each scenario begins, from any thread, one at a time.
@@ -51,7 +54,14 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
 
 /// What every report says of the program and the machine.
 reports::Report empty_report(const std::string& lane);
-/// `directory`/report.json and junit.xml, made if need be.
+/// The report of a run of this program in that directory, for something to be added; a new one
+/// where there is none. USAGE if the one there is of another lane, commit or build, ReadError if it
+/// can't be read.
+reports::Report report_to_add_to(const std::string& directory, const std::string& lane);
+/// Throws IO, naming the directory, if no file can be written there; it is made if need be.
+void require_writable(const std::string& directory);
+/// `directory`/report.json and junit.xml, made if need be, with what the report lacks under
+/// `not_claimed`.
 void write_report(const reports::Report& report, const std::string& directory);
 
 }  // namespace reprise::driver

@@ -24,12 +24,10 @@ class TraceOfSave final : public Trace {
 
 struct SavesInFlight::OneSave {
   OneSave(const Ports& inner, PhaseLog* log, Step step)
-      : meter(inner), trace(meter.ports().trace, log, step), ports{meter.ports().store,
-                                                                   meter.ports().fabric,
-                                                                   meter.ports().device,
-                                                                   meter.ports().clock,
-                                                                   meter.ports().tasks,
-                                                                   trace} {}
+      : meter(inner),
+        trace(meter.ports().trace, log, step),
+        ports{meter.ports().store, meter.ports().fabric, meter.ports().device, meter.ports().tasks,
+              trace} {}
 
   sim::MemoryMeter meter;
   TraceOfSave trace;
@@ -39,9 +37,10 @@ struct SavesInFlight::OneSave {
 SavesInFlight::SavesInFlight(const Ports& inner, PhaseLog* log) : inner_(inner), log_(log) {}
 SavesInFlight::~SavesInFlight() = default;
 
-const Ports& SavesInFlight::begin(std::size_t number, Step step, const StateDict& saved) {
+const Ports& SavesInFlight::begin(std::size_t number, Step step, std::span<const ByteSpan> own,
+                                  const StateDict& saved) {
   OneSave& save = saves_.try_emplace(number, inner_, log_, step).first->second;
-  save.meter.set_own(saved);
+  save.meter.set_own(own, saved);
   return save.ports;
 }
 

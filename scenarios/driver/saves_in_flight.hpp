@@ -4,10 +4,11 @@
 
 #include <cstddef>
 #include <map>
+#include <span>
 
-#include "core/base/ids.hpp"
-#include "core/ports/ports.hpp"
 #include "core/state/state_dict.hpp"
+#include "reprise/ports.hpp"
+#include "reprise/types.hpp"
 #include "scenarios/driver/phase_log.hpp"
 #include "sim/faults/memory_meter.hpp"
 
@@ -21,8 +22,9 @@ class SavesInFlight {
   SavesInFlight(const SavesInFlight&) = delete;
   SavesInFlight& operator=(const SavesInFlight&) = delete;
 
-  /// The ports of a save of `saved` at `step`, until it has ended.
-  const Ports& begin(std::size_t number, Step step, const StateDict& saved);
+  /// The ports of a save of `saved` at `step`, until it has ended; `own` is the job's memory.
+  const Ports& begin(std::size_t number, Step step, std::span<const ByteSpan> own,
+                     const StateDict& saved);
   /// After the engine let go of it.
   void end(std::size_t number);
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/base/error.hpp"
+#include "core/base/print.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/catalogue.hpp"
 #include "scenarios/driver/scenario_job.hpp"
 #include "scenarios/driver/scenario_steps.hpp"
@@ -34,11 +35,8 @@ constexpr std::int64_t kBatchLeast = 4096;
 constexpr std::int64_t kStagingMost = std::int64_t{1} << 30;
 
 void read_refusal(YamlMap& expect, Expectation& expected) {
-  expected.refusal = expect.text("refused");
+  expected.refusal = expect.code("refused");
   expected.refusal_says = expect.text("refused_says").value_or("");
-  if (expected.refusal && !code_named(*expected.refusal)) {
-    expect.fail(expect.node("refused"), "knows no code " + *expected.refusal);
-  }
   if (!expected.refusal && !expected.refusal_says.empty()) {
     expect.fail(expect.node("refused_says"), "says what a refusal says, and expects none");
   }
@@ -54,6 +52,20 @@ void read_outcomes(YamlMap& expect, Expectation& expected) {
   }
 }
 
+void read_rates(YamlMap rates, Expectation& expected) {
+  for (const auto& step : rates.keys()) {
+    const auto number = rates.number(step);
+    const bool counts = !step.empty() &&
+                        step.find_first_not_of("0123456789") == std::string::npos &&
+                        step.size() < 10;
+    if (!counts || !number) {
+      rates.fail(rates.node(step),
+                 "wants learning rates by step under 'learning_rates': {4: 0.01}");
+    }
+    expected.rates[std::stoll(step)] = *number;
+  }
+}
+
 /// Of rerun, caches and faults.
 void read_findings(YamlMap& expect, Expectation& expected) {
   expected.loaded_step = expect.integer_in("loaded_step", 0, INT64_MAX);
@@ -64,6 +76,10 @@ void read_findings(YamlMap& expect, Expectation& expected) {
   if (expect.has("skipped")) expected.skipped = expect.integers("skipped");
   static_cast<void>(expect.node("skipped"));
   expected.log = expect.texts("log");
+  expected.silent = expect.texts("silent");
+  expected.empty_ranks = expect.integer_in("empty_ranks", 0, kRankMax);
+  if (expect.has("learning_rates")) read_rates(expect.map("learning_rates"), expected);
+  static_cast<void>(expect.node("learning_rates"));
 }
 
 void read_expect(YamlMap expect, Scenario& scenario) {
@@ -112,6 +128,15 @@ void read_async(YamlMap& checkpoint, CheckpointPlan& plan) {
           .value_or(0);
 }
 
+/// What the simulated store can do.
+void read_store(YamlMap map, StoreCapabilities& store) {
+  store.exchange = map.flag("exchange").value_or(store.exchange);
+  store.locks = map.flag("locks").value_or(store.locks);
+  store.renames = map.flag("renames").value_or(store.renames);
+  store.lists_lag = map.flag("lists_lag").value_or(store.lists_lag);
+  map.refuse_unknown();
+}
+
 void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
   if (const auto strict = checkpoint.text("strictness")) {
     const auto mode = strictness_named(*strict);
@@ -120,10 +145,14 @@ void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
   }
   read_plans(checkpoint, plan);
   plan.keep = checkpoint.integer_in("keep", 1, kKeepMax).value_or(0);
+  plan.optimizer = !checkpoint.flag("no_save_optim").value_or(false);
+  plan.random = !checkpoint.flag("no_save_rng").value_or(false);
   plan.falls_back = checkpoint.word("fall_back", kFallbacks) == "newest_whole";
   plan.checks = checkpoint.word("checksums", kChecksums) == "verified";
   plan.reads_once = checkpoint.word("reads", kReads) == "once_per_job";
   read_async(checkpoint, plan);
+  if (checkpoint.has("store")) read_store(checkpoint.map("store"), plan.store);
+  static_cast<void>(checkpoint.node("store"));
   checkpoint.refuse_unknown();
 }
 
@@ -134,6 +163,10 @@ void read_lanes(YamlMap& top, Scenario& scenario) {
     scenario.lanes = {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu};
   } else if (scenario.lanes_reason.empty()) {
     top.fail(top.node("lanes"), "leaves lanes out and gives no lanes_reason");
+  }
+  const bool own_store = scenario.checkpoint.store != CheckpointPlan{}.store;
+  if (own_store && scenario.lanes != std::vector{LaneKind::kSim}) {
+    top.fail(top.node("lanes"), "wants lanes: [sim] for a store that is simulated");
   }
 }
 
@@ -249,6 +282,41 @@ std::int32_t IncarnationPlan::world_size() const {
   }
   for (const auto rank : ranks) last = std::max(last, rank);
   return last < 0 ? layout.world_size() : last + 1;
+}
+
+bool IncarnationPlan::has_member(std::int32_t rank) const {
+  if (rank < 0 || rank >= world_size()) return false;
+  return ranks.empty() || std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+std::string IncarnationPlan::members_text() const {
+  if (ranks.empty()) return "0 to " + std::to_string(world_size() - 1);
+  std::vector<std::int32_t> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  return join(sorted, ", ");
+}
+
+std::string to_string(const Failing& failing) {
+  switch (failing.how) {
+    case Failing::How::kNever:
+      return "";
+    case Failing::How::kBy:
+      return std::string(name_of(failing.code));
+    case Failing::How::kAny:
+      return "any";
+    case Failing::How::kMaybe:
+      return "maybe";
+  }
+  return "";
+}
+
+std::string_view name_of(GroupsFrom from) {
+  constexpr std::array<std::string_view, 3> kNames = {"explicit", "fallback", "half"};
+  return kNames.at(static_cast<std::size_t>(from));
+}
+
+std::string_view name_of(Registry registry) {
+  return registry == Registry::kAllowed ? "allowed" : "forbidden";
 }
 
 std::string_view name_of(Outcome outcome) {

@@ -4,6 +4,7 @@
 // are equal run alike.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@
 #include <vector>
 
 #include "core/plan/strictness.hpp"
+#include "reprise/error.hpp"
+#include "reprise/store.hpp"
+#include "sim/faults/fault.hpp"
 #include "sim/job/job.hpp"
 
 namespace reprise::driver {
@@ -27,15 +31,21 @@ struct TrainAction {
   friend bool operator==(const TrainAction&, const TrainAction&) = default;
 };
 
-/// What a save or a load may come to, besides ending well.
+/// The ways in which a save may end, besides well.
 struct Failing {
-  static constexpr std::string_view kAny = "any";      ///< by some code
-  static constexpr std::string_view kMaybe = "maybe";  ///< or not at all
-
-  std::string code;  ///< by which all ranks must fail, or one of the words above; empty: none may
+  enum class How : std::uint8_t {
+    kNever,
+    kBy,     ///< all ranks must fail, by `code`
+    kAny,    ///< all ranks must fail, by some code
+    kMaybe,  ///< ranks may fail, by some code
+  };
+  How how = How::kNever;
+  Code code = Code::kInternal;  ///< of kBy
 
   friend bool operator==(const Failing&, const Failing&) = default;
 };
+/// "IO", "any", "maybe"; empty for kNever.
+std::string to_string(const Failing& failing);
 
 struct SaveAction {
   bool optimizer = true;
@@ -63,11 +73,12 @@ struct LoadAction {
 /// transient_error in the first run alone, persistent_error on their devices, correct_result
 /// wherever it is run.
 struct BadResultAction {
-  std::string kind = "transient_error";
+  sim::ResultFault kind = sim::ResultFault::kTransientError;
   std::vector<std::int32_t> ranks = {0};
-  bool fatal = true;      ///< not finite; else a spike
-  std::int64_t call = 0;  ///< which validation of the iteration
-  std::int64_t run = 0;   ///< transient_error: 0 the first run, 1 the first re-run
+  bool fatal = true;                          ///< not finite; else a spike
+  sim::BadValue value = sim::BadValue::kNaN;  ///< of a fatal one
+  std::int64_t call = 0;                      ///< which validation of the iteration
+  std::int64_t run = 0;  ///< transient_error: 0 the first run, 1 the first re-run
 
   friend bool operator==(const BadResultAction&, const BadResultAction&) = default;
 };
@@ -84,11 +95,11 @@ enum class Fires : std::uint8_t { kYes, kNo, kMaybe };
 /// Arms a fault of the world, see sim/faults/fault.hpp. What stands first in a life is armed before
 /// its load.
 struct FaultAction {
-  std::string kind = "crash";
+  sim::FaultKind kind = sim::FaultKind::kCrash;
   std::int32_t rank = 0;
   std::string phase;  ///< empty: any
   std::string step;   ///< of the phase's protocol; empty: the phase as a whole
-  std::string moment = "during";
+  sim::FaultMoment moment = sim::FaultMoment::kDuring;
   std::int64_t nth = 0;       ///< that many times it passes by
   std::string file;           ///< what the call is about; empty: anything
   std::int64_t delay_ms = 0;  ///< late, lost
@@ -129,6 +140,13 @@ struct ForeignProgram {
   friend bool operator==(const ForeignProgram&, const ForeignProgram&) = default;
 };
 
+/// Where the job's functions have their groups from; see sim::GroupSource.
+enum class GroupsFrom : std::uint8_t { kExplicit, kFallback, kHalf };
+std::string_view name_of(GroupsFrom from);
+/// Says if the registry of global groups may be asked.
+enum class Registry : std::uint8_t { kForbidden, kAllowed };
+std::string_view name_of(Registry registry);
+
 /// One life of the job. All but the first begin by loading what the tracker names.
 struct IncarnationPlan {
   /// Of a job that is one model: then there are no modules. `optimizer_sharding` is that of modules
@@ -137,22 +155,34 @@ struct IncarnationPlan {
   std::string optimizer_sharding;
   std::vector<sim::ModuleConfig> modules = {};  ///< with their ranks
   std::vector<Action> actions;
-  std::string rerun = "disabled";      ///< mode of the rerun machine; unknown: an older job
-  bool other_device = false;           ///< than those of the life before
-  std::string run = {};                ///< whose job it is; empty: the scenario's
-  std::vector<std::string> adopts;     ///< other runs whose checkpoints it may load
-  std::vector<std::int32_t> ranks;     ///< members of the job in layout order; empty: 0, 1, ...
-  std::string groups = "explicit";     ///< where the job's functions have their groups from
-  std::string fallback = "forbidden";  ///< may the registry of global groups be asked
-  bool skips = false;                  ///< iterations that the log of rejected results names
-  sim::LoadChoice load = {};           ///< what its loads leave behind, and which modules
-  bool plain_first = false;            ///< order of the optimizers' parameter groups
-  bool bare_keys = false;              ///< of modules' settings, as before there was a prefix
-  std::string fails;                   ///< code: its load must be refused so, on all ranks
+  /// Mode of the rerun machine; nothing: an older job, which has none.
+  std::optional<sim::RerunMode> rerun = sim::RerunMode::kDisabled;
+  sim::CheckpointFormat format = sim::CheckpointFormat::kTorchDist;
+  sim::RerunTemplate rerun_template = sim::RerunTemplate::kAsStored;
+  sim::Wrapping iterators = sim::Wrapping::kWrapped;
+  bool other_device = false;        ///< than those of the life before
+  std::string run = {};             ///< whose job it is; empty: the scenario's
+  std::vector<std::string> adopts;  ///< other runs whose checkpoints it may load
+  std::vector<std::int32_t> ranks;  ///< members of the job in layout order; empty: 0, 1, ...
+  GroupsFrom groups = GroupsFrom::kExplicit;
+  std::vector<std::string> lacks = {};  ///< groups that the job's functions are not given
+  Registry fallback = Registry::kForbidden;
+  std::vector<std::string> forbids = {};  ///< global groups that it may not be asked for
+  bool skips = false;                     ///< iterations that the log of rejected results names
+  sim::LoadChoice load = {};              ///< what its loads leave behind, and which modules
+  bool plain_first = false;               ///< order of the optimizers' parameter groups
+  sim::KeyForm keys = sim::KeyForm::kPrefixed;  ///< of modules
+  std::optional<Code> fails = {};               ///< its load must be refused so, on all ranks
+  std::string fails_says = {};  ///< part of the message that every rank must give then
+  std::string engine = {};      ///< name and version that is written; empty: this program's
   std::optional<ForeignProgram> foreign = {};  ///< then there are no actions but damage
 
   /// Ranks of the world, members or not.
   std::int32_t world_size() const;
+  /// True if that rank of the world is a member of the job.
+  bool has_member(std::int32_t rank) const;
+  /// Returns "0 to 3" or "1, 3": the members of the job, for people.
+  std::string members_text() const;
 
   friend bool operator==(const IncarnationPlan&, const IncarnationPlan&) = default;
 };
@@ -162,6 +192,8 @@ struct CheckpointPlan {
   Strictness strictness = Strictness::kRaiseAll;
   /// What is kept from one save to the next, of: local, global, loaded, distribution, metadata.
   std::vector<std::string> plans;
+  bool optimizer = true;    ///< false: no save has it, whatever the save says
+  bool random = true;       ///< likewise
   std::int64_t keep = 0;    ///< newest checkpoints that stay; 0: all
   bool falls_back = false;  ///< to the newest whole one
   bool checks = false;      ///< what is read against its checksums
@@ -171,6 +203,8 @@ struct CheckpointPlan {
   std::int64_t in_flight = 1;      ///< saves, at most
   std::int64_t staging_bytes = 0;  ///< of a save; 0: as usual
   std::int64_t batch_bytes = 0;    ///< likewise
+  /// Of the simulated lane's store.
+  StoreCapabilities store = {.exchange = true};
 
   friend bool operator==(const CheckpointPlan&, const CheckpointPlan&) = default;
 };
@@ -184,17 +218,21 @@ enum class Outcome : std::uint8_t {
 std::string_view name_of(Outcome outcome);
 
 struct Expectation {
-  std::optional<std::string> refusal;  ///< a code: the run must end so, on all ranks
-  std::string refusal_says;            ///< part of the message that every rank must give
-  std::uint64_t elements_least = 0;    ///< that the last incarnation must have compared, all ranks
-  bool every_rank_owns = true;         ///< false: a rank may hold nothing
+  std::optional<Code> refusal;       ///< the run must end so, on all ranks
+  std::string refusal_says;          ///< part of the message that every rank must give
+  std::uint64_t elements_least = 0;  ///< that the last incarnation must have compared, all ranks
+  bool every_rank_owns = true;       ///< false: a rank may hold nothing
   std::vector<Outcome> outcomes = {
       Outcome::kContinued};                          ///< that the lives after the first may have
   std::optional<std::int64_t> loaded_step;           ///< of the last life
   std::optional<std::string> diagnosis;              ///< of the last life that came to one
   std::optional<std::uint64_t> replans;              ///< of all lives together
   std::optional<std::vector<std::int64_t>> skipped;  ///< iterations, in the last life
-  std::vector<std::string> log;  ///< texts, each of which some line of the log must contain
+  std::map<std::int64_t, double> rates;  ///< learning rates by step, as the last life took it
+  std::vector<std::string> log;          ///< texts, each of which some line of the log must contain
+  std::vector<std::string> silent;       ///< texts that no line of it may contain
+  /// Ranks without any part of a tensor that the last life has, and that are held to their bound.
+  std::optional<std::int64_t> empty_ranks;
 
   friend bool operator==(const Expectation&, const Expectation&) = default;
 };
@@ -237,6 +275,7 @@ struct Scenario {
   std::int32_t ranks_per_node = 0;  ///< 0: all on one node
   bool random_by_dp = false;        ///< random streams begin otherwise on each rank of dp x cp
   std::int64_t rerun_samples = 0;   ///< after which a result can be a spike; 0: as usual
+  sim::Schedule schedule = {};      ///< of learning rate and weight decay
   CheckpointPlan checkpoint;
   std::vector<IncarnationPlan> incarnations;
   Expectation expect;

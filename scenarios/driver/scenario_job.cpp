@@ -9,19 +9,41 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::int64_t kDimMax = 15;
-constexpr std::array<std::string_view, 4> kRerunModes = {"disabled", "validate_results",
-                                                         "report_determinism_stats", "unknown"};
-constexpr std::array<std::string_view, 3> kGroupSources = {"explicit", "fallback", "half"};
-constexpr std::array<std::string_view, 2> kFallbacks = {"allowed", "forbidden"};
+/// A mode of the rerun machine, or none: the job is older than it.
+constexpr std::string_view kOlderJob = "unknown";
+constexpr std::array<std::string_view, 2> kTemplates = {"stored", "forced"};
+constexpr std::array<std::string_view, 2> kIterators = {"wrapped", "plain"};
+constexpr std::string_view kFieldsDefault = "dp_reshardable";
+constexpr std::array<std::string_view, 3> kDecayStyles = {"cosine", "linear", "constant"};
+constexpr std::int64_t kSamplesMax = 1'000'000'000;
 constexpr std::array<std::string_view, 2> kDevices = {"same_device", "other_device"};
 
 void read_optimizer(YamlMap optimizer, Scenario& scenario) {
   if (const std::string kind = optimizer.required("kind"); kind != "adam") {
     optimizer.fail(optimizer.node("kind"), "knows no optimizer '" + kind + "'; there is: adam");
   }
-  scenario.optimizer_sharding = read_sharding(optimizer);
+  scenario.optimizer_sharding =
+      optimizer.has("sharding") ? read_sharding(optimizer) : std::string(kFieldsDefault);
+  static_cast<void>(optimizer.node("sharding"));
   scenario.shard_dim = optimizer.integer_in("dim", 0, kDimMax).value_or(0);
   optimizer.refuse_unknown();
+}
+
+/// Samples of a batch are 8, so the first step's rate is that of 0 samples.
+void read_schedule(YamlMap map, sim::Schedule& schedule) {
+  const auto samples = [&map](const char* key, std::int64_t& into) {
+    into = map.integer_in(key, 0, kSamplesMax).value_or(into);
+  };
+  samples("lr_warmup_steps", schedule.lr_warmup_steps);
+  samples("lr_decay_steps", schedule.lr_decay_steps);
+  samples("wd_incr_steps", schedule.wd_incr_steps);
+  if (const auto style = map.word("lr_decay_style", kDecayStyles)) schedule.lr_decay_style = *style;
+  if (const auto lr = map.number("max_lr")) schedule.max_lr = *lr;
+  if (const auto lr = map.number("min_lr")) schedule.min_lr = *lr;
+  if (schedule.lr_decay_steps <= schedule.lr_warmup_steps) {
+    map.fail(map.node("lr_decay_steps"), "wants its decay to end after its warm-up");
+  }
+  map.refuse_unknown();
 }
 
 void read_nodes(YamlMap& job, Scenario& scenario) {
@@ -46,13 +68,49 @@ void read_members(YamlMap& map, IncarnationPlan& plan) {
   require_place_for_each(plan.ranks.size(), plan.layout, map);
 }
 
+/// Names of groups as arguments: tp_group.
+void read_group_names(YamlMap& map, const char* key, std::vector<std::string>& names) {
+  if (!map.has(key)) return;
+  names = map.texts(key);
+  try {
+    static_cast<void>(sim::groups_named(names));
+  } catch (const Error& error) {
+    map.fail(map.node(key), error.message());
+  }
+}
+
+void read_rerun(YamlMap& map, IncarnationPlan& plan) {
+  std::vector<std::string_view> words(sim::rerun_modes().begin(), sim::rerun_modes().end());
+  words.push_back(kOlderJob);
+  const auto mode = map.word("rerun", words);
+  if (!mode) return;
+  plan.rerun.reset();
+  if (*mode != kOlderJob) plan.rerun = sim::rerun_mode_named(*mode);
+}
+
 void read_life(YamlMap& map, IncarnationPlan& plan) {
   read_members(map, plan);
   read_forms(map, plan);
-  if (const auto mode = map.word("rerun", kRerunModes)) plan.rerun = *mode;
-  if (const auto groups = map.word("groups", kGroupSources)) plan.groups = *groups;
-  if (const auto fallback = map.word("fallback", kFallbacks)) plan.fallback = *fallback;
+  read_rerun(map, plan);
+  if (const auto format = map.word("format", sim::checkpoint_formats())) {
+    plan.format = sim::checkpoint_format_named(*format);
+  }
+  if (const auto asks = map.word("rerun_template", kTemplates)) {
+    plan.rerun_template =
+        *asks == "forced" ? sim::RerunTemplate::kForced : sim::RerunTemplate::kAsStored;
+  }
+  if (const auto iterators = map.word("iterators", kIterators)) {
+    plan.iterators = *iterators == "plain" ? sim::Wrapping::kPlain : sim::Wrapping::kWrapped;
+  }
+  plan.groups =
+      map.one_of("groups", {GroupsFrom::kExplicit, GroupsFrom::kFallback, GroupsFrom::kHalf})
+          .value_or(plan.groups);
+  plan.fallback =
+      map.one_of("fallback", {Registry::kAllowed, Registry::kForbidden}).value_or(plan.fallback);
+  read_group_names(map, "lacks", plan.lacks);
+  read_group_names(map, "forbids", plan.forbids);
   if (const auto run = map.text("run")) plan.run = *run;
+  if (const auto engine = map.text("engine")) plan.engine = *engine;
   if (const auto skips = map.flag("skips")) plan.skips = *skips;
 }
 
@@ -90,6 +148,8 @@ void read_job(YamlMap job, Scenario& scenario) {
   if (const auto seed = job.integer("seed")) scenario.seed = static_cast<std::uint64_t>(*seed);
   scenario.random_by_dp = job.flag("random_by_dp").value_or(false);
   scenario.rerun_samples = job.integer_in("rerun_samples", 1, kWorldMax).value_or(0);
+  if (job.has("schedule")) read_schedule(job.map("schedule"), scenario.schedule);
+  static_cast<void>(job.node("schedule"));
   read_nodes(job, scenario);
   job.refuse_unknown();
 }
@@ -105,9 +165,10 @@ IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario) {
   plan.load = read_load_choice(restart, plan);
   plan.other_device = restart.word("on", kDevices) == "other_device";
   plan.adopts = restart.texts("adopts");
-  plan.fails = restart.text("fails").value_or("");
-  if (!plan.fails.empty() && !code_named(plan.fails)) {
-    restart.fail(restart.node("fails"), "knows no code " + plan.fails);
+  plan.fails = restart.code("fails");
+  plan.fails_says = restart.text("fails_says").value_or("");
+  if (!plan.fails && !plan.fails_says.empty()) {
+    restart.fail(restart.node("fails_says"), "says what a refusal says, and 'fails' names none");
   }
   restart.refuse_unknown();
   return plan;
@@ -129,7 +190,8 @@ IncarnationPlan like_the_last(const Scenario& scenario) {
   plan.actions.clear();
   plan.other_device = false;
   plan.adopts.clear();
-  plan.fails.clear();
+  plan.fails.reset();
+  plan.fails_says.clear();
   plan.load = {};
   plan.foreign.reset();
   return plan;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 #include "sim/job/model.hpp"
 #include "sim/job/sharding.hpp"
 

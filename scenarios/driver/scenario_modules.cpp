@@ -4,8 +4,8 @@
 #include <array>
 #include <bit>
 
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/scenario_layout.hpp"
 
 namespace reprise::driver {
@@ -18,7 +18,7 @@ constexpr std::int64_t kLossScaleMax = std::int64_t{1} << 30;
 constexpr std::int64_t kGrowthMax = 10000;
 constexpr std::array<std::string_view, 2> kPlaces = {"disjoint", "colocated"};
 constexpr std::array<std::string_view, 2> kGroupOrders = {"decayed_first", "plain_first"};
-constexpr std::array<std::string_view, 2> kKeyForms = {"prefixed", "bare"};
+constexpr std::array<std::string_view, 3> kKeyForms = {"prefixed", "bare", "mixed"};
 
 /// The job's own rule for names, asked of one module alone.
 void require_name(YamlMap& map, const std::string& key, const std::string& name) {
@@ -105,7 +105,7 @@ void refuse_beside(YamlMap& map) {
 }
 
 std::vector<std::string> read_names(YamlMap& map, const std::string& key) {
-  const auto names = map.texts(key);
+  auto names = map.texts(key);
   for (const auto& name : names) require_name(map, key, name);
   return names;
 }
@@ -167,7 +167,7 @@ void read_forms(YamlMap& map, IncarnationPlan& plan) {
   if (const auto order = map.word("group_order", kGroupOrders)) {
     plan.plain_first = *order == "plain_first";
   }
-  if (const auto keys = map.word("keys", kKeyForms)) plan.bare_keys = *keys == "bare";
+  if (const auto keys = map.word("keys", kKeyForms)) plan.keys = sim::key_form_named(*keys).value();
 }
 
 }  // namespace reprise::driver

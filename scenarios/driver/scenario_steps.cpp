@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "core/base/error.hpp"
 #include "core/engine/commit.hpp"
 #include "core/engine/phases.hpp"
 #include "core/engine/retention.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/fault_specs.hpp"
 #include "scenarios/driver/scenario_job.hpp"
 #include "sim/faults/checkpoint_file.hpp"
@@ -17,16 +17,6 @@ namespace {
 constexpr std::int64_t kStepsMax = 10000;
 constexpr std::int64_t kRankMax = 1023;
 constexpr std::int64_t kCountMax = 1'000'000'000;
-constexpr std::array<std::string_view, 3> kResultFaults = {"transient_error", "persistent_error",
-                                                           "correct_result"};
-constexpr std::array<std::string_view, 16> kWorldFaults = {
-    "crash",          "write_error", "no_space",
-    "short_write",    "torn_write",  "flip_write",
-    "sync_error",     "lost_sync",   "directory_sync_error",
-    "lost_rename",    "read_error",  "flip_read",
-    "late",           "lost",        "fails",
-    "fleeting_rename"};
-constexpr std::array<std::string_view, 3> kMoments = {"before", "during", "after"};
 constexpr std::array<std::string_view, 3> kFires = {"yes", "no", "maybe"};
 
 constexpr std::array<std::string_view, 9> kKnown = {
@@ -36,11 +26,14 @@ constexpr const char* kSteps =
     "damage, release, restart, incarnation";
 
 Failing read_fails(YamlMap& map) {
-  Failing fails{map.text("fails").value_or("")};
-  const bool word = fails.code == Failing::kAny || fails.code == Failing::kMaybe;
-  if (fails.code.empty() || word || code_named(fails.code)) return fails;
-  map.fail(map.node("fails"),
-           "knows no code " + fails.code + "; it may be one, or 'any', or 'maybe'");
+  const auto text = map.text("fails");
+  if (!text) return {};
+  for (const auto how : {Failing::How::kAny, Failing::How::kMaybe}) {
+    if (*text == to_string(Failing{how})) return {how};
+  }
+  const auto code = code_named(*text);
+  if (code && is_error(*code)) return {Failing::How::kBy, *code};
+  map.fail(map.node("fails"), "knows no code " + *text + "; it may be one, or 'any', or 'maybe'");
 }
 
 TrainAction read_train(YamlMap& step) {
@@ -68,20 +61,36 @@ std::int32_t read_rank(YamlMap& map) {
   return static_cast<std::int32_t>(map.integer_in("rank", 0, kRankMax).value_or(0));
 }
 
-BadResultAction read_bad_result(YamlMap map) {
+/// What is planned at a rank that does nothing in this life would never happen.
+void require_member(YamlMap& map, const char* key, std::int64_t rank, const IncarnationPlan& plan) {
+  const bool fits = rank >= 0 && rank <= kRankMax;
+  if (fits && plan.has_member(static_cast<std::int32_t>(rank))) return;
+  map.fail(map.node(map.has(key) ? key : "kind"),
+           "plans something at rank " + std::to_string(rank) +
+               ", which is no member of this life's job; its members are " + plan.members_text());
+}
+
+BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan) {
   BadResultAction bad;
   if (!map.has("kind")) map.required("kind");
-  bad.kind = *map.word("kind", kResultFaults);
+  bad.kind = sim::result_fault_named(*map.word("kind", sim::result_fault_names())).value();
   bad.ranks = {read_rank(map)};
   if (map.has("ranks")) {
     if (map.has("rank")) map.fail(map.node("ranks"), "says both rank and ranks");
     bad.ranks.clear();
+  } else {
+    require_member(map, "rank", bad.ranks.front(), plan);
   }
   for (const auto rank : map.integers("ranks")) {
+    require_member(map, "ranks", rank, plan);
     bad.ranks.push_back(static_cast<std::int32_t>(rank));
   }
   if (bad.ranks.empty()) map.fail(map.node("ranks"), "names no rank");
   bad.fatal = map.flag("fatal").value_or(true);
+  if (const auto value = map.word("value", sim::bad_values())) {
+    if (!bad.fatal) map.fail(map.node("value"), "gives a value to a spike, which has its own");
+    bad.value = sim::bad_value_named(*value).value();
+  }
   bad.call = map.integer_in("call", 0, kCountMax).value_or(0);
   bad.run = map.integer_in("run", 0, kCountMax).value_or(0);
   map.refuse_unknown();
@@ -108,16 +117,26 @@ void read_place(YamlMap& map, FaultAction& fault) {
   steps.insert(steps.end(), kRetentionSteps.begin(), kRetentionSteps.end());
   fault.phase = map.word("phase", phases).value_or("");
   fault.step = map.word("step", steps).value_or("");
-  fault.moment = map.word("moment", kMoments).value_or(fault.moment);
+  if (const auto moment = map.word("moment", sim::moment_names())) {
+    fault.moment = sim::moment_named(*moment).value();
+  }
   fault.nth = map.integer_in("nth", 0, kCountMax).value_or(0);
   fault.file = map.text("file").value_or("");
 }
 
-FaultAction read_fault(YamlMap map) {
+/// All but bad results, which are a step of their own.
+std::vector<std::string_view> world_faults() {
+  auto names = sim::fault_names();
+  std::erase(names, sim::name_of(sim::FaultKind::kBadResult));
+  return names;
+}
+
+FaultAction read_fault(YamlMap map, const IncarnationPlan& plan) {
   FaultAction fault;
   if (!map.has("kind")) map.required("kind");
-  fault.kind = *map.word("kind", kWorldFaults);
+  fault.kind = sim::fault_named(*map.word("kind", world_faults())).value();
   fault.rank = read_rank(map);
+  require_member(map, "rank", fault.rank, plan);
   read_place(map, fault);
   fault.delay_ms = map.integer_in("delay_ms", 0, kCountMax).value_or(0);
   fault.bit = map.integer_in("bit", 0, kCountMax).value_or(0);
@@ -182,17 +201,18 @@ void add_foreign(ForeignProgram foreign, Scenario& scenario) {
 
 /// `- train: 3`, `- restart: {layout: {tp: 4}}`
 void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
+  const IncarnationPlan& plan = scenario.incarnations.back();
   auto& actions = scenario.incarnations.back().actions;
   if (step.has("train")) {
     actions.emplace_back(read_train(step));
   } else if (step.has("save")) {
     actions.emplace_back(read_save(step.map("save")));
   } else if (step.has("bad_result")) {
-    actions.emplace_back(read_bad_result(step.map("bad_result")));
+    actions.emplace_back(read_bad_result(step.map("bad_result"), plan));
   } else if (step.has("exits")) {
     actions.emplace_back(read_exit(step));
   } else if (step.has("fault")) {
-    actions.emplace_back(read_fault(step.map("fault")));
+    actions.emplace_back(read_fault(step.map("fault"), plan));
   } else if (step.has("damage")) {
     actions.emplace_back(read_damage(step.map("damage")));
   } else if (step.has("restart")) {
@@ -231,7 +251,7 @@ void require_order(const YamlMap& top, const IncarnationPlan& plan, const YAML::
   if (plan.foreign && !std::all_of(plan.actions.begin(), plan.actions.end(), is_afterwards)) {
     top.fail(root, "lets the job do something in the life of a command; restart it first");
   }
-  if (plan.fails.empty()) return;
+  if (!plan.fails) return;
   const bool idle = std::all_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
     return is_afterwards(action) || std::holds_alternative<FaultAction>(action);
   });
@@ -245,20 +265,6 @@ bool saves_on_the_way(const Action& action, std::int64_t& iteration) {
   const std::int64_t from = iteration;
   iteration += train->steps;
   return train->save_interval > 0 && iteration / train->save_interval > from / train->save_interval;
-}
-
-void require_known_ranks(const YamlMap& top, const IncarnationPlan& plan, const YAML::Node& root) {
-  const auto require = [&](std::int32_t rank) {
-    if (rank < plan.world_size()) return;
-    top.fail(root, "has a fault of rank " + std::to_string(rank) + " in a life of " +
-                       std::to_string(plan.world_size()) + " ranks");
-  };
-  for (const auto& action : plan.actions) {
-    if (const auto* fault = std::get_if<FaultAction>(&action)) require(fault->rank);
-    if (const auto* bad = std::get_if<BadResultAction>(&action)) {
-      for (const auto rank : bad->ranks) require(rank);
-    }
-  }
 }
 
 }  // namespace
@@ -295,7 +301,6 @@ void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Nod
   if (!saved) top.fail(root, "restarts before anything was saved");
   for (const auto& plan : scenario.incarnations) {
     require_order(top, plan, root);
-    require_known_ranks(top, plan, root);
   }
   const auto& last = scenario.incarnations.back().actions;
   if (std::any_of(last.begin(), last.end(), is_afterwards)) {

@@ -4,12 +4,12 @@
 #include <array>
 #include <set>
 
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
 #include "core/base/random.hpp"
 #include "core/engine/commit.hpp"
 #include "core/engine/phases.hpp"
 #include "core/engine/retention.hpp"
+#include "reprise/error.hpp"
 #include "sim/job/layout.hpp"
 
 namespace reprise::driver {

@@ -74,24 +74,35 @@ void put_grids(YAML::Emitter& out, const IncarnationPlan& plan) {
 
 /// What a life has of its own, as the next one keeps it.
 void put_life(YAML::Emitter& out, const IncarnationPlan& plan) {
-  put(out, "rerun", plan.rerun);
+  put(out, "rerun", plan.rerun ? std::string(sim::name_of(*plan.rerun)) : "unknown");
   if (plan.modules.empty()) put_list(out, "ranks", plan.ranks);
-  put(out, "groups", plan.groups);
-  put(out, "fallback", plan.fallback);
+  put(out, "groups", std::string(name_of(plan.groups)));
+  put_list(out, "lacks", plan.lacks);
+  put(out, "fallback", std::string(name_of(plan.fallback)));
+  put_list(out, "forbids", plan.forbids);
   put(out, "run", plan.run);
+  put(out, "engine", plan.engine);
   put_flag(out, "skips", plan.skips);
+  put(out, "format", std::string(sim::name_of(plan.format)));
+  put(out, "rerun_template",
+      plan.rerun_template == sim::RerunTemplate::kForced ? "forced" : "stored");
+  put(out, "iterators", plan.iterators == sim::Wrapping::kPlain ? "plain" : "wrapped");
+}
+
+std::string life_text(const IncarnationPlan& plan) {
+  YAML::Emitter out;
+  out << YAML::BeginMap;
+  put_life(out, plan);
+  out << YAML::EndMap;
+  return out.c_str();
 }
 
 /// All of it or, where it is as it is unless told, nothing.
 void put_life_of_one(YAML::Emitter& out, const Scenario& scenario, const IncarnationPlan& plan) {
-  const IncarnationPlan usual;
-  for (const auto& each : scenario.incarnations) {
-    if (each.rerun == usual.rerun && each.ranks == usual.ranks && each.groups == usual.groups &&
-        each.fallback == usual.fallback && each.run == usual.run && each.skips == usual.skips) {
-      continue;
-    }
+  const std::string usual = life_text({});
+  const auto is_usual = [&usual](const auto& each) { return life_text(each) == usual; };
+  if (!std::all_of(scenario.incarnations.begin(), scenario.incarnations.end(), is_usual)) {
     put_life(out, plan);
-    return;
   }
 }
 
@@ -99,11 +110,11 @@ void put_life_of_one(YAML::Emitter& out, const Scenario& scenario, const Incarna
 void put_forms_of_one(YAML::Emitter& out, const Scenario& scenario, const IncarnationPlan& plan) {
   const auto& all = scenario.incarnations;
   const bool usual = std::all_of(all.begin(), all.end(), [](const IncarnationPlan& each) {
-    return !each.plain_first && !each.bare_keys;
+    return !each.plain_first && each.keys == sim::KeyForm::kPrefixed;
   });
   if (usual) return;
   put(out, "group_order", plan.plain_first ? "plain_first" : "decayed_first");
-  put(out, "keys", plan.bare_keys ? "bare" : "prefixed");
+  put(out, "keys", std::string(sim::name_of(plan.keys)));
 }
 
 void put_load_choice(YAML::Emitter& out, const sim::LoadChoice& choice) {
@@ -113,6 +124,18 @@ void put_load_choice(YAML::Emitter& out, const sim::LoadChoice& choice) {
   if (choice.finetune) put_flag(out, "finetune", true);
   if (!choice.adds.empty()) put_list(out, "adds", choice.adds);
   if (!choice.drops.empty()) put_list(out, "drops", choice.drops);
+}
+
+void put_schedule(YAML::Emitter& out, const sim::Schedule& schedule) {
+  if (schedule == sim::Schedule{}) return;
+  out << YAML::Key << "schedule" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  put(out, "lr_warmup_steps", schedule.lr_warmup_steps);
+  put(out, "lr_decay_steps", schedule.lr_decay_steps);
+  put(out, "wd_incr_steps", schedule.wd_incr_steps);
+  put(out, "lr_decay_style", schedule.lr_decay_style);
+  out << YAML::Key << "max_lr" << YAML::Value << YAML::Precision(17) << schedule.max_lr;
+  out << YAML::Key << "min_lr" << YAML::Value << YAML::Precision(17) << schedule.min_lr;
+  out << YAML::EndMap;
 }
 
 void put_job(YAML::Emitter& out, const Scenario& scenario) {
@@ -131,6 +154,7 @@ void put_job(YAML::Emitter& out, const Scenario& scenario) {
   }
   if (scenario.rerun_samples > 0) put(out, "rerun_samples", scenario.rerun_samples);
   if (scenario.random_by_dp) put_flag(out, "random_by_dp", true);
+  put_schedule(out, scenario.schedule);
   put_life_of_one(out, scenario, first);
   put_forms_of_one(out, scenario, first);
   out << YAML::EndMap;
@@ -145,7 +169,8 @@ void put_restart(YAML::Emitter& out, const Scenario& scenario, const Incarnation
   put_load_choice(out, plan.load);
   if (plan.other_device) put(out, "on", "other_device");
   if (!plan.adopts.empty()) put_list(out, "adopts", plan.adopts);
-  if (!plan.fails.empty()) put(out, "fails", plan.fails);
+  if (plan.fails) put(out, "fails", std::string(name_of(*plan.fails)));
+  if (!plan.fails_says.empty()) put(out, "fails_says", plan.fails_says);
   out << YAML::EndMap << YAML::EndMap;
 }
 
@@ -186,15 +211,18 @@ struct ActionWriter {
     if (!save.optimizer) put_flag(out, "no_optim", true);
     if (!save.random) put_flag(out, "no_rng", true);
     if (save.kind != SaveAction{}.kind) put(out, "kind", save.kind);
-    if (!save.fails.code.empty()) put(out, "fails", save.fails.code);
+    if (const auto fails = to_string(save.fails); !fails.empty()) put(out, "fails", fails);
     if (save.async) put_flag(out, "async", *save.async);
     end();
   }
   void operator()(const BadResultAction& bad) const {
     begin("bad_result");
-    put(out, "kind", bad.kind);
+    put(out, "kind", std::string(sim::name_of(bad.kind)));
     put_list(out, "ranks", bad.ranks);
     put_flag(out, "fatal", bad.fatal);
+    if (bad.value != sim::BadValue::kNaN) {
+      put(out, "value", std::string(sim::name_of(bad.value)));
+    }
     if (bad.call != 0) put(out, "call", bad.call);
     if (bad.run != 0) put(out, "run", bad.run);
     end();
@@ -211,11 +239,11 @@ struct ActionWriter {
   }
   void operator()(const FaultAction& fault) const {
     begin("fault");
-    put(out, "kind", fault.kind);
+    put(out, "kind", std::string(sim::name_of(fault.kind)));
     put(out, "rank", std::int64_t{fault.rank});
     if (!fault.phase.empty()) put(out, "phase", fault.phase);
     if (!fault.step.empty()) put(out, "step", fault.step);
-    put(out, "moment", fault.moment);
+    put(out, "moment", std::string(sim::name_of(fault.moment)));
     if (fault.nth != 0) put(out, "nth", fault.nth);
     if (!fault.file.empty()) put(out, "file", fault.file);
     if (fault.delay_ms != 0) put(out, "delay_ms", fault.delay_ms);
@@ -273,7 +301,7 @@ void put_expect(YAML::Emitter& out, const Expectation& expect) {
   out << YAML::Key << "expect" << YAML::Value << YAML::Flow << YAML::BeginMap;
   put(out, "max_delta", std::int64_t{0});
   put(out, "against", "uninterrupted");
-  if (expect.refusal) put(out, "refused", *expect.refusal);
+  if (expect.refusal) put(out, "refused", std::string(name_of(*expect.refusal)));
   if (!expect.refusal_says.empty()) put(out, "refused_says", expect.refusal_says);
   if (expect.elements_least > 0) {
     put(out, "elements_at_least", static_cast<std::int64_t>(expect.elements_least));
@@ -288,7 +316,25 @@ void put_expect(YAML::Emitter& out, const Expectation& expect) {
   if (expect.diagnosis) put(out, "diagnosis", *expect.diagnosis);
   if (expect.replans) put(out, "replans", static_cast<std::int64_t>(*expect.replans));
   if (expect.skipped) put_list(out, "skipped", *expect.skipped);
+  if (!expect.rates.empty()) {
+    out << YAML::Key << "learning_rates" << YAML::Value << YAML::Flow << YAML::BeginMap;
+    for (const auto& [step, rate] : expect.rates) {
+      out << YAML::Key << step << YAML::Value << YAML::Precision(17) << rate;
+    }
+    out << YAML::EndMap;
+  }
   if (!expect.log.empty()) put_list(out, "log", expect.log);
+  if (!expect.silent.empty()) put_list(out, "silent", expect.silent);
+  if (expect.empty_ranks) put(out, "empty_ranks", *expect.empty_ranks);
+  out << YAML::EndMap;
+}
+
+void put_store(YAML::Emitter& out, const StoreCapabilities& store) {
+  out << YAML::Key << "store" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  put_flag(out, "exchange", store.exchange);
+  put_flag(out, "locks", store.locks);
+  put_flag(out, "renames", store.renames);
+  put_flag(out, "lists_lag", store.lists_lag);
   out << YAML::EndMap;
 }
 
@@ -297,6 +343,8 @@ void put_checkpoint(YAML::Emitter& out, const CheckpointPlan& plan) {
   out << YAML::Key << "checkpoint" << YAML::Value << YAML::Flow << YAML::BeginMap;
   put(out, "strictness", std::string(name_of(plan.strictness)));
   if (!plan.plans.empty()) put_list(out, "plans", plan.plans);
+  if (!plan.optimizer) put_flag(out, "no_save_optim", true);
+  if (!plan.random) put_flag(out, "no_save_rng", true);
   if (plan.keep > 0) put(out, "keep", plan.keep);
   if (plan.falls_back) put(out, "fall_back", "newest_whole");
   if (plan.checks) put(out, "checksums", "verified");
@@ -306,6 +354,7 @@ void put_checkpoint(YAML::Emitter& out, const CheckpointPlan& plan) {
   if (plan.in_flight != CheckpointPlan{}.in_flight) put(out, "in_flight", plan.in_flight);
   if (plan.staging_bytes > 0) put(out, "staging_bytes", plan.staging_bytes);
   if (plan.batch_bytes > 0) put(out, "batch_bytes", plan.batch_bytes);
+  if (plan.store != CheckpointPlan{}.store) put_store(out, plan.store);
   out << YAML::EndMap;
 }
 

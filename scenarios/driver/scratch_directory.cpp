@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::driver {
 

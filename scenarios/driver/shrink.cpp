@@ -4,7 +4,7 @@
 #include <array>
 #include <functional>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/outcome_rules.hpp"
 #include "sim/job/model.hpp"
 #include "sim/job/sharding.hpp"
@@ -21,8 +21,6 @@ constexpr std::array<std::string_view, 3> kModels = {"gpt-tiny", "moe-tiny", "mo
 constexpr std::array<std::string_view, 7> kModuleModels = {
     "audio-tiny",  "vision-tiny", "gpt-tiny",    "language-tiny",
     "hybrid-tiny", "moe-tiny",    "language-moe"};
-constexpr std::array<std::string_view, 8> kSizes = {"tp", "cp",  "ep",           "dp",
-                                                    "pp", "etp", "dp_replicate", "vpp"};
 
 template <class Range>
 std::size_t position(const Range& range, std::string_view name) {
@@ -32,7 +30,9 @@ std::size_t position(const Range& range, std::string_view name) {
 
 std::uint64_t weight_of(const Layout& layout) {
   std::uint64_t weight = 0;
-  for (const auto name : kSizes) weight += static_cast<std::uint64_t>(layout.size_of(name));
+  for (const auto& field : sim::kLayoutFields) {
+    weight += static_cast<std::uint64_t>(layout.*field.size);
+  }
   weight += layout.order == Layout{}.order ? 0 : 1;
   if (!layout.stage_layers.empty()) weight += 4;
   return weight + static_cast<std::uint64_t>(layout.world_size());
@@ -82,7 +82,11 @@ std::uint64_t weight_of(const IncarnationPlan& plan) {
   for (const auto& module : plan.modules) weight += weight_of(module);
   weight += plan.modules == side_by_side_anew(plan.modules) ? 0U : 1U;
   weight += plan.modules == in_rank_order(plan.modules) ? 0U : 1U;
-  weight += (plan.plain_first ? 1U : 0U) + (plan.bare_keys ? 1U : 0U);
+  weight += (plan.plain_first ? 1U : 0U) + (plan.keys != sim::KeyForm::kPrefixed ? 1U : 0U);
+  const IncarnationPlan usual;
+  weight += (plan.rerun == usual.rerun ? 0U : 2U) + (plan.format == usual.format ? 0U : 1U) +
+            (plan.iterators == usual.iterators ? 0U : 1U) +
+            (plan.rerun_template == usual.rerun_template ? 0U : 1U);
   for (const auto& action : plan.actions) weight += weight_of(action);
   for (const auto rank : plan.ranks) weight += static_cast<std::uint64_t>(rank);
   return weight + (plan.ranks.empty() ? 0 : 1);
@@ -289,6 +293,20 @@ void shrink_grids(const Scenario& from, Variants& variants) {
   }
 }
 
+/// The rerun machine's keys as they are unless told; the mode alone is another matter where the job
+/// is to exit.
+void drop_rerun(Variants& variants) {
+  const auto add = [&variants](auto IncarnationPlan::*key) {
+    variants.add([key](Scenario& scenario) {
+      for (auto& plan : scenario.incarnations) plan.*key = IncarnationPlan().*key;
+    });
+  };
+  add(&IncarnationPlan::rerun_template);
+  add(&IncarnationPlan::format);
+  add(&IncarnationPlan::iterators);
+  add(&IncarnationPlan::rerun);
+}
+
 /// Saves and loads of everything, in the usual forms.
 void drop_options(const Scenario& from, Variants& variants) {
   for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
@@ -298,9 +316,10 @@ void drop_options(const Scenario& from, Variants& variants) {
     for (auto& plan : scenario.incarnations) plan.plain_first = false;
   });
   variants.add([](Scenario& scenario) {
-    for (auto& plan : scenario.incarnations) plan.bare_keys = false;
+    for (auto& plan : scenario.incarnations) plan.keys = sim::KeyForm::kPrefixed;
   });
   variants.add([](Scenario& scenario) { scenario.random_by_dp = false; });
+  drop_rerun(variants);
 }
 
 /// Layouts become those of simpler jobs: one rank, one axis less, a size less.
@@ -314,8 +333,8 @@ void shrink_layouts(const Scenario& from, Variants& variants) {
     layout.ep = 1;
     layout.etp = 0;
   });
-  for (const auto name : kSizes) {
-    change_layouts(from, variants, [name](Layout& layout) {
+  for (const auto& field : sim::kLayoutFields) {
+    change_layouts(from, variants, [name = field.name](Layout& layout) {
       layout.set_size(name, Layout{}.size_of(name));
       if (name == "pp") layout.vpp = 1;
       if (name == "pp" || name == "vpp") layout.stage_layers.clear();
@@ -327,8 +346,8 @@ void shrink_layouts(const Scenario& from, Variants& variants) {
       layout.dp = std::min(layout.dp, size);
       layout.dp_replicate = std::min(layout.dp_replicate, size);
     });
-    for (const auto name : kSizes) {
-      change_layouts(from, variants, [name, size](Layout& layout) {
+    for (const auto& field : sim::kLayoutFields) {
+      change_layouts(from, variants, [name = field.name, size](Layout& layout) {
         if (layout.size_of(name) > size) layout.set_size(name, size);
       });
     }

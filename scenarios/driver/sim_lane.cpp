@@ -9,6 +9,7 @@
 #include "scenarios/driver/job_config.hpp"
 #include "scenarios/driver/life_faults.hpp"
 #include "scenarios/driver/rank_program.hpp"
+#include "sim/mutants/asked.hpp"
 #include "sim/world/copy_tree.hpp"
 #include "sim/world/sim_device.hpp"
 #include "sim/world/sim_store.hpp"
@@ -53,14 +54,14 @@ void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
   if (told && outcome.end == sim::RankEnd::kFailed) return;
   record.ending = ending_of(outcome.end);
   if (outcome.end == sim::RankEnd::kHung) {
-    record.code = kHangCode;
+    record.code = Code::kDeadlock;
     record.message = outcome.error ? outcome.error->message() : "it never came to an end";
   } else if (outcome.error) {
-    record.code = name_of(outcome.error->code());
+    record.code = outcome.error->code();
     record.message = outcome.error->what();
   } else {
     const bool killed = outcome.end == sim::RankEnd::kKilled;
-    record.code = name_of(killed ? Code::kPeerFailed : Code::kInternal);
+    record.code = killed ? Code::kPeerFailed : Code::kInternal;
     record.message = killed ? "it was killed" : outcome.message;
   }
 }
@@ -76,7 +77,10 @@ void take_faults(const sim::FaultBook& book, IncarnationRecord& record) {
 class SimLane final : public Lane {
  public:
   SimLane(const Scenario& scenario, const LaneOptions& options, MemoryOf memory)
-      : scenario_(scenario), options_(options), memory_(std::move(memory)) {
+      : scenario_(scenario),
+        options_(options),
+        memory_(std::move(memory)),
+        store_("sim:", scenario.checkpoint.store, options.seed) {
     if (!options.mutant.empty()) sim::mutant_named(options.mutant).apply(policies_);
   }
 
@@ -89,13 +93,21 @@ class SimLane final : public Lane {
     world.devices = devices_of(scenario_, incarnation);
     if (scenario_.checkpoint.late) world.background = sim::Background::kLate;
     sim::FaultBook faults(faults_of(plan, past).specs);
+    const std::uint64_t asked_before = sim::AskedCount::on_this_thread();
+    std::vector<std::unique_ptr<StoreLock>> taken;  // by another writer
+    const auto take_lease = [&](const std::string& path) {
+      store_.pass_term();
+      taken.push_back(store_.lock(path));
+    };
     IncarnationRecord record =
         run_in_world(world, store_, [&](const RankSeat& seat, RankRecord& own) {
           const RankMemory memory = memory_(seat);
           const Ports& given = seat.ports;
-          const Ports ports{given.store, given.fabric, memory.device,
-                            given.clock, given.tasks,  given.trace};
-          const LoggedPorts logged(options_.log, {scenario_.name, incarnation, seat.rank}, ports);
+          const Ports ports{given.store, given.fabric, memory.device, given.tasks, given.trace};
+          sim::FaultPowers powers = seat.powers;
+          if (!store_.capabilities().renames) powers.take_lease = take_lease;
+          const LoggedPorts logged(options_.log, {scenario_.name, incarnation, seat.rank}, ports,
+                                   seat.clock);
           return run_rank({.scenario = scenario_,
                            .incarnation = incarnation,
                            .past = past,
@@ -103,14 +115,18 @@ class SimLane final : public Lane {
                            .twins = *options_.twins,
                            .ports = logged.ports(),
                            .faults = faults,
-                           .powers = seat.powers,
+                           .powers = powers,
                            .log = logged.log(),
                            .processor = memory.processor},
                           own);
         });
+    record.asked = sim::AskedCount::on_this_thread() - asked_before;
     record.layout = sim::to_string(modules_of(scenario_, incarnation));
     take_faults(faults, record);
     keep_members(plan, record);
+    // The next one begins when every lease is over and lists show all.
+    store_.pass_term();
+    store_.settle();
     store_.crash();  // an incarnation ends as hard as it can: what was not synced is gone
     return record;
   }
@@ -144,6 +160,7 @@ IncarnationRecord run_in_world(
   sim::World world(options, store);
   const sim::RunResult result = world.run([&](Ports& ports, GlobalRank rank) {
     const RankSeat seat{ports,
+                        world.clock(),
                         rank,
                         {.die = [&world, rank] { world.kill(rank); },
                          .sleep = [&world](std::uint64_t ns) { world.sleep(ns); }}};

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/lane.hpp"
 #include "scenarios/driver/record.hpp"
 #include "sim/faults/faulty_ports.hpp"
@@ -16,11 +16,11 @@ namespace reprise::driver {
 
 /// The code of ranks that were still waiting when none could go on; the message names each rank's
 /// group, sequence number and operation.
-inline constexpr const char* kHangCode = "HANG";
 
 /// What the world lends to a rank's program.
 struct RankSeat {
   const Ports& ports;
+  Clock& clock;
   GlobalRank rank;
   sim::FaultPowers powers;
 };

@@ -4,14 +4,14 @@
 #include <set>
 #include <sstream>
 
-#include "core/base/error.hpp"
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/commit.hpp"
 #include "core/engine/generations.hpp"
 #include "core/engine/stored_tracker.hpp"
 #include "core/engine/verify.hpp"
+#include "core/ports/no_progress.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/rank_program.hpp"
-#include "scenarios/driver/unwatched.hpp"
 #include "sim/job/rerun_machine.hpp"
 
 namespace reprise::driver {
@@ -21,7 +21,7 @@ std::string printed(Step step) { return std::to_string(step.value); }
 
 /// What is the matter with the checkpoint at `path`; empty: it is whole.
 std::string wrong_with(Store& store, const std::string& path, PayloadCheck payload) {
-  Unwatched unwatched;
+  NoProgress unwatched;
   try {
     const VerifyReport report = verify(store, path, payload, unwatched);
     if (report.vacuous()) return "it holds nothing";
@@ -65,28 +65,28 @@ class StoreJudge {
   }
 
  private:
-  void rule(Defect defect, const std::string& text) { rulings_.push_back({defect, "", text, {}}); }
+  void rule(Code code, const std::string& text) { rulings_.push_back({code, "", text, {}}); }
 
   const SavePoint& newest() const { return past_.saves[static_cast<std::size_t>(newest_)]; }
 
   void judge_tracker() {
     if (past_.tracker_damaged) return;
     if (!named_) {
-      rule(Defect::kCommitMissing, "the save of step " + printed(newest().step) +
-                                       " ended well, and there is no tracker that names it");
+      rule(Code::kCommitMissing, "the save of step " + printed(newest().step) +
+                                     " ended well, and there is no tracker that names it");
       return;
     }
     const SavePoint* save = save_of(past_.saves, *named_);
     if (save == nullptr || !may_be_damaged(past_.saves, *save)) {
       const std::string wrong = wrong_with(store_, kCheckpointRoot, PayloadCheck::kRead);
       if (!wrong.empty()) {
-        rule(Defect::kTrackerDangling,
+        rule(Code::kTrackerDangling,
              "the tracker names step " + printed(*named_) + ", and that is not whole: " + wrong);
       }
     }
     if (save != nullptr && save - past_.saves.data() >= newest_) return;
-    rule(Defect::kCommitMissing, "the save of step " + printed(newest().step) +
-                                     " ended well, and the tracker names step " + printed(*named_));
+    rule(Code::kCommitMissing, "the save of step " + printed(newest().step) +
+                                   " ended well, and the tracker names step " + printed(*named_));
   }
 
   /// The saves that the life with the last save may have passed over as damaged when it loaded:
@@ -140,7 +140,7 @@ class StoreJudge {
       const std::string directory = CommitTarget::iteration(kCheckpointRoot, save->step).directory;
       const std::string wrong = wrong_with(store_, directory, PayloadCheck::kSkip);
       if (wrong.empty()) continue;
-      rule(Defect::kLastGoodDeleted,
+      rule(Code::kLastGoodDeleted,
            "the checkpoint of step " + printed(save->step) +
                " was committed and is to be kept, and is not whole: " + wrong);
     }
@@ -160,8 +160,8 @@ class StoreJudge {
       kept += passed_over_.contains(save_of(past_.saves, one->step)) ? 0 : 1;
     }
     if (beyond == 0) return;
-    rule(Defect::kRetentionExceeded, std::to_string(beyond) + " checkpoints are there beyond the " +
-                                         std::to_string(plan_.keep) + " that are to be kept");
+    rule(Code::kRetentionExceeded, std::to_string(beyond) + " checkpoints are there beyond the " +
+                                       std::to_string(plan_.keep) + " that are to be kept");
   }
 
   void judge_rerun() {
@@ -175,9 +175,9 @@ class StoreJudge {
           snapshot->state == sim::RerunState::kWillRerunFromCheckpoint) {
         return;
       }
-      rule(Defect::kIllegalState, "the checkpoint holds the rerun state " +
-                                      std::string(sim::name_of(snapshot->state)) +
-                                      ", which nobody can go on from");
+      rule(Code::kIllegalState, "the checkpoint holds the rerun state " +
+                                    std::string(sim::name_of(snapshot->state)) +
+                                    ", which nobody can go on from");
     } catch (const Error&) {
       return;  // not whole, and that was said
     }

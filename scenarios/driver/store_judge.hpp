@@ -1,8 +1,8 @@
 #pragma once
 // What a life left in the store, read by a judge of its own between lives.
 
-#include "core/ports/store.hpp"
 #include "properties/ruling.hpp"
+#include "reprise/store.hpp"
 #include "scenarios/driver/history.hpp"
 #include "scenarios/driver/scenario.hpp"
 

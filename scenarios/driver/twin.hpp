@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/adapters/local/solo_fabric.hpp"
 #include "properties/global_state.hpp"
 #include "sim/job/job.hpp"
-#include "sim/job/solo_fabric.hpp"
 
 namespace reprise::driver {
 
@@ -55,7 +55,7 @@ class Twin {
   sim::JobConfig config_;
   TwinStart start_;
   std::mutex mutex_;
-  sim::SoloFabric fabric_;
+  SoloFabric fabric_;
   std::unique_ptr<sim::TrainingJob> job_;
   std::optional<Step> first_;             ///< iterations at its start, once it was made
   std::vector<sim::StepRecord> records_;  ///< of the iterations since then

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <set>
 #include <sstream>
 
-#include "core/base/error.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
+#include "scenarios/driver/fault_specs.hpp"
 #include "scenarios/driver/life_end.hpp"
 #include "scenarios/driver/life_judge.hpp"
 #include "scenarios/driver/past.hpp"
@@ -23,42 +25,64 @@ using reports::Verdict;
 /// What is found at a save is a cause, what differs after a load or in a later step an effect; the
 /// nearer a finding is to the cause, the sooner it says what to mend. Ranks that went on from
 /// different checkpoints explain all else.
-int distance_from_cause(const std::string& code) {
-  constexpr std::array<std::string_view, 5> kCauses = {"FALSE_REPLICA", "NO_WRITER", "MULTI_WRITER",
-                                                       "COVERAGE_GAP", "CHUNK_OVERLAP"};
-  if (code == "MIXED_GENERATION") return -1;
-  constexpr std::array<std::string_view, 3> kEffects = {"REPLICA_MISMATCH", "BIT_MISMATCH",
-                                                        "TRAJECTORY_DIVERGENCE"};
-  if (std::find(kCauses.begin(), kCauses.end(), code) != kCauses.end()) return 0;
-  const auto effect = std::find(kEffects.begin(), kEffects.end(), code);
-  return effect == kEffects.end() ? 1 : 2 + static_cast<int>(effect - kEffects.begin());
+int distance_from_cause(Code code) {
+  switch (code) {
+    case Code::kMixedGeneration:
+      return -1;
+    case Code::kFalseReplica:
+    case Code::kNoWriter:
+    case Code::kMultiWriter:
+    case Code::kCoverageGap:
+    case Code::kChunkOverlap:
+      return 0;
+    case Code::kReplicaMismatch:
+      return 2;
+    case Code::kBitMismatch:
+      return 3;
+    case Code::kTrajectoryDivergence:
+      return 4;
+    default:
+      return 1;
+  }
+}
+
+/// True if the code is nearer to the cause than what was found before, if anything was.
+bool is_nearer(Code code, const Judgement& found) {
+  return !found.code || distance_from_cause(code) < distance_from_cause(*found.code);
+}
+
+std::optional<std::int32_t> number_of(const std::optional<GlobalRank>& rank) {
+  if (!rank) return std::nullopt;
+  return rank->value;
 }
 
 /// What the judges found, the cause first.
-Finding difference_of(const IncarnationRecord& life) {
-  Finding found;
-  const auto consider = [&found](const std::string& code, const std::string& text) {
-    const bool nearer = found.verdict == Verdict::kPass ||
-                        distance_from_cause(code) < distance_from_cause(found.code);
-    if (nearer) found = fail(code, without_code(text, code));
+Judgement difference_of(const IncarnationRecord& life) {
+  Judgement found;
+  const auto consider = [&found](Code code, const std::string& text,
+                                 std::optional<std::int32_t> rank) {
+    if (!is_nearer(code, found)) return;
+    found = fail(code, without_code(text, code));
+    found.rank = rank;
   };
   for (const auto& rank : life.ranks) {
     for (const auto& ruling : rank.rulings) {
-      consider(ruling.code, rank_text(rank) + ": " + without_code(ruling.text, ruling.code));
+      consider(ruling.code, rank_text(rank) + ": " + without_code(ruling.text, ruling.code),
+               rank.result.rank);
     }
   }
   for (const auto& ruling : judge_life(life)) {
     std::ostringstream text;
     text << ruling;
-    consider(std::string(name_of(ruling.defect)), text.str());
+    consider(ruling.code, text.str(), number_of(ruling.rank));
   }
-  for (const auto& ruling : life.rulings) consider(ruling.code, ruling.text);
+  for (const auto& ruling : life.rulings) consider(ruling.code, ruling.text, ruling.rank);
   if (found.verdict != Verdict::kPass) return found;
   for (const auto& rank : life.ranks) {
     if (rank.result.bit_mismatches > 0) {
-      return fail("BIT_MISMATCH", rank_text(rank) + " has " +
-                                      std::to_string(rank.result.bit_mismatches) +
-                                      " elements with other bits");
+      return fail(Code::kBitMismatch, rank_text(rank) + " has " +
+                                          std::to_string(rank.result.bit_mismatches) +
+                                          " elements with other bits");
     }
   }
   return {};
@@ -66,8 +90,8 @@ Finding difference_of(const IncarnationRecord& life) {
 
 // --- what was expected of all lives --------------------------------------------------------------
 
-Finding contradicted(const std::string& what, const std::string& wanted, const std::string& is) {
-  return fail("VERDICT_DISAGREEMENT", what + " was to be " + wanted + " and is " + is);
+Judgement contradicted(const std::string& what, const std::string& wanted, const std::string& is) {
+  return fail(Code::kVerdictDisagreement, what + " was to be " + wanted + " and is " + is);
 }
 
 /// Of the last life that came to one; "none" if none did. The gravest of its ranks'.
@@ -105,7 +129,36 @@ std::string text_of(const std::vector<std::int64_t>& numbers) {
   return numbers.empty() ? "none" : join(numbers, ", ");
 }
 
-Finding expectations_of(const Expectation& expect, std::span<const IncarnationRecord> lives) {
+/// As near as a number that a person writes down can be.
+bool is_as_written(double rate, double written) {
+  constexpr double kWritten = 1e-6;
+  return std::abs(rate - written) <= kWritten * std::abs(written);
+}
+
+std::string text_of(double rate) {
+  std::ostringstream text;
+  text << rate;
+  return text.str();
+}
+
+/// Those of steps that no life took are none.
+Judgement rates_of(const Expectation& expect, std::span<const IncarnationRecord> lives) {
+  std::map<std::int64_t, double> taken;
+  for (const auto& life : lives) {
+    for (const auto& point : life.ranks.front().trajectory) taken[point.step] = point.lr;
+  }
+  for (const auto& [step, rate] : expect.rates) {
+    const std::string what = "the learning rate of step " + std::to_string(step);
+    const auto found = taken.find(step);
+    if (found == taken.end()) return contradicted(what, text_of(rate), "none: nobody took it");
+    if (!is_as_written(found->second, rate)) {
+      return contradicted(what, text_of(rate), text_of(found->second));
+    }
+  }
+  return {};
+}
+
+Judgement expectations_of(const Expectation& expect, std::span<const IncarnationRecord> lives) {
   const IncarnationRecord& last = lives.back();
   if (expect.loaded_step) {
     const auto loaded = last.ranks.front().result.loaded_step;
@@ -125,55 +178,78 @@ Finding expectations_of(const Expectation& expect, std::span<const IncarnationRe
     return contradicted("the list of skipped iterations", text_of(*expect.skipped),
                         text_of(skipped));
   }
+  if (Judgement rates = rates_of(expect, lives); rates.verdict != Verdict::kPass) return rates;
   for (const auto& text : expect.log) {
     const bool logged = std::any_of(lives.begin(), lives.end(),
                                     [&](const auto& life) { return is_logged(life, text); });
-    if (!logged) return fail("VERDICT_DISAGREEMENT", "no log says: " + text);
+    if (!logged) return fail(Code::kVerdictDisagreement, "no log says: " + text);
+  }
+  for (const auto& text : expect.silent) {
+    const bool logged = std::any_of(lives.begin(), lives.end(),
+                                    [&](const auto& life) { return is_logged(life, text); });
+    if (logged)
+      return fail(Code::kVerdictDisagreement, "a log was not to say so, and says: " + text);
+  }
+  const auto empty = std::count_if(last.ranks.begin(), last.ranks.end(),
+                                   [](const auto& rank) { return rank.bound_bytes.empty > 0; });
+  if (empty != expect.empty_ranks.value_or(empty)) {
+    return contradicted("the number of ranks that hold no part of a tensor",
+                        std::to_string(*expect.empty_ranks), std::to_string(empty));
   }
   return {};
 }
 
 // --- did the faults fire? ------------------------------------------------------------------------
 
-Finding vacuous(std::string reason) {
-  return {Verdict::kInconclusive, "ORACLE_VACUOUS", std::move(reason)};
+Judgement vacuous(std::string reason) {
+  return {Verdict::kInconclusive, Code::kOracleVacuous, std::move(reason)};
 }
 
-/// What became of each fault that the life's plan has, with whether it was to fire.
-std::vector<std::pair<Fires, const sim::FaultState*>> planned_faults(
-    const IncarnationPlan& plan, const IncarnationRecord& life) {
-  std::map<std::int32_t, std::vector<Fires>> by_rank;
+/// A fault of a life's plan, and what became of it.
+struct PlannedFault {
+  sim::FaultSpec spec;
+  Fires fires = Fires::kYes;
+  std::optional<sim::FaultState> state = {};  ///< nothing: no rank's record knows of it
+};
+
+/// As the plan has them, whatever the records hold.
+std::vector<PlannedFault> planned_faults(const IncarnationPlan& plan,
+                                         const IncarnationRecord& life) {
+  std::vector<PlannedFault> faults;
+  std::map<std::int32_t, std::size_t> left;  // by rank: faults of this life
   for (const auto& action : plan.actions) {
+    const std::size_t before = faults.size();
     if (const auto* fault = std::get_if<FaultAction>(&action)) {
-      by_rank[fault->rank].push_back(fault->fires);
+      faults.push_back({.spec = spec_of(*fault), .fires = fault->fires});
     } else if (const auto* bad = std::get_if<BadResultAction>(&action)) {
-      for (const auto rank : bad->ranks) by_rank[rank].push_back(Fires::kYes);
+      for (auto& spec : specs_of(*bad)) faults.push_back({.spec = std::move(spec)});
     }
+    for (std::size_t i = before; i < faults.size(); ++i) ++left[faults[i].spec.place.rank.value];
   }
-  std::vector<std::pair<Fires, const sim::FaultState*>> faults;
-  for (const auto& rank : life.ranks) {
-    const auto& wanted = by_rank[rank.result.rank];
-    // Faults of earlier lives stand before the life's own.
-    const std::size_t begin = rank.faults.size() - std::min(wanted.size(), rank.faults.size());
-    for (std::size_t i = begin; i < rank.faults.size(); ++i) {
-      faults.emplace_back(wanted[i - begin], &rank.faults[i]);
-    }
+  for (auto& fault : faults) {
+    // Those of earlier lives stand before the life's own in a rank's record.
+    const std::size_t from_end = left[fault.spec.place.rank.value]--;
+    const auto record = std::find_if(life.ranks.begin(), life.ranks.end(), [&](const auto& rank) {
+      return rank.result.rank == fault.spec.place.rank.value;
+    });
+    if (record == life.ranks.end() || record->faults.size() < from_end) continue;
+    fault.state = record->faults[record->faults.size() - from_end];
   }
   return faults;
 }
 
-Finding unfired_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
+Judgement unfired_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    for (const auto& [fires, fault] : planned_faults(scenario.incarnations[i], lives[i])) {
-      const std::string what =
-          "incarnation " + std::to_string(i) + ": the " + sim::to_string(fault->spec);
-      if (fires == Fires::kNo && fault->fired) {
-        return fail("VERDICT_DISAGREEMENT", what + " was not to fire and did: " + fault->where);
+    for (const auto& [spec, fires, state] : planned_faults(scenario.incarnations[i], lives[i])) {
+      const std::string what = "incarnation " + std::to_string(i) + ": the " + sim::to_string(spec);
+      if (!state) return vacuous(what + " was planned, and no rank knows of it: not even armed");
+      if (fires == Fires::kNo && state->fired) {
+        return fail(Code::kVerdictDisagreement, what + " was not to fire and did: " + state->where);
       }
-      if (fires == Fires::kYes && !fault->fired) {
+      if (fires == Fires::kYes && !state->fired) {
         return vacuous(what + " never fired; it was " +
-                       (fault->reached ? "reached"
-                        : fault->armed ? "armed"
+                       (state->reached ? "reached"
+                        : state->armed ? "armed"
                                        : "not even armed"));
       }
     }
@@ -181,17 +257,10 @@ Finding unfired_of(const Scenario& scenario, std::span<const IncarnationRecord> 
   return {};
 }
 
-/// All ranks refused what they had begun to read.
-bool is_poisoned(const IncarnationRecord& life) {
-  return std::all_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
-    return rank.ending == Ending::kFailed && rank.read_began;
-  });
-}
-
 /// Every life that began with a load has something to show, on every rank.
-Finding vacuity_of(std::span<const IncarnationRecord> lives, const Expectation& expect) {
+Judgement vacuity_of(std::span<const IncarnationRecord> lives, const Expectation& expect) {
   for (std::size_t life = 1; life < lives.size(); ++life) {
-    const bool cut_short = has_planned_end(lives[life]) || is_poisoned(lives[life]);
+    const bool cut_short = has_planned_end(lives[life]);
     const std::string where = "incarnation " + std::to_string(life) + ", ";
     for (const auto& rank : lives[life].ranks) {
       if (cut_short && rank.loads.empty()) continue;  // before anything could be compared
@@ -205,34 +274,30 @@ Finding vacuity_of(std::span<const IncarnationRecord> lives, const Expectation& 
     }
   }
   std::uint64_t elements = 0;
-  const bool shown = !is_poisoned(lives.back());
-  for (const auto& life : shown ? lives.last(1) : lives) {
-    for (const auto& rank : life.ranks) elements += rank.result.elements;
-  }
+  for (const auto& rank : lives.back().ranks) elements += rank.result.elements;
   const auto least = std::max<std::uint64_t>(expect.elements_least, 1);
   if (elements >= least) return {};
   return vacuous(std::to_string(elements) + " elements were compared, " + std::to_string(least) +
                  " is the least");
 }
 
-Finding finding_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
+Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   const IncarnationRecord& last = lives.back();
-  if (!last.launch_error.empty()) return {Verdict::kInconclusive, "IO", last.launch_error};
+  if (!last.launch_error.empty()) return {Verdict::kInconclusive, Code::kIo, last.launch_error};
   for (std::size_t i = 0; i < lives.size(); ++i) {
     // A judge's word comes first: it says why, where an error mostly says that.
-    const Finding judged = difference_of(lives[i]);
-    const Finding ended = unplanned_end_of(scenario, i, lives[i]);
-    const bool by_end = judged.verdict == Verdict::kPass ||
-                        (ended.verdict != Verdict::kPass &&
-                         distance_from_cause(ended.code) < distance_from_cause(judged.code));
-    const Finding& found = by_end ? ended : judged;
+    const Judgement judged = difference_of(lives[i]);
+    const Judgement ended = unplanned_end_of(scenario, i, lives[i]);
+    const bool by_end = !judged.code || (ended.code && is_nearer(*ended.code, judged));
+    Judgement found = by_end ? ended : judged;
+    found.life = i;
     if (found.verdict != Verdict::kPass) return found;
   }
   if (lives.size() < scenario.incarnations.size()) {
-    return {Verdict::kInconclusive, "ORACLE_VACUOUS", "not all incarnations were run"};
+    return {Verdict::kInconclusive, Code::kOracleVacuous, "not all incarnations were run"};
   }
-  for (const Finding& found : {restart_loop_of(lives), expectations_of(scenario.expect, lives),
-                               unfired_of(scenario, lives), vacuity_of(lives, scenario.expect)}) {
+  for (const Judgement& found : {restart_loop_of(lives), expectations_of(scenario.expect, lives),
+                                 unfired_of(scenario, lives), vacuity_of(lives, scenario.expect)}) {
     if (found.verdict != Verdict::kPass) return found;
   }
   return {};
@@ -243,11 +308,11 @@ std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord>
   std::map<std::string, std::uint64_t> codes;
   for (const auto& life : lives) {
     for (const auto& rank : life.ranks) {
-      for (const auto& ruling : rank.rulings) ++codes[ruling.code];
-      if (!rank.code.empty()) ++codes[rank.code];
+      for (const auto& ruling : rank.rulings) ++codes[std::string(name_of(ruling.code))];
+      if (rank.code) ++codes[std::string(name_of(*rank.code))];
     }
-    for (const auto& ruling : judge_life(life)) ++codes[std::string(name_of(ruling.defect))];
-    for (const auto& ruling : life.rulings) ++codes[ruling.code];
+    for (const auto& ruling : judge_life(life)) ++codes[std::string(name_of(ruling.code))];
+    for (const auto& ruling : life.rulings) ++codes[std::string(name_of(ruling.code))];
   }
   return codes;
 }
@@ -263,11 +328,32 @@ std::string others_text(const std::map<std::string, std::uint64_t>& codes,
   return text;
 }
 
+/// That of the rank which the finding is about, else of any rank of its life, else of any life.
+std::optional<reports::FirstDifference> first_difference_of(
+    std::span<const IncarnationRecord> lives, const Judgement& found) {
+  const reports::FirstDifference* nearest = nullptr;
+  int distance = 3;
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    for (const auto& rank : lives[i].ranks) {
+      if (!rank.first_difference) continue;
+      const bool same_life = found.life == i;
+      const bool same_rank = same_life && found.rank == rank.result.rank;
+      const int own = same_rank ? 0 : same_life ? 1 : 2;
+      if (own >= distance) continue;
+      distance = own;
+      nearest = &*rank.first_difference;
+    }
+  }
+  if (nearest == nullptr) return std::nullopt;
+  return *nearest;
+}
+
 std::string difference_text(const reports::FirstDifference& first) {
   std::string index;
   for (const auto i : first.index) index += (index.empty() ? "" : ", ") + std::to_string(i);
-  return "; first difference: " + first.key + "[" + index + "] saved " + first.saved + ", loaded " +
-         first.loaded + ", which is " + first.comes_from;
+  return "; first difference, on rank " + std::to_string(first.rank) + ": " + first.key + "[" +
+         index + "] saved " + first.saved + ", loaded " + first.loaded + ", which is " +
+         first.comes_from;
 }
 
 /// What the job's launcher would see.
@@ -278,12 +364,14 @@ int exit_code_of(const IncarnationRecord& life) {
   return returned ? life.ranks.front().exit_code : 1;
 }
 
-void add_life(const IncarnationRecord& life, ScenarioResult& result) {
+void add_life(const IncarnationRecord& life, LifeEnd end, ScenarioResult& result) {
   result.layouts.push_back(life.layout);
   if (life.ranks.empty()) return;
   const RankRecord& first = life.ranks.front();
   result.world = std::max({result.world, static_cast<std::int32_t>(life.ranks.size()), life.world});
   result.incarnations.push_back({.layout = life.layout,
+                                 .outcome = std::move(end.outcome),
+                                 .code = end.code ? std::string(name_of(*end.code)) : "",
                                  .exit_code = exit_code_of(life),
                                  .first_step = first.first_step,
                                  .last_step = first.last_step});
@@ -297,7 +385,8 @@ void add_life(const IncarnationRecord& life, ScenarioResult& result) {
     result.peak_bytes.load = std::max(result.peak_bytes.load, rank.peak_bytes.load);
     bound.stage = std::max(bound.stage, rank.bound_bytes.stage);
     bound.load = std::max(bound.load, rank.bound_bytes.load);
-    if (!result.first_difference) result.first_difference = rank.first_difference;
+    result.peak_bytes.empty = std::max(result.peak_bytes.empty, rank.peak_bytes.empty);
+    bound.empty = std::max(bound.empty, rank.bound_bytes.empty);
   }
 }
 
@@ -346,7 +435,7 @@ bool may_go_on(const Scenario& scenario, std::size_t number, const IncarnationRe
 bool broke_down(std::span<const IncarnationRecord> lives) {
   return std::any_of(lives.begin(), lives.end(), [](const IncarnationRecord& life) {
     return std::any_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
-      return rank.ending == Ending::kDefect || rank.code == name_of(Code::kDeadline);
+      return rank.ending == Ending::kDefect || rank.code == Code::kDeadline;
     });
   });
 }
@@ -358,8 +447,9 @@ ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord
   result.proves = scenario.proves;
   Hasher events;
   bool hashed = !lives.empty();
-  for (const auto& life : lives) {
-    add_life(life, result);
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    const IncarnationRecord& life = lives[i];
+    add_life(life, end_of(scenario, i, life), result);
     hashed = hashed && !life.event_hash.empty();
     events.text(life.event_hash);
   }
@@ -370,10 +460,11 @@ ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord
     return result;
   }
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    for (const auto& [fires, fault] : planned_faults(scenario.incarnations[i], lives[i])) {
-      result.faults.push_back({std::string(sim::name_of(fault->spec.kind)),
-                               fault->spec.place.rank.value, fault->armed, fault->reached,
-                               fault->fired, fires == Fires::kYes});
+    for (const auto& fault : planned_faults(scenario.incarnations[i], lives[i])) {
+      const sim::FaultState came = fault.state.value_or(sim::FaultState{});
+      result.faults.push_back({std::string(sim::name_of(fault.spec.kind)),
+                               fault.spec.place.rank.value, came.armed, came.reached, came.fired,
+                               fault.fires == Fires::kYes});
     }
   }
   result.ranks = all_ranks_of(lives.back());
@@ -382,10 +473,11 @@ ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord
   if (const auto diagnosis = diagnosis_of(lives); diagnosis != "none") {
     result.diagnosis = diagnosis;
   }
-  const Finding found = finding_of(scenario, lives);
+  const Judgement found = judgement_of(scenario, lives);
   result.verdict = found.verdict;
-  result.code = found.code;
+  if (found.code) result.code = name_of(*found.code);
   result.reason = found.reason;
+  result.first_difference = first_difference_of(lives, found);
   if (result.verdict != Verdict::kFail) return result;
   result.reason += others_text(codes_of(lives), result.code);
   if (result.first_difference) result.reason += difference_text(*result.first_difference);

@@ -4,8 +4,8 @@
 #include <array>
 #include <filesystem>
 
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/text_file.hpp"
 
 namespace reprise::driver {
@@ -76,14 +76,12 @@ void check_tree(const YAML::Node& node, const std::string& file, int depth,
 YamlMap::YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings)
     : node_(node), file_(std::move(file)), what_(std::move(what)), bindings_(bindings) {
   if (!node_.IsMap()) fail(node_, "is to be a mapping (key: value)");
-  std::vector<std::string> seen;
+  std::set<std::string_view> seen;  // the node keeps the texts
   for (const auto& entry : node_) {
     if (!entry.first.IsScalar()) fail(entry.first, "has a key that is no text");
-    const std::string& key = entry.first.Scalar();
-    if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-      fail(entry.first, "has the key '" + key + "' twice");
+    if (!seen.insert(entry.first.Scalar()).second) {
+      fail(entry.first, "has the key '" + entry.first.Scalar() + "' twice");
     }
-    seen.push_back(key);
   }
 }
 
@@ -152,6 +150,14 @@ std::optional<std::string> YamlMap::text(std::string_view key) {
   if (!value.IsScalar()) fail(value, "wants one value under '" + std::string(key) + "'");
   if (value.Scalar().size() > kTextMax) fail(value, "has a text that is too long");
   return value.Scalar();
+}
+
+std::optional<Code> YamlMap::code(std::string_view key) {
+  const auto name = text(key);
+  if (!name) return std::nullopt;
+  const auto code = code_named(*name);
+  if (!code || !is_error(*code)) fail(node(key), "knows no code " + *name);
+  return code;
 }
 
 std::optional<std::int64_t> YamlMap::integer(std::string_view key) {

@@ -5,13 +5,17 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "reprise/error.hpp"
 
 namespace reprise::driver {
 
@@ -36,6 +40,8 @@ class YamlMap {
   YAML::Node required_node(std::string_view key);
   YamlMap map(std::string_view key);
   std::optional<std::string> text(std::string_view key);
+  /// A code that an error carries, by its name.
+  std::optional<Code> code(std::string_view key);
   std::optional<std::int64_t> integer(std::string_view key);
   /// From `least` to `most`.
   std::optional<std::int64_t> integer_in(std::string_view key, std::int64_t least,
@@ -44,6 +50,9 @@ class YamlMap {
   std::optional<bool> flag(std::string_view key);  ///< true, false, yes, no
   /// One of these words; another is refused with the one that may have been meant.
   std::optional<std::string> word(std::string_view key, std::span<const std::string_view> words);
+  /// One of these values by its name, as name_of() says it.
+  template <class T>
+  std::optional<T> one_of(std::string_view key, std::initializer_list<T> values);
   /// Such words in a list, none twice, or one alone.
   std::vector<std::string> words(std::string_view key, std::span<const std::string_view> words);
   std::vector<std::int64_t> integers(std::string_view key);  ///< a list, or one number
@@ -74,6 +83,16 @@ class YamlMap {
   Bindings* bindings_;
   std::vector<std::string> known_;
 };
+
+template <class T>
+std::optional<T> YamlMap::one_of(std::string_view key, std::initializer_list<T> values) {
+  std::vector<std::string_view> names;
+  for (const T value : values) names.push_back(name_of(value));
+  const auto name = word(key, names);
+  if (!name) return std::nullopt;
+  const auto place = std::find(names.begin(), names.end(), *name) - names.begin();
+  return values.begin()[place];
+}
 
 /// The file's content. NOT_FOUND, or USAGE for more than 64 KiB.
 std::string read_yaml_text(const std::string& file);

@@ -1,5 +1,5 @@
 // The processor where there is no CUDA.
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "sim/cuda/cuda_processor.hpp"
 
 namespace reprise::sim {

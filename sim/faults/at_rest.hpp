@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/ports/store.hpp"
+#include "reprise/store.hpp"
 
 namespace reprise::sim {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "core/engine/commit.hpp"
+#include "core/engine/set_aside.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/integrity.hpp"
 #include "core/format/tracker.hpp"
@@ -36,12 +36,14 @@ std::span<const std::string_view> file_kinds() { return kKinds; }
 std::string_view kind_of_file(std::string_view path) {
   std::string_view name = path.substr(path.rfind('/') + 1);
   drop_end(name, ".tmp");
+  const auto aside = aside_name(name);
+  if (aside && aside->suffix == kNextSuffix) name = std::string_view(aside->base);
   if (name.ends_with(".distcp")) return "payload";
   for (const auto& [file, kind] : kNames) {
     if (name == file) return kind;
   }
-  if (!drop_end(name, kSavingSuffix)) drop_end(name, kReplacedSuffix);
-  return name.starts_with("iter_") ? "checkpoint" : "";
+  const bool going = aside && aside->suffix == kRemovingSuffix;
+  return name.starts_with("iter_") && !going ? "checkpoint" : "";
 }
 
 std::vector<std::string> files_of(Store& store, const std::string& directory,

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/ports/store.hpp"
+#include "reprise/store.hpp"
 
 namespace reprise::sim {
 

@@ -1,13 +1,16 @@
 #include "sim/faults/fault.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "sim/faults/checkpoint_file.hpp"
 
 namespace reprise::sim {
 namespace {
+
+constexpr std::array<std::string_view, 3> kBadValues = {"nan", "inf", "-inf"};
 
 template <class T>
 using Name = std::pair<T, std::string_view>;
@@ -23,9 +26,12 @@ constexpr std::array kKinds = {
     Name<FaultKind>{FaultKind::kDirectorySyncError, "directory_sync_error"},
     Name<FaultKind>{FaultKind::kLostSync, "lost_sync"},
     Name<FaultKind>{FaultKind::kLostRename, "lost_rename"},
+    Name<FaultKind>{FaultKind::kLeaseLost, "lease_lost"},
     Name<FaultKind>{FaultKind::kFleetingRename, "fleeting_rename"},
     Name<FaultKind>{FaultKind::kReadError, "read_error"},
     Name<FaultKind>{FaultKind::kFlipRead, "flip_read"},
+    Name<FaultKind>{FaultKind::kStaleTracker, "stale_tracker"},
+    Name<FaultKind>{FaultKind::kStaleStore, "stale_store"},
     Name<FaultKind>{FaultKind::kLate, "late"},
     Name<FaultKind>{FaultKind::kLost, "lost"},
     Name<FaultKind>{FaultKind::kFails, "fails"},
@@ -43,6 +49,13 @@ constexpr std::array kResults = {
     Name<ResultFault>{ResultFault::kPersistentError, "persistent_error"},
     Name<ResultFault>{ResultFault::kCorrectResult, "correct_result"},
 };
+
+template <class Table>
+std::vector<std::string_view> names_in(const Table& table) {
+  std::vector<std::string_view> names;
+  for (const auto& [one, name] : table) names.push_back(name);
+  return names;
+}
 
 template <class Table, class T>
 std::string_view name_in(const Table& table, T value) {
@@ -78,14 +91,24 @@ bool is_file_kind(std::string_view name) {
 }  // namespace
 
 std::string_view name_of(FaultKind kind) { return name_in(kKinds, kind); }
+std::vector<std::string_view> fault_names() { return names_in(kKinds); }
 std::optional<FaultKind> fault_named(std::string_view name) {
   return named_in<FaultKind>(kKinds, name);
 }
 std::string_view name_of(FaultMoment moment) { return name_in(kMoments, moment); }
+std::vector<std::string_view> moment_names() { return names_in(kMoments); }
 std::optional<FaultMoment> moment_named(std::string_view name) {
   return named_in<FaultMoment>(kMoments, name);
 }
+std::span<const std::string_view> bad_values() { return kBadValues; }
+std::string_view name_of(BadValue value) { return kBadValues.at(static_cast<std::size_t>(value)); }
+std::optional<BadValue> bad_value_named(std::string_view name) {
+  const auto* const found = std::find(kBadValues.begin(), kBadValues.end(), name);
+  if (found == kBadValues.end()) return std::nullopt;
+  return static_cast<BadValue>(found - kBadValues.begin());
+}
 std::string_view name_of(ResultFault kind) { return name_in(kResults, kind); }
+std::vector<std::string_view> result_fault_names() { return names_in(kResults); }
 std::optional<ResultFault> result_fault_named(std::string_view name) {
   return named_in<ResultFault>(kResults, name);
 }

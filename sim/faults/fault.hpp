@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "core/base/ids.hpp"
+#include "reprise/types.hpp"
 
 namespace reprise::sim {
 
@@ -25,11 +27,16 @@ enum class FaultKind : std::uint8_t {
   kDirectorySyncError,  ///< a directory's sync fails (IO)
   kLostSync,            ///< a file's sync is reported as done and was not
   kLostRename,          ///< a rename or exchange is reported as done and was not
+  kLeaseLost,           ///< before one another writer takes the lease, whose term is over
   kFleetingRename,      ///< it is done, and gone after a power cut: its directories' next syncs lie
 
   // One read of a file.
   kReadError,  ///< fails (IO)
   kFlipRead,   ///< one bit of it is another one in memory
+
+  // What a rank sees of the store from then on, as one whose caches lag behind.
+  kStaleTracker,  ///< the tracker names the checkpoint before the newest
+  kStaleStore,    ///< the same, and the newest is not there
 
   // One collective call.
   kLate,   ///< the rank comes to it `delay_ns` late
@@ -48,7 +55,7 @@ enum class FaultMoment : std::uint8_t {
 /// Where a fault strikes: the n-th time after it was armed that its rank comes to such a place.
 struct FaultPlace {
   GlobalRank rank = {};
-  /// As the trace says it ("plan", "commit"; see core/ports/trace.hpp); empty: anywhere.
+  /// As the trace says it ("plan", "commit"; see reprise/ports.hpp); empty: anywhere.
   std::string phase = {};
   /// Of a protocol ("swap_in"): the rank that runs it alone comes there. Empty: the phase from its
   /// first begin to its last end.
@@ -68,14 +75,18 @@ enum class ResultFault : std::uint8_t {
   kCorrectResult,    ///< the same in every run everywhere: it is no fault of any device
 };
 
+/// What a fatal result is; all three are no finite number.
+enum class BadValue : std::uint8_t { kNaN, kInfinity, kMinusInfinity };
+
 /// Which of a job's results is wrong, and how.
 struct BadResult {
   ResultFault kind = ResultFault::kTransientError;
-  bool fatal = true;            ///< NaN; otherwise a thousand times what is right
-  int call = 0;                 ///< which validation of the iteration
-  int run = 0;                  ///< kTransientError: 0 the initial run, 1 the first re-run
-  std::int64_t iteration = -1;  ///< that is being tried; -1: told when it is armed
-  std::string device = {};      ///< kPersistentError: the one that is broken, likewise
+  bool fatal = true;                ///< otherwise a thousand times what is right
+  BadValue value = BadValue::kNaN;  ///< if it is fatal
+  int call = 0;                     ///< which validation of the iteration
+  int run = 0;                      ///< kTransientError: 0 the initial run, 1 the first re-run
+  std::int64_t iteration = -1;      ///< that is being tried; -1: told when it is armed
+  std::string device = {};          ///< kPersistentError: the one that is broken, likewise
 };
 
 struct FaultSpec {
@@ -98,13 +109,21 @@ struct FaultState {
 
 /// "crash", "write_error", ...; and the inverse.
 std::string_view name_of(FaultKind kind);
+std::vector<std::string_view> fault_names();
 std::optional<FaultKind> fault_named(std::string_view name);
 /// "before", "during", "after"; and the inverse.
 std::string_view name_of(FaultMoment moment);
+std::vector<std::string_view> moment_names();
 std::optional<FaultMoment> moment_named(std::string_view name);
 /// "transient_error", "persistent_error", "correct_result"; and the inverse.
 std::string_view name_of(ResultFault kind);
+std::vector<std::string_view> result_fault_names();
 std::optional<ResultFault> result_fault_named(std::string_view name);
+
+/// "nan", "inf", "-inf"; and the inverse.
+std::span<const std::string_view> bad_values();
+std::string_view name_of(BadValue value);
+std::optional<BadValue> bad_value_named(std::string_view name);
 
 /// True if it ends its rank's life.
 bool ends_life(FaultKind kind);

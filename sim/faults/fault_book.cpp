@@ -25,11 +25,15 @@ bool strikes_kind(FaultKind fault, CallKind call) {
     case FaultKind::kDirectorySyncError:
       return call == CallKind::kSyncDirectory;
     case FaultKind::kLostRename:
+    case FaultKind::kLeaseLost:
     case FaultKind::kFleetingRename:
       return call == CallKind::kRename;
     case FaultKind::kReadError:
     case FaultKind::kFlipRead:
       return call == CallKind::kRead;
+    case FaultKind::kStaleTracker:
+    case FaultKind::kStaleStore:
+      return call == CallKind::kLookAtTracker;
     case FaultKind::kLate:
     case FaultKind::kLost:
     case FaultKind::kFails:
@@ -100,6 +104,23 @@ bool FaultBook::ended(GlobalRank rank) const {
   return found != places_.end() && found->second.dead;
 }
 
+namespace {
+
+double number_of(BadValue value) {
+  using Limits = std::numeric_limits<double>;
+  switch (value) {
+    case BadValue::kInfinity:
+      return Limits::infinity();
+    case BadValue::kMinusInfinity:
+      return -Limits::infinity();
+    case BadValue::kNaN:
+      break;
+  }
+  return Limits::quiet_NaN();
+}
+
+}  // namespace
+
 double FaultBook::result_of(const ResultOf& result, double right) {
   const std::scoped_lock lock(mutex_);
   for (auto& state : states_) {
@@ -114,7 +135,7 @@ double FaultBook::result_of(const ResultOf& result, double right) {
                     std::to_string(result.run) + " on " + std::string(result.device);
     }
     state.fired = true;
-    return spec.result.fatal ? std::numeric_limits<double>::quiet_NaN() : right * 1000;
+    return spec.result.fatal ? number_of(spec.result.value) : right * 1000;
   }
   return right;
 }

@@ -21,6 +21,7 @@ enum class CallKind : std::uint8_t {
   kRename,
   kRead,
   kCollective,
+  kLookAtTracker,  ///< stat or open
   kOther,
 };
 

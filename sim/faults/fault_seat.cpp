@@ -11,6 +11,14 @@ void FaultSeat::die() {
   std::abort();
 }
 
+void FaultSeat::take_lease(const std::string& path) {
+  if (!powers_.take_lease) {
+    throw Error(Code::kUsage, "this store has no leases: it wants store: {renames: false}",
+                {.file = path});
+  }
+  powers_.take_lease(path);
+}
+
 void FaultSeat::fail(Code code, const PortCall& call) const {
   throw Error(code, "injected: the " + std::string(call.what) + " failed",
               {.rank = rank_, .file = std::string(call.path)});

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "sim/faults/fault_book.hpp"
 #include "sim/faults/faulty_ports.hpp"
 
@@ -27,6 +27,8 @@ class FaultSeat {
   void ends(std::string_view phase, std::string_view step) { act(book_.ends(rank_, phase, step)); }
 
   void sleep(std::uint64_t duration_ns) { powers_.sleep(duration_ns); }
+  /// USAGE where the store has no leases.
+  void take_lease(const std::string& path);
   [[noreturn]] void die();
   [[noreturn]] void fail(Code code, const PortCall& call) const;
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "core/ports/fabric.hpp"
+#include "reprise/fabric.hpp"
 #include "sim/faults/fault_seat.hpp"
 
 namespace reprise::sim {

@@ -59,7 +59,7 @@ struct FaultyPorts::State {
         fabric(inner.fabric, seat),
         device(inner.device, seat),
         trace(inner.trace, seat),
-        ports{store, fabric, device, inner.clock, inner.tasks, trace} {}
+        ports{store, fabric, device, inner.tasks, trace} {}
 
   FaultSeat seat;
   FaultyStore store;

@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
-#include "core/ports/ports.hpp"
+#include "reprise/ports.hpp"
 #include "sim/faults/fault_book.hpp"
 
 namespace reprise::sim {
@@ -16,6 +17,9 @@ struct FaultPowers {
   std::function<void()> die;
   /// The rank does nothing for so long.
   std::function<void(std::uint64_t duration_ns)> sleep;
+  /// The term of the lease on `path` ends, and another writer takes it. Empty where the store has
+  /// no leases.
+  std::function<void(const std::string& path)> take_lease = {};
 };
 
 class FaultyPorts {

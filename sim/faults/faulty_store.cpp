@@ -1,6 +1,13 @@
 #include "sim/faults/faulty_store.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include "core/base/check.hpp"
+#include "core/engine/generations.hpp"
+#include "core/engine/stored_tracker.hpp"
+#include "reprise/error.hpp"
+#include "sim/faults/checkpoint_file.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -16,6 +23,7 @@ class FaultyReadFile final : public ReadFile {
       : seat_(seat), inner_(std::move(inner)), path_(std::move(path)) {}
 
   std::uint64_t size() const override { return inner_->size(); }
+  std::optional<Entry> entry() const override { return inner_->entry(); }
   void read_at(std::uint64_t offset, MutableByteSpan out) override {
     const FaultSpec* fault = before();
     inner_->read_at(offset, out);
@@ -40,6 +48,21 @@ class FaultyReadFile final : public ReadFile {
   FaultSeat& seat_;
   std::unique_ptr<ReadFile> inner_;
   std::string path_;
+};
+
+/// What stood there before.
+class StaleFile final : public ReadFile {
+ public:
+  explicit StaleFile(Bytes content) : content_(std::move(content)) {}
+
+  std::uint64_t size() const override { return content_.size(); }
+  void read_at(std::uint64_t offset, MutableByteSpan out) override {
+    CHECK(offset + out.size() <= content_.size(), offset, out.size());
+    std::copy_n(content_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+  }
+
+ private:
+  Bytes content_;
 };
 
 class FaultyWriteFile final : public WriteFile {
@@ -91,8 +114,45 @@ class FaultyWriteFile final : public WriteFile {
 
 }  // namespace
 
+// A look at the tracker. The checkpoint that it names stays in its place for all other ranks.
+void FaultyStore::look(std::string_view what, const std::string& path) {
+  const bool tracker = kind_of_file(path) == "tracker";
+  const FaultSpec* fault =
+      seat_.strikes({tracker ? CallKind::kLookAtTracker : CallKind::kOther, what, path});
+  if (fault == nullptr || !tracker || !inner_.stat(path)) return;
+  const std::string root = parent_path(path);
+  const auto newest = tracked_step(inner_, root);
+  std::optional<Generation> before;
+  for (const auto& one : generations(inner_, root)) {
+    if (one.committed && newest && one.step < *newest) before = one;
+  }
+  if (!before) {
+    throw Error(
+        Code::kUsage,
+        "a stale tracker names the committed checkpoint before the newest, and there is none",
+        {.file = inner_.display(path)});
+  }
+  const std::scoped_lock lock(mutex_);
+  tracker_ = path;
+  stale_ = write_tracker({before->step});
+  if (fault->kind == FaultKind::kStaleStore) hidden_ = join_path(root, directory_of({newest}));
+}
+
+bool FaultyStore::hides(const std::string& path) {
+  const std::scoped_lock lock(mutex_);
+  return !hidden_.empty() && (path == hidden_ || path.starts_with(hidden_ + "/"));
+}
+
+std::optional<Bytes> FaultyStore::stale_content(const std::string& path) {
+  const std::scoped_lock lock(mutex_);
+  if (tracker_.empty() || path != tracker_) return std::nullopt;
+  return stale_;
+}
+
 std::unique_ptr<ReadFile> FaultyStore::open(const std::string& path) {
-  touch("open", path);
+  look("open", path);
+  if (hides(path)) throw Error(Code::kNotFound, "not there yet", {.file = inner_.display(path)});
+  if (auto stale = stale_content(path)) return std::make_unique<StaleFile>(std::move(*stale));
   return std::make_unique<FaultyReadFile>(seat_, inner_.open(path), path);
 }
 
@@ -102,13 +162,17 @@ std::unique_ptr<WriteFile> FaultyStore::create(const std::string& path) {
 }
 
 std::optional<Entry> FaultyStore::stat(const std::string& path) {
-  touch("stat", path);
+  look("stat", path);
+  if (hides(path)) return std::nullopt;
   return inner_.stat(path);
 }
 
 std::vector<Entry> FaultyStore::list(const std::string& directory) {
   touch("list", directory);
-  return inner_.list(directory);
+  auto entries = inner_.list(directory);
+  std::erase_if(entries,
+                [&](const Entry& entry) { return hides(join_path(directory, entry.name)); });
+  return entries;
 }
 
 void FaultyStore::make_directory(const std::string& path) {
@@ -116,27 +180,48 @@ void FaultyStore::make_directory(const std::string& path) {
   inner_.make_directory(path);
 }
 
-bool FaultyStore::moves(const PortCall& call, const std::string& from) {
+bool FaultyStore::moves(const PortCall& call, const NameChange& change) {
   const FaultSpec* fault = seat_.strikes(call);
   if (fault == nullptr) return true;
   if (fault->kind == FaultKind::kLostRename) return false;
+  if (fault->kind == FaultKind::kLeaseLost) {
+    seat_.take_lease(change.name);
+    return true;
+  }
   const std::scoped_lock lock(mutex_);
-  lying_.insert(parent_path(from));
-  lying_.insert(parent_path(std::string(call.path)));
+  lying_.insert(parent_path(change.staged));
+  lying_.insert(parent_path(change.name));
   return true;
 }
 
-void FaultyStore::rename(const std::string& from, const std::string& to) {
-  if (moves({CallKind::kRename, "rename", to}, from)) inner_.rename(from, to);
+void FaultyStore::publish(const NameChange& change) {
+  const PortCall call{CallKind::kRename, "rename", change.name};
+  if (moves(call, change)) inner_.publish(change);
 }
 
-void FaultyStore::exchange(const std::string& a, const std::string& b) {
-  if (moves({CallKind::kRename, "exchange", b}, a)) inner_.exchange(a, b);
+void FaultyStore::replace(const NameChange& change) {
+  const PortCall call{CallKind::kRename, "exchange", change.name};
+  if (moves(call, change)) inner_.replace(change);
+}
+
+void FaultyStore::put_aside(const NameChange& change) {
+  const PortCall call{CallKind::kRename, "rename", change.staged};
+  if (moves(call, change)) inner_.put_aside(change);
 }
 
 void FaultyStore::remove(const std::string& path) {
   touch("remove", path);
   inner_.remove(path);
+}
+
+bool FaultyStore::remove_empty(const std::string& directory) {
+  touch("remove", directory);
+  return inner_.remove_empty(directory);
+}
+
+std::unique_ptr<StoreLock> FaultyStore::lock(const std::string& path) {
+  touch("lock", path);
+  return inner_.lock(path);
 }
 
 bool FaultyStore::lies(const std::string& directory) {

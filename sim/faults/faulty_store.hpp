@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "core/ports/store.hpp"
+#include "reprise/store.hpp"
 #include "sim/faults/fault_seat.hpp"
 
 namespace reprise::sim {
@@ -15,16 +15,19 @@ class FaultyStore final : public Store {
  public:
   FaultyStore(Store& inner, FaultSeat& seat) : inner_(inner), seat_(seat) {}
 
+  StoreCapabilities capabilities() const override { return inner_.capabilities(); }
   std::unique_ptr<ReadFile> open(const std::string& path) override;
   std::unique_ptr<WriteFile> create(const std::string& path) override;
   std::optional<Entry> stat(const std::string& path) override;
   std::vector<Entry> list(const std::string& directory) override;
   void make_directory(const std::string& path) override;
-  void rename(const std::string& from, const std::string& to) override;
-  void exchange(const std::string& a, const std::string& b) override;
+  void publish(const NameChange& change) override;
+  void replace(const NameChange& change) override;
+  void put_aside(const NameChange& change) override;
   void remove(const std::string& path) override;
+  bool remove_empty(const std::string& directory) override;
   void sync_directory(const std::string& directory) override;
-  StoreCapabilities capabilities() const override { return inner_.capabilities(); }
+  std::unique_ptr<StoreLock> lock(const std::string& path) override;
   std::string display(const std::string& path) const override { return inner_.display(path); }
 
  private:
@@ -32,13 +35,21 @@ class FaultyStore final : public Store {
     seat_.strikes({CallKind::kOther, what, path});
   }
   /// False if the call is to be left out.
-  bool moves(const PortCall& call, const std::string& from);
+  bool moves(const PortCall& call, const NameChange& change);
   bool lies(const std::string& directory);
+  /// A look at a path; the store may lag behind from this one on.
+  void look(std::string_view what, const std::string& path);
+  /// The path is of what this rank does not see yet.
+  bool hides(const std::string& path);
+  std::optional<Bytes> stale_content(const std::string& path);
 
   Store& inner_;
   FaultSeat& seat_;
   std::mutex mutex_;
   std::set<std::string> lying_;  ///< directories whose syncs do nothing any more
+  std::string tracker_;          ///< that lags behind
+  Bytes stale_;                  ///< its content then
+  std::string hidden_;           ///< a checkpoint that is not there yet
 };
 
 }  // namespace reprise::sim

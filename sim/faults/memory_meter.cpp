@@ -31,16 +31,27 @@ std::uint64_t span_of(const Dims& extents, const Dims& strides) {
 /// What one rank holds in the operation that it is in.
 class Tally {
  public:
-  void set_own(const StateDict& leaves) {
+  void set_own(std::span<const ByteSpan> own, const StateDict& leaves) {
     const std::scoped_lock lock(mutex_);
     own_.clear();
+    beside_.clear();
+    for (const ByteSpan memory : own) {
+      if (!memory.empty()) own_.add(range_of(memory));
+    }
     for (const auto& leaf : leaves.tensors) {
       for (const auto& piece : leaf.pieces) {
         const std::uint64_t width = size_of(leaf.dtype);
         const std::byte* first = leaf.data + static_cast<std::uint64_t>(piece.local) * width;
-        own_.add(range_of({first, span_of(piece.box.extent, piece.strides) * width}));
+        const auto range = range_of({first, span_of(piece.box.extent, piece.strides) * width});
+        if (!own_.covers(range)) beside_.add(range);
       }
     }
+  }
+
+  void set_own(const StateDict& leaves) {
+    set_own({}, leaves);
+    const std::scoped_lock lock(mutex_);
+    own_ = std::exchange(beside_, {});
   }
 
   void begins(std::string_view phase) {
@@ -119,16 +130,18 @@ class Tally {
     }
     if (operation_ == Operation::kSave) {
       peaks.snapshot = snapshot_.bytes();
-      peaks.stage = held_.bytes() + passing;
+      peaks.stage = held_.bytes() + passing + beside_.bytes();
     } else if (operation_ == Operation::kLoad) {
-      peaks.load = held_.bytes() + passing + brought_;
+      peaks.load = held_.bytes() + passing + brought_ + beside_.bytes();
     }
   }
   void keep(AddressRange range) {
-    if (!own_.meets(range)) held_.add(range);
+    if (!is_counted(range)) held_.add(range);
   }
+  /// As the job's memory, or as what its leaves have beside it.
+  bool is_counted(AddressRange range) const { return own_.meets(range) || beside_.meets(range); }
   void pass(AddressRange range) {
-    if (own_.meets(range)) return;
+    if (is_counted(range)) return;
     if (held_.meets(range)) return held_.add(range);
     auto& end = passing_[range.begin];
     end = std::max(end, range.end);
@@ -137,6 +150,7 @@ class Tally {
   mutable std::mutex mutex_;
   Operation operation_ = Operation::kNone;
   AddressSet own_;
+  AddressSet beside_;  ///< of the leaves that are saved or filled
   AddressSet snapshot_;
   AddressSet held_;
   std::map<std::uintptr_t, std::uintptr_t> passing_;  ///< begin to end
@@ -182,6 +196,7 @@ class MeteredReadFile final : public ReadFile {
       : tally_(tally), inner_(std::move(inner)) {}
 
   std::uint64_t size() const override { return inner_->size(); }
+  std::optional<Entry> entry() const override { return inner_->entry(); }
   void read_at(std::uint64_t offset, MutableByteSpan out) override {
     tally_.read(range_of(out));
     inner_->read_at(offset, out);
@@ -294,7 +309,7 @@ struct MemoryMeter::State {
         fabric(inner.fabric, tally),
         device(inner.device, tally),
         trace(inner.trace, tally),
-        ports{store, fabric, device, inner.clock, inner.tasks, trace} {}
+        ports{store, fabric, device, inner.tasks, trace} {}
 
   Tally tally;
   MeteredStore store;
@@ -307,6 +322,9 @@ struct MemoryMeter::State {
 MemoryMeter::MemoryMeter(const Ports& inner) : state_(std::make_unique<State>(inner)) {}
 MemoryMeter::~MemoryMeter() = default;
 const Ports& MemoryMeter::ports() const { return state_->ports; }
+void MemoryMeter::set_own(std::span<const ByteSpan> own, const StateDict& leaves) {
+  state_->tally.set_own(own, leaves);
+}
 void MemoryMeter::set_own(const StateDict& leaves) { state_->tally.set_own(leaves); }
 MemoryPeaks MemoryMeter::peaks() const { return state_->tally.peaks(); }
 std::uint64_t MemoryMeter::bytes_read() const { return state_->tally.bytes_read(); }

@@ -7,13 +7,15 @@
 // What copies go through, and what is read or written of it, is taken to be held from then on: the
 // bytes of all such addresses together, each counted once. Of buffers that are only read or only
 // written, which pass, the largest one counts. What a collective brings while a load reads tensors
-// is held, too, the largest of all such. The job's own leaves do not count.
+// is held, too, the largest of all such. The job's own memory does not count; what a leaf has
+// beside it was made for the operation, and is held all the time.
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
-#include "core/ports/ports.hpp"
 #include "core/state/state_dict.hpp"
+#include "reprise/ports.hpp"
 
 namespace reprise::sim {
 
@@ -34,7 +36,9 @@ class MemoryMeter {
   MemoryMeter& operator=(const MemoryMeter&) = delete;
 
   const Ports& ports() const;
-  /// The leaves that are saved or filled from here on are the job's own memory.
+  /// `own` is the job's memory; `leaves` are saved or filled from here on, in it or beside it.
+  void set_own(std::span<const ByteSpan> own, const StateDict& leaves);
+  /// All of the leaves' memory is the job's.
   void set_own(const StateDict& leaves);
   MemoryPeaks peaks() const;
   /// From storage, while the last load read tensors and objects.

@@ -7,6 +7,10 @@ constexpr const char* kSharding = "distrib_optim_sharding_type";
 
 }  // namespace
 
+ContentMetadata built_metadata(const MetadataCall& call) {
+  return {call.module.optimizer_sharding, call.groups.dp_cp};
+}
+
 Value stripped(const ContentMetadata& metadata) {
   if (metadata.optimizer_sharding.empty()) return Dict{};
   return Dict{{kSharding, metadata.optimizer_sharding}};
@@ -18,6 +22,10 @@ ContentMetadata put_back(const Value& common, ContentMetadata own) {
   const auto* name = sharding == nullptr ? nullptr : sharding->as<std::string>();
   if (name != nullptr) own.optimizer_sharding = *name;
   return own;
+}
+
+ContentMetadata loaded_metadata(const Value* common, const MetadataCall& call) {
+  return put_back(common == nullptr ? Value(Dict{}) : *common, built_metadata(call));
 }
 
 }  // namespace reprise::sim

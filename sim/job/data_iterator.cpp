@@ -1,6 +1,6 @@
 #include "sim/job/data_iterator.hpp"
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -20,6 +20,11 @@ std::int64_t number(const Value& batch, std::string_view key) {
 }  // namespace
 
 SampleRange DataIterator::next(std::int64_t count) {
+  if (wrapping_ == Wrapping::kPlain && !position_.replaying) {
+    const SampleRange batch{position_.cursor, count};
+    position_.cursor += count;
+    return batch;
+  }
   if (!position_.replaying) {
     position_.kept.push_back({position_.cursor, count});
     position_.cursor += count;
@@ -32,7 +37,17 @@ SampleRange DataIterator::next(std::int64_t count) {
   return position_.kept[at_++];
 }
 
+void DataIterator::require_wrapped(std::string_view what_for) const {
+  if (wrapping_ == Wrapping::kWrapped) return;
+  throw Error(Code::kUnsupported,
+              "the data iterator is not wrapped and keeps no batches, and " +
+                  std::string(what_for) +
+                  "; wrap it, or disable the rerun machine to train on without re-runs",
+              {.key = "rerun_state_machine_state"});
+}
+
 void DataIterator::rewind() {
+  require_wrapped("those of this iteration are to be read again");
   position_.replaying = true;
   at_ = 0;
 }

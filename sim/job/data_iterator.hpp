@@ -6,9 +6,10 @@
 //                     kept: [8, 16)            rewind: 8 .. 15 once more; advance: dropped
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise::sim {
 
@@ -28,15 +29,22 @@ struct DataPosition {
   friend bool operator==(const DataPosition&, const DataPosition&) = default;
 };
 
+/// Whether batches are kept, so that an iteration can be run again. Where none has to be, the
+/// source alone does.
+enum class Wrapping : std::uint8_t { kWrapped, kPlain };
+
 class DataIterator {
  public:
   DataIterator() = default;
-  explicit DataIterator(DataPosition position) : position_(std::move(position)) {}
+  explicit DataIterator(DataPosition position, Wrapping wrapping = Wrapping::kWrapped)
+      : position_(std::move(position)), wrapping_(wrapping) {}
 
   /// USAGE after more reads than before the rewind: an iteration reads alike in every run.
   SampleRange next(std::int64_t count);
-  /// To the first batch of the iteration.
+  /// To the first batch of the iteration. UNSUPPORTED if it is plain.
   void rewind();
+  /// UNSUPPORTED, saying what for and what to do, if it is plain.
+  void require_wrapped(std::string_view what_for) const;
   /// The iteration is over.
   void advance();
 
@@ -44,6 +52,7 @@ class DataIterator {
 
  private:
   DataPosition position_;
+  Wrapping wrapping_ = Wrapping::kWrapped;
   std::size_t at_ = 0;  ///< in `kept` while replaying
 };
 

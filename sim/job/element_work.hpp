@@ -17,7 +17,8 @@ struct Copy {
   std::int32_t own = 0;
   std::int32_t of = 1;
 
-  /// Whether this copy's turn it is at an element, so a wrong one is seen sooner or later.
+  /// True if this replica contributes this element in this iteration, so that each is seen sooner
+  /// or later.
   REPRISE_HD constexpr bool counts(std::int64_t index, std::int64_t iteration) const {
     return (index + iteration) % of == own;
   }

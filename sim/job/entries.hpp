@@ -4,12 +4,12 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/error.hpp"
-#include "core/state/value.hpp"
+#include "reprise/error.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise::sim {
 
-/// Borrows the value. MISSING_KEY_ON_LOAD names the first entry that is not there or is of another
+/// Borrows the value. NOT_STORED names the first entry that is not there or is of another
 /// type.
 class Entries {
  public:
@@ -33,7 +33,7 @@ class Entries {
   const Dict& all() const { return *value_.as<Dict>(); }
   std::string inner(std::string_view key) const { return path_ + "['" + std::string(key) + "']"; }
   [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(Code::kMissingKey, path_ + " " + what + "; the job can't go on without it",
+    throw Error(Code::kNotStored, path_ + " " + what + "; the job can't go on without it",
                 {.key = path_});
   }
 

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tuple>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -42,22 +43,43 @@ std::int32_t part_index(const Mesh& mesh, GroupRank member, MeshKind kind) {
   return index;
 }
 
-/// The part of `mesh` with the given pipeline coordinates, in their order.
-std::shared_ptr<const Mesh> on_stages(const std::shared_ptr<const Mesh>& mesh,
-                                      const std::vector<std::int32_t>& stages) {
-  const auto pp = mesh->axis("pp");
-  CHECK(pp.has_value());
-  if (static_cast<std::int32_t>(stages.size()) == mesh->axis_size("pp")) return mesh;
+/// The part of `mesh` with the given coordinates on that axis, in their order.
+std::shared_ptr<const Mesh> part_of(const std::shared_ptr<const Mesh>& mesh, std::string_view name,
+                                    const std::vector<std::int32_t>& coordinates) {
+  const auto axis = mesh->axis(name);
+  CHECK(axis.has_value());
+  if (static_cast<std::int32_t>(coordinates.size()) == mesh->axis_size(name)) return mesh;
   std::vector<Axis> axes = mesh->axes();
-  axes[*pp].size = static_cast<std::int32_t>(stages.size());
+  axes[*axis].size = static_cast<std::int32_t>(coordinates.size());
   std::vector<GlobalRank> members;
   for (std::int32_t m = 0; m < mesh->size(); ++m) {
-    if (std::find(stages.begin(), stages.end(), mesh->coordinate({m}, *pp)) != stages.end()) {
+    const auto own = mesh->coordinate({m}, *axis);
+    if (std::find(coordinates.begin(), coordinates.end(), own) != coordinates.end()) {
       members.push_back(mesh->members().member({m}));
     }
   }
   return std::make_shared<const Mesh>(axes, Group(std::move(members)));
 }
+
+/// Who holds a parameter: coordinates along two axes of its mesh.
+struct HeldBy {
+  std::vector<std::int32_t> stages;
+  std::vector<std::int32_t> expert_ranks;  ///< none: all of them
+
+  friend bool operator<(const HeldBy& a, const HeldBy& b) {
+    return std::tie(a.stages, a.expert_ranks) < std::tie(b.stages, b.expert_ranks);
+  }
+  bool has(const Mesh& mesh, GroupRank member) const {
+    const auto in = [&](const std::vector<std::int32_t>& some, std::string_view axis) {
+      return std::find(some.begin(), some.end(), mesh.coordinate(member, axis)) != some.end();
+    };
+    return in(stages, "pp") && (expert_ranks.empty() || in(expert_ranks, "ep"));
+  }
+  std::shared_ptr<const Mesh> of(const std::shared_ptr<const Mesh>& mesh) const {
+    const auto on_stages = part_of(mesh, "pp", stages);
+    return expert_ranks.empty() ? on_stages : part_of(on_stages, "ep", expert_ranks);
+  }
+};
 
 void refuse_uneven_fusion(const ParameterSpec& spec) {
   if (spec.fused.components <= 1) return;
@@ -83,20 +105,21 @@ Family family_of(MeshKind kind, const ModelSpec& model, const Layout& layout, Gl
   family.bucket_group = part_index(*mesh, family.member, kind);
   family.chain = kind == MeshKind::kDense ? 0 : 1;
   if (model.has_experts()) family.prefix = "chained_" + std::to_string(family.chain) + ".";
-  std::map<std::vector<std::int32_t>, std::shared_ptr<const Mesh>> meshes;
+  std::map<HeldBy, std::shared_ptr<const Mesh>> meshes;
   for (const auto& spec : model.parameters) {
     if (spec.mesh != kind) continue;
     refuse_uneven_fusion(spec);
-    const auto stages = stages_of(spec, model, layout);
-    auto& held_by = meshes[stages];
-    if (!held_by) held_by = on_stages(mesh, stages);
-    const auto member = held_by->members().rank_of(rank);
-    if (!member) continue;
-    LocalParameter parameter{.spec = spec, .mesh = held_by, .member = *member};
-    parameter.tensor = local_tensor(spec, spec.placement, *held_by, *member, slice);
+    HeldBy holders{stages_of(spec, model, layout), {}};
+    if (spec.expert) holders.expert_ranks = {expert_rank_of(*spec.expert, layout.ep, slice)};
+    if (!holders.has(*mesh, *own)) continue;
+    auto& held_by = meshes[holders];
+    if (!held_by) held_by = holders.of(mesh);
+    const GroupRank member = *held_by->members().rank_of(rank);
+    LocalParameter parameter{.spec = spec, .mesh = held_by, .member = member};
+    parameter.tensor = local_tensor(spec, spec.placement, *held_by, member, slice);
     const Box whole = parameter.tensor.whole();
     parameter.pieces = pieces_in_place(parameter.tensor, {&whole, 1});
-    parameter.copy = {spec.placement.replica(*held_by, *member), spec.placement.replicas(*held_by)};
+    parameter.copy = {spec.placement.replica(*held_by, member), spec.placement.replicas(*held_by)};
     family.parameters.push_back(std::move(parameter));
   }
   return family;

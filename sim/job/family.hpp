@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ports/fabric.hpp"
+#include "reprise/fabric.hpp"
 #include "sim/job/optimizer_shard.hpp"
 
 namespace reprise::sim {

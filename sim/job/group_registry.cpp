@@ -1,20 +1,46 @@
 #include "sim/job/group_registry.hpp"
 
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
+namespace {
 
-GroupRegistry::GroupRegistry(const Layout& layout, GlobalRank self, Fallback fallback)
+/// In the field a half-given pair goes on as rank 0 of 1.
+void require_pair(const GroupCall& call) {
+  if (call.given.tp.has_value() == call.given.pp.has_value()) return;
+  const bool tp = call.given.tp.has_value();
+  throw Error(Code::kUsage,
+              std::string(call.caller) + " was given " + (tp ? "tp_group" : "pp_group") +
+                  " and not " + (tp ? "pp_group" : "tp_group") +
+                  ": the two are a pair; hand over both of a module's, or neither",
+              {.rank = call.self});
+}
+
+/// What the model needs and was not given.
+GroupSet missing_of(const GroupCall& call) {
+  GroupSet missing;
+  for (std::size_t g = 0; g < kGroupNames.size(); ++g) {
+    const GroupName& name = kGroupNames.at(g);
+    const bool needed = call.experts || !name.of_experts;
+    missing.set(g, needed && !(call.given.*name.group).has_value());
+  }
+  return missing;
+}
+
+}  // namespace
+
+GroupRegistry::GroupRegistry(const Layout& layout, GlobalRank self, RegistryUse fallback)
     : layout_(layout), self_(self), fallback_(fallback) {}
 
-CheckpointGroups GroupRegistry::groups(std::string_view caller) const {
-  std::vector<std::string_view> names;
-  for (const auto& name : kGroupNames) names.push_back(name.argument);
-  const std::string what = std::string(caller) + " was given no process groups";
-  if (fallback_ == Fallback::kForbidden) {
+CheckpointGroups GroupRegistry::groups(std::string_view caller, const GroupSet& not_given) const {
+  const std::string what =
+      std::string(caller) + " was given no " + join(arguments_of(not_given), ", ");
+  const GroupSet refused = not_given & fallback_.forbidden;
+  if (refused.any()) {
+    const std::string names = join(arguments_of(refused), ", ");
     throw Error(Code::kGlobalFallback,
-                what + ", and taking global ones is forbidden: hand over " + join(names, ", "),
+                what + ", and taking the global " + names + " is forbidden: hand over " + names,
                 {.rank = self_});
   }
   const Mesh dense = dense_mesh(layout_);
@@ -28,25 +54,16 @@ CheckpointGroups GroupRegistry::groups(std::string_view caller) const {
 }
 
 CheckpointGroups resolve(const GroupCall& call) {
-  std::vector<std::string_view> here;
-  std::vector<std::string_view> missing;
-  for (const auto& name : kGroupNames) {
-    if ((call.given.*name.group).has_value()) {
-      here.push_back(name.argument);
-    } else if (call.experts || !name.of_experts) {
-      missing.push_back(name.argument);
-    }
+  require_pair(call);
+  const GroupSet missing = missing_of(call);
+  if (missing.none()) return call.given;
+  const CheckpointGroups global = call.registry.groups(call.caller, missing);
+  CheckpointGroups groups = call.given;
+  for (std::size_t g = 0; g < kGroupNames.size(); ++g) {
+    const auto group = kGroupNames.at(g).group;
+    if (missing.test(g)) groups.*group = global.*group;
   }
-  if (missing.empty()) return call.given;
-  if (here.empty()) {
-    CheckpointGroups groups = call.registry.groups(call.caller);
-    groups.rng_prefix = call.given.rng_prefix;
-    return groups;
-  }
-  throw Error(Code::kUsage,
-              std::string(call.caller) + " was given " + join(here, ", ") + " and not " +
-                  join(missing, ", ") + ": hand over all of a module's groups, or none of them",
-              {.rank = call.self});
+  return groups;
 }
 
 }  // namespace reprise::sim

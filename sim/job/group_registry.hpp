@@ -6,23 +6,32 @@
 
 namespace reprise::sim {
 
-/// Whether the registry may stand in for groups that were not given.
-enum class Fallback : std::uint8_t { kAllowed, kForbidden };
+/// Which of the registry's groups may stand in for groups that were not given.
+struct RegistryUse {
+  GroupSet forbidden = {};
+
+  static const RegistryUse kAllowed;    ///< all
+  static const RegistryUse kForbidden;  ///< none
+
+  friend bool operator==(const RegistryUse&, const RegistryUse&) = default;
+};
+inline constexpr RegistryUse RegistryUse::kAllowed{};
+inline constexpr RegistryUse RegistryUse::kForbidden{kAllGroups};
 
 /// The global groups of one process: of ranks 0 .. n-1 in the layout's order, whatever ranks a
 /// module really stands on.
 class GroupRegistry {
  public:
-  GroupRegistry(const Layout& layout, GlobalRank self, Fallback fallback);
+  GroupRegistry(const Layout& layout, GlobalRank self, RegistryUse fallback);
 
-  /// GLOBAL_FALLBACK naming caller and groups if it is forbidden; LAYOUT_MISMATCH on a rank that
-  /// is in no global group.
-  CheckpointGroups groups(std::string_view caller) const;
+  /// All of them, for a caller that was not given some. GLOBAL_FALLBACK naming caller and groups if
+  /// one of those is forbidden; LAYOUT_MISMATCH on a rank that is in no global group.
+  CheckpointGroups groups(std::string_view caller, const GroupSet& not_given = kAllGroups) const;
 
  private:
   Layout layout_;
   GlobalRank self_;
-  Fallback fallback_;
+  RegistryUse fallback_;
 };
 
 /// A save or a load, by its groups.
@@ -34,8 +43,8 @@ struct GroupCall {
   bool experts = false;  ///< the model has some
 };
 
-/// The groups to work with: those given if all are that the model needs; the registry's if none is.
-/// USAGE naming what is missing if some are given and some are not.
+/// The groups to work with: those given, and for each that the model needs and was not given the
+/// registry's. tp_group and pp_group are a pair: USAGE naming both if one of them alone is given.
 CheckpointGroups resolve(const GroupCall& call);
 
 }  // namespace reprise::sim

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -43,9 +43,11 @@ std::string text_of(const std::optional<Group>& group) {
   return group ? "{" + join(group->members(), " ") + "}" : "no group";
 }
 
-/// A pipeline group as far as it is in the mesh: the mesh may have some stages alone.
-std::optional<Group> on_stages_of(const Mesh& mesh, const std::optional<Group>& group) {
-  if (!group || group->size() == mesh.axis_size("pp")) return group;
+/// A pipeline or expert group as far as it is in the mesh, which may have some stages alone, or one
+/// expert's ranks.
+std::optional<Group> part_in(const Mesh& mesh, std::string_view axis,
+                             const std::optional<Group>& group) {
+  if (!group || group->size() == mesh.axis_size(axis)) return group;
   std::vector<GlobalRank> members;
   for (const auto rank : group->members()) {
     if (mesh.members().rank_of(rank)) members.push_back(rank);
@@ -56,7 +58,8 @@ std::optional<Group> on_stages_of(const Mesh& mesh, const std::optional<Group>& 
 std::int32_t coordinate_along(const Mesh& mesh, const Along& along, const CheckpointGroups& groups,
                               GlobalRank self) {
   const auto& whole = groups.*along.group;
-  const auto group = along.axis == "pp" ? on_stages_of(mesh, whole) : whole;
+  const bool in_part = along.axis == "pp" || along.axis == "ep";
+  const auto group = in_part ? part_in(mesh, along.axis, whole) : whole;
   std::int32_t stride = 1;
   std::int32_t size = 1;
   for (const auto axis : along.axes) {
@@ -73,6 +76,29 @@ std::int32_t coordinate_along(const Mesh& mesh, const Along& along, const Checkp
 }
 
 }  // namespace
+
+GroupSet groups_named(std::span<const std::string> arguments) {
+  GroupSet groups;
+  for (const auto& argument : arguments) {
+    const auto* const found =
+        std::find_if(kGroupNames.begin(), kGroupNames.end(),
+                     [&argument](const GroupName& name) { return name.argument == argument; });
+    if (found == kGroupNames.end()) {
+      throw Error(Code::kUsage, "there is no group '" + argument +
+                                    "'; there are: " + join(arguments_of(kAllGroups), ", "));
+    }
+    groups.set(static_cast<std::size_t>(found - kGroupNames.begin()));
+  }
+  return groups;
+}
+
+std::vector<std::string_view> arguments_of(const GroupSet& groups) {
+  std::vector<std::string_view> arguments;
+  for (std::size_t g = 0; g < kGroupNames.size(); ++g) {
+    if (groups.test(g)) arguments.push_back(kGroupNames.at(g).argument);
+  }
+  return arguments;
+}
 
 GroupRank rank_in(const std::optional<Group>& group, GlobalRank self) {
   const auto rank = group ? group->rank_of(self) : std::nullopt;

@@ -3,13 +3,15 @@
 // asks global state for them; see group_registry.hpp for callers that have none to give.
 
 #include <array>
+#include <bitset>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/engine/group_claims.hpp"
-#include "core/geometry/mesh.hpp"
+#include "reprise/mesh.hpp"
 #include "sim/job/layout.hpp"
 
 namespace reprise::sim {
@@ -50,6 +52,13 @@ inline constexpr std::array<GroupName, 8> kGroupNames = {
     GroupName{"expt_tp_group", &CheckpointGroups::expt_tp, true},
     GroupName{"expt_pp_group", &CheckpointGroups::expt_pp, true}};
 
+/// Some of these, by their places.
+using GroupSet = std::bitset<kGroupNames.size()>;
+inline constexpr GroupSet kAllGroups{(1U << kGroupNames.size()) - 1};
+/// USAGE with those that there are, if one of the arguments names none.
+GroupSet groups_named(std::span<const std::string> arguments);
+std::vector<std::string_view> arguments_of(const GroupSet& groups);
+
 /// Those of one rank of a job, from the meshes that its tensors are cut by; data-parallel ones run
 /// over cp first, then over the sharing ranks, then over their copies.
 CheckpointGroups groups_of(const Mesh& dense, const Mesh& experts, GlobalRank rank);
@@ -68,11 +77,18 @@ GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank 
 std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const CheckpointGroups& laid_out,
                                   const std::string& module = {});
 
-/// Which groups a job hands to its saves and loads.
-enum class GroupSource : std::uint8_t {
-  kExplicit,  ///< its own
-  kFallback,  ///< none, as callers from before groups were arguments
-  kHalf,      ///< the tensor-parallel group alone
+/// Which groups a job hands to its saves and loads: its own, but for those that it lacks.
+struct GroupSource {
+  GroupSet lacks = {};
+
+  static const GroupSource kExplicit;  ///< all
+  static const GroupSource kFallback;  ///< none, as callers from before groups were arguments
+  static const GroupSource kHalf;      ///< the tensor-parallel group alone
+
+  friend bool operator==(const GroupSource&, const GroupSource&) = default;
 };
+inline constexpr GroupSource GroupSource::kExplicit{};
+inline constexpr GroupSource GroupSource::kFallback{kAllGroups};
+inline constexpr GroupSource GroupSource::kHalf{GroupSet{(1U << kGroupNames.size()) - 2}};
 
 }  // namespace reprise::sim

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -81,7 +81,7 @@ TrainingJob::TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy)
     start_anew(module, policy_.start(config_.seed, *module.dense_mesh, module.place));
     start_streams_anew(module, config_.seed);
   }
-  data_ = DataIterator({.cursor = 0});
+  data_ = DataIterator({.cursor = 0}, config_.rerun_options.iterators);
   make_machine();
 }
 
@@ -170,6 +170,26 @@ ShareRule TrainingJob::rule_of(Sharding sharding) const {
           .slice = policy_.slice,
           .buckets = {},
           .layout = policy_.buckets};
+}
+
+std::vector<ByteSpan> TrainingJob::memory() {
+  std::vector<ByteSpan> all;
+  const auto add = [&all](const auto& array) {
+    if (array.size() > 0) all.emplace_back(array.address_of(0), array.size_bytes());
+  };
+  const auto add_shard = [&add](OptimizerShard& shard) {
+    for (const Slot slot : kSlots) add(shard.slot(slot));
+    add(shard.stored());
+  };
+  for (auto& module : modules_) {
+    for (auto& family : module.families) {
+      for (const auto& parameter : family.parameters) add(parameter.weight);
+      add_shard(*family.optimizer);
+      if (family.foreign) add_shard(*family.foreign);
+    }
+  }
+  for (const auto& moved : moved_) all.emplace_back(moved.old.get(), moved.bytes);
+  return all;
 }
 
 void TrainingJob::reallocate() {

@@ -11,13 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "core/base/ids.hpp"
-#include "core/ports/fabric.hpp"
 #include "core/state/catalog.hpp"
 #include "core/state/state_dict.hpp"
-#include "sim/job/common_state.hpp"
 #include "sim/job/content_metadata.hpp"
 #include "sim/job/group_registry.hpp"
+#include "sim/job/megatron_common.hpp"
+#include "sim/job/module_keys.hpp"
 #include "sim/job/policy.hpp"
 #include "sim/job/rerun_machine.hpp"
 
@@ -30,10 +29,18 @@ struct ResultCall {
   int run = 0;                 ///< 0: the initial run, 1: a re-run
 };
 
+/// By what a load decides whether it asks for this rank's rerun object.
+enum class RerunTemplate : std::uint8_t {
+  kAsStored,  ///< by the checkpoint's common state
+  kForced,    ///< it asks, whatever the checkpoint holds
+};
+
 /// Of the rerun machine, beside its mode.
 struct RerunOptions {
-  std::string format = "torch_dist";  ///< that checkpoints are saved in
-  double tolerance = 0;               ///< relative, of reproduced results
+  CheckpointFormat format = CheckpointFormat::kTorchDist;
+  RerunTemplate asks = RerunTemplate::kAsStored;
+  Wrapping iterators = Wrapping::kWrapped;
+  double tolerance = 0;  ///< relative, of reproduced results
   LargeValues::Limits large = {};
   ErrorInjector injector = {};
   std::string job_id = "N/A";           ///< of this life, in the log of rejected results
@@ -66,9 +73,9 @@ struct JobConfig {
   std::string run = "run";               ///< identity that is written, and expected when loading
   std::string engine = "reprise";        ///< name and version that is written
   std::vector<std::string> adopts = {};  ///< other runs whose checkpoints are taken all the same
-  GroupSource groups = GroupSource::kExplicit;  ///< what saves and loads are given
-  Fallback fallback = Fallback::kAllowed;       ///< to global groups, where none are given
-  std::string rng_prefix = {};                  ///< of the keys of random states
+  GroupSource groups = {};               ///< what saves and loads are given
+  RegistryUse fallback = {};             ///< to global groups, for those that are not given
+  std::string rng_prefix = {};           ///< of the keys of random states
   RerunMode rerun = RerunMode::kDisabled;
   std::string device = "localhost:0";  ///< of this rank: "node:index"
   /// What this rank's device makes of a result; empty: what is right. The update goes by what is
@@ -78,10 +85,10 @@ struct JobConfig {
   bool knows_rerun = true;  ///< validates, reads the state of reruns; older jobs did neither
   /// If there are any, `model`, `layout`, `ranks` and `optimizer_sharding` above are not used.
   std::vector<ModuleConfig> modules = {};
-  double clip_grad = 0;       ///< largest norm of gradients over all modules; 0: any
-  bool random_by_dp = false;  ///< random streams begin otherwise on each rank of dp x cp
-  bool plain_first = false;   ///< the order of an optimizer's parameter groups
-  bool bare_keys = false;     ///< writes the keys of modules' settings without prefix, as of old
+  double clip_grad = 0;               ///< largest norm of gradients over all modules; 0: any
+  bool random_by_dp = false;          ///< random streams begin otherwise on each rank of dp x cp
+  bool plain_first = false;           ///< the order of an optimizer's parameter groups
+  KeyForm keys = KeyForm::kPrefixed;  ///< in which modules' keys are written
   LoadChoice load = {};
   Processor* processor = &host_processor();  ///< that has the arrays; outlives the job
 };
@@ -128,9 +135,10 @@ struct Stored {
 
 /// What a load is asked for.
 struct LoadRequest {
-  StateDict wanted;                  ///< leaves point into the job's memory
-  std::vector<std::string> excused;  ///< keys that stay behind on purpose, for LoadOptions::excused
-  std::vector<std::string> notes;    ///< why, one line for each decision
+  StateDict wanted;  ///< leaves point into the job's memory
+  std::vector<std::string>
+      excused;                     ///< keys that stay behind on purpose, for LoadSettings::excused
+  std::vector<std::string> notes;  ///< why, one line for each decision
 };
 
 class TrainingJob {
@@ -185,8 +193,8 @@ class TrainingJob {
   /// states are asked for only where their grids are the same, a padded vocabulary in the shape
   /// that it is stored in. FOREIGN_CHECKPOINT for another run's, unless JobConfig::adopts names it
   /// (a note then says so), or another model's; LAYOUT_MISMATCH for dp_reshardable state of other
-  /// model-parallel sizes, UNSUPPORTED for a sharding that this job can't read, MISSING_KEY_ON_LOAD
-  /// or UNREQUESTED_KEYS for modules that one side lacks unless JobConfig::load names them; the
+  /// model-parallel sizes, UNSUPPORTED for a sharding that this job can't read, NOT_STORED
+  /// or NOT_REQUESTED for modules that one side lacks unless JobConfig::load names them; the
   /// same on all ranks. Groups as for state(). What was left out of a checkpoint, or is left
   /// behind, is not asked for, and starts anew: masters from the weights.
   LoadRequest load_request(const Stored& stored, const JobGroups& given);
@@ -200,11 +208,14 @@ class TrainingJob {
   /// All tensors stand elsewhere from here on, with the same content; leaves that were handed out
   /// point to what was there.
   void reallocate();
+  /// Where this rank's arrays are, with those of a load that are converted after it and those that
+  /// others took the place of. Addresses are the processor's.
+  std::vector<ByteSpan> memory();
   /// Boxes of this rank's leaf of that key whose bytes mean nothing: padding of buckets.
   std::vector<Box> padding_of(const std::string& key) const;
   /// Collective over the world, after the template was filled: takes common state and objects, then
   /// runs the refresh protocol. FOREIGN_CHECKPOINT for another run's or model's,
-  /// MISSING_KEY_ON_LOAD for common state that lacks something, STALE_DERIVED if weights and
+  /// NOT_STORED for common state that lacks something, STALE_DERIVED if weights and
   /// masters disagree; the same on all ranks, and the job may not go on after it.
   void take(StateDict& loaded);
 
@@ -213,14 +224,13 @@ class TrainingJob {
   struct Making {
     const JobPolicy& policy;
     Module& module;
-    CheckpointGroups groups;
-    ContentMetadata metadata = {};
+    CheckpointGroups groups;  ///< their dp_cp_group is that of the metadata
+    ContentMetadata metadata;
+    ModuleKeys keys;
     SaveParts parts = {};
     const Catalog* catalog = nullptr;  ///< of the checkpoint that is asked
-    std::string within = {};           ///< before a model's own keys
     /// For jobs to be compared: without what pads a vocabulary, of random streams this rank's own.
     bool model_space = false;
-    bool bare = false;  ///< keys of settings, without the module's prefix
   };
   Module make_module(const ModuleConfig& config, Fabric& fabric) const;
   Family make_family(MeshKind kind, const Module& module, Fabric& fabric) const;
@@ -230,11 +240,23 @@ class TrainingJob {
   void start_streams_anew(Module& module, std::uint64_t seed) const;
 
   // job_state.cpp
-  /// Resolves what was given and agrees on it with all ranks.
-  JobGroups agreed_groups(std::string_view caller, const JobGroups& given) const;
-  Making making_of(const JobPolicy& policy, std::size_t module, const JobGroups& groups,
+  /// What a save or a load goes by in each module: metadata, and groups that have their
+  /// dp_cp_group from these.
+  struct Basis {
+    JobGroups groups;
+    std::vector<ContentMetadata> metadata;
+
+    void add(CheckpointGroups of_module, ContentMetadata told);
+  };
+  JobGroups groups_for(KeyForm keys) const;
+  /// By this job's own groups, as is right.
+  Basis own_basis(KeyForm keys) const;
+  /// Resolves what was given and agrees on it with all ranks; `common` is that of the checkpoint
+  /// which a load asks.
+  Basis agreed_basis(std::string_view caller, const JobGroups& given, const Value* common) const;
+  Making making_of(const JobPolicy& policy, std::size_t module, const Basis& basis, KeyForm keys,
                    const SaveParts& parts = {});
-  StateDict leaves(const JobPolicy& policy, const JobGroups& groups, const SaveParts& parts);
+  StateDict leaves(const JobPolicy& policy, const Basis& basis, const SaveParts& parts);
   StateDict module_leaves(const Making& making, Value& common) const;
   /// Which of a policy's describing functions.
   using Describe = decltype(&JobPolicy::described_save);
@@ -254,7 +276,7 @@ class TrainingJob {
   /// What is left of an optimizer's entry once its objects are taken out.
   Dict add_settings(StateDict& state, const Family& family, Sharding sharding,
                     const Making& making) const;
-  Value common(const JobPolicy& policy, const SaveParts& parts = {}) const;
+  Value common(const JobPolicy& policy, const Basis& basis, const SaveParts& parts = {}) const;
   ShareRule rule_of(Sharding sharding) const;
   void tell_streams();
 
@@ -262,9 +284,9 @@ class TrainingJob {
   void request_module(LoadRequest& request, const ModuleConfig& from, Making& making);
   void request_weights(StateDict& wanted, const Making& making);
   void request_optimizer(StateDict& wanted, Sharding stored, const Making& making);
-  void request_settings(StateDict& wanted, Sharding stored, Making making) const;
+  void request_settings(StateDict& wanted, Sharding stored, const Making& making) const;
   void request_random(StateDict& wanted, const ModuleConfig& from, const Making& making) const;
-  void leave_random(LoadRequest& request, std::span<const ModuleConfig> from) const;
+  void leave_random(LoadRequest& request, std::span<const ModuleConfig> from, KeyForm keys) const;
   void leave_behind(LoadRequest& request, const SaveParts& saved,
                     std::span<const ModuleConfig> from, const Stored& stored) const;
   void take_values(const StateDict& loaded);
@@ -295,6 +317,8 @@ class TrainingJob {
   void add_rerun(StateDict& state, const JobPolicy& policy) const;
   ObjectLeaf rerun_leaf(const RerunPolicy& policy) const;
   void announce_rerun(LoadRequest& request, const StoredRerun& stored) const;
+  /// Without a look at what is stored, which is only told of.
+  void force_rerun(LoadRequest& request, const Value* common) const;
   void request_rerun(LoadRequest& request, const Value* common) const;
   void take_rerun(const StateDict& loaded, const CommonState& stored);
 

@@ -4,9 +4,9 @@
 #include <set>
 #include <utility>
 
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
 #include "core/engine/agreement.hpp"
+#include "reprise/error.hpp"
 #include "sim/job/job.hpp"
 
 namespace reprise::sim {
@@ -18,6 +18,10 @@ bool same_parts(const Layout& a, const Layout& b) {
          a.vpp == b.vpp && a.stage_layers == b.stage_layers;
 }
 
+bool has_buckets(const AskedOfCheckpoint& asked) {
+  return asked.metadata.optimizer_sharding == name_of(Sharding::kDpReshardable);
+}
+
 /// The unpadded sizes that this job's buckets have.
 Value unpadded_of(const OptimizerShard& optimizer) {
   List numbers;
@@ -25,10 +29,12 @@ Value unpadded_of(const OptimizerShard& optimizer) {
   return numbers;
 }
 
-void check_buckets(const ObjectLeaf& object, const std::string& module, const Family& family) {
+void check_buckets(const ObjectLeaf& object, const Module& module, const Family& family) {
   const OptimizerShard& optimizer = family.foreign ? *family.foreign : *family.optimizer;
-  const std::string key = module + bucket_group_prefix(family.prefix, family.bucket_group) +
+  const std::string key = module.asked.keys.before +
+                          bucket_group_prefix(family.prefix, family.bucket_group) +
                           std::string(kUnpaddedSizes);
+  if (!has_buckets(module.asked)) return;
   if (object.key != key || object.value == unpadded_of(optimizer)) return;
   throw Error(
       Code::kLayoutMismatch,
@@ -58,7 +64,8 @@ std::string names_of(std::span<const ModuleConfig> modules) {
     for (const auto& module : modules) each.push_back(module.name + " (" + module.model + ")");
     return "of the modules " + join(each, ", ");
   };
-  const bool other_run = stored.identity.run != config.run;
+  const bool other_run =
+      stored.identity.run != config.run && !is_in(config.adopts, stored.identity.run);
   throw Error(Code::kForeignCheckpoint,
               "the checkpoint is of run '" + stored.identity.run + "', " + what(stored.modules) +
                   "; this job is run '" + config.run + "', " + what(own) +
@@ -82,13 +89,20 @@ std::optional<std::string> require_own(const CommonState& stored, std::span<cons
   return "the checkpoint is of run '" + run + "' and is adopted by run '" + config.run + "'";
 }
 
+/// Another version's checkpoint is taken like one's own; there is a note.
+std::optional<std::string> told_of_engine(const CommonState& stored, const JobConfig& config) {
+  const std::string& engine = stored.identity.engine;
+  if (engine == config.engine) return std::nullopt;
+  return "the checkpoint was written by '" + engine + "', and this is '" + config.engine + "'";
+}
+
 /// Modules that one side lacks are refused, or named by the job: then there is a note on each.
 void require_modules(std::span<const ModuleConfig> stored, std::span<const ModuleConfig> own,
                      const LoadChoice& choice, std::vector<std::string>& notes) {
   for (const auto& module : own) {
     if (module_named(stored, module.name) != nullptr) continue;
     if (!is_in(choice.adds, module.name)) {
-      throw Error(Code::kMissingKey,
+      throw Error(Code::kNotStored,
                   "the checkpoint has no module " + module.name + ", it has " + names_of(stored) +
                       "; name it among those that are added to begin it anew",
                   {.key = module_prefix(module.name)});
@@ -98,7 +112,7 @@ void require_modules(std::span<const ModuleConfig> stored, std::span<const Modul
   for (const auto& module : stored) {
     if (module_named(own, module.name) != nullptr) continue;
     if (!is_in(choice.drops, module.name)) {
-      throw Error(Code::kUnrequestedKeys,
+      throw Error(Code::kNotRequested,
                   "the checkpoint has a module " + module.name + ", this job has " + names_of(own) +
                       "; name it among those that are dropped to do without it",
                   {.key = module_prefix(module.name)});
@@ -110,8 +124,8 @@ void require_modules(std::span<const ModuleConfig> stored, std::span<const Modul
 bool is_random_key(std::string_view key) {
   return key.ends_with(kRngKey);  // kExpertRngKey does, too
 }
-bool is_optimizer_key(std::string_view key, std::string_view prefix) {
-  if (key.starts_with(prefix)) key.remove_prefix(prefix.size());
+/// Of a job that is one model, or bare.
+bool is_plain_optimizer_key(std::string_view key) {
   if (key.starts_with("chained_")) key.remove_prefix(std::min(key.find('.') + 1, key.size()));
   return key.starts_with("optimizer.");
 }
@@ -147,10 +161,11 @@ void require_same_sharding(const Module& module, const std::string& told,
                            const CommonState& stored) {
   const std::string& read_as = module_named(stored.modules, module.config.name)->optimizer_sharding;
   if (told == read_as) return;
-  throw Error(Code::kLayoutMismatch,
-              who(module) + "'s optimizer state says that it is " + told +
-                  ", and the checkpoint's common state that it is " + read_as,
-              {.key = module.prefix() + settings_key(module.config.name, 0, kShardingType)});
+  throw Error(
+      Code::kLayoutMismatch,
+      who(module) + "'s optimizer state says that it is " + told +
+          ", and the checkpoint's common state that it is " + read_as,
+      {.key = module.asked.keys.settings + settings_key(module.config.name, 0, kShardingType)});
 }
 
 void require_dp_alone(const ModuleConfig& stored, const ModuleConfig& own) {
@@ -170,7 +185,8 @@ bool takes_optimizer(const LoadChoice& taking, const ModuleConfig& own, const Mo
 
 /// A module that is trained no more, or again: what its optimizer does with the checkpoint.
 void leave_frozen(LoadRequest& request, const ModuleConfig& own,
-                  std::span<const ModuleConfig> stored, const Catalog* catalog) {
+                  std::span<const ModuleConfig> stored, const Catalog* catalog,
+                  const ModulePolicy& policy) {
   const ModuleConfig* from = module_named(stored, own.name);
   if (from == nullptr || from->frozen == own.frozen) return;
   if (from->frozen) {
@@ -180,12 +196,10 @@ void leave_frozen(LoadRequest& request, const ModuleConfig& own,
   }
   request.notes.push_back("module " + own.name +
                           " is not trained any more: its optimizer state is left behind");
-  const std::string prefix = module_prefix(own.name);
   excuse(
       catalog,
       [&](const std::string& key) {
-        return (key.starts_with(prefix) && is_optimizer_key(key, prefix)) ||
-               key.starts_with("optimizer.mimo." + own.name + ".");
+        return is_of_optimizer(key) && policy.owner(key, stored) == own.name;
       },
       request.excused);
 }
@@ -229,20 +243,12 @@ void TrainingJob::request_optimizer(StateDict& wanted, Sharding stored, const Ma
   }
 }
 
-/// In the form in which the checkpoint has them: with the module's prefix, or from before there was
-/// one.
-void TrainingJob::request_settings(StateDict& wanted, Sharding stored, Making making) const {
-  const auto stored_bare = [&](const std::string& key) {
-    if (making.catalog == nullptr) return config_.bare_keys;
-    return making.catalog->object(object_key(key, {0}, {1})) != nullptr;
-  };
-  making.bare = stored_bare(settings_key(making.module.config.name, 0, kShardingType));
+void TrainingJob::request_settings(StateDict& wanted, Sharding stored, const Making& making) const {
   for (const auto& family : making.module.families) add_settings(wanted, family, stored, making);
 }
 
 void TrainingJob::request_random(StateDict& wanted, const ModuleConfig& from,
                                  const Making& making) const {
-  making.module.rng_prefix = making.groups.rng_prefix;
   StateDict random;
   add_random(random, making);
   for (auto& object : random.objects) {
@@ -255,7 +261,8 @@ void TrainingJob::request_random(StateDict& wanted, const ModuleConfig& from,
 }
 
 /// Random states that no rank can take: of all modules, since all ranks have to excuse them.
-void TrainingJob::leave_random(LoadRequest& request, std::span<const ModuleConfig> from) const {
+void TrainingJob::leave_random(LoadRequest& request, std::span<const ModuleConfig> from,
+                               KeyForm keys) const {
   for (const auto& module : all_modules_) {
     const ModuleConfig* stored = module_named(from, module.name);
     if (stored == nullptr) continue;
@@ -265,7 +272,8 @@ void TrainingJob::leave_random(LoadRequest& request, std::span<const ModuleConfi
       if (policy_.module.streams({stored->layout, module.layout, expert, config_.random_by_dp})) {
         continue;
       }
-      const std::string key = config_.rng_prefix + module_prefix(module.name) + std::string(kind);
+      const std::string key =
+          config_.rng_prefix + keys_of(keys, module.name).streams + std::string(kind);
       request.excused.push_back(key);
       request.notes.push_back("the random states " + key + " are of " + to_string(stored->layout) +
                               " and this job is " + to_string(module.layout) + ": they start anew");
@@ -284,15 +292,15 @@ void TrainingJob::request_module(LoadRequest& request, const ModuleConfig& from,
   } else {
     request_weights(tensors, making);
   }
-  const std::string prefix = policy_.module.prefix(making.module.config.name);
   for (auto& leaf : tensors.tensors) {
-    leaf.key.insert(0, prefix);
+    leaf.key.insert(0, making.keys.before);
     request.wanted.tensors.push_back(std::move(leaf));
   }
   for (auto& leaf : tensors.objects) {
-    leaf.key.insert(0, prefix);
+    leaf.key.insert(0, making.keys.before);
     request.wanted.objects.push_back(std::move(leaf));
   }
+  making.module.asked = {making.groups.rng_prefix, making.metadata, making.keys};
   if (with_optimizer && !making.module.is_whole_job()) {
     request_settings(request.wanted, stored, making);
   }
@@ -309,12 +317,7 @@ void TrainingJob::leave_behind(LoadRequest& request, const SaveParts& saved,
     note("the checkpoint's optimizer state is left behind: masters are made of its weights");
     excuse(
         stored.catalog,
-        [this](const std::string& key) {
-          return is_optimizer_key(key, "") ||
-                 std::any_of(all_modules_.begin(), all_modules_.end(), [&](const auto& module) {
-                   return is_optimizer_key(key, module_prefix(module.name));
-                 });
-        },
+        [](const std::string& key) { return is_plain_optimizer_key(key) || is_of_optimizer(key); },
         request.excused);
   } else if (!taking_.schedule) {
     note("the checkpoint's schedule is left behind: it starts anew");
@@ -326,21 +329,21 @@ void TrainingJob::leave_behind(LoadRequest& request, const SaveParts& saved,
     excuse(stored.catalog, is_random_key, request.excused);
   }
   if (taking_.finetune) note("the weights are taken, and the job is at iteration 0");
-  for (const auto& module : all_modules_) leave_frozen(request, module, from, stored.catalog);
+  for (const auto& module : all_modules_) {
+    leave_frozen(request, module, from, stored.catalog, policy_.module);
+  }
   excuse(
       stored.catalog,
-      [this](const std::string& key) {
-        return std::any_of(config_.load.drops.begin(), config_.load.drops.end(),
-                           [&key](const std::string& name) {
-                             return key.starts_with(module_prefix(name)) ||
-                                    key.starts_with("optimizer.mimo." + name + ".");
-                           });
+      [this, from](const std::string& key) {
+        const std::string owner = policy_.module.owner(key, from);
+        return !owner.empty() && is_in(config_.load.drops, owner);
       },
       request.excused);
 }
 
 LoadRequest TrainingJob::load_request(const Stored& stored, const JobGroups& given) {
-  const JobGroups groups = agreed_groups("load", given);
+  Basis basis = agreed_basis("load", given, stored.common);
+  KeyForm keys = config_.keys;
   std::vector<ModuleConfig> from = all_modules_;
   SaveParts saved;
   LoadRequest request;
@@ -349,8 +352,12 @@ LoadRequest TrainingJob::load_request(const Stored& stored, const JobGroups& giv
     if (const auto adopted = require_own(common, all_modules_, config_)) {
       request.notes.push_back(*adopted);
     }
+    if (const auto engine = told_of_engine(common, config_)) request.notes.push_back(*engine);
     require_modules(common.modules, all_modules_, config_.load, request.notes);
     require_one_sharding(*stored.common, common);
+    if (!common.is_one_model() && stored.catalog != nullptr) {
+      keys = policy_.module.form(*stored.catalog).value_or(keys);
+    }
     from = std::move(common.modules);
     saved = common.parts;
   }
@@ -359,13 +366,18 @@ LoadRequest TrainingJob::load_request(const Stored& stored, const JobGroups& giv
   taking_.optimizer = taking_.optimizer && saved.optimizer && !taking_.finetune;
   taking_.random = taking_.random && saved.random && !taking_.finetune;
   if (taking_.optimizer) require_readable(from, all_modules_, policy_.module);
+  const JobGroups own = own_groups();
+  const JobGroups as_stored = groups_for(keys);
   for (std::size_t m = 0; m < modules_.size(); ++m) {
-    Making making = making_of(policy_, m, groups);
+    Making making = making_of(policy_, m, basis, keys);
     making.catalog = stored.catalog;
+    if (making.groups.rng_prefix == own[m].rng_prefix) {
+      making.groups.rng_prefix = as_stored[m].rng_prefix;
+    }
     const ModuleConfig* source = module_named(from, modules_[m].config.name);
     if (source != nullptr) request_module(request, *source, making);
   }
-  if (taking_.random) leave_random(request, from);
+  if (taking_.random) leave_random(request, from, keys);
   leave_behind(request, saved, from, stored);
   request_rerun(request, stored.common);
   request.wanted = policy_.requested(std::move(request.wanted));
@@ -376,14 +388,13 @@ LoadRequest TrainingJob::load_request(const Stored& stored, const JobGroups& giv
 
 void TrainingJob::take_random(Module& module, const StateDict& loaded, std::uint64_t seed) {
   start_streams_anew(module, seed);
-  const std::string& prefix = module.rng_prefix;
+  const std::string& prefix = module.asked.rng_prefix;
   for (const auto& object : loaded.objects) {
     if (object.key == prefix + std::string(kExpertRngKey)) {
       module.streams.expert = decode_rng(object.value).front();
     }
     if (object.key != prefix + std::string(kRngKey)) continue;
     const auto streams = decode_rng(object.value);
-    const std::size_t own = module.dp_cp ? static_cast<std::size_t>(module.dp_cp->rank().value) : 0;
     if (streams.size() != module.streams_over_dp.size()) {
       throw Error(Code::kLoadRejected,
                   "the random states are of " + std::to_string(streams.size()) +
@@ -391,26 +402,32 @@ void TrainingJob::take_random(Module& module, const StateDict& loaded, std::uint
                       std::to_string(module.streams_over_dp.size()),
                   {.rank = rank_, .key = object.key});
     }
-    module.streams_over_dp = streams;
-    module.streams.host = streams[own];
+    if (!module.dp_cp) {
+      module.streams.host = streams.front();
+      continue;
+    }
+    const auto& told = module.asked.metadata.dp_cp_group;
+    module.streams.host = streams.at(static_cast<std::size_t>(rank_in(told, rank_).value));
+    module.streams_over_dp = streams_of(module.dp_cp->group(), streams, told.value());
   }
 }
 
 /// What a family's optimizer finds of itself in the objects and in the common state.
 OptimizerEntry TrainingJob::entry_of(const Module& module, const Family& family,
                                      const StateDict& loaded) const {
-  const std::string prefix = policy_.module.prefix(module.config.name);
-  const std::string buckets = bucket_group_prefix(family.prefix, family.bucket_group);
-  std::set<std::string> keys = {buckets + kWrapper, buckets + kGradScaler};
+  const AskedOfCheckpoint& asked = module.asked;
+  std::set<std::string> keys;
+  if (has_buckets(asked)) {
+    const std::string buckets =
+        asked.keys.before + bucket_group_prefix(family.prefix, family.bucket_group);
+    keys = {buckets + kWrapper, buckets + kGradScaler};
+  }
   for (const char* part : {kParamGroups, kGradScaler, kShardingType}) {
-    keys.insert(settings_key(module.config.name, family.chain, part));
+    keys.insert(asked.keys.settings + settings_key(module.config.name, family.chain, part));
   }
   std::vector<ObjectLeaf> objects;
   for (const auto& object : loaded.objects) {
-    const bool prefixed = object.key.starts_with(prefix);
-    ObjectLeaf own = object;
-    if (prefixed) own.key.erase(0, prefix.size());
-    if (keys.contains(own.key)) objects.push_back(std::move(own));
+    if (keys.contains(object.key)) objects.push_back(object);
   }
   const std::string path = who(module) + "'s optimizer " + std::to_string(family.chain);
   const Value* all = loaded.common.find(kOptimizerOfModules);
@@ -454,7 +471,7 @@ void TrainingJob::take_module(Module& module, const StateDict& loaded, const Com
   }
   for (const auto& object : loaded.objects) {
     for (const auto& family : module.families) {
-      check_buckets(object, module.prefix(), family);
+      check_buckets(object, module, family);
     }
   }
   take_random(module, loaded, stored.progress.seed);
@@ -512,7 +529,7 @@ TrainingJob::TrainingJob(JobConfig config, Fabric& fabric, TrainingJob&& before)
     if (with_schedule) continue;
     for (auto& family : module.families) family.settings.apply(progress_.schedule);
   }
-  data_ = DataIterator({.cursor = progress_.consumed_samples});
+  data_ = DataIterator({.cursor = progress_.consumed_samples}, config_.rerun_options.iterators);
   parent_step_ = old.iteration;
 }
 

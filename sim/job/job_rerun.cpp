@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "sim/job/job.hpp"
 
 namespace reprise::sim {
@@ -60,12 +60,13 @@ void TrainingJob::validate(std::string_view what, int call, double right) {
   const double value =
       config_.result ? config_.result({machine_.iteration(), call, machine_.run()}, right) : right;
   const double tolerance = config_.rerun_options.tolerance;
-  const auto check = [&](const std::string& rule, bool rejected, bool fatal) {
-    machine_.validate({value, rejected, rule + " in " + std::string(what), fatal, tolerance});
+  const auto check = [&](std::string_view rule, bool rejected) {
+    const std::string message = std::string(rule) + " in " + std::string(what);
+    machine_.validate({value, rejected, message, policy_.rerun.fatal(rule), tolerance});
   };
-  check("NaN", std::isnan(value), true);
-  check("infinity", std::isinf(value), true);
-  check("spike", machine_.unexpectedly_large(what, value), false);
+  check(kNaNRule, std::isnan(value));
+  check(kInfinityRule, std::isinf(value));
+  check(kSpikeRule, machine_.unexpectedly_large(what, value));
 }
 
 void TrainingJob::validate_results(std::int64_t own, std::int64_t loss, const Progress& at) {
@@ -92,13 +93,15 @@ RunEnd TrainingJob::run_once(Progress& at, std::int64_t& loss) {
 }
 
 void TrainingJob::rewind(bool again) {
+  const auto put_back = [this](RandomStream HostRng::*stream) {
+    return [this, stream] {
+      for (auto& module : modules_) module.streams.put_back(module.streams_before, stream);
+    };
+  };
   const Rewinding rewinding{.again = again,
-                            .random =
-                                [this] {
-                                  for (auto& module : modules_) {
-                                    module.streams = module.streams_before;
-                                  }
-                                },
+                            .host = put_back(&HostRng::host),
+                            .device = put_back(&HostRng::device),
+                            .tracker = put_back(&HostRng::tracker),
                             .data = [this] { data_.rewind(); }};
   for (const auto& step : policy_.rerun.rewind(rewinding)) step.run();
 }
@@ -198,7 +201,9 @@ void TrainingJob::report_statistics(std::vector<std::string>& notes) {
   }
   machine_.statistics().clear();
   if (world_->rank() != GroupRank{0}) return;
-  for (const auto& line : all.lines()) notes.push_back("determinism of results: " + line);
+  const std::string what =
+      "determinism of results up to iteration " + std::to_string(machine_.iteration()) + ": ";
+  for (const auto& line : all.lines()) notes.push_back(what + line);
 }
 
 StepOutcome TrainingJob::advance() {
@@ -221,7 +226,15 @@ StepOutcome TrainingJob::advance() {
   } while (end.again);
   outcome.exit = machine_.conclude();
   outcome.notes = machine_.take_notes();
-  if (outcome.exit) return outcome;
+  if (outcome.exit) {
+    if (outcome.exit->save && !emits_rerun()) {
+      outcome.notes.push_back("checkpoints of format " +
+                              std::string(name_of(config_.rerun_options.format)) +
+                              " hold no rerun state: what was found out so far is lost, and a "
+                              "restart runs the iteration as if nothing had been wrong");
+    }
+    return outcome;
+  }
   if (machine_.reports_now()) report_statistics(outcome.notes);
   outcome.record = update(at, loss);
   return outcome;
@@ -252,6 +265,10 @@ void TrainingJob::add_rerun(StateDict& state, const JobPolicy& policy) const {
   CHECK(common != nullptr);
   common->emplace_back(kCommonKey, encode(snapshot));
   ObjectLeaf leaf = rerun_leaf(policy.rerun);
+  if (policy.rerun.batches(snapshot.state)) {
+    data_.require_wrapped("those of iteration " + std::to_string(snapshot.iteration) +
+                          " are to be saved");
+  }
   leaf.value = machine_.encode_object({data_.position()});
   state.objects.push_back(std::move(leaf));
 }
@@ -276,8 +293,21 @@ void TrainingJob::announce_rerun(LoadRequest& request, const StoredRerun& stored
   say(policy_.rerun.guard(stored.iteration, before));
 }
 
+void TrainingJob::force_rerun(LoadRequest& request, const Value* common) const {
+  if (policy_.rerun.forced(machine_.mode(), config_.rerun_options.format)) {
+    request.wanted.objects.push_back(rerun_leaf(policy_.rerun));
+  }
+  const auto snapshot = common == nullptr ? std::nullopt : rerun_of(*common);
+  if (!snapshot || !policy_.rerun.concerned(taking_.finetune)) return;
+  announce_rerun(request, stored_rerun(*snapshot, decode_common(*common).modules));
+}
+
 void TrainingJob::request_rerun(LoadRequest& request, const Value* common) const {
   StoredRerun stored{.modules = all_modules_};
+  if (config_.knows_rerun && config_.rerun_options.asks == RerunTemplate::kForced) {
+    force_rerun(request, common);
+    return;
+  }
   if (common == nullptr) {
     if (!emits_rerun()) return;
   } else if (!config_.knows_rerun) {
@@ -287,7 +317,7 @@ void TrainingJob::request_rerun(LoadRequest& request, const Value* common) const
     const auto snapshot = rerun_of(*common);
     if (!snapshot) return;
     stored = stored_rerun(*snapshot, decode_common(*common).modules);
-    if (taking_.finetune) {
+    if (!policy_.rerun.concerned(taking_.finetune)) {
       request.excused.emplace_back(kObjectKey);
       return;
     }
@@ -309,7 +339,7 @@ void TrainingJob::take_rerun(const StateDict& loaded, const CommonState& stored)
   for (const auto& object : loaded.objects) {
     if (object.key == kObjectKey) data.object = &object.value;
   }
-  const bool known = config_.knows_rerun && !taking_.finetune;
+  const bool known = config_.knows_rerun && policy_.rerun.concerned(taking_.finetune);
   const auto snapshot = known ? rerun_of(loaded.common) : std::nullopt;
   if (snapshot) {
     const auto machine = stored_rerun(*snapshot, stored.modules);
@@ -317,7 +347,7 @@ void TrainingJob::take_rerun(const StateDict& loaded, const CommonState& stored)
                     data.object != nullptr;
   }
   if (data.restored) machine_.restore(*snapshot, *data.object);
-  data_ = DataIterator(policy_.rerun.data(data));
+  data_ = DataIterator(policy_.rerun.data(data), config_.rerun_options.iterators);
 }
 
 }  // namespace reprise::sim

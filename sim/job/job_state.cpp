@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "sim/job/job.hpp"
 
 namespace reprise::sim {
@@ -77,7 +77,9 @@ void append(StateDict& state, StateDict part) {
 
 Bytes wire_of(const HostRng& rng) {
   Bytes wire;
-  for (const auto number : {rng.seed, rng.counter, rng.tally}) append_le(wire, number);
+  for (const auto& stream : {rng.host, rng.device, rng.tracker}) {
+    for (const auto number : {stream.seed, stream.counter, stream.tally}) append_le(wire, number);
+  }
   return wire;
 }
 
@@ -86,64 +88,92 @@ HostRng rng_of(ByteSpan wire) {
   const auto word = [&](std::size_t i) {
     return load_le<std::uint64_t>(wire.subspan(i * kWord, kWord));
   };
-  return {word(0), word(1), word(2)};
+  const auto stream = [&](std::size_t first) {
+    return RandomStream{word(first), word(first + 1), word(first + 2)};
+  };
+  return {stream(0), stream(3), stream(6)};
 }
 
 }  // namespace
 
 // --- groups -------------------------------------------------------------------------------------
 
-JobGroups TrainingJob::own_groups() const {
+JobGroups TrainingJob::groups_for(KeyForm keys) const {
   JobGroups all;
   for (const auto& module : modules_) {
     all.push_back(groups_of(*module.dense_mesh, *module.expert_mesh, rank_));
-    all.back().rng_prefix = config_.rng_prefix + module.prefix();
+    all.back().rng_prefix = config_.rng_prefix + keys_of(keys, module.config.name).streams;
   }
   return all;
 }
+
+JobGroups TrainingJob::own_groups() const { return groups_for(config_.keys); }
 
 JobGroups TrainingJob::given_groups() const {
   JobGroups all = own_groups();
-  if (config_.groups == GroupSource::kExplicit) return all;
-  for (auto& own : all) {
-    CheckpointGroups given;
-    if (config_.groups == GroupSource::kHalf) given.tp = own.tp;
-    given.rng_prefix = own.rng_prefix;
-    own = std::move(given);
+  for (auto& given : all) {
+    for (std::size_t g = 0; g < kGroupNames.size(); ++g) {
+      if (config_.groups.lacks.test(g)) (given.*kGroupNames.at(g).group).reset();
+    }
   }
   return all;
 }
 
-JobGroups TrainingJob::agreed_groups(std::string_view caller, const JobGroups& given) const {
+void TrainingJob::Basis::add(CheckpointGroups of_module, ContentMetadata told) {
+  of_module.dp_cp = told.dp_cp_group;
+  groups.push_back(std::move(of_module));
+  metadata.push_back(std::move(told));
+}
+
+TrainingJob::Basis TrainingJob::own_basis(KeyForm keys) const {
+  Basis basis;
+  const JobGroups own = groups_for(keys);
+  for (std::size_t m = 0; m < modules_.size(); ++m) {
+    const ModuleConfig& module = modules_[m].config;
+    const GroupRegistry registry(module.layout, rank_, RegistryUse::kForbidden);
+    basis.add(own[m], built_metadata({"judge", module, own[m], registry, rank_}));
+  }
+  return basis;
+}
+
+TrainingJob::Basis TrainingJob::agreed_basis(std::string_view caller, const JobGroups& given,
+                                             const Value* common) const {
   CHECK(given.size() == modules_.size(), given.size(), modules_.size());
-  const auto choose = caller == "load" ? policy_.load_groups : policy_.save_groups;
+  const bool loads = caller == "load";
+  const auto choose = loads ? policy_.load_groups : policy_.save_groups;
   const JobGroups own = own_groups();
-  JobGroups groups;
+  Basis basis;
   agree_on_groups(
       *world_,
       [&] {
         std::vector<GroupClaim> claims;
         for (std::size_t m = 0; m < modules_.size(); ++m) {
-          const GroupRegistry registry(modules_[m].config.layout, rank_, config_.fallback);
-          groups.push_back(
-              choose({caller, given[m], registry, rank_, modules_[m].model.has_experts()}));
-          for (auto& claim : claims_of(groups[m], own[m], modules_[m].prefix())) {
+          const Module& module = modules_[m];
+          const GroupRegistry registry(module.config.layout, rank_, config_.fallback);
+          const CheckpointGroups chosen =
+              choose({caller, given[m], registry, rank_, module.model.has_experts()});
+          const MetadataCall call{caller, module.config, chosen, registry, rank_};
+          basis.add(chosen,
+                    loads ? policy_.metadata.loaded(common, call) : policy_.metadata.built(call));
+          for (auto& claim : claims_of(basis.groups[m], own[m], module.prefix())) {
             claims.push_back(std::move(claim));
           }
         }
         return claims;
       },
       policy_.groups);
-  return groups;
+  return basis;
 }
 
 TrainingJob::Making TrainingJob::making_of(const JobPolicy& policy, std::size_t module,
-                                           const JobGroups& groups, const SaveParts& parts) {
+                                           const Basis& basis, KeyForm keys,
+                                           const SaveParts& parts) {
   Module& own = modules_[module];
   return {.policy = policy,
           .module = own,
-          .groups = groups[module],
-          .metadata = {own.config.optimizer_sharding, groups[module].dp_cp},
+          .groups = basis.groups[module],
+          .metadata = basis.metadata[module],
+          .keys = keys_of(keys, own.config.name, policy.module.prefix),
           .parts = parts};
 }
 
@@ -185,7 +215,7 @@ CheckpointGroups TrainingJob::groups_for(const ParameterSpec& spec, const Making
 TensorLeaf TrainingJob::leaf(const LocalParameter& parameter, const Description& description,
                              DType dtype, std::byte* data, const Making& making) const {
   TensorLeaf leaf{
-      .key = making.within + description.key, .dtype = dtype, .shape = description.shape};
+      .key = making.keys.within + description.key, .dtype = dtype, .shape = description.shape};
   leaf.pieces = description.pieces;
   leaf.data = data;
   leaf.replica = description.replica;
@@ -199,8 +229,7 @@ TensorLeaf TrainingJob::leaf(const LocalParameter& parameter, const Description&
 /// Where a vocabulary is padded to another length in the checkpoint, what both have is asked for.
 void TrainingJob::fit_to_stored(TensorLeaf& leaf, const ParameterSpec& spec, const Making& making) {
   if (making.catalog == nullptr || spec.live_rows == 0) return;
-  const StoredTensor* stored =
-      making.catalog->tensor(making.policy.module.prefix(making.module.config.name) + leaf.key);
+  const StoredTensor* stored = making.catalog->tensor(making.keys.before + leaf.key);
   if (stored == nullptr) return;
   const Dims& shape = logical_shape(*stored);
   if (shape.size() == 0 || shape[0] == leaf.shape[0] || shape[0] < spec.live_rows) return;
@@ -282,8 +311,8 @@ std::vector<Box> TrainingJob::padding_of(const std::string& key) const {
   std::vector<Box> padding;
   for (const auto& module : modules_) {
     for (const auto& family : module.families) {
-      const std::string prefix =
-          module.prefix() + bucket_group_prefix(family.prefix, family.bucket_group);
+      const std::string prefix = keys_of(config_.keys, module.config.name).before +
+                                 bucket_group_prefix(family.prefix, family.bucket_group);
       const auto& buckets = family.optimizer->table().buckets;
       for (std::size_t b = 0; b < buckets.size(); ++b) {
         if (names_bucket(key, prefix, b)) append_padding(buckets[b], padding);
@@ -295,8 +324,10 @@ std::vector<Box> TrainingJob::padding_of(const std::string& key) const {
 
 void TrainingJob::add_random(StateDict& state, const Making& making) const {
   const Module& module = making.module;
-  std::span<const HostRng> host(&module.streams.host, 1);
-  if (module.dp_cp && !making.model_space) host = module.streams_over_dp;
+  std::vector<HostRng> host = {module.streams.host};
+  if (module.dp_cp && !making.model_space) {
+    host = streams_of(making.metadata.dp_cp_group, module.streams_over_dp, module.dp_cp->group());
+  }
   auto leaves =
       making.policy.random({.host = host,
                             .expert = module.model.has_experts() ? &module.streams.expert : nullptr,
@@ -319,27 +350,29 @@ Dict TrainingJob::add_settings(StateDict& state, const Family& family, Sharding 
     part.objects = extract_distributed(
         rest, bucket_group_prefix(family.prefix, family.bucket_group),
         bucket_copy(family) * family.sharing.size() + family.optimizer->own().value);
-    put_before(policy.module.prefix(making.module.config.name), part);
+    put_before(making.keys.before, part);
   }
   StateDict of_module;
   of_module.objects = policy.module.extracted(
       rest, {making.module.config.name, family.chain, policy.module.copy(making.groups, rank_)});
-  if (!making.bare) put_before(policy.module.prefix(making.module.config.name), of_module);
+  put_before(making.keys.settings, of_module);
   append(state, std::move(part));
   append(state, std::move(of_module));
   return rest;
 }
 
-Value TrainingJob::common(const JobPolicy& policy, const SaveParts& parts) const {
+Value TrainingJob::common(const JobPolicy& policy, const Basis& basis,
+                          const SaveParts& parts) const {
   CommonState state{.progress = progress_,
                     .modules = all_modules_,
                     .identity = {config_.run, parent_step_, config_.engine, optional_keys()},
-                    .parts = parts};
+                    .parts = parts,
+                    .dp_cp_group = basis.metadata.front().dp_cp_group};
   if (state.is_one_model()) {
     state.optimizer = modules_.front().families.front().settings;
     state.optimizer.groups = policy.settings.saved(std::move(state.optimizer.groups));
   }
-  return encode(state);
+  return encode(state, policy.metadata.written);
 }
 
 // --- what is handed over ------------------------------------------------------------------------
@@ -365,7 +398,7 @@ StateDict TrainingJob::module_leaves(const Making& making, Value& common) const 
       add_slots(tensors, family, sharding, making, &JobPolicy::described_save);
     }
   }
-  put_before(making.policy.module.prefix(module.config.name), tensors);
+  put_before(making.keys.before, tensors);
   StateDict others;
   if (with_optimizer && !module.is_whole_job()) {
     for (const auto& family : module.families) {
@@ -378,14 +411,11 @@ StateDict TrainingJob::module_leaves(const Making& making, Value& common) const 
   return tensors;
 }
 
-StateDict TrainingJob::leaves(const JobPolicy& policy, const JobGroups& groups,
-                              const SaveParts& parts) {
+StateDict TrainingJob::leaves(const JobPolicy& policy, const Basis& basis, const SaveParts& parts) {
   StateDict state;
-  state.common = common(policy, parts);
+  state.common = common(policy, basis, parts);
   for (std::size_t m = 0; m < modules_.size(); ++m) {
-    Making making = making_of(policy, m, groups, parts);
-    making.bare = config_.bare_keys;
-    append(state, module_leaves(making, state.common));
+    append(state, module_leaves(making_of(policy, m, basis, config_.keys, parts), state.common));
   }
   add_rerun(state, policy);
   return state;
@@ -400,26 +430,27 @@ void TrainingJob::tell_streams() {
 }
 
 StateDict TrainingJob::state(const JobGroups& given, const SaveParts& parts) {
-  const JobGroups groups = agreed_groups("save", given);
+  if (parts.optimizer) require_tellable(config_.keys, all_modules_);
+  const Basis basis = agreed_basis("save", given, nullptr);
   tell_streams();
-  StateDict state = policy_.saved(leaves(policy_, groups, parts));
+  StateDict state = policy_.saved(leaves(policy_, basis, parts));
   for (auto& leaf : state.tensors) leaf.data = policy_.storage(leaf.data, moved_);
   return state;
 }
 
 StateDict TrainingJob::live_state(const SaveParts& parts) {
-  return leaves({}, own_groups(), parts);
+  return leaves({}, own_basis(config_.keys), parts);
 }
 
 StateDict TrainingJob::model_space() {
   const JobPolicy policy;
-  const JobGroups groups = own_groups();
+  const Basis basis = own_basis(KeyForm::kPrefixed);
   StateDict state;
-  state.common = common(policy);
+  state.common = common(policy, basis);
   for (std::size_t m = 0; m < modules_.size(); ++m) {
-    Making right = making_of(policy, m, groups);
+    Making right = making_of(policy, m, basis, KeyForm::kPrefixed);
     right.model_space = true;
-    right.within = right.module.prefix();
+    right.keys.within = right.module.prefix();
     add_weights(state, right);
     for (auto& family : right.module.families) {
       if (right.module.config.frozen) continue;

@@ -6,28 +6,21 @@
 #include <sstream>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {
 
-constexpr std::string_view kDefaultOrder = "tp-cp-ep-dp-pp";
-
-std::int32_t Layout::*member_named(std::string_view axis) {
-  if (axis == "tp") return &Layout::tp;
-  if (axis == "cp") return &Layout::cp;
-  if (axis == "ep") return &Layout::ep;
-  if (axis == "dp") return &Layout::dp;
-  if (axis == "pp") return &Layout::pp;
-  if (axis == "etp") return &Layout::etp;
-  if (axis == "dp_replicate") return &Layout::dp_replicate;
-  if (axis == "vpp") return &Layout::vpp;
+LayoutMember member_named(std::string_view axis) {
+  for (const auto& field : kLayoutFields) {
+    if (field.name == axis) return field.size;
+  }
   const std::string near = closest(axis, kAxisNames);
   throw Error(Code::kUsage, "a layout has no axis '" + std::string(axis) + "'" +
                                 (near.empty() ? "." : "; did you mean '" + near + "'?") +
-                                " The axes are tp cp ep dp pp, and etp, dp_replicate, vpp; as in "
-                                "'tp2 dp2'.");
+                                " The axes are " + join(kAxisNames, " ") + ", and " +
+                                join(kFurtherSizes, ", ") + "; as in 'tp2 dp2'.");
 }
 
 std::vector<std::string> names_of(std::string_view order) {
@@ -174,6 +167,16 @@ class Words {
 
 }  // namespace
 
+std::string Layout::default_order() { return join(kAxisNames, "-"); }
+
+std::int32_t Layout::world_size() const {
+  std::int32_t ranks = 1;
+  for (const auto& field : kLayoutFields) {
+    if (field.dealt == Dealt::kOwnRanks) ranks *= this->*field.size;
+  }
+  return ranks;
+}
+
 std::int32_t Layout::size_of(std::string_view axis) const { return this->*member_named(axis); }
 void Layout::set_size(std::string_view axis, std::int32_t size) {
   this->*member_named(axis) = size;
@@ -181,11 +184,13 @@ void Layout::set_size(std::string_view axis, std::int32_t size) {
 
 void check(const Layout& layout) {
   std::int64_t ranks = 1;
-  for (const auto axis : kAxisNames) {
-    const std::int32_t size = layout.size_of(axis);
+  for (const auto& field : kLayoutFields) {
+    const auto axis = field.name;
+    if (std::find(kAxisNames.begin(), kAxisNames.end(), axis) == kAxisNames.end()) continue;
+    const std::int32_t size = layout.*field.size;
     if (size < 1) mismatch(std::string(axis) + " is " + std::to_string(size) + "; the least is 1");
     if (size > kRanksMax) mismatch(std::string(axis) + " is " + std::to_string(size));
-    if (axis != "ep") ranks *= size;
+    if (field.dealt == Dealt::kOwnRanks) ranks *= size;
     if (ranks > kRanksMax)
       mismatch("a layout of more than " + std::to_string(kRanksMax) + " ranks");
   }
@@ -231,11 +236,14 @@ Group members_of(const Layout& layout, const std::vector<GlobalRank>& ranks) {
 Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
   check(layout);
   const std::int32_t copies = layout.dp_replicate;
-  return in_order(layout, ranks,
-                  {{"tp", {{"tp", layout.tp}}},
-                   {"cp", {{"cp", layout.cp}}},
-                   {"dp", {{"dp_shard", layout.dp / copies}, {"dp_replicate", copies}}},
-                   {"pp", {{"pp", layout.pp}}}});
+  Places places;
+  for (const auto& field : kLayoutFields) {
+    if (field.dealt != Dealt::kOwnRanks) continue;
+    places.push_back({field.name, {{std::string(field.name), layout.*field.size}}});
+    if (field.name != "dp") continue;
+    places.back().second = {{"dp_shard", layout.dp / copies}, {"dp_replicate", copies}};
+  }
+  return in_order(layout, ranks, places);
 }
 
 Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
@@ -250,12 +258,19 @@ Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
 
 std::int32_t stage_of(std::int64_t layer, std::int64_t layers, const Layout& layout) {
   const std::int64_t chunks = std::int64_t{layout.pp} * layout.vpp;
-  std::int64_t end = 0;
-  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+  if (layout.stage_layers.empty() && layer < layers) {
     // Evenly: the first chunks take one more where it does not come out even.
-    end += layout.stage_layers.empty() ? layers / chunks + (chunk < layers % chunks ? 1 : 0)
-                                       : layout.stage_layers[static_cast<std::size_t>(chunk)];
-    if (layer < end) return static_cast<std::int32_t>(chunk % layout.pp);
+    const std::int64_t each = layers / chunks;
+    const std::int64_t larger = layers % chunks;
+    const std::int64_t in_larger = larger * (each + 1);
+    const std::int64_t chunk =
+        layer < in_larger ? layer / (each + 1) : larger + (layer - in_larger) / each;
+    return static_cast<std::int32_t>(chunk % layout.pp);
+  }
+  std::int64_t end = layout.stage_layers.empty() ? layers : 0;
+  for (std::size_t chunk = 0; chunk < layout.stage_layers.size(); ++chunk) {
+    end += layout.stage_layers[chunk];
+    if (layer < end) return static_cast<std::int32_t>(chunk) % layout.pp;
   }
   mismatch("the stages of " + to_string(layout) + " take " + std::to_string(end) +
            " layers and the model has " + std::to_string(layers));
@@ -268,13 +283,11 @@ std::ostream& operator<<(std::ostream& out, const Layout& layout) {
     out << gap << name << layout.size_of(name);
     gap = " ";
   };
-  for (const auto axis : kAxisNames) size(axis, 1);
-  size("etp", 0);
-  size("dp_replicate", 1);
-  size("vpp", 1);
+  const Layout usual;
+  for (const auto& field : kLayoutFields) size(field.name, usual.*field.size);
   if (*gap == '\0') out << "tp1";
   if (!layout.stage_layers.empty()) out << " layers " << join(layout.stage_layers, "-");
-  if (layout.order != kDefaultOrder) out << " order " << layout.order;
+  if (layout.order != usual.order) out << " order " << layout.order;
   return out;
 }
 

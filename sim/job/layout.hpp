@@ -9,6 +9,7 @@
 // Experts share the ranks of tp x cp x dp, dealt to them as etp x ep x edp. dp may be split into
 // dp_replicate copies of a smaller group that shards (HSDP).
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <ostream>
@@ -16,23 +17,37 @@
 #include <string_view>
 #include <vector>
 
-#include "core/geometry/group.hpp"
-#include "core/geometry/mesh.hpp"
+#include "core/state/layout_sizes.hpp"
+#include "reprise/mesh.hpp"
 
 namespace reprise::sim {
 
-/// The names, in the default order.
-inline constexpr std::array<std::string_view, 5> kAxisNames = {"tp", "cp", "ep", "dp", "pp"};
+/// Names of kLayoutSizes that are axes of an order, or that are not.
+template <bool ordered>
+constexpr auto size_names() {
+  constexpr auto count = static_cast<std::size_t>(
+      std::count_if(kLayoutSizes.begin(), kLayoutSizes.end(),
+                    [](const LayoutSize& size) { return size.ordered == ordered; }));
+  std::array<std::string_view, count> names;
+  std::size_t n = 0;
+  for (const auto& size : kLayoutSizes) {
+    if (size.ordered == ordered) names[n++] = size.name;
+  }
+  return names;
+}
+
+/// The axes, in the default order.
+inline constexpr auto kAxisNames = size_names<true>();
 
 /// Further sizes that a layout names.
-inline constexpr std::array<std::string_view, 3> kFurtherSizes = {"etp", "dp_replicate", "vpp"};
+inline constexpr auto kFurtherSizes = size_names<false>();
 
 /// More ranks than any job has; beyond it a layout is a typing error.
 inline constexpr std::int64_t kRanksMax = std::int64_t{1} << 20U;
 
 struct Layout {
   /// Names joined by '-', each at most once; every axis larger than 1 is named.
-  std::string order = "tp-cp-ep-dp-pp";
+  std::string order = default_order();
   std::int32_t tp = 1;
   std::int32_t cp = 1;
   std::int32_t ep = 1;
@@ -44,10 +59,13 @@ struct Layout {
   /// Layers of each of the pp x vpp chunks, in model order; empty: dealt out evenly.
   std::vector<std::int64_t> stage_layers;
 
-  std::int32_t world_size() const { return tp * cp * dp * pp; }
+  /// kAxisNames joined by '-'.
+  static std::string default_order();
+
+  std::int32_t world_size() const;
   std::int32_t expert_tp() const { return etp == 0 ? tp : etp; }
   /// Copies of each expert, sharded or not.
-  std::int32_t expert_dp() const { return tp * cp * dp / (expert_tp() * ep); }
+  std::int32_t expert_dp() const { return world_size() / pp / (expert_tp() * ep); }
   /// Size of the axis of that name; USAGE with a suggestion if there is none.
   std::int32_t size_of(std::string_view axis) const;
   void set_size(std::string_view axis, std::int32_t size);
@@ -59,6 +77,34 @@ struct Layout {
 };
 
 std::string to_string(const Layout& layout);
+
+/// Says how ranks are dealt to an axis: one more of it takes more ranks, or divides those there
+/// are.
+enum class Dealt : std::uint8_t { kOwnRanks, kSharedRanks };
+
+using LayoutMember = std::int32_t Layout::*;
+
+struct LayoutField {
+  std::string_view name;
+  LayoutMember size;
+  Dealt dealt = Dealt::kSharedRanks;
+};
+
+/// In the order of kLayoutSizes.
+inline constexpr std::array kLayoutFields = {
+    LayoutField{"tp", &Layout::tp, Dealt::kOwnRanks},
+    LayoutField{"cp", &Layout::cp, Dealt::kOwnRanks},
+    LayoutField{"ep", &Layout::ep},
+    LayoutField{"dp", &Layout::dp, Dealt::kOwnRanks},
+    LayoutField{"pp", &Layout::pp, Dealt::kOwnRanks},
+    LayoutField{"etp", &Layout::etp},
+    LayoutField{"dp_replicate", &Layout::dp_replicate},
+    LayoutField{"vpp", &Layout::vpp},
+};
+static_assert(std::equal(kLayoutFields.begin(), kLayoutFields.end(), kLayoutSizes.begin(),
+                         kLayoutSizes.end(), [](const LayoutField& field, const LayoutSize& size) {
+                           return field.name == size.name;
+                         }));
 
 /// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or leaves out one
 /// that is larger than 1, the ranks can't be dealt out as etp x ep x edp, dp_replicate does not
@@ -75,7 +121,8 @@ Layout parse_layout(std::string_view text);
 /// the layout has places, or if one stands twice.
 Group members_of(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
 
-/// The mesh of the dense tensors: tp, cp, dp_shard, dp_replicate, pp in the layout's order, the two
+/// The mesh of the dense tensors: all axes but ep in the layout's order, dp as dp_shard and
+/// dp_replicate: the two
 /// parts of dp where dp stands, dp_shard the faster; axes that the order leaves out have size 1 and
 /// come last. Checks the layout; `ranks` as in members_of.
 Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});

@@ -29,7 +29,7 @@ void for_each_part(const LocalTensor& tensor, const Box& box, const Visit& visit
   if (box.empty()) return;
   std::vector<std::vector<Run>> runs;
   std::size_t parts = 1;
-  for (std::size_t d = 0; d < box.rank(); ++d) {
+  for (std::size_t d = 0; d < box.ndim(); ++d) {
     runs.push_back(runs_of(tensor.global[d], box.interval(d)));
     parts *= runs.back().size();
   }
@@ -37,7 +37,7 @@ void for_each_part(const LocalTensor& tensor, const Box& box, const Visit& visit
     Box local = box;
     Dims offset = box.offset;
     std::size_t rest = part;
-    for (std::size_t d = box.rank(); d-- > 0;) {
+    for (std::size_t d = box.ndim(); d-- > 0;) {
       const Run& run = runs[d][rest % runs[d].size()];
       rest /= runs[d].size();
       local.offset[d] = run.local.begin;
@@ -56,7 +56,7 @@ LocalTensor local_tensor(const ParameterSpec& spec, const Placement& placement, 
   if (spec.fused.components > 1) component[spec.fused.dim] /= spec.fused.components;
   const Box box = placement.box(component, mesh, member, slice);
   LocalTensor tensor{box.extent, {}};
-  for (std::size_t d = 0; d < box.rank(); ++d) tensor.global.push_back({box.interval(d)});
+  for (std::size_t d = 0; d < box.ndim(); ++d) tensor.global.push_back({box.interval(d)});
   if (spec.fused.components > 1) {
     const std::size_t d = spec.fused.dim;
     tensor.shape[d] *= spec.fused.components;

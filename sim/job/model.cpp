@@ -4,16 +4,16 @@
 #include <array>
 #include <numeric>
 
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {
 
-constexpr std::array<std::string_view, 13> kModelNames = {
-    "gpt-tiny",      "moe-tiny",     "moe-tiny-mtp", "vision-tiny", "audio-tiny",
-    "language-tiny", "hybrid-tiny",  "language-moe", "llama3-8b",   "llama3-405b",
-    "gpt3-175b",     "mixtral-8x7b", "deepseek-v3"};
+constexpr std::array<std::string_view, 14> kModelNames = {
+    "gpt-tiny",    "moe-tiny",      "moe-tiny-mtp", "moe-tiny-experts", "vision-tiny",
+    "audio-tiny",  "language-tiny", "hybrid-tiny",  "language-moe",     "llama3-8b",
+    "llama3-405b", "gpt3-175b",     "mixtral-8x7b", "deepseek-v3"};
 
 /// Collects parameters of one place of the model.
 class Builder {
@@ -31,6 +31,12 @@ class Builder {
   }
   void matrix(const std::string& name, const Dims& shape, Fused fused = {}) {
     add(name, shape, ParameterGroup::kDecayed, false).fused = fused;
+  }
+  /// Of one expert alone.
+  void expert_matrix(const std::string& name, const OwnExpert& expert, const Dims& shape,
+                     Fused fused = {}) {
+    matrix(name + std::to_string(expert.number), shape, fused);
+    model_.parameters.back().expert = expert;
   }
   void vector(const std::string& name, std::int64_t length) {
     add(name, {length}, ParameterGroup::kPlain, false);
@@ -123,13 +129,28 @@ void add_swiglu(Builder& build, const std::string& name, std::int64_t hidden, st
   build.matrix(name + ".linear_fc2.weight", {hidden, ffn});
 }
 
+void add_own_experts(Builder& build, const MoeSizes& sizes) {
+  for (std::int64_t number = 0; number < sizes.experts; ++number) {
+    build.expert_matrix("mlp.experts.linear_fc1.weight", {number, sizes.experts},
+                        {2 * sizes.expert_ffn, sizes.hidden}, {2, 0});
+  }
+  for (std::int64_t number = 0; number < sizes.experts; ++number) {
+    build.expert_matrix("mlp.experts.linear_fc2.weight", {number, sizes.experts},
+                        {sizes.hidden, sizes.expert_ffn});
+  }
+}
+
 void add_experts(Builder& build, const MoeSizes& sizes) {
   build.norm("pre_mlp_layernorm.weight", sizes.hidden);
   build.matrix("mlp.router.weight", {sizes.experts, sizes.hidden});
   build.vector("mlp.router.expert_bias", sizes.experts);
-  build.matrix("mlp.experts.linear_fc1.weight", {sizes.experts, 2 * sizes.expert_ffn, sizes.hidden},
-               {2, 1});
-  build.matrix("mlp.experts.linear_fc2.weight", {sizes.experts, sizes.hidden, sizes.expert_ffn});
+  if (sizes.own_tensors) {
+    add_own_experts(build, sizes);
+  } else {
+    build.matrix("mlp.experts.linear_fc1.weight",
+                 {sizes.experts, 2 * sizes.expert_ffn, sizes.hidden}, {2, 1});
+    build.matrix("mlp.experts.linear_fc2.weight", {sizes.experts, sizes.hidden, sizes.expert_ffn});
+  }
   if (sizes.shared_ffn > 0) add_swiglu(build, "mlp.shared_experts", sizes.hidden, sizes.shared_ffn);
 }
 
@@ -302,6 +323,7 @@ ModelSpec model_named(std::string_view name) {
   if (name == "gpt-tiny") return gpt("gpt-tiny", {});
   if (name == "moe-tiny") return moe("moe-tiny", {});
   if (name == "moe-tiny-mtp") return moe("moe-tiny-mtp", {.mtp_layers = 1});
+  if (name == "moe-tiny-experts") return moe("moe-tiny-experts", {.own_tensors = true});
   if (name == "vision-tiny") return encoder("vision-tiny", {});
   if (name == "audio-tiny") return encoder("audio-tiny", {2, 6, 10, 9, 5, 12});
   if (name == "language-tiny") return gpt("language-tiny", kLanguage);
@@ -329,6 +351,12 @@ void check_fits(const ModelSpec& model, const Layout& layout) {
   throw Error(Code::kLayoutMismatch, "the stages of " + to_string(layout) + " take " +
                                          std::to_string(dealt) + " layers and model " + model.name +
                                          " has " + std::to_string(model.layers));
+}
+
+std::int32_t expert_rank_of(const OwnExpert& expert, std::int32_t ep, ChunkRule slice) {
+  std::int32_t rank = 0;
+  while (rank + 1 < ep && slice(expert.of, ep, rank).end <= expert.number) ++rank;
+  return rank;
 }
 
 std::vector<std::int32_t> stages_of(const ParameterSpec& parameter, const ModelSpec& model,

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/geometry/dims.hpp"
 #include "core/geometry/placement.hpp"
+#include "reprise/tensor.hpp"
 #include "sim/job/layout.hpp"
 #include "sim/job/name_rules.hpp"
 
@@ -28,6 +28,12 @@ inline constexpr std::size_t kParameterGroups = 2;
 struct Fused {
   std::int64_t components = 1;
   std::size_t dim = 0;
+};
+
+/// One expert of a layer, by its number in the whole model.
+struct OwnExpert {
+  std::int64_t number = 0;
+  std::int64_t of = 1;
 };
 
 /// Where in the model a parameter stands, which decides its pipeline stage.
@@ -56,6 +62,9 @@ struct ParameterSpec {
   bool norm = false;  ///< starts near 1 instead of near 0
   MeshKind mesh = MeshKind::kDense;
   Fused fused;
+  /// Of a tensor that is one expert's own: which of how many. Its EP rank holds it, by the rule
+  /// that cuts stacked experts, and no other knows of it.
+  std::optional<OwnExpert> expert;
   /// One, or several that hold copies (an embedding that two stages use).
   std::vector<Place> places = {Place::first()};
 };
@@ -125,11 +134,13 @@ struct MoeSizes {
   std::optional<LatentAttention> latent;  ///< in place of plain attention
   std::int64_t mtp_layers = 0;  ///< multi-token prediction, on the last stage with an embedding
   std::int64_t padded_to = 0;   ///< the vocabulary: see ParameterSpec::rows_multiple
+  bool own_tensors = false;     ///< a tensor for each expert, "...linear_fc1.weight3", none stacked
 };
 
 ModelSpec moe(std::string name, const MoeSizes& sizes);
 
-/// The models that scenarios name: "gpt-tiny", "moe-tiny", "moe-tiny-mtp"; as modules
+/// The models that scenarios name: "gpt-tiny", "moe-tiny", "moe-tiny-mtp", "moe-tiny-experts" with
+/// a tensor for each expert; as modules
 /// "vision-tiny", "audio-tiny", "language-tiny", "hybrid-tiny" and "language-moe", which are padded
 /// for their tp where they have a vocabulary; and, for plans, real ones: "llama3-8b",
 /// "llama3-405b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3".
@@ -140,6 +151,9 @@ ModelSpec model_named(std::string_view name);
 /// LAYOUT_MISMATCH if the layout deals out another number of layers than the model has, or has
 /// experts to place and the model none.
 void check_fits(const ModelSpec& model, const Layout& layout);
+
+/// The EP rank that holds a tensor of that expert.
+std::int32_t expert_rank_of(const OwnExpert& expert, std::int32_t ep, ChunkRule slice = ceil_chunk);
 
 /// The stages that hold a parameter, ascending.
 std::vector<std::int32_t> stages_of(const ParameterSpec& parameter, const ModelSpec& model,

@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "core/ports/fabric.hpp"
+#include "reprise/fabric.hpp"
+#include "sim/job/content_metadata.hpp"
 #include "sim/job/family.hpp"
 #include "sim/job/host_rng.hpp"
 #include "sim/job/module_config.hpp"
+#include "sim/job/module_keys.hpp"
 
 namespace reprise::sim {
 
@@ -21,6 +23,18 @@ struct Streams {
     host.advance();
     expert.advance();
   }
+  /// One kind of them as it was.
+  void put_back(const Streams& before, RandomStream HostRng::*kind) {
+    host.*kind = before.host.*kind;
+    expert.*kind = before.expert.*kind;
+  }
+};
+
+/// What a load asked of a checkpoint, by which what was loaded is found again.
+struct AskedOfCheckpoint {
+  std::string rng_prefix;    ///< of the keys of random states
+  ContentMetadata metadata;  ///< with the checkpoint's sharding
+  ModuleKeys keys;
 };
 
 struct Module {
@@ -36,12 +50,17 @@ struct Module {
   std::vector<HostRng> streams_over_dp;
   std::shared_ptr<Communicator> dp_cp;  ///< over which these are told; else nullptr
   GroupRank place;                      ///< this rank among the module's
-  std::string rng_prefix;               ///< of the keys of random states that were last asked for
+  AskedOfCheckpoint asked;              ///< last
 
   bool is_whole_job() const { return config.name.empty(); }
   std::string prefix() const { return module_prefix(config.name); }
   const Group& members() const { return dense_mesh->members(); }
 };
+
+/// The streams of `order`'s members, in its order, of those that `held`'s members have.
+/// LAYOUT_MISMATCH if one of them has none.
+std::vector<HostRng> streams_of(const std::optional<Group>& order, std::span<const HostRng> streams,
+                                const Group& held);
 
 /// "module vision", "the job"
 std::string who(const Module& module);

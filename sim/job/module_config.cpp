@@ -4,8 +4,8 @@
 #include <set>
 #include <sstream>
 
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {

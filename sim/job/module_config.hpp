@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/ids.hpp"
+#include "reprise/types.hpp"
 #include "sim/job/layout.hpp"
 #include "sim/job/progress.hpp"
 

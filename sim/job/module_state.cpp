@@ -42,6 +42,16 @@ std::string who(const Module& module) {
   return module.is_whole_job() ? "the job" : "module " + module.config.name;
 }
 
+std::vector<HostRng> streams_of(const std::optional<Group>& order, std::span<const HostRng> streams,
+                                const Group& held) {
+  std::vector<HostRng> ordered;
+  if (!order) return ordered;
+  for (const GlobalRank member : order->members()) {
+    ordered.push_back(streams[static_cast<std::size_t>(rank_in(held, member).value)]);
+  }
+  return ordered;
+}
+
 std::string settings_key(std::string_view module, std::size_t chain, std::string_view part) {
   std::string key = "optimizer.mimo." + std::string(module);
   if (chain > 0) key += "." + std::to_string(chain);

@@ -10,6 +10,8 @@ const NameRules& name_rules() {
       {"hyper_connection.", {}},
       {"shared_experts.linear_fc1.", {{"tp", 0}}},
       {"shared_experts.linear_fc2.", {{"tp", 1}}},
+      {"experts.linear_fc1.weight#", {{"etp", 0}}, MeshKind::kExpert},
+      {"experts.linear_fc2.weight#", {{"etp", 1}}, MeshKind::kExpert},
       {"experts.linear_fc1.", {{"ep", 0}, {"etp", 1}}, MeshKind::kExpert},
       {"experts.linear_fc2.", {{"ep", 0}, {"etp", 2}}, MeshKind::kExpert},
       {"layer_norm_", {}},
@@ -35,10 +37,22 @@ const NameRules& name_rules() {
   return rules;
 }
 
+namespace {
+
+bool fits(const NameRule& rule, std::string_view key) {
+  const bool numbered = rule.part.ends_with('#');
+  const std::string_view part = rule.part.substr(0, rule.part.size() - (numbered ? 1 : 0));
+  const auto at = key.find(part);
+  if (at == std::string_view::npos || !numbered) return at != std::string_view::npos;
+  const std::size_t next = at + part.size();
+  return next < key.size() && key[next] >= '0' && key[next] <= '9';
+}
+
+}  // namespace
+
 const NameRule* rule_for(std::string_view key, const NameRules& rules) {
-  const auto found = std::find_if(rules.begin(), rules.end(), [key](const NameRule& rule) {
-    return key.find(rule.part) != std::string_view::npos;
-  });
+  const auto found = std::find_if(rules.begin(), rules.end(),
+                                  [key](const NameRule& rule) { return fits(rule, key); });
   return found == rules.end() ? nullptr : &*found;
 }
 

@@ -17,7 +17,7 @@ enum class MeshKind : std::uint8_t {
 };
 
 struct NameRule {
-  std::string_view part;  ///< fits a key that contains it
+  std::string_view part;  ///< fits a key that contains it; with # at its end a digit must follow
   std::vector<Split> splits;
   MeshKind mesh = MeshKind::kDense;
 };

@@ -11,7 +11,7 @@ Interval span_of(const std::vector<Piece>& pieces) {
   for (const auto& piece : pieces) {
     if (piece.box.empty()) continue;
     Interval span{piece.local, piece.local + 1};
-    for (std::size_t d = 0; d < piece.box.rank(); ++d) {
+    for (std::size_t d = 0; d < piece.box.ndim(); ++d) {
       span.end += (piece.box.extent[d] - 1) * piece.strides[d];
     }
     const bool is_first = all.length() == 0;

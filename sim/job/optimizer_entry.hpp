@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 #include "sim/job/progress.hpp"
 
 namespace reprise::sim {
@@ -26,7 +26,7 @@ struct OptimizerEntry {
 };
 
 Value encode(const OptimizerEntry& entry);
-/// MISSING_KEY_ON_LOAD as Entries, WRAPPER_MISSING if nothing stands around the groups. `path` is
+/// NOT_STORED as Entries, WRAPPER_MISSING if nothing stands around the groups. `path` is
 /// for messages.
 OptimizerEntry decode_optimizer(const Value& value, const std::string& path);
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/ports/fabric.hpp"
+#include "reprise/fabric.hpp"
 #include "sim/job/parameter.hpp"
 #include "sim/job/share.hpp"
 

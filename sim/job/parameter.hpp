@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/geometry/mesh.hpp"
+#include "reprise/mesh.hpp"
 #include "sim/job/array.hpp"
 #include "sim/job/content.hpp"
 #include "sim/job/local_tensor.hpp"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/geometry/placement.hpp"
-#include "core/ports/fabric.hpp"
 #include "core/state/state_dict.hpp"
+#include "reprise/fabric.hpp"
 #include "sim/job/content_metadata.hpp"
 #include "sim/job/family.hpp"
 #include "sim/job/group_registry.hpp"
@@ -139,6 +139,8 @@ struct ModulePolicy {
   CheckpointGroups (*leaf_layer)(const LeafLayer&) = groups_it_is_given;
   std::string (*sharding)(const ModuleConfig&, const ModuleConfig&) = sharding_of_checkpoint;
   bool (*streams)(const StreamGrids&) = same_streams;
+  std::optional<KeyForm> (*form)(const Catalog&) = stored_form;
+  std::string (*owner)(std::string_view key, std::span<const ModuleConfig> stored) = owner_of;
 };
 
 /// What an optimizer's settings become on their way out and in.
@@ -166,7 +168,7 @@ struct Moved {
   ArrayMemory old;
 };
 
-/// Where a leaf stands that is handed to a save: where it is.
+/// Address to save a leaf from. Default: its current address.
 std::byte* where_it_is(std::byte* data, std::span<const Moved> moved);
 
 struct JobPolicy {
@@ -188,6 +190,7 @@ struct JobPolicy {
   CheckpointGroups (*save_groups)(const GroupCall&) = resolve;
   CheckpointGroups (*load_groups)(const GroupCall&) = resolve;
   void (*groups)(std::span<const GroupIdeas>) = judge_groups;
+  MetadataPolicy metadata = {};
   std::byte* (*storage)(std::byte* data, std::span<const Moved> moved) = where_it_is;
   std::vector<RefreshStep> (*refresh)(const Loaded&) = refresh_protocol;
   ModulePolicy module = {};

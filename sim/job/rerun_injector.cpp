@@ -1,7 +1,7 @@
 #include "sim/job/rerun_injector.hpp"
 
-#include "core/base/error.hpp"
 #include "core/base/random.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {

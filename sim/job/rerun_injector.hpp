@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/base/ids.hpp"
-#include "core/state/value.hpp"
+#include "reprise/types.hpp"
+#include "reprise/value.hpp"
 #include "sim/job/rerun_state.hpp"
 
 namespace reprise::sim {

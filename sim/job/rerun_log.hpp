@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/ids.hpp"
+#include "reprise/types.hpp"
 #include "sim/job/rerun_state.hpp"
 
 namespace reprise::sim {

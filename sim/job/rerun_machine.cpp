@@ -6,7 +6,8 @@
 #include <sstream>
 #include <utility>
 
-#include "core/base/error.hpp"
+#include "core/base/check.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -14,7 +15,6 @@ namespace {
 using State = RerunState;
 
 constexpr const char* kModule = "megatron.core.rerun_state_machine";
-constexpr std::int64_t kReportInterval = 2;
 
 constexpr std::array kFlags = {
     std::pair{"rerun_requested", Vote::kRerun},
@@ -114,7 +114,7 @@ std::string decode_device(const Value& node, const Value& index) {
          std::to_string(typed<std::int64_t>(index, "suspicious_device"));
 }
 
-RerunDiagnosis found_by(Votes votes) {
+RerunDiagnosis found_by(RerunVotes votes) {
   if (votes.has(Vote::kPersistentError)) return RerunDiagnosis::kPersistentError;
   if (votes.has(Vote::kTransientError)) return RerunDiagnosis::kTransientError;
   if (votes.has(Vote::kCorrectResult)) return RerunDiagnosis::kCorrectResult;
@@ -234,7 +234,7 @@ void RerunMachine::validate_again(const Validation& validation) {
   const bool really = relative_difference(fault_.initial_result.value_or(0), validation.value) <=
                       validation.tolerance;
   const bool reproduced = same_device || setup_.injector.reproduced(really, state_);
-  const Votes votes = policy_.judged({state_, reproduced, validation.fatal, same_device});
+  const RerunVotes votes = policy_.judged({state_, reproduced, validation.fatal, same_device});
   fault_.votes = fault_.votes | votes;
   if (same_device) {
     note("still on the device of the unexpected result");
@@ -282,7 +282,7 @@ bool RerunMachine::unexpectedly_large(std::string_view name, double value) {
   return large_.unexpectedly_large(name, value);
 }
 
-RunEnd RerunMachine::end_run(Votes world) {
+RunEnd RerunMachine::end_run(RerunVotes world) {
   const RunEnd end = policy_.end(state_, mode(), world);
   calls_.clear();
   world_ = world;
@@ -371,15 +371,13 @@ void RerunMachine::restore(const RerunSnapshot& snapshot, const Value& object) {
 
 std::vector<std::string> RerunMachine::take_notes() { return std::exchange(notes_, {}); }
 
-bool RerunMachine::reports_now() const {
-  return mode() == RerunMode::kReportDeterminismStats && iteration_ % kReportInterval == 0;
-}
+bool RerunMachine::reports_now() const { return policy_.reported(mode(), iteration_); }
 
-Votes votes_of_all(Communicator& world, Votes mine) {
+RerunVotes votes_of_all(Communicator& world, RerunVotes mine) {
   std::array<std::int64_t, kVotes> flags{};
   for (std::size_t v = 0; v < flags.size(); ++v) flags[v] = mine.has(static_cast<Vote>(v)) ? 1 : 0;
   const auto all = world.all_reduce(Reduce::kMax, flags);
-  Votes votes;
+  RerunVotes votes;
   for (std::size_t v = 0; v < all.size(); ++v) {
     if (all[v] != 0) votes.add(static_cast<Vote>(v));
   }

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/ports/fabric.hpp"
+#include "reprise/fabric.hpp"
 #include "sim/job/rerun_injector.hpp"
 #include "sim/job/rerun_log.hpp"
 #include "sim/job/rerun_policy.hpp"
@@ -55,7 +55,7 @@ struct ValidationCall {
 
 /// What one rank knows of a fault; all of it is persisted.
 struct FaultContext {
-  Votes votes;
+  RerunVotes votes;
   std::optional<ValidationCall> failed;
   std::optional<double> initial_result;
   std::string device;  ///< suspicious one; empty: none
@@ -108,8 +108,8 @@ class RerunMachine {
   /// 10 times the largest of the first 100 values of that name, by default; takes samples.
   bool unexpectedly_large(std::string_view name, double value);
   /// This rank's, of the present run.
-  Votes votes() const { return fault_.votes; }
-  RunEnd end_run(Votes world);
+  RerunVotes votes() const { return fault_.votes; }
+  RunEnd end_run(RerunVotes world);
   /// After the last run: nothing, and the job goes on; or how it leaves.
   std::optional<RerunExit> conclude();
   /// The iteration is skipped: what was to be found out about it is dropped.
@@ -151,7 +151,7 @@ class RerunMachine {
   std::int64_t iteration_ = 0;
   bool first_iteration_complete_ = false;
   RerunDiagnosis diagnosis_ = RerunDiagnosis::kNone;
-  Votes world_;  ///< of the last run
+  RerunVotes world_;  ///< of the last run
   FaultContext fault_;
   LargeValues large_;
   std::map<std::string, std::int64_t, std::less<>> calls_;  ///< in the present run, by message
@@ -162,7 +162,7 @@ class RerunMachine {
 };
 
 /// Collective: what any rank votes for, all get.
-Votes votes_of_all(Communicator& world, Votes mine);
+RerunVotes votes_of_all(Communicator& world, RerunVotes mine);
 
 /// As it stands in the common state: {mode, state, current_iteration}.
 Value encode(const RerunSnapshot& snapshot);

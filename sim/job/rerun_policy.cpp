@@ -1,20 +1,20 @@
 #include "sim/job/rerun_policy.hpp"
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {
 
 using State = RerunState;
 
-RunEnd end_in_place(RerunMode mode, Votes world) {
+RunEnd end_in_place(RerunMode mode, RerunVotes world) {
   if (mode == RerunMode::kReportDeterminismStats || world.has(Vote::kContinue)) return {};
   const State next =
       world.has(Vote::kCheckpoint) ? State::kWillRerunFromCheckpoint : State::kRerunningInPlace;
   return {.next = next, .rewind = true};
 }
 
-RunEnd end_from_checkpoint(Votes world) {
+RunEnd end_from_checkpoint(RerunVotes world) {
   if (world.has(Vote::kRestartAgain)) return {.next = State::kRerunningAgainFromCheckpoint};
   if (world.has(Vote::kContinue)) return {};
   return {.next = State::kRerunningFromCheckpoint};
@@ -29,7 +29,9 @@ std::string change(const std::vector<ModuleConfig>& stored, const std::vector<Mo
 
 }  // namespace
 
-RunEnd end_of_run(RerunState state, RerunMode mode, Votes world) {
+bool fatal_unless_spike(std::string_view rule) { return rule != kSpikeRule; }
+
+RunEnd end_of_run(RerunState state, RerunMode mode, RerunVotes world) {
   switch (state) {
     case State::kInitialRun:
       if (mode == RerunMode::kDisabled || !world.has(Vote::kRerun)) return {};
@@ -46,10 +48,10 @@ RunEnd end_of_run(RerunState state, RerunMode mode, Votes world) {
   throw Error(Code::kUsage, "no run can end in state " + quoted(state) + ": none has begun");
 }
 
-Votes judge_again(const Reached& reached) {
+RerunVotes judge_again(const Reached& reached) {
   const bool in_place = reached.state == State::kRerunningInPlace;
   if (!in_place && reached.same_device) return {Vote::kRestartAgain};
-  Votes votes;
+  RerunVotes votes;
   if (!reached.reproduced) votes.add(in_place ? Vote::kTransientError : Vote::kPersistentError);
   if (reached.reproduced && !in_place) votes.add(Vote::kCorrectResult);
   if (!reached.fatal) {
@@ -60,7 +62,7 @@ Votes judge_again(const Reached& reached) {
   return votes;
 }
 
-std::optional<Leaving> leave_or_go_on(RerunState state, RerunMode mode, Votes world) {
+std::optional<Leaving> leave_or_go_on(RerunState state, RerunMode mode, RerunVotes world) {
   if (mode == RerunMode::kDisabled && world.has(Vote::kFail)) return Leaving{.code = kExitRejected};
   if (mode != RerunMode::kValidateResults) return std::nullopt;
   switch (state) {
@@ -79,22 +81,36 @@ std::optional<Leaving> leave_or_go_on(RerunState state, RerunMode mode, Votes wo
 }
 
 std::vector<RewindStep> rewind_protocol(const Rewinding& rewinding) {
-  return {{"restore_random", rewinding.random}, {"rewind_data", rewinding.data}};
+  return {{"restore_host", rewinding.host},
+          {"restore_device", rewinding.device},
+          {"restore_tracker", rewinding.tracker},
+          {"rewind_data", rewinding.data}};
 }
 
 bool may_be_persisted(RerunState state) {
   return state == State::kNotRunningYet || state == State::kWillRerunFromCheckpoint;
 }
 
-bool emits(RerunMode mode, RerunState /*state*/, std::string_view format) {
-  return mode != RerunMode::kDisabled && format == "torch_dist";
+bool emits(RerunMode mode, RerunState /*state*/, CheckpointFormat format) {
+  return mode != RerunMode::kDisabled && format == CheckpointFormat::kTorchDist;
 }
+
+bool holds_batches(RerunState state) { return state != State::kNotRunningYet; }
+
+bool reports_at(RerunMode mode, std::int64_t iteration) {
+  constexpr std::int64_t kInterval = 2;
+  return mode == RerunMode::kReportDeterminismStats && iteration % kInterval == 0;
+}
+
+bool force_always(RerunMode /*mode*/, CheckpointFormat /*format*/) { return true; }
 
 ObjectPlace place_by_rank(const Layout& /*layout*/, GroupRank place, std::int32_t world) {
   return {.grid = {world}, .coordinate = {place.value}};
 }
 
 bool ask_always(const StoredRerun& /*stored*/, const OwnRerun& /*own*/) { return true; }
+
+bool unless_weights_alone(bool weights_alone) { return !weights_alone; }
 
 Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own) {
   if (stored.state == State::kNotRunningYet) return {};

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/geometry/dims.hpp"
+#include "reprise/tensor.hpp"
 #include "sim/job/data_iterator.hpp"
 #include "sim/job/module_config.hpp"
 #include "sim/job/rerun_state.hpp"
@@ -30,6 +30,13 @@ namespace reprise::sim {
 
 // --- running ------------------------------------------------------------------------------------
 
+/// Rules by which a result is rejected.
+inline constexpr std::string_view kNaNRule = "NaN";
+inline constexpr std::string_view kInfinityRule = "infinity";
+inline constexpr std::string_view kSpikeRule = "spike";
+/// True of all rules but the spike's, which is trained on where it comes again.
+bool fatal_unless_spike(std::string_view rule);
+
 /// At the end of a run.
 struct RunEnd {
   RerunState next = RerunState::kNotRunningYet;
@@ -37,7 +44,7 @@ struct RunEnd {
   bool rewind = false;  ///< put random streams and data back to where the iteration began
 };
 /// Of the states in which a run can end: 1, 2, 4; else USAGE.
-RunEnd end_of_run(RerunState state, RerunMode mode, Votes world);
+RunEnd end_of_run(RerunState state, RerunMode mode, RerunVotes world);
 
 /// A result that was rejected in the initial run, reached again in a later one.
 struct Reached {
@@ -46,7 +53,7 @@ struct Reached {
   bool fatal = true;
   bool same_device = false;  ///< as in the run that made it suspicious
 };
-Votes judge_again(const Reached& reached);
+RerunVotes judge_again(const Reached& reached);
 
 /// How the job leaves, if it does, between iterations.
 struct Leaving {
@@ -54,19 +61,23 @@ struct Leaving {
   bool save = false;  ///< first
 };
 /// The votes of the last run count in mode disabled alone.
-std::optional<Leaving> leave_or_go_on(RerunState state, RerunMode mode, Votes world);
+std::optional<Leaving> leave_or_go_on(RerunState state, RerunMode mode, RerunVotes world);
 
 /// What is put back before an iteration is run again, and before a fault checkpoint.
 struct Rewinding {
   bool again = false;  ///< the iteration is run again; else the job leaves
-  std::function<void()> random;
+  std::function<void()> host;
+  std::function<void()> device;
+  std::function<void()> tracker;
   std::function<void()> data;
 };
 struct RewindStep {
   std::string_view name;
   std::function<void()> run;
 };
-///   restore_random   the streams as they were before the initial run
+///   restore_host     the host's streams as they were before the initial run
+///   restore_device   the devices'
+///   restore_tracker  those that model-parallel ranks track
 ///   rewind_data      the batches of this iteration, from the first
 std::vector<RewindStep> rewind_protocol(const Rewinding& rewinding);
 
@@ -75,7 +86,12 @@ std::vector<RewindStep> rewind_protocol(const Rewinding& rewinding);
 /// 0 and 3.
 bool may_be_persisted(RerunState state);
 /// In the enabled modes and format torch_dist, whatever the state.
-bool emits(RerunMode mode, RerunState state, std::string_view format);
+bool emits(RerunMode mode, RerunState state, CheckpointFormat format);
+/// Whether the object has the batches of the iteration in it, which only wrapped iterators keep:
+/// where it is to be run again, and so not between iterations.
+bool holds_batches(RerunState state);
+/// Every second iteration, where runs are compared.
+bool reports_at(RerunMode mode, std::int64_t iteration);
 
 /// Where this rank's object stands.
 struct ObjectPlace {
@@ -105,6 +121,15 @@ struct OwnRerun {
 /// that what is saved is requested.
 bool ask_always(const StoredRerun& stored, const OwnRerun& own);
 
+/// Whether a template that is forced asks for it, of the job's own ranks, without a look at the
+/// checkpoint: always. One that has none is then refused by name, where a job that looks at it does
+/// without.
+bool force_always(RerunMode mode, CheckpointFormat format);
+
+/// Whether a job has anything to do with a stored state: not where it takes weights alone, as from
+/// a release.
+bool unless_weights_alone(bool weights_alone);
+
 struct Restoring {
   bool restore = false;
   std::string note;  ///< for the operator; empty: nothing to say
@@ -131,14 +156,19 @@ std::vector<SampleRange> batches_of(const Value& object);
 std::string say_no_progress(std::int64_t iteration, std::int64_t before);
 
 struct RerunPolicy {
-  RunEnd (*end)(RerunState, RerunMode, Votes) = end_of_run;
-  Votes (*judged)(const Reached&) = judge_again;
-  std::optional<Leaving> (*leaving)(RerunState, RerunMode, Votes) = leave_or_go_on;
+  bool (*fatal)(std::string_view rule) = fatal_unless_spike;
+  RunEnd (*end)(RerunState, RerunMode, RerunVotes) = end_of_run;
+  RerunVotes (*judged)(const Reached&) = judge_again;
+  std::optional<Leaving> (*leaving)(RerunState, RerunMode, RerunVotes) = leave_or_go_on;
   std::vector<RewindStep> (*rewind)(const Rewinding&) = rewind_protocol;
   bool (*persisted)(RerunState) = may_be_persisted;
-  bool (*emitted)(RerunMode, RerunState, std::string_view) = emits;
+  bool (*emitted)(RerunMode, RerunState, CheckpointFormat) = emits;
+  bool (*batches)(RerunState) = holds_batches;
+  bool (*reported)(RerunMode, std::int64_t) = reports_at;
+  bool (*forced)(RerunMode, CheckpointFormat) = force_always;
   ObjectPlace (*placed)(const Layout&, GroupRank, std::int32_t) = place_by_rank;
   bool (*asked)(const StoredRerun&, const OwnRerun&) = ask_always;
+  bool (*concerned)(bool weights_alone) = unless_weights_alone;
   Restoring (*restored)(const StoredRerun&, const OwnRerun&) = restore_or_ignore;
   DataPosition (*data)(const LoadedData&) = buffers_or_cursor;
   std::string (*guard)(std::int64_t, std::int64_t) = say_no_progress;

@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -14,6 +14,8 @@ constexpr const char* kModule = "megatron.core.rerun_state_machine";
 
 constexpr std::array<std::string_view, 3> kModes = {"disabled", "validate_results",
                                                     "report_determinism_stats"};
+constexpr std::array<std::string_view, 5> kFormats = {"torch_dist", "torch", "torch_dcp",
+                                                      "fsdp_dtensor", "zarr"};
 constexpr std::array<std::string_view, 6> kStates = {
     "NOT_RUNNING_YET",           "INITIAL_RUN",
     "RERUNNING_IN_PLACE",        "WILL_RERUN_FROM_CHECKPOINT",
@@ -78,6 +80,13 @@ std::string_view name_of(RerunState state) { return word(kStates, state); }
 std::string_view name_of(RerunDiagnosis diagnosis) { return word(kDiagnoses, diagnosis); }
 std::string_view name_of(RerunStatus status) { return word(kStatuses, status); }
 
+std::span<const std::string_view> checkpoint_formats() { return kFormats; }
+std::string_view name_of(CheckpointFormat format) { return word(kFormats, format); }
+CheckpointFormat checkpoint_format_named(std::string_view name) {
+  return named<CheckpointFormat>(kFormats, name, "checkpoint format");
+}
+
+std::span<const std::string_view> rerun_modes() { return kModes; }
 RerunMode rerun_mode_named(std::string_view name) {
   return named<RerunMode>(kModes, name, "rerun mode");
 }

@@ -12,10 +12,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <ostream>
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise::sim {
 
@@ -61,6 +62,7 @@ std::string_view name_of(RerunMode mode);
 std::string_view name_of(RerunState state);
 std::string_view name_of(RerunDiagnosis diagnosis);
 std::string_view name_of(RerunStatus status);
+std::span<const std::string_view> rerun_modes();
 /// USAGE with the names that there are.
 RerunMode rerun_mode_named(std::string_view name);
 RerunDiagnosis rerun_diagnosis_named(std::string_view name);
@@ -84,10 +86,10 @@ enum class Vote : std::uint8_t {
 };
 inline constexpr int kVotes = 8;
 
-class Votes {
+class RerunVotes {
  public:
-  Votes() = default;
-  Votes(std::initializer_list<Vote> votes) {
+  RerunVotes() = default;
+  RerunVotes(std::initializer_list<Vote> votes) {
     for (const Vote vote : votes) add(vote);
   }
   bool has(Vote vote) const { return (bits_ >> static_cast<unsigned>(vote) & 1U) != 0; }
@@ -95,15 +97,23 @@ class Votes {
     bits_ = static_cast<std::uint8_t>(bits_ | 1U << static_cast<unsigned>(vote));
   }
   /// What any rank wants, all do.
-  friend Votes operator|(Votes a, Votes b) {
+  friend RerunVotes operator|(RerunVotes a, RerunVotes b) {
     a.bits_ = static_cast<std::uint8_t>(a.bits_ | b.bits_);
     return a;
   }
-  friend bool operator==(Votes, Votes) = default;
+  friend bool operator==(RerunVotes, RerunVotes) = default;
 
  private:
   std::uint8_t bits_ = 0;
 };
+
+/// In which format a job saves its checkpoints, by the field's names. Only what it puts into them
+/// follows from it: they are written as torch_dist.
+enum class CheckpointFormat : std::uint8_t { kTorchDist, kTorch, kTorchDcp, kFsdpDtensor, kZarr };
+std::span<const std::string_view> checkpoint_formats();
+std::string_view name_of(CheckpointFormat format);
+/// USAGE with a suggestion for any other name.
+CheckpointFormat checkpoint_format_named(std::string_view name);
 
 /// Enum members as Megatron's reader takes them: RerunState(3), RerunMode('validate_results').
 /// No diagnosis is None.

@@ -6,7 +6,8 @@
 #include <limits>
 #include <sstream>
 
-#include "core/base/error.hpp"
+#include "core/base/check.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {

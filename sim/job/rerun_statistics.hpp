@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise::sim {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/base/error.hpp"
 #include "core/base/print.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/geometry/mesh.hpp"
+#include "reprise/mesh.hpp"
 #include "sim/job/buckets.hpp"
 #include "sim/job/local_tensor.hpp"
 #include "sim/job/sharding.hpp"

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "core/ports/fabric.hpp"
+#include "reprise/fabric.hpp"
 
 namespace reprise::sim {
 

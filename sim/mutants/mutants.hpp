@@ -8,30 +8,40 @@
 #include <string_view>
 #include <vector>
 
-#include "core/engine/load.hpp"
 #include "core/engine/save_queue.hpp"
+#include "core/engine/seamed.hpp"
 #include "sim/job/policy.hpp"
 
 namespace reprise::sim {
 
 /// Every seam that a run is made of.
 struct Policies {
-  SavePolicy save;
-  LoadPolicy load;
+  SaveSeams save;
+  LoadSeams load;
   JobPolicy job;
+  /// Returns the name of the cache that serves a kind of checkpoint. Default: the kind's own.
+  std::string (*cache_of)(std::string_view kind) = [](std::string_view kind) {
+    return std::string(kind);
+  };
+  /// Calls that the job makes right before each save, and after a save that failed. Default: none.
+  void (*before_save)(Communicator&, const StateDict&) = nullptr;
+  void (*save_failed)(PlanCache&, Communicator&, const StateDict&) = nullptr;
   /// What the job does for its saves in flight after each iteration.
   void (*iterated)(SaveQueue&) = [](SaveQueue& saves) { saves.poll(); };
   /// What the job does for its saves in flight before it exits.
   std::vector<ProtocolStep> (*shutdown)(SaveQueue&) = shutdown_protocol;
 };
 
+/// Begins a save as a job with these decisions does.
+Save begin_save(const Policies& policies, const Ports& ports, std::shared_ptr<Communicator> group,
+                const StateDict& state, SaveSettings options);
+
 struct Mutant {
-  std::string_view name;    ///< "no-optimizer-in-dcp/step"
-  std::string_view defect;  ///< what went wrong in the field, one sentence
-  std::string_view seam;    ///< "JobPolicy::requested"
-  std::string_view needs;   ///< smallest layout at which it is visible
-  /// The codes and verdicts of which one must come up, by their printed names.
-  std::vector<std::string_view> caught_as;
+  std::string_view name;        ///< "no-optimizer-in-dcp/step"
+  std::string_view defect;      ///< what went wrong in the field, one sentence
+  std::string_view seam;        ///< "JobPolicy::requested"
+  std::string_view needs;       ///< smallest layout at which it is visible
+  std::vector<Code> caught_as;  ///< one of these must come up
   void (*apply)(Policies&);
 };
 

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "core/engine/leaf_source.hpp"
+#include "sim/mutants/asked.hpp"
+
 namespace reprise::sim {
 namespace {
 
@@ -63,6 +66,8 @@ bool always(Task& /*writing*/) { return true; }
 
 Step live_step(Step /*begun*/, Step now) { return now; }
 
+void no_poll(SaveQueue& /*saves*/) {}
+
 std::vector<ProtocolStep> nothing(SaveQueue& /*saves*/) { return {}; }
 
 /// An allocation may have been moved more than once: the latest move is the last.
@@ -77,17 +82,17 @@ std::byte* where_it_was(std::byte* data, std::span<const Moved> moved) {
 }  // namespace
 
 void alias_host_tensors(Policies& policies) {
-  policies.save.source = alias_source;
-  policies.save.stage.order = settle_in_background;
+  policies.save.source = asked<alias_source>;
+  policies.save.stage.order = asked<settle_in_background>;
 }
-void go_on_while_staging(Policies& policies) { policies.save.stage.order = settle_in_background; }
-void write_while_staging(Policies& policies) { policies.save.stage.order = write_first; }
-void reuse_staging_early(Policies& policies) { policies.save.stage.free_again = always; }
-void name_live_step(Policies& policies) { policies.save.names = live_step; }
-void never_poll(Policies& policies) {
-  policies.iterated = [](SaveQueue& /*saves*/) {};
+void go_on_while_staging(Policies& policies) {
+  policies.save.stage.order = asked<settle_in_background>;
 }
-void exit_at_once(Policies& policies) { policies.shutdown = nothing; }
-void keep_handles(Policies& policies) { policies.job.storage = where_it_was; }
+void write_while_staging(Policies& policies) { policies.save.stage.order = asked<write_first>; }
+void reuse_staging_early(Policies& policies) { policies.save.stage.free_again = asked<always>; }
+void name_live_step(Policies& policies) { policies.save.tracker_step = asked<live_step>; }
+void never_poll(Policies& policies) { policies.iterated = asked<no_poll>; }
+void exit_at_once(Policies& policies) { policies.shutdown = asked<nothing>; }
+void keep_handles(Policies& policies) { policies.job.storage = asked<where_it_was>; }
 
 }  // namespace reprise::sim

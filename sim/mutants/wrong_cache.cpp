@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/base/hash.hpp"
+#include "core/engine/plan_memory.hpp"
+#include "sim/mutants/asked.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -10,7 +12,21 @@ namespace {
 bool fits_always(const SaveScope&, const SaveScope&) { return true; }
 void drop(std::span<const std::string>) {}
 std::string one_slot(std::string_view) { return "checkpoint"; }
-bool at_once(SaveStage) { return true; }
+
+/// Leaves the plan as it is, so that the cache no longer holds what came of one save.
+void keep_offer(PlanCache& cache, Communicator& group, const StateDict& state) {
+  const GlobalRank self = group.group().member(group.rank());
+  Structure own = structure_of(state, self);
+  Bytes wire;
+  append_le(wire, own.signature);
+  std::vector<std::uint64_t> signatures;
+  for (const Bytes& bytes : group.all_gather(wire)) {
+    signatures.push_back(load_le<std::uint64_t>(bytes));
+  }
+  cache.memory().offered = {{combined(signatures), group.group().size(), group.group().members()},
+                            std::move(own),
+                            encode(local_plan(state, self))};
+}
 
 std::uint64_t smallest_rank(const SaveScope& scope) {
   return static_cast<std::uint64_t>(
@@ -24,31 +40,31 @@ void accept_metadata(const MetadataIdentity&, const MetadataIdentity&) {}
 }  // namespace
 
 void forget_signature(Policies& policies) {
-  policies.save.cache.fits = fits_always;
-  policies.save.cache.unplanned = drop;
+  policies.save.cache.fits = asked<fits_always>;
+  policies.save.cache.unplanned = asked<drop>;
 }
 
 void share_one_cache(Policies& policies) {
-  policies.save.cache.slot = one_slot;
-  policies.save.cache.fits = fits_always;
+  policies.cache_of = asked<one_slot>;
+  policies.save.cache.fits = asked<fits_always>;
 }
 
-void remember_before_validation(Policies& policies) { policies.save.cache.remember = at_once; }
+void remember_before_validation(Policies& policies) { policies.save_failed = asked<keep_offer>; }
 
 void keep_owners_by_smallest_rank(Policies& policies) {
-  policies.save.cache.distribution_key = smallest_rank;
+  policies.save.cache.distribution_key = asked<smallest_rank>;
 }
 
 void keep_owners_by_smallest_rank_unverified(Policies& policies) {
   keep_owners_by_smallest_rank(policies);
-  policies.save.cache.verify_distribution = accept_owners;
+  policies.save.cache.verify_distribution = asked<accept_owners>;
 }
 
-void keep_metadata_by_directory(Policies& policies) { policies.load.cache.key = directory; }
+void keep_metadata_by_directory(Policies& policies) { policies.load.cache.key = asked<directory>; }
 
 void keep_metadata_by_directory_unverified(Policies& policies) {
   keep_metadata_by_directory(policies);
-  policies.load.cache.verify = accept_metadata;
+  policies.load.cache.verify = asked<accept_metadata>;
 }
 
 }  // namespace reprise::sim

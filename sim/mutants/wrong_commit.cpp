@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "core/engine/retention.hpp"
+#include "sim/mutants/asked.hpp"
+#include "sim/mutants/protocol_steps.hpp"
+
 namespace reprise::sim {
 namespace {
-
-using Steps = std::vector<ProtocolStep>;
-
-Steps::iterator named(Steps& steps, std::string_view name) {
-  return std::find_if(steps.begin(), steps.end(),
-                      [name](const ProtocolStep& step) { return step.name == name; });
-}
 
 void add(Steps& steps, Steps::iterator before, Steps more) {
   steps.insert(before, std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -19,8 +16,7 @@ void add(Steps& steps, Steps::iterator before, Steps more) {
 
 // --- the tracker --------------------------------------------------------------------------------
 
-Steps tracker_first(Store& store, const CommitTarget& target, const CommitContent& content,
-                    Part part) {
+Steps tracker_first(Store& store, CommitTarget& target, const CommitContent& content, Part part) {
   Steps steps = commit_part(store, target, content, part);
   const auto swap_in = named(steps, "swap_in");
   const auto tracker = named(steps, "tracker");
@@ -28,24 +24,23 @@ Steps tracker_first(Store& store, const CommitTarget& target, const CommitConten
   return steps;
 }
 
-ProtocolStep tracker_step(Store& store, const CommitTarget& target) {
+ProtocolStep tracker_step(Store& store, CommitTarget& target) {
   return {"tracker", [&store, &target] { move_tracker(store, target); }};
 }
 
-Steps scheduled_tracker(Store& store, const CommitTarget& target) {
+Steps scheduled_tracker(Store& store, CommitTarget& target) {
   Steps steps = prepare_protocol(store, target);
   if (target.step) steps.push_back(tracker_step(store, target));
   return steps;
 }
 
-Steps without_tracker(Store& store, const CommitTarget& target, const CommitContent& content,
-                      Part part) {
+Steps without_tracker(Store& store, CommitTarget& target, const CommitContent& content, Part part) {
   Steps steps = commit_part(store, target, content, part);
   std::erase_if(steps, [](const ProtocolStep& step) { return step.name == "tracker"; });
   return steps;
 }
 
-Steps tracker_everywhere(Store& store, const CommitTarget& target, const CommitContent& content,
+Steps tracker_everywhere(Store& store, CommitTarget& target, const CommitContent& content,
                          Part part) {
   Steps steps = commit_part(store, target, content, part);
   if (part == Part::kMember && target.step) steps.push_back(tracker_step(store, target));
@@ -79,8 +74,7 @@ std::vector<Step> outdated_by_the_new(const std::vector<Generation>& present, co
   return all_but(steps, static_cast<std::size_t>(kept.count - 1));
 }
 
-Steps remove_first(Store& store, const CommitTarget& target, const CommitContent& content,
-                   Part part) {
+Steps remove_first(Store& store, CommitTarget& target, const CommitContent& content, Part part) {
   Steps steps = commit_part(store, target, content, part);
   if (part == Part::kLeader) {
     add(steps, steps.begin(), retention_protocol(store, target, outdated_by_the_new));
@@ -88,13 +82,29 @@ Steps remove_first(Store& store, const CommitTarget& target, const CommitContent
   return steps;
 }
 
-Steps scheduled_removal(Store& store, const CommitTarget& target) {
+Steps scheduled_removal(Store& store, CommitTarget& target) {
   Steps steps = prepare_protocol(store, target);
   add(steps, steps.end(), retention_protocol(store, target, outdated_by_the_new));
   return steps;
 }
 
-Steps retention_by_name(Store& store, const CommitTarget& target) {
+/// What stands at the same step makes room before the new one takes its place.
+Steps same_step_removed(Store& store, CommitTarget& target, const CommitContent& content,
+                        Part part) {
+  Steps steps = commit_part(store, target, content, part);
+  const auto read_back = named(steps, "read_back");
+  if (read_back == steps.end()) return steps;
+  read_back->run = [&store, &target, run = std::move(read_back->run)] {
+    if (store.stat(target.directory)) {
+      store.remove(target.directory);
+      store.sync_directory(parent_path(target.directory));
+    }
+    run();
+  };
+  return steps;
+}
+
+Steps retention_by_name(Store& store, CommitTarget& target) {
   return retention_protocol(store, target, outdated_by_name);
 }
 
@@ -102,11 +112,11 @@ std::vector<Step> outdated_by_count(const std::vector<Generation>& present, cons
   return outdated(present, {kept.newest, kept.count, {}});
 }
 
-Steps retention_by_count(Store& store, const CommitTarget& target) {
+Steps retention_by_count(Store& store, CommitTarget& target) {
   return retention_protocol(store, target, outdated_by_count);
 }
 
-Steps no_retention(Store&, const CommitTarget&) { return {}; }
+Steps no_retention(Store&, CommitTarget&) { return {}; }
 
 // --- what is loaded -----------------------------------------------------------------------------
 
@@ -120,21 +130,22 @@ std::optional<std::size_t> whole_for_me(const std::vector<reprise::Votes>& votes
 
 }  // namespace
 
-void tracker_before_payload(Policies& policies) { policies.save.commit = tracker_first; }
-void tracker_at_schedule(Policies& policies) { policies.save.prepare = scheduled_tracker; }
-void tracker_by_nobody(Policies& policies) { policies.save.commit = without_tracker; }
-void tracker_by_all(Policies& policies) { policies.save.commit = tracker_everywhere; }
+void tracker_before_payload(Policies& policies) { policies.save.commit = asked<tracker_first>; }
+void tracker_at_schedule(Policies& policies) { policies.save.prepare = asked<scheduled_tracker>; }
+void tracker_by_nobody(Policies& policies) { policies.save.commit = asked<without_tracker>; }
+void tracker_by_all(Policies& policies) { policies.save.commit = asked<tracker_everywhere>; }
 
 void remove_before_durable(Policies& policies) {
-  policies.save.commit = remove_first;
-  policies.save.retention = no_retention;
+  policies.save.commit = asked<remove_first>;
+  policies.save.retention = asked<no_retention>;
 }
 void remove_at_schedule(Policies& policies) {
-  policies.save.prepare = scheduled_removal;
-  policies.save.retention = no_retention;
+  policies.save.prepare = asked<scheduled_removal>;
+  policies.save.retention = asked<no_retention>;
 }
-void count_unfinished(Policies& policies) { policies.save.retention = retention_by_name; }
-void count_damaged(Policies& policies) { policies.save.retention = retention_by_count; }
-void choose_alone(Policies& policies) { policies.load.chosen = whole_for_me; }
+void remove_same_step_first(Policies& policies) { policies.save.commit = asked<same_step_removed>; }
+void count_unfinished(Policies& policies) { policies.save.retention = asked<retention_by_name>; }
+void count_damaged(Policies& policies) { policies.save.retention = asked<retention_by_count>; }
+void choose_alone(Policies& policies) { policies.load.choose_candidate = asked<whole_for_me>; }
 
 }  // namespace reprise::sim

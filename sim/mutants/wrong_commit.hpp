@@ -17,6 +17,8 @@ void tracker_by_all(Policies& policies);
 
 /// The older ones go before the new one is durable: when the commit begins; when it is scheduled.
 void remove_before_durable(Policies& policies);
+/// What stands at the step that is saved goes before the new one stands there.
+void remove_same_step_first(Policies& policies);
 void remove_at_schedule(Policies& policies);
 /// The newest are those with the highest numbers in their names, finished or not.
 void count_unfinished(Policies& policies);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/mutants/asked.hpp"
 #include "sim/mutants/held_by.hpp"
 
 namespace reprise::sim {
@@ -49,6 +50,21 @@ Description with_local_layers(const Holding& holding) {
 
 // --- experts ------------------------------------------------------------------------------------
 
+/// "...experts.linear_fc1.weight3" with the expert's number among those of its rank.
+Description with_local_experts(const Holding& holding) {
+  Description description = describe(holding);
+  const auto& expert = holding.spec.expert;
+  if (!expert) return description;
+  const std::int32_t rank = expert_rank_of(*expert, holding.layout.ep);
+  const std::int64_t first = ceil_chunk(expert->of, holding.layout.ep, rank).begin;
+  const std::string number = std::to_string(expert->number);
+  description.key.replace(description.key.size() - number.size(), number.size(),
+                          std::to_string(expert->number - first));
+  description.replica = holding.replica + rank * holding.placement.replicas(*holding.mesh);
+  description.placed.reset();
+  return description;
+}
+
 /// The experts of this rank as all there are; the other ranks' claim the same boxes as copies.
 Description without_ep(const Holding& holding) {
   Description description = describe(holding);
@@ -59,6 +75,26 @@ Description without_ep(const Holding& holding) {
   for (Piece& piece : description.pieces) piece.box.offset[0] -= first;
   description.replica +=
       holding.mesh->coordinate(holding.member, "ep") * holding.placement.replicas(*holding.mesh);
+  description.placed.reset();
+  return description;
+}
+
+/// The tp ranks' copies one after another along dimension 0, by a placement that the parameter does
+/// not have.
+Description as_model_shard(const Holding& holding) {
+  Description description = describe(holding);
+  const std::int32_t tp = holding.mesh->axis("tp") ? holding.mesh->axis_size("tp") : 1;
+  if (tp == 1 || !holding.spec.placement.splits().empty() || holding.spec.shape.empty()) {
+    return description;
+  }
+  const std::int64_t rows = description.shape[0];
+  description.shape[0] = rows * tp;
+  for (Piece& piece : description.pieces) {
+    piece.box.offset[0] += rows * holding.mesh->coordinate(holding.member, "tp");
+  }
+  auto splits = holding.placement.splits();
+  splits.insert(splits.begin(), {"tp", 0});
+  description.replica = Placement(splits).replica(*holding.mesh, holding.member);
   description.placed.reset();
   return description;
 }
@@ -166,35 +202,46 @@ Interval empty_as_if_full(std::int64_t length, std::int64_t parts, std::int64_t 
 }  // namespace
 
 void number_layers_by_stage(Policies& policies) {
-  policies.job.described_save = with_local_layers;
-  policies.job.described_load = with_local_layers;
+  policies.job.described_save = asked<with_local_layers>;
+  policies.job.described_load = asked<with_local_layers>;
+}
+
+void number_experts_by_rank(Policies& policies) {
+  policies.job.described_save = asked<with_local_experts>;
+  policies.job.described_load = asked<with_local_experts>;
 }
 
 void describe_experts_without_ep(Policies& policies) {
-  policies.job.described_save = without_ep;
-  policies.job.described_load = without_ep;
+  policies.job.described_save = asked<without_ep>;
+  policies.job.described_load = asked<without_ep>;
 }
-void save_experts_as_replicas(Policies& policies) { policies.job.described_save = without_ep; }
-void match_head_first(Policies& policies) { policies.job.names = head_before_hc_head; }
+void save_experts_as_replicas(Policies& policies) {
+  policies.job.described_save = asked<without_ep>;
+}
+void shard_what_is_replicated(Policies& policies) {
+  policies.job.described_save = asked<as_model_shard>;
+  policies.job.described_load = asked<as_model_shard>;
+}
+void match_head_first(Policies& policies) { policies.job.names = asked<head_before_hc_head>; }
 
 void load_share_by_place_in_node(Policies& policies) {
-  policies.job.described_load = of_place_in_node;
+  policies.job.described_load = asked<of_place_in_node>;
 }
 
 void split_rows_as_whole_components(Policies& policies) {
-  policies.job.described_save = as_whole_components;
-  policies.job.described_load = as_whole_components;
+  policies.job.described_save = asked<as_whole_components>;
+  policies.job.described_load = asked<as_whole_components>;
 }
 
-void describe_flat_as_rows(Policies& policies) { policies.job.described_save = as_rows; }
+void describe_flat_as_rows(Policies& policies) { policies.job.described_save = asked<as_rows>; }
 void describe_flat_as_rows_unproved(Policies& policies) {
   describe_flat_as_rows(policies);
-  policies.save.plan.cover = always_covers;
+  policies.save.plan.cover = asked<always_covers>;
 }
 
 void place_empty_shards_as_full(Policies& policies) {
-  policies.job.slice = empty_as_if_full;
-  policies.save.plan.describe = empty_as_if_full;
+  policies.job.slice = asked<empty_as_if_full>;
+  policies.save.plan.describe = asked<empty_as_if_full>;
 }
 
 }  // namespace reprise::sim

@@ -1,5 +1,7 @@
 #include "sim/mutants/wrong_groups.hpp"
 
+#include "sim/mutants/asked.hpp"
+
 namespace reprise::sim {
 namespace {
 
@@ -33,17 +35,77 @@ CheckpointGroups global_groups(const GroupCall& call) {
   return groups;
 }
 
+/// Where one group is not given, the registry's stand in for those that were given, too.
+CheckpointGroups all_or_none(const GroupCall& call) {
+  const CheckpointGroups groups = resolve(call);
+  return groups == call.given ? groups : global_groups(call);
+}
+
 CheckpointGroups with_tp_for_dp(const GroupCall& call) {
   CheckpointGroups groups = resolve(call);
   groups.dp = groups.tp;
   return groups;
 }
 
-/// Where no group is given, a rank counts as rank 0 of 1.
-CheckpointGroups without_pp(const GroupCall& call) {
-  CheckpointGroups groups = resolve(call);
-  groups.pp = Group({call.self});
+/// Of a pair of which one half is not given, a rank counts as rank 0 of 1. A whole pair loses its
+/// pipeline half on the way.
+CheckpointGroups with_half_a_pair(const GroupCall& call) {
+  CheckpointGroups given = call.given;
+  const Group alone({call.self});
+  if (given.pp && !given.tp) given.tp = alone;
+  if (given.tp) given.pp = alone;
+  CheckpointGroups groups = resolve({call.caller, given, call.registry, call.self, call.experts});
+  groups.pp = alone;
   return groups;
+}
+
+// --- whose dp x cp group metadata carry ----------------------------------------------------------
+
+constexpr const char* kStashedGroup = "dp_cp_group";
+
+ContentMetadata built_globally(const MetadataCall& call) {
+  ContentMetadata metadata = built_metadata(call);
+  metadata.dp_cp_group = call.registry.groups(call.caller).dp_cp;
+  return metadata;
+}
+ContentMetadata loaded_globally(const Value* common, const MetadataCall& call) {
+  ContentMetadata metadata = loaded_metadata(common, call);
+  metadata.dp_cp_group = call.registry.groups(call.caller).dp_cp;
+  return metadata;
+}
+
+/// By the sizes of the loading layout, as if its ranks stood in the usual order of axes.
+ContentMetadata loaded_by_sizes(const Value* common, const MetadataCall& call) {
+  Layout layout = call.module.layout;
+  layout.order = Layout{}.order;
+  ContentMetadata metadata = loaded_metadata(common, call);
+  metadata.dp_cp_group = groups_of(dense_mesh(layout, call.module.ranks),
+                                   expert_mesh(layout, call.module.ranks), call.self)
+                             .dp_cp;
+  return metadata;
+}
+
+Value with_the_group(const ContentMetadata& metadata) {
+  Value entry = stripped(metadata);
+  List ranks;
+  for (const auto rank : metadata.dp_cp_group.value().members()) {
+    ranks.emplace_back(std::int64_t{rank.value});
+  }
+  entry.as<Dict>()->emplace_back(kStashedGroup, std::move(ranks));
+  return entry;
+}
+ContentMetadata loaded_with_the_group(const Value* common, const MetadataCall& call) {
+  ContentMetadata metadata = loaded_metadata(common, call);
+  const Value* entry = common == nullptr ? nullptr : common->find(kContentMetadata);
+  const Value* stash = entry == nullptr ? nullptr : entry->find(kStashedGroup);
+  const List* list = stash == nullptr ? nullptr : stash->as<List>();
+  if (list == nullptr) return metadata;
+  std::vector<GlobalRank> ranks;
+  for (const auto& rank : *list) {
+    ranks.push_back({static_cast<std::int32_t>(*rank.as<std::int64_t>())});
+  }
+  metadata.dp_cp_group = Group(std::move(ranks));
+  return metadata;
 }
 
 std::vector<ObjectLeaf> random_leaves_without_pp(const RandomStates& states) {
@@ -59,47 +121,82 @@ std::vector<ObjectLeaf> random_leaves_without_pp(const RandomStates& states) {
 }  // namespace
 
 void lead_by_global_rank(Policies& policies) {
-  policies.save.lead.leader = global_rank_of_first;
-  policies.load.lead.leader = global_rank_of_first;
+  policies.save.leader.leader = asked<global_rank_of_first>;
+  policies.load.leader.leader = asked<global_rank_of_first>;
 }
 void take_answers_by_global_rank(Policies& policies) {
-  policies.save.lead.root = whoever_has_that_global_rank;
-  policies.load.lead.root = whoever_has_that_global_rank;
+  policies.save.leader.root = asked<whoever_has_that_global_rank>;
+  policies.load.leader.root = asked<whoever_has_that_global_rank>;
 }
 
-void reduce_for_each_own_key(Policies& policies) { policies.save.tell_keys = reduce_each_key; }
+void reduce_for_each_own_key(Policies& policies) { policies.before_save = asked<reduce_each_key>; }
 
-void use_global_groups_at_save(Policies& policies) { policies.job.save_groups = global_groups; }
-void use_global_groups_at_load(Policies& policies) { policies.job.load_groups = global_groups; }
+void use_global_groups_at_save(Policies& policies) {
+  policies.job.save_groups = asked<global_groups>;
+}
+void use_global_groups_at_load(Policies& policies) {
+  policies.job.load_groups = asked<global_groups>;
+}
 void use_global_groups(Policies& policies) {
   use_global_groups_at_save(policies);
   use_global_groups_at_load(policies);
 }
 void use_global_groups_at_save_unchecked(Policies& policies) {
   use_global_groups_at_save(policies);
-  policies.job.groups = accept_all;
+  policies.job.groups = asked<accept_all>;
 }
 void use_global_groups_at_load_unchecked(Policies& policies) {
   use_global_groups_at_load(policies);
-  policies.job.groups = accept_all;
+  policies.job.groups = asked<accept_all>;
 }
 void use_global_groups_unchecked(Policies& policies) {
   use_global_groups(policies);
-  policies.job.groups = accept_all;
+  policies.job.groups = asked<accept_all>;
 }
 
-void count_copies_by_tp_group(Policies& policies) { policies.job.save_groups = with_tp_for_dp; }
+void fall_back_for_all_groups(Policies& policies) {
+  policies.job.save_groups = asked<all_or_none>;
+  policies.job.load_groups = asked<all_or_none>;
+}
+
+void count_copies_by_tp_group(Policies& policies) {
+  policies.job.save_groups = asked<with_tp_for_dp>;
+}
 void count_copies_by_tp_group_unchecked(Policies& policies) {
   count_copies_by_tp_group(policies);
-  policies.job.groups = accept_all;
+  policies.job.groups = asked<accept_all>;
 }
 
 void go_on_with_half_a_pair(Policies& policies) {
-  policies.job.save_groups = without_pp;
-  policies.job.load_groups = without_pp;
+  policies.job.save_groups = asked<with_half_a_pair>;
+  policies.job.load_groups = asked<with_half_a_pair>;
 }
 void go_on_with_half_a_pair_unchecked(Policies& policies) {
-  policies.job.random = random_leaves_without_pp;
+  policies.job.random = asked<random_leaves_without_pp>;
+}
+
+void take_dp_cp_group_of_registry(Policies& policies) {
+  policies.job.metadata.built = asked<built_globally>;
+  policies.job.metadata.loaded = asked<loaded_globally>;
+}
+void take_dp_cp_group_of_registry_unchecked(Policies& policies) {
+  take_dp_cp_group_of_registry(policies);
+  policies.job.groups = asked<accept_all>;
+}
+void take_dp_cp_group_of_loading_layout(Policies& policies) {
+  policies.job.metadata.loaded = asked<loaded_by_sizes>;
+}
+void take_dp_cp_group_of_loading_layout_unchecked(Policies& policies) {
+  take_dp_cp_group_of_loading_layout(policies);
+  policies.job.groups = asked<accept_all>;
+}
+void take_dp_cp_group_of_stash(Policies& policies) {
+  policies.job.metadata.written = asked<with_the_group>;
+  policies.job.metadata.loaded = asked<loaded_with_the_group>;
+}
+void take_dp_cp_group_of_stash_unchecked(Policies& policies) {
+  take_dp_cp_group_of_stash(policies);
+  policies.job.groups = asked<accept_all>;
 }
 
 }  // namespace reprise::sim

@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <bit>
 
-#include "sim/mutants/inventory.hpp"
+#include "sim/mutants/asked.hpp"
+#include "sim/mutants/optimizer_slots.hpp"
 
 namespace reprise::sim {
 namespace {
+
+std::optional<Step> of_the_leader(const TrackedSteps& tracked, GroupRank leader) {
+  return tracked.at(static_cast<std::size_t>(leader.value));
+}
 
 // --- what is asked for --------------------------------------------------------------------------
 
@@ -168,32 +173,34 @@ SharedReads nothing_shared(std::span<const AlikeReaders> /*classes*/, std::uint6
 
 }  // namespace
 
-void lazy_state_template(Policies& policies) { policies.job.requested = without_moments; }
+void lazy_state_template(Policies& policies) { policies.job.requested = asked<without_moments>; }
 void lazy_state_template_unreported(Policies& policies) {
   lazy_state_template(policies);
-  policies.load.strict = never_refused;
+  policies.load.judge_strictness = asked<never_refused>;
 }
-void ask_for_first_bucket(Policies& policies) { policies.job.requested = first_bucket; }
+void ask_for_first_bucket(Policies& policies) { policies.job.requested = asked<first_bucket>; }
 void retry_without_strictness(Policies& policies) {
-  policies.job.requested = renamed_norm;
-  policies.load.strict = never_refused;
+  policies.job.requested = asked<renamed_norm>;
+  policies.load.judge_strictness = asked<never_refused>;
 }
 
-void ask_for_masters_as_bf16(Policies& policies) { policies.job.requested = bf16_masters; }
-void cast_masters_to_bf16(Policies& policies) { policies.job.refresh = with_cast; }
+void ask_for_masters_as_bf16(Policies& policies) { policies.job.requested = asked<bf16_masters>; }
+void cast_masters_to_bf16(Policies& policies) { policies.job.refresh = asked<with_cast>; }
 
-void ignore_bucket_padding(Policies& policies) { policies.job.refresh = padding_ignored; }
+void ignore_bucket_padding(Policies& policies) { policies.job.refresh = asked<padding_ignored>; }
 void ignore_bucket_padding_unchecked(Policies& policies) {
-  policies.job.refresh = padding_ignored_unchecked;
+  policies.job.refresh = asked<padding_ignored_unchecked>;
 }
 void ignore_bucket_padding_with_zeros(Policies& policies) {
-  policies.job.refresh = padding_ignored_with_zeros;
+  policies.job.refresh = asked<padding_ignored_with_zeros>;
 }
 
-void read_by_each(Policies& policies) { policies.load.share = nothing_shared; }
+void read_by_each(Policies& policies) { policies.load.share = asked<nothing_shared>; }
 
-void skip_install(Policies& policies) { policies.job.refresh = without_install; }
-void gather_nothing(Policies& policies) { policies.job.refresh = without_gather; }
-void keep_start_masters(Policies& policies) { policies.job.refresh = with_stale_masters; }
+void skip_install(Policies& policies) { policies.job.refresh = asked<without_install>; }
+void gather_nothing(Policies& policies) { policies.job.refresh = asked<without_gather>; }
+void keep_start_masters(Policies& policies) { policies.job.refresh = asked<with_stale_masters>; }
+
+void follow_leaders_tracker(Policies& policies) { policies.load.tracked = asked<of_the_leader>; }
 
 }  // namespace reprise::sim

@@ -35,4 +35,6 @@ void gather_nothing(Policies& policies);
 /// The masters that the next step works on are not the loaded ones.
 void keep_start_masters(Policies& policies);
 
+void follow_leaders_tracker(Policies& policies);
+
 }  // namespace reprise::sim

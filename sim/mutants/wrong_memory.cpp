@@ -1,7 +1,12 @@
 #include "sim/mutants/wrong_memory.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
+
+#include "core/engine/leaf_source.hpp"
+#include "core/engine/load_staging.hpp"
+#include "sim/mutants/asked.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -43,11 +48,52 @@ std::unique_ptr<ContentSource> clone_source(Device& device, std::vector<LeafOrig
   return std::make_unique<CloneSource>(device, std::move(origins));
 }
 
+/// What was made for empty shards; leaves point into it, so it stays.
+std::byte* made(std::size_t bytes) {
+  thread_local std::deque<Bytes> all;
+  return all.emplace_back(bytes).data();
+}
+
+/// Nothing of it is ever used: copying it into an empty shard copies nothing.
+StateDict with_whole_for_empty(StateDict state) {
+  for (TensorLeaf& leaf : state.tensors) {
+    const std::int64_t elements = volume(leaf.shape);
+    if (!leaf.pieces.empty() || elements <= 1) continue;
+    leaf.pieces = {contiguous_piece(Box::whole(leaf.shape))};
+    leaf.data = made(static_cast<std::size_t>(elements) * size_of(leaf.dtype));
+    leaf.placed.reset();
+  }
+  return state;
+}
+
+/// A rank without elements to write fills a tensor's worth of memory all the same.
+std::unique_ptr<ContentSource> tensor_for_nothing(Device& device, std::vector<LeafOrigin> origins) {
+  constexpr std::int64_t kElements = std::int64_t{1} << 16;
+  const bool nothing = std::all_of(origins.begin(), origins.end(), [](const LeafOrigin& origin) {
+    return origin.piece == nullptr || origin.piece->box.elements() <= 1;
+  });
+  if (nothing) {
+    TensorLeaf whole{.shape = {kElements}, .pieces = {contiguous_piece(Box::whole({kElements}))}};
+    const std::size_t bytes = static_cast<std::size_t>(kElements) * size_of(whole.dtype);
+    whole.data = made(bytes);
+    const auto elements = leaf_source(device, {{&whole, whole.pieces.data()}});
+    elements->fill(0, 0, kElements, {made(bytes), bytes});
+    elements->settle();
+  }
+  return leaf_source(device, std::move(origins));
+}
+
 std::uint64_t all_reads(const StagingNeed& need) { return need.all + one_read(need); }
 
 }  // namespace
 
-void clone_before_staging(Policies& policies) { policies.save.source = clone_source; }
-void keep_loaded_copy(Policies& policies) { policies.load.staging = all_reads; }
+void clone_before_staging(Policies& policies) { policies.save.source = asked<clone_source>; }
+void materialise_empty_shards(Policies& policies) {
+  policies.job.requested = asked<with_whole_for_empty>;
+}
+void fill_a_tensor_for_nothing(Policies& policies) {
+  policies.save.source = asked<tensor_for_nothing>;
+}
+void keep_loaded_copy(Policies& policies) { policies.load.staging = asked<all_reads>; }
 
 }  // namespace reprise::sim

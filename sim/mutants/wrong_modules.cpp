@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/job/host_rng.hpp"
+#include "sim/mutants/asked.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -45,8 +46,9 @@ std::string own_sharding(const ModuleConfig& own, const ModuleConfig& /*stored*/
 // --- copies --------------------------------------------------------------------------------------
 
 /// As copy_of_module, over a group of this rank alone in place of one of the module's.
-std::int32_t copy_without(std::optional<Group> CheckpointGroups::*group, CheckpointGroups groups,
-                          GlobalRank self) {
+std::int32_t copy_without(std::optional<Group> CheckpointGroups::*group,
+                          const CheckpointGroups& given, GlobalRank self) {
+  CheckpointGroups groups = given;
   groups.*group = Group({self});
   return copy_of_module(groups, self);
 }
@@ -79,6 +81,18 @@ std::string no_prefix(std::string_view /*module*/) { return {}; }
 StateDict without_streams(StateDict state) {
   std::erase_if(state.objects, [](const ObjectLeaf& leaf) { return leaf.key.ends_with(kRngKey); });
   return state;
+}
+
+/// Settings alone were looked for in the form that a checkpoint has.
+std::optional<KeyForm> of_settings_alone(const Catalog& catalog) {
+  const auto form = stored_form(catalog);
+  return form == KeyForm::kBare ? KeyForm::kMixed : form;
+}
+
+std::optional<KeyForm> own_form(const Catalog& /*catalog*/) { return std::nullopt; }
+
+std::string owner_of_prefixed(std::string_view key, std::span<const ModuleConfig> stored) {
+  return key.starts_with("mimo.") ? owner_of(key, stored) : std::string();
 }
 
 CheckpointGroups of_the_registry(const LeafLayer& layer) {
@@ -125,6 +139,10 @@ Schedule sum_of_schedules(const Schedule& own, const Schedule& stored) {
   return sum;
 }
 
+Schedule twice_the_stored(const Schedule& /*own*/, const Schedule& stored) {
+  return sum_of_schedules(stored, stored);
+}
+
 // --- steps ---------------------------------------------------------------------------------------
 
 bool overflows_here(std::span<const ModuleStep> own) {
@@ -158,56 +176,87 @@ StepAgreement returned_early(Communicator& world, std::span<const ModuleStep> ow
 // --- mutants -------------------------------------------------------------------------------------
 
 void leave_settings_in_common(Policies& policies) {
-  policies.job.module.extracted = nothing_extracted;
+  policies.job.module.extracted = asked<nothing_extracted>;
 }
 void leave_sharding_in_common(Policies& policies) {
-  policies.job.module.extracted = all_but_sharding;
+  policies.job.module.extracted = asked<all_but_sharding>;
 }
-void read_by_own_sharding(Policies& policies) { policies.job.module.sharding = own_sharding; }
+void read_by_own_sharding(Policies& policies) {
+  policies.job.module.sharding = asked<own_sharding>;
+}
 void leave_empty_wrapper(Policies& policies) {
-  policies.job.module.extracted = with_empty_wrapper;
-  policies.job.module.restored = into_the_wrapper_that_is_there;
+  policies.job.module.extracted = asked<with_empty_wrapper>;
+  policies.job.module.restored = asked<into_the_wrapper_that_is_there>;
 }
 void make_no_wrapper(Policies& policies) {
-  policies.job.module.restored = into_the_wrapper_that_is_there;
+  policies.job.module.restored = asked<into_the_wrapper_that_is_there>;
 }
 
-void count_module_copies_without_tp(Policies& policies) { policies.job.module.copy = without_tp; }
-void count_module_copies_without_pp(Policies& policies) { policies.job.module.copy = without_pp; }
-void count_module_copies_without_dp(Policies& policies) { policies.job.module.copy = without_dp; }
-void count_module_copies_without_cp(Policies& policies) { policies.job.module.copy = without_cp; }
+void count_module_copies_without_tp(Policies& policies) {
+  policies.job.module.copy = asked<without_tp>;
+}
+void count_module_copies_without_pp(Policies& policies) {
+  policies.job.module.copy = asked<without_pp>;
+}
+void count_module_copies_without_dp(Policies& policies) {
+  policies.job.module.copy = asked<without_dp>;
+}
+void count_module_copies_without_cp(Policies& policies) {
+  policies.job.module.copy = asked<without_cp>;
+}
 
 void name_streams_without_module(Policies& policies) {
-  policies.job.save_groups = without_stream_prefix;
-  policies.job.load_groups = without_stream_prefix;
+  policies.job.save_groups = asked<without_stream_prefix>;
+  policies.job.load_groups = asked<without_stream_prefix>;
 }
 void save_no_streams(Policies& policies) {
-  policies.job.saved = without_streams;
-  policies.job.requested = without_streams;
+  policies.job.saved = asked<without_streams>;
+  policies.job.requested = asked<without_streams>;
 }
 void name_all_without_module(Policies& policies) {
-  policies.job.module.prefix = no_prefix;
+  policies.job.module.prefix = asked<no_prefix>;
   name_streams_without_module(policies);
 }
+void find_bare_settings_alone(Policies& policies) {
+  policies.job.module.form = asked<of_settings_alone>;
+}
+void ask_in_own_form(Policies& policies) { policies.job.module.form = asked<own_form>; }
+void know_prefixed_owners_alone(Policies& policies) {
+  policies.job.module.owner = asked<owner_of_prefixed>;
+}
 void ask_registry_for_leaf_layers(Policies& policies) {
-  policies.job.module.leaf_layer = of_the_registry;
+  policies.job.module.leaf_layer = asked<of_the_registry>;
 }
-void ask_for_any_streams(Policies& policies) { policies.job.module.streams = whatever_grid; }
-void declare_dp_streams_copies(Policies& policies) { policies.job.random = own_stream_alone; }
+void ask_for_any_streams(Policies& policies) { policies.job.module.streams = asked<whatever_grid>; }
+void declare_dp_streams_copies(Policies& policies) {
+  policies.job.random = asked<own_stream_alone>;
+}
 
-void skip_settings_at_load(Policies& policies) { policies.job.settings.matched = own_groups; }
-void match_groups_by_position(Policies& policies) { policies.job.settings.matched = by_position; }
-void keep_params_in_groups(Policies& policies) { policies.job.settings.saved = with_params; }
-void take_params_of_checkpoint(Policies& policies) {
-  policies.job.settings.matched = with_stored_params;
+void skip_settings_at_load(Policies& policies) {
+  policies.job.settings.matched = asked<own_groups>;
 }
-void add_up_schedules(Policies& policies) { policies.job.settings.schedule = sum_of_schedules; }
+void match_groups_by_position(Policies& policies) {
+  policies.job.settings.matched = asked<by_position>;
+}
+void keep_params_in_groups(Policies& policies) { policies.job.settings.saved = asked<with_params>; }
+void take_params_of_checkpoint(Policies& policies) {
+  policies.job.settings.matched = asked<with_stored_params>;
+}
+void add_up_schedules(Policies& policies) {
+  policies.job.settings.schedule = asked<sum_of_schedules>;
+}
+
+void double_schedules(Policies& policies) {
+  policies.job.settings.schedule = asked<twice_the_stored>;
+}
 
 void step_by_own_overflow(Policies& policies) {
-  policies.job.step.agree = decided_by_each;
-  policies.job.step.success = updated_here;
+  policies.job.step.agree = asked<decided_by_each>;
+  policies.job.step.success = asked<updated_here>;
 }
-void tell_nobody_of_overflow(Policies& policies) { policies.job.step.agree = returned_early; }
+void tell_nobody_of_overflow(Policies& policies) {
+  policies.job.step.agree = asked<returned_early>;
+}
 
 }  // namespace
 
@@ -218,7 +267,7 @@ std::span<const Mutant> module_mutants() {
        "reduction of their norms.",
        "StepPolicy::agree",
        "two modules on ranks of their own, an overflow in one",
-       {"COLLECTIVE_MISMATCH", "HANG"},
+       {Code::kCollectiveMismatch, Code::kDeadlock},
        tell_nobody_of_overflow},
       {"groups-matched-by-position",
        "Stored parameter groups are taken in their order, and the job has them in another: each "
@@ -226,7 +275,7 @@ std::span<const Mutant> module_mutants() {
        "the other's settings.",
        "SettingsPolicy::matched",
        "parameter groups in another order than the checkpoint's",
-       {"LOST_OBJECT", "STALE_DERIVED"},
+       {Code::kLostObject, Code::kStaleDerived},
        match_groups_by_position},
       {"leaf-layer-global-groups",
        "A layer that is called without groups, as a vision backbone's or a state-space mixer, "
@@ -234,20 +283,42 @@ std::span<const Mutant> module_mutants() {
        "global ones, which the module has not.",
        "ModulePolicy::leaf_layer",
        "a module that does not begin at rank 0 and has such a layer",
-       {"GLOBAL_FALLBACK", "LAYOUT_MISMATCH"},
+       {Code::kGlobalFallback, Code::kLayoutMismatch},
        ask_registry_for_leaf_layers},
+      {"mimo-bare-keys",
+       "A load asks for all keys in the form in which its own job writes them, whatever form the "
+       "checkpoint has.",
+       "ModulePolicy::form",
+       "a checkpoint in the other form",
+       {Code::kKeysetAsymmetry, Code::kNotStored, Code::kVerdictDisagreement},
+       ask_in_own_form},
+      {"mimo-bare-keys/left-behind",
+       "Of what a dropped module left in a checkpoint prefixed keys alone are known as its own; "
+       "bare "
+       "ones are nobody's, and a load that should leave them behind refuses them.",
+       "ModulePolicy::owner",
+       "a bare checkpoint, a module dropped or trained no more",
+       {Code::kNotRequested},
+       know_prefixed_owners_alone},
+      {"mimo-bare-keys/settings-alone",
+       "Of a bare checkpoint the settings alone are looked for without prefix: tensors, objects of "
+       "buckets and random states are not found.",
+       "ModulePolicy::form",
+       "a bare checkpoint",
+       {Code::kKeysetAsymmetry, Code::kNotStored},
+       find_bare_settings_alone},
       {"mimo-common-rank0",
        "What a module's optimizer says of itself stays in the common state, which global rank 0 "
        "writes: it need not own the module.",
        "ModulePolicy::extracted",
        "two modules on ranks of their own",
-       {"COMMON_STATE_DIVERGES", "KEYSET_ASYMMETRY", "WRAPPER_MISSING"},
+       {Code::kCommonStateDiverges, Code::kKeysetAsymmetry, Code::kWrapperMissing},
        leave_settings_in_common},
       {"mimo-no-prefix",
        "All modules name their tensors and streams alike, and keys of two of them collide.",
        "ModulePolicy::prefix, JobPolicy::save_groups, load_groups",
        "two modules with keys in common",
-       {"KEYSET_ASYMMETRY", "SHAPE_DRIFT"},
+       {Code::kKeysetAsymmetry, Code::kShapeDrift},
        name_all_without_module},
       {"mimo-optimizer-load-skipped",
        "A load fills the tensors of a module's optimizer and skips the call that takes its "
@@ -255,7 +326,7 @@ std::span<const Mutant> module_mutants() {
        "step counts start anew.",
        "SettingsPolicy::matched",
        "any",
-       {"LOST_OBJECT"},
+       {Code::kLostObject},
        skip_settings_at_load},
       {"mimo-rng-dupkey",
        "Each module names its random states alike, with coordinates of its own grid: two modules "
@@ -263,13 +334,13 @@ std::span<const Mutant> module_mutants() {
        "one place.",
        "JobPolicy::save_groups, load_groups",
        "two modules",
-       {"KEYSET_ASYMMETRY", "LAYOUT_MISMATCH", "MULTI_WRITER"},
+       {Code::kKeysetAsymmetry, Code::kLayoutMismatch, Code::kMultiWriter},
        name_streams_without_module},
       {"mimo-rng-dupkey/not-saved",
        "The way around it: random states are neither saved nor asked for.",
        "JobPolicy::saved, requested",
        "any",
-       {"KEYSET_ASYMMETRY"},
+       {Code::kKeysetAsymmetry},
        save_no_streams},
       {"mimo-sharding-type-lost",
        "The sharding of a module's optimizer state is left in the common state, which keeps that "
@@ -277,13 +348,13 @@ std::span<const Mutant> module_mutants() {
        "rank 0's modules alone.",
        "ModulePolicy::extracted",
        "two modules on ranks of their own",
-       {"COMMON_STATE_DIVERGES", "KEYSET_ASYMMETRY"},
+       {Code::kCommonStateDiverges, Code::kKeysetAsymmetry},
        leave_sharding_in_common},
       {"mimo-sharding-type-lost/stash",
        "The sharding is taken from what the loading job would like, not from the checkpoint.",
        "ModulePolicy::sharding",
        "a module that is loaded under another sharding",
-       {"LAYOUT_MISMATCH", "MISSING_KEY_ON_LOAD"},
+       {Code::kLayoutMismatch, Code::kNotStored},
        read_by_own_sharding},
       {"mimo-sharding-type-lost/wrapper",
        "The emptied dict around the parameter groups stays behind on each rank, the common state "
@@ -291,20 +362,20 @@ std::span<const Mutant> module_mutants() {
        "rank 0's, and a load puts groups only where it finds one.",
        "ModulePolicy::extracted, restored",
        "two modules on ranks of their own",
-       {"COMMON_STATE_DIVERGES", "WRAPPER_MISSING"},
+       {Code::kCommonStateDiverges, Code::kWrapperMissing},
        leave_empty_wrapper},
       {"mimo-sharding-type-lost/wrapper-not-made",
        "The same, and the emptied dict is taken out: nobody makes it again.",
        "ModulePolicy::restored",
        "any module",
-       {"WRAPPER_MISSING"},
+       {Code::kWrapperMissing},
        make_no_wrapper},
       {"mimo-step-consensus",
        "Each module decides by its own gradients whether a step is done: after an overflow in one "
        "their schedules and step counts differ.",
        "StepPolicy::agree, success",
        "two modules on ranks of their own, an overflow in one",
-       {"COMMON_STATE_DIVERGES", "LOST_OBJECT", "TRAJECTORY_DIVERGENCE"},
+       {Code::kCommonStateDiverges, Code::kScheduleDrift, Code::kTrajectoryDivergence},
        step_by_own_overflow},
       {"mimo-tp-replica",
        "The replica id of a module's settings leaves out the tensor-parallel rank: each of the "
@@ -312,25 +383,25 @@ std::span<const Mutant> module_mutants() {
        "stage has the main copy.",
        "ModulePolicy::copy",
        "a module with tp 2",
-       {"MULTI_WRITER"},
+       {Code::kMultiWriter},
        count_module_copies_without_tp},
       {"mimo-tp-replica/cp",
        "The replica id counts copies over dp alone, where the module has context parallelism, too.",
        "ModulePolicy::copy",
        "a module with cp 2",
-       {"MULTI_WRITER"},
+       {Code::kMultiWriter},
        count_module_copies_without_cp},
       {"mimo-tp-replica/dp",
        "The replica id leaves out the data-parallel rank.",
        "ModulePolicy::copy",
        "a module with dp 2",
-       {"MULTI_WRITER"},
+       {Code::kMultiWriter},
        count_module_copies_without_dp},
       {"mimo-tp-replica/pp",
        "The replica id leaves out the pipeline rank.",
        "ModulePolicy::copy",
        "a module with pp 2",
-       {"MULTI_WRITER"},
+       {Code::kMultiWriter},
        count_module_copies_without_pp},
       {"per-rank-list-in-common",
        "Saved parameter groups keep the places of their parameters, which differ by pipeline "
@@ -338,27 +409,27 @@ std::span<const Mutant> module_mutants() {
        "are declared the same on all ranks.",
        "SettingsPolicy::saved",
        "stages with different numbers of parameters",
-       {"COMMON_STATE_DIVERGES", "FALSE_REPLICA"},
+       {Code::kCommonStateDiverges, Code::kFalseReplica},
        keep_params_in_groups},
       {"per-rank-list-in-common/at-load",
        "The places of the parameters are taken from the checkpoint, which has none: nothing is "
        "updated.",
        "SettingsPolicy::matched",
        "any",
-       {"STALE_BYTES", "STALE_DERIVED", "TRAJECTORY_DIVERGENCE"},
+       {Code::kStaleBytes, Code::kStaleDerived, Code::kTrajectoryDivergence},
        take_params_of_checkpoint},
       {"rng-ep-replica/dp",
        "Random states that begin otherwise on each data-parallel rank are declared copies of one "
        "another.",
        "JobPolicy::random",
        "dp 2, streams that differ by rank of dp",
-       {"FALSE_REPLICA", "LOAD_REJECTED"},
+       {Code::kFalseReplica, Code::kLoadRejected},
        declare_dp_streams_copies},
       {"rng-shards-after-resize",
        "Random states are asked for by this rank's coordinates, whatever grid they were saved on.",
        "ModulePolicy::streams",
        "another tp or pp than the checkpoint's",
-       {"KEYSET_ASYMMETRY", "MISSING_KEY_ON_LOAD", "UNREQUESTED_KEYS"},
+       {Code::kKeysetAsymmetry, Code::kNotStored, Code::kNotRequested},
        ask_for_any_streams},
       {"schedule-counted-twice",
        "A load adds the stored count of samples to the schedule's own: a second load in one "
@@ -366,8 +437,16 @@ std::span<const Mutant> module_mutants() {
        "doubles it.",
        "SettingsPolicy::schedule",
        "two loads in one life, or one after training",
-       {"LOST_OBJECT", "TRAJECTORY_DIVERGENCE"},
+       {Code::kScheduleDrift, Code::kTrajectoryDivergence},
        add_up_schedules},
+      {"schedule-counted-twice/at-load",
+       "A load sets the stored count of samples and adds it once more: the learning rate jumps "
+       "ahead "
+       "on its curve.",
+       "SettingsPolicy::schedule",
+       "any",
+       {Code::kScheduleDrift, Code::kTrajectoryDivergence},
+       double_schedules},
   };
   return all;
 }

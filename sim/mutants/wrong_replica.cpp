@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/mutants/asked.hpp"
 #include "sim/mutants/held_by.hpp"
 
 namespace reprise::sim {
@@ -81,20 +82,20 @@ Description with_stage_in_replica(const Holding& holding) {
 
 }  // namespace
 
-void drop_tp_from_replica(Policies& policies) { policies.job.replica = replica_without_tp; }
-void drop_pp_from_replica(Policies& policies) { policies.job.replica = replica_without_pp; }
-void drop_cp_from_replica(Policies& policies) { policies.job.replica = replica_without_cp; }
-void drop_dp_from_replica(Policies& policies) { policies.job.replica = replica_without_dp; }
-void count_copies_over_dp_alone(Policies& policies) { policies.job.replica = rank_in_dp; }
+void drop_tp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_tp>; }
+void drop_pp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_pp>; }
+void drop_cp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_cp>; }
+void drop_dp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_dp>; }
+void count_copies_over_dp_alone(Policies& policies) { policies.job.replica = asked<rank_in_dp>; }
 
 void elect_experts_by_dense_group(Policies& policies) {
-  policies.job.described_save = by_dense_group;
+  policies.job.described_save = asked<by_dense_group>;
 }
 void write_where_expert_dp_is_0(Policies& policies) {
-  policies.job.described_save = by_expert_group;
+  policies.job.described_save = asked<by_expert_group>;
 }
 void count_stages_as_copies(Policies& policies) {
-  policies.job.described_save = with_stage_in_replica;
+  policies.job.described_save = asked<with_stage_in_replica>;
 }
 
 }  // namespace reprise::sim

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/mutants/asked.hpp"
+
 namespace reprise::sim {
 namespace {
 
@@ -14,6 +16,6 @@ Interval floor_begin(std::int64_t length, std::int64_t parts, std::int64_t index
 
 }  // namespace
 
-void describe_by_floor(Policies& policies) { policies.save.plan.describe = floor_begin; }
+void describe_by_floor(Policies& policies) { policies.save.plan.describe = asked<floor_begin>; }
 
 }  // namespace reprise::sim

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "sim/mutants/inventory.hpp"
+#include "sim/mutants/asked.hpp"
+#include "sim/mutants/optimizer_slots.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -39,21 +40,22 @@ StateDict with_own_steps(StateDict state) {
   return state;
 }
 
-void forget(Policies& policies, StateDict (*rest)(StateDict)) {
-  policies.job.saved = rest;
-  policies.job.requested = rest;
+template <StateDict (*Rest)(StateDict)>
+void forget(Policies& policies) {
+  policies.job.saved = asked<Rest>;
+  policies.job.requested = asked<Rest>;
 }
 
 }  // namespace
 
-void forget_masters(Policies& policies) { forget(policies, without_masters); }
-void forget_first_moments(Policies& policies) { forget(policies, without_first_moments); }
-void forget_second_moments(Policies& policies) { forget(policies, without_second_moments); }
-void forget_steps(Policies& policies) { forget(policies, without_steps); }
-void forget_optimizer(Policies& policies) { forget(policies, without_optimizer); }
+void forget_masters(Policies& policies) { forget<without_masters>(policies); }
+void forget_first_moments(Policies& policies) { forget<without_first_moments>(policies); }
+void forget_second_moments(Policies& policies) { forget<without_second_moments>(policies); }
+void forget_steps(Policies& policies) { forget<without_steps>(policies); }
+void forget_optimizer(Policies& policies) { forget<without_optimizer>(policies); }
 
 void keep_steps_of_ranks_without_experts(Policies& policies) {
-  policies.job.saved = with_own_steps;
+  policies.job.saved = asked<with_own_steps>;
 }
 
 }  // namespace reprise::sim

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/mutants/asked.hpp"
+
 namespace reprise::sim {
 namespace {
 
@@ -36,13 +38,13 @@ std::vector<Bucket> layout_for_all(std::span<const std::int64_t> sizes, const Bu
 
 }  // namespace
 
-void start_copies_apart(Policies& policies) { policies.job.start = seed_of_copy; }
-void leave_last_stage_out(Policies& policies) { policies.job.sync = all_but_the_last; }
+void start_copies_apart(Policies& policies) { policies.job.start = asked<seed_of_copy>; }
+void leave_last_stage_out(Policies& policies) { policies.job.sync = asked<all_but_the_last>; }
 void declare_expert_streams_copies(Policies& policies) {
-  policies.job.random = expert_streams_as_copies;
+  policies.job.random = asked<expert_streams_as_copies>;
 }
 void lay_out_buckets_for_all_instances(Policies& policies) {
-  policies.job.buckets = layout_for_all;
+  policies.job.buckets = asked<layout_for_all>;
 }
 
 }  // namespace reprise::sim

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/error.hpp"
-#include "core/geometry/group.hpp"
+#include "reprise/error.hpp"
+#include "reprise/mesh.hpp"
 #include "sim/world/scheduler.hpp"
 
 namespace reprise::sim {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/ports/store.hpp"
+#include "reprise/store.hpp"
 
 namespace reprise::sim {
 

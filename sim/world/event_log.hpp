@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/hash.hpp"
-#include "core/base/ids.hpp"
+#include "reprise/types.hpp"
 
 namespace reprise::sim {
 

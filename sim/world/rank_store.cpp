@@ -13,6 +13,7 @@ class RankReadFile final : public ReadFile {
       : life_(life), file_(std::move(file)), path_(std::move(path)) {}
 
   std::uint64_t size() const override { return file_->size(); }
+  std::optional<Entry> entry() const override { return file_->entry(); }
   void read_at(std::uint64_t offset, MutableByteSpan out) override {
     life_.step("read", path_, {offset, out.size()});
     file_->read_at(offset, out);
@@ -75,19 +76,34 @@ void RankStore::make_directory(const std::string& path) {
   store_.make_directory(path);
 }
 
-void RankStore::rename(const std::string& from, const std::string& to) {
-  life_.step("rename", from + " -> " + to);
-  store_.rename(from, to);
+void RankStore::publish(const NameChange& change) {
+  life_.step("rename", change.staged + " -> " + change.name);
+  store_.publish(change);
 }
 
-void RankStore::exchange(const std::string& a, const std::string& b) {
-  life_.step("exchange", a + " <-> " + b);
-  store_.exchange(a, b);
+void RankStore::replace(const NameChange& change) {
+  life_.step("exchange", change.staged + " <-> " + change.name);
+  store_.replace(change);
+}
+
+void RankStore::put_aside(const NameChange& change) {
+  life_.step("rename", change.name + " -> " + change.staged);
+  store_.put_aside(change);
 }
 
 void RankStore::remove(const std::string& path) {
   life_.step("remove", path);
   store_.remove(path);
+}
+
+bool RankStore::remove_empty(const std::string& directory) {
+  life_.step("remove_empty", directory);
+  return store_.remove_empty(directory);
+}
+
+std::unique_ptr<StoreLock> RankStore::lock(const std::string& path) {
+  life_.step("lock", path);
+  return store_.lock(path);
 }
 
 void RankStore::sync_directory(const std::string& directory) {

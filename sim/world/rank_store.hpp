@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/ports/store.hpp"
+#include "reprise/store.hpp"
 #include "sim/world/rank_life.hpp"
 
 namespace reprise::sim {
@@ -14,16 +14,19 @@ class RankStore final : public Store {
  public:
   RankStore(RankLife& life, Store& store) : life_(life), store_(store) {}
 
+  StoreCapabilities capabilities() const override { return store_.capabilities(); }
   std::unique_ptr<ReadFile> open(const std::string& path) override;
   std::unique_ptr<WriteFile> create(const std::string& path) override;
   std::optional<Entry> stat(const std::string& path) override;
   std::vector<Entry> list(const std::string& directory) override;
   void make_directory(const std::string& path) override;
-  void rename(const std::string& from, const std::string& to) override;
-  void exchange(const std::string& a, const std::string& b) override;
+  void publish(const NameChange& change) override;
+  void replace(const NameChange& change) override;
+  void put_aside(const NameChange& change) override;
   void remove(const std::string& path) override;
+  bool remove_empty(const std::string& directory) override;
   void sync_directory(const std::string& directory) override;
-  StoreCapabilities capabilities() const override { return store_.capabilities(); }
+  std::unique_ptr<StoreLock> lock(const std::string& path) override;
   std::string display(const std::string& path) const override { return store_.display(path); }
 
  private:

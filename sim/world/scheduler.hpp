@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/error.hpp"
-#include "core/base/ids.hpp"
 #include "core/base/random.hpp"
-#include "core/geometry/group.hpp"
+#include "reprise/error.hpp"
+#include "reprise/mesh.hpp"
+#include "reprise/types.hpp"
 #include "sim/world/fiber.hpp"
 
 namespace reprise::sim {

@@ -2,17 +2,17 @@
 // Virtual time.
 
 #include "core/ports/clock.hpp"
-#include "sim/world/rank_life.hpp"
+#include "sim/world/scheduler.hpp"
 
 namespace reprise::sim {
 
 class SimClock final : public Clock {
  public:
-  explicit SimClock(RankLife& life) : life_(life) {}
-  std::uint64_t now_ns() override { return life_.scheduler().now_ns(); }
+  explicit SimClock(const Scheduler& scheduler) : scheduler_(scheduler) {}
+  std::uint64_t now_ns() override { return scheduler_.now_ns(); }
 
  private:
-  RankLife& life_;
+  const Scheduler& scheduler_;
 };
 
 }  // namespace reprise::sim

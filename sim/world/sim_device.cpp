@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/geometry/piece.hpp"
 
 namespace reprise::sim {
 namespace {

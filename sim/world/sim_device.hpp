@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ports/device.hpp"
+#include "reprise/device.hpp"
 #include "sim/world/rank_life.hpp"
 
 namespace reprise::sim {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "core/ports/fabric.hpp"
+#include "reprise/fabric.hpp"
 #include "sim/world/sim_network.hpp"
 
 namespace reprise::sim {

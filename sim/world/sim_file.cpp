@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -16,6 +16,9 @@ class OpenNode final : public ReadFile {
       : node_(std::move(node)), size_(node_->content.size()), display_(std::move(display)) {}
 
   std::uint64_t size() const override { return size_; }
+  std::optional<Entry> entry() const override {
+    return Entry{.name = {}, .size = size_, .identity = node_->number};
+  }
 
   void read_at(std::uint64_t offset, MutableByteSpan out) override {
     if (out.empty()) return;
@@ -39,8 +42,8 @@ class OpenNode final : public ReadFile {
 
 class WriteNode final : public WriteFile {
  public:
-  WriteNode(NodePtr node, std::string display)
-      : node_(std::move(node)), display_(std::move(display)) {}
+  WriteNode(NodePtr node, std::string display, std::function<void()> put)
+      : node_(std::move(node)), display_(std::move(display)), put_(std::move(put)) {}
 
   void write_at(std::uint64_t offset, ByteSpan bytes) override {
     CHECK(node_ != nullptr, display_);
@@ -53,16 +56,19 @@ class WriteNode final : public WriteFile {
   void sync() override {
     CHECK(node_ != nullptr, display_);
     node_->durable_content = node_->content;
+    if (put_) put_();
   }
 
   void close() override {
     CHECK(node_ != nullptr, display_);
+    if (put_) put_();
     node_.reset();
   }
 
  private:
   NodePtr node_;
   std::string display_;
+  std::function<void()> put_;
 };
 
 }  // namespace
@@ -71,8 +77,9 @@ std::unique_ptr<ReadFile> open_node(NodePtr node, std::string display) {
   return std::make_unique<OpenNode>(std::move(node), std::move(display));
 }
 
-std::unique_ptr<WriteFile> write_node(NodePtr node, std::string display) {
-  return std::make_unique<WriteNode>(std::move(node), std::move(display));
+std::unique_ptr<WriteFile> write_node(NodePtr node, std::string display,
+                                      std::function<void()> put) {
+  return std::make_unique<WriteNode>(std::move(node), std::move(display), std::move(put));
 }
 
 }  // namespace reprise::sim

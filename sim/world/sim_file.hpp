@@ -1,16 +1,19 @@
 #pragma once
 // Open files of a SimStore.
 
+#include <functional>
 #include <memory>
 #include <string>
 
-#include "core/ports/store.hpp"
+#include "reprise/store.hpp"
 #include "sim/world/sim_tree.hpp"
 
 namespace reprise::sim {
 
 /// `display` is the path for messages.
 std::unique_ptr<ReadFile> open_node(NodePtr node, std::string display);
-std::unique_ptr<WriteFile> write_node(NodePtr node, std::string display);
+/// Calls `put` when the file is synced and when it is closed.
+std::unique_ptr<WriteFile> write_node(NodePtr node, std::string display,
+                                      std::function<void()> put = {});
 
 }  // namespace reprise::sim

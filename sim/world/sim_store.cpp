@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/hash.hpp"
 #include "core/ports/store_path.hpp"
 #include "sim/world/sim_file.hpp"
 
@@ -14,7 +15,10 @@ std::string name_in(const std::string& path) { return path.substr(path.rfind('/'
 bool is_directory(const Node& node) { return node.kind == NodeKind::kDirectory; }
 
 Entry entry_of(std::string name, const Node& node) {
-  return {.name = std::move(name), .directory = is_directory(node), .size = node.content.size()};
+  return {.name = std::move(name),
+          .directory = is_directory(node),
+          .size = node.content.size(),
+          .identity = node.number};
 }
 
 void sync_tree(Node& node) {
@@ -25,10 +29,12 @@ void sync_tree(Node& node) {
 
 }  // namespace
 
-SimStore::SimStore(std::string name, StoreCapabilities capabilities)
-    : name_(std::move(name)), capabilities_(capabilities) {}
+SimStore::SimStore(std::string name, StoreCapabilities capabilities, std::uint64_t seed)
+    : name_(std::move(name)), capabilities_(capabilities), seed_(seed) {}
 
-void SimStore::crash() { root_ = after_crash(*root_); }
+void SimStore::crash() {
+  if (capabilities_.renames) root_ = after_crash(*root_);
+}
 
 void SimStore::sync_all() { sync_tree(*root_); }
 
@@ -64,6 +70,35 @@ NodePtr SimStore::existing_directory(const char* call, const std::string& path) 
   return node;
 }
 
+void SimStore::set_name(const NodePtr& directory, const std::string& name, const NodePtr& node) {
+  auto& names = directory->names;
+  if (capabilities_.lists_lag) {
+    const auto before = names.find(name);
+    changes_.push_back({directory, name, before == names.end() ? nullptr : before->second});
+    if (changes_.size() > kListLag) changes_.pop_front();
+  }
+  if (node) {
+    names[name] = node;
+  } else {
+    names.erase(name);
+  }
+}
+
+Names SimStore::listed(const NodePtr& directory) {
+  Names names = directory->names;
+  if (changes_.empty()) return names;
+  auto missed = mix64(seed_, ++lists_) % (changes_.size() + 1);
+  for (auto last = changes_.rbegin(); missed > 0; ++last, --missed) {
+    if (last->directory != directory) continue;
+    if (last->before) {
+      names[last->name] = last->before;
+    } else {
+      names.erase(last->name);
+    }
+  }
+  return names;
+}
+
 std::unique_ptr<ReadFile> SimStore::open(const std::string& path) {
   auto node = existing("open", path);
   if (is_directory(*node)) fail(Code::kIo, "open: this is a directory, not a file", path);
@@ -73,9 +108,19 @@ std::unique_ptr<ReadFile> SimStore::open(const std::string& path) {
 std::unique_ptr<WriteFile> SimStore::create(const std::string& path) {
   check_store_entry(path);
   const auto parent = existing_directory("open for writing", parent_path(path));
-  auto& node = parent->names[name_in(path)];
-  if (!node) node = make_node(NodeKind::kFile);
-  if (is_directory(*node)) fail(Code::kIo, "open for writing: Is a directory", path);
+  const auto there = parent->names.find(name_in(path));
+  const bool exists = there != parent->names.end();
+  if (exists && is_directory(*there->second)) {
+    fail(Code::kIo, "open for writing: Is a directory", path);
+  }
+  if (!capabilities_.renames) {
+    const NodePtr object = make_node(NodeKind::kFile);
+    return write_node(object, display(path), [this, parent, name = name_in(path), object] {
+      set_name(parent, name, object);
+    });
+  }
+  if (!exists) set_name(parent, name_in(path), make_node(NodeKind::kFile));
+  const NodePtr& node = parent->names[name_in(path)];
   node->content.clear();
   return write_node(node, display(path));
 }
@@ -88,7 +133,7 @@ std::optional<Entry> SimStore::stat(const std::string& path) {
 
 std::vector<Entry> SimStore::list(const std::string& directory) {
   std::vector<Entry> entries;
-  for (const auto& [name, node] : existing_directory("list", directory)->names) {
+  for (const auto& [name, node] : listed(existing_directory("list", directory))) {
     entries.push_back(entry_of(name, *node));
   }
   return entries;
@@ -99,17 +144,27 @@ void SimStore::make_directory(const std::string& path) {
   NodePtr node = root_;
   for (std::size_t at = 0; at < path.size();) {
     const auto slash = std::min(path.find('/', at), path.size());
-    auto& child = node->names[path.substr(at, slash - at)];
-    if (!child) child = make_node(NodeKind::kDirectory);
+    const std::string name = path.substr(at, slash - at);
+    if (!node->names.contains(name)) set_name(node, name, make_node(NodeKind::kDirectory));
+    const NodePtr child = node->names[name];
     if (!is_directory(*child)) fail(Code::kIo, "mkdir: File exists", path.substr(0, slash));
     node = child;
     at = slash + 1;
   }
 }
 
-void SimStore::rename(const std::string& from, const std::string& to) {
-  check_store_entry(from);
-  check_store_entry(to);
+void SimStore::require_allowed(const char* call, const NameChange& change) const {
+  check_store_entry(change.staged);
+  check_store_entry(change.name);
+  if (change.by != nullptr) leases_.require_held(*change.by, display(change.name));
+  const bool of_that_name = change.staged.starts_with(change.name + ".") &&
+                            change.staged.find('/', change.name.size()) == std::string::npos;
+  if (!capabilities_.renames && !of_that_name) {
+    fail(Code::kUnsupported, std::string(call) + ": this store can't rename", change.staged);
+  }
+}
+
+void SimStore::move(const std::string& from, const std::string& to) {
   const auto node = existing("rename", from);
   const auto target = existing_directory("rename", parent_path(to));
   if (const auto there = find(to)) {
@@ -121,13 +176,24 @@ void SimStore::rename(const std::string& from, const std::string& to) {
   if ((to + "/").starts_with(from + "/") && to != from) {
     fail(Code::kIo, "rename: Invalid argument", to);
   }
-  existing_directory("rename", parent_path(from))->names.erase(name_in(from));
-  target->names[name_in(to)] = node;
+  set_name(existing_directory("rename", parent_path(from)), name_in(from), nullptr);
+  set_name(target, name_in(to), node);
 }
 
-void SimStore::exchange(const std::string& a, const std::string& b) {
-  check_store_entry(a);
-  check_store_entry(b);
+void SimStore::publish(const NameChange& change) {
+  require_allowed("publish", change);
+  move(change.staged, change.name);
+}
+
+void SimStore::put_aside(const NameChange& change) {
+  require_allowed("put aside", change);
+  move(change.name, change.staged);
+}
+
+void SimStore::replace(const NameChange& change) {
+  const std::string& a = change.staged;
+  const std::string& b = change.name;
+  require_allowed("exchange", change);
   for (const auto& path : {a, b}) {
     if (!is_directory(*existing("exchange", path))) {
       fail(Code::kIo, "exchange: this is no directory", path);
@@ -139,13 +205,33 @@ void SimStore::exchange(const std::string& a, const std::string& b) {
   if ((a + "/").starts_with(b + "/") || (b + "/").starts_with(a + "/")) {
     fail(Code::kIo, "exchange: Invalid argument", a);
   }
-  std::swap(find(parent_path(a))->names[name_in(a)], find(parent_path(b))->names[name_in(b)]);
+  const NodePtr staged = find(a);
+  set_name(find(parent_path(a)), name_in(a), find(b));
+  set_name(find(parent_path(b)), name_in(b), staged);
 }
 
 void SimStore::remove(const std::string& path) {
   check_store_entry(path);
   const auto parent = find(parent_path(path));
-  if (parent) parent->names.erase(name_in(path));
+  if (parent && parent->names.contains(name_in(path))) set_name(parent, name_in(path), nullptr);
+}
+
+bool SimStore::remove_empty(const std::string& directory) {
+  if (!find(directory)) return true;
+  if (!existing_directory("rmdir", directory)->names.empty()) return false;
+  remove(directory);
+  return true;
+}
+
+std::unique_ptr<StoreLock> SimStore::lock(const std::string& path) {
+  check_store_entry(path);
+  const Names& beside = existing_directory("lock", parent_path(path))->names;
+  // A tree that was copied here may have names with tokens that were given before.
+  const auto is_used = [&beside](const std::string& token) {
+    return std::any_of(beside.begin(), beside.end(),
+                       [&token](const auto& entry) { return entry.first.ends_with("-" + token); });
+  };
+  return leases_.take({path, display(path)}, capabilities_, is_used);
 }
 
 void SimStore::sync_directory(const std::string& directory) {

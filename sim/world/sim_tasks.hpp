@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/ports/tasks.hpp"
+#include "reprise/ports.hpp"
 #include "sim/world/rank_life.hpp"
 
 namespace reprise::sim {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ports/trace.hpp"
+#include "reprise/ports.hpp"
 #include "sim/world/rank_life.hpp"
 
 namespace reprise::sim {

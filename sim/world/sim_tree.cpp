@@ -1,10 +1,14 @@
 #include "sim/world/sim_tree.hpp"
 
+#include <atomic>
+
 namespace reprise::sim {
 
 NodePtr make_node(NodeKind kind) {
+  static std::atomic<std::uint64_t> made = 0;  // what is decided by it is only whether two differ
   auto node = std::make_shared<Node>();
   node->kind = kind;
+  node->number = ++made;
   return node;
 }
 

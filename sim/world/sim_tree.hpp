@@ -22,6 +22,7 @@ enum class NodeKind : std::uint8_t { kFile, kDirectory };
 ///   directory   names   ---- sync_directory() ---> durable_names
 struct Node {
   NodeKind kind = NodeKind::kFile;
+  std::uint64_t number = 0;  ///< no other one has it
   Bytes content = {};
   Bytes durable_content = {};
   Names names = {};

@@ -30,7 +30,6 @@ struct RankSeat {
         store(life, shared_store),
         fabric(life, network, options.world_size),
         device(life, device_of(options, rank)),
-        clock(life),
         tasks(life, options.background),
         trace(life) {}
 
@@ -38,10 +37,9 @@ struct RankSeat {
   RankStore store;
   SimFabric fabric;
   SimDevice device;
-  SimClock clock;
   SimTasks tasks;
   SimTrace trace;
-  Ports ports{store, fabric, device, clock, tasks, trace};
+  Ports ports{store, fabric, device, tasks, trace};
   RankOutcome outcome;
 };
 
@@ -121,6 +119,7 @@ struct World::State {
 
   WorldOptions options;
   Scheduler scheduler;
+  SimClock clock{scheduler};
   EventLog log;
   SimNetwork network;
   std::vector<std::unique_ptr<RankSeat>> seats;
@@ -151,5 +150,7 @@ void World::kill(GlobalRank rank) {
 void World::sleep(std::uint64_t duration_ns) {
   state_->scheduler.sleep_until(state_->scheduler.now_ns() + duration_ns);
 }
+
+Clock& World::clock() { return state_->clock; }
 
 }  // namespace reprise::sim

@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.hpp"
-#include "core/ports/ports.hpp"
+#include "core/ports/clock.hpp"
+#include "reprise/error.hpp"
+#include "reprise/ports.hpp"
 #include "sim/world/sim_store.hpp"
 #include "sim/world/sim_tasks.hpp"
 #include "sim/world/sim_trace.hpp"
@@ -71,6 +72,8 @@ class World {
   void kill(GlobalRank rank);
   /// The calling rank does nothing for this long.
   void sleep(std::uint64_t duration_ns);
+  /// Virtual time, the same for all ranks.
+  Clock& clock();
 
  private:
   struct State;

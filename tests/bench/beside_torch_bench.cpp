@@ -29,15 +29,14 @@
 #include <sstream>
 #include <thread>
 
+#include "core/adapters/local/solo_fabric.hpp"
 #include "core/adapters/posix/host_device.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/engine/load.hpp"
 #include "core/engine/save.hpp"
 #include "core/geometry/compare.hpp"
 #include "core/plan/cover.hpp"
-#include "sim/job/solo_fabric.hpp"
 #include "tests/core/plan/owners_case.hpp"
 
 namespace reprise {
@@ -52,22 +51,16 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-class NoTrace final : public Trace {
- public:
-  void event(const TraceEvent& event) override { (void)event; }
-};
-
 /// One rank and its ports.
 struct Rank {
   explicit Rank(const std::string& directory) : store(directory) {}
 
   PosixStore store;
-  sim::SoloFabric fabric;
+  SoloFabric fabric;
   HostDevice device{"bench", 0};
-  PosixClock clock;
   ThreadTasks tasks{kThreads - 1};
   NoTrace trace;
-  Ports ports{store, fabric, device, clock, tasks, trace};
+  Ports ports{store, fabric, device, tasks, trace};
   std::shared_ptr<Communicator> group = fabric.communicator(Group::world(1));
 };
 
@@ -141,7 +134,7 @@ class Worker {
 
   std::string save(Words& words) {
     const std::string directory = take(words);
-    SaveOptions options{.target = {.directory = "ckpt", .step = {}}};
+    SaveSettings options{.target = {.directory = "ckpt", .step = {}}};
     options.image.checksums = take(words) == "crc32" ? Checksums::kCrc32 : Checksums::kNone;
     options.image.staging_bytes_max = static_cast<std::uint64_t>(take_number(words)) << 20U;
     Rank rank(directory);
@@ -159,10 +152,10 @@ class Worker {
   /// One rank's share after another, as if each had the machine for itself.
   std::string load(Words& words) {
     const std::string directory = take(words);
-    const LoadOptions options{.path = "ckpt",
-                              .excused = {},
-                              .checksums = take(words) == "verified" ? LoadChecksums::kVerified
-                                                                     : LoadChecksums::kIgnored};
+    const LoadSettings options{.path = "ckpt",
+                               .excused = {},
+                               .checksums = take(words) == "verified" ? LoadChecksums::kVerified
+                                                                      : LoadChecksums::kIgnored};
     const auto dimension = static_cast<std::size_t>(take_number(words));
     const std::int64_t parts = take_number(words);
     Rank rank(directory);

@@ -50,7 +50,7 @@ void warm_load(benchmark::State& state, LoadRow row) {
   bench::EqualTensors loaded(row.tensors, row.bytes_each, 5);
   const MutableByteSpan memory = loaded.bytes();
   const Limit limit = limit_of(place.file("ckpt/__0_0.distcp"), memory);
-  const LoadOptions options{.path = "ckpt", .checksums = row.checksums};
+  const LoadSettings options{.path = "ckpt", .checksums = row.checksums};
   LoadReport report;
   const auto load = [&] { report = rank.load(loaded.state, options); };
   bench::measure(

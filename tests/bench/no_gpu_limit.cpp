@@ -1,5 +1,5 @@
 // Where there is no CUDA: never reached, as there is no device.
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "tests/bench/gpu_limit.hpp"
 
 namespace reprise::bench {

@@ -14,6 +14,7 @@
 #include "core/format/sha256.hpp"
 #include "core/geometry/compare.hpp"
 #include "core/plan/load_plan.hpp"
+#include "core/plan/save_plan.hpp"
 #include "sim/world/fiber.hpp"
 #include "sim/world/world.hpp"
 #include "tests/bench/random_case.hpp"

@@ -3,13 +3,12 @@
 
 #include <string>
 
+#include "core/adapters/local/solo_fabric.hpp"
 #include "core/adapters/posix/host_device.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/engine/load.hpp"
 #include "core/engine/save.hpp"
-#include "sim/job/solo_fabric.hpp"
 
 namespace reprise::bench {
 
@@ -28,31 +27,26 @@ class SoloRank {
   }
   /// Returns when the state may change; the rest is the background's.
   Save begin(const StateDict& state, const std::string& name, const ImageOptions& image) {
-    SaveOptions options{.target = {.directory = name, .step = {}}, .image = image};
+    SaveSettings options{.target = {.directory = name, .step = {}}, .image = image};
     return Save::begin(ports_over(store_), fabric_.communicator(Group::world(1)), state, options);
   }
 
-  LoadReport load(StateDict& into, const LoadOptions& options) {
+  LoadReport load(StateDict& into, const LoadSettings& options) {
     return load_from(store_, into, options);
   }
   /// Through another store.
-  LoadReport load_from(Store& store, StateDict& into, const LoadOptions& options) {
+  LoadReport load_from(Store& store, StateDict& into, const LoadSettings& options) {
     const auto group = fabric_.communicator(Group::world(1));
     return reprise::load(ports_over(store), *group, into, options);
   }
 
  private:
-  struct NoTrace final : Trace {
-    void event(const TraceEvent& event) override { (void)event; }
-  };
-
-  Ports ports_over(Store& store) { return {store, fabric_, device_, clock_, tasks_, trace_}; }
+  Ports ports_over(Store& store) { return {store, fabric_, device_, tasks_, trace_}; }
 
   PosixStore store_;
-  sim::SoloFabric fabric_;
+  SoloFabric fabric_;
   HostDevice host_{"bench", 0};
   Device& device_;
-  PosixClock clock_;
   ThreadTasks tasks_{1};
   NoTrace trace_;
 };

@@ -138,7 +138,7 @@ std::vector<Row> rows() {
        "__0_0.distcp", kMegatron},
       {"common.pt with a flipped bit in a value",
        [](const Victim& v) { v.flip("common.pt", v.offset_of("common.pt", "iteration") + 12); }, 1,
-       1, "CHECKSUM", kMegatron},
+       2, "CHECKSUM", kMegatron},
       {"description of a tensor with a flipped bit that still decodes",
        [](const Victim& v) { v.flip("__0_0.distcp", v.offset_of("__0_0.distcp", "cpu") + 1); }, 1,
        2, "data.pkl"},

@@ -10,6 +10,8 @@
 
 namespace reprise::test {
 
+std::string data(const std::string& name) { return std::string(REPRISE_TEST_DATA) + "/" + name; }
+
 Victim::Victim(const std::string& fixture) : path_(directory_.path()) {
   path_ /= "ckpt";
   std::filesystem::copy(std::filesystem::path(REPRISE_TEST_DATA) / fixture, path_,

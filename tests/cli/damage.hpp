@@ -13,6 +13,9 @@
 
 namespace reprise::test {
 
+/// Returns the path of a fixture of the test data.
+std::string data(const std::string& name);
+
 class Victim {
  public:
   /// A copy of a fixture of the test data.

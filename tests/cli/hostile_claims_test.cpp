@@ -28,6 +28,7 @@ std::string times(std::size_t count, const std::string& part) {
 struct Claim {
   const char* name;
   std::string metadata;
+  bool supported = true;  ///< false where an opcode is sound, and no writer of checkpoints uses it
 };
 
 std::vector<Claim> claims() {
@@ -40,7 +41,7 @@ std::vector<Claim> claims() {
        head + std::string(1000000, ']') + std::string(999999, 'a') + "."},
       {"a million marks", head + std::string(1000000, '(') + "."},
       {"a million tuples in tuples", head + "N" + std::string(1000000, '\x85') + "."},
-      {"pairs doubled 100 times", head + "N\x94" + times(100, "2\x86\x94") + "."},
+      {"pairs doubled 100 times", head + "N\x94" + times(100, "2\x86\x94") + ".", false},
       {"a list of one list a million times",
        head + "](" + times(300000, std::string("h\0]", 3)) + "e."},
   };
@@ -59,7 +60,7 @@ TEST(HostileClaims, every_verb_refuses_them_in_words) {
           {"diff", good, victim.path()},
           {"reshard", victim.path(), out, "--ranks", "2"}}) {
       const auto result = run_program(words, limits);
-      EXPECT_EQ(result.exit_code, words[0] == "verify" ? 1 : 2)
+      EXPECT_EQ(result.exit_code, words[0] == "verify" && claim.supported ? 1 : 2)
           << words[0] << ", " << claim.name << '\n'
           << result.all();
       EXPECT_THAT(result.all(), HasSubstr(".metadata")) << words[0] << ", " << claim.name;
@@ -76,6 +77,7 @@ TEST(HostileClaims, verify_names_the_place_of_a_flipped_bit_in_each_kind_of_file
     const char* file;
     std::function<std::int64_t(const Victim&)> at;
     std::vector<const char*> says;
+    int exit_code = 1;
   };
   const auto text = [](const char* file, const char* what, std::int64_t behind) {
     return [=](const Victim& v) { return v.offset_of(file, what) + behind; };
@@ -93,13 +95,13 @@ TEST(HostileClaims, verify_names_the_place_of_a_flipped_bit_in_each_kind_of_file
        [](const Victim& v) { return v.elements_of("layers.0.weight").offset + 1; },
        {"__0_0.distcp", "layers.0.weight", "data/0", "offset"}},
       {kMegatron, "common.pt", text("common.pt", "iteration", 3), {"common.pt", "offset"}},
-      {kMegatron, "metadata.json", text("metadata.json", "torch_dist", 0), {"metadata.json"}},
+      {kMegatron, "metadata.json", text("metadata.json", "torch_dist", 0), {"metadata.json"}, 2},
   };
   for (const Row& row : rows) {
     const Victim victim(row.fixture);
     victim.flip(row.file, row.at(victim));
     const auto result = run_program({"verify", victim.path()});
-    EXPECT_EQ(result.exit_code, 1) << row.file << '\n' << result.all();
+    EXPECT_EQ(result.exit_code, row.exit_code) << row.file << '\n' << result.all();
     for (const char* says : row.says) EXPECT_THAT(result.all(), HasSubstr(says)) << row.file;
   }
 }

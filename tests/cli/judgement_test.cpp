@@ -13,11 +13,6 @@
 namespace reprise::test {
 namespace {
 
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 TEST(Judgement, a_checkpoint_that_names_nothing_is_empty_and_not_whole) {
   const contracts::TemporaryDirectory directory;
   const Bytes metadata = write_metadata({});

@@ -12,7 +12,7 @@
 
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 #include "tests/cli/damage.hpp"
 #include "tests/cli/run_program.hpp"
 
@@ -27,8 +27,6 @@ using Json = nlohmann::json;
 
 const std::string kMimo = "mcore_0.16.1_mimo_prefixed";
 const std::string kInner = kMimo + "/iter_0000010";
-
-std::string data(const std::string& name) { return std::string(REPRISE_TEST_DATA) + "/" + name; }
 
 void write_file(const std::filesystem::path& path, const Bytes& bytes) {
   std::ofstream file(path, std::ios::binary);
@@ -158,7 +156,7 @@ TEST(VerifyModules, WhatIsLostIsNamed) {
     const Json findings = findings_of(victim, {"--no-payload"});
     ASSERT_EQ(findings.size(), 1U) << row.lost << findings;
     EXPECT_EQ(findings[0]["severity"], "error");
-    EXPECT_EQ(findings[0]["code"], "MISSING_KEY_ON_LOAD");
+    EXPECT_EQ(findings[0]["code"], "NOT_STORED");
     EXPECT_EQ(findings[0]["key"], row.key);
     EXPECT_THAT(findings[0]["message"].get<std::string>(), HasSubstr(row.says)) << row.lost;
   }

@@ -14,9 +14,13 @@
 namespace reprise::test {
 namespace {
 
-std::string content_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+/// The descriptor stays open: the kernel watches for as long as the process has it.
+void set_up(const Tripwire& wire) {
+  const int fd = open(wire.directory.c_str(), O_RDONLY | O_DIRECTORY);
+  if (fcntl(fd, F_SETOWN, getpid()) != 0 || fcntl(fd, F_SETSIG, wire.signal) != 0 ||
+      fcntl(fd, F_NOTIFY, wire.event) != 0) {
+    _exit(125);
+  }
 }
 
 /// In the child: limits, streams to files, exec.
@@ -30,15 +34,23 @@ std::string content_of(const std::string& path) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
   if (dup2(open(out.c_str(), kFlags, 0600), STDOUT_FILENO) < 0) _exit(126);
   if (dup2(open(err.c_str(), kFlags, 0600), STDERR_FILENO) < 0) _exit(126);
+  if (limits.tripwire) set_up(*limits.tripwire);
   execv(argv[0], argv.data());
   _exit(127);
 }
 
 }  // namespace
 
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+bool has_tripwires() { return text_of("/proc/sys/fs/dir-notify-enable").starts_with("1"); }
+
 ProgramResult run_program(const std::vector<std::string>& arguments, const RunLimits& limits) {
   const contracts::TemporaryDirectory directory;
-  const std::string out = directory.path() + "/out";
+  const std::string out = limits.out.empty() ? directory.path() + "/out" : limits.out;
   const std::string err = directory.path() + "/err";
   std::vector<std::string> words = {REPRISE_EXE};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -53,8 +65,8 @@ ProgramResult run_program(const std::vector<std::string>& arguments, const RunLi
   wait4(child, &status, 0, &usage);
   ProgramResult result;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  result.out = content_of(out);
-  result.err = content_of(err);
+  if (limits.out.empty()) result.out = text_of(out);
+  result.err = text_of(err);
   result.peak_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
   return result;
 }

@@ -1,11 +1,14 @@
 // `reprise run` from outside: lanes, mutants, reports, what it says about wrong input.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "scenarios/driver/build_info.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
@@ -15,13 +18,6 @@ namespace {
 using contracts::TemporaryDirectory;
 
 const std::string kScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
-
-std::string text_of(const std::string& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 nlohmann::json report_of(const TemporaryDirectory& directory) {
   return nlohmann::json::parse(text_of(directory.path() + "/report.json"));
@@ -36,7 +32,7 @@ TEST(RunVerb, a_tagged_set_passes_twice_in_two_processes_with_equal_hashes) {
       {.seconds = 200});
   EXPECT_EQ(result.exit_code, 0) << result.all();
   const auto report = report_of(out);
-  EXPECT_EQ(report["schema_version"], 1);
+  EXPECT_EQ(report["schema_version"], 2);
   EXPECT_EQ(report["verdict"], "pass");
   EXPECT_EQ(report["lane"], "sim");
   EXPECT_EQ(report["lanes"]["run"], report["lanes"]["planned"]);
@@ -66,11 +62,44 @@ TEST(RunVerb, two_processes_with_one_seed_have_one_event_hash_and_another_seed_a
   EXPECT_NE(hash(other, "6"), first);
 }
 
+TEST(RunVerb, takes_megatrons_options_and_says_everywhere_that_scenarios_were_overridden) {
+  const TemporaryDirectory out;
+  const TemporaryDirectory kept;
+  const auto result = run_program({"run", kScenario, "--no-load-optim", "--save-interval", "2",
+                                   "--save", kept.path(), "--report", out.path()});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  const auto report = report_of(out);
+  const std::string said = "--save-interval 2 --no-load-optim";
+  const std::string name = "placements/tp2dp2-to-tp4{" + said + "}";
+  EXPECT_EQ(report["scenarios"][0]["name"], name);
+  EXPECT_NE(report["scenarios"][0]["replay"].get<std::string>().find(said), std::string::npos);
+  EXPECT_NE(report["not_claimed"].dump().find("overridden by " + said), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_directory(kept.path() + "/" + name)) << "--save is --keep";
+  const auto wrong = run_program({"run", kScenario, "--finetune", "--double"});
+  EXPECT_EQ(wrong.exit_code, 2) << wrong.all();
+}
+
 /// A copy of the scenario that tests may write to.
 std::string copy_in(const TemporaryDirectory& directory) {
   std::string file = directory.path() + "/copy.yaml";
   std::ofstream(file) << text_of(kScenario);
   return file;
+}
+
+// One source of the version: what CMake is told.
+TEST(RunVerb, a_checkpoint_names_the_version_that_cmake_is_told_and_so_does_the_program) {
+  const std::string cmake = text_of(REPRISE_SOURCE_DIR "/CMakeLists.txt");
+  const std::string before = "project(reprise VERSION ";
+  const auto at = cmake.find(before) + before.size();
+  const std::string version = "reprise " + cmake.substr(at, cmake.find(' ', at) - at);
+  ASSERT_GT(version.size(), std::string("reprise 0.0").size());
+  const auto told = run_program({"--version"});
+  EXPECT_EQ(told.out.rfind(version + " (", 0), 0U) << told.all();
+  const TemporaryDirectory directory;
+  ASSERT_EQ(run_program({"run", kScenario, "--keep", directory.path()}).exit_code, 0);
+  const auto kept =
+      run_program({"inspect", directory.path() + "/placements/tp2dp2-to-tp4/checkpoints"});
+  EXPECT_NE(kept.out.find(", written by " + version + "\n"), std::string::npos) << kept.all();
 }
 
 TEST(ReplayVerb, a_recorded_failure_is_seen_again_and_a_changed_record_is_said) {
@@ -97,6 +126,48 @@ TEST(ReplayVerb, what_run_records_is_a_file_that_replays) {
   ASSERT_EQ(run_program({"run", kScenario, "--record", directory.path()}).exit_code, 0);
   const auto same = run_program({"replay", directory.path() + "/placements/tp2dp2-to-tp4.yaml"});
   EXPECT_EQ(same.exit_code, 0) << same.all();
+}
+
+TEST(ReplayVerb, several_files_are_recorded_and_replayed_at_once_and_the_worst_counts) {
+  const TemporaryDirectory directory;
+  const auto copy = [&](const std::string& name) {
+    std::string file = directory.path() + "/" + name + ".yaml";
+    std::ofstream(file) << text_of(kScenario);
+    return file;
+  };
+  const std::string a = copy("a");
+  const std::string b = copy("b");
+  const auto bare = run_program({"replay", directory.path()});
+  EXPECT_EQ(bare.exit_code, 2) << bare.all();
+  EXPECT_NE(bare.err.find("has no 'recorded:' block"), std::string::npos) << bare.all();
+  ASSERT_EQ(run_program({"replay", b, "--record", "--mutant", "floor-vs-ceil-chunk"}).exit_code, 0);
+  ASSERT_EQ(run_program({"replay", directory.path(), "--record"}).exit_code, 0);
+  EXPECT_NE(text_of(a).find("verdict: pass"), std::string::npos) << text_of(a);
+  EXPECT_NE(text_of(b).find("mutant: floor-vs-ceil-chunk"), std::string::npos)
+      << "a record's mutant and seed stay\n"
+      << text_of(b);
+  const auto same = run_program({"replay", a, b});
+  EXPECT_EQ(same.exit_code, 0) << same.all();
+  EXPECT_NE(same.out.find(b + ": the same: fail CHUNK_OVERLAP"), std::string::npos) << same.all();
+  std::string text = text_of(a);
+  text.replace(text.find("verdict: pass"), 13, "verdict: fail");
+  std::ofstream(a) << text;
+  const auto changed = run_program({"replay", directory.path()});
+  EXPECT_EQ(changed.exit_code, 1) << changed.all();
+  EXPECT_NE(changed.out.find(b + ": the same"), std::string::npos) << "the others are run, too";
+}
+
+TEST(ReplayVerb, a_recording_that_is_killed_as_it_writes_leaves_the_file_whole) {
+  if (!has_tripwires()) GTEST_SKIP() << "needs dnotify";
+  for (const int event : {DN_MODIFY, DN_CREATE}) {
+    const TemporaryDirectory directory;
+    const std::string file = copy_in(directory);
+    const std::string before = text_of(file);
+    const auto killed = run_program({"replay", file, "--record"},
+                                    {.tripwire = Tripwire{directory.path(), event, SIGKILL}});
+    EXPECT_EQ(killed.exit_code, 128 + SIGKILL) << killed.all();
+    EXPECT_EQ(text_of(file), before);
+  }
 }
 
 TEST(MutantsVerb, one_mutant_is_caught_and_one_that_no_scenario_names_is_exit_code_1) {
@@ -134,6 +205,42 @@ TEST(RunVerb, a_mutant_turns_it_red_and_the_reason_names_key_and_replay) {
   EXPECT_NE(result.out.find("--mutant floor-vs-ceil-chunk"), std::string::npos) << result.out;
 }
 
+TEST(RunVerb, a_mutant_of_which_nothing_was_asked_is_exit_code_3_and_the_report_names_it) {
+  const TemporaryDirectory out;
+  const auto result = run_program(
+      {"run", kScenario, "--mutant", "rerun-restart-loop", "--seed", "4", "--report", out.path()});
+  EXPECT_EQ(result.exit_code, 3) << result.all();
+  EXPECT_NE(result.out.find("nothing was asked of the mutant rerun-restart-loop"),
+            std::string::npos)
+      << result.all();
+  const auto report = report_of(out);
+  EXPECT_EQ(report["verdict"], "inconclusive");
+  EXPECT_EQ(report["mutant"], "rerun-restart-loop");
+  EXPECT_EQ(report["seed"], 4);
+}
+
+TEST(MutantsVerb, a_mutant_of_which_its_scenario_asks_nothing_is_exit_code_3) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.path() + "/bare.yaml";
+  const std::string text = text_of(kScenario);
+  std::ofstream(file) << text.substr(0, text.find("caught:")) << "caught: [rerun-restart-loop]\n";
+  const auto result = run_program({"mutants", file});
+  EXPECT_EQ(result.exit_code, 3) << result.all();
+  EXPECT_NE(result.out.find("rerun-restart-loop was not asked in"), std::string::npos)
+      << result.all();
+}
+
+TEST(RunVerb, where_no_report_can_be_written_is_said_before_anything_runs) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory.path() + "/file") << "no directory";
+  for (const char* option : {"--report", "--record", "--keep"}) {
+    const auto result = run_program({"run", kScenario, option, directory.path() + "/file/out"});
+    EXPECT_EQ(result.exit_code, 2) << result.all();
+    EXPECT_EQ(result.out, "") << option;
+    EXPECT_NE(result.err.find(directory.path() + "/file"), std::string::npos) << result.all();
+  }
+}
+
 TEST(RunVerb, kept_checkpoints_are_whole_and_hold_the_same_under_every_sharding) {
   const TemporaryDirectory kept;
   ASSERT_EQ(run_program({"run", kScenario, "--keep", kept.path()}).exit_code, 0);
@@ -163,6 +270,8 @@ TEST(RunVerb, mistakes_are_exit_code_2_and_say_what_was_meant) {
       {{"run", kScenario, "--log", "loud"}, "off, info, debug"},
       {{"run", kScenario, "--log", "info", "--lane", "mpi"}, "--report DIR"},
       {{"run", kScenario + "[k=1]"}, "has no 'each'"},
+      {{"run", kScenario, "--ranks", "nosuch"}, "no scenario has the tag 'nosuch'"},
+      {{"replay", kScenario, "--seed", "3"}, "--seed goes with --record"},
       {{"mutants", kScenario, "--only", "flor-vs-ceil-chunk"}, "floor-vs-ceil-chunk"},
   };
   for (const auto& row : rows) {
@@ -179,12 +288,12 @@ TEST(RunVerb, the_gpu_lane_is_not_run_and_says_so) {
 }
 
 TEST(RunVerb, four_mpi_processes_reach_the_simulated_lane_s_verdict_and_digest) {
+  if (!build_info().has_mpi) GTEST_SKIP() << "built without MPI";
   const TemporaryDirectory sim;
   const TemporaryDirectory mpi;
   ASSERT_EQ(run_program({"run", kScenario, "--report", sim.path()}).exit_code, 0);
   const auto result =
       run_program({"run", kScenario, "--lane", "mpi", "--report", mpi.path()}, {.seconds = 120});
-  if (result.exit_code == 3) GTEST_SKIP() << "no MPI here: " << result.out;
   EXPECT_EQ(result.exit_code, 0) << result.all();
   const auto on_sim = report_of(sim)["scenarios"][0];
   const auto on_mpi = report_of(mpi)["scenarios"][0];
@@ -195,9 +304,9 @@ TEST(RunVerb, four_mpi_processes_reach_the_simulated_lane_s_verdict_and_digest) 
 }
 
 TEST(RunVerb, a_mutant_is_caught_on_mpi_processes_too) {
+  if (!build_info().has_mpi) GTEST_SKIP() << "built without MPI";
   const auto result = run_program(
       {"run", kScenario, "--lane", "mpi", "--mutant", "floor-vs-ceil-chunk"}, {.seconds = 120});
-  if (result.exit_code == 3) GTEST_SKIP() << "no MPI here: " << result.out;
   EXPECT_EQ(result.exit_code, 1) << result.all();
   EXPECT_NE(result.out.find("CHUNK_OVERLAP"), std::string::npos) << result.all();
 }

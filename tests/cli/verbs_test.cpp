@@ -5,15 +5,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <exception>
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "tests/cli/damage.hpp"
 #include "tests/cli/run_program.hpp"
+#include "tests/contracts/not_root.hpp"
 
 namespace reprise::test {
 namespace {
@@ -24,8 +25,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
-
-std::string data(const std::string& name) { return std::string(REPRISE_TEST_DATA) + "/" + name; }
 
 const std::string kA = "torch_2.15.0/same_content_a";
 const std::string kB = "torch_2.15.0/same_content_b";
@@ -148,26 +147,64 @@ TEST(Verify, TheWorstCheckpointDecides) {
   EXPECT_EQ(json[1]["whole"], true);
 }
 
-/// Root may read everything; within, it is nobody.
-class NotRoot {
- public:
-  NotRoot() {
-    if (was_root_ && ::seteuid(kNobody) != 0) throw std::runtime_error("seteuid");
-  }
-  ~NotRoot() {
-    if (was_root_ && ::seteuid(0) != 0) std::terminate();
-  }
-  NotRoot(const NotRoot&) = delete;
-  NotRoot& operator=(const NotRoot&) = delete;
+TEST(Verify, WholeSaysThatWithoutAManifestFilesOfAnotherSaveAreNotTold) {
+  EXPECT_THAT(run_program({"verify", data(kA)}).out, HasSubstr("; no integrity.json, so files of"));
+  EXPECT_THAT(run_program({"verify", "--no-payload", data(kA)}).out,
+              HasSubstr("; the payload was not read"));
+}
 
- private:
-  static constexpr uid_t kNobody = 65534;
-  bool was_root_ = ::geteuid() == 0;
-};
+TEST(Verify, StrictTakesWarningsForErrorsButNoSignsOfMixedSaves) {
+  const Victim victim(kA);
+  const auto payload = victim.file("__0_0.distcp");
+  std::filesystem::last_write_time(
+      payload, std::filesystem::last_write_time(payload) + std::chrono::hours(1));
+  const auto mixed = run_program({"verify", "--strict", victim.path()});
+  EXPECT_EQ(mixed.exit_code, 0) << mixed.all();
+  EXPECT_THAT(mixed.out, AllOf(HasSubstr("warning STALE_METADATA: 1 of "),
+                               HasSubstr("__0_0.distcp"), HasSubstr("1 warning;")));
+  victim.write("__9_0.distcp", "left over");
+  EXPECT_EQ(run_program({"verify", victim.path()}).exit_code, 0);
+  const auto strict = run_program({"verify", "--strict", victim.path()});
+  EXPECT_EQ(strict.exit_code, 1);
+  EXPECT_THAT(strict.out, HasSubstr("refused by --strict: 1 warning"));
+}
+
+TEST(Verify, AFormatThatIsNotReadIsUnusableInput) {
+  const Victim victim(kA);
+  std::fstream file(victim.file("__0_0.distcp"), std::ios::in | std::ios::out | std::ios::binary);
+  file << std::string("\x28\xb5\x2f\xfd", 4);
+  file.close();
+  const auto result = run_program({"verify", victim.path()});
+  EXPECT_EQ(result.exit_code, 2) << result.all();
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr(": not supported: "), HasSubstr("zstd"), Not(HasSubstr("damaged"))));
+  victim.truncate("__1_0.distcp", 100);
+  EXPECT_EQ(run_program({"verify", victim.path()}).exit_code, 1) << "damage is not hidden by it";
+}
+
+TEST(Verify, ManyFindingsOfOneKindAreCountedAndJsonHasThemAll) {
+  const Victim iteration(std::string(kGpt) + "/iter_0000010");
+  iteration.edit_metadata([](Metadata& metadata) {
+    for (auto& tensor : metadata.catalog.tensors) tensor.dtype = DType::kInt8;
+  });
+  const auto text = run_program({"verify", iteration.path()});
+  EXPECT_EQ(text.exit_code, 1);
+  EXPECT_THAT(text.out, HasSubstr(" more; --json lists them"));
+  std::size_t shown = 0;
+  for (auto at = text.out.find("error DTYPE_DRIFT: the"); at != std::string::npos;
+       at = text.out.find("error DTYPE_DRIFT: the", at + 1)) {
+    ++shown;
+  }
+  EXPECT_EQ(shown, 20U);
+  const auto json = Json::parse(run_program({"verify", "--json", iteration.path()}).out);
+  EXPECT_EQ(json["checkpoints"][0]["findings"].size(), json["checkpoints"][0]["errors"]);
+  EXPECT_EQ(json["checkpoints"][0]["verdict"], "damaged");
+  EXPECT_GT(json["checkpoints"][0]["errors"], 20);
+}
 
 TEST(Verify, AFileThatMayNotBeOpenedIsUnreadableNotDamaged) {
   if (!kAddressSpaceLimited) GTEST_SKIP() << "the leak check needs the user who started it";
-  const NotRoot not_root;
+  const contracts::NotRoot not_root;
   if (::faccessat(AT_FDCWD, REPRISE_EXE, X_OK, AT_EACCESS) != 0) GTEST_SKIP() << "out of reach";
   for (const char* name : {"__1_0.distcp", ".metadata"}) {
     const Victim victim(kA);
@@ -241,7 +278,7 @@ TEST(Reshard, ALostCommonStateIsNotHandedOn) {
   const std::string out = victim.path() + "-out";
   const auto result = run_program({"reshard", "--ranks", "2", victim.path(), out});
   EXPECT_EQ(result.exit_code, 2) << result.all();
-  EXPECT_THAT(result.err, AllOf(HasSubstr("MISSING_KEY"), HasSubstr("common.pt")));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("NOT_STORED"), HasSubstr("common.pt")));
   EXPECT_FALSE(fs::exists(out));
   EXPECT_THAT(run_program({"inspect", victim.path()}).out, HasSubstr("common    gone: "));
   EXPECT_EQ(Json::parse(run_program({"inspect", "--json", victim.path()}).out)["common_state_lost"],
@@ -262,27 +299,28 @@ TEST(Reshard, NeverTakesItsSourceAwayNorWhatIsNoCheckpoint) {
   const std::string ten = root + "/iter_0000010";
   fs::create_directory_symlink(root, root + "-link");
   fs::create_directory(root + "-notes");
-  fs::copy(ten, root + "-old.saving", fs::copy_options::recursive);
+  fs::copy(ten, root + "-old.saving-0123456789abcdef", fs::copy_options::recursive);
   struct Row {
     std::string in;
     std::string out;
     const char* says;
   };
-  const std::vector<Row> rows = {{ten, root, "within each other"},
-                                 {ten, ten, "within each other"},
-                                 {ten + "/", root + "-link/iter_0000010", "within each other"},
-                                 {root, ten, "within each other"},
-                                 {root, root + "/new", "within each other"},
-                                 {ten, root + "-link", "within each other"},
-                                 {root + "-old.saving", root + "-old", "would remove IN"},
-                                 {ten, root + "-notes", "holds no .metadata"}};
+  const std::vector<Row> rows = {
+      {ten, root, "within each other"},
+      {ten, ten, "within each other"},
+      {ten + "/", root + "-link/iter_0000010", "within each other"},
+      {root, ten, "within each other"},
+      {root, root + "/new", "within each other"},
+      {ten, root + "-link", "within each other"},
+      {root + "-old.saving-0123456789abcdef", root + "-old", "would move or remove it"},
+      {ten, root + "-notes", "holds no .metadata"}};
   for (const auto& row : rows) {
     const auto result = run_program({"reshard", "--force", "--ranks", "2", row.in, row.out});
     EXPECT_EQ(result.exit_code, 2) << row.in << " " << row.out << result.all();
     EXPECT_THAT(result.err, HasSubstr(row.says)) << row.in << " " << row.out;
   }
   EXPECT_EQ(run_program({"diff", root, data(kGpt)}).exit_code, 0);
-  EXPECT_TRUE(fs::exists(root + "-old.saving/.metadata"));
+  EXPECT_TRUE(fs::exists(root + "-old.saving-0123456789abcdef/.metadata"));
   EXPECT_TRUE(fs::exists(root + "-notes"));
   EXPECT_FALSE(fs::exists(root + "/new"));
 }

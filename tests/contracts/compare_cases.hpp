@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <string>
 
@@ -31,7 +32,16 @@ inline Comparison compared_by_definition(DType dtype, const Bytes& left, const B
   const auto larger = [](double a, double b) {
     return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
   };
-  const auto apart = [](double a, double b) { return a == b ? 0 : std::fabs(a - b); };
+  const auto apart = [](auto a, auto b) {
+    return a == b ? 0 : std::fabs(static_cast<double>(a - b));
+  };
+  // A double does not hold all integers of 64 bits, a long double of the x87 does.
+  const auto integer = [dtype](const std::byte* at) -> long double {
+    std::int64_t value = 0;
+    std::memcpy(&value, at, sizeof value);
+    if (dtype == DType::kInt64) return static_cast<long double>(value);
+    return static_cast<long double>(static_cast<std::uint64_t>(value));
+  };
   Comparison result;
   const std::size_t width = size_of(dtype);
   for (std::size_t i = 0; i * width < left.size(); ++i) {
@@ -40,10 +50,14 @@ inline Comparison compared_by_definition(DType dtype, const Bytes& left, const B
     const std::byte* b = right.data() + i * width;
     if (std::equal(a, a + width, b)) continue;
     ++result.bit_mismatches;
-    const Scalar x = scalar_at(dtype, a);
-    const Scalar y = scalar_at(dtype, b);
-    result.max_delta =
-        larger(result.max_delta, larger(apart(x.real, y.real), apart(x.imaginary, y.imaginary)));
+    if (dtype == DType::kInt64 || dtype == DType::kUInt64) {
+      result.max_delta = larger(result.max_delta, apart(integer(a), integer(b)));
+    } else {
+      const Scalar x = scalar_at(dtype, a);
+      const Scalar y = scalar_at(dtype, b);
+      result.max_delta =
+          larger(result.max_delta, larger(apart(x.first, y.first), apart(x.second, y.second)));
+    }
     if (!result.first) result.first = static_cast<std::int64_t>(i);
   }
   return result;

@@ -9,7 +9,7 @@
 
 #include "core/base/bytes.hpp"
 #include "core/base/random.hpp"
-#include "core/geometry/dims.hpp"
+#include "reprise/tensor.hpp"
 
 namespace reprise::contracts {
 
@@ -72,25 +72,25 @@ inline CopySide side_of(const Dims& extents, std::size_t element_bytes,
   return side;
 }
 
-inline std::vector<std::size_t> row_major(std::size_t rank) {
-  std::vector<std::size_t> order(rank);
-  for (std::size_t d = 0; d < rank; ++d) order[d] = d;
+inline std::vector<std::size_t> row_major(std::size_t ndim) {
+  std::vector<std::size_t> order(ndim);
+  for (std::size_t d = 0; d < ndim; ++d) order[d] = d;
   return order;
 }
 
 /// 1 to 8 dimensions of drawn extents, orders, gaps and alignments.
 inline CopyCase drawn_copy(std::uint64_t seed) {
   Stream random = Stream(seed).split("copy");
-  const std::size_t rank = 1 + seed % kMaxRank;
+  const std::size_t ndim = 1 + seed % kMaxNdim;
   CopyCase drawn;
   drawn.element_bytes = std::size_t{1} << random.below(5);
-  for (std::size_t d = 0; d < rank; ++d) {
-    const auto most = rank <= 2 ? 40U : rank <= 4 ? 7U : 3U;
+  for (std::size_t d = 0; d < ndim; ++d) {
+    const auto most = ndim <= 2 ? 40U : ndim <= 4 ? 7U : 3U;
     drawn.extents.push_back(static_cast<std::int64_t>(1 + random.below(most)));
   }
   const auto order = [&] {
-    auto drawn_order = row_major(rank);
-    for (std::size_t d = rank; random.below(3) == 0 && d > 1; --d) {
+    auto drawn_order = row_major(ndim);
+    for (std::size_t d = ndim; random.below(3) == 0 && d > 1; --d) {
       std::swap(drawn_order[d - 1], drawn_order[random.below(d)]);
     }
     return drawn_order;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/ports/device.hpp"
+#include "reprise/device.hpp"
 
 namespace reprise::contracts {
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::contracts {
 

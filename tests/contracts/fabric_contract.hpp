@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/ports/fabric.hpp"
+#include "core/base/bytes.hpp"
+#include "reprise/fabric.hpp"
 #include "tests/contracts/error_of.hpp"
 
 namespace reprise::contracts {

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "core/base/check.hpp"
-#include "core/ports/device.hpp"
+#include "reprise/device.hpp"
 #include "sim/job/processor.hpp"
 
 namespace reprise::contracts {

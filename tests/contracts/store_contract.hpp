@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/ports/store.hpp"
+#include "core/base/bytes.hpp"
+#include "reprise/store.hpp"
 #include "tests/contracts/error_of.hpp"
 
 namespace reprise::contracts {
@@ -142,8 +143,9 @@ TYPED_TEST_P(StoreContract, what_is_not_there_is_not_found_and_named) {
   EXPECT_EQ(code_of([&] { this->store_.create("no/x"); }), Code::kNotFound);
   EXPECT_EQ(code_of([&] { this->store_.list("no"); }), Code::kNotFound);
   EXPECT_EQ(code_of([&] { this->store_.list("f"); }), Code::kNotFound);
-  EXPECT_EQ(code_of([&] { this->store_.rename("no", "y"); }), Code::kNotFound);
-  EXPECT_EQ(code_of([&] { this->store_.rename("f", "no/y"); }), Code::kNotFound);
+  EXPECT_EQ(code_of([&] { this->store_.publish({"y.new", "y"}); }), Code::kNotFound);
+  EXPECT_EQ(code_of([&] { this->store_.publish({"no/y.new", "no/y"}); }), Code::kNotFound);
+  EXPECT_EQ(code_of([&] { this->store_.put_aside({"y.old", "y"}); }), Code::kNotFound);
   EXPECT_EQ(code_of([&] { this->store_.sync_directory("no"); }), Code::kNotFound);
   EXPECT_EQ(error_of([&] { this->store_.open("x"); })->place().file, this->store_.display("x"));
 }
@@ -165,42 +167,73 @@ TYPED_TEST_P(StoreContract, make_directory_makes_parents_and_repeats_without_err
   EXPECT_THAT(this->names("a/b"), testing::ElementsAre("c/"));
 }
 
-TYPED_TEST_P(StoreContract, rename_moves_files_and_trees_and_replaces_files) {
-  this->store_.make_directory("d/e");
-  this->put("d/e/f", "inner");
-  this->put("a", "new");
+TYPED_TEST_P(StoreContract, what_is_published_has_its_name_and_replaces_a_file_of_that_name) {
+  this->store_.make_directory("d.new/e");
+  this->put("d.new/e/f", "inner");
+  this->put("b.new", "new");
   this->put("b", "old");
-  this->store_.rename("a", "b");
+  this->store_.publish({"b.new", "b"});
   EXPECT_EQ(this->get("b"), "new");
-  this->store_.rename("d", "moved");
-  EXPECT_EQ(this->get("moved/e/f"), "inner");
-  EXPECT_THAT(this->names(""), testing::ElementsAre("b", "moved/"));
+  this->store_.publish({"d.new", "d"});
+  EXPECT_EQ(this->get("d/e/f"), "inner");
+  EXPECT_THAT(this->names(""), testing::ElementsAre("b", "d/"));
 }
 
-TYPED_TEST_P(StoreContract, rename_onto_a_directory_is_refused_even_if_it_is_empty) {
-  this->store_.make_directory("a");
+TYPED_TEST_P(StoreContract, what_is_put_aside_has_its_name_no_more_and_may_get_it_back) {
+  this->store_.make_directory("d");
+  this->put("d/f", "inner");
+  this->store_.put_aside({"d.old", "d"});
+  EXPECT_FALSE(this->store_.stat("d/f"));
+  EXPECT_EQ(this->get("d.old/f"), "inner");
+  this->store_.publish({"d.old", "d"});
+  EXPECT_EQ(this->get("d/f"), "inner");
+  EXPECT_THAT(this->names(""), testing::ElementsAre("d/"));
+}
+
+TYPED_TEST_P(StoreContract, a_directory_in_the_way_is_refused_even_if_it_is_empty) {
+  this->store_.make_directory("b.new");
   this->store_.make_directory("b");
-  this->put("f", "x");
-  EXPECT_EQ(code_of([&] { this->store_.rename("a", "b"); }), Code::kIo);
-  EXPECT_EQ(code_of([&] { this->store_.rename("f", "b"); }), Code::kIo);
-  EXPECT_THAT(this->names(""), testing::ElementsAre("a/", "b/", "f"));
+  this->put("b.file", "x");
+  EXPECT_EQ(code_of([&] { this->store_.publish({"b.new", "b"}); }), Code::kIo);
+  EXPECT_EQ(code_of([&] { this->store_.publish({"b.file", "b"}); }), Code::kIo);
+  EXPECT_EQ(code_of([&] { this->store_.put_aside({"b.new", "b"}); }), Code::kIo);
+  EXPECT_THAT(this->names(""), testing::ElementsAre("b/", "b.file", "b.new/"));
 }
 
-TYPED_TEST_P(StoreContract, exchange_swaps_two_directories_or_says_unsupported) {
-  this->store_.make_directory("a");
+TYPED_TEST_P(StoreContract, replace_swaps_two_directories_or_says_unsupported) {
+  this->store_.make_directory("p/b.new");
   this->store_.make_directory("p/b");
-  this->put("a/one", "1");
+  this->put("p/b.new/one", "1");
   this->put("p/b/two", "2");
-  if (!this->store_.capabilities().exchange) {
-    EXPECT_EQ(code_of([&] { this->store_.exchange("a", "p/b"); }), Code::kUnsupported);
+  if (const auto code = code_of([&] { this->store_.replace({"p/b.new", "p/b"}); })) {
+    EXPECT_EQ(code, Code::kUnsupported);
+    EXPECT_EQ(this->get("p/b.new/one"), "1");
     return;
   }
-  this->store_.exchange("a", "p/b");
-  EXPECT_EQ(this->get("a/two"), "2");
   EXPECT_EQ(this->get("p/b/one"), "1");
-  EXPECT_THAT(this->names("a"), testing::ElementsAre("two"));
-  EXPECT_EQ(code_of([&] { this->store_.exchange("a", "none"); }), Code::kNotFound);
-  EXPECT_EQ(code_of([&] { this->store_.exchange("a", "a/two"); }), Code::kIo);
+  EXPECT_EQ(this->get("p/b.new/two"), "2");
+  EXPECT_THAT(this->names("p/b"), testing::ElementsAre("one"));
+  EXPECT_EQ(code_of([&] { this->store_.replace({"p/c.new", "p/c"}); }), Code::kNotFound);
+}
+
+TYPED_TEST_P(StoreContract, other_names_are_given_by_stores_that_rename) {
+  this->store_.make_directory("d");
+  this->put("d/a", "1");
+  const auto code = code_of([&] { this->store_.publish({"d/a", "b"}); });
+  if (!this->store_.capabilities().renames) {
+    EXPECT_EQ(code, Code::kUnsupported);
+    EXPECT_EQ(this->get("d/a"), "1");
+    return;
+  }
+  EXPECT_EQ(this->get("b"), "1");
+  EXPECT_EQ(code_of([&] { this->store_.publish({"d", "d/x"}); }), Code::kIo);
+}
+
+TYPED_TEST_P(StoreContract, a_name_changes_under_the_lock_of_its_writer) {
+  const auto lock = this->store_.lock("b");
+  this->put("b.new", "new");
+  this->store_.publish({"b.new", "b", lock.get()});
+  EXPECT_EQ(this->get("b"), "new");
 }
 
 TYPED_TEST_P(StoreContract, remove_takes_files_and_whole_trees_and_nothing_is_no_error) {
@@ -214,9 +247,41 @@ TYPED_TEST_P(StoreContract, remove_takes_files_and_whole_trees_and_nothing_is_no
   EXPECT_TRUE(this->store_.list("").empty());
 }
 
-TYPED_TEST_P(StoreContract, probing_capabilities_leaves_nothing_behind) {
-  this->store_.capabilities();
+TYPED_TEST_P(StoreContract, remove_empty_takes_a_directory_in_which_nothing_is) {
+  this->store_.make_directory("d/e");
+  EXPECT_FALSE(this->store_.remove_empty("d"));
+  EXPECT_TRUE(this->store_.remove_empty("d/e"));
+  EXPECT_TRUE(this->store_.remove_empty("d"));
+  EXPECT_TRUE(this->store_.remove_empty("d")) << "it is gone";
   EXPECT_TRUE(this->store_.list("").empty());
+}
+
+TYPED_TEST_P(StoreContract, an_open_file_is_told_from_the_one_that_takes_its_name) {
+  this->put("a", "x");
+  this->put("a.new", "yy");
+  const auto open = this->store_.open("a");
+  const auto is_another = [&] {
+    return is_another_file(open->entry().value(), this->store_.stat("a").value());
+  };
+  EXPECT_FALSE(is_another());
+  this->store_.publish({"a.new", "a"});
+  EXPECT_TRUE(is_another());
+}
+
+TYPED_TEST_P(StoreContract, a_lock_is_held_by_one_until_it_is_destroyed_and_leaves_nothing) {
+  this->store_.make_directory("d");
+  auto first = this->store_.lock("d/a");
+  const auto other = this->store_.lock("d/b");
+  EXPECT_EQ(code_of([&] { this->store_.lock("d/a"); }), Code::kLocked);
+  EXPECT_EQ(error_of([&] { this->store_.lock("d/a"); })->place().file, this->store_.display("d/a"));
+  const std::string token = first->token();
+  EXPECT_EQ(token.size(), 16U);
+  EXPECT_NE(token, other->token());
+  EXPECT_EQ(first->warning(), "");
+  first.reset();
+  EXPECT_NE(this->store_.lock("d/a")->token(), token);
+  EXPECT_FALSE(this->store_.stat("d/a"));
+  EXPECT_EQ(code_of([&] { this->store_.lock("no/a"); }), Code::kNotFound);
 }
 
 TYPED_TEST_P(StoreContract, paths_that_leave_the_root_are_refused_by_every_call) {
@@ -230,18 +295,20 @@ TYPED_TEST_P(StoreContract, paths_that_leave_the_root_are_refused_by_every_call)
     EXPECT_EQ(code_of([&] { store.stat(path); }), Code::kPathEscape) << path;
     EXPECT_EQ(code_of([&] { store.list(path); }), Code::kPathEscape) << path;
     EXPECT_EQ(code_of([&] { store.make_directory(path); }), Code::kPathEscape) << path;
-    EXPECT_EQ(code_of([&] { store.rename(path, "b"); }), Code::kPathEscape) << path;
-    EXPECT_EQ(code_of([&] { store.rename("b", path); }), Code::kPathEscape) << path;
-    EXPECT_EQ(code_of([&] { store.exchange(path, "b"); }), Code::kPathEscape) << path;
-    EXPECT_EQ(code_of([&] { store.exchange("b", path); }), Code::kPathEscape) << path;
+    for (const NameChange& change : {NameChange{path, "b"}, NameChange{"b", path}}) {
+      EXPECT_EQ(code_of([&] { store.publish(change); }), Code::kPathEscape) << path;
+      EXPECT_EQ(code_of([&] { store.replace(change); }), Code::kPathEscape) << path;
+      EXPECT_EQ(code_of([&] { store.put_aside(change); }), Code::kPathEscape) << path;
+    }
     EXPECT_EQ(code_of([&] { store.remove(path); }), Code::kPathEscape) << path;
+    EXPECT_EQ(code_of([&] { store.remove_empty(path); }), Code::kPathEscape) << path;
     EXPECT_EQ(code_of([&] { store.sync_directory(path); }), Code::kPathEscape) << path;
   }
 }
 
 TYPED_TEST_P(StoreContract, root_is_neither_removed_nor_renamed) {
   EXPECT_EQ(code_of([&] { this->store_.remove(""); }), Code::kUsage);
-  EXPECT_EQ(code_of([&] { this->store_.rename("", "a"); }), Code::kUsage);
+  EXPECT_EQ(code_of([&] { this->store_.publish({"", "a"}); }), Code::kUsage);
   EXPECT_EQ(code_of([&] { this->store_.create(""); }), Code::kUsage);
 }
 
@@ -255,8 +322,8 @@ TYPED_TEST_P(StoreContract, write_atomically_replaces_and_leaves_nothing_beside)
 TYPED_TEST_P(StoreContract, open_file_keeps_its_content_when_its_name_goes) {
   this->put("a", "first");
   const auto read = this->store_.open("a");
-  this->put("b", "second");
-  this->store_.rename("b", "a");
+  this->put("a.new", "second");
+  this->store_.publish({"a.new", "a"});
   Bytes out(5);
   read->read_at(0, out);
   EXPECT_EQ(as_text(out), "first");
@@ -270,12 +337,17 @@ REGISTER_TYPED_TEST_SUITE_P(
     stat_tells_files_directories_and_nothing_apart, list_is_sorted_by_bytes_and_not_recursive,
     what_is_not_there_is_not_found_and_named, directory_is_no_file_and_file_is_no_directory,
     make_directory_makes_parents_and_repeats_without_error,
-    rename_moves_files_and_trees_and_replaces_files,
-    rename_onto_a_directory_is_refused_even_if_it_is_empty,
-    exchange_swaps_two_directories_or_says_unsupported,
+    what_is_published_has_its_name_and_replaces_a_file_of_that_name,
+    what_is_put_aside_has_its_name_no_more_and_may_get_it_back,
+    a_directory_in_the_way_is_refused_even_if_it_is_empty,
+    replace_swaps_two_directories_or_says_unsupported, other_names_are_given_by_stores_that_rename,
+    a_name_changes_under_the_lock_of_its_writer,
     remove_takes_files_and_whole_trees_and_nothing_is_no_error,
-    probing_capabilities_leaves_nothing_behind, paths_that_leave_the_root_are_refused_by_every_call,
-    root_is_neither_removed_nor_renamed, write_atomically_replaces_and_leaves_nothing_beside,
+    remove_empty_takes_a_directory_in_which_nothing_is,
+    an_open_file_is_told_from_the_one_that_takes_its_name,
+    a_lock_is_held_by_one_until_it_is_destroyed_and_leaves_nothing,
+    paths_that_leave_the_root_are_refused_by_every_call, root_is_neither_removed_nor_renamed,
+    write_atomically_replaces_and_leaves_nothing_beside,
     open_file_keeps_its_content_when_its_name_goes);
 
 }  // namespace reprise::contracts

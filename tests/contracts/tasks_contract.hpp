@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/ports/tasks.hpp"
+#include "reprise/ports.hpp"
 #include "tests/contracts/error_of.hpp"
 
 namespace reprise::contracts {

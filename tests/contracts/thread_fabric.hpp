@@ -10,8 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/error.hpp"
-#include "core/ports/fabric.hpp"
+#include "core/base/bytes.hpp"
+#include "reprise/error.hpp"
+#include "reprise/fabric.hpp"
 
 namespace reprise::contracts {
 

@@ -7,17 +7,12 @@
 #include <string>
 
 #include "core/adapters/posix/host_device.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
-#include "core/ports/ports.hpp"
+#include "reprise/ports.hpp"
 #include "tests/contracts/thread_fabric.hpp"
 
 namespace reprise::contracts {
-
-struct SilentTrace final : Trace {
-  void event(const TraceEvent&) override {}
-};
 
 /// Runs `body` once per rank, each on its own thread with its own ports; rethrows the first failure
 /// by rank. `wrap` may put a decorator around a rank's store.
@@ -28,10 +23,9 @@ inline void run_ranks(std::int32_t world, const std::string& directory,
     PosixStore store(directory);
     const auto wrapped = wrap ? wrap(store, fabric.rank()) : nullptr;
     HostDevice device("node", fabric.rank().value);
-    PosixClock clock;
     ThreadTasks tasks(1);
-    SilentTrace trace;
-    body({wrapped ? *wrapped : store, fabric, device, clock, tasks, trace});
+    NoTrace trace;
+    body({wrapped ? *wrapped : store, fabric, device, tasks, trace});
   });
 }
 

@@ -2,7 +2,7 @@
 // What has to hold of an item, whatever its bytes.
 
 #include "core/base/bytes.hpp"
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise::fuzz {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::fuzz {
 

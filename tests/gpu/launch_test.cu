@@ -1,7 +1,7 @@
 // Kernels by index: each index once, whatever the count and the number of blocks.
 #include "core/adapters/cuda/launch.cuh"
-#include "core/base/error.hpp"
 #include "core/base/host_device.hpp"
+#include "reprise/error.hpp"
 #include "tests/gpu/gpu.hpp"
 
 namespace reprise {

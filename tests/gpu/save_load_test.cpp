@@ -46,7 +46,7 @@ TEST_F(CudaSaveLoad, what_is_loaded_is_what_was_in_the_gpu_when_begin_returned) 
   for (auto& byte : content) byte = static_cast<std::byte>(random.next());
   const contracts::TemporaryDirectory directory;
   contracts::run_ranks(1, directory.path(), [&](const Ports& near) {
-    const Ports ports{near.store, near.fabric, device(), near.clock, near.tasks, near.trace};
+    const Ports ports{near.store, near.fabric, device(), near.tasks, near.trace};
     const auto group = ports.fabric.communicator(Group::world(1));
     for (const int turn : {0, 1}) {  // the second in staging that is used again
       const OnDevice saved(device(), content);

@@ -1,20 +1,15 @@
-// Memory and time of everything that reads stay under a constant and a multiple of the input's real
-// size, whatever it claims.
-//
-//   memory   at most  24 MiB + 256 bytes per byte of input
-//   time     at most  0.5 s  + 2 us per byte of input, of one core
-//
-// The multiple of memory is what a pickle of nothing but `None` costs: one opcode of one byte is a
-// value of 176 bytes, and for a while a node of the graph.
+// What everything that reads costs, whatever its input claims. See bounded.hpp; costs_test.cpp has
+// what is shared and repeated, at several sizes.
 
 #include <gtest/gtest.h>
 
-#include <ctime>
+#include <filesystem>
 #include <functional>
 #include <limits>
 
 #include <nlohmann/json.hpp>
 #include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/posix_store.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/engine/diff.hpp"
 #include "core/engine/reshard.hpp"
@@ -27,65 +22,24 @@
 #include "core/format/json_document.hpp"
 #include "core/format/metadata.hpp"
 #include "core/format/tensor_item.hpp"
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 #include "tests/contracts/error_of.hpp"
-#include "tests/contracts/sanitized.hpp"
+#include "tests/contracts/temporary_directory.hpp"
 #include "tests/core/format/pickles.hpp"
-#include "tests/hostile/allocations.hpp"
+#include "tests/hostile/bounded.hpp"
 #include "tests/hostile/memory_tree.hpp"
 #include "tests/hostile/outcome.hpp"
 
 namespace reprise::test {
 namespace {
 
-constexpr std::size_t kMemory = std::size_t{24} << 20U;
-constexpr std::size_t kMemoryPerByte = 256;
-constexpr double kSeconds = 0.5;
-constexpr double kSecondsPerByte = 2e-6;
 /// Bytes of input: cost that grows with their square would be beyond the bounds.
 constexpr std::size_t kSize = std::size_t{256} << 10U;
-
-/// Runs `act`, which may end in an Error, within the bounds for so many bytes.
-void expect_bounded(const std::string& name, std::size_t bytes, const std::function<void()>& act) {
-  SCOPED_TRACE(name);
-  const std::size_t before = allocated_bytes();
-  take_allocated_peak();
-  const std::clock_t begin = std::clock();
-  std::string ending = "read";
-  try {
-    act();
-  } catch (const Error& error) {
-    ending = error.what();
-    EXPECT_LT(ending.size(), 20000U);
-  }
-  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-  const std::size_t peak = take_allocated_peak() - before;
-  std::cout << name << ": " << bytes << " bytes, " << (peak >> 10U) << " KiB, " << seconds
-            << " s: " << ending.substr(0, 100) << '\n';
-  if (allocations_counted()) {
-    EXPECT_LE(peak, kMemory + kMemoryPerByte * bytes) << ending;
-    EXPECT_LE(seconds, kSeconds + kSecondsPerByte * static_cast<double>(bytes)) << ending;
-  }
-}
 
 struct Row {
   std::string name;
   std::string body;
 };
-
-std::string times(std::size_t count, const std::string& part) {
-  std::string all;
-  all.reserve(count * part.size());
-  for (std::size_t i = 0; i < count; ++i) all += part;
-  return all;
-}
-
-template <class Part>
-std::string each(std::size_t count, Part&& part) {
-  std::string all;
-  for (std::size_t i = 0; i < count; ++i) all += part(i);
-  return all;
-}
 
 /// Lists in lists, each of two equal ones.
 std::string doubling(char get, int levels) {
@@ -214,7 +168,8 @@ std::string size_of_dims(const std::string& dims) {
   return global("torch", "Size") + "(" + dims + "t\x85R";
 }
 std::string properties() {
-  return global(kClasses, "TensorProperties") + ")\x81(" + global("torch", "float32") + "NNNNtb";
+  return global(kClasses, "TensorProperties") + ")\x81(" + global("torch", "float32") + "NN" +
+         global(kClasses, "_MEM_FORMAT_ENCODING") + "K\0\x85RNtb"s;
 }
 std::string chunk(const std::string& offset, const std::string& extent) {
   return object("ChunkStorageMetadata",
@@ -303,6 +258,31 @@ TEST(Bounds, metadata_and_what_verify_says_of_it) {
       (void)check_modules(modules_of(read.catalog));
     });
   }
+}
+
+TEST(Bounds, a_sparse_metadata_of_4_GiB_is_refused_before_it_is_read) {
+  const contracts::TemporaryDirectory directory;
+  PosixStore store(directory.path());
+  write_durably(store, ".metadata", pickle(metadata("")));
+  std::filesystem::resize_file(directory.path() + "/.metadata", std::uintmax_t{4} << 30U);
+  expect_bounded("4 GiB", 0, [&] {
+    const auto error = contracts::error_of([&] { Checkpoint::open(store, ""); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), Code::kLimit) << error->what();
+    EXPECT_NE(error->place().file.find(".metadata"), std::string::npos);
+  });
+}
+
+TEST(Bounds, common_state_beyond_2_GiB_is_not_supported_and_not_read) {
+  const contracts::TemporaryDirectory directory;
+  PosixStore store(directory.path());
+  write_durably(store, ".metadata", pickle(metadata("")));
+  write_durably(store, "common.pt", write_bytes_item(Dict{}));
+  std::filesystem::resize_file(directory.path() + "/common.pt", std::uintmax_t{3} << 30U);
+  expect_bounded("3 GiB", 0, [&] {
+    Checkpoint checkpoint = Checkpoint::open(store, "");
+    EXPECT_EQ(contracts::code_of([&] { (void)checkpoint.common(); }), Code::kUnsupported);
+  });
 }
 
 // --- archives ----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::test {
 namespace {
@@ -86,8 +86,9 @@ std::vector<Entry> MemoryTree::list(const std::string& directory) {
 
 std::unique_ptr<WriteFile> MemoryTree::create(const std::string& path) { read_only(path); }
 void MemoryTree::make_directory(const std::string& path) { read_only(path); }
-void MemoryTree::rename(const std::string& from, const std::string&) { read_only(from); }
-void MemoryTree::exchange(const std::string& a, const std::string&) { read_only(a); }
+void MemoryTree::publish(const NameChange& change) { read_only(change.staged); }
+void MemoryTree::replace(const NameChange& change) { read_only(change.staged); }
+void MemoryTree::put_aside(const NameChange& change) { read_only(change.name); }
 void MemoryTree::remove(const std::string& path) { read_only(path); }
 void MemoryTree::sync_directory(const std::string& directory) { read_only(directory); }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "core/ports/store.hpp"
+#include "reprise/store.hpp"
 
 namespace reprise::test {
 
@@ -27,11 +27,12 @@ class MemoryTree final : public Store {
   std::optional<Entry> stat(const std::string& path) override;
   std::vector<Entry> list(const std::string& directory) override;
   void make_directory(const std::string& path) override;
-  void rename(const std::string& from, const std::string& to) override;
-  void exchange(const std::string& a, const std::string& b) override;
+  void publish(const NameChange& change) override;
+  void replace(const NameChange& change) override;
+  void put_aside(const NameChange& change) override;
   void remove(const std::string& path) override;
   void sync_directory(const std::string& directory) override;
-  StoreCapabilities capabilities() const override { return {}; }
+  std::unique_ptr<StoreLock> lock(const std::string&) override { return nullptr; }
   std::string display(const std::string& path) const override { return path; }
 };
 

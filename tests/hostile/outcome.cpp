@@ -1,5 +1,6 @@
 #include "tests/hostile/outcome.hpp"
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -17,10 +18,6 @@ struct Silent final : Trace, Progress {
   void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
 };
 
-struct StoppedClock final : Clock {
-  std::uint64_t now_ns() override { return 0; }
-};
-
 /// A load has no background work.
 struct NoTasks final : Tasks {
   std::unique_ptr<Task> start(std::function<void()>) override {
@@ -29,51 +26,67 @@ struct NoTasks final : Tasks {
   }
 };
 
-class SoloCommunicator final : public Communicator {
+/// The first rank's view of a group in which every rank says what it says.
+class MirrorCommunicator final : public Communicator {
  public:
+  explicit MirrorCommunicator(std::int32_t ranks) : group_(Group::world(ranks)) {}
   const Group& group() const override { return group_; }
   GroupRank rank() const override { return {0}; }
   void barrier() override {}
-  std::vector<Bytes> all_gather(ByteSpan mine) override { return {{mine.begin(), mine.end()}}; }
+  std::vector<Bytes> all_gather(ByteSpan mine) override {
+    return std::vector<Bytes>(static_cast<std::size_t>(group_.size()),
+                              Bytes(mine.begin(), mine.end()));
+  }
   Bytes broadcast(GroupRank, ByteSpan bytes) override { return {bytes.begin(), bytes.end()}; }
-  std::vector<std::int64_t> all_reduce(Reduce, std::span<const std::int64_t> mine) override {
-    return {mine.begin(), mine.end()};
+  std::vector<std::int64_t> all_reduce(Reduce reduce, std::span<const std::int64_t> mine) override {
+    std::vector<std::int64_t> all(mine.begin(), mine.end());
+    if (reduce == Reduce::kSum) {
+      for (auto& number : all) number *= group_.size();
+    }
+    return all;
   }
 
  private:
-  Group group_ = Group::world(1);
+  Group group_;
 };
 
-struct SoloFabric final : Fabric {
+struct MirrorFabric final : Fabric {
+  explicit MirrorFabric(std::int32_t world) : ranks(world) {}
   GlobalRank rank() const override { return {0}; }
-  std::int32_t world_size() const override { return 1; }
-  std::shared_ptr<Communicator> communicator(const Group&) override {
-    return std::make_shared<SoloCommunicator>();
+  std::int32_t world_size() const override { return ranks; }
+  std::shared_ptr<Communicator> communicator(const Group& group) override {
+    return std::make_shared<MirrorCommunicator>(group.size());
   }
+  std::int32_t ranks;
 };
 
-}  // namespace
-
-void load_alone(Store& store, const std::string& path, StateDict& into,
+void load_first(std::int32_t ranks, Store& store, const std::string& path, StateDict& into,
                 std::vector<std::string> excused) {
-  SoloFabric fabric;
+  MirrorFabric fabric(ranks);
   HostDevice device("node", 0);
-  StoppedClock clock;
   NoTasks tasks;
   Silent silent;
-  LoadOptions options;
+  LoadSettings options;
   options.path = path;
   options.excused = std::move(excused);
   options.staging_bytes = 4096;
-  const auto group = fabric.communicator(Group::world(1));
-  reprise::load({store, fabric, device, clock, tasks, silent}, *group, into, options);
+  const auto group = fabric.communicator(Group::world(ranks));
+  reprise::load({store, fabric, device, tasks, silent}, *group, into, options);
+}
+
+}  // namespace
+
+void load_alone(Store& store, const std::string& path, StateDict& into) {
+  load_first(1, store, path, into, {});
 }
 
 Judge::Judge(Store& store, std::string path) : path_(std::move(path)) {
   const Checkpoint checkpoint = Checkpoint::open(store, path_);
   location_ = checkpoint.location();
   metadata_ = checkpoint.metadata();
-  for (const auto& tensor : checkpoint.catalog().tensors) {
+  const Metadata seen = metadata_.ranks.empty() ? metadata_ : seen_by(metadata_, 0);
+  ranks_ = std::max(1, static_cast<std::int32_t>(metadata_.ranks.size()));
+  for (const auto& tensor : seen.catalog.tensors) {
     TensorLeaf leaf;
     leaf.key = tensor.key;
     leaf.dtype = tensor.dtype;
@@ -83,12 +96,15 @@ Judge::Judge(Store& store, std::string path) : path_(std::move(path)) {
     bytes_ += static_cast<std::size_t>(volume(leaf.shape)) * size_of(leaf.dtype);
     wanted_.tensors.push_back(std::move(leaf));
   }
-  for (const auto& object : checkpoint.catalog().objects) {
+  for (const auto& object : seen.catalog.objects) {
     if (const auto parsed = parse_object_key(object.key); parsed) {
       wanted_.objects.push_back({parsed->key, parsed->grid, parsed->coordinate, 0, {}});
     } else {
-      plain_.push_back(object.key);
+      excused_.push_back(object.key);
     }
+  }
+  for (const auto& object : checkpoint.catalog().objects) {
+    if (!parse_object_key(object.key)) plain_.push_back(object.key);
   }
   CHECK(whole(store), words_of(store));
   content_ = load(store);
@@ -124,12 +140,12 @@ Judge::Content Judge::load(Store& store) const {
   for (std::size_t i = 0; i < into.tensors.size(); ++i) {
     into.tensors[i].data = content.tensors.data() + starts_[i];
   }
-  load_alone(store, path_, into, plain_);
+  load_first(ranks_, store, path_, into, excused_);
   for (auto& object : into.objects) content.objects.push_back(std::move(object.value));
   Checkpoint checkpoint = Checkpoint::open(store, path_);
   for (const auto& key : plain_) {
     const StoredObject* object = checkpoint.catalog().object(key);
-    if (object == nullptr) throw Error(Code::kMissingKey, "an object is gone", {.key = key});
+    if (object == nullptr) throw Error(Code::kNotStored, "an object is gone", {.key = key});
     const auto slice = checkpoint.slice(key, object->file, object->range);
     const auto item = read_bytes_item(*slice);
     content.objects.push_back(item.value ? *item.value

@@ -7,15 +7,13 @@
 
 #include "core/base/bytes.hpp"
 #include "core/engine/checkpoint.hpp"
-#include "core/ports/store.hpp"
 #include "core/state/state_dict.hpp"
+#include "reprise/store.hpp"
 
 namespace reprise::test {
 
-/// Loads `into` from a store on the only rank of a world, through a staging of 4 KiB; `excused` may
-/// be absent.
-void load_alone(Store& store, const std::string& path, StateDict& into,
-                std::vector<std::string> excused = {});
+/// Loads `into` from a store on the only rank of a world, through a staging of 4 KiB.
+void load_alone(Store& store, const std::string& path, StateDict& into);
 
 enum class Outcome {
   kRefused,  ///< by verify, or by the load
@@ -30,7 +28,8 @@ class Judge {
   Judge(Store& store, std::string path);
 
   /// verify, and if that says whole a load of every tensor, every object and the common state,
-  /// under the undamaged checkpoint's keys, shapes and types. A mistake of ours is no refusal:
+  /// under the undamaged checkpoint's keys, shapes and types; where each rank saved metadata of its
+  /// own, of all that the first rank may load. A mistake of ours is no refusal:
   /// INTERNAL, which a failed CHECK on a rank becomes, passes through as other exceptions do.
   Outcome of(Store& store) const;
   /// Does the part of verify that compares files with integrity.json refuse what is in `store`? For
@@ -54,8 +53,10 @@ class Judge {
   Content load(Store& store) const;
 
   std::string path_;
-  StateDict wanted_;                 ///< without buffers
-  std::vector<std::string> plain_;   ///< objects that are no shard of a grid: read one by one
+  StateDict wanted_;                  ///< without buffers
+  std::vector<std::string> excused_;  ///< of the first rank's objects those that no load asks for
+  std::vector<std::string> plain_;    ///< objects that are no shard of a grid: read one by one
+  std::int32_t ranks_ = 1;
   std::vector<std::size_t> starts_;  ///< of the tensors in Content::tensors
   std::size_t bytes_ = 0;
   Content content_;

@@ -8,6 +8,7 @@ import pickle
 import struct
 import subprocess
 
+import numpy as np
 import torch
 
 import check_with_torch
@@ -43,6 +44,8 @@ def full_name(thing):
 
 def reduced(value):
     """What pickle would write for an instance: the call that makes it, and what it is given afterwards."""
+    if isinstance(value, np.ndarray):
+        value = value.copy(order="C")  # Reprise tells an array in row-major order, whatever the file has
     by_table = copyreg.dispatch_table.get(type(value))
     parts = by_table(value) if by_table else value.__reduce_ex__(2)
     if isinstance(parts, str):
@@ -55,6 +58,11 @@ def reduced(value):
         "type": full_name(call), "new": new, "args": [tree(a) for a in arguments],
         "state": [] if state is None else [tree(state)], "items": [tree(i) for i in items or ()],
         "entries": [[tree(k), tree(v)] for k, v in entries or ()]}}
+
+
+def tensor_tree(value):
+    grad = {"requires_grad": True} if value.requires_grad else {}
+    return {"tensor": {"dtype": dtype_name(value), "shape": list(value.shape), "sha256": hashlib.sha256(raw(value)).hexdigest()} | grad}
 
 
 def tree(value):
@@ -76,8 +84,11 @@ def tree(value):
         return {kind.__name__: sorted((tree(v) for v in value), key=json.dumps)}
     if kind is dict:
         return {"dict": [[tree(k), tree(v)] for k, v in value.items()]}
-    if isinstance(value, torch.Tensor):
-        return {"tensor": {"dtype": dtype_name(value), "shape": list(value.shape), "sha256": hashlib.sha256(raw(value)).hexdigest()}}
+    if kind is torch.Tensor and not vars(value):
+        return tensor_tree(value)
+    if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
+        return {"object": {"type": "torch._tensor._rebuild_from_type_v2", "new": False, "state": [], "items": [], "entries": [],
+                           "args": [tree(kind), tensor_tree(value), tree(vars(value))]}}
     if isinstance(value, type) or kind.__name__ in ("function", "builtin_function_or_method"):
         return {"name": full_name(value)}
     return reduced(value)

@@ -30,10 +30,11 @@ from content import Different, Reprise, Skipped
 
 def all_cases():
     """[(name, check)]: check(reprise, folder) returns how much was compared and says so in words; the folder is empty."""
+    import flips
     import reads
     import reruns
     import writes
-    found = [*reads.cases(), *writes.cases(), *reruns.cases()]
+    found = [*reads.cases(), *writes.cases(), *reruns.cases(), *flips.cases()]
     if writes.has_mcore():
         import mimo
         return [*found, *reads.mcore_cases(), *mimo.cases()]

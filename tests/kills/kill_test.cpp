@@ -28,8 +28,8 @@ using contracts::TemporaryDirectory;
 constexpr std::int32_t kRanks = 2;
 constexpr int kKills = 60;  // from outside
 
-SaveOptions options_of(std::int64_t step) {
-  SaveOptions options;
+SaveSettings options_of(std::int64_t step) {
+  SaveSettings options;
   options.target = CommitTarget::iteration(kRoot, Step{step});
   options.target.keep = 2;
   options.image = {.staging_bytes_max = 16384, .batch_bytes = 8192};
@@ -71,7 +71,7 @@ std::int64_t loaded_step(const std::string& directory) {
   std::vector<std::int64_t> steps(kRanks, -1);
   contracts::run_ranks(kRanks, directory, [&](const Ports& ports) {
     SmallState state(ports.fabric.rank(), kRanks);
-    LoadOptions options;
+    LoadSettings options;
     options.path = kRoot;
     options.checksums = LoadChecksums::kVerified;
     auto group = ports.fabric.communicator(Group::world(kRanks));
@@ -197,7 +197,7 @@ bool is_unfinished(const std::string& directory) {
   PosixStore store(directory);
   const auto entries = store.list(kRoot);
   return std::any_of(entries.begin(), entries.end(),
-                     [](const Entry& entry) { return entry.name.ends_with(kSavingSuffix); });
+                     [](const Entry& entry) { return aside_name(entry.name).has_value(); });
 }
 
 /// One process after the other saves step after step until it is killed at some moment.

@@ -2,18 +2,23 @@
 // and that nobody is left behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <thread>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/build_info.hpp"
 #include "scenarios/driver/determinism.hpp"
 #include "scenarios/driver/generator.hpp"
 #include "scenarios/driver/process_table.hpp"
+#include "scenarios/driver/rank_start.hpp"
 #include "scenarios/driver/run.hpp"
 #include "scenarios/driver/text_file.hpp"
 #include "tests/contracts/property_seed.hpp"
@@ -69,7 +74,7 @@ Life first_life(const Scenario& scenario, const LaneOptions& options) {
 
 /// The fault ended rank 1; every other rank says by which error it found out, the first of them by
 /// that one.
-void expect_survivors(const Life& life, const std::string& first) {
+void expect_survivors(const Life& life, Code first) {
   ASSERT_EQ(life.record.launch_error, "");
   ASSERT_EQ(life.record.ranks.size(), 3U);
   bool found = false;
@@ -82,7 +87,7 @@ void expect_survivors(const Life& life, const std::string& first) {
       continue;
     }
     EXPECT_EQ(rank.ending, Ending::kFailed) << rank.message;
-    EXPECT_THAT(rank.code, testing::AnyOf(first, "PEER_FAILED")) << rank.message;
+    EXPECT_THAT(rank.code, testing::AnyOf(first, Code::kPeerFailed)) << rank.message;
     found = found || rank.code == first;
     EXPECT_TRUE(rank.rulings.empty()) << rank.rulings[0].text;
   }
@@ -95,16 +100,83 @@ TEST_F(MpiLane, survivors_of_a_killed_rank_name_it_long_before_the_deadline__3_r
     const Life life = first_life(
         with_fault("{kind: crash, rank: 1, phase: " + std::string(phase) + ", moment: before}"),
         lane_options());
-    expect_survivors(life, "PEER_FAILED");
+    expect_survivors(life, Code::kPeerFailed);
     EXPECT_LT(life.seconds, 30);
   }
+}
+
+/// Ranks of the launch that keeps its checkpoints there.
+std::vector<std::int64_t> ranks_with(const std::string& store) {
+  std::vector<std::int64_t> ranks = started_with(store);
+  std::erase_if(ranks, [](std::int64_t process) {
+    const std::filesystem::path entry = "/proc/" + std::to_string(process);
+    return !text_of(entry / "cmdline").starts_with(std::string(REPRISE_EXE) + '\0' + "rank");
+  });
+  return ranks;
+}
+
+/// Kills one of them `after` the first was seen; false where all had ended by then.
+bool kill_one(const std::string& store, std::chrono::milliseconds after) {
+  while (ranks_with(store).empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(after);
+  const auto ranks = ranks_with(store);
+  if (ranks.empty()) return false;
+  const auto which = static_cast<std::size_t>(after.count()) % ranks.size();
+  return ::kill(static_cast<pid_t>(ranks[which]), SIGKILL) == 0;
+}
+
+TEST_F(MpiLane, rank_that_is_killed_on_its_way_into_mpi_ends_the_launch_with_a_name__3_ranks) {
+  for (const int after_ms : {60, 100, 140, 180, 220, 260}) {
+    const TemporaryDirectory kept;
+    LaneOptions options = lane_options();
+    options.keep = kept.path();
+    const Scenario scenario = with_fault("{kind: crash, rank: 1, phase: commit, moment: before}");
+    auto killed = std::async(std::launch::async, kill_one, kept.path() + "/" + scenario.name,
+                             std::chrono::milliseconds(after_ms));
+    const Life life = first_life(scenario, options);
+    ASSERT_TRUE(killed.get());
+    SCOPED_TRACE(testing::Message() << after_ms << " ms, " << life.seconds << " s");
+    EXPECT_LT(life.seconds, 40);
+    ASSERT_EQ(life.record.launch_error, "");
+    std::size_t lost = 0;
+    for (const auto& rank : life.record.ranks) {
+      EXPECT_NE(rank.ending, Ending::kHung) << rank.message;
+      EXPECT_NE(rank.ending, Ending::kReturned);
+      if (rank.ending == Ending::kLost) ++lost;
+    }
+    EXPECT_GE(lost, 1U);
+  }
+}
+
+TEST(RankStart, gives_up_on_peers_that_ended_or_never_began_and_on_none_before_its_time) {
+  using std::chrono::milliseconds;
+  const TemporaryDirectory directory;
+  RankLocks own(directory.path(), {0});
+  const pid_t peer = ::fork();
+  if (peer == 0) {
+    const RankLocks held(directory.path(), {1});
+    while (true) ::pause();
+  }
+  while (!own.has_begun({1})) std::this_thread::yield();
+  const StartLimits limits{.begun = milliseconds(100), .through = milliseconds(200)};
+  const auto reason = [&](std::int32_t world, int since) {
+    const auto error = why_give_up(own, {0}, world, milliseconds(since), limits);
+    return error ? std::string(error->what()) : "";
+  };
+  EXPECT_EQ(reason(3, 100), "");
+  EXPECT_THAT(reason(3, 101), HasSubstr("DEADLINE: start of the ranks: rank 2 did not begin"));
+  EXPECT_EQ(reason(2, 200), "");
+  EXPECT_THAT(reason(2, 201), HasSubstr("DEADLINE: start of the ranks: all have begun"));
+  ::kill(peer, SIGKILL);
+  ::waitpid(peer, nullptr, 0);
+  EXPECT_THAT(reason(3, 0), HasSubstr("PEER_FAILED: start of the ranks: rank 1 has ended"));
 }
 
 TEST_F(MpiLane, survivors_of_a_rank_that_comes_no_more_end_at_the_deadline__3_ranks) {
   const Life life =
       first_life(with_fault("{kind: lost, rank: 1, phase: vote, moment: before, delay_ms: 120000}"),
                  lane_options());
-  expect_survivors(life, "DEADLINE");
+  expect_survivors(life, Code::kDeadline);
   EXPECT_LT(life.seconds, 60) << "a minute of the scenario lasts six seconds";
 }
 
@@ -173,8 +245,12 @@ TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ra
        "ended with 134"},
       {"it hangs when all have told", "mpirun \"$@\"; exec sleep " + nap + "\n", "HANG",
        "still running"},
-      {"a process of its own group is left", "mpirun \"$@\"; sleep " + nap + " & exit 0\n", "HANG",
-       "left processes behind"},
+      {"a process of its own group is left",
+       "mpirun \"$@\"; sleep " + nap +
+           " &\n"
+           "until grep -aq ^sleep /proc/$!/cmdline; do sleep 0.01; done\n"  // not a shell any more
+           "exit 0\n",
+       "HANG", "left processes behind"},
       {"one that went away is left",
        "mpirun \"$@\"; away=$(dirname $0)/away; export away\n"
        "setsid sh -c ': > $away; sleep " +

@@ -12,6 +12,9 @@ namespace reprise::layers {
 namespace {
 
 constexpr int kReadmeLinesMax = 40;
+/// The public headers are included as a program outside does, and by every folder.
+constexpr const char* kPublicFolder = "include/reprise";
+constexpr const char* kPublicIncludes = "reprise";
 
 bool ends_with_any(std::string_view path, std::initializer_list<std::string_view> ends) {
   return std::any_of(ends.begin(), ends.end(),
@@ -98,6 +101,7 @@ std::string check_one_include(const LayerTable& table, const std::string& folder
   const std::string target = folder_of(include);
   const auto& allowed = table.find(folder)->second;
   if (target == folder || allowed.contains(target)) return {};
+  if (target == kPublicIncludes && table.contains(kPublicFolder)) return {};
   std::string what = "includes \"" + std::string(include) + "\"";
   what += table.contains(target) ? ", which the layer table does not allow"
                                  : ", which is no path of a layer from the root of the tree";

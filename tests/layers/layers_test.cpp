@@ -86,7 +86,8 @@ TEST(Tree, every_layer_has_a_readme_of_at_most_40_lines) {
 
 // ---------------------------------------------------------------- the checker itself
 
-const LayerTable kSmallTable = {{"low", {}}, {"mid", {"low"}}, {"core/engine", {"low", "mid"}}};
+const LayerTable kSmallTable = {
+    {"low", {}}, {"mid", {"low"}}, {"core/engine", {"low", "mid"}}, {"include/reprise", {}}};
 
 struct IncludeRow {
   const char* name;
@@ -117,6 +118,8 @@ INSTANTIATE_TEST_SUITE_P(
         IncludeRow{"not_from_the_root", "mid/a.cpp", "#include \"a.hpp\"\n", 1},
         IncludeRow{"by_dots", "mid/a.cpp", "#include \"../low/a.hpp\"\n", 1},
         IncludeRow{"no_layer", "mid/a.cpp", "#include \"tests/a.hpp\"\n", 1},
+        IncludeRow{"public", "low/a.cpp", "#include \"reprise/error.hpp\"\n", 0},
+        IncludeRow{"public_that_goes_in", "include/reprise/a.hpp", "#include \"low/a.hpp\"\n", 1},
         IncludeRow{"system", "low/a.cpp", "#include <vector>\n", 0},
         IncludeRow{"comment", "low/a.cpp", "// #include \"mid/a.hpp\"\n", 0},
         IncludeRow{"folder_outside_the_table", "tests/a.cpp", "#include \"mid/a.hpp\"\n", 0},

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
+#include <new>
 #include <thread>
 
+#include "core/base/bytes.hpp"
 #include "tests/contracts/fabric_contract.hpp"
 #include "tests/mpi/session.hpp"
 
@@ -112,7 +115,52 @@ TEST(MpiWatch, what_a_member_sent_before_its_end_may_be_on_its_way_for_a_while) 
   }
 }
 
+TEST(MpiLimits, that_no_call_could_keep_are_refused) {
+  SteadyClock clock;
+  for (const MpiLimits& limits :
+       {MpiLimits{.deadline_ns = 0}, MpiLimits{.deadline_ns = kSecond, .piece_bytes = 7},
+        MpiLimits{.deadline_ns = kSecond, .piece_bytes = std::uint64_t{1} << 31U}}) {
+    EXPECT_EQ(code_of([&] { MpiFabric(*shared_session(), clock, limits); }), Code::kUsage);
+  }
+}
+
+/// Finds no memory at one of its looks.
+class FailingClock final : public Clock {
+ public:
+  std::uint64_t now_ns() override {
+    if (--good_looks < 0) throw std::bad_alloc();
+    return steady_.now_ns();
+  }
+  int good_looks = std::numeric_limits<int>::max();
+
+ private:
+  SteadyClock steady_;
+};
+
 // These are last, because the communicators are abandoned and so is the session.
+TEST(ZMemory, call_that_ends_by_what_is_no_error_breaks_the_communicator_like_any_other) {
+  SteadyClock steady;
+  FailingClock clock;
+  MpiFabric patient(*shared_session(), steady, {.deadline_ns = 60 * kSecond});
+  MpiFabric failing(*shared_session(), clock, {.deadline_ns = 60 * kSecond});
+  if (patient.world_size() == 1) GTEST_SKIP() << "needs a peer";
+  const Group world = Group::world(patient.world_size());
+  const auto sound = patient.communicator(world);
+  const auto doomed = failing.communicator(world);
+  if (patient.rank().value == 0) {
+    clock.good_looks = 0;
+    const auto error = error_of([&] { doomed->barrier(); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), Code::kInternal);
+    EXPECT_EQ(error->place().rank, patient.rank());
+    clock.good_looks = std::numeric_limits<int>::max();
+    EXPECT_EQ(code_of([&] { doomed->barrier(); }), Code::kInternal);  // it stays broken
+    EXPECT_TRUE(shared_session()->abandoned());
+  }
+  sound->barrier();
+  shared_session()->abandon();
+}
+
 TEST(ZWatch, member_that_has_ended_is_named_long_before_the_deadline) {
   SteadyClock clock;
   OneEnded watch;

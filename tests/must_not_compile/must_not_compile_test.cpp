@@ -22,7 +22,8 @@ struct Compiled {
 
 Compiled compile(const std::string& flags) {
   const std::string command = std::string("LC_ALL=C " REPRISE_CXX " -std=c++20 -fsyntax-only -I ") +
-                              REPRISE_SOURCE_DIR + " " + flags + " " + kSource + " 2>&1";
+                              REPRISE_SOURCE_DIR + " -I " + REPRISE_SOURCE_DIR + "/include " +
+                              flags + " " + kSource + " 2>&1";
   Compiled result;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return result;

@@ -10,7 +10,7 @@
 #include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
-#include "core/ports/ports.hpp"
+#include "reprise/ports.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/core/engine/round_trip.hpp"
 #include "tests/nccl/launch.hpp"
@@ -23,10 +23,6 @@ using testing_job::RankState;
 using testing_job::TensorSpec;
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
-
-struct SilentTrace final : Trace {
-  void event(const TraceEvent&) override {}
-};
 
 /// Bytes of elements: of "all" 4 x 30000, of "cut" 8 x 5000.
 const std::vector<TensorSpec> kSpecs = {{"all", DType::kFloat32, {300, 100}, {}},
@@ -58,21 +54,21 @@ TEST(NcclEngine, what_all_ranks_need_is_read_once_and_spread_over_nccl) {
   PosixStore store(directory.path());
   HostDevice device("node", fabric.rank().value);
   ThreadTasks tasks(1);
-  SilentTrace trace;
-  const Ports ports{store, fabric, device, clock, tasks, trace};
+  NoTrace trace;
+  const Ports ports{store, fabric, device, tasks, trace};
   const auto mesh = mesh_of({{"tp", world.size()}});
 
   RankState saved(kSpecs, mesh, fabric.rank());
   testing_job::fill(saved.state);
   saved.state.common = Dict{{"iteration", Value(std::int64_t{3})}};
-  SaveOptions options;
+  SaveSettings options;
   options.target = CommitTarget::iteration("run", Step{3});
   Save::begin(ports, fabric.communicator(world), saved.state, options).finish();
 
   RankState loaded(kSpecs, mesh, fabric.rank());
   {
     const auto group = fabric.communicator(world);
-    LoadOptions once;
+    LoadSettings once;
     once.path = "run";
     once.reads = Reads::kOncePerJob;
     const LoadReport report = load(ports, *group, loaded.state, once);

@@ -10,6 +10,7 @@
 #include "core/adapters/mpi/mpi_fabric.hpp"
 #include "core/adapters/nccl/nccl_version.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
+#include "core/base/bytes.hpp"
 #include "tests/contracts/fabric_contract.hpp"
 #include "tests/nccl/launch.hpp"
 
@@ -161,7 +162,9 @@ TEST_F(ZNccl, member_that_does_not_come_to_the_making_of_a_communicator_is_not_w
 
 TEST(NoGpuNccl, refuses_a_device_that_is_not_there) {
   Introduced introduced;
-  EXPECT_EQ(code_of([&] { NcclFabric(introduced.mpi, introduced.clock, {}, 4711); }),
+  EXPECT_EQ(code_of([&] {
+              NcclFabric(introduced.mpi, introduced.clock, {.deadline_ns = kSecond}, 4711);
+            }),
             Code::kUnsupported);
 }
 

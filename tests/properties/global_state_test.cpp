@@ -14,9 +14,9 @@ const Dims kShape{4, 3};
 const Box kTop{{0, 0}, {2, 3}};
 const Box kBottom{{2, 0}, {2, 3}};
 
-std::vector<Defect> defects(const Rulings& rulings) {
-  std::vector<Defect> all;
-  for (const auto& ruling : rulings) all.push_back(ruling.defect);
+std::vector<Code> defects(const Rulings& rulings) {
+  std::vector<Code> all;
+  for (const auto& ruling : rulings) all.push_back(ruling.code);
   return all;
 }
 
@@ -49,30 +49,30 @@ TEST(Assemble, puts_pieces_where_they_belong_and_knows_whose_they_are) {
 struct Row {
   const char* what;
   void (*spoil)(OneRank& second);
-  Defect defect;
+  Code code;
   const char* says;
 };
 
 TEST(Assemble, rules_on_ranks_that_disagree) {
   const Row rows[] = {
       {"one bit of a replica", [](OneRank& r) { r.state.tensors[0].data[7] ^= std::byte{1}; },
-       Defect::kReplicaMismatch, "element [0, 1]"},
+       Code::kReplicaMismatch, "element [0, 1]"},
       {"another type", [](OneRank& r) { r.state.tensors[0].dtype = DType::kInt32; },
-       Defect::kDtypeDrift, "type"},
+       Code::kDtypeDrift, "type"},
       {"another shape",
        [](OneRank& r) {
          r.state.tensors[0].shape = {4, 4};
        },
-       Defect::kShapeDrift, "shape"},
+       Code::kShapeDrift, "shape"},
       {"a box outside", [](OneRank& r) { r.state.tensors[0].pieces[0].box.offset[0] = 1; },
-       Defect::kShapeDrift, "leaves"},
+       Code::kShapeDrift, "leaves"},
       {"an object of another value", [](OneRank& r) { r.state.objects[0].value = 2; },
-       Defect::kReplicaMismatch, "values"},
+       Code::kReplicaMismatch, "values"},
       {"another common state",
        [](OneRank& r) {
          r.state.common = Dict{{"step", 6}};
        },
-       Defect::kCommonStateDiverges, "5 on rank 0, here 6"},
+       Code::kCommonStateDiverges, "5 on rank 0, here 6"},
   };
   for (const auto& row : rows) {
     OneRank first(0);
@@ -90,7 +90,7 @@ TEST(Assemble, rules_on_ranks_that_disagree) {
     row.spoil(second);
     Rulings rulings;
     (void)assemble(ranks, rulings);
-    ASSERT_EQ(defects(rulings), std::vector{row.defect}) << row.what;
+    ASSERT_EQ(defects(rulings), std::vector{row.code}) << row.what;
     EXPECT_NE(rulings[0].message.find(row.says), std::string::npos) << rulings[0];
     EXPECT_EQ(rulings[0].rank, GlobalRank{1}) << row.what;
   }
@@ -102,7 +102,7 @@ TEST(Assemble, names_the_first_element_that_nobody_holds) {
   Rulings rulings;
   const RankState ranks[] = {rank.view()};
   (void)assemble(ranks, rulings);
-  ASSERT_EQ(defects(rulings), std::vector{Defect::kCoverageGap});
+  ASSERT_EQ(defects(rulings), std::vector{Code::kCoverageGap});
   EXPECT_NE(rulings[0].message.find("[2, 0]"), std::string::npos) << rulings[0];
 }
 
@@ -114,7 +114,7 @@ TEST(Assemble, minus_zero_and_zero_are_not_the_same_replica) {
   Rulings rulings;
   const RankState ranks[] = {first.view(), second.view()};
   (void)assemble(ranks, rulings);
-  EXPECT_EQ(defects(rulings), std::vector{Defect::kReplicaMismatch});
+  EXPECT_EQ(defects(rulings), std::vector{Code::kReplicaMismatch});
 }
 
 }  // namespace

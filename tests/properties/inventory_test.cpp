@@ -34,7 +34,7 @@ TEST(Inventory, each_way_in_which_a_key_can_be_lacking) {
     const auto side = [&](int bit) -> const Inventory& { return lacking & bit ? without : with; };
     const auto rulings = judge_inventory(side(1), side(2), side(4), {});
     ASSERT_EQ(rulings.size(), 1U) << lacking;
-    EXPECT_EQ(rulings[0].defect, Defect::kKeysetAsymmetry);
+    EXPECT_EQ(rulings[0].code, Code::kKeysetAsymmetry);
     EXPECT_EQ(rulings[0].key, "k");
     const auto says = [&](const char* words) {
       return rulings[0].message.find(words) != std::string::npos;
@@ -58,7 +58,7 @@ TEST(Inventory, what_the_common_state_does_not_save_is_lost) {
   const Value saved = Dict{{"sched", Dict{{"lr", 0.25}}}, {"step", 4}, {"more", 1}};
   const auto rulings = judge_common_inventory(live, saved);
   ASSERT_EQ(rulings.size(), 1U);
-  EXPECT_EQ(rulings[0].defect, Defect::kLostObject);
+  EXPECT_EQ(rulings[0].code, Code::kLostObject);
   EXPECT_EQ(rulings[0].key, "common['sched']['wd']");
 }
 

@@ -74,9 +74,22 @@ TEST(Gate, accepts_the_report_that_shows_all_of_the_baseline) {
   EXPECT_EQ(ruling.lanes[0].demanded.elements, 400U);
 }
 
+/// Beside a baseline of another commit, of which more is welcome.
+GateRuling rule_later(const Report& report) {
+  Report earlier = sample_report();
+  earlier.project.commit = std::string(40, 'a');
+  return rule({{.file = "r.json", .report = report}}, baseline_of({&earlier, 1}));
+}
+
 TEST(Gate, accepts_what_shows_more) {
   const std::function<void(Report&)> rows[] = {
       [](Report& r) { ++rank(r).elements; },
+      [](Report& r) { first(r).event_hash = "another program's"; },
+      [](Report& r) {  // another seed takes another course
+        r.seed = 2;
+        first(r).content_digest = "another";
+        first(r).incarnations[1].outcome = "fell_back";
+      },
       [](Report& r) {
         r.scenarios.push_back(sample_scenario("new"));
         ++r.planned;
@@ -97,9 +110,89 @@ TEST(Gate, accepts_what_shows_more) {
   for (const auto& improve : rows) {
     Report report = sample_report();
     improve(report);
-    const GateRuling ruling = rule(report);
+    const GateRuling ruling = rule_later(report);
     EXPECT_TRUE(ruling.accepted()) << &improve - rows << '\n' << text_of(ruling);
   }
+}
+
+TEST(Gate, what_one_program_with_one_seed_can_not_show) {
+  expect_all_refused({
+      {"one: the number of elements is '201', the baseline has '200'",
+       [](Report& r) { ++rank(r).elements; }},
+      {"one: the number of tensors and objects is '7'", [](Report& r) { ++rank(r).compared; }},
+      {"one: the event hash is '0', the baseline has '00ff00ff00ff00ff'",
+       [](Report& r) { first(r).event_hash = "0"; }},
+      {"one: the content digest is '0', the baseline has 'd1ge57'",
+       [](Report& r) { first(r).content_digest = "0"; }},
+  });
+}
+
+TEST(Gate, what_ended_in_a_refusal_has_its_course_though_it_has_no_digest) {
+  Report refused = sample_report();
+  first(refused).incarnations[1].outcome = "refused";
+  first(refused).incarnations[1].code = "TORN_FILE";
+  first(refused).content_digest.clear();
+  Report earlier = refused;
+  earlier.project.commit = std::string(40, 'a');
+  const auto rule_beside = [&earlier](const Report& report) {
+    return rule({{.file = "r.json", .report = report}}, baseline_of({&earlier, 1}));
+  };
+  EXPECT_TRUE(rule_beside(refused).accepted()) << text_of(rule_beside(refused));
+  const std::vector<Row> rows = {
+      {"one: what came of it is 'ran, refused by IO', the baseline has 'ran, refused by TORN_FILE'",
+       [](Report& r) { first(r).incarnations[1].code = "IO"; }},
+      {"one: what came of it is 'ran, fell_back', the baseline has 'ran, refused by TORN_FILE'",
+       [](Report& r) {
+         first(r).incarnations[1].outcome = "fell_back";
+         first(r).incarnations[1].code.clear();
+       }},
+      {"one: the content digest is '0', the baseline has ''",
+       [](Report& r) { first(r).content_digest = "0"; }},
+  };
+  for (const auto& row : rows) {
+    Report report = refused;
+    row.spoil(report);
+    expect_refused(rule_beside(report), row.words);
+  }
+}
+
+TEST(Gate, what_one_seed_can_not_show_at_any_commit) {
+  const std::vector<Row> rows = {
+      {"one: the content digest is '0', the baseline has 'd1ge57'",
+       [](Report& r) { first(r).content_digest = "0"; }},
+      {"one: what came of it is 'ran, fell_back', the baseline has ''",
+       [](Report& r) { first(r).incarnations[1].outcome = "fell_back"; }},
+      {"one: what came of it is 'ran, refused by CHECKSUM', the baseline has ''",
+       [](Report& r) {
+         first(r).incarnations[1].outcome = "refused";
+         first(r).incarnations[1].code = "CHECKSUM";
+       }},
+      {"one: what came of it is 'ran, continued; crash fired', the baseline has ''",
+       [](Report& r) { first(r).faults[0].must_fire = false; }},
+  };
+  for (const auto& row : rows) {
+    Report report = sample_report();
+    row.spoil(report);
+    expect_refused(rule_later(report), row.words);
+  }
+}
+
+TEST(Gate, where_a_lane_has_no_event_hashes_its_course_is_left_to_it) {
+  Report report = sample_report();
+  first(report).event_hash.clear();
+  const Baseline baseline = baseline_of({&report, 1});
+  first(report).content_digest = "another";
+  first(report).incarnations[1].outcome = "fell_back";
+  EXPECT_TRUE(rule({{.file = "r.json", .report = report}}, baseline).accepted());
+}
+
+TEST(Gate, a_run_with_a_mutant_and_one_that_was_interrupted_show_nothing) {
+  expect_all_refused({
+      {"mutant: the run was made with the mutant stale-plan switched on",
+       [](Report& r) { r.mutant = "stale-plan"; }},
+      {"interrupted: the run was interrupted", [](Report& r) { r.interrupted = true; }},
+      {"its own entries make it inconclusive", [](Report& r) { r.interrupted = true; }},
+  });
 }
 
 TEST(Gate, a_report_whose_verdict_is_no_pass) {
@@ -184,6 +277,18 @@ TEST(Gate, a_pass_that_its_ranks_do_not_bear_out) {
        [](Report& r) { first(r).peak_bytes.stage = 9; }},
       {pass + "held 5 bytes in a load, and declared 4",
        [](Report& r) { first(r).peak_bytes.load = 5; }},
+      {pass +
+           "held 3 bytes in a save or load by a rank without any part of a tensor, and declared 2",
+       [](Report& r) { first(r).peak_bytes.empty = 3; }},
+      {pass + "has the code ZERO_FILL", [](Report& r) { first(r).code = "ZERO_FILL"; }},
+      {pass + "gives a reason: zeros", [](Report& r) { first(r).reason = "zeros"; }},
+      {pass + "has a life that failed: IO",
+       [](Report& r) {
+         first(r).incarnations[0].outcome = "failed";
+         first(r).incarnations[0].code = "IO";
+       }},
+      {pass + "says that rank 0 compared 18446744073709551615 elements, which no run does",
+       [](Report& r) { rank(r).elements = std::numeric_limits<std::uint64_t>::max(); }},
       {pass + "lists rank 0 twice", [](Report& r) { first(r).ranks[1].rank = 0; }},
       {pass + "lists rank 4 of a world of 4", [](Report& r) { first(r).ranks[2].rank = 4; }},
       {pass + "lists rank -1", [](Report& r) { first(r).ranks[2].rank = -1; }},
@@ -218,10 +323,11 @@ TEST(Gate, a_pass_that_its_ranks_do_not_bear_out) {
        [](Report& r) { rank(r).max_delta = first(r).ranks[1].max_delta = 1; }},
       {pass + "rank 0 has metrics that are not finite",
        [](Report& r) { rank(r).metrics_finite = false; }},
-      {pass + "rank 0 did not request w", [](Report& r) { rank(r).missing.emplace_back("w"); }},
+      {pass + "rank 0 did not request w",
+       [](Report& r) { rank(r).not_requested.emplace_back("w"); }},
       {pass + "rank 0 did not request optional", [](Report& r) { rank(r).excused = {"new"}; }},
       {pass + "rank 0 requested what is not in the checkpoint: w",
-       [](Report& r) { rank(r).unexpected.emplace_back("w"); }},
+       [](Report& r) { rank(r).not_stored.emplace_back("w"); }},
       {pass + "rank 0 found another shape of w",
        [](Report& r) { rank(r).shape_mismatches = {"w"}; }},
       {pass + "rank 0 found another dtype of w",
@@ -253,8 +359,8 @@ TEST(Gate, a_pass_that_its_course_does_not_bear_out) {
   });
 }
 
-TEST(Gate, a_scenario_that_is_to_be_refused_need_compare_nothing_but_must_not_differ) {
-  const std::string pass = "refused: claims pass, but ";
+TEST(Gate, a_life_that_a_fault_cut_short_need_compare_nothing_but_must_not_differ) {
+  const std::string pass = "cut-short: claims pass, but ";
   expect_all_refused({
       {pass + "rank 0 has max_delta nan",
        [](Report& r) { r.scenarios[2].ranks[0].max_delta = kNan; }},
@@ -262,7 +368,9 @@ TEST(Gate, a_scenario_that_is_to_be_refused_need_compare_nothing_but_must_not_di
        [](Report& r) { r.scenarios[2].ranks[0].bit_mismatches = 1; }},
       {pass + "has no rank's evidence", [](Report& r) { r.scenarios[2].ranks.clear(); }},
       {pass + "compared nothing on any rank",
-       [](Report& r) { r.scenarios[2].incarnations[1].exit_code = 0; }},
+       [](Report& r) { r.scenarios[2].incarnations[1].outcome = "continued"; }},
+      {pass + "compared nothing on any rank",  // a refusal compares what it left
+       [](Report& r) { r.scenarios[2].incarnations[1].outcome = "refused"; }},
   });
 }
 
@@ -275,7 +383,7 @@ TEST(Gate, less_than_the_baseline) {
   expect_all_refused({
       {"one: the baseline has it, the report has not", [&](Report& r) { drop(r, 0); }},
       {"scenarios: 2 run, the baseline has 3", [&](Report& r) { drop(r, 0); }},
-      {"refused: the baseline has it, the report has not", [&](Report& r) { drop(r, 2); }},
+      {"cut-short: the baseline has it, the report has not", [&](Report& r) { drop(r, 2); }},
       {"skipped: the baseline has it, the report has not",
        [&](Report& r) {
          drop(r, 3);
@@ -316,6 +424,44 @@ TEST(Gate, less_than_the_baseline) {
   });
 }
 
+// One reason, and the commands that mend it: not a line for each mutant.
+TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
+  struct Lacking {
+    std::string words;
+    std::string commands;
+    std::function<void(Report&)> spoil;
+  };
+  const std::string run = "reprise run scenarios --double --report out";
+  const std::string properties = "reprise properties --report out";
+  const std::string mutants = "reprise mutants --report out";
+  const std::vector<Lacking> rows = {
+      {"is not full: no property (the baseline has 2)", properties,
+       [](Report& r) { r.properties.clear(); }},
+      {"is not full: no mutant (the baseline has 2)", mutants,
+       [](Report& r) { r.mutants.clear(); }},
+      {"is not full: nothing run twice (the baseline has 4)",
+       run + " && " + properties + " && " + mutants, [](Report& r) { r.runs_doubled = 0; }},
+      {"is not full: nothing run twice (the baseline has 4), no property (the baseline has 2), no "
+       "mutant (the baseline has 2)",
+       run + " && " + properties + " && " + mutants,
+       [](Report& r) {
+         r.runs_doubled = 0;
+         r.properties.clear();
+         r.mutants.clear();
+       }},
+  };
+  for (const auto& row : rows) {
+    for (const auto* file : {"out", "out/report.json"}) {
+      Report report = sample_report();
+      row.spoil(report);
+      const auto ruling = rule({{.file = file, .report = report}}, sample_baseline());
+      ASSERT_EQ(ruling.refusals.size(), 1U) << row.words << '\n' << text_of(ruling);
+      EXPECT_EQ(ruling.refusals[0].reason, row.words);
+      EXPECT_EQ(ruling.refusals[0].fix, "make it full: " + row.commands);
+    }
+  }
+}
+
 TEST(Gate, a_summary_that_its_rows_do_not_support) {
   expect_all_refused({
       {"one: stands in the report twice", [](Report& r) { r.scenarios.push_back(first(r)); }},
@@ -349,7 +495,13 @@ TEST(Gate, properties_mutants_and_doubled_runs_that_failed) {
       {property + "not_run", [](Report& r) { r.properties[0].verdict = kNotRun; }},
       {property + "claims pass, but has a counterexample",
        [](Report& r) { r.properties[0].counterexample = "x"; }},
-      {property + "claims pass, but tried no case", [](Report& r) { r.properties[0].cases = 0; }},
+      {property + "claims pass, but tried no case",
+       [](Report& r) {
+         r.properties[0].cases = 0;
+         r.properties[0].distribution.clear();
+       }},
+      {property + "says that dp 2 came up in 11 cases of 10",
+       [](Report& r) { r.properties[0].distribution["dp"]["2"] = 11; }},
       {"mutants: MUTANT_SURVIVED: no scenario and no property noticed: floor-vs-ceil-chunk",
        [](Report& r) {
          r.mutants[0].caught = false;

@@ -75,5 +75,22 @@ TEST(Junit, awkward_text_comes_back_as_it_was) {
   EXPECT_EQ(test.child("failure").text().as_string(), report.scenarios[0].replay);
 }
 
+TEST(Junit, holds_no_letter_that_xml_does_not_have) {
+  Report report{.lane = "files"};
+  report.scenarios.push_back({.name = "diff a\x1b[2K",
+                              .file = "b\x01",
+                              .verdict = Verdict::kFail,
+                              .code = "C\x02",
+                              .reason = "\xff\xef\xbf\xbe\xed\xa0\x80",
+                              .replay = std::string("\0", 1)});
+  report.scenarios.push_back({.name = "c", .verdict = Verdict::kNotRun, .reason = "\x7f\x1b"});
+  const std::string text = to_junit(report, "");
+  EXPECT_EQ(std::count_if(text.begin(), text.end(),
+                          [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == '\x7f'; }),
+            0);
+  EXPECT_NE(text.find("diff a\\x1b[2K"), std::string::npos) << text;
+  EXPECT_NE(text.find("\\xff\\ufffe\\ud800"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace reprise::reports

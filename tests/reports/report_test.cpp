@@ -62,7 +62,7 @@ TEST(Json, is_canonical) {
   EXPECT_EQ(text, nlohmann::ordered_json(Json::parse(text)).dump(2) + "\n");
   EXPECT_EQ(nlohmann::ordered_json::parse(text).dump(2) + "\n", text);
   EXPECT_EQ(text, to_json(report));
-  EXPECT_EQ(Json::parse(text).at("schema_version"), 1);
+  EXPECT_EQ(Json::parse(text).at("schema_version"), 2);
 }
 
 TEST(Json, deltas_that_are_no_numbers_are_words) {

@@ -9,8 +9,8 @@ namespace reprise::reports {
 
 inline const char* const kSampleCommit = "0123456789abcdef0123456789abcdef01234567";
 
-/// Two ranks and one that owns nothing; a refusal in its last incarnation if `refused`.
-inline ScenarioResult sample_scenario(const std::string& name, bool refused = false) {
+/// Two ranks and one that owns nothing; a fault in its last incarnation if `cut_short`.
+inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = false) {
   ScenarioResult result{.name = name,
                         .file = "scenarios/" + name + ".yaml",
                         .proves = "It \"proves\" something.\n",
@@ -21,8 +21,8 @@ inline ScenarioResult sample_scenario(const std::string& name, bool refused = fa
                         .event_hash = "00ff00ff00ff00ff",
                         .world = 4,
                         .layouts = {"tp2 dp2", "tp3"},
-                        .peak_bytes = {.snapshot = 1, .stage = 2, .load = 3},
-                        .bound_bytes = BoundBytes{.stage = 2, .load = 4},
+                        .peak_bytes = {.snapshot = 1, .stage = 2, .load = 3, .empty = 1},
+                        .bound_bytes = BoundBytes{.stage = 2, .load = 4, .empty = 2},
                         .ranks = {},
                         .incarnations = {},
                         .replans = 4,
@@ -35,16 +35,19 @@ inline ScenarioResult sample_scenario(const std::string& name, bool refused = fa
   for (const std::int32_t rank : {0, 1}) {
     result.ranks.push_back({.rank = rank,
                             .loaded_step = 2,
-                            .compared = refused ? 0U : 3U,
-                            .elements = refused ? 0U : 100U});
+                            .compared = cut_short ? 0U : 3U,
+                            .elements = cut_short ? 0U : 100U});
   }
   result.ranks.push_back({.rank = 2, .loaded_step = 2, .owns = false});
-  result.ranks[0].missing = {"optional"};
-  result.ranks[0].unexpected = {"new"};
+  result.ranks[0].not_requested = {"optional"};
+  result.ranks[0].not_stored = {"new"};
   result.ranks[0].excused = {"new", "optional"};
-  result.incarnations = {
-      {.layout = "tp2 dp2", .exit_code = 0, .first_step = 0, .last_step = 2},
-      {.layout = "tp3", .exit_code = refused ? 1 : 0, .first_step = 2, .last_step = 4}};
+  result.incarnations = {{.layout = "tp2 dp2", .exit_code = 0, .first_step = 0, .last_step = 2},
+                         {.layout = "tp3",
+                          .outcome = cut_short ? "cut_short" : "continued",
+                          .exit_code = cut_short ? 1 : 0,
+                          .first_step = 2,
+                          .last_step = 4}};
   result.trajectory = {{.step = 1,
                         .loss = 1.1,
                         .lr = 1e-3,
@@ -80,13 +83,15 @@ inline Report sample_report() {
           .seconds = 12.25,
           .verdict = Verdict::kPass,
           .scenarios = {sample_scenario("one"), sample_scenario("two"),
-                        sample_scenario("refused", true), skipped},
+                        sample_scenario("cut-short", true), skipped},
           .planned = 4,
           .skipped = {{.scenario = "skipped", .reason = "needs a GPU"}},
           .properties = {{.name = "continuity",
                           .cases = 10,
                           .seed = std::numeric_limits<std::uint64_t>::max(),
-                          .verdict = Verdict::kPass},
+                          .verdict = Verdict::kPass,
+                          .counterexample = {},
+                          .distribution = {{"dp", {{"1", 4}, {"2", 6}}}, {"tp", {{"1", 10}}}}},
                          {.name = "round-trip", .cases = 20, .verdict = Verdict::kPass}},
           .mutants = {{.name = "floor-vs-ceil-chunk",
                        .defect = "floor division",
@@ -95,7 +100,12 @@ inline Report sample_report() {
                       {.name = "stale-plan",
                        .defect = "a plan kept",
                        .caught = true,
-                       .caught_by = {{"two", "ZERO_FILL", "zeros"}}}},
+                       .caught_by = {{"two", "ZERO_FILL", "zeros"},
+                                     {.scenario = {},
+                                      .verdict = "ZERO_FILL",
+                                      .reason = "case 1 of seed 1: zeros",
+                                      .property = "continuity"}},
+                       .property_cases = 3}},
           .runs_doubled = 4,
           .determinism_mismatches = 0,
           .not_claimed = {"lane gpu: not run here"}};

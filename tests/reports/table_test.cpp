@@ -171,6 +171,8 @@ TEST(Table, replans_and_diagnoses_stand_where_some_scenario_has_them) {
 TEST(RankTable, neighbours_that_showed_the_same_stand_on_one_line) {
   ScenarioResult result = row("s", Verdict::kFail, 7);
   result.ranks[0].loaded_step = 4;
+  result.ranks[0].not_stored = {"a", "b"};
+  result.ranks[0].not_requested = {"c"};
   for (const std::int32_t rank : {1, 2, 3, 4, 5}) {
     result.ranks.push_back(result.ranks[0]);
     result.ranks.back().rank = rank;
@@ -179,16 +181,16 @@ TEST(RankTable, neighbours_that_showed_the_same_stand_on_one_line) {
   result.ranks[5] = {.rank = 5, .owns = false, .metrics_finite = false};
   EXPECT_EQ(to_rank_table(result),
             "s: fail\n"
-            "  ranks  loaded step  compared         elements  max_delta  bit_mismatches  missing"
-            "  shapes     metrics\n"
-            "  0-2              4         1                7          0               0        0"
-            "       0      finite\n"
-            "  3                4         1                7          0               2        0"
-            "       0      finite\n"
-            "  4                4         1                7          0               0        0"
-            "       0      finite\n"
-            "  5             none         0  0, owns nothing          0               0        0"
-            "       0  NOT FINITE\n");
+            "  ranks  loaded step  compared         elements  max_delta  bit_mismatches"
+            "  not stored  not requested  shapes     metrics\n"
+            "  0-2              4         1                7          0               0"
+            "           2              1       0      finite\n"
+            "  3                4         1                7          0               2"
+            "           2              1       0      finite\n"
+            "  4                4         1                7          0               0"
+            "           2              1       0      finite\n"
+            "  5             none         0  0, owns nothing          0               0"
+            "           0              0       0  NOT FINITE\n");
 }
 
 }  // namespace

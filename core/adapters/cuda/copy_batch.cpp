@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "core/base/check.hpp"
+
 namespace reprise {
 
 CopyBatch::CopyBatch(int device)

@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {

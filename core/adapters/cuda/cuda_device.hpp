@@ -7,7 +7,7 @@
 
 #include "core/adapters/cuda/cuda_info.hpp"
 #include "core/adapters/cuda/cuda_stream.hpp"
-#include "core/ports/device.hpp"
+#include "reprise/device.hpp"
 
 namespace reprise {
 

@@ -3,7 +3,7 @@
 #include "core/adapters/cuda/cuda_device.hpp"
 #include "core/adapters/cuda/cuda_memory.hpp"
 #include "core/adapters/cuda/cuda_stream.hpp"
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {

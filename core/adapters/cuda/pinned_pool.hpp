@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/adapters/cuda/cuda_memory.hpp"
-#include "core/ports/device.hpp"
+#include "reprise/device.hpp"
 
 namespace reprise {
 

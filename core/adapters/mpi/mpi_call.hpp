@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 

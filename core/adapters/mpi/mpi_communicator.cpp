@@ -8,6 +8,7 @@
 
 #include "core/adapters/mpi/mpi_call.hpp"
 #include "core/adapters/mpi/mpi_wait.hpp"
+#include "core/base/caught.hpp"
 #include "core/base/check.hpp"
 
 namespace reprise {
@@ -63,17 +64,18 @@ auto MpiCommunicator::call(const char* operation, Body&& body) {
   operation_ = operation;
   ++sequence_;
   const MpiLimits& limits = setting_.limits;
-  Patience patience(setting_.clock, {.deadline_ns = limits.deadline_ns, .watch = limits.watch},
-                    group_, setting_.session.rank(), [this] { return describe(); });
-  patience_ = &patience;
-  auto buffers = std::make_unique<Buffers>();
+  std::unique_ptr<Buffers> buffers;
   try {
+    Patience patience(setting_.clock, {.deadline_ns = limits.deadline_ns, .watch = limits.watch},
+                      group_, setting_.session.rank(), [this] { return describe(); });
+    patience_ = &patience;
+    buffers = std::make_unique<Buffers>();
     return body(*buffers);
-  } catch (const Error& error) {
-    broken_ = error;
+  } catch (const std::exception& caught) {  // whatever it is, the peers go on without this rank
+    broken_ = error_from(caught).within({.rank = setting_.session.rank()});
     setting_.session.abandon();
     static_cast<void>(buffers.release());  // MPI's from here on
-    throw;
+    throw Error(*broken_);
   }
 }
 

@@ -9,9 +9,9 @@
 
 #include "core/adapters/mpi/mpi_fabric.hpp"
 #include "core/adapters/mpi/mpi_session.hpp"
-#include "core/base/error.hpp"
 #include "core/ports/clock.hpp"
-#include "core/ports/fabric.hpp"
+#include "reprise/error.hpp"
+#include "reprise/fabric.hpp"
 
 namespace reprise {
 
@@ -45,7 +45,7 @@ class MpiCommunicator final : public Communicator {
   using Start = std::function<int(MPI_Request*)>;
   struct Buffers;
 
-  // Counts the call, refuses it on a broken communicator, breaks it where `body(buffers)` throws.
+  // Counts the call, refuses it on a broken communicator, breaks it where anything throws.
   template <class Body>
   auto call(const char* operation, Body&& body);
   // Starts one MPI operation and waits for it, see finish_mpi.

@@ -1,12 +1,14 @@
 #include "core/adapters/mpi/mpi_fabric.hpp"
 
+#include <limits>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include "core/adapters/mpi/mpi_call.hpp"
 #include "core/adapters/mpi/mpi_communicator.hpp"
 #include "core/adapters/mpi/mpi_wait.hpp"
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
@@ -39,7 +41,14 @@ class RankGroup {
 }  // namespace
 
 MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
-    : session_(session), clock_(clock), limits_(limits) {}
+    : session_(session), clock_(clock), limits_(limits) {
+  require_deadline(limits.deadline_ns);
+  constexpr auto kPieceMost = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
+  if (limits.piece_bytes < sizeof(std::int64_t) || limits.piece_bytes > kPieceMost) {
+    throw Error(Code::kUsage, "pieces of " + std::to_string(limits.piece_bytes) +
+                                  " bytes: MPI takes 8 to " + std::to_string(kPieceMost));
+  }
+}
 
 // In round i each member tells the one 2^i places on that it and all behind it have come; after
 // log2(n) rounds all have heard of all. Messages are empty: no buffer outlives a failure.
@@ -49,23 +58,18 @@ void MpiFabric::meet(const Group& group, const std::string& what) {
   const std::int32_t own = group.rank_of(rank())->value;
   const std::int32_t size = group.size();
   const auto peer = [&](std::int32_t place) { return group.member({place % size}).value; };
-  try {
-    for (std::int32_t ahead = 1; ahead < size; ahead *= 2) {
-      MPI_Request sent = MPI_REQUEST_NULL;
-      check_mpi(MPI_Isend(nullptr, 0, MPI_BYTE, peer(own + ahead), kMeetTag, MPI_COMM_WORLD, &sent),
-                what, rank());
-      finish_mpi(patience, [&](MPI_Request* request) {
-        return MPI_Irecv(nullptr, 0, MPI_BYTE, peer(own + size - ahead), kMeetTag, MPI_COMM_WORLD,
-                         request);
-      });
-      finish_mpi(patience, [&](MPI_Request* request) {
-        *request = sent;
-        return MPI_SUCCESS;
-      });
-    }
-  } catch (const Error&) {
-    session_.abandon();
-    throw;
+  for (std::int32_t ahead = 1; ahead < size; ahead *= 2) {
+    MPI_Request sent = MPI_REQUEST_NULL;
+    check_mpi(MPI_Isend(nullptr, 0, MPI_BYTE, peer(own + ahead), kMeetTag, MPI_COMM_WORLD, &sent),
+              what, rank());
+    finish_mpi(patience, [&](MPI_Request* request) {
+      return MPI_Irecv(nullptr, 0, MPI_BYTE, peer(own + size - ahead), kMeetTag, MPI_COMM_WORLD,
+                       request);
+    });
+    finish_mpi(patience, [&](MPI_Request* request) {
+      *request = sent;
+      return MPI_SUCCESS;
+    });
   }
 }
 
@@ -75,13 +79,18 @@ std::shared_ptr<Communicator> MpiFabric::communicator(const Group& group) {
   if (!group.rank_of(rank())) {
     throw Error(Code::kUsage, what.str() + ": this rank is no member", {.rank = rank()});
   }
-  meet(group, what.str());
-  const RankGroup ranks(group, rank());
-  MPI_Comm comm = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, ranks.get(), kTag, &comm), what.str(), rank());
-  return std::make_shared<MpiCommunicator>(
-      MpiCommunicator::Setting{.session = session_, .clock = clock_, .limits = limits_}, group,
-      comm);
+  try {
+    meet(group, what.str());
+    const RankGroup ranks(group, rank());
+    MPI_Comm comm = MPI_COMM_NULL;
+    check_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, ranks.get(), kTag, &comm), what.str(), rank());
+    return std::make_shared<MpiCommunicator>(
+        MpiCommunicator::Setting{.session = session_, .clock = clock_, .limits = limits_}, group,
+        comm);
+  } catch (const std::exception&) {  // the others may have it, and never see this rank there
+    session_.abandon();
+    throw;
+  }
 }
 
 }  // namespace reprise

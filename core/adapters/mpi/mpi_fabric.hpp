@@ -7,13 +7,14 @@
 
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/ports/clock.hpp"
-#include "core/ports/fabric.hpp"
+#include "core/ports/patience.hpp"
 #include "core/ports/peer_watch.hpp"
+#include "reprise/fabric.hpp"
 
 namespace reprise {
 
 struct MpiLimits {
-  std::uint64_t deadline_ns = 0;          ///< for each call
+  std::uint64_t deadline_ns = kDefaultDeadlineNs;  ///< for each call
   std::uint64_t piece_bytes = 1U << 30U;  ///< buffers go in pieces of this: counts are int in MPI
   PeerWatch* watch = nullptr;             ///< borrowed; without one the deadline alone tells
 };
@@ -27,6 +28,7 @@ struct MpiLimits {
 class MpiFabric final : public Fabric {
  public:
   /// `session` and `clock` are borrowed and outlive the fabric; communicators outlive neither.
+  /// USAGE for limits that no call could keep.
   MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits);
 
   GlobalRank rank() const override { return session_.rank(); }

@@ -6,18 +6,31 @@ namespace reprise {
 
 MpiSession::MpiSession() {
   int provided = 0;
-  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread",
-            rank_);
-  if (provided < MPI_THREAD_FUNNELED) {
-    throw Error(Code::kUnsupported, "this MPI cannot be used by a program with threads");
+  int begun = 0;
+  int ended = 0;
+  check_mpi(MPI_Finalized(&ended), "MPI_Finalized", rank_);
+  if (ended != 0) {
+    throw Error(Code::kUsage,
+                "MPI was finalised in this process and can't begin again: keep one "
+                "job, or initialise MPI yourself before the first");
   }
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  check_mpi(MPI_Initialized(&begun), "MPI_Initialized", rank_);
+  own_ = begun == 0;
+  check_mpi(own_ ? MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided)
+                 : MPI_Query_thread(&provided),
+            "MPI_Init_thread", rank_);
+  if (provided < MPI_THREAD_FUNNELED) {
+    throw Error(Code::kUnsupported,
+                "MPI was initialised without support for threads: call MPI_Init_thread with "
+                "MPI_THREAD_FUNNELED or more in place of MPI_Init");
+  }
+  if (own_) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_.value), "MPI_Comm_rank", rank_);
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &world_size_), "MPI_Comm_size", rank_);
 }
 
 MpiSession::~MpiSession() {
-  if (!abandoned_) MPI_Finalize();
+  if (own_ && !abandoned_) MPI_Finalize();
 }
 
 std::string MpiSession::node() const {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/base/ids.hpp"
+#include "reprise/types.hpp"
 
 namespace reprise {
 
@@ -14,7 +14,8 @@ struct NodePlace {
   std::int32_t of = 1;
 };
 
-/// One per process; all MPI calls come from the thread that made it (MPI_THREAD_FUNNELED).
+/// One per process; all MPI calls come from the thread that made it (MPI_THREAD_FUNNELED). Where
+/// the program has initialised MPI itself, it also finalizes it.
 /// UNSUPPORTED where the program was built without MPI.
 class MpiSession {
  public:
@@ -39,6 +40,7 @@ class MpiSession {
  private:
   GlobalRank rank_;
   std::int32_t world_size_ = 0;
+  [[maybe_unused]] bool own_ = true;  // in no_mpi.cpp
   bool abandoned_ = false;
 };
 

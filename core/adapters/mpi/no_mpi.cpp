@@ -2,7 +2,8 @@
 #include "core/adapters/mpi/mpi_fabric.hpp"
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/base/check.hpp"
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
+#include "reprise/job.hpp"
 
 namespace reprise {
 
@@ -26,6 +27,11 @@ MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
 
 std::shared_ptr<Communicator> MpiFabric::communicator(const Group& group) {
   throw Error(Code::kUnsupported, "built without MPI", {.rank = group.members().front()});
+}
+
+Job mpi_job(const std::string& /*root*/, const JobOptions& /*options*/) {
+  throw Error(Code::kUnsupported,
+              "built without MPI; install one with its headers and build again");
 }
 
 }  // namespace reprise

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "core/base/error.hpp"
 #include "core/ports/patience.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 

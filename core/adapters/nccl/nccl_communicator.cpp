@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "core/base/caught.hpp"
 #include "core/base/check.hpp"
 
 namespace reprise {
@@ -50,8 +51,8 @@ auto NcclCommunicator::call(const char* operation, Body&& body) {
     auto result = body(patience);
     within_call_ = false;
     return result;
-  } catch (const Error& error) {
-    broken_ = error.within({.rank = link_->self()});
+  } catch (const std::exception& caught) {
+    broken_ = error_from(caught).within({.rank = link_->self()});
     link_->abandon();
     throw Error(*broken_);
   }

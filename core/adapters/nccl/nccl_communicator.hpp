@@ -9,8 +9,8 @@
 
 #include "core/adapters/nccl/nccl_link.hpp"
 #include "core/adapters/nccl/rounds.hpp"
-#include "core/base/error.hpp"
-#include "core/ports/fabric.hpp"
+#include "reprise/error.hpp"
+#include "reprise/fabric.hpp"
 
 namespace reprise {
 

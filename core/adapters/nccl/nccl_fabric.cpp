@@ -12,7 +12,7 @@
 #include "core/adapters/nccl/nccl_communicator.hpp"
 #include "core/adapters/nccl/nccl_link.hpp"
 #include "core/base/check.hpp"
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
@@ -48,6 +48,7 @@ ncclUniqueId shared_id(Communicator& members, const Patience& patience) {
 
 NcclFabric::NcclFabric(Fabric& bootstrap, Clock& clock, NcclLimits limits, int device)
     : bootstrap_(bootstrap), clock_(clock), limits_(limits), device_(device) {
+  require_deadline(limits.deadline_ns);
   CHECK(limits.piece_bytes >= sizeof(std::int64_t), limits.piece_bytes);
   use_cuda_device(device);
 }
@@ -87,7 +88,7 @@ std::shared_ptr<NcclLink> NcclFabric::new_link(const Group& group, Communicator&
   links_.push_back(link);
   try {
     link->connect(shared_id(members, patience), patience);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     link->abandon();
     throw;
   }
@@ -103,7 +104,7 @@ std::shared_ptr<Communicator> NcclFabric::communicator(const Group& group) {
     auto link = idle_link(group, members);
     if (!link) link = new_link(group, members);
     return std::make_shared<NcclCommunicator>(std::move(link));
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     not_made_ = true;
     throw;
   }
@@ -119,7 +120,7 @@ void NcclFabric::close() {
     try {
       introduced(link->group()).barrier();
       link->close(patience);
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       link->abandon();
       throw;
     }

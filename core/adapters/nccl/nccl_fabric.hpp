@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "core/ports/clock.hpp"
-#include "core/ports/fabric.hpp"
+#include "core/ports/patience.hpp"
 #include "core/ports/peer_watch.hpp"
+#include "reprise/fabric.hpp"
 
 namespace reprise {
 
 class NcclLink;
 
 struct NcclLimits {
-  std::uint64_t deadline_ns = 0;  ///< for each call
+  std::uint64_t deadline_ns = kDefaultDeadlineNs;  ///< for each call
   /// Buffers go in pieces of this, at least 8: what a communicator's staging may grow to, in pinned
   /// memory and on the device.
   std::uint64_t piece_bytes = 1U << 26U;

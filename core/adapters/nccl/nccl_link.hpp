@@ -12,8 +12,8 @@
 #include "core/adapters/cuda/cuda_stream.hpp"
 #include "core/adapters/nccl/nccl_fabric.hpp"
 #include "core/base/bytes.hpp"
-#include "core/geometry/group.hpp"
 #include "core/ports/patience.hpp"
+#include "reprise/mesh.hpp"
 
 namespace reprise {
 

@@ -2,7 +2,7 @@
 #include "core/adapters/nccl/nccl_fabric.hpp"
 #include "core/adapters/nccl/nccl_version.hpp"
 #include "core/adapters/nccl/own_host.hpp"
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {

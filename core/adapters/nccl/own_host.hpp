@@ -1,7 +1,7 @@
 #pragma once
 // Several ranks on one device, for tests.
 
-#include "core/base/ids.hpp"
+#include "reprise/types.hpp"
 
 namespace reprise {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "core/geometry/group.hpp"
+#include "reprise/mesh.hpp"
 
 namespace reprise {
 

@@ -1,5 +1,8 @@
 #include "core/adapters/posix/host_device.hpp"
 
+#include "core/base/check.hpp"
+#include "core/geometry/piece.hpp"
+
 namespace reprise {
 
 HostDevice::HostDevice(const std::string& node, int index)

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/ports/device.hpp"
+#include "reprise/device.hpp"
 
 namespace reprise {
 

@@ -11,7 +11,8 @@
 
 #include "core/adapters/posix/descriptor.hpp"
 #include "core/base/check.hpp"
-#include "core/base/error.hpp"
+#include "core/base/hash.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::posix {
 namespace {
@@ -20,10 +21,11 @@ constexpr mode_t kFileMode = 0666;
 
 class OpenFile final : public ReadFile {
  public:
-  OpenFile(Descriptor fd, std::uint64_t size, std::string path)
-      : fd_(std::move(fd)), size_(size), path_(std::move(path)) {}
+  OpenFile(Descriptor fd, Entry entry, std::string path)
+      : fd_(std::move(fd)), entry_(std::move(entry)), path_(std::move(path)) {}
 
-  std::uint64_t size() const override { return size_; }
+  std::uint64_t size() const override { return entry_.size; }
+  std::optional<Entry> entry() const override { return entry_; }
 
   void read_at(std::uint64_t offset, MutableByteSpan out) override {
     while (!out.empty()) {
@@ -77,7 +79,7 @@ class OpenFile final : public ReadFile {
   }
 
   Descriptor fd_;
-  std::uint64_t size_;
+  Entry entry_;
   std::string path_;
 };
 
@@ -124,20 +126,47 @@ class CreatedFile final : public WriteFile {
   std::uint64_t sent_ = 0;  ///< the disk was given what lies before
 };
 
+[[noreturn]] void fail_to_open(const std::string& path, int error) {
+  struct stat status = {};
+  const bool link = ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+  if (link && error == ENOENT) {
+    throw Error(Code::kNotFound, "open: a symbolic link that leads to nothing", {.file = path});
+  }
+  if (error == ELOOP) {
+    throw Error(Code::kIo, "open: symbolic links that lead in a circle", {.file = path});
+  }
+  fail({"open", path}, error);
+}
+
+void require_regular(const struct stat& status, const std::string& path) {
+  if (S_ISREG(status.st_mode)) return;
+  throw Error(Code::kIo, "open: this is a directory, a device or a pipe, not a file",
+              {.file = path});
+}
+
 }  // namespace
 
+Entry entry_of(std::string name, const struct stat& status) {
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;  // in a second
+  const bool directory = S_ISDIR(status.st_mode);
+  return {
+      .name = std::move(name),
+      .directory = directory,
+      .size = directory ? 0 : static_cast<std::uint64_t>(status.st_size),
+      .modified_ns = std::int64_t{status.st_mtim.tv_sec} * kNanoseconds + status.st_mtim.tv_nsec,
+      .identity = mix64(status.st_dev, status.st_ino)};
+}
+
 std::unique_ptr<ReadFile> open_file(const std::string& path) {
-  // O_NONBLOCK: a pipe in a checkpoint's place must not make the reader wait for a writer.
-  auto fd = Descriptor::adopt(checked({"open", path}, [&path] {
-    return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  }));
   struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0) fail_to_open(path, errno);
+  require_regular(status, path);  // to open a device may have an effect by itself
+  // O_NONBLOCK: a pipe that took the file's place must not make the reader wait for a writer.
+  auto fd = Descriptor::adopt(checked(
+      {"open", path}, [&path] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   checked({"fstat", path}, [&] { return ::fstat(fd.get(), &status); });
-  if (!S_ISREG(status.st_mode)) {
-    throw Error(Code::kIo, "open: this is a directory or a device, not a file", {.file = path});
-  }
-  return std::make_unique<OpenFile>(std::move(fd), static_cast<std::uint64_t>(status.st_size),
-                                    path);
+  require_regular(status, path);
+  return std::make_unique<OpenFile>(std::move(fd), entry_of("", status), path);
 }
 
 std::unique_ptr<WriteFile> create_file(const std::string& path) {

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,8 +14,9 @@
 
 #include "core/adapters/posix/descriptor.hpp"
 #include "core/adapters/posix/posix_file.hpp"
-#include "core/base/error.hpp"
+#include "core/adapters/posix/posix_lock.hpp"
 #include "core/ports/store_path.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 
@@ -32,23 +34,25 @@ using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-Entry entry_of(std::string name, const struct stat& status) {
-  const bool directory = S_ISDIR(status.st_mode);
-  return {.name = std::move(name),
-          .directory = directory,
-          .size = directory ? 0 : static_cast<std::uint64_t>(status.st_size)};
-}
+bool none_there(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
 
 // Follows links; a link to nowhere is an entry of its own. Nothing if there is nothing.
 std::optional<Entry> entry_at(int directory_fd, const std::string& name, const std::string& path) {
   struct stat status = {};
-  for (const int flags : {0, AT_SYMLINK_NOFOLLOW}) {
-    if (::fstatat(directory_fd, name.c_str(), &status, flags) == 0) {
-      return entry_of(name_in(name), status);
-    }
-    if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP) posix::fail({"stat", path}, errno);
+  if (::fstatat(directory_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (!none_there(errno)) posix::fail({"stat", path}, errno);
+    return std::nullopt;
   }
-  return std::nullopt;
+  const bool link = S_ISLNK(status.st_mode);
+  struct stat target = {};
+  if (link && ::fstatat(directory_fd, name.c_str(), &target, 0) == 0) {
+    status = target;
+  } else if (link && !none_there(errno)) {
+    posix::fail({"stat", path}, errno);
+  }
+  Entry entry = posix::entry_of(name_in(name), status);
+  entry.link = link;
+  return entry;
 }
 
 DirectoryStream open_directory(const std::string& path) {
@@ -88,20 +92,6 @@ void make_one_directory(const std::string& path) {
 // rename(2) with RENAME_EXCHANGE; 0, or -1 with errno.
 int swap_names(const std::string& a, const std::string& b) {
   return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
-}
-
-bool can_exchange_in(const std::string& root) {
-  std::string place = root + "/.exchange-probe-XXXXXX";
-  if (::mkdtemp(place.data()) == nullptr) return false;
-  const std::string a = place + "/a";
-  const std::string b = place + "/b";
-  make_one_directory(a);
-  make_one_directory(b);
-  const bool can = swap_names(a, b) == 0;
-  for (const auto& path : {a, b, place}) {
-    checked({"rmdir", path}, [&path] { return ::rmdir(path.c_str()); });
-  }
-  return can;
 }
 
 }  // namespace
@@ -168,7 +158,13 @@ void PosixStore::rename(const std::string& from, const std::string& to) {
           [&] { return ::rename(display(from).c_str(), display(to).c_str()); });
 }
 
-void PosixStore::exchange(const std::string& a, const std::string& b) {
+void PosixStore::publish(const NameChange& change) { rename(change.staged, change.name); }
+
+void PosixStore::put_aside(const NameChange& change) { rename(change.name, change.staged); }
+
+void PosixStore::replace(const NameChange& change) {
+  const std::string& a = change.staged;
+  const std::string& b = change.name;
   check_store_entry(a);
   check_store_entry(b);
   for (const auto& path : {a, b}) {
@@ -178,12 +174,14 @@ void PosixStore::exchange(const std::string& a, const std::string& b) {
       throw Error(Code::kIo, "exchange: this is no directory", {.file = display(path)});
     }
   }
-  if (!capabilities().exchange) {
+  if (swap_names(display(a), display(b)) == 0) return;
+  const int error = errno;
+  // EINVAL: of the file system, as neither lies within the other.
+  if (error == EINVAL || error == ENOSYS || error == EOPNOTSUPP) {
     throw Error(Code::kUnsupported, "exchange: this file system cannot swap two directories",
                 {.file = display(a)});
   }
-  checked({"renameat2(RENAME_EXCHANGE)", display(a) + " <-> " + display(b)},
-          [&] { return swap_names(display(a), display(b)); });
+  posix::fail({"renameat2(RENAME_EXCHANGE)", display(a) + " <-> " + display(b)}, error);
 }
 
 void PosixStore::remove(const std::string& path) {
@@ -195,18 +193,31 @@ void PosixStore::remove(const std::string& path) {
   }
 }
 
+bool PosixStore::remove_empty(const std::string& directory) {
+  check_store_entry(directory);
+  if (::rmdir(display(directory).c_str()) == 0 || errno == ENOENT) return true;
+  if (errno == ENOTEMPTY || errno == EEXIST) return false;
+  posix::fail({"rmdir", display(directory)}, errno);
+}
+
 void PosixStore::sync_directory(const std::string& directory) {
   check_store_path(directory);
   const auto stream = open_directory(display(directory));
   checked({"fsync", display(directory)}, [&stream] { return ::fsync(::dirfd(stream.get())); });
 }
 
-StoreCapabilities PosixStore::capabilities() const {
-  const std::lock_guard lock(probe_mutex_);
-  if (probed_) return *probed_;
-  const StoreCapabilities found = {.exchange = can_exchange_in(root_)};
-  if (found.exchange || ::access(root_.c_str(), W_OK) == 0) probed_ = found;
-  return found;
+std::unique_ptr<StoreLock> PosixStore::lock(const std::string& path) {
+  check_store_entry(path);
+  if (parent_path(path).empty()) make_directory("");  // the root need not exist yet
+  const std::string beside = join_path(parent_path(path), "." + name_in(path) + ".lock");
+  return posix::take_lock(display(beside), display(path));
+}
+
+std::optional<std::uint64_t> PosixStore::free_bytes(const std::string& directory) {
+  check_store_path(directory);
+  struct statvfs status = {};
+  if (::statvfs(display(directory).c_str(), &status) != 0) return std::nullopt;
+  return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
 }
 
 }  // namespace reprise

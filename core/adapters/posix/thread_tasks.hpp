@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "core/ports/tasks.hpp"
+#include "reprise/ports.hpp"
 
 namespace reprise {
 

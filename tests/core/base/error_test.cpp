@@ -1,4 +1,4 @@
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,7 @@ namespace {
 
 std::vector<Code> all_codes() {
   std::vector<Code> codes;
-  for (int i = 0; i <= static_cast<int>(Code::kInternal); ++i) {
-    codes.push_back(static_cast<Code>(i));
-  }
+  for (std::size_t i = 0; i < kCodes; ++i) codes.push_back(static_cast<Code>(i));
   return codes;
 }
 
@@ -26,6 +24,13 @@ TEST(Error, every_code_has_a_name_of_its_own_that_leads_back_to_it) {
     EXPECT_TRUE(names.insert(name).second) << name;
     EXPECT_EQ(code_named(name), code) << name;
   }
+}
+
+TEST(Error, carries_no_code_that_judges_alone_say) {
+  EXPECT_TRUE(is_error(Code::kUsage));
+  EXPECT_TRUE(is_error(Code::kInternal));
+  EXPECT_FALSE(is_error(Code::kBitMismatch));
+  EXPECT_EQ(name_of(static_cast<Code>(kCodes)), "UNKNOWN");
 }
 
 TEST(Error, a_name_that_is_nobodys_leads_nowhere) {

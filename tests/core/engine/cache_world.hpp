@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "core/engine/plan_memory.hpp"
+#include "core/engine/seamed.hpp"
 #include "core/ports/passing_store.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/contracts/temporary_directory.hpp"
@@ -142,7 +144,9 @@ class CacheWorld {
  public:
   explicit CacheWorld(std::int32_t world) : world_(world) {}
 
-  SavePolicy policy;
+  SaveSeams seams;
+  /// A save that fails leaves what it offered in the cache, beside an earlier save's plan.
+  bool keeps_failed_offer = false;
   /// Before each file that any rank writes; may throw.
   std::function<void(const std::string& path)> before_write;
   /// Nothing: no cache is used.
@@ -203,18 +207,20 @@ class CacheWorld {
     if (kit.state.common.find("iteration") == nullptr) {
       kit.state.common = Dict{{"iteration", Value(step.value)}};
     }
-    SaveOptions options;
+    SaveSettings options;
     options.target = CommitTarget::iteration("run", step);
-    options.policy = policy;
     options.cache = cache;
     Saved saved;
     saved.error = contracts::error_of([&] {
-      Save flight = Save::begin(ports, ports.fabric.communicator(group), kit.state, options);
+      Save flight = begin_save(ports, ports.fabric.communicator(group), kit.state, options, seams);
       const SaveReport report = flight.finish();
       saved.planned = report.planned;
       saved.reused = report.reused;
       saved.log = report.log;
     });
+    if (saved.error && keeps_failed_offer && cache->memory().offered) {
+      ++cache->memory().offered->scope.structure;
+    }
     return saved;
   }
 

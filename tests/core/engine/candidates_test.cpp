@@ -11,6 +11,7 @@
 
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/format/tracker.hpp"
+#include "core/seams/load_seams.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise {
@@ -25,7 +26,7 @@ TEST(Candidates, what_counts_as_damage_is_this_table_and_nothing_else) {
   const std::set<Code> but_not_of_keys = {
       Code::kNotFound,   Code::kIo,         Code::kLimit,           Code::kRefusedName,
       Code::kPathEscape, Code::kIncomplete, Code::kTrackerDangling, Code::kChecksum};
-  const std::set<Code> of_content = {Code::kMissingKey, Code::kDtypeDrift, Code::kShapeDrift};
+  const std::set<Code> of_content = {Code::kNotStored, Code::kDtypeDrift, Code::kShapeDrift};
   for (int c = 0; c <= static_cast<int>(Code::kInternal); ++c) {
     const auto code = static_cast<Code>(c);
     for (const LoadStage stage : kStages) {

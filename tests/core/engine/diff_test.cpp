@@ -20,14 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-DiffReport diff_of(Store& left_store, const std::string& left, Store& right_store,
-                   const std::string& right, const DiffOptions& options = {}) {
-  Checkpoint a = Checkpoint::open(left_store, left);
-  Checkpoint b = Checkpoint::open(right_store, right);
-  HostDevice device("test", 0);
-  test::NoProgress progress;
-  return diff(a, b, device, options, progress);
-}
+using test::diff_of;
 
 DiffReport diff_of(const std::string& left, const std::string& right,
                    const DiffOptions& options = {}) {
@@ -133,10 +126,10 @@ TEST(Diff, CommonStateDifferencesAreNamedByPathAndFilteredByIt) {
   for (const auto& difference : common.differences) {
     EXPECT_THAT(difference.path, HasSubstr("common_state['"));
   }
-  const auto none =
-      diff_of("mcore_0.16.1_gpt_dp2", "mcore_0.16.1_buckets",
-              {.wanted = [](std::string_view key) { return !key.starts_with("common_state["); }});
+  const auto none = diff_of("mcore_0.16.1_gpt_dp2", "mcore_0.16.1_buckets",
+                            {.path_ignored = [](std::string_view path) { return !path.empty(); }});
   EXPECT_EQ(none.objects.front().verdict, DiffVerdict::kSame);
+  EXPECT_GT(none.ignored_differences, 0U);
 }
 
 TEST(Diff, AWrongChecksumIsDamageEvenWhereBothSidesHoldTheSameBytes) {
@@ -185,6 +178,15 @@ TEST(LayoutBound, RandomStatesRerunStatesAndOptimizerGroups) {
   EXPECT_TRUE(is_layout_bound("chained_0.optimizer.distributed.dp_group_idx_1.optimizer"));
   EXPECT_FALSE(is_layout_bound("optimizer.state.exp_avg.w"));
   EXPECT_FALSE(is_layout_bound("strng_state"));
+  EXPECT_TRUE(is_optimizer_group("chained_0.optimizer.distributed.dp_group_idx_1.optimizer"));
+  EXPECT_FALSE(is_optimizer_group("rng_state"));
+}
+
+TEST(LayoutBound, ArgumentsThatLeaveTheBucketsAsTheyAre) {
+  EXPECT_TRUE(is_data_parallel_argument("['args']['data_parallel_size']"));
+  EXPECT_TRUE(is_data_parallel_argument("['args']['modules']['vision']['context_parallel_size']"));
+  EXPECT_FALSE(is_data_parallel_argument("['args']['tensor_model_parallel_size']"));
+  EXPECT_FALSE(is_data_parallel_argument("['args']['modules']['vision']['ranks']"));
 }
 
 TEST(LayoutBound, ArgumentsOfTheLayoutOfTheJobAndOfItsModules) {

@@ -8,8 +8,9 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/base/bytes.hpp"
 #include "core/engine/leader.hpp"
-#include "core/geometry/mesh.hpp"
+#include "reprise/mesh.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/contracts/thread_fabric.hpp"
 
@@ -201,7 +202,7 @@ std::vector<std::vector<GlobalRank>> all_groups() {
 
 /// What the members get, or the code that all of them throw.
 std::pair<std::vector<std::string>, std::optional<Code>> led(const Group& group,
-                                                             const LeaderPolicy& policy) {
+                                                             const LeaderSeams& seams) {
   std::vector<std::string> answers(4);
   std::vector<std::optional<Code>> codes(4);
   contracts::run_world(4, [&](Fabric& fabric) {
@@ -210,7 +211,7 @@ std::pair<std::vector<std::string>, std::optional<Code>> led(const Group& group,
     const auto all = fabric.communicator(group);
     codes[r] = code_of([&] {
       answers[r] = as_text(from_leader(
-          *all, policy, [&] { return to_bytes("from " + std::to_string(fabric.rank().value)); }));
+          *all, seams, [&] { return to_bytes("from " + std::to_string(fabric.rank().value)); }));
     });
   });
   std::vector<std::string> given;
@@ -233,7 +234,7 @@ TEST(Leader, the_first_member_answers_for_all_in_every_group_of_four_ranks) {
 }
 
 TEST(Leader, a_global_rank_that_is_taken_for_a_group_rank_is_refused_where_it_is_none) {
-  const LeaderPolicy mixed{
+  const LeaderSeams mixed{
       .leader = [](const Group& group) { return GroupRank{group.member({0}).value}; }};
   for (const auto& members : all_groups()) {
     const auto n = static_cast<std::int32_t>(members.size());
@@ -244,7 +245,7 @@ TEST(Leader, a_global_rank_that_is_taken_for_a_group_rank_is_refused_where_it_is
 }
 
 TEST(Leader, a_root_that_did_not_do_the_work_is_refused) {
-  const LeaderPolicy mixed{.root = [](const Group& group, GroupRank leader) {
+  const LeaderSeams mixed{.root = [](const Group& group, GroupRank leader) {
     return group.rank_of(GlobalRank{leader.value}).value_or(GroupRank{-1});
   }};
   for (const auto& members : all_groups()) {

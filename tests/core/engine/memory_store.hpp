@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/bytes.hpp"
 #include "core/base/check.hpp"
-#include "core/base/error.hpp"
-#include "core/ports/store.hpp"
+#include "reprise/error.hpp"
+#include "reprise/store.hpp"
 
 namespace reprise::test {
 
@@ -40,11 +41,12 @@ class MemoryStore final : public Store {
   std::optional<Entry> stat(const std::string&) override { return std::nullopt; }
   std::vector<Entry> list(const std::string&) override { return {}; }
   void make_directory(const std::string&) override {}
-  void rename(const std::string&, const std::string&) override {}
-  void exchange(const std::string&, const std::string&) override {}
+  void publish(const NameChange&) override {}
+  void replace(const NameChange&) override {}
+  void put_aside(const NameChange&) override {}
   void remove(const std::string&) override {}
   void sync_directory(const std::string&) override {}
-  StoreCapabilities capabilities() const override { return {}; }
+  std::unique_ptr<StoreLock> lock(const std::string&) override { return nullptr; }
   std::string display(const std::string& path) const override { return path; }
 
  private:

@@ -87,8 +87,8 @@ TEST(PlanCache, a_reused_plan_is_not_made) {
   const auto counts_after = [](std::size_t saves) {
     const TemporaryDirectory directory;
     CacheWorld world(kRanks);
-    world.policy.plan.cover = counted_cover;
-    world.policy.plan.describe = counted_describe;
+    world.seams.plan.cover = counted_cover;
+    world.seams.plan.describe = counted_describe;
     covers = 0;
     descriptions = 0;
     world.run(directory.path(), turns(saves));
@@ -391,7 +391,7 @@ TEST(PlanCache, a_save_that_fails_anywhere_leaves_the_cache_as_it_was) {
 TEST(PlanCache, what_is_remembered_of_a_save_that_failed_is_found_out_at_the_next_one) {
   for (const Edit& last : {Edit{}, kLate}) {
     CacheWorld world(kRanks);
-    world.policy.cache.remember = [](SaveStage) { return true; };
+    world.keeps_failed_offer = true;
     world.before_write = [](const std::string& path) {
       if (path.find("iter_0000004") == std::string::npos) return;
       throw Error(Code::kNoSpace, "no space left", {.file = path});
@@ -416,7 +416,7 @@ TEST(PlanCache,
     for (std::int32_t at = 0; at < kRanks; ++at) {
       for (const std::size_t before : {1, 2}) {
         CacheWorld world(kRanks);
-        world.policy.cache.fits = fits_anything;
+        world.seams.cache.fits = fits_anything;
         const TemporaryDirectory directory;
         const auto all =
             world.run(directory.path(),
@@ -433,8 +433,8 @@ TEST(PlanCache,
 TEST(PlanCache,
      without_signature_and_without_that_check_an_object_that_appears_is_lost_in_silence) {
   CacheWorld world(kRanks);
-  world.policy.cache.fits = fits_anything;
-  world.policy.cache.unplanned = [](std::span<const std::string>) {};
+  world.seams.cache.fits = fits_anything;
+  world.seams.cache.unplanned = [](std::span<const std::string>) {};
   const TemporaryDirectory directory;
   const auto all = world.run(directory.path(), turns(1) + turns(1, kLate));
   EXPECT_FALSE(all[1].error);
@@ -484,8 +484,8 @@ TEST(PlanCache, owners_that_are_kept_under_too_little_are_refused_and_unverified
   for (const auto& [verified, code] :
        {std::pair{true, Code::kStaleDistribution}, std::pair{false, Code::kNoWriter}}) {
     CacheWorld world(4);
-    world.policy.cache.distribution_key = key_by_smallest_rank;
-    if (!verified) world.policy.cache.verify_distribution = [](const auto&, const auto&) {};
+    world.seams.cache.distribution_key = key_by_smallest_rank;
+    if (!verified) world.seams.cache.verify_distribution = [](const auto&, const auto&) {};
     const TemporaryDirectory directory;
     const Edit more = [](Kit& kit) {
       kit.add("late", DType::kInt8, {3}, {{{0}, {3}}}, kit.rank());
@@ -501,7 +501,7 @@ TEST(PlanCache, owners_that_are_kept_under_too_little_are_refused_and_unverified
 /// A load, of whatever it may be.
 void load_into_cache(const Ports& ports, Communicator& group, PlanCache* cache) {
   StateDict wanted;
-  LoadOptions options;
+  LoadSettings options;
   options.path = "run";
   options.strictness = Strictness::kIgnoreAll;
   options.cache = cache;
@@ -595,7 +595,7 @@ struct Loads {
 
 /// Loads the same path three times in one life; before the second that rank loses its cache, before
 /// the third another state stands there.
-Loads load_three_times(const MetadataCachePolicy& policy, std::int32_t forgetful = -1) {
+Loads load_three_times(const MetadataCacheSeams& seams, std::int32_t forgetful = -1) {
   const TemporaryDirectory directory;
   Loads loads;
   std::mutex mutex;
@@ -606,7 +606,7 @@ Loads load_three_times(const MetadataCachePolicy& policy, std::int32_t forgetful
       Kit kit(ports.fabric.rank(), 2);
       edit(kit);
       testing_job::fill(kit.state);
-      SaveOptions options;
+      SaveSettings options;
       options.target = CommitTarget::iteration("run", Step{1});
       Save::begin(ports, group, kit.state, options).finish();
     };
@@ -621,12 +621,13 @@ Loads load_three_times(const MetadataCachePolicy& policy, std::int32_t forgetful
           });
         }
         Kit kit(ports.fabric.rank(), 2);
-        LoadOptions options;
+        LoadSettings options;
         options.path = "run";
         options.strictness = Strictness::kIgnoreAll;
         options.cache = &cache;
-        options.policy.cache = policy;
-        const LoadReport report = load(ports, *group, kit.state, options);
+        LoadSeams of_load;
+        of_load.cache = seams;
+        const LoadReport report = load(ports, *group, kit.state, options, of_load);
         const std::lock_guard lock(mutex);
         if (ports.fabric.rank() != GlobalRank{1}) continue;
         if (!report.reused.empty()) loads.reused.push_back(l);
@@ -657,13 +658,13 @@ TEST(MetadataCache, serves_nobody_if_one_rank_lost_it) {
 std::uint64_t key_by_path(const MetadataIdentity& identity) { return hash_of(identity.directory); }
 
 TEST(MetadataCache, kept_by_path_alone_it_is_refused_and_unverified_it_reads_what_is_not_there) {
-  MetadataCachePolicy policy;
-  policy.key = key_by_path;
-  const Loads refused = load_three_times(policy);
+  MetadataCacheSeams seams;
+  seams.key = key_by_path;
+  const Loads refused = load_three_times(seams);
   ASSERT_TRUE(refused.error);
   EXPECT_EQ(refused.error->code(), Code::kStaleMetadata) << refused.error->what();
-  policy.verify = [](const MetadataIdentity&, const MetadataIdentity&) {};
-  const Loads unverified = load_three_times(policy);
+  seams.verify = [](const MetadataIdentity&, const MetadataIdentity&) {};
+  const Loads unverified = load_three_times(seams);
   EXPECT_TRUE(unverified.error || unverified.wrong.back() > 0);
 }
 

@@ -8,6 +8,7 @@
 #include <new>
 #include <numeric>
 
+#include "core/engine/seamed.hpp"
 #include "core/ports/passing_store.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/contracts/sanitized.hpp"
@@ -131,7 +132,7 @@ void save_under(const std::vector<Axis>& axes, const std::string& directory) {
   run_ranks(size, directory, [&](const Ports& ports) {
     JobState job(axes, ports.fabric.rank());
     testing_job::fill(job.held.state);
-    SaveOptions options;
+    SaveSettings options;
     options.target = CommitTarget::iteration("run", Step{3});
     Save::begin(ports, ports.fabric.communicator(Group::world(size)), job.held.state, options)
         .finish();
@@ -153,11 +154,11 @@ enum class Memory : std::uint8_t { kHosts, kDevices };
 
 struct LoadCase {
   std::vector<Axis> axes;
-  LoadOptions options;
+  LoadSettings options;
   Memory memory = Memory::kHosts;
   std::int32_t failing = -1;  ///< rank
   Read how = fails;
-  LoadPolicy policy = {};  ///< of that rank
+  LoadSeams seams = {};  ///< of that rank
 };
 
 struct Loaded {
@@ -173,12 +174,16 @@ struct Loaded {
 LoadReport load_job(const Ports& ports, const LoadCase& how, StateDict& into) {
   BesideDevice device(ports.device);
   const bool beside = how.memory == Memory::kDevices;
-  const Ports own{ports.store, ports.fabric, beside ? device : ports.device,
-                  ports.clock, ports.tasks,  ports.trace};
+  const Ports own{ports.store, ports.fabric, beside ? device : ports.device, ports.tasks,
+                  ports.trace};
   const auto group = own.fabric.communicator(Group::world(own.fabric.world_size()));
-  LoadOptions options = how.options;
-  if (own.fabric.rank().value == how.failing) options.policy = how.policy;
-  return load(own, *group, options, [&into](const Offered&) { return Wanted{&into, {}}; });
+  const bool fails = own.fabric.rank().value == how.failing;
+  return load(
+      own, *group, how.options,
+      [&into](const Offered&) {
+        return Wanted{&into, {}};
+      },
+      fails ? how.seams : LoadSeams{});
 }
 
 Loaded load_under(const LoadCase& how, const std::string& directory) {
@@ -217,8 +222,8 @@ Loaded load_under(const LoadCase& how, const std::string& directory) {
   return loaded;
 }
 
-LoadOptions once_per_job() {
-  LoadOptions options;
+LoadSettings once_per_job() {
+  LoadSettings options;
   options.path = "run";
   options.reads = Reads::kOncePerJob;
   return options;
@@ -291,7 +296,7 @@ TEST(RecordExchange, a_rank_that_finds_no_staging_is_one_error_on_all_and_nothin
   for (const auto& loader : kMeshes) {
     for (std::int32_t rank = 0; rank < mesh_of(loader)->size(); ++rank) {
       LoadCase how{.axes = loader, .options = once_per_job(), .failing = rank, .how = succeeds};
-      how.policy.staging = [](const StagingNeed&) { return UINT64_MAX; };
+      how.seams.staging = [](const StagingNeed&) { return UINT64_MAX; };
       const Loaded loaded = load_under(how, directory.path());
       expect_same_error(loaded, {"INTERNAL", "rank " + std::to_string(rank)});
       EXPECT_EQ(loaded.most, 1) << "the common state, and no payload";

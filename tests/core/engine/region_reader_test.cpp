@@ -109,14 +109,14 @@ Wish random_wish(Stream& random, const StoredView& view) {
   const Box& box = view.tensor.chunks[0].box;
   Wish wish;
   Box& region = wish.target.region;
-  for (std::size_t d = 0; d < box.rank(); ++d) {
+  for (std::size_t d = 0; d < box.ndim(); ++d) {
     const std::int64_t skipped = between(random, 0, box.extent[d] - 1);
     region.offset.push_back(box.offset[d] + skipped);
     region.extent.push_back(between(random, 1, box.extent[d] - skipped));
   }
   wish.target.target.strides = random_strides(random, region.extent, 2);
   std::int64_t span = 1;
-  for (std::size_t d = 0; d < region.rank(); ++d) {
+  for (std::size_t d = 0; d < region.ndim(); ++d) {
     span += (region.extent[d] - 1) * wish.target.target.strides[d];
   }
   wish.buffer.assign(static_cast<std::size_t>(span) * size_of(view.item.dtype), kPoison);

@@ -69,6 +69,13 @@ TEST(Retention, a_table_of_what_goes) {
   }
 }
 
+TEST(Retention, several_copies_of_one_step_are_one_checkpoint) {
+  std::vector<Generation> copies = present("www");
+  copies.insert(copies.begin() + 1, copies[1]);  // the second step stands there twice
+  EXPECT_EQ(digits(outdated(copies, kept("www", 3, 2))), "1");
+  EXPECT_EQ(digits(outdated(copies, kept("www", 3, 1))), "12");
+}
+
 using Rule = std::function<std::vector<Step>(const std::vector<Generation>&, const Kept&)>;
 
 /// Adds what is wrong with what goes in that world.

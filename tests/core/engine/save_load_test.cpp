@@ -45,8 +45,8 @@ std::vector<TensorSpec> specs() {
           {"ends", DType::kInt32, {3, 2}, both},   {"flags", DType::kBool, {13}, {}}};
 }
 
-SaveOptions options_for(Step step) {
-  SaveOptions options;
+SaveSettings options_for(Step step) {
+  SaveSettings options;
   options.target = CommitTarget::iteration("run", step);
   options.image.batch_bytes = 4096;
   options.image.staging_bytes_max = 3 * 4096;
@@ -54,9 +54,9 @@ SaveOptions options_for(Step step) {
 }
 
 void save_under(const World& world, const std::string& directory, Step step,
-                const contracts::WrapStore& wrap = {}, const SaveOptions* given = nullptr) {
+                const contracts::WrapStore& wrap = {}, const SaveSettings* given = nullptr) {
   const auto mesh = mesh_of(world.axes);
-  const SaveOptions options = given != nullptr ? *given : options_for(step);
+  const SaveSettings options = given != nullptr ? *given : options_for(step);
   run_ranks(
       world.size(), directory,
       [&](const Ports& ports) {
@@ -89,7 +89,7 @@ std::pair<std::size_t, std::size_t> load_under(const World& world, const std::st
   run_ranks(world.size(), directory, [&](const Ports& ports) {
     RankState rank(specs(), mesh, ports.fabric.rank());
     const auto group = ports.fabric.communicator(Group::world(world.size()));
-    LoadOptions options;
+    LoadSettings options;
     options.path = path;
     options.excused = {"rng"};
     options.staging_bytes = 64;
@@ -139,7 +139,7 @@ TEST(SaveLoad, the_tracker_moves_to_the_newest_step_and_older_ones_stay_loadable
 
 TEST(SaveLoad, a_manifest_lists_every_file) {
   const TemporaryDirectory directory;
-  SaveOptions options = options_for(Step{1});
+  SaveSettings options = options_for(Step{1});
   options.image.checksums = Checksums::kCrc32AndSha256;
   save_under(kWorlds[1], directory.path(), Step{1}, {}, &options);
   PosixStore store(directory.path());
@@ -173,7 +173,9 @@ class FailingStore final : public PassingStore {
  public:
   using PassingStore::PassingStore;
   std::unique_ptr<WriteFile> create(const std::string& path) override {
-    return std::make_unique<FailingFile>(inner().create(path));
+    auto file = inner().create(path);
+    if (!path.ends_with(".distcp")) return file;
+    return std::make_unique<FailingFile>(std::move(file));
   }
 };
 
@@ -236,7 +238,7 @@ std::pair<std::optional<Error>, bool> refused_load(const std::string& directory,
     RankState rank(specs(), mesh_of({{"tp", 1}}), ports.fabric.rank());
     change(rank.state);
     const auto group = ports.fabric.communicator(Group::world(1));
-    LoadOptions options;
+    LoadSettings options;
     options.path = "run";
     options.strictness = strictness;
     options.excused = {"rng"};
@@ -261,9 +263,9 @@ TEST(SaveLoad, refusals_by_names_shapes_and_dtypes_leave_the_destination_untouch
   };
   const std::vector<Row> rows = {
       {"a key that is not stored", [](StateDict& s) { s.tensors[1].key = "colums"; },
-       Code::kMissingKey, "colums"},
+       Code::kNotStored, "colums"},
       {"a stored key that nobody wants", [](StateDict& s) { s.tensors.pop_back(); },
-       Code::kUnrequestedKeys, "flags"},
+       Code::kNotRequested, "flags"},
       {"another dtype", [](StateDict& s) { s.tensors[0].dtype = DType::kInt32; }, Code::kDtypeDrift,
        "rows"},
       {"another shape",
@@ -290,7 +292,7 @@ TEST(SaveLoad, a_payload_cut_short_poisons_the_destination_on_every_rank) {
   run_ranks(2, directory.path(), [&](const Ports& ports) {
     RankState rank(specs(), mesh, ports.fabric.rank());
     const auto group = ports.fabric.communicator(Group::world(2));
-    LoadOptions options;
+    LoadSettings options;
     options.path = "run";
     options.excused = {"rng"};
     const auto failed = error_of([&] { load(ports, *group, rank.state, options); });
@@ -330,7 +332,7 @@ struct OneRank {
       RankState rank(specs(), mesh_of({{"tp", 1}}), ports.fabric.rank());
       rank.state.objects = into_objects.objects;
       const auto group = ports.fabric.communicator(Group::world(1));
-      LoadOptions options;
+      LoadSettings options;
       options.path = "run";
       options.strictness = strictness;
       report = reprise::load(ports, *group, rank.state, options);
@@ -374,7 +376,7 @@ TEST(SaveLoad, a_lost_common_state_is_refused) {
   into.objects = {{"o", {1, 1}, {0, 0}, 0, Value(-1)}};
   const auto failed = error_of([&] { one.load(into); });
   ASSERT_TRUE(failed);
-  EXPECT_EQ(failed->code(), Code::kMissingKey) << failed->what();
+  EXPECT_EQ(failed->code(), Code::kNotStored) << failed->what();
   EXPECT_NE(failed->message().find("common.pt"), std::string::npos);
 }
 

@@ -83,7 +83,7 @@ TEST(Staging, is_the_devices_own_on_save_and_load_and_is_given_back) {
     const contracts::TemporaryDirectory directory;
     contracts::run_ranks(1, directory.path(), [&](const Ports& near) {
       PinningDevice device(row.batch_bytes);
-      const Ports ports{near.store, near.fabric, device, near.clock, near.tasks, near.trace};
+      const Ports ports{near.store, near.fabric, device, near.tasks, near.trace};
       const auto group = ports.fabric.communicator(Group::world(1));
       std::vector<float> values(kElements);
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);

@@ -1,25 +1,21 @@
 #pragma once
 // Checkpoints of the test data, opened in place or copied to where a test may damage them.
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <string>
 
+#include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
 #include "core/engine/checkpoint.hpp"
-#include "core/ports/trace.hpp"
+#include "core/engine/diff.hpp"
+#include "core/ports/no_progress.hpp"
+#include "reprise/ports.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test {
-
-class NoProgress final : public Progress {
- public:
-  void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
-};
-
-class NoTrace final : public Trace {
- public:
-  void event(const TraceEvent&) override {}
-};
 
 /// The test data as a store.
 inline PosixStore& data_store() {
@@ -45,5 +41,25 @@ class FixtureCopy {
  public:
   PosixStore store;
 };
+
+/// A store in a directory of its own, and whatever else an operation on checkpoints takes.
+class StoreTest : public ::testing::Test {
+ protected:
+  contracts::TemporaryDirectory directory_;
+  PosixStore store_{directory_.path()};
+  HostDevice device_{"test", 0};
+  ThreadTasks tasks_{1};
+  NoTrace trace_;
+  NoProgress progress_;
+};
+
+inline DiffReport diff_of(Store& left_store, const std::string& left, Store& right_store,
+                          const std::string& right, const DiffOptions& options = {}) {
+  Checkpoint a = Checkpoint::open(left_store, left);
+  Checkpoint b = Checkpoint::open(right_store, right);
+  HostDevice device("test", 0);
+  NoProgress progress;
+  return diff(a, b, device, options, progress);
+}
 
 }  // namespace reprise::test

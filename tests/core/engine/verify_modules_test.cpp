@@ -37,7 +37,7 @@ Catalog catalog_of(const std::vector<std::string>& keys) {
   return catalog;
 }
 
-/// "error MISSING_KEY_ON_LOAD mimo.a.optimizer.mimo.a.param_groups" of each finding.
+/// "error NOT_STORED mimo.a.optimizer.mimo.a.param_groups" of each finding.
 std::vector<std::string> short_form(const Findings& findings) {
   std::vector<std::string> lines;
   for (const auto& finding : findings) {
@@ -47,7 +47,7 @@ std::vector<std::string> short_form(const Findings& findings) {
   return lines;
 }
 
-std::string missing(const std::string& key) { return "error MISSING_KEY_ON_LOAD " + key; }
+std::string missing(const std::string& key) { return "error NOT_STORED " + key; }
 
 struct Row {
   const char* what;
@@ -203,7 +203,7 @@ TEST(CheckModules, WhatArgsSayIsStored) {
       {"stored and not named",
        {"mimo.a.w", "mimo.b.w"},
        args_of({{"a", Dict{}}}),
-       {"warning UNREQUESTED_KEYS mimo.b"}},
+       {"warning NOT_REQUESTED mimo.b"}},
       {"no args", {"mimo.a.w"}, Dict{}, {}},
       {"args of one model", {"mimo.a.w"}, Dict{{"args", Dict{{"modules", 3}}}}, {}},
       {"the grid that args say",

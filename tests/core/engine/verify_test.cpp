@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "core/engine/image_writer.hpp"
+#include "core/engine/set_aside.hpp"
 #include "core/format/archive.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/core/engine/stored_fixture.hpp"
@@ -27,7 +28,7 @@ std::string words_of(const Findings& findings) {
 
 VerifyReport verify_in(Store& store, const std::string& path,
                        PayloadCheck payload = PayloadCheck::kRead) {
-  test::NoProgress progress;
+  NoProgress progress;
   return verify(store, path, payload, progress);
 }
 
@@ -123,12 +124,30 @@ TEST(Verify, StalePayloadIsAWarningAndAnEmptyFileIsNot) {
   EXPECT_THAT(words_of(report.findings), Not(HasSubstr("__8_0.distcp")));
 }
 
-TEST(Verify, LeftoversOfCrashedSavesAreNoted) {
+const std::string kToken = "0123456789abcdef";
+
+/// A directory with one file in it, unless that has no name.
+void put(const std::filesystem::path& directory, const std::string& file) {
+  std::filesystem::create_directory(directory);
+  if (!file.empty()) std::ofstream(directory / file) << "x";
+}
+
+TEST(Verify, LeftoversOfCrashedSavesAreNotedIfTheyCarryTheMark) {
   test::FixtureCopy copy("torch_2.15.0/same_content_a");
-  std::filesystem::create_directory(copy.path("iter_0000020.saving"));
+  put(copy.path("iter_0000020.saving-" + kToken), mark_of(kToken));
+  put(copy.path("foo.saving"), "thesis.txt");
+  put(copy.path("foo.saving-" + kToken), "thesis.txt");
+  put(copy.path("empty.saving"), "");
+  put(copy.path("ckpt.replaced"), ".metadata");
+  put(copy.path("ckpt.replaced-" + kToken), ".metadata");
   const VerifyReport report = verify_in(copy.store, "ckpt");
   EXPECT_TRUE(report.whole());
-  EXPECT_THAT(words_of(report.findings), HasSubstr("iter_0000020.saving"));
+  std::vector<std::string> named;
+  for (const auto& finding : report.findings) named.push_back(finding.message);
+  EXPECT_THAT(named, ::testing::ElementsAre(
+                         "left by a save that did not finish, safe to remove while no save runs: "
+                         "iter_0000020.saving-" +
+                         kToken));
 }
 
 TEST(Verify, TheOnlyCopyIsNeverCalledSafeToRemove) {
@@ -136,23 +155,32 @@ TEST(Verify, TheOnlyCopyIsNeverCalledSafeToRemove) {
   const auto ten = copy.path("ckpt") / "iter_0000010";
   std::filesystem::rename(ten, ten.string() + ".replaced");
   std::filesystem::create_directory(copy.path("ckpt") / "iter_0000020.replaced");
-  std::filesystem::create_directory(copy.path("ckpt") / "iter_0000030.saving");
+  std::filesystem::create_directory(copy.path("ckpt") / ("iter_0000030.saving-" + kToken));
   const VerifyReport report = verify_in(copy.store, "ckpt");
   EXPECT_TRUE(report.whole()) << words_of(report.findings);
-  for (const auto& finding : report.findings) {
-    if (finding.message.find("safe to remove") == std::string::npos) continue;
-    EXPECT_THAT(finding.message, Not(HasSubstr(".replaced")));
-    EXPECT_THAT(finding.message, HasSubstr("iter_0000030.saving"));
-  }
-  EXPECT_THAT(words_of(report.findings), HasSubstr("the only copy"));
+  const std::string words = words_of(report.findings);
+  EXPECT_THAT(words, HasSubstr("safe to remove while no save runs: iter_0000030.saving-"));
+  EXPECT_THAT(words, Not(HasSubstr("iter_0000020.replaced")));
+  EXPECT_THAT(words, HasSubstr("the only copy"));
 }
 
-TEST(Verify, WhatWasReplacedIsSafeToRemoveOnceItsSuccessorStands) {
-  test::FixtureCopy copy("mcore_0.16.1_gpt_dp2");
-  std::filesystem::create_directory(copy.path("ckpt") / "iter_0000010.replaced");
-  const std::string words = words_of(verify_in(copy.store, "ckpt").findings);
-  EXPECT_THAT(words, HasSubstr("safe to remove while no save runs: iter_0000010.replaced"));
-  EXPECT_THAT(words, Not(HasSubstr("the only copy")));
+/// A writer that dies between the exchange and the confirmation leaves the old one under the name
+/// of what was written.
+TEST(Verify, WhatMadeWayIsSafeToRemoveOnceItsSuccessorWasConfirmed) {
+  for (const std::string suffix : {".replaced-", ".saving-"}) {
+    test::FixtureCopy copy("torch_2.15.0/same_content_a");
+    const auto old = copy.path("ckpt" + suffix + kToken);
+    std::filesystem::copy(copy.path("ckpt"), old);
+    put(old, old_mark_of(kToken));
+    put(copy.path("ckpt"), mark_of(kToken));
+    const std::string before = words_of(verify_in(copy.store, "ckpt").findings);
+    EXPECT_THAT(before, Not(HasSubstr("safe to remove")));
+    EXPECT_THAT(before, HasSubstr("keep it: ckpt" + suffix));
+    std::filesystem::remove(copy.path("ckpt") / mark_of(kToken));
+    const std::string words = words_of(verify_in(copy.store, "ckpt").findings);
+    EXPECT_THAT(words, HasSubstr("safe to remove while no save runs: ckpt" + suffix));
+    EXPECT_THAT(words, Not(HasSubstr("keep it")));
+  }
 }
 
 TEST(Verify, AManifestThatDisagreesIsAnError) {

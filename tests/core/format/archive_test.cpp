@@ -1,7 +1,9 @@
 #include "core/format/archive.hpp"
 
 #include <gtest/gtest.h>
+
 #include <zip.h>
+#include <algorithm>
 
 #include <functional>
 
@@ -24,6 +26,23 @@ std::vector<std::string> record_names(ByteSpan item) {
   std::vector<std::string> names;
   for (const Record& record : archive.records()) names.push_back(record.name);
   return names;
+}
+
+// An archive of one record whose entry in the directory has an extra field.
+Bytes item_with_directory_extra(std::string_view extra) {
+  ArchiveWriter writer("archive");
+  writer.add("data.pkl", as_bytes("pickle"));
+  writer.finish();
+  SpoiledItem item{writer.take()};
+  const std::size_t entry = item.entry(0);
+  const auto length = static_cast<std::uint16_t>(extra.size());
+  item.put(entry + 30, length);
+  item.put(item.wide_locator() + 8, std::uint64_t{item.wide_end_record() + length});
+  item.set_directory(entry, 46 + 16 + length);
+  const Bytes bytes = to_bytes(extra);
+  item.bytes.insert(item.bytes.begin() + static_cast<std::ptrdiff_t>(entry + 46 + 16),
+                    bytes.begin(), bytes.end());
+  return item.bytes;
 }
 
 // Opens the item and each of its records.
@@ -167,11 +186,72 @@ const Spoiling kSpoilings[] = {
        item.set_directory(item.directory(), 0);
        item.set_count(0);
      },
-     Code::kTornFile, "without records"},
-    {"deflate", [](SpoiledItem& item) { item.put(item.entry(4) + 10, short{8}); },
+     Code::kExtentMismatch, "directory"},
+    {"deflate",
+     [](SpoiledItem& item) {
+       item.put(item.entry(4) + 10, short{8});
+       item.put(item.local(4) + 8, short{8});
+     },
      Code::kUnsupported, "compressed"},
-    {"encrypted", [](SpoiledItem& item) { item.put(item.entry(4) + 8, short{1}); },
+    {"encrypted",
+     [](SpoiledItem& item) {
+       item.put(item.entry(4) + 8, short{1});
+       item.put(item.local(4) + 6, short{1});
+     },
      Code::kUnsupported, "encrypted"},
+    {"deflate_by_the_directory_alone",
+     [](SpoiledItem& item) { item.put(item.entry(4) + 10, short{8}); }, Code::kTornFile,
+     "not by its own header"},
+    {"encrypted_by_the_directory_alone",
+     [](SpoiledItem& item) { item.put(item.entry(4) + 8, short{1}); }, Code::kTornFile,
+     "not by its own header"},
+    {"method_of_no_meaning", [](SpoiledItem& item) { item.put(item.entry(4) + 10, short{4}); },
+     Code::kTornFile, "method 4"},
+    {"masked_headers", [](SpoiledItem& item) { item.put(item.entry(4) + 8, short{0x2808}); },
+     Code::kTornFile, "no reader"},
+    {"a_patch", [](SpoiledItem& item) { item.put(item.entry(4) + 8, short{0x0828}); },
+     Code::kTornFile, "no reader"},
+    {"version_of_a_later_zip", [](SpoiledItem& item) { item.put(item.entry(4) + 6, short{64}); },
+     Code::kTornFile, "no reader"},
+    {"marked_as_a_directory", [](SpoiledItem& item) { item.put(item.entry(4) + 38, 0x10); },
+     Code::kTornFile, "directory"},
+    {"disk_of_a_record", [](SpoiledItem& item) { item.put(item.entry(4) + 34, short{1}); },
+     Code::kTornFile, "contradicts"},
+    {"disk_of_the_locator", [](SpoiledItem& item) { item.put(item.wide_locator() + 4, 1); },
+     Code::kTornFile, "other disks"},
+    {"disks_of_the_locator", [](SpoiledItem& item) { item.put(item.wide_locator() + 16, 0); },
+     Code::kTornFile, "other disks"},
+    {"locator_garbled", [](SpoiledItem& item) { item.put(item.wide_locator(), 1); },
+     Code::kExtentMismatch, "directory"},
+    {"wide_end_too_short",
+     [](SpoiledItem& item) { item.put(item.wide_end_record() + 4, std::uint64_t{43}); },
+     Code::kTornFile, "ZIP64 end record"},
+    {"disk_of_the_wide_end", [](SpoiledItem& item) { item.put(item.wide_end_record() + 16, 1); },
+     Code::kTornFile, "ZIP64 end record"},
+    {"disk_of_the_directory", [](SpoiledItem& item) { item.put(item.wide_end_record() + 20, 1); },
+     Code::kTornFile, "ZIP64 end record"},
+    {"name_in_another_case",
+     [](SpoiledItem& item) { item.put_text(item.entry(3) + 46 + 8, "ByteOrder"); }, Code::kTornFile,
+     "should be named 'byteorder'"},
+    {"two_end_records_and_a_false_comment",
+     [](SpoiledItem& item) {
+       const Bytes end(item.bytes.end() - 22, item.bytes.end());
+       append(item.bytes, end);
+       item.put(item.bytes.size() - 2, short{7});
+     },
+     Code::kTornFile, "comment"},
+    {"end_record_in_a_comment",
+     [](SpoiledItem& item) {
+       item.put(item.bytes.size() - 2, short{4});
+       append(item.bytes, as_bytes("PK\5\6"));
+     },
+     Code::kTornFile, "last end record"},
+    {"bytes_before_the_archive",
+     [](SpoiledItem& item) {
+       const Bytes before(item.bytes.begin(), item.bytes.begin() + 64);
+       item.bytes.insert(item.bytes.begin(), before.begin(), before.end());
+     },
+     Code::kExtentMismatch, "locator"},
     {"two_sizes", [](SpoiledItem& item) { item.put(item.entry(4) + 20, 35); }, Code::kTornFile,
      "contradicts"},
     {"too_large",
@@ -200,7 +280,7 @@ const Spoiling kSpoilings[] = {
        item.put(item.entry(4) + 20, 0xffffffffU);
        item.put(item.entry(4) + 24, 0xffffffffU);
      },
-     Code::kTornFile, "ZIP64 field"},
+     Code::kTornFile, "extra field"},
     {"name_beyond_the_directory",
      [](SpoiledItem& item) { item.put(item.entry(6) + 28, short{30000}); }, Code::kTornFile,
      "leaves the archive's directory"},
@@ -223,6 +303,18 @@ const Spoiling kSpoilings[] = {
 
 INSTANTIATE_TEST_SUITE_P(Table, RefusedArchive, testing::ValuesIn(kSpoilings),
                          [](const auto& row) { return std::string(row.param.what); });
+
+TEST(Archive, refuses_an_extra_field_that_readers_understand_in_different_ways) {
+  using namespace std::string_literals;
+  EXPECT_EQ(record_names(item_with_directory_extra("UT\1\0x"s)).size(), 1U);
+  EXPECT_EQ(record_names(item_with_directory_extra("\1\0\0\0"s)).size(), 1U);
+  for (const std::string& extra : {"\1\0\0\0\1\0\0\0"s, "up\1\0x"s, "UT\2\0x"s, "abc"s}) {
+    const Bytes item = item_with_directory_extra(extra);
+    const Error error = error_of([&] { record_names(item); });
+    EXPECT_EQ(error.code(), Code::kTornFile) << error.what();
+    EXPECT_NE(error.message().find("extra field"), std::string::npos) << error.what();
+  }
+}
 
 TEST(Archive, refuses_a_name_that_occurs_twice) {
   ArchiveWriter writer("archive");
@@ -309,6 +401,32 @@ TEST(Crc32, is_that_of_zip_in_one_piece_or_many) {
   EXPECT_EQ(crc32_of({}), 0U);
   EXPECT_EQ(crc32_of(as_bytes("123456789")), 0xcbf43926U);
   EXPECT_EQ(Crc32().update(as_bytes("1234")).update(as_bytes("56789")).value(), 0xcbf43926U);
+}
+
+TEST(Crc32, of_pieces_in_any_order_is_that_of_the_whole) {
+  Bytes bytes(100000);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::byte>(i * 2654435761U >> 13U);
+  const ByteSpan all(bytes);
+  for (const std::size_t piece : {1U, 4U, 7U, 4096U, 65536U, 100000U}) {
+    std::vector<std::size_t> begins;
+    for (std::size_t at = 0; at < bytes.size(); at += piece) begins.push_back(at);
+    const auto crc_of = [&] {
+      ScatteredCrc32 crc(bytes.size());
+      for (const std::size_t at : begins) {
+        crc.add(at, all.subspan(at, std::min(piece, bytes.size() - at)));
+      }
+      EXPECT_EQ(crc.seen(), bytes.size());
+      return crc.value();
+    };
+    EXPECT_EQ(crc_of(), crc32_of(bytes)) << piece;
+    std::ranges::reverse(begins);
+    EXPECT_EQ(crc_of(), crc32_of(bytes)) << piece;
+    const auto odd = [piece](std::size_t at) { return at / piece % 2 == 1; };
+    std::stable_partition(begins.begin(), begins.end(), odd);
+    EXPECT_EQ(crc_of(), crc32_of(bytes)) << piece;
+  }
+  EXPECT_EQ(ScatteredCrc32(0).value(), 0U);
 }
 
 }  // namespace

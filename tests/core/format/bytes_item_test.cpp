@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "core/format/archive.hpp"
 #include "core/format/archive_writer.hpp"
@@ -81,6 +82,7 @@ TEST(BytesItem, keeps_the_stream_of_torch_before_1_6_as_opaque) {
 TEST(BytesItem, keeps_compressed_records_as_opaque) {
   SpoiledItem item{write_bytes_item(sample())};
   item.put(item.entry(0) + 10, short{8});
+  item.put(item.local(0) + 8, short{8});
   const BytesItem read = read_bytes_item(item.bytes);
   EXPECT_FALSE(read.value.has_value());
   EXPECT_NE(read.opaque_because.find("compressed"), std::string::npos);
@@ -123,6 +125,89 @@ TEST(BytesItem, reads_a_storage_once_however_many_tensors_share_it) {
   ASSERT_EQ(item.value->as<List>()->size(), 2000U);
   EXPECT_EQ(item.value->as<List>()->back(), Value(TensorValue{DType::kFloat32, {1}, Bytes(4)}));
   EXPECT_LT(source.bytes_read, 2 * bytes.size());
+}
+
+/// An item of the tensor `view` (offset, size, strides) of a storage of so many floats, which
+/// count.
+BytesItem item_of_view(std::uint32_t elements, const std::string& view) {
+  Bytes storage;
+  for (std::uint32_t i = 0; i < elements; ++i) append_le(storage, static_cast<float>(i));
+  ArchiveWriter writer("archive");
+  writer.add("data.pkl",
+             test::pickle(test::global("torch._utils", "_rebuild_tensor_v2") + "((" +
+                          test::text("storage") + test::global("torch", "FloatStorage") +
+                          test::text("0") + test::text("cpu") + "J" + test::le(elements) + "tQ" +
+                          view + "\x89" + test::global("collections", "OrderedDict") + ")RtR"));
+  writer.add("data/0", storage);
+  writer.add("version", as_bytes("3\n"));
+  writer.finish();
+  return read_bytes_item(writer.take());
+}
+
+TEST(BytesItem, reads_tensors_whose_elements_share_a_place) {
+  const auto floats = [](const BytesItem& item) {
+    std::vector<float> values;
+    if (!item.value || item.value->as<TensorValue>() == nullptr) return values;
+    const Bytes& data = item.value->as<TensorValue>()->data;
+    values.resize(data.size() / sizeof(float));
+    std::memcpy(values.data(), data.data(), data.size());
+    return values;
+  };
+  // t[1:2].expand(4), then as_strided((2, 3), (1, 1)), then expand(2, 3) of a column.
+  EXPECT_EQ(floats(item_of_view(3, "K\1K\4\x85K\0\x85"s)), (std::vector<float>{1, 1, 1, 1}));
+  EXPECT_EQ(floats(item_of_view(4, "K\0K\2K\3\x86K\1K\1\x86"s)),
+            (std::vector<float>{0, 1, 2, 1, 2, 3}));
+  EXPECT_EQ(floats(item_of_view(2, "K\0K\2K\3\x86K\1K\0\x86"s)),
+            (std::vector<float>{0, 0, 0, 1, 1, 1}));
+}
+
+TEST(BytesItem, keeps_an_expanded_tensor_of_very_many_elements_as_bytes) {
+  for (const std::string& view :
+       {"K\0J\xff\xff\xff\x7fJ\xff\xff\xff\x7f\x86K\0K\0\x86"s, "K\0J\xff\xff\xff\x7f\x85K\0\x85"s,
+        "K\0J\0\0\x20\0\x85K\0\x85"s}) {
+    const BytesItem item = item_of_view(1, view);
+    EXPECT_FALSE(item.value.has_value());
+    EXPECT_NE(item.opaque_because.find("larger"), std::string::npos) << item.opaque_because;
+  }
+}
+
+/// An item one record of which is larger than what is taken into memory; its content is zeros.
+class LargeSource final : public ItemSource {
+ public:
+  LargeSource() : ItemSource({}) {
+    ArchiveWriter out("archive");
+    out.begin("data.pkl", kBytesItemMax + 1);
+    head_ = out.take();
+    out.end(0);
+    out.add("version", as_bytes("3\n"));
+    out.finish();
+    tail_ = out.take();
+  }
+  std::uint64_t size() const override { return head_.size() + kBytesItemMax + 1 + tail_.size(); }
+  void read_at(std::uint64_t offset, MutableByteSpan out) override {
+    const std::uint64_t tail = size() - tail_.size();
+    if (offset >= head_.size() && offset + out.size() <= tail) {
+      std::ranges::fill(out, std::byte{0});
+      return;
+    }
+    for (std::byte& byte : out) {
+      byte = offset < head_.size() ? head_[offset]
+             : offset < tail       ? std::byte{0}
+                                   : tail_[offset - tail];
+      ++offset;
+    }
+  }
+
+ private:
+  Bytes head_;
+  Bytes tail_;
+};
+
+TEST(BytesItem, keeps_a_pickle_beyond_2_GiB_as_bytes) {
+  LargeSource source;
+  const BytesItem item = read_bytes_item(source);
+  EXPECT_FALSE(item.value.has_value());
+  EXPECT_NE(item.opaque_because.find("2147483649 bytes"), std::string::npos) << item.opaque_because;
 }
 
 TEST(BytesItem, lists_unlisted_names_and_keeps_the_item_opaque) {
@@ -227,6 +312,57 @@ TEST(BytesItem, reads_every_kind_of_object_that_torch_saved_and_writes_it_again)
   EXPECT_GT(values, 35U);
   std::ranges::sort(opaque);
   EXPECT_EQ(opaque, (std::vector<std::string>{"foreign_class", "legacy_stream"}));
+}
+
+const std::string kSpellings = "torch_2.15.0/spellings";
+
+std::vector<std::string> spelled(const char* verdict) {
+  const Bytes text = test::test_file(kSpellings + ".expected.json");
+  return nlohmann::json::parse(as_text(text)).at(verdict).get<std::vector<std::string>>();
+}
+
+Value side_of(const std::string& pair, char side) {
+  const BytesItem item =
+      read_bytes_item(test::test_file(kSpellings + "/" + pair + "." + side + ".pt"));
+  EXPECT_TRUE(item.value.has_value()) << pair << side << ": " << item.opaque_because;
+  return item.value.value_or(None{});
+}
+
+TEST(BytesItem, objects_that_torch_saved_are_equal_however_they_are_spelled) {
+  const auto pairs = spelled("same");
+  EXPECT_GE(pairs.size(), 13U);
+  for (const auto& pair : pairs) {
+    const Value a = side_of(pair, 'a');
+    const Value b = side_of(pair, 'b');
+    EXPECT_EQ(a, b) << pair;
+    EXPECT_EQ(hash_of(a), hash_of(b)) << pair;
+    EXPECT_TRUE(differences(a, b, 1).empty()) << pair;
+  }
+}
+
+TEST(BytesItem, objects_that_torch_saved_differ_in_type_order_bits_and_gradient) {
+  const auto pairs = spelled("different");
+  EXPECT_GE(pairs.size(), 17U);
+  for (const auto& pair : pairs) {
+    const Value a = side_of(pair, 'a');
+    const Value b = side_of(pair, 'b');
+    EXPECT_FALSE(a == b) << pair;
+    EXPECT_NE(hash_of(a), hash_of(b)) << pair;
+    EXPECT_FALSE(differences(a, b, 1).empty()) << pair;
+  }
+}
+
+TEST(BytesItem, parameters_and_tensors_with_attributes_are_written_as_what_they_are) {
+  for (const char* verdict : {"same", "different"}) {
+    for (const auto& pair : spelled(verdict)) {
+      for (const char side : {'a', 'b'}) {
+        const Value value = side_of(pair, side);
+        const BytesItem again = read_bytes_item(write_bytes_item(value));
+        ASSERT_TRUE(again.value.has_value()) << pair << side << ": " << again.opaque_because;
+        EXPECT_EQ(*again.value, value) << pair << side;
+      }
+    }
+  }
 }
 
 TEST(CommonState, reads_what_it_writes_as_file_and_as_object) {

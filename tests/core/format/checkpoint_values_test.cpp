@@ -114,6 +114,7 @@ TEST_P(RealCheckpoint, holds_the_tensors_that_torch_said_it_holds) {
   std::size_t compared = 0;
   for (const auto& [key, tensor] : expected.at("tensors").items()) {
     const StoredTensor* stored = checkpoint.metadata.catalog.tensor(key);
+    if (stored == nullptr) stored = checkpoint.metadata.catalog.tensor(key + own_suffix(0));
     ASSERT_NE(stored, nullptr) << key;
     EXPECT_EQ(name_of(stored->dtype), tensor.at("dtype").get<std::string>()) << key;
     EXPECT_EQ(hex(sha256_of(whole_tensor(checkpoint, *stored))),

@@ -42,6 +42,19 @@ TEST(Integrity, is_written_as_python_does_with_an_indent_of_two) {
                 std::string(kDigestOfAbc) + "\"\n  }\n}");
 }
 
+TEST(Integrity, a_document_that_cannot_be_a_damaged_manifest_is_a_users_own) {
+  for (const std::string_view own :
+       {R"({"note": 1})", R"([{"algorithm": "sha256"}])", " [] ", "7"}) {
+    EXPECT_FALSE(may_be_integrity(as_bytes(own))) << own;
+  }
+  const std::string manifest = manifest_of("a", kDigestOfAbc);
+  EXPECT_TRUE(may_be_integrity(as_bytes(manifest)));
+  for (std::size_t size = 0; size < manifest.size(); ++size) {
+    EXPECT_TRUE(may_be_integrity(as_bytes(manifest.substr(0, size)))) << size;
+  }
+  EXPECT_TRUE(may_be_integrity(as_bytes("[" + manifest.substr(1))));  // one bit makes [ of {
+}
+
 TEST(Integrity, refuses_other_algorithms_forms_and_names) {
   const std::string upper = "B" + std::string(kDigestOfAbc.substr(1));
   const struct {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "core/base/error.hpp"
 #include "core/format/item_source.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::test {
 

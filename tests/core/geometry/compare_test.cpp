@@ -77,6 +77,26 @@ TEST(Compare, one_flipped_bit_is_found_wherever_it_is) {
   }
 }
 
+TEST(Compare, the_two_values_of_a_float4_byte_give_max_delta_and_are_printed) {
+  const Comparison found = compare(DType::kFloat4E2M1FNx2, {std::byte{0x21}, std::byte{0x10}},
+                                   {std::byte{0xf1}, std::byte{0x10}});
+  EXPECT_EQ(found.bit_mismatches, 1U);
+  EXPECT_EQ(found.max_delta, 7);  // from 1 to -6; the low values are both 0.5
+  const auto element = std::byte{0xf1};
+  EXPECT_EQ(print_element(DType::kFloat4E2M1FNx2, &element), "[0.5, -6] (0xf1)");
+}
+
+TEST(Compare, integers_that_no_double_tells_apart_are_1_apart_and_printed_apart) {
+  for (const DType dtype : {DType::kInt64, DType::kUInt64}) {
+    Bytes left(8, std::byte{0});
+    left[7] = std::byte{0x40};  // 2^62
+    Bytes right = left;
+    right[0] = std::byte{1};
+    EXPECT_EQ(compare(dtype, left, right).max_delta, 1) << dtype;
+    EXPECT_EQ(print_element(dtype, right.data()), "4611686018427387905 (0x4000000000000001)");
+  }
+}
+
 /// A side where the case wants it, exactly so long: what is read beside it is seen by the address
 /// sanitizer.
 class Side {

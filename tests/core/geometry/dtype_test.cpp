@@ -50,7 +50,7 @@ void expect_ladder(DType dtype, int exponent_bits, int mantissa_bits, int bias, 
     const auto raw = static_cast<Bits>(bits);
     std::byte element[sizeof raw];
     std::memcpy(element, &raw, sizeof raw);
-    const double found = scalar_at(dtype, element).real;
+    const double found = scalar_at(dtype, element).first;
     if (nan) {
       ASSERT_TRUE(std::isnan(found)) << dtype << " " << bits;
     } else {
@@ -100,12 +100,26 @@ TEST(ScalarAt, known_values) {
   for (const Known& row : kRows) {
     std::byte element[4];
     std::memcpy(element, &row.bits, sizeof element);
-    EXPECT_EQ(scalar_at(row.dtype, element).real, row.value) << row.dtype;
+    EXPECT_EQ(scalar_at(row.dtype, element).first, row.value) << row.dtype;
   }
   const std::uint32_t half_pair = 0xc0003c00;
   std::byte element[4];
   std::memcpy(element, &half_pair, sizeof element);
-  EXPECT_EQ(scalar_at(DType::kComplex32, element).imaginary, -2);
+  EXPECT_EQ(scalar_at(DType::kComplex32, element).second, -2);
+}
+
+TEST(ScalarAt, a_byte_of_float4_holds_two_values_the_low_bits_first) {
+  constexpr double kValues[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};  // as the OCP MX format defines e2m1
+  for (unsigned bits = 0; bits < 256; ++bits) {
+    const auto element = static_cast<std::byte>(bits);
+    const auto value = [&](unsigned four) {
+      return std::copysign(kValues[four & 7U], four >= 8 ? -1.0 : 1.0);
+    };
+    const Scalar found = scalar_at(DType::kFloat4E2M1FNx2, &element);
+    EXPECT_EQ(found.first, value(bits & 15U)) << bits;
+    EXPECT_EQ(found.second, value(bits >> 4U)) << bits;
+    EXPECT_EQ(std::signbit(found.second), bits >= 128) << bits;
+  }
 }
 
 TEST(DType, names_are_unique_and_go_both_ways) {

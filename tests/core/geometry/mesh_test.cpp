@@ -1,10 +1,10 @@
-#include "core/geometry/mesh.hpp"
+#include "reprise/mesh.hpp"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "tests/core/geometry/small_worlds.hpp"
 
 namespace reprise {

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "tests/core/geometry/small_worlds.hpp"
 
 namespace reprise {

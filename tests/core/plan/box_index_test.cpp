@@ -44,9 +44,9 @@ std::vector<std::vector<Interval>> dims_of(Stream& random, bool gaps) {
   return dims;
 }
 
-Box region_of(Stream& random, std::size_t rank) {
+Box region_of(Stream& random, std::size_t ndim) {
   Box region;
-  for (std::size_t d = 0; d < rank; ++d) {
+  for (std::size_t d = 0; d < ndim; ++d) {
     region.offset.push_back(static_cast<std::int64_t>(random.below(15)));
     region.extent.push_back(static_cast<std::int64_t>(random.below(10)));
   }
@@ -109,7 +109,7 @@ TEST(BoxIndex, meets_each_box_that_a_region_meets_once_grid_or_not) {
       }
     }
     const BoxIndex index(boxes);
-    const Box region = region_of(random, boxes.front().rank());
+    const Box region = region_of(random, boxes.front().ndim());
     std::set<std::uint32_t> found;
     index.meet(region, [&](std::uint32_t at) {
       EXPECT_LT(at, boxes.size());
@@ -129,7 +129,7 @@ TEST(BoxGrid, counts_what_region_and_box_have_in_common) {
     Stream random(seed);
     const auto boxes = product_of(dims_of(random, seed % 2 == 1));
     const auto grid = BoxGrid::of(boxes);
-    const Box region = region_of(random, boxes.front().rank());
+    const Box region = region_of(random, boxes.front().ndim());
     if (region.empty()) continue;
     std::uint64_t visited = 0;
     grid->meet(region, [&](std::uint32_t at, std::uint64_t elements) {

@@ -30,7 +30,7 @@ std::shared_ptr<const Mesh> tp2_dp2() {
 
 /// Four ranks, w [4, 6] split by tp, after `change` had its way with the states.
 std::vector<LocalPlan> four_ranks(const std::function<void(std::vector<StateDict>&)>& change = {},
-                                  const PlanPolicy& policy = {}) {
+                                  const PlanRules& policy = {}) {
   std::vector<StateDict> states(4);
   for (int r = 0; r < 4; ++r) {
     auto& state = states[static_cast<std::size_t>(r)];
@@ -45,7 +45,7 @@ std::vector<LocalPlan> four_ranks(const std::function<void(std::vector<StateDict
   return plans;
 }
 
-std::string refusal(const std::vector<LocalPlan>& plans, const PlanPolicy& policy = {}) {
+std::string refusal(const std::vector<LocalPlan>& plans, const PlanRules& policy = {}) {
   try {
     global_plan(plans, policy);
   } catch (const Error& error) {
@@ -147,13 +147,10 @@ Interval floor_offsets(std::int64_t length, std::int64_t parts, std::int64_t ind
 Interval balanced(std::int64_t length, std::int64_t parts, std::int64_t index) {
   return {length * index / parts, length * (index + 1) / parts};
 }
-GroupRank always_last(std::span<const GroupRank>, std::span<const std::uint64_t> load) {
-  return {static_cast<std::int32_t>(load.size()) - 1};
-}
 
 TEST(GlobalPlan, a_describer_that_is_not_the_slicer_is_refused) {
   const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 3}});
-  const auto said = [&mesh](const PlanPolicy& policy) {
+  const auto said = [&mesh](const PlanRules& policy) {
     try {
       std::vector<LocalPlan> plans;
       for (int r = 0; r < 3; ++r) {
@@ -169,10 +166,6 @@ TEST(GlobalPlan, a_describer_that_is_not_the_slicer_is_refused) {
   EXPECT_EQ(said({}), "planned");
   EXPECT_THAT(said({.describe = floor_offsets}), HasSubstr("COVERAGE_GAP"));
   EXPECT_THAT(said({.describe = balanced}), HasSubstr("LAYOUT_MISMATCH"));
-}
-
-TEST(GlobalPlan, an_elected_rank_that_does_not_hold_the_box_is_refused) {
-  EXPECT_THAT(refusal(four_ranks(), {.elect = always_last}), HasSubstr("NO_WRITER"));
 }
 
 TEST(GlobalPlan, a_mesh_of_other_ranks_is_tied_to_the_group_that_saves) {

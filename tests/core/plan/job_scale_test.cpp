@@ -277,7 +277,7 @@ TEST(JobScale, what_is_not_stored_so_is_refused_by_key) {
   };
   EXPECT_EQ(refusal(given), "planned");
   EXPECT_EQ(refusal([&](StateDict& s) { given(s), s.tensors[0].key = "a.cols"; }),
-            "MISSING_KEY_ON_LOAD a.cols");
+            "NOT_STORED a.cols");
   EXPECT_EQ(refusal([&](StateDict& s) { given(s), s.tensors[4].shape = {1201}; }),
             "SHAPE_DRIFT e.long");
   EXPECT_EQ(refusal([&](StateDict& s) { given(s), s.tensors[4].dtype = DType::kInt32; }),

@@ -31,9 +31,9 @@ StoredTensor stored(const std::string& key, const Dims& shape, const std::vector
 
 std::vector<Box> cut_at_random(const Box& whole, Stream& random, std::uint64_t cuts) {
   std::vector<Box> boxes = {whole};
-  for (; cuts > 0 && whole.rank() > 0; --cuts) {
+  for (; cuts > 0 && whole.ndim() > 0; --cuts) {
     Box& box = boxes[random.below(boxes.size())];
-    const std::size_t d = random.below(whole.rank());
+    const std::size_t d = random.below(whole.ndim());
     const auto at =
         static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(box.extent[d]) + 1));
     Box rest = box;
@@ -176,7 +176,7 @@ TEST(LoadPlan, names_wishes_that_cannot_be_fulfilled_and_reads_nothing_for_them)
   EXPECT_EQ(plan.elements, 0U);
   std::vector<std::pair<std::string, Code>> found;
   for (const auto& mismatch : plan.mismatches) found.emplace_back(mismatch.key, mismatch.code);
-  EXPECT_EQ(found, (std::vector<std::pair<std::string, Code>>{{"absent", Code::kMissingKey},
+  EXPECT_EQ(found, (std::vector<std::pair<std::string, Code>>{{"absent", Code::kNotStored},
                                                               {"gap", Code::kCoverageGap},
                                                               {"none", Code::kCoverageGap},
                                                               {"shape", Code::kShapeDrift},
@@ -192,7 +192,7 @@ TEST(LoadPlan, lists_what_nobody_asks_for_but_the_common_state) {
   const std::vector<TensorLeaf> wanted = {want("z", {1}, {})};
   const std::vector<ObjectLeaf> objects = {{"rng", {2}, {1}, 0, {}}};
   const LoadPlan plan = load_plan(wanted, objects, catalog);
-  EXPECT_EQ(plan.unrequested, (std::vector<std::string>{"a", "rng/shard_0_2"}));
+  EXPECT_EQ(plan.not_requested, (std::vector<std::string>{"a", "rng/shard_0_2"}));
   EXPECT_TRUE(plan.mismatches.empty());
 }
 
@@ -204,7 +204,7 @@ TEST(LoadPlan, objects_of_older_files_lack_the_last_extent_of_their_grid) {
   const LoadPlan plan = load_plan({}, objects, catalog);
   ASSERT_EQ(plan.mismatches.size(), 1U);
   EXPECT_EQ(plan.mismatches[0].key, "rng/shard_0.1.1_1.2.4");
-  EXPECT_TRUE(plan.unrequested.empty());
+  EXPECT_TRUE(plan.not_requested.empty());
 }
 
 }  // namespace

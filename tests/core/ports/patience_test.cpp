@@ -46,6 +46,16 @@ TEST(Patience, what_is_done_at_once_is_asked_once) {
   EXPECT_EQ(asked, 1);
 }
 
+TEST(Patience, deadline_of_nothing_is_refused_and_one_beyond_the_clock_is_never_reached) {
+  EXPECT_EQ(contracts::code_of([] { require_deadline(0); }), Code::kUsage);
+  EXPECT_NO_THROW(require_deadline(1));
+  CountingClock clock;
+  Patience patience = patience_of(clock, UINT64_MAX);
+  int asked = 0;
+  patience.until([&] { return ++asked == 2100; });
+  EXPECT_EQ(asked, 2100);
+}
+
 TEST(Patience, goes_on_until_done) {
   CountingClock clock;
   Patience patience = patience_of(clock, 1000 * kMs);

@@ -33,6 +33,9 @@ TEST(ModuleKey, tells_module_form_kind_and_place_in_the_chain) {
       {"mimo.a.optimizer.x", {"a", kPrefixed, Kind::kState, {}, {}}},
       {"optimizer.state.exp_avg.modality_submodules.images.w",
        {"images", kNamed, Kind::kState, {}, {}}},
+      {"optimizer.state.modality_submodules.images.w.exp_avg",
+       {"images", kNamed, Kind::kState, {}, {}}},
+      {"optimizer.state.language_model.w.exp_avg", {"language", kNamed, Kind::kState, {}, {}}},
       {"chained_0.optimizer.state.fp32_param.language_model.w",
        {"language", kNamed, Kind::kState, 0, {}}},
       // buckets and what stands beside them
@@ -127,6 +130,21 @@ TEST(ModuleKey, of_a_part_is_printed_and_parsed_back) {
   }
   EXPECT_EQ(module_part_key(kPrefixed, "a", 1, kGroups), "mimo.a.optimizer.mimo.a.1.param_groups");
   EXPECT_EQ(module_part_key(kBare, "a", 0, kType), "optimizer.mimo.a.param_state_sharding_type");
+}
+
+TEST(ModuleKey, of_an_optimizers_part_is_told_with_its_name_in_the_state_dict) {
+  EXPECT_EQ(name_in_state_dict(kGroups, 0), "_mimo_param_groups");
+  EXPECT_EQ(name_in_state_dict(kScaler, 1), "_mimo_grad_scaler.1");
+  EXPECT_EQ(name_in_state_dict(kType, 2), "_mimo_param_state_sharding_type.2");
+  for (const auto form : {kPrefixed, kBare}) {
+    const std::string key = module_part_key(form, "a", 1, kGroups);
+    EXPECT_EQ(told_key(key), key + " (_mimo_param_groups.1 of module a)");
+    EXPECT_EQ(told_key(key + "/shard_0_1"), key + "/shard_0_1 (_mimo_param_groups.1 of module a)");
+  }
+  for (const char* other : {"decoder.w", "mimo.a.decoder.w", "mimo.a.rng_state/shard_0.0_1.1",
+                            "mimo.a.optimizer.distributed.dp_group_idx_0.grad_scaler/shard_0_1"}) {
+    EXPECT_EQ(told_key(other), other);
+  }
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <sstream>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include <limits>
 
 #include "core/base/random.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
@@ -16,6 +18,10 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Set set_of(List items, bool frozen = false) { return {std::move(items), frozen}; }
+
+Object ordered(Dict entries) {
+  return {{"collections", "OrderedDict"}, Object::How::kCall, {}, {}, {}, std::move(entries)};
+}
 
 /// One value of each kind, and those that are easily mistaken for one another.
 std::vector<Value> different_values() {
@@ -77,7 +83,11 @@ std::vector<Value> different_values() {
           TensorValue{DType::kUInt8, {2}, to_bytes("ab")},
           TensorValue{DType::kInt8, {2}, to_bytes("ab")},
           TensorValue{DType::kUInt8, {2, 1}, to_bytes("ab")},
-          TensorValue{DType::kUInt8, {2}, to_bytes("ac")}};
+          TensorValue{DType::kUInt8, {2}, to_bytes("ac")},
+          TensorValue{DType::kUInt8, {2}, to_bytes("ac"), true},
+          ordered({{"a", 1}, {"b", 2}}),
+          ordered({{"b", 2}, {"a", 1}}),
+          ordered({{"a", 2}, {"b", 1}})};
 }
 
 TEST(Value, equals_itself_and_nothing_that_looks_like_it) {
@@ -103,6 +113,32 @@ TEST(Value, within_a_container_stays_as_different_as_alone) {
   }
 }
 
+TEST(Value, takes_every_integer_and_no_pointer_but_to_characters) {
+  EXPECT_EQ(Value(std::size_t{7}), Value(7));
+  EXPECT_EQ(Value(7LL), Value(std::int64_t{7}));
+  EXPECT_EQ(Value(std::uint8_t{255}), Value(255));
+  EXPECT_EQ(Value(std::uint64_t{INT64_MAX}), Value(INT64_MAX));
+  const Value large(std::uint64_t{1} << 63U);
+  ASSERT_NE(large.as<BigInt>(), nullptr);
+  EXPECT_EQ(large.as<BigInt>()->digits.size(), 9U);
+  EXPECT_EQ(large.as<BigInt>()->digits[7], std::byte{0x80});
+  EXPECT_NE(Value(true), Value(1));
+  static_assert(!std::is_constructible_v<Value, const int*>);
+  static_assert(!std::is_constructible_v<Value, Value*>);
+  static_assert(std::is_constructible_v<Value, const char*>);
+}
+
+TEST(Value, entries_of_a_dict_are_made_where_they_are_named) {
+  Value common = Dict{};
+  common["iteration"] = 10;
+  common["iteration"] = 20;
+  common["lr"] = 0.5;
+  EXPECT_EQ(common, Value(Dict{{"iteration", 20}, {"lr", 0.5}}));
+  EXPECT_EQ(common["absent"], Value(None{}));
+  Value list = List{};
+  EXPECT_THROW(list["iteration"] = 1, Error);
+}
+
 TEST(Value, order_matters_in_lists_and_not_in_dicts_and_sets) {
   EXPECT_EQ(Value(Dict({{"a", 1}, {"b", 2}})), Value(Dict({{"b", 2}, {"a", 1}})));
   EXPECT_EQ(Value(set_of({1, 2})), Value(set_of({2, 1})));
@@ -117,7 +153,7 @@ TEST(Value, order_matters_in_lists_and_not_in_dicts_and_sets) {
 
 /// Any tree of the kinds whose equality is more than comparing content.
 Value random_value(Stream& random, int depth) {
-  const std::uint64_t kind = random.below(depth == 0 ? 3 : 7);
+  const std::uint64_t kind = random.below(depth == 0 ? 3 : 8);
   List items;
   Dict entries;
   if (kind >= 3) {
@@ -139,12 +175,14 @@ Value random_value(Stream& random, int depth) {
       return Set{items, false};
     case 5:
       return Tuple{items};
+    case 6:
+      return ordered(entries);
     default:
       return entries;
   }
 }
 
-/// The same value with its dicts and sets in another order.
+/// The same value with its sets, and the dicts that keep no order, in another order.
 Value shuffled(const Value& value, Stream& random) {
   const auto shuffle = [&random](auto& items) {
     for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(i)]);
@@ -173,6 +211,11 @@ Value shuffled(const Value& value, Stream& random) {
     shuffle(other);
     return other;
   }
+  if (const auto* object = value.as<Object>()) {
+    Object other = *object;
+    for (auto& [k, v] : other.dict_items) v = shuffled(v, random);
+    return other;
+  }
   return value;
 }
 
@@ -199,6 +242,14 @@ bool equal_by_definition(const Value& a, const Value& b) {
     return equal_as_bags(*a.as<Dict>(), *b.as<Dict>(), [](const auto& x, const auto& y) {
       return equal_by_definition(x.first, y.first) && equal_by_definition(x.second, y.second);
     });
+  }
+  if (a.as<Object>()) {
+    const Dict& left = a.as<Object>()->dict_items;
+    const Dict& right = b.as<Object>()->dict_items;
+    return std::equal(
+        left.begin(), left.end(), right.begin(), right.end(), [](const auto& x, const auto& y) {
+          return equal_by_definition(x.first, y.first) && equal_by_definition(x.second, y.second);
+        });
   }
   return to_string(a) == to_string(b);
 }
@@ -299,6 +350,19 @@ TEST(Value, differences_name_the_path_and_both_sides) {
   EXPECT_EQ(differences(left, right, 2).size(), 2U);
 }
 
+TEST(Value, the_order_of_an_ordered_dict_is_a_difference_beside_those_of_its_entries) {
+  const auto found =
+      differences(ordered({{"a", 1}, {"b", 2}, {"c", 3}}), ordered({{"b", 2}, {"a", 0}}), 9);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].path, "['a']");
+  EXPECT_FALSE(found[0].one_sided);
+  EXPECT_EQ(found[1].path, "['c']");
+  EXPECT_TRUE(found[1].one_sided);
+  EXPECT_EQ(found[2].path, ".keys()");
+  EXPECT_EQ(found[2].left, "['a', 'b']");
+  EXPECT_EQ(found[2].right, "['b', 'a']");
+}
+
 TEST(Value, differences_that_are_not_wanted_take_no_place_and_hide_none) {
   Dict left;
   Dict right;
@@ -308,7 +372,7 @@ TEST(Value, differences_that_are_not_wanted_take_no_place_and_hide_none) {
   }
   left.push_back({"inner", Dict{{"lr", 1}, {"noise", 1}}});
   right.push_back({"inner", Dict{{"lr", 2}, {"noise", 2}}});
-  const auto wanted = [](const std::string& path) { return path.find("noise") == path.npos; };
+  const auto wanted = [](const ValueDifference& d) { return d.path.find("noise") == d.path.npos; };
   const auto found = differences(left, right, 4, wanted);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].path, "['inner']['lr']");

@@ -2,7 +2,7 @@
 // error of its own; without it the file compiles.
 
 #include "core/engine/leader.hpp"
-#include "core/geometry/mesh.hpp"
+#include "reprise/mesh.hpp"
 #include "sim/job/groups.hpp"
 
 namespace reprise {
@@ -18,7 +18,7 @@ void right(const Group& group, const Mesh& mesh, Communicator& all,
   all.broadcast(local, {});
   static_cast<void>(local == *group.rank_of(global));
   local = GroupRank{global.value};  // in the open
-  static_cast<void>(LeaderPolicy{.leader = first_member});
+  static_cast<void>(LeaderSeams{.leader = first_member});
   sim::rank_in(groups.tp, global);
   sim::place_in(mesh, groups, global);
 }
@@ -26,17 +26,17 @@ void right(const Group& group, const Mesh& mesh, Communicator& all,
 #ifdef MIX_UP
 void mixed_up(const Group& group, const Mesh& mesh, Communicator& all,
               const sim::CheckpointGroups& groups, GlobalRank global, GroupRank local) {
-  group.rank_of(local);                                              // WRONG: not a global rank
-  group.member(global);                                              // WRONG: not a position
-  group.member(group.size());                                        // WRONG: a size
-  mesh.coordinate(global, "tp");                                     // WRONG: not a place
-  all.broadcast(global, {});                                         // WRONG: roots are of groups
-  static_cast<void>(local == global);                                // WRONG: other spaces
-  local = global;                                                    // WRONG: other spaces
-  static_cast<void>(LeaderPolicy{.leader = leader_by_global_rank});  // WRONG: leaders are of groups
-  sim::rank_in(groups.tp, local);                                    // WRONG: asked by global rank
-  sim::place_in(mesh, groups, local);                                // WRONG: asked by global rank
-  const std::int32_t number = sim::rank_in(groups.tp, global);       // WRONG: a rank is no number
+  group.rank_of(local);                                             // WRONG: not a global rank
+  group.member(global);                                             // WRONG: not a position
+  group.member(group.size());                                       // WRONG: a size
+  mesh.coordinate(global, "tp");                                    // WRONG: not a place
+  all.broadcast(global, {});                                        // WRONG: roots are of groups
+  static_cast<void>(local == global);                               // WRONG: other spaces
+  local = global;                                                   // WRONG: other spaces
+  static_cast<void>(LeaderSeams{.leader = leader_by_global_rank});  // WRONG: leaders are of groups
+  sim::rank_in(groups.tp, local);                                   // WRONG: asked by global rank
+  sim::place_in(mesh, groups, local);                               // WRONG: asked by global rank
+  const std::int32_t number = sim::rank_in(groups.tp, global);      // WRONG: a rank is no number
 }
 #endif
 

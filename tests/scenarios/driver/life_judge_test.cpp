@@ -83,11 +83,11 @@ TEST(LifeJudge, a_table_of_records) {
        },
        ""},
       {"a save ended well on one rank alone",
-       [](auto& r) { r[1].saves[0].code = "IO", r[1].saves[0].point.certain = false; },
+       [](auto& r) { r[1].saves[0].code = Code::kIo, r[1].saves[0].point.certain = false; },
        "VERDICT_DISAGREEMENT"},
       {"the same because a rank had died",
        [](auto& r) {
-         r[1].saves[0].code = "PEER_FAILED";
+         r[1].saves[0].code = Code::kPeerFailed;
          r[0].ending = Ending::kLost;
        },
        ""},

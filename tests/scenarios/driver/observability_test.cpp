@@ -134,7 +134,7 @@ std::vector<Item> items_of(const Inventories& all, What what) {
 bool seen_by_training(const IncarnationRecord& life) {
   for (const auto& rank : life.ranks) {
     for (const auto& ruling : rank.rulings) {
-      if (ruling.code == "TRAJECTORY_DIVERGENCE") return true;
+      if (ruling.code == Code::kTrajectoryDivergence) return true;
     }
   }
   return false;

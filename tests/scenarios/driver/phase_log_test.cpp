@@ -4,7 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/error.hpp"
+#include "core/ports/clock.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/text_file.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 

@@ -52,7 +52,7 @@ TEST(RankProgram, two_main_copies_are_ruled_on_although_the_engine_refuses_the_s
   EXPECT_EQ(lives[0].ranks[0].ending, Ending::kFailed);
   const Rulings rulings = judge_life(lives[0]);
   ASSERT_FALSE(rulings.empty());
-  EXPECT_EQ(rulings[0].defect, Defect::kMultiWriter);
+  EXPECT_EQ(rulings[0].code, Code::kMultiWriter);
   EXPECT_NE(rulings[0].message.find("rank 0 and rank 2 both hold the main copy"), std::string::npos)
       << rulings[0];
 }

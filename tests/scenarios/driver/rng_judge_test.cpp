@@ -30,10 +30,10 @@ sim::HostRng expert() { return sim::HostRng::fresh_expert(kSeed, 1, 0, 1); }
 Rulings judged(const StateDict& state) {
   return judge_streams(GlobalRank{5}, state, {kSeed}, {{"", {.host = 4, .expert = 2}}});
 }
-void expect_only(const StateDict& state, Defect defect, const std::string& says) {
+void expect_only(const StateDict& state, Code code, const std::string& says) {
   const Rulings rulings = judged(state);
   ASSERT_EQ(rulings.size(), 1U);
-  EXPECT_EQ(rulings[0].defect, defect) << rulings[0];
+  EXPECT_EQ(rulings[0].code, code) << rulings[0];
   EXPECT_EQ(rulings[0].rank, GlobalRank{5});
   EXPECT_NE(rulings[0].message.find(says), std::string::npos) << rulings[0];
 }
@@ -45,28 +45,28 @@ TEST(RngJudge, each_stream_moved_by_the_steps_since_it_began) {
 TEST(RngJudge, a_stream_that_moved_too_far_or_not_at_all_has_drifted) {
   for (const int steps : {0, 3, 5, 20}) {
     expect_only(
-        streams_of(advanced(host(), steps), advanced(expert(), 2)), Defect::kRngDrift,
+        streams_of(advanced(host(), steps), advanced(expert(), 2)), Code::kRngDrift,
         "should have drawn for 4 steps since it began, and has drawn for " + std::to_string(steps));
   }
-  expect_only(streams_of(advanced(host(), 4), advanced(expert(), 4)), Defect::kRngDrift,
+  expect_only(streams_of(advanced(host(), 4), advanced(expert(), 4)), Code::kRngDrift,
               "should have drawn for 2 steps since it began, and has drawn for 4");
 }
 
 TEST(RngJudge, a_stream_of_another_coordinate_has_collapsed) {
   expect_only(streams_of(advanced(sim::HostRng::fresh(kSeed, 1, 0), 4), advanced(expert(), 2)),
-              Defect::kRngStreamCollapse, "the stream of [1, 2] is that of [1, 0]");
+              Code::kRngStreamCollapse, "the stream of [1, 2] is that of [1, 0]");
   expect_only(
       streams_of(advanced(host(), 4), advanced(sim::HostRng::fresh_expert(kSeed, 1, 1, 1), 0)),
-      Defect::kRngStreamCollapse, "the stream of [1, 0, 1] is that of [1, 1, 1]");
+      Code::kRngStreamCollapse, "the stream of [1, 0, 1] is that of [1, 1, 1]");
 }
 
 TEST(RngJudge, a_state_that_no_stream_comes_through_has_drifted) {
   sim::HostRng rng = host();
-  rng.tally = 1;
-  expect_only(streams_of(encode(rng), advanced(expert(), 2)), Defect::kRngDrift, "in no state");
-  expect_only(streams_of(Value(1), advanced(expert(), 2)), Defect::kRngDrift, "in no state");
+  rng.host.tally = 1;
+  expect_only(streams_of(encode(rng), advanced(expert(), 2)), Code::kRngDrift, "in no state");
+  expect_only(streams_of(Value(1), advanced(expert(), 2)), Code::kRngDrift, "in no state");
   expect_only(streams_of(advanced(sim::HostRng::fresh(8, 1, 2), 4), advanced(expert(), 2)),
-              Defect::kRngDrift, "in no state");
+              Code::kRngDrift, "in no state");
 }
 
 // --- modules ------------------------------------------------------------------------------------
@@ -83,10 +83,10 @@ sim::HostRng of_module(const std::string& module, std::int32_t tp = 1) {
 }
 const Ages kAges = {{"language", {.host = 1}}, {"vision", {.host = 4}}};
 
-void expect_one(const Rulings& rulings, Defect defect, const std::string& key,
+void expect_one(const Rulings& rulings, Code code, const std::string& key,
                 const std::string& says) {
   ASSERT_EQ(rulings.size(), 1U);
-  EXPECT_EQ(rulings[0].defect, defect) << rulings[0];
+  EXPECT_EQ(rulings[0].code, code) << rulings[0];
   EXPECT_EQ(rulings[0].key, key);
   EXPECT_NE(rulings[0].message.find(says), std::string::npos) << rulings[0];
 }
@@ -99,9 +99,9 @@ TEST(RngJudge, the_streams_of_each_module_are_of_an_age_of_their_own) {
                          {kSeed}, kAges);
   };
   EXPECT_TRUE(judged_as(4, 1).empty());
-  expect_one(judged_as(4, 4), Defect::kRngDrift, "mimo.language.rng_state/shard_0.1_1.2",
+  expect_one(judged_as(4, 4), Code::kRngDrift, "mimo.language.rng_state/shard_0.1_1.2",
              "should have drawn for 1 step since it began, and has drawn for 4");
-  expect_one(judged_as(1, 1), Defect::kRngDrift, "mimo.vision.rng_state/shard_0.1_1.2",
+  expect_one(judged_as(1, 1), Code::kRngDrift, "mimo.vision.rng_state/shard_0.1_1.2",
              "should have drawn for 4 steps since it began, and has drawn for 1");
 }
 
@@ -111,7 +111,7 @@ TEST(RngJudge, a_stream_that_is_another_modules_has_collapsed) {
                              streams_of_modules(advanced(of_module("vision"), 4),
                                                 advanced(of_module("vision"), age)),
                              {kSeed}, kAges),
-               Defect::kRngStreamCollapse, "mimo.language.rng_state/shard_0.1_1.2",
+               Code::kRngStreamCollapse, "mimo.language.rng_state/shard_0.1_1.2",
                "the stream is that of module vision");
   }
 }
@@ -121,13 +121,13 @@ TEST(RngJudge, a_modules_stream_of_another_coordinate_or_of_the_run_as_a_whole_i
                            streams_of_modules(advanced(of_module("vision", 0), 4),
                                               advanced(of_module("language"), 1)),
                            {kSeed}, kAges),
-             Defect::kRngStreamCollapse, "mimo.vision.rng_state/shard_0.1_1.2",
+             Code::kRngStreamCollapse, "mimo.vision.rng_state/shard_0.1_1.2",
              "the stream of [0, 1] is that of [0, 0]");
   expect_one(judge_streams(GlobalRank{5},
                            streams_of_modules(advanced(sim::HostRng::fresh(kSeed, 0, 1), 4),
                                               advanced(of_module("language"), 1)),
                            {kSeed}, kAges),
-             Defect::kRngDrift, "mimo.vision.rng_state/shard_0.1_1.2", "in no state");
+             Code::kRngDrift, "mimo.vision.rng_state/shard_0.1_1.2", "in no state");
 }
 
 TEST(RngJudge, streams_that_differ_by_dp_are_judged_by_their_replica) {
@@ -143,7 +143,7 @@ TEST(RngJudge, streams_that_differ_by_dp_are_judged_by_their_replica) {
         EXPECT_TRUE(judged_as(replica, dp, true).empty());
         continue;
       }
-      expect_one(judged_as(replica, dp, true), Defect::kRngStreamCollapse,
+      expect_one(judged_as(replica, dp, true), Code::kRngStreamCollapse,
                  "mimo.vision.rng_state/shard_0.1_1.2",
                  "the stream of data-parallel rank " + std::to_string(replica) + " is that of " +
                      std::to_string(dp));

@@ -50,6 +50,34 @@ TEST(Run, the_skeleton_passes_with_elements_compared_on_every_rank) {
   }
 }
 
+TEST(Run, what_ran_before_a_signal_is_kept_and_the_rest_is_listed_as_not_run) {
+  RunRequest request;
+  std::size_t asked = 0;
+  request.interrupted = [&asked] { return ++asked > 1; };
+  const Scenario skeleton = read_scenario(kSkeleton);
+  Scenario other = skeleton;
+  other.name = "other";
+  const auto report = run_these({skeleton, other}, request, [](auto...) {});
+  EXPECT_TRUE(report.interrupted);
+  EXPECT_EQ(report.verdict, Verdict::kInconclusive);
+  EXPECT_EQ(report.scenarios[0].verdict, Verdict::kPass);
+  EXPECT_EQ(report.scenarios[1].verdict, Verdict::kNotRun);
+  ASSERT_EQ(report.skipped.size(), 1U);
+  EXPECT_EQ(report.skipped[0].scenario, "other");
+  EXPECT_EQ(report.skipped[0].reason, "the run was interrupted");
+}
+
+TEST(Run, a_mutant_of_which_nothing_is_asked_shows_nothing) {
+  const Scenario skeleton = read_scenario(kSkeleton);
+  const auto unasked = run_watched(skeleton, LaneKind::kSim, {.mutant = "rerun-restart-loop"});
+  EXPECT_TRUE(unasked.unasked);
+  EXPECT_EQ(unasked.result.verdict, Verdict::kInconclusive);
+  EXPECT_EQ(unasked.result.code, "ORACLE_VACUOUS");
+  const auto asked = run_watched(skeleton, LaneKind::kSim, {.mutant = "floor-vs-ceil-chunk"});
+  EXPECT_FALSE(asked.unasked);
+  EXPECT_EQ(asked.result.verdict, Verdict::kFail);
+}
+
 TEST(Run, every_mutant_that_the_skeleton_names_is_caught) {
   MutantRequest request;
   request.selection.paths = {kSkeleton};
@@ -181,27 +209,27 @@ TEST(Verdict, a_table_of_records) {
        "ORACLE_VACUOUS"},
       {"the cause stands before the effect that came up first",
        [](auto& l) {
-         l[1].ranks[0].rulings.push_back({"TRAJECTORY_DIVERGENCE", "x"});
-         l[1].ranks[1].rulings.push_back({"FALSE_REPLICA", "y"});
+         l[1].ranks[0].rulings.push_back({Code::kTrajectoryDivergence, "x"});
+         l[1].ranks[1].rulings.push_back({Code::kFalseReplica, "y"});
        },
        Verdict::kFail, "FALSE_REPLICA"},
       {"bits differ", [](auto& l) { l[1].ranks[0].result.bit_mismatches = 1; }, Verdict::kFail,
        "BIT_MISMATCH"},
       {"a judge found something",
        [](auto& l) {
-         l[1].ranks[1].rulings.push_back({"LOST_OBJECT", "x"});
+         l[1].ranks[1].rulings.push_back({Code::kLostObject, "x"});
        },
        Verdict::kFail, "LOST_OBJECT"},
       {"a rank failed",
        [](auto& l) {
          l[1].ranks[1].ending = Ending::kFailed;
-         l[1].ranks[1].code = "IO";
+         l[1].ranks[1].code = Code::kIo;
        },
        Verdict::kFail, "IO"},
       {"a rank left no record",
        [](auto& l) {
          l[1].ranks[1].ending = Ending::kLost;
-         l[1].ranks[1].code = "PEER_FAILED";
+         l[1].ranks[1].code = Code::kPeerFailed;
        },
        Verdict::kFail, "PEER_FAILED"},
       {"an incarnation is missing", [](auto& l) { l.pop_back(); }, Verdict::kInconclusive,
@@ -245,10 +273,10 @@ TEST(Verdict, fewer_elements_than_expected_show_nothing) {
 
 TEST(Verdict, the_reason_is_the_first_ruling_and_counts_the_other_codes) {
   std::vector<IncarnationRecord> lives = {good_life(2), good_life(2), good_life(2)};
-  lives[0].ranks[1].rulings = {{"FALSE_REPLICA", "FALSE_REPLICA: copies differ"},
-                               {"FALSE_REPLICA", "x"}};
-  lives[1].ranks[0].rulings = {{"WRONG_OWNER", "y"}, {"BIT_MISMATCH", "z"}};
-  lives[1].ranks[1].rulings = {{"WRONG_OWNER", "y"}};
+  lives[0].ranks[1].rulings = {{Code::kFalseReplica, "FALSE_REPLICA: copies differ"},
+                               {Code::kFalseReplica, "x"}};
+  lives[1].ranks[0].rulings = {{Code::kWrongOwner, "y"}, {Code::kBitMismatch, "z"}};
+  lives[1].ranks[1].rulings = {{Code::kWrongOwner, "y"}};
   const ScenarioResult result = judge(read_scenario(kSkeleton), lives);
   EXPECT_EQ(result.code, "FALSE_REPLICA");
   EXPECT_EQ(result.reason, "rank 1: copies differ; also BIT_MISMATCH x 1, WRONG_OWNER x 2");
@@ -257,8 +285,8 @@ TEST(Verdict, the_reason_is_the_first_ruling_and_counts_the_other_codes) {
 TEST(Verdict, a_cause_comes_before_its_echo) {
   std::vector<IncarnationRecord> lives = {good_life(2)};
   for (auto& rank : lives[0].ranks) rank.ending = Ending::kFailed;
-  lives[0].ranks[0].code = "PEER_FAILED";
-  lives[0].ranks[1].code = "TORN_FILE";
+  lives[0].ranks[0].code = Code::kPeerFailed;
+  lives[0].ranks[1].code = Code::kTornFile;
   EXPECT_EQ(judge(read_scenario(kSkeleton), lives).code, "TORN_FILE");
 }
 
@@ -340,9 +368,9 @@ TEST(Mutants, caught_is_a_verdict_that_the_mutant_expects_and_a_pass_without_it)
 TEST(Mutants, a_check_or_a_deadline_on_any_rank_is_a_breakdown) {
   std::vector<IncarnationRecord> lives = {good_life(2)};
   EXPECT_FALSE(broke_down(lives));
-  lives[0].ranks[1].code = "DEADLINE";
+  lives[0].ranks[1].code = Code::kDeadline;
   EXPECT_TRUE(broke_down(lives));
-  lives[0].ranks[1].code = "";
+  lives[0].ranks[1].code = std::nullopt;
   lives[0].ranks[1].ending = Ending::kDefect;
   EXPECT_TRUE(broke_down(lives));
 }
@@ -488,12 +516,12 @@ TEST(Determinism, another_verdict_on_another_lane_is_a_failure) {
 
 TEST(Verdict, an_expected_refusal_counts_in_the_last_incarnation_alone) {
   Scenario scenario = read_scenario(kSkeleton);
-  scenario.expect.refusal = "SHAPE_DRIFT";
+  scenario.expect.refusal = Code::kShapeDrift;
   const auto refusing = [] {
     IncarnationRecord life = good_life(2);
     for (auto& rank : life.ranks) {
       rank.ending = Ending::kFailed;
-      rank.code = "SHAPE_DRIFT";
+      rank.code = Code::kShapeDrift;
     }
     return life;
   };
@@ -511,7 +539,7 @@ TEST(Verdict, an_expected_refusal_counts_in_the_last_incarnation_alone) {
 TEST(Verdict, a_record_survives_its_file) {
   RankRecord record = good_life(1).ranks[0];
   record.result.max_delta = std::numeric_limits<double>::quiet_NaN();
-  record.rulings = {{"LOST_OBJECT", "gone"}};
+  record.rulings = {{Code::kLostObject, "gone"}};
   record.trajectory = {{.step = 4,
                         .loss = 1.5,
                         .lr = 0.1,

@@ -51,9 +51,10 @@ TEST(ScenarioFaults, each_step_is_what_it_says) {
   const std::vector<Action> right = {
       TrainAction{2},
       SaveAction{},
-      SaveAction{false, false, "weights", {"NO_SPACE"}},
-      BadResultAction{"persistent_error", {1, 3}, false, 1, 0},
-      FaultAction{"crash", 1, "commit", "tracker", "before", 2, "", 0, 0, Fires::kMaybe},
+      SaveAction{false, false, "weights", {Failing::How::kBy, Code::kNoSpace}},
+      BadResultAction{sim::ResultFault::kPersistentError, {1, 3}, false, {}, 1, 0},
+      FaultAction{sim::FaultKind::kCrash, 1, "commit", "tracker", sim::FaultMoment::kBefore, 2, "",
+                  0, 0, Fires::kMaybe},
       ExitAction{16, true},
       DamageAction{"payload", 1, 2, -8, 3, {}, false},
       DamageAction{"metadata", 0, {}, 0, 0, 7, false},
@@ -71,15 +72,15 @@ TEST(ScenarioFaults, what_a_restart_does_not_name_stays_but_for_what_is_its_own)
       std::tie(scenario.incarnations[0], scenario.incarnations[1], scenario.incarnations[2]);
   EXPECT_EQ(first.world_size(), 8);
   EXPECT_EQ(second.ranks, first.ranks);
-  EXPECT_EQ(second.rerun, "validate_results");
+  EXPECT_EQ(second.rerun, sim::RerunMode::kValidateResults);
   EXPECT_TRUE(second.other_device && second.skips);
   EXPECT_EQ(second.adopts, std::vector<std::string>{"zeroth"});
-  EXPECT_EQ(second.fails, "IO");
+  EXPECT_EQ(second.fails, Code::kIo);
   EXPECT_EQ(third.run, "second");
-  EXPECT_EQ(third.rerun, "disabled");
+  EXPECT_EQ(third.rerun, sim::RerunMode::kDisabled);
   EXPECT_EQ(third.world_size(), 4);
   EXPECT_FALSE(third.other_device);
-  EXPECT_TRUE(third.adopts.empty() && third.fails.empty());
+  EXPECT_TRUE(third.adopts.empty() && !third.fails);
 }
 
 TEST(ScenarioFaults, what_is_expected_is_what_it_says) {
@@ -151,7 +152,8 @@ TEST(ScenarioFaults, mistakes_are_refused_with_what_may_have_been_meant) {
       {{.first = "  - save: {fails: never}\n"}, "'any', or 'maybe'"},
       {{.first = "  - bad_result: {rank: 1}\n"}, "lacks 'kind'"},
       {{.first = "  - bad_result: {kind: transient_eror}\n"}, "did you mean 'transient_error'?"},
-      {{.first = "  - bad_result: {kind: transient_error, rank: 4}\n"}, "of rank 4 in a life of 4"},
+      {{.first = "  - bad_result: {kind: transient_error, rank: 4}\n"},
+       "at rank 4, which is no member of this life's job; its members are 0 to 3"},
       {{.first = "  - bad_result: {kind: transient_error, ranks: []}\n"}, "names no rank"},
       {{.first = "  - bad_result: {kind: transient_error, rank: 1, ranks: [1]}\n"}, "both"},
       {{.first = "  - exits: 300\n"}, "from 0 to 255"},
@@ -161,7 +163,9 @@ TEST(ScenarioFaults, mistakes_are_refused_with_what_may_have_been_meant) {
       {{.first = "  - fault: {kind: crash, phase: comit}\n"}, "did you mean 'commit'?"},
       {{.first = "  - fault: {kind: crash, phase: commit, step: trackr}\n"}, "'tracker'?"},
       {{.first = "  - fault: {kind: crash, moment: midway}\n"}, "there are: before, during"},
-      {{.first = "  - fault: {kind: crash, rank: 9, phase: plan}\n"}, "of rank 9"},
+      {{.first = "  - bad_result: {kind: transient_error, ranks: [0, -1]}\n"}, "at rank -1"},
+      {{.first = "  - fault: {kind: crash, rank: 9, phase: plan}\n"},
+       "at rank 9, which is no member"},
       {{.first = "  - fault: {kind: write_error, phase: plan, moment: before}\n"}, "can't be"},
       {{.first = "  - damage: {what: payload}\n  - save\n"}, "damage is last"},
       {{.first = "  - damage: {what: paylod}\n"}, "did you mean 'payload'?"},
@@ -195,7 +199,7 @@ TEST(ScenarioTable, words_stand_for_ranks_moments_phases_and_steps) {
   EXPECT_EQ(table("{rank: all, phase: all_of_save, m: all_moments}", fault).size(), 4U * 7U * 3U);
   EXPECT_EQ(table("{rank: all_ranks, phase: all_of_load, m: [after]}", fault).size(), 4U * 6U);
   const Text step{.first = "  - fault: {kind: crash, phase: commit, step: $s, moment: $moment}\n"};
-  EXPECT_EQ(table("{s: all_of_commit, moment: all}", step).size(), 11U * 3U);
+  EXPECT_EQ(table("{s: all_of_commit, moment: all}", step).size(), 12U * 3U);
 }
 
 TEST(ScenarioTable, ranks_are_those_of_the_rows_own_layout) {
@@ -258,6 +262,33 @@ TEST(ScenarioTable, wrong_words_and_samples_are_refused) {
     ASSERT_TRUE(error) << each;
     EXPECT_NE(std::string(error->what()).find(says), std::string::npos) << error->what();
   }
+}
+
+TEST(ScenarioFaults,
+     what_is_planned_at_a_rank_that_is_no_member_is_refused_by_line_rank_and_members) {
+  const auto text_with = [](const std::string& step) {
+    return "proves: nothing\n"
+           "job: {model: gpt-tiny, layout: dp2, ranks: [1, 3], optimizer: {kind: adam, sharding: "
+           "fully_reshardable}}\n"
+           "steps:\n  - train: 1\n  - save\n" +
+           step + "  - restart\n  - train: 1\nexpect: {max_delta: 0, against: uninterrupted}\n";
+  };
+  for (const char* step : {"  - fault: {kind: crash, rank: 2, phase: plan}\n",
+                           "  - bad_result: {kind: transient_error, ranks: [1, 2]}\n",
+                           "  - bad_result: {kind: transient_error, rank: 2}\n"}) {
+    try {
+      parse_scenario(text_with(step), "gaps.yaml");
+      ADD_FAILURE() << step;
+    } catch (const Error& error) {
+      const std::string said = error.what();
+      EXPECT_EQ(error.code(), Code::kUsage);
+      EXPECT_NE(said.find("rank 2, which is no member"), std::string::npos) << said;
+      EXPECT_NE(said.find("its members are 1, 3"), std::string::npos) << said;
+      EXPECT_NE(said.find("gaps.yaml:6"), std::string::npos) << said;
+    }
+  }
+  EXPECT_NO_THROW(
+      parse_scenario(text_with("  - fault: {kind: crash, rank: 3, phase: plan}\n"), ""));
 }
 
 }  // namespace

@@ -170,7 +170,7 @@ TEST(ScenarioOptions, of_saves_and_loads) {
           .incarnations[1];
   EXPECT_EQ(plan.load, (sim::LoadChoice{false, false, false, true}));
   EXPECT_TRUE(plan.plain_first);
-  EXPECT_TRUE(plan.bare_keys);
+  EXPECT_EQ(plan.keys, sim::KeyForm::kBare);
 }
 
 TEST(ScenarioOptions, forms_stay_and_what_a_load_leaves_behind_does_not) {
@@ -180,7 +180,7 @@ TEST(ScenarioOptions, forms_stay_and_what_a_load_leaves_behind_does_not) {
   const Scenario scenario = parsed(text);
   EXPECT_TRUE(scenario.random_by_dp);
   EXPECT_TRUE(scenario.incarnations[2].plain_first);
-  EXPECT_TRUE(scenario.incarnations[2].bare_keys);
+  EXPECT_EQ(scenario.incarnations[2].keys, sim::KeyForm::kBare);
   EXPECT_FALSE(scenario.incarnations[1].load.random);
   EXPECT_TRUE(scenario.incarnations[2].load.random);
 }

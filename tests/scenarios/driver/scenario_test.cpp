@@ -112,10 +112,11 @@ TEST(Scenario, what_is_written_is_read_again) {
   scenario.shard_dim = 1;
   scenario.ranks_per_node = 4;
   scenario.checkpoint.strictness = Strictness::kReturnAll;
+  scenario.checkpoint.store = {.exchange = false, .renames = false, .lists_lag = true};
   scenario.incarnations[1].actions.insert(scenario.incarnations[1].actions.begin(),
                                           {SaveAction{}, LoadAction{}, TrainAction{0}});
   scenario.incarnations[1].optimizer_sharding = "fsdp_dtensor";
-  scenario.expect = {"SHAPE_DRIFT", "says: 'this'", 12, false};
+  scenario.expect = {Code::kShapeDrift, "says: 'this'", 12, false};
   scenario.lanes = {LaneKind::kSim};
   scenario.lanes_reason = "needs # a reason";
   scenario.recorded = Recorded{"fail",
@@ -206,6 +207,8 @@ TEST(Scenario, mistakes_are_refused_with_file_line_and_a_suggestion) {
       {with("expect: {max_delta: 0, against: uninterrupted}", "expect: {refused: OOPS}"),
        "no code OOPS", "x.yaml:11"},
       {with("caught:", "lanes: [sim]\ncaught:"), "lanes_reason", "x.yaml"},
+      {with("caught:", "checkpoint: {store: {renames: false}}\ncaught:"), "wants lanes: [sim]",
+       "x.yaml"},
       {with("[floor-vs-ceil-chunk]", "[nosuch]"), "there is no mutant 'nosuch'", "x.yaml"},
       {with("[floor-vs-ceil-chunk]", "[floor-vs-ceil-chunk, floor-vs-ceil-chunk]"), "twice",
        "x.yaml"},

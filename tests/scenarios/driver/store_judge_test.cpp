@@ -64,7 +64,7 @@ void save_second_again(Store& store, Past& past) {
 
 std::set<std::string> codes_of(const Rulings& rulings) {
   std::set<std::string> codes;
-  for (const auto& ruling : rulings) codes.emplace(name_of(ruling.defect));
+  for (const auto& ruling : rulings) codes.emplace(name_of(ruling.code));
   return codes;
 }
 
@@ -263,7 +263,8 @@ TEST(Past, it_survives_its_file) {
   sim::FaultSpec bad;
   bad.kind = sim::FaultKind::kBadResult;
   bad.place.rank = GlobalRank{1};
-  bad.result = {sim::ResultFault::kPersistentError, false, 1, 0, 7, "node3:1"};
+  bad.result = {
+      sim::ResultFault::kPersistentError, false, sim::BadValue::kInfinity, 1, 0, 7, "node3:1"};
   past.faults = {bad};
   const Past read = parse_past(to_json(past), scenario);
   EXPECT_EQ(read.saves, past.saves);
@@ -272,6 +273,7 @@ TEST(Past, it_survives_its_file) {
   EXPECT_EQ(sim::to_string(read.faults[0]), sim::to_string(bad));
   EXPECT_EQ(read.faults[0].result.device, "node3:1");
   EXPECT_EQ(read.faults[0].result.iteration, 7);
+  EXPECT_EQ(read.faults[0].result.value, sim::BadValue::kInfinity);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ sim::JobConfig config(std::uint64_t seed = 7) {
 
 /// A job trained by itself.
 GlobalState trained(const sim::JobConfig& config, std::int64_t steps) {
-  sim::SoloFabric fabric;
+  SoloFabric fabric;
   sim::TrainingJob job(config, fabric);
   for (std::int64_t i = 0; i < steps; ++i) job.step();
   const StateDict state = job.model_space();
@@ -86,7 +86,7 @@ sim::JobConfig modules_config(const std::vector<std::string>& names) {
 /// A job that went on so after `at` steps, by itself.
 GlobalState turned(const sim::JobConfig& first, std::int64_t at, const sim::JobConfig& next,
                    std::int64_t steps) {
-  sim::SoloFabric fabric;
+  SoloFabric fabric;
   sim::TrainingJob before(first, fabric);
   for (std::int64_t i = 0; i < at; ++i) before.step();
   sim::TrainingJob job(next, fabric, std::move(before));

@@ -8,7 +8,7 @@ namespace reprise::driver {
 namespace {
 
 /// How a rank's life ended, and what it knows of its save.
-IncarnationRecord life(Ending ending, bool stands, const std::string& code) {
+IncarnationRecord life(Ending ending, bool stands, std::optional<Code> code) {
   RankRecord rank;
   rank.ending = ending;
   SaveEvidence save;
@@ -22,14 +22,14 @@ IncarnationRecord life(Ending ending, bool stands, const std::string& code) {
 }
 
 TEST(UnendedSave, is_missing_where_the_job_returned_and_nowhere_else) {
-  const Rulings rulings = judge_life(life(Ending::kReturned, false, ""));
+  const Rulings rulings = judge_life(life(Ending::kReturned, false, std::nullopt));
   ASSERT_EQ(rulings.size(), 1U);
-  EXPECT_EQ(rulings[0].defect, Defect::kCommitMissing);
+  EXPECT_EQ(rulings[0].code, Code::kCommitMissing);
   EXPECT_NE(rulings[0].message.find("step 3"), std::string::npos);
-  EXPECT_TRUE(judge_life(life(Ending::kReturned, true, "")).empty());
-  EXPECT_TRUE(judge_life(life(Ending::kReturned, false, "IO")).empty());
+  EXPECT_TRUE(judge_life(life(Ending::kReturned, true, std::nullopt)).empty());
+  EXPECT_TRUE(judge_life(life(Ending::kReturned, false, Code::kIo)).empty());
   for (const Ending ending : {Ending::kFailed, Ending::kLost, Ending::kHung}) {
-    EXPECT_TRUE(judge_life(life(ending, false, "")).empty());
+    EXPECT_TRUE(judge_life(life(ending, false, std::nullopt)).empty());
   }
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/state/value.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise::driver::test {
 

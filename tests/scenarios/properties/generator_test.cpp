@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "scenarios/driver/distribution.hpp"
 #include "scenarios/driver/outcome_rules.hpp"
 #include "scenarios/driver/property.hpp"
@@ -53,7 +53,8 @@ TEST(Generator, every_faulty_case_is_what_a_file_could_say_and_all_kinds_come) {
     for (const auto& plan : scenario.incarnations) {
       members += plan.ranks.empty() ? 0 : 1;  // of jobs without modules
       for (const auto& action : plan.actions) {
-        if (const auto* fault = std::get_if<FaultAction>(&action)) kinds.insert(fault->kind);
+        if (const auto* fault = std::get_if<FaultAction>(&action))
+          kinds.emplace(sim::name_of(fault->kind));
         if (std::holds_alternative<BadResultAction>(action)) kinds.insert("bad_result");
       }
     }
@@ -128,6 +129,15 @@ TEST(Generator, no_kind_of_change_and_no_value_is_rare) {
       {"world", "1", 10},
       {"strictness", "others", 25},
       {"nodes", "some", 40},
+      {"rerun", "validated", 25},
+      {"format", "torch_dist", 25},
+      {"format", "torch", 3},
+      {"format", "torch_dcp", 3},
+      {"format", "fsdp_dtensor", 3},
+      {"format", "zarr", 3},
+      {"iterators", "plain", 20},
+      {"iterators", "wrapped", 20},
+      {"template", "forced", 5},
   };
   for (const auto& row : rows) {
     EXPECT_GE(distribution.count(row.axis, row.value) * 100, row.percent * kCases)
@@ -140,6 +150,24 @@ TEST(Generator, no_kind_of_change_and_no_value_is_rare) {
   }
 }
 
+TEST(Generator, every_strict_mode_is_drawn) {
+  std::set<Strictness> drawn;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    drawn.insert(scenario_of(seed).checkpoint.strictness);
+  }
+  const auto is_mode = [](int mode) {
+    try {
+      return !name_of(static_cast<Strictness>(mode)).empty();
+    } catch (const std::exception&) {
+      return false;  // beyond the last one
+    }
+  };
+  EXPECT_TRUE(is_mode(0));
+  for (int mode = 0; is_mode(mode); ++mode) {
+    EXPECT_TRUE(drawn.contains(static_cast<Strictness>(mode))) << mode;
+  }
+}
+
 IncarnationPlan plan_of(const char* layout, std::string sharding,
                         std::vector<Action> actions = {}) {
   return {.layout = sim::parse_layout(layout),
@@ -147,7 +175,7 @@ IncarnationPlan plan_of(const char* layout, std::string sharding,
           .actions = std::move(actions)};
 }
 
-const Refusal kBucketsRefused{"LAYOUT_MISMATCH", "dp_reshardable"};
+const ExpectedRefusal kBucketsRefused{Code::kLayoutMismatch, "dp_reshardable"};
 
 TEST(Generator, buckets_survive_a_change_of_data_parallelism_alone) {
   struct Row {
@@ -190,7 +218,23 @@ TEST(Generator, a_scenario_ends_at_the_first_load_that_must_be_refused) {
   scenario.incarnations = {life("dp2"), life("dp3"), life("tp2"), life("tp4")};
   expect_what_must_come(scenario);
   EXPECT_EQ(scenario.incarnations.size(), 3U);
-  EXPECT_EQ(scenario.expect.refusal, "LAYOUT_MISMATCH");
+  EXPECT_EQ(scenario.expect.refusal, Code::kLayoutMismatch);
+}
+
+TEST(Generator, a_forced_template_is_refused_where_no_rerun_state_of_as_many_ranks_was_saved) {
+  IncarnationPlan saved = plan_of("tp2 dp2", "fully_reshardable", {SaveAction{}});
+  IncarnationPlan loading = plan_of("dp4", "fully_reshardable");
+  EXPECT_EQ(refusal_between(saved, loading), std::nullopt) << "as stored";
+  loading.rerun_template = sim::RerunTemplate::kForced;
+  const ExpectedRefusal refused{Code::kNotStored, "rerun_state_machine_state"};
+  EXPECT_EQ(refusal_between(saved, loading), refused) << "it was disabled";
+  saved.rerun = sim::RerunMode::kValidateResults;
+  EXPECT_EQ(refusal_between(saved, loading), std::nullopt);
+  saved.format = sim::CheckpointFormat::kFsdpDtensor;
+  EXPECT_EQ(refusal_between(saved, loading), refused);
+  saved.format = sim::CheckpointFormat::kTorchDist;
+  saved.layout.dp = 3;
+  EXPECT_EQ(refusal_between(saved, loading), refused);
 }
 
 TEST(Generator, a_stage_without_layers_owns_nothing_unless_it_is_first_or_last) {
@@ -304,8 +348,8 @@ TEST(Generator, modules_that_one_side_lacks_are_refused_unless_they_are_named) {
   const auto two = plan_of({{"a", "tp2"}, {"b", "dp2"}});
   const auto three = plan_of({{"a", "tp2"}, {"c", "dp2"}, {"b", "dp2"}});
   EXPECT_EQ(refusal_between(two, two), std::nullopt);
-  EXPECT_EQ(refusal_between(two, three), (Refusal{"MISSING_KEY_ON_LOAD", "c"}));
-  EXPECT_EQ(refusal_between(three, two), (Refusal{"UNREQUESTED_KEYS", "c"}));
+  EXPECT_EQ(refusal_between(two, three), (ExpectedRefusal{Code::kNotStored, "c"}));
+  EXPECT_EQ(refusal_between(three, two), (ExpectedRefusal{Code::kNotRequested, "c"}));
   auto named = three;
   named.load.adds = {"c"};
   EXPECT_EQ(refusal_between(two, named), std::nullopt);
@@ -313,10 +357,10 @@ TEST(Generator, modules_that_one_side_lacks_are_refused_unless_they_are_named) {
   named.load.drops = {"c"};
   EXPECT_EQ(refusal_between(three, named), std::nullopt);
   const auto model = plan_of("tp2", "fully_reshardable", {SaveAction{}});
-  EXPECT_EQ(refusal_between(model, two)->code, "FOREIGN_CHECKPOINT");
-  EXPECT_EQ(refusal_between(two, model)->code, "FOREIGN_CHECKPOINT");
+  EXPECT_EQ(refusal_between(model, two)->code, Code::kForeignCheckpoint);
+  EXPECT_EQ(refusal_between(two, model)->code, Code::kForeignCheckpoint);
   const auto other = plan_of({{"a", "tp2", {}, "fully_reshardable", "vision-tiny"}, {"b", "dp2"}});
-  EXPECT_EQ(refusal_between(two, other)->code, "FOREIGN_CHECKPOINT");
+  EXPECT_EQ(refusal_between(two, other)->code, Code::kForeignCheckpoint);
 }
 
 TEST(Generator, buckets_of_a_module_survive_a_change_of_its_data_parallelism_wherever_it_stands) {

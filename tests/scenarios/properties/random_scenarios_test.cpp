@@ -32,11 +32,11 @@ struct Checked {
   std::optional<Counterexample> found;
 };
 
-Checked check(const Property& property, std::uint64_t cases) {
+Checked check(const Property& property) {
   Checked checked;
   const rc::Gen<Scenario> scenarios = any_scenario(property);
   PropertyRequest request{.seed = seed_of_run(),
-                          .cases = cases_of_run(cases),
+                          .cases = cases_of_run(property.cases),
                           .limits = {},
                           .lane = {},
                           .out = "regress-found"};
@@ -59,7 +59,7 @@ Checked check(const Property& property, std::uint64_t cases) {
   return checked;
 }
 
-void expect_holds(const std::string& name, std::uint64_t cases) {
+void expect_holds(const std::string& name) {
   const Property& property = property_named(name);
   const std::uint64_t seed = seed_of_run();
   ::setenv("RC_PARAMS", ("seed=" + std::to_string(seed)).c_str(), 1);  // RapidCheck prints it
@@ -67,7 +67,7 @@ void expect_holds(const std::string& name, std::uint64_t cases) {
             << "; the same cases again: " << kSeedVariable << "=" << seed
             << " test_scenarios_properties --gtest_filter=RandomScenarios.*\n";
   testing::Test::RecordProperty("seed", std::to_string(seed));
-  const Checked checked = check(property, cases);
+  const Checked checked = check(property);
   std::cout << checked.distribution.table();
   EXPECT_GT(checked.distribution.cases(), 0U);
   EXPECT_EQ(checked.held, !checked.found) << "a case ended by an exception that is no Error";
@@ -78,11 +78,11 @@ void expect_holds(const std::string& name, std::uint64_t cases) {
                 << to_yaml(checked.found->scenario);
 }
 
-TEST(RandomScenarios, continuity) { expect_holds("continuity", 60); }
-TEST(RandomScenarios, layout_free) { expect_holds("layout-free", 20); }
-TEST(RandomScenarios, stored_alike) { expect_holds("stored-alike", 20); }
-TEST(RandomScenarios, deterministic) { expect_holds("deterministic", 15); }
-TEST(RandomScenarios, survives) { expect_holds("survives", 25); }
+TEST(RandomScenarios, continuity) { expect_holds("continuity"); }
+TEST(RandomScenarios, layout_free) { expect_holds("layout-free"); }
+TEST(RandomScenarios, stored_alike) { expect_holds("stored-alike"); }
+TEST(RandomScenarios, deterministic) { expect_holds("deterministic"); }
+TEST(RandomScenarios, survives) { expect_holds("survives"); }
 
 }  // namespace
 }  // namespace reprise::driver

@@ -126,7 +126,7 @@ TEST(Shrink, modules_become_one_in_its_plainest_form) {
       plain.layout = plan.modules[0].layout;
       EXPECT_EQ(plan.modules, sim::side_by_side({plain})) << to_yaml(small);
       EXPECT_EQ(plan.load, sim::LoadChoice{}) << to_yaml(small);
-      EXPECT_FALSE(plan.plain_first || plan.bare_keys) << to_yaml(small);
+      EXPECT_FALSE(plan.plain_first || plan.keys != sim::KeyForm::kPrefixed) << to_yaml(small);
     }
     EXPECT_FALSE(small.random_by_dp) << to_yaml(small);
     EXPECT_EQ(small.incarnations[0].actions, std::vector<Action>{SaveAction{}}) << to_yaml(small);
@@ -169,7 +169,8 @@ bool a_rank_dies_in_commit(const Scenario& scenario) {
   for (const auto& plan : scenario.incarnations) {
     for (const auto& action : plan.actions) {
       const auto* fault = std::get_if<FaultAction>(&action);
-      if (fault != nullptr && fault->kind == "crash" && fault->phase == "commit") return true;
+      if (fault != nullptr && fault->kind == sim::FaultKind::kCrash && fault->phase == "commit")
+        return true;
     }
   }
   return false;
@@ -188,6 +189,29 @@ TEST(Shrink, a_fault_stays_and_all_else_goes) {
     EXPECT_TRUE(small.incarnations[0].ranks.empty()) << to_yaml(small);
   }
   EXPECT_GT(shrunk, 1U);
+}
+
+TEST(Shrink, keys_of_the_rerun_machine_go_where_they_do_not_matter_and_stay_where_they_do) {
+  const auto has_plain_iterators = [](const Scenario& scenario) {
+    return std::any_of(scenario.incarnations.begin(), scenario.incarnations.end(),
+                       [](const auto& plan) { return plan.iterators == sim::Wrapping::kPlain; });
+  };
+  std::size_t shrunk = 0;
+  for (std::uint64_t n = 0; n < 40; ++n) {
+    const Scenario from = random_scenario(Stream(n), {});
+    if (!has_plain_iterators(from)) continue;
+    ++shrunk;
+    const Scenario small = shrink(from, has_plain_iterators).scenario;
+    EXPECT_TRUE(has_plain_iterators(small));
+    for (const auto& plan : small.incarnations) {
+      EXPECT_EQ(plan.rerun, sim::RerunMode::kDisabled) << to_yaml(small);
+      EXPECT_EQ(plan.format, sim::CheckpointFormat::kTorchDist) << to_yaml(small);
+      EXPECT_EQ(plan.rerun_template, sim::RerunTemplate::kAsStored) << to_yaml(small);
+    }
+    const Scenario least = shrink(from, [](const Scenario&) { return true; }).scenario;
+    EXPECT_FALSE(has_plain_iterators(least)) << to_yaml(least);
+  }
+  EXPECT_GT(shrunk, 3U);
 }
 
 TEST(Shrink, a_scenario_that_fails_alone_stays_as_it_is) {
@@ -271,7 +295,8 @@ TEST(Property, a_vocabulary_that_is_padded_for_another_tp_is_stored_alike) {
     scenario.incarnations.resize(1);
     IncarnationPlan& plan = scenario.incarnations.front();
     plan.actions = {SaveAction{}, LoadAction{}};
-    plan.plain_first = plan.bare_keys = scenario.random_by_dp = false;
+    plan.plain_first = scenario.random_by_dp = false;
+    plan.keys = sim::KeyForm::kPrefixed;
     std::erase_if(plan.modules, [](const auto& module) { return module.name != "language"; });
     plan.modules.front().layout = sim::parse_layout("tp3");
     plan.modules.front().ranks = {{0}, {1}, {2}};

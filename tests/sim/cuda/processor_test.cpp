@@ -1,6 +1,6 @@
 // A GPU makes the bits of the host, over the same cases.
 #include "core/adapters/cuda/cuda_info.hpp"
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "sim/cuda/cuda_processor.hpp"
 #include "tests/contracts/processor_contract.hpp"
 

@@ -237,7 +237,7 @@ Steps steps_of_save(std::int32_t rank) {
   const RunResult result = world.run([&](Ports& ports, GlobalRank own) {
     SmallState state(own, kRanks);
     state.become(1);
-    SaveOptions options;
+    SaveSettings options;
     options.target = CommitTarget::iteration(kRoot, Step{1});
     const auto group = ports.fabric.communicator(Group::world(kRanks));
     Save::begin(ports, group, state.leaves(), std::move(options)).finish();

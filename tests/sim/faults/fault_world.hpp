@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/base/hash.hpp"
-#include "core/engine/load.hpp"
-#include "core/engine/save.hpp"
+#include "core/engine/seamed.hpp"
 #include "sim/faults/fault_book.hpp"
 #include "sim/faults/faulty_ports.hpp"
 #include "sim/faults/memory_meter.hpp"
@@ -139,8 +139,8 @@ struct LifePlan {
   std::vector<FaultSpec> faults = {};
   LoadChecksums checksums = LoadChecksums::kVerified;
   std::uint64_t seed = 0;
-  SavePolicy save = {};
-  LoadPolicy load = {};
+  SaveSeams save = {};
+  LoadSeams load = {};
   Reads reads = Reads::kByEach;
   /// Small: files are written in several parts.
   std::uint64_t staging_max = 16384;
@@ -170,7 +170,7 @@ inline LifeEnd live(const LifePlan& plan, Store& store,
     } catch (const Error& error) {
       own.error = error;
     }
-    own.duration_ns = meter.ports().clock.now_ns();
+    own.duration_ns = world.clock().now_ns();
     own.peaks = meter.peaks();
     own.bytes_read = meter.bytes_read();
     if (own.error) throw Error(*own.error);
@@ -189,18 +189,17 @@ inline LifeEnd live(const LifePlan& plan, Store& store,
 
 /// A life that saves the state of `step`.
 inline LifeEnd save_step(std::int64_t step, SimStore& store, const LifePlan& plan = {}) {
-  return live(
-      plan, store,
-      [&](const Ports& ports, const std::shared_ptr<Communicator>& group, LifeEnd::Rank& own,
-          SmallState& state) {
-        state.become(step);
-        SaveOptions options;
-        options.target = CommitTarget::iteration(kRoot, Step{step});
-        options.image = {.staging_bytes_max = plan.staging_max, .batch_bytes = plan.batch};
-        options.policy = plan.save;
-        own.bound =
-            Save::begin(ports, group, state.leaves(), std::move(options)).finish().bound_staging;
-      });
+  return live(plan, store,
+              [&](const Ports& ports, const std::shared_ptr<Communicator>& group,
+                  LifeEnd::Rank& own, SmallState& state) {
+                state.become(step);
+                SaveSettings options;
+                options.target = CommitTarget::iteration(kRoot, Step{step});
+                options.image = {.staging_bytes_max = plan.staging_max, .batch_bytes = plan.batch};
+                own.bound = begin_save(ports, group, state.leaves(), std::move(options), plan.save)
+                                .finish()
+                                .bound_staging;
+              });
 }
 
 /// A life that loads what there is.
@@ -208,12 +207,11 @@ inline LifeEnd load_newest(SimStore& store, const LifePlan& plan = {}) {
   return live(plan, store,
               [&](const Ports& ports, const std::shared_ptr<Communicator>& group,
                   LifeEnd::Rank& own, SmallState& state) {
-                LoadOptions options;
+                LoadSettings options;
                 options.path = kRoot;
                 options.checksums = plan.checksums;
-                options.policy = plan.load;
                 options.reads = plan.reads;
-                own.bound = load(ports, *group, state.leaves(), options).bound_staging;
+                own.bound = load(ports, *group, state.leaves(), options, plan.load).bound_staging;
                 own.step = state.step();
               });
 }

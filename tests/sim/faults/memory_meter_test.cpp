@@ -120,6 +120,36 @@ TEST(MemoryMeter, counts_what_copies_go_through_together_and_of_what_passes_the_
       << "two buffers, and one that passes";
 }
 
+TEST(MemoryMeter, holds_what_a_leaf_has_beside_the_jobs_memory) {
+  Bytes own(100);
+  Bytes beside(70);
+  const auto leaf = [](Bytes& bytes) {
+    TensorLeaf made{.key = "k", .dtype = DType::kInt8, .shape = {std::ssize(bytes)}};
+    made.pieces = {contiguous_piece(Box::whole(made.shape))};
+    made.data = bytes.data();
+    return made;
+  };
+  const std::vector<ByteSpan> memory = {own};
+  const auto peaks = [&](std::string_view phase, Bytes& held) {
+    SimStore store;
+    MemoryPeaks found;
+    World world({.world_size = 1}, store);
+    world.run([&](Ports& ports, GlobalRank) {
+      MemoryMeter meter(ports);
+      StateDict leaves;
+      leaves.tensors = {leaf(held)};
+      meter.set_own(memory, leaves);
+      begin_phase(meter.ports().trace, phase);
+      found = meter.peaks();
+    });
+    return found;
+  };
+  EXPECT_EQ(peaks(phase::kRead, own).load, 0U);
+  EXPECT_EQ(peaks(phase::kRead, beside).load, 70U);
+  EXPECT_EQ(peaks(phase::kStage, own).stage, 0U);
+  EXPECT_EQ(peaks(phase::kStage, beside).stage, 70U);
+}
+
 struct Case {
   std::uint64_t staging_max;
   std::uint64_t batch;

@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "core/base/error.hpp"
 #include "properties/brute.hpp"
+#include "reprise/error.hpp"
 #include "sim/job/family.hpp"
 
 namespace reprise::sim {

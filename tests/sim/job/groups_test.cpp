@@ -237,55 +237,88 @@ TEST(Members, a_rank_that_is_none_of_the_jobs_makes_no_job) {
 // --- given, half given, not given
 // ------------------------------------------------------------------
 
-TEST(GivenGroups, all_are_taken_none_are_looked_up_and_some_are_refused_by_name) {
+/// None, all, and each by itself.
+std::vector<GroupSet> sets_to_forbid() {
+  std::vector<GroupSet> sets = {{}, kAllGroups};
+  for (std::size_t g = 0; g < kGroupNames.size(); ++g) sets.push_back(GroupSet().set(g));
+  return sets;
+}
+
+/// What resolving must come to, for each choice of given groups and of forbidden global ones.
+struct Resolved {
+  std::optional<Code> code;
+  std::string says;
+  CheckpointGroups groups;
+};
+
+Resolved right_answer(const CheckpointGroups& given, const GroupSet& forbidden, bool experts,
+                      const CheckpointGroups& own) {
+  Resolved right{.code = {}, .says = {}, .groups = given};
+  if (given.tp.has_value() != given.pp.has_value()) {
+    right.code = Code::kUsage;
+    right.says = given.tp ? "given tp_group and not pp_group" : "given pp_group and not tp_group";
+    return right;
+  }
+  std::vector<std::string_view> refused;
+  for (std::size_t g = 0; g < kGroupNames.size(); ++g) {
+    const auto& name = kGroupNames[g];
+    if (given.*name.group || (name.of_experts && !experts)) continue;
+    right.groups.*name.group = own.*name.group;
+    if (forbidden.test(g)) refused.push_back(name.argument);
+  }
+  if (refused.empty()) return right;
+  right.code = Code::kGlobalFallback;
+  right.says = "taking the global " + join(refused, ", ") + " is forbidden";
+  return right;
+}
+
+TEST(GivenGroups, the_pair_and_each_other_group_falls_back_by_itself_or_is_refused_by_name) {
   const Layout layout = parse_layout("tp2 dp2");
   const GlobalRank self{1};
   const CheckpointGroups own = groups_of(dense_mesh(layout), expert_mesh(layout), self);
-  for (std::size_t choice = 0; choice < 256; ++choice) {
-    for (const bool experts : {false, true}) {
-      for (const Fallback fallback : {Fallback::kAllowed, Fallback::kForbidden}) {
-        CheckpointGroups given;
-        std::vector<std::string> missing;
-        for (std::size_t g = 0; g < kGroupNames.size(); ++g) {
-          const auto& name = kGroupNames[g];
-          if ((choice >> g & 1U) != 0) {
-            given.*name.group = own.*name.group;
-          } else if (experts || !name.of_experts) {
-            missing.emplace_back(name.argument);
+  for (const auto caller : {"save", "load"}) {
+    for (std::size_t choice = 0; choice < 256; ++choice) {
+      for (const GroupSet& forbidden : sets_to_forbid()) {
+        for (const bool experts : {false, true}) {
+          CheckpointGroups given;
+          given.rng_prefix = "prefix.";
+          for (std::size_t g = 0; g < kGroupNames.size(); ++g) {
+            if ((choice >> g & 1U) != 0) given.*kGroupNames[g].group = own.*kGroupNames[g].group;
           }
-        }
-        given.rng_prefix = "prefix.";
-        const GroupRegistry registry(layout, self, fallback);
-        const auto ask = [&] { return resolve({"save", given, registry, self, experts}); };
-        SCOPED_TRACE(std::to_string(choice) + (experts ? " experts" : ""));
-        if (missing.empty()) {
-          EXPECT_EQ(ask(), given);
-        } else if (choice != 0) {
+          const GroupRegistry registry(layout, self, {forbidden});
+          const Resolved right = right_answer(given, forbidden, experts, own);
+          const auto ask = [&] { return resolve({caller, given, registry, self, experts}); };
+          SCOPED_TRACE(std::to_string(choice) + " forbidden " + forbidden.to_string());
+          if (!right.code) {
+            EXPECT_EQ(ask(), right.groups);
+            continue;
+          }
           const auto error = error_of(ask);
           ASSERT_TRUE(error.has_value());
-          EXPECT_EQ(error->code(), Code::kUsage);
-          EXPECT_THAT(error->message(), HasSubstr("and not " + join(missing, ", ") + ":"));
-        } else if (fallback == Fallback::kForbidden) {
-          const auto error = error_of(ask);
-          ASSERT_TRUE(error.has_value());
-          EXPECT_EQ(error->code(), Code::kGlobalFallback);
-          EXPECT_THAT(error->message(), HasSubstr("save"));
-          EXPECT_THAT(error->message(), HasSubstr("tp_group"));
-        } else {
-          CheckpointGroups expected = own;
-          expected.rng_prefix = "prefix.";
-          EXPECT_EQ(ask(), expected);
+          EXPECT_EQ(error->code(), *right.code);
+          EXPECT_THAT(error->message(), HasSubstr(right.says));
+          EXPECT_TRUE(error->message().starts_with(caller)) << error->message();
+          EXPECT_EQ(error->place().rank, self);
         }
       }
     }
   }
 }
 
+TEST(GivenGroups, are_named_as_arguments_and_nothing_else_is) {
+  const std::vector<std::string> names = {"pp_group", "expt_dp_group"};
+  EXPECT_THAT(arguments_of(groups_named(names)), testing::ElementsAre("pp_group", "expt_dp_group"));
+  const std::vector<std::string> wrong = {"pp"};
+  EXPECT_EQ(code_of([&] { groups_named(wrong); }), Code::kUsage);
+}
+
 TEST(GivenGroups, the_registry_knows_no_rank_beyond_its_own) {
   const Layout layout = parse_layout("tp2");
-  const GroupRegistry registry(layout, GlobalRank{5}, Fallback::kAllowed);
+  const GroupRegistry registry(layout, GlobalRank{5}, RegistryUse::kAllowed);
   EXPECT_EQ(code_of([&] { registry.groups("load"); }), Code::kLayoutMismatch);
 }
+
+GroupSet groups_in(const std::vector<std::string>& names) { return groups_named(names); }
 
 /// What each rank's save and load say, by what the job gives them.
 std::vector<std::optional<Error>> refusals(const JobConfig& config, bool load) {
@@ -306,19 +339,31 @@ std::vector<std::optional<Error>> refusals(const JobConfig& config, bool load) {
 TEST(GivenGroups, all_ranks_are_told_what_is_wrong_with_them) {
   struct Row {
     GroupSource groups;
-    Fallback fallback;
+    RegistryUse fallback;
     std::vector<std::int32_t> ranks;
     std::optional<Code> code;
   };
   for (const bool load : {false, true}) {
     for (const Row& row : std::vector<Row>{
-             {GroupSource::kExplicit, Fallback::kForbidden, {}, std::nullopt},
-             {GroupSource::kExplicit, Fallback::kForbidden, {2, 0, 3, 1}, std::nullopt},
-             {GroupSource::kFallback, Fallback::kAllowed, {}, std::nullopt},
-             {GroupSource::kFallback, Fallback::kForbidden, {}, Code::kGlobalFallback},
-             {GroupSource::kFallback, Fallback::kAllowed, {2, 0, 3, 1}, Code::kLayoutMismatch},
-             {GroupSource::kHalf, Fallback::kAllowed, {}, Code::kUsage},
-             {GroupSource::kHalf, Fallback::kForbidden, {}, Code::kUsage}}) {
+             {GroupSource::kExplicit, RegistryUse::kForbidden, {}, std::nullopt},
+             {GroupSource::kExplicit, RegistryUse::kForbidden, {2, 0, 3, 1}, std::nullopt},
+             {GroupSource::kFallback, RegistryUse::kAllowed, {}, std::nullopt},
+             {GroupSource::kFallback, RegistryUse::kForbidden, {}, Code::kGlobalFallback},
+             {GroupSource::kFallback, RegistryUse::kAllowed, {2, 0, 3, 1}, Code::kLayoutMismatch},
+             {GroupSource::kHalf, RegistryUse::kAllowed, {}, Code::kUsage},
+             {GroupSource::kHalf, RegistryUse::kForbidden, {}, Code::kUsage},
+             {{groups_in({"dp_cp_group"})}, RegistryUse::kAllowed, {}, std::nullopt},
+             {{groups_in({"dp_cp_group"})}, {groups_in({"dp_group"})}, {}, std::nullopt},
+             {{groups_in({"dp_cp_group"})},
+              {groups_in({"dp_cp_group"})},
+              {},
+              Code::kGlobalFallback},
+             {{groups_in({"dp_cp_group"})},
+              RegistryUse::kAllowed,
+              {2, 0, 3, 1},
+              Code::kLayoutMismatch},
+             {{groups_in({"tp_group", "pp_group"})}, RegistryUse::kAllowed, {}, std::nullopt},
+             {{groups_in({"tp_group"})}, RegistryUse::kAllowed, {}, Code::kUsage}}) {
       JobConfig config{.layout = parse_layout("tp2 dp2"), .ranks = ranks_from(row.ranks)};
       config.groups = row.groups;
       config.fallback = row.fallback;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/job/solo_fabric.hpp"
+#include "core/adapters/local/solo_fabric.hpp"
 #include "tests/sim/job/job_worlds.hpp"
 
 namespace reprise::sim {

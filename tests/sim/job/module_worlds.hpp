@@ -29,7 +29,7 @@ inline ModuleConfig module_on(const std::string& name, const std::string& model,
 inline JobConfig job_of(const std::vector<ModuleConfig>& modules, std::uint64_t seed = 7) {
   JobConfig config{.seed = seed};
   config.modules = side_by_side(modules);
-  config.fallback = Fallback::kForbidden;
+  config.fallback = RegistryUse::kForbidden;
   return config;
 }
 
@@ -45,13 +45,13 @@ struct Seat {
   }
   void save(const SaveParts& parts = {}) const {
     const StateDict state = job.state(parts);
-    SaveOptions options;
+    SaveSettings options;
     options.target = CommitTarget::iteration("run", job.iteration());
     Save::begin(ports, job.world_group(), state, std::move(options)).finish();
   }
   LoadReport load(bool release = false) const {
     LoadRequest request;
-    const LoadOptions options{.path = "run"};
+    const LoadSettings options{.path = "run"};
     LoadReport report = reprise::load(ports, job.world(), options, [&](const Offered& offered) {
       request = job.load_request(
           {.common = offered.common, .catalog = &offered.catalog, .release = release});

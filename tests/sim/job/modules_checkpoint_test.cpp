@@ -26,7 +26,7 @@ Keys keys_in(SimStore& store, std::int32_t ranks = 1) {
   World world({.world_size = ranks}, store);
   world.run([&](Ports& ports, GlobalRank rank) {
     StateDict nothing;
-    const LoadOptions options{.path = "run"};
+    const LoadSettings options{.path = "run"};
     const auto group = ports.fabric.communicator(Group::world(ranks));
     try {
       load(ports, *group, options, [&](const Offered& offered) {
@@ -88,9 +88,14 @@ TEST(ModulesCheckpoint, objects_have_the_keys_of_the_field_prefixed_and_bare) {
     JobConfig config = vision_and_chain(sharding);
     EXPECT_THAT(saved_keys(config).objects,
                 UnorderedElementsAreArray(joined(settings_keys(true), kRandom)));
-    config.bare_keys = true;
+    config.keys = KeyForm::kMixed;
     EXPECT_THAT(saved_keys(config).objects,
                 UnorderedElementsAreArray(joined(settings_keys(false), kRandom)));
+    std::vector<std::string> bare_random;
+    for (const auto& key : kRandom) bare_random.push_back(key.substr(std::string("mimo.").size()));
+    config.keys = KeyForm::kBare;
+    EXPECT_THAT(saved_keys(config).objects,
+                UnorderedElementsAreArray(joined(settings_keys(false), bare_random)));
   }
 }
 
@@ -108,18 +113,14 @@ TEST(ModulesCheckpoint, under_dp_reshardable_groups_and_scaler_are_of_the_distri
   add("mimo.vision.", 2);              // tp 2
   add("mimo.language.chained_0.", 2);  // tp 2
   add("mimo.language.chained_1.", 4);  // etp 2 x ep 2
-  std::vector<std::string> bare = right;
   const std::string type = "param_state_sharding_type/shard_0_1";
   for (const std::string optimizer : {"vision", "language", "language.1"}) {
     const std::string module = optimizer.substr(0, optimizer.find('.'));
-    bare.push_back("optimizer.mimo." + optimizer + "." + type);
-    right.push_back("mimo." + module + "." + bare.back());
+    right.push_back("mimo." + module + ".optimizer.mimo." + optimizer + "." + type);
   }
   JobConfig config = vision_and_chain("dp_reshardable");
   const Keys keys = saved_keys(config);
   EXPECT_THAT(keys.objects, UnorderedElementsAreArray(right));
-  config.bare_keys = true;
-  EXPECT_THAT(saved_keys(config).objects, UnorderedElementsAreArray(bare));
   std::size_t buckets = 0;
   for (const auto& key : keys.tensors) buckets += key.ends_with(".exp_avg") ? 1 : 0;
   EXPECT_GE(buckets, 8U);
@@ -256,13 +257,13 @@ TEST(ModulesCheckpoint, random_streams_of_modules_differ_and_move_alike) {
       const auto streams = decode_rng(
           object_in(life, "mimo." + std::string(module) + ".rng_state/shard_" + place + "_1.2"));
       ASSERT_EQ(streams.size(), 1U);
-      EXPECT_TRUE(seen.insert(std::to_string(streams[0].seed)).second);
-      EXPECT_TRUE(seen.insert(std::to_string(streams[0].tally)).second);
-      EXPECT_EQ(streams[0].counter, 6U) << "three numbers for each step";
+      EXPECT_TRUE(seen.insert(std::to_string(streams[0].host.seed)).second);
+      EXPECT_TRUE(seen.insert(std::to_string(streams[0].host.tally)).second);
+      EXPECT_EQ(streams[0].host.counter, 6U) << "three numbers for each step";
     }
   }
   const HostRng plain = HostRng::fresh(7, 0, 0);
-  EXPECT_FALSE(seen.contains(std::to_string(plain.seed))) << "of a job that is one model";
+  EXPECT_FALSE(seen.contains(std::to_string(plain.host.seed))) << "of a job that is one model";
 }
 
 /// Each rank's own stream of the module, by global rank.
@@ -302,7 +303,7 @@ TEST(ModulesCheckpoint, streams_that_differ_by_dp_are_saved_as_the_list_of_all_d
     HostRng fresh = HostRng::fresh(streams_seed(7, "b"), 0, 0, dp);
     fresh.advance();
     EXPECT_EQ(streams[static_cast<std::size_t>(dp)], fresh) << dp;
-    seeds.insert(fresh.seed);
+    seeds.insert(fresh.host.seed);
   }
   EXPECT_EQ(seeds.size(), 4U);
 }
@@ -386,7 +387,7 @@ TEST(ModulesCheckpoint, a_load_under_other_grids_goes_on_as_if_nothing_had_happe
        {eyes("tp2", {}, dp), lm("pp2 dp3", {}, dp)}},
       {"from bare keys", {eyes("tp2"), lm("tp2")}, {eyes("dp2"), lm("tp2 pp2")}, true},
       {"from bare keys, buckets",
-       {eyes("tp2", {}, dp), lm("tp2", {}, dp)},
+       {eyes("tp2", {}, dp), lm("tp2")},
        {eyes("tp2 dp2", {}, dp), lm("tp2", {}, dp)},
        true},
       {"groups in another order", {eyes("tp2"), lm("tp2")}, {eyes("tp2"), lm("dp2")}, false, true},
@@ -396,7 +397,7 @@ TEST(ModulesCheckpoint, a_load_under_other_grids_goes_on_as_if_nothing_had_happe
     SCOPED_TRACE(move.what);
     if (move.what == "a frozen module") move.from[0].frozen = move.to[0].frozen = true;
     JobConfig config = job_of(move.from);
-    config.bare_keys = move.bare;
+    if (move.bare) config.keys = KeyForm::kBare;
     const Life twin = trained_on(config, 5);
     SimStore store;
     const Life saved = saved_on(store, config, 3);
@@ -615,7 +616,7 @@ TEST(ModulesCheckpoint, a_module_that_is_dropped_is_left_behind_whole) {
       modules[1].optimizer_sharding = sharding;
       SimStore store;
       JobConfig before = job_of(modules);
-      before.bare_keys = bare;
+      if (bare) before.keys = KeyForm::kBare;
       const Life saved = saved_on(store, before, 3);
       JobConfig config = job_of({two()[0]}, 99);
       config.load.drops = {"b"};

@@ -78,12 +78,12 @@ TEST(ModulesRefused, a_table_of_loads_that_are_refused_alike_on_all_ranks) {
       {"a module that the checkpoint lacks",
        {two()[0]},
        job_of(two()),
-       Code::kMissingKey,
+       Code::kNotStored,
        {"the checkpoint has no module b, it has a", "name it among those that are added"}},
       {"a module that the job lacks",
        two(),
        job_of({two()[1]}),
-       Code::kUnrequestedKeys,
+       Code::kNotRequested,
        {"the checkpoint has a module a, this job has b", "name it among those that are dropped"}},
       {"a module of another model",
        two(),
@@ -170,7 +170,7 @@ TEST(ModulesRefused, what_the_common_state_says_of_shardings_is_read_and_held_ag
       {"another", of_b, "fully_sharded_bucket_space", Code::kUnsupported,
        "fully_sharded_bucket_space"},
       {"one that nobody has", of_b, "fully_reshardible", Code::kUsage, "fully_reshardable"},
-      {"none", of_b, None{}, Code::kMissingKey, "['b']"},
+      {"none", of_b, None{}, Code::kNotStored, "['b']"},
       {"the first module's is not that of the metadata", of_a, "fully_sharded_model_space",
        Code::kUnsupported, "names two shardings"},
       {"the metadata's is not the first module's",
@@ -180,7 +180,7 @@ TEST(ModulesRefused, what_the_common_state_says_of_shardings_is_read_and_held_ag
        "names two shardings"},
       {"the second's is not that of its optimizer state", of_b, "fully_sharded_model_space",
        Code::kLayoutMismatch, "module b's optimizer state says that it is fully_reshardable"},
-      {"no grid", {"args", "modules", "b", "ranks"}, 3, Code::kMissingKey, "['b']"},
+      {"no grid", {"args", "modules", "b", "ranks"}, 3, Code::kNotStored, "['b']"},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.what);
@@ -190,7 +190,7 @@ TEST(ModulesRefused, what_the_common_state_says_of_shardings_is_read_and_held_ag
     const Life now = live_on(store, config, [&row](const Seat& seat) {
       Value seen;
       LoadRequest request;
-      const LoadOptions options{.path = "run"};
+      const LoadSettings options{.path = "run"};
       load(seat.ports, seat.job.world(), options, [&](const Offered& offered) {
         seen = *offered.common;
         entry_in(seen, row.entry) = row.value;

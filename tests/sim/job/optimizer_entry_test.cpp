@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "tests/contracts/error_of.hpp"
 
 namespace reprise::sim {
@@ -103,7 +103,7 @@ TEST(OptimizerEntry, each_part_that_is_missing_or_of_another_type_is_refused_by_
   const auto refused = [](Value& value, const std::string& path) {
     const auto error = error_of([&] { decode_optimizer(value, "it"); });
     ASSERT_TRUE(error.has_value()) << path;
-    EXPECT_EQ(error->code(), Code::kMissingKey) << path;
+    EXPECT_EQ(error->code(), Code::kNotStored) << path;
     EXPECT_THAT(error->message(), HasSubstr(path));
   };
   const auto each = [&](const std::vector<std::string>& names, const std::string& path,

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 #include "tests/sim/job/job_worlds.hpp"
 
 namespace reprise::sim {
@@ -221,8 +221,60 @@ TEST(RerunJob, DisabledItLeavesNoTraceInACheckpoint) {
   EXPECT_EQ(off.saved.common.find("reprise")->find("optional"), nullptr);
   EXPECT_EQ(off.saved.object(object_key(kKey, {0}, {4})), nullptr);
   Setting other_format;
-  other_format.options.format = "fsdp_dtensor";
+  other_format.options.format = CheckpointFormat::kFsdpDtensor;
   EXPECT_EQ(live(other_format, 2).saved.common.find("rerun_state_machine"), nullptr);
+}
+
+TEST(RerunJob, AForcedTemplateAsksWhateverTheModeTheFormatAndTheCheckpointAre) {
+  const Life emitting = live({}, 2);
+  const Life silent = live({.mode = RerunMode::kDisabled}, 2);
+  const auto asks = [](const Life& saved, Setting reader) {
+    const auto keys = live(reader, saved, 1).first().requested;
+    return std::count(keys.begin(), keys.end(), kKey);
+  };
+  for (const auto mode : {RerunMode::kDisabled, RerunMode::kValidateResults}) {
+    for (const auto format : checkpoint_formats()) {
+      SCOPED_TRACE(std::string(name_of(mode)) + " " + std::string(format));
+      Setting reader{.mode = mode};
+      reader.options.format = checkpoint_format_named(format);
+      EXPECT_EQ(asks(emitting, reader), 1);
+      EXPECT_EQ(asks(silent, reader), 0) << "a job that looks at the checkpoint does without";
+      reader.options.asks = RerunTemplate::kForced;
+      EXPECT_EQ(asks(emitting, reader), 1);
+      EXPECT_EQ(asks(silent, reader), 1) << "and is refused for it where keys are strict";
+    }
+  }
+}
+
+TEST(RerunJob, PlainIteratorsDoAsLongAsNothingIsRejected) {
+  Setting plain;
+  plain.options.iterators = Wrapping::kPlain;
+  const Life life = live(plain, 3);
+  EXPECT_EQ(difference(life.space, undisturbed(3)), "");
+  EXPECT_TRUE(object_of(life.saved, 0, 4).find("data_iterator_checkpoints")->is_none());
+  EXPECT_EQ(life.first().applied.size(), 3U);
+  const Life next = live(plain, life, 2);
+  EXPECT_EQ(difference(next.space, undisturbed(5)), "");
+}
+
+TEST(DataIterator, APlainOneGivesTheSameBatchesAndRefusesToGiveThemAgain) {
+  DataIterator wrapped;
+  DataIterator plain({}, Wrapping::kPlain);
+  for (int batch = 0; batch < 3; ++batch) {
+    EXPECT_EQ(plain.next(8), wrapped.next(8));
+    plain.advance();
+    wrapped.advance();
+  }
+  EXPECT_TRUE(plain.position().kept.empty());
+  static_cast<void>(plain.next(8));
+  try {
+    plain.rewind();
+    FAIL() << "there is nothing to go back to";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::kUnsupported);
+    EXPECT_NE(error.message().find("not wrapped"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("disable the rerun machine"), std::string::npos);
+  }
 }
 
 TEST(RerunJob, AResultThatIsNotReproducedAndNotFatalIsRunAgainAndTrainingComesOutTheSame) {

@@ -9,7 +9,8 @@
 #include <limits>
 #include <sstream>
 
-#include "core/base/error.hpp"
+#include "core/base/check.hpp"
+#include "reprise/error.hpp"
 #include "sim/job/rerun_machine.hpp"
 #include "tests/sim/job/rerun_table.hpp"
 
@@ -205,7 +206,7 @@ class Lockstep {
 
   /// All ranks together.
   Verdict end() {
-    Votes world;
+    RerunVotes world;
     for (const auto& machine : machines_) world = world | machine.votes();
     const Verdict expected = walk_.ask();
     for (std::size_t r = 0; r < ranks(); ++r) {
@@ -364,9 +365,11 @@ class Lockstep {
   /// What a save would leave now.
   void compare_stored(const RerunMachine& machine) {
     const Stored expected = walk_.stored();
-    const bool emitted = policy_.emitted(machine.mode(), machine.state(), "torch_dist");
+    const bool emitted =
+        policy_.emitted(machine.mode(), machine.state(), CheckpointFormat::kTorchDist);
     if (emitted != (expected != Stored::kNothing)) differ("emits, or not, against the table");
-    if (policy_.emitted(machine.mode(), machine.state(), "torch")) differ("emits in format torch");
+    if (policy_.emitted(machine.mode(), machine.state(), CheckpointFormat::kTorch))
+      differ("emits in format torch");
     if (expected == Stored::kNothing) return;
     try {
       const auto snapshot = machine.snapshot();
@@ -702,7 +705,7 @@ TEST(RerunLockstep, TheDecisionsAtTheEndOfARunForAllVotesThatRanksMayCast) {
   for (const auto& row : rerun_table::world_rows()) {
     if (row.state == State::kIdle || row.state == State::kPending) continue;  // no run ends there
     for (unsigned bits = 0; bits < 32; ++bits) {
-      Votes votes;
+      RerunVotes votes;
       std::set<Want> wanted;
       for (std::size_t w = 0; w < words.size(); ++w) {
         if ((bits >> w & 1U) == 0) continue;
@@ -737,14 +740,14 @@ TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
   const std::vector<Broken> machines = {
       {"a checkpoint beats going on",
        [](RerunPolicy& p) {
-         p.end = [](S s, RerunMode m, Votes v) {
+         p.end = [](S s, RerunMode m, RerunVotes v) {
            if (s != S::kRerunningInPlace || !v.has(Vote::kCheckpoint)) return end_of_run(s, m, v);
            return RunEnd{.next = S::kWillRerunFromCheckpoint, .rewind = true};
          };
        }},
       {"going on beats another restart",
        [](RerunPolicy& p) {
-         p.end = [](S s, RerunMode m, Votes v) {
+         p.end = [](S s, RerunMode m, RerunVotes v) {
            if (s != S::kRerunningFromCheckpoint || !v.has(Vote::kContinue))
              return end_of_run(s, m, v);
            return RunEnd{};
@@ -752,7 +755,7 @@ TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
        }},
       {"no rerun in place",
        [](RerunPolicy& p) {
-         p.end = [](S s, RerunMode m, Votes v) {
+         p.end = [](S s, RerunMode m, RerunVotes v) {
            if (s == S::kInitialRun && v.has(Vote::kRerun)) {
              return RunEnd{.next = S::kWillRerunFromCheckpoint, .rewind = true};
            }
@@ -761,7 +764,7 @@ TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
        }},
       {"streams are not put back",
        [](RerunPolicy& p) {
-         p.end = [](S s, RerunMode m, Votes v) {
+         p.end = [](S s, RerunMode m, RerunVotes v) {
            RunEnd end = end_of_run(s, m, v);
            end.rewind = false;
            return end;
@@ -793,7 +796,7 @@ TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
        }},
       {"a save before 17",
        [](RerunPolicy& p) {
-         p.leaving = [](S s, RerunMode m, Votes v) {
+         p.leaving = [](S s, RerunMode m, RerunVotes v) {
            auto leaving = leave_or_go_on(s, m, v);
            if (leaving) leaving->save = true;
            return leaving;
@@ -801,7 +804,7 @@ TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
        }},
       {"no save before 16",
        [](RerunPolicy& p) {
-         p.leaving = [](S s, RerunMode m, Votes v) {
+         p.leaving = [](S s, RerunMode m, RerunVotes v) {
            auto leaving = leave_or_go_on(s, m, v);
            if (leaving) leaving->save = false;
            return leaving;
@@ -809,7 +812,7 @@ TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
        }},
       {"16 for 17",
        [](RerunPolicy& p) {
-         p.leaving = [](S s, RerunMode m, Votes v) {
+         p.leaving = [](S s, RerunMode m, RerunVotes v) {
            auto leaving = leave_or_go_on(s, m, v);
            if (leaving) leaving->code = kExitForRerun;
            return leaving;
@@ -817,7 +820,7 @@ TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
        }},
       {"goes on although it is fatal and the machine is off",
        [](RerunPolicy& p) {
-         p.leaving = [](S s, RerunMode m, Votes v) {
+         p.leaving = [](S s, RerunMode m, RerunVotes v) {
            return m == RerunMode::kDisabled ? std::nullopt : leave_or_go_on(s, m, v);
          };
        }},
@@ -826,12 +829,12 @@ TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
        [](RerunPolicy& p) { p.persisted = [](S s) { return s == S::kNotRunningYet; }; }},
       {"no sentinel",
        [](RerunPolicy& p) {
-         p.emitted = [](RerunMode m, S s, std::string_view format) {
+         p.emitted = [](RerunMode m, S s, CheckpointFormat format) {
            return s != S::kNotRunningYet && emits(m, s, format);
          };
        }},
       {"emits although it is off",
-       [](RerunPolicy& p) { p.emitted = [](RerunMode, S, std::string_view) { return true; }; }},
+       [](RerunPolicy& p) { p.emitted = [](RerunMode, S, CheckpointFormat) { return true; }; }},
       {"an idle state is restored",
        [](RerunPolicy& p) {
          p.restored = [](const StoredRerun&, const OwnRerun&) {

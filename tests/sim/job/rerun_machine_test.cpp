@@ -9,7 +9,7 @@
 #include <limits>
 #include <tuple>
 
-#include "core/base/error.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -87,7 +87,7 @@ TEST(RerunState, WhatIsNoMemberIsRefused) {
 }
 
 TEST(RerunState, VotesAreJoinedOneByOne) {
-  const Votes both = Votes{Vote::kRerun} | Votes{Vote::kCorrectResult};
+  const RerunVotes both = RerunVotes{Vote::kRerun} | RerunVotes{Vote::kCorrectResult};
   for (int v = 0; v < kVotes; ++v) {
     const auto vote = static_cast<Vote>(v);
     EXPECT_EQ(both.has(vote), vote == Vote::kRerun || vote == Vote::kCorrectResult);
@@ -131,10 +131,14 @@ TEST(RerunPolicy, EachStateIsForbiddenAtSaveOrCanBeResumed) {
 TEST(RerunPolicy, TheObjectIsEmittedInEnabledModesAndOneFormatWhateverTheState) {
   for (int state = 0; state < 6; ++state) {
     const auto in = static_cast<RerunState>(state);
-    EXPECT_FALSE(emits(RerunMode::kDisabled, in, "torch_dist"));
-    EXPECT_TRUE(emits(RerunMode::kValidateResults, in, "torch_dist"));
-    EXPECT_TRUE(emits(RerunMode::kReportDeterminismStats, in, "torch_dist"));
-    EXPECT_FALSE(emits(RerunMode::kValidateResults, in, "fsdp_dtensor"));
+    EXPECT_FALSE(emits(RerunMode::kDisabled, in, CheckpointFormat::kTorchDist));
+    EXPECT_TRUE(emits(RerunMode::kValidateResults, in, CheckpointFormat::kTorchDist));
+    EXPECT_TRUE(emits(RerunMode::kReportDeterminismStats, in, CheckpointFormat::kTorchDist));
+    for (const auto format : checkpoint_formats()) {
+      EXPECT_EQ(emits(RerunMode::kValidateResults, in, checkpoint_format_named(format)),
+                format == "torch_dist")
+          << format;
+    }
   }
 }
 

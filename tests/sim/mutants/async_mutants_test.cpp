@@ -7,10 +7,10 @@
 #include <map>
 #include <sstream>
 
+#include "core/adapters/local/solo_fabric.hpp"
 #include "properties/state_judge.hpp"
 #include "properties/unsettled.hpp"
 #include "sim/job/job.hpp"
-#include "sim/job/solo_fabric.hpp"
 #include "sim/mutants/mutants.hpp"
 #include "sim/world/world.hpp"
 
@@ -86,9 +86,8 @@ class Lives {
   }
 
   void begin(TrainingJob& job, Ports& ports, SaveQueue& queue) {
-    SaveOptions options;
+    SaveSettings options;
     options.target = CommitTarget::iteration("run", job.iteration());
-    options.policy = policies_.save;
     options.image = {.staging_bytes_max = 2 * course_.batch, .batch_bytes = course_.batch};
     queue.begin(ports, job.world_group(), job.state(), std::move(options),
                 [](const EndedSave& end) {
@@ -98,7 +97,12 @@ class Lives {
 
   void train_and_save(Ports& ports) {
     TrainingJob job(config(7), ports.fabric, policies_.job);
-    SaveQueue queue([&job] { return job.iteration(); });
+    SaveQueue queue([&job] { return job.iteration(); }, 1,
+                    [this](const Ports& own, std::shared_ptr<Communicator> group,
+                           const StateDict& state, SaveSettings options) {
+                      return begin_save(policies_, own, std::move(group), state,
+                                        std::move(options));
+                    });
     job.step();
     begin(job, ports, queue);
     queue.finalize();
@@ -117,7 +121,7 @@ class Lives {
 
   void load_and_compare(Ports& ports) {
     TrainingJob job(config(99), ports.fabric);
-    const auto common = read_common(ports.store, job.world(), "run", {});
+    const auto common = read_common(ports.store, job.world(), "run");
     LoadRequest request = job.load_request(common ? &*common : nullptr);
     const LoadReport report = reprise::load(ports, job.world(), request.wanted, {.path = "run"});
     add(judge_settled({job.rank(), &request.wanted}));
@@ -132,9 +136,9 @@ class Lives {
                          .skipped_objects = {std::string(kRngKey)},
                          .comparable = layout_free};
     options.suspects.others = [&] {
-      std::vector<OtherState> others = {{"before", twin(saved - 1), Defect::kStaleBytes}};
+      std::vector<OtherState> others = {{"before", twin(saved - 1), Code::kStaleBytes}};
       for (std::int64_t i = 1; i <= course_.beside; ++i) {
-        others.push_back({"beside", twin(saved + i), Defect::kTornSnapshot});
+        others.push_back({"beside", twin(saved + i), Code::kTornSnapshot});
       }
       return others;
     };
@@ -147,7 +151,7 @@ class Lives {
     for (const auto& ruling : rulings) {
       std::ostringstream text;
       text << ruling;
-      found_.emplace(name_of(ruling.defect), text.str());
+      found_.emplace(name_of(ruling.code), text.str());
     }
   }
 
@@ -176,8 +180,8 @@ TEST(AsyncMutants, each_is_caught_where_its_needs_are_met_and_unseen_where_they_
     EXPECT_TRUE(without.empty()) << text_of(without);
     const auto& codes = mutant_named(row.mutant).caught_as;
     const auto with = found_with(row.mutant, row.shown);
-    const bool caught = std::any_of(codes.begin(), codes.end(), [&with](std::string_view code) {
-      return with.contains(std::string(code));
+    const bool caught = std::any_of(codes.begin(), codes.end(), [&with](Code code) {
+      return with.contains(std::string(name_of(code)));
     });
     EXPECT_TRUE(caught) << text_of(with);
     EXPECT_FALSE(with.contains("a defect of ours") || with.contains("INTERNAL")) << text_of(with);

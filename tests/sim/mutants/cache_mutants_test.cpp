@@ -99,14 +99,16 @@ class Script {
   void save(const Act& act, TrainingJob& job, Ports& ports, PlanCaches& caches) {
     StateDict state = job.state(act.parts);
     if (act.fails && job.rank() == GlobalRank{1}) state.common = Dict{};
-    SaveOptions options;
+    SaveSettings options;
     options.target = CommitTarget::iteration("run", job.iteration());
-    options.policy = policies_.save;
-    options.cache = &caches.of(act.kind, policies_.save.cache);
+    options.cache = &caches.of(policies_.cache_of(act.kind));
     try {
-      Save::begin(ports, job.world_group(), state, options).finish();
+      begin_save(policies_, ports, job.world_group(), state, options).finish();
     } catch (const Error& error) {
       if (!act.fails || error.code() != Code::kCommonStateDiverges) throw;
+      if (policies_.save_failed != nullptr) {
+        policies_.save_failed(*options.cache, *job.world_group(), state);
+      }
       return;
     }
     Checkpoint stored = Checkpoint::open(ports.store, "run");
@@ -120,16 +122,18 @@ class Script {
   }
 
   void load_newest(TrainingJob& job, Ports& ports, PlanCaches& caches) {
-    LoadOptions options;
+    LoadSettings options;
     options.path = "run";
     options.checksums = LoadChecksums::kVerified;
-    options.policy = policies_.load;
-    options.cache = &caches.of("training", policies_.save.cache);
+    options.cache = &caches.of(policies_.cache_of("training"));
     LoadRequest request;
-    load(ports, job.world(), options, [&](const Offered& offered) {
-      request = job.load_request({offered.common, &offered.catalog});
-      return Wanted{&request.wanted, request.excused};
-    });
+    load(
+        ports, job.world(), options,
+        [&](const Offered& offered) {
+          request = job.load_request({offered.common, &offered.catalog});
+          return Wanted{&request.wanted, request.excused};
+        },
+        policies_.load);
     job.take(request.wanted);
   }
 
@@ -161,8 +165,9 @@ TEST(CacheMutants, are_caught_as_they_say_where_they_show_and_nowhere_else) {
     }
     const auto& caught_as = mutant_named(row.mutant).caught_as;
     const auto verdicts = verdicts_with(row.mutant, row.shown);
-    EXPECT_TRUE(std::any_of(caught_as.begin(), caught_as.end(),
-                            [&](const auto& code) { return verdicts.contains(std::string(code)); }))
+    EXPECT_TRUE(std::any_of(
+        caught_as.begin(), caught_as.end(),
+        [&](const auto& code) { return verdicts.contains(std::string(name_of(code))); }))
         << row.mutant << ": " << text_of(verdicts);
     EXPECT_EQ(verdicts.size(), 1U) << row.mutant << ": " << text_of(verdicts);
     const auto hidden = verdicts_with(row.mutant, row.hidden);
@@ -175,7 +180,7 @@ TEST(CacheMutants, a_stale_plan_is_refused_by_the_signature_and_by_what_it_has_n
   for (const bool signature : {true, false}) {
     Policies policies;
     mutant_named("rerun-stale-plan/no-signature").apply(policies);
-    const CachePolicy right;
+    const CacheSeams right;
     if (signature) {
       policies.save.cache.fits = right.fits;
     } else {

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "core/adapters/local/solo_fabric.hpp"
 #include "properties/derived.hpp"
 #include "properties/inventory.hpp"
 #include "properties/replica_audit.hpp"
 #include "properties/state_judge.hpp"
 #include "sim/job/job.hpp"
-#include "sim/job/solo_fabric.hpp"
 #include "sim/mutants/mutants.hpp"
 #include "sim/world/world.hpp"
 
@@ -34,7 +34,8 @@ struct Lives {
   std::vector<ModuleConfig> load_modules = {};  ///< of the one that loads, if they are others
   bool plain_first_at_load = false;             ///< another order of parameter groups
   bool random_by_dp = false;
-  bool trains_before_load = false;  ///< the one that loads has come somewhere by itself
+  std::vector<std::string> lacks = {};  ///< groups that neither gives to its calls
+  bool trains_before_load = false;      ///< the one that loads has come somewhere by itself
 };
 
 inline std::string or_else(std::string_view text, std::string_view otherwise) {
@@ -98,6 +99,7 @@ class MutantWorld {
             .optimizer_sharding = sharding,
             .shard_dim = lives_.dim,
             .ranks_per_node = lives_.ranks_per_node,
+            .groups = {groups_named(lives_.lacks)},
             .modules = loads && !lives_.load_modules.empty() ? lives_.load_modules : lives_.modules,
             .random_by_dp = lives_.random_by_dp,
             .plain_first = loads && lives_.plain_first_at_load};
@@ -137,20 +139,18 @@ class MutantWorld {
     pages_.push_back(audit_page(job.rank(), job.iteration(), saved));
     add(judge_inventory(keys_of(live), keys_of(saved), keys_of(job.load_template()), {}));
     add(judge_common_inventory(live.common, saved.common));
-    SaveOptions options;
+    SaveSettings options;
     options.target = CommitTarget::iteration("run", job.iteration());
-    options.policy = policies_.save;
-    Save::begin(ports, job.world_group(), saved, std::move(options)).finish();
+    begin_save(policies_, ports, job.world_group(), saved, std::move(options)).finish();
   }
 
   void load(TrainingJob& job, Ports& ports) {
-    const auto common = read_common(ports.store, job.world(), "run", policies_.load.lead);
+    const auto common = read_common(ports.store, job.world(), "run", policies_.load.leader);
     LoadRequest request = job.load_request(common ? &*common : nullptr);
-    LoadOptions options;
+    LoadSettings options;
     options.path = "run";
     options.excused = request.excused;
-    options.policy = policies_.load;
-    reprise::load(ports, job.world(), request.wanted, options);
+    reprise::load(ports, job.world(), request.wanted, options, policies_.load);
     job.take(request.wanted);
   }
 
@@ -161,7 +161,8 @@ class MutantWorld {
       const auto at = [&leaf](std::size_t d) {
         return static_cast<std::int32_t>(leaf.coordinate[d]);
       };
-      if (decode_rng(leaf.value).front().seed == HostRng::fresh(kSeed, at(0), at(1)).seed) continue;
+      const auto own = decode_rng(leaf.value).front();
+      if (own.host.seed == HostRng::fresh(kSeed, at(0), at(1)).host.seed) continue;
       say("RNG_STREAM_COLLAPSE", "the stream of " + to_string(leaf.coordinate) + " is another's");
     }
   }
@@ -220,7 +221,7 @@ class MutantWorld {
     for (const auto& ruling : rulings) {
       std::ostringstream text;
       text << ruling;
-      say(std::string(name_of(ruling.defect)), text.str());
+      say(std::string(name_of(ruling.code)), text.str());
     }
   }
 

@@ -53,7 +53,7 @@ class SavingRank {
     const auto meter = std::make_shared<MemoryMeter>(faulty_.ports());
     meters_.push_back(meter);
     meter->set_own(job_.state);
-    SaveOptions options;
+    SaveSettings options;
     options.target = CommitTarget::iteration("run", step_);
     options.image = {.staging_bytes_max = 8192, .batch_bytes = 4096};
     queue.begin(meter->ports(), group_, job_.state, options, [this, meter](const EndedSave& end) {

@@ -33,8 +33,16 @@ struct SimStoresWithoutExchange {
     return std::make_unique<SimStore>("sim:", StoreCapabilities{.exchange = false});
   }
 };
+/// Its lists show all at once: sim_store_test has those that lag.
+struct SimObjectStores {
+  std::unique_ptr<Store> make() {
+    return std::make_unique<SimStore>("sim:",
+                                      StoreCapabilities{.exchange = true, .renames = false});
+  }
+};
 INSTANTIATE_TYPED_TEST_SUITE_P(Sim, StoreContract, SimStores);
 INSTANTIATE_TYPED_TEST_SUITE_P(SimWithoutExchange, StoreContract, SimStoresWithoutExchange);
+INSTANTIATE_TYPED_TEST_SUITE_P(SimWithoutRename, StoreContract, SimObjectStores);
 
 template <std::int32_t kWorldSize>
 struct SimRanks {

@@ -83,7 +83,7 @@ RunResult run(SimStore& store, const std::function<void(TrainingJob&, Ports&)>& 
 
 void save(TrainingJob& job, Ports& ports, const CheckpointGroups& groups) {
   const StateDict state = job.state(JobGroups{groups});
-  SaveOptions options;
+  SaveSettings options;
   options.target = CommitTarget::iteration("run", job.iteration());
   Save::begin(ports, job.world_group(), state, std::move(options)).finish();
 }

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "core/engine/phases.hpp"
-#include "core/ports/ports.hpp"
+#include "reprise/ports.hpp"
 
 namespace reprise::sim {
 
-/// A place in a run: "commit/tracker begins", "commit/tracker: rename".
+/// A place in a run: "commit/tracker begins", "commit/tracker: publish".
 struct MortalPlace {
   std::string phase;
   std::string step;
@@ -44,7 +44,7 @@ class MortalPorts {
               if (reads) pass(call);
             }),
         trace_(inner.trace, *this),
-        ports_{store_, inner.fabric, inner.device, inner.clock, inner.tasks, trace_} {}
+        ports_{store_, inner.fabric, inner.device, inner.tasks, trace_} {}
   MortalPorts(const MortalPorts&) = delete;
   MortalPorts& operator=(const MortalPorts&) = delete;
 
@@ -77,6 +77,7 @@ class MortalPorts {
     MortalStore(Store& store, Pass pass, std::function<void(const char*)> reads)
         : store_(store), pass_(std::move(pass)), reads_(std::move(reads)) {}
 
+    StoreCapabilities capabilities() const override { return store_.capabilities(); }
     std::unique_ptr<ReadFile> open(const std::string& path) override {
       reads_("open");
       return store_.open(path);
@@ -97,11 +98,14 @@ class MortalPorts {
       pass_("make_directory");
       store_.make_directory(path);
     }
-    void rename(const std::string& from, const std::string& to) override {
-      if (pass_("rename") == Deed::kDone) store_.rename(from, to);
+    void publish(const NameChange& change) override {
+      if (pass_("publish") == Deed::kDone) store_.publish(change);
     }
-    void exchange(const std::string& a, const std::string& b) override {
-      if (pass_("exchange") == Deed::kDone) store_.exchange(a, b);
+    void replace(const NameChange& change) override {
+      if (pass_("replace") == Deed::kDone) store_.replace(change);
+    }
+    void put_aside(const NameChange& change) override {
+      if (pass_("put_aside") == Deed::kDone) store_.put_aside(change);
     }
     void remove(const std::string& path) override {
       const auto entry = store_.stat(path);
@@ -121,7 +125,10 @@ class MortalPorts {
       pass_("sync_directory");
       store_.sync_directory(directory);
     }
-    StoreCapabilities capabilities() const override { return store_.capabilities(); }
+    std::unique_ptr<StoreLock> lock(const std::string& path) override {
+      reads_("lock");
+      return store_.lock(path);
+    }
     std::string display(const std::string& path) const override { return store_.display(path); }
 
    private:

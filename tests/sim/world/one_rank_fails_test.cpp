@@ -26,7 +26,7 @@ struct Saved {
 
 void save(const Ports& ports, const Saved& what) {
   const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), what.step);
-  SaveOptions options;
+  SaveSettings options;
   options.target = CommitTarget::iteration("run", Step{what.step});
   options.target.keep = what.keep;
   Save::begin(ports, all_ranks(ports), job.state, options).finish();
@@ -34,7 +34,7 @@ void save(const Ports& ports, const Saved& what) {
 
 void load(const Ports& ports) {
   TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), 0);
-  LoadOptions options;
+  LoadSettings options;
   options.path = "run";
   options.fallback = reprise::Fallback::kNewestWhole;
   reprise::load(ports, *all_ranks(ports), job.state, options);

@@ -79,12 +79,12 @@ TEST_F(Crash, removed_names_come_back_unless_their_directory_was_synced) {
 TEST_F(Crash, rename_over_a_file_is_old_or_new) {
   write_atomically(store, "tracker", as_bytes("old"));
   put_synced(store, "tracker.tmp", "new");
-  store.rename("tracker.tmp", "tracker");
+  store.publish({"tracker.tmp", "tracker"});
   EXPECT_EQ(get(store, "tracker"), "new");
   store.crash();
   EXPECT_EQ(get(store, "tracker"), "old");
   put_synced(store, "tracker.tmp", "new");
-  store.rename("tracker.tmp", "tracker");
+  store.publish({"tracker.tmp", "tracker"});
   store.sync_directory("");
   store.crash();
   EXPECT_EQ(get(store, "tracker"), "new");
@@ -98,11 +98,11 @@ TEST_F(Crash, exchange_is_undone_unless_both_parents_were_synced) {
     store.sync_directory(name);
   }
   store.sync_directory("");
-  store.exchange("a", "b");
+  store.replace({"a", "b"});
   EXPECT_EQ(get(store, "a/who"), "b");
   store.crash();
   EXPECT_EQ(get(store, "a/who"), "a");
-  store.exchange("a", "b");
+  store.replace({"a", "b"});
   store.sync_directory("");
   store.crash();
   EXPECT_EQ(get(store, "a/who"), "b");
@@ -123,7 +123,7 @@ TEST_F(Crash, move_between_directories_with_one_side_synced_leaves_two_trees_tha
   store.make_directory("to");
   put(store, "from/d/f", "x");
   store.sync_all();
-  store.rename("from/d", "to/d");
+  store.publish({"from/d", "to/d"});
   store.sync_directory("to");
   store.crash();
   EXPECT_EQ(get(store, "from/d/f"), "x");

@@ -4,10 +4,12 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
-#include "core/ports/ports.hpp"
+#include "core/engine/load.hpp"
 #include "core/state/state_dict.hpp"
+#include "reprise/ports.hpp"
 
 namespace reprise::sim {
 
@@ -42,6 +44,16 @@ struct TinyJob {
 
 inline std::shared_ptr<Communicator> all_ranks(const Ports& ports) {
   return ports.fabric.communicator(Group::world(ports.fabric.world_size()));
+}
+
+/// Collective. Loads what `path` means and returns its generation; -1 if it is of several.
+inline std::int64_t loaded(const Ports& ports, const std::string& path) {
+  TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), -2);
+  LoadSettings options;
+  options.path = path;
+  const auto ask = [&job](const Offered&) { return Wanted{&job.state, {}}; };
+  load(ports, *all_ranks(ports), options, ask);
+  return job.generation().value_or(-1);
 }
 
 }  // namespace reprise::sim

@@ -1,11 +1,17 @@
 // The store over real directories: the contract, and what only a real file system has.
 #include "core/adapters/posix/posix_store.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <utility>
 
+#include "core/base/bytes.hpp"
+#include "tests/contracts/not_root.hpp"
 #include "tests/contracts/store_contract.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
@@ -27,14 +33,43 @@ struct PosixStoreTest : testing::Test {
   void put(const std::string& path) { store.create(path)->write_at(0, as_bytes("x")); }
 };
 
-TEST_F(PosixStoreTest, links_to_files_are_not_opened_and_not_written_through) {
+TEST_F(PosixStoreTest, links_to_files_are_read_through_and_not_written_through) {
   TemporaryDirectory outside;
   PosixStore other(outside.path());
   other.create("secret")->write_at(0, as_bytes("keep"));
   fs::create_symlink(outside.path() + "/secret", directory.path() + "/link");
-  EXPECT_EQ(code_of([&] { store.open("link"); }), Code::kPathEscape);
+  EXPECT_EQ(as_text(read_all(store, "link", 100)), "keep");
   EXPECT_EQ(code_of([&] { store.create("link"); }), Code::kPathEscape);
   EXPECT_EQ(as_text(read_all(other, "secret", 100)), "keep");
+}
+
+TEST_F(PosixStoreTest, links_that_lead_to_no_file_are_told_apart) {
+  ASSERT_EQ(::mkfifo((directory.path() + "/pipe").c_str(), 0600), 0);
+  for (const auto& [name, target] :
+       {std::pair("here", "there"), std::pair("there", "here"), std::pair("lost", "nowhere"),
+        std::pair("to_pipe", "pipe"), std::pair("to_device", "/dev/zero"), std::pair("up", ".")}) {
+    fs::create_symlink(target, directory.path() + "/" + name);
+  }
+  const auto words = [this](const char* name) {
+    const auto error = error_of([&] { store.open(name); });
+    return std::string(error ? error->what() : "opened");
+  };
+  EXPECT_THAT(words("here"), testing::HasSubstr("IO: open: symbolic links that lead in a circle"));
+  EXPECT_THAT(words("lost"), testing::HasSubstr("NOT_FOUND: open: a symbolic link that leads to"));
+  for (const char* name : {"to_pipe", "to_device", "up"}) {
+    EXPECT_THAT(words(name),
+                testing::HasSubstr("IO: open: this is a directory, a device or a pipe"));
+  }
+}
+
+TEST_F(PosixStoreTest, times_of_change_are_told) {
+  put("a");
+  const auto before = store.stat("a")->modified_ns;
+  ASSERT_TRUE(before);
+  const fs::path path = directory.path() + "/a";
+  fs::last_write_time(path, fs::last_write_time(path) + std::chrono::hours(1));
+  constexpr std::int64_t kHour = 3'600'000'000'000;
+  EXPECT_EQ(*store.list("")[0].modified_ns - *before, kHour);
 }
 
 TEST_F(PosixStoreTest, remove_does_not_follow_links) {
@@ -46,6 +81,61 @@ TEST_F(PosixStoreTest, remove_does_not_follow_links) {
   store.remove("d");
   EXPECT_FALSE(store.stat("d"));
   EXPECT_TRUE(other.stat("keep"));
+}
+
+/// A lock file that this user may read and not write, as another user's with the usual umask is.
+struct ForeignLock : PosixStoreTest {
+  static constexpr fs::perms kReadable =
+      fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read;
+  static constexpr fs::perms kSearchable =
+      fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec;
+
+  ForeignLock() {
+    fs::permissions(directory.path(), fs::perms::all);
+    held_by("process 7 on host elsewhere since 2026-01-01T00:00:00Z");
+  }
+  void held_by(const std::string& whom) {
+    fs::remove(file);
+    put(".d.lock");
+    store.create(".d.lock")->write_at(0, as_bytes("held by reprise: " + whom + "\n"));
+    fs::permissions(file, kReadable);
+  }
+  std::string refusal() {
+    const NotRoot not_root;
+    const auto error = error_of([this] { store.lock("d"); });
+    return error ? error->what() : "taken";
+  }
+
+  std::string file = directory.path() + "/.d.lock";
+};
+
+TEST_F(ForeignLock, that_is_held_names_its_holder) {
+  const int holder = ::open(file.c_str(), O_RDONLY);
+  ASSERT_EQ(::flock(holder, LOCK_EX), 0);
+  EXPECT_THAT(refusal(), testing::HasSubstr("LOCKED: process 7 on host elsewhere since 2026"));
+  ::close(holder);
+  EXPECT_EQ(refusal(), "taken") << "whoever held it is dead";
+  EXPECT_FALSE(fs::exists(file));
+}
+
+TEST_F(ForeignLock, that_cannot_be_read_or_removed_names_its_owner_and_what_to_do) {
+  const auto tells =
+      testing::AllOf(testing::HasSubstr("LOCKED: the lock file " + file + " is of user"),
+                     testing::HasSubstr("(" + std::to_string(::geteuid()) + ")"),
+                     testing::HasSubstr("have that user remove the file"));
+  fs::permissions(file, fs::perms::none);
+  EXPECT_THAT(refusal(), tells);
+  held_by("process 7 on host elsewhere since 2026-01-01T00:00:00Z");
+  fs::permissions(directory.path(), kReadable | kSearchable);
+  EXPECT_THAT(refusal(), tells);
+  fs::permissions(directory.path(), fs::perms::all);
+}
+
+TEST_F(ForeignLock, that_is_no_lock_file_is_somebody_s_own) {
+  fs::permissions(file, fs::perms::all);
+  store.create(".d.lock")->write_at(0, as_bytes("my thesis"));
+  fs::permissions(file, kReadable);
+  EXPECT_THAT(refusal(), testing::HasSubstr("USAGE: a file is where a lock is to be"));
 }
 
 TEST_F(PosixStoreTest, root_may_be_a_link) {
@@ -60,10 +150,11 @@ TEST_F(PosixStoreTest, root_may_be_a_link) {
 TEST_F(PosixStoreTest, root_that_is_not_there_is_made_with_its_parents) {
   PosixStore deep(directory.path() + "/x/y");
   EXPECT_EQ(code_of([&] { deep.list(""); }), Code::kNotFound);
-  EXPECT_FALSE(deep.capabilities().exchange);
   deep.make_directory("");
   EXPECT_TRUE(deep.list("").empty());
-  EXPECT_EQ(deep.capabilities().exchange, store.capabilities().exchange);
+  PosixStore other(directory.path() + "/x/z");
+  const auto held = other.lock("a");  // what a writer does first
+  EXPECT_EQ(other.list("").size(), 1U);
 }
 
 TEST_F(PosixStoreTest, dangling_link_is_listed_and_pipe_is_refused_without_waiting) {

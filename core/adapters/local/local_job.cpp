@@ -1,0 +1,25 @@
+#include <utility>
+
+#include "core/adapters/local/solo_fabric.hpp"
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "reprise/error.hpp"
+#include "reprise/job.hpp"
+
+namespace reprise {
+
+JobPorts local_ports(const std::string& root, const JobOptions& options) {
+  if (options.threads < 1) throw Error(Code::kUsage, "threads: at least one writes");
+  return {.store = std::make_shared<PosixStore>(root),
+          .fabric = std::make_shared<SoloFabric>(),
+          .device = std::make_shared<HostDevice>("host", 0),
+          .tasks = std::make_shared<ThreadTasks>(options.threads),
+          .trace = options.trace};
+}
+
+Job local_job(const std::string& root, const JobOptions& options) {
+  return Job(local_ports(root, options));
+}
+
+}  // namespace reprise

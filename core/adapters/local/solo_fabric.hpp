@@ -1,0 +1,16 @@
+#pragma once
+// A world of one rank.
+
+#include "reprise/fabric.hpp"
+
+namespace reprise {
+
+class SoloFabric final : public Fabric {
+ public:
+  GlobalRank rank() const override { return {0}; }
+  std::int32_t world_size() const override { return 1; }
+  /// LAYOUT_MISMATCH for any group but {0}.
+  std::shared_ptr<Communicator> communicator(const Group& group) override;
+};
+
+}  // namespace reprise

@@ -1,0 +1,202 @@
+#include "core/adapters/posix/posix_lock.hpp"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <ctime>
+#include <optional>
+#include <utility>
+
+#include "core/adapters/posix/descriptor.hpp"
+#include "core/base/hash.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::posix {
+namespace {
+
+constexpr mode_t kLockMode = 0666;
+constexpr std::string_view kHeldBy = "held by reprise: ";
+
+std::string this_host() {
+  std::array<char, HOST_NAME_MAX + 1> name = {};
+  ::gethostname(name.data(), HOST_NAME_MAX);
+  return name.data();
+}
+
+std::string utc_now() {
+  constexpr std::size_t kRoom = 32;
+  const std::time_t now = std::time(nullptr);
+  std::tm parts = {};
+  ::gmtime_r(&now, &parts);
+  std::array<char, kRoom> text = {};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+/// Names the holder, for the messages of other processes.
+std::string this_holder() {
+  return std::string(kHeldBy) + "process " + std::to_string(::getpid()) + " on host " +
+         this_host() + " since " + utc_now() + "\n";
+}
+
+std::string text_in(int fd) {
+  constexpr std::size_t kRoom = 512;
+  std::string text(kRoom, '\0');
+  const auto got = ::pread(fd, text.data(), text.size(), 0);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
+std::string new_token(const std::string& file) {
+  std::uint64_t value = 0;
+  checked({"getrandom", file}, [&value] { return ::getrandom(&value, sizeof value, 0); });
+  return hex(value);
+}
+
+/// Is that the file which the name leads to?
+bool stands_at(int fd, const std::string& file) {
+  struct stat open = {};
+  struct stat named = {};
+  return ::fstat(fd, &open) == 0 && ::lstat(file.c_str(), &named) == 0 && open.st_nlink > 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
+[[noreturn]] void refuse_held(int fd, const std::string& held) {
+  std::string holder = text_in(fd);
+  const bool known = holder.starts_with(kHeldBy) && holder.ends_with('\n');
+  holder = known ? holder.substr(kHeldBy.size(), holder.size() - kHeldBy.size() - 1)
+                 : "another process, which has only just begun";
+  throw Error(Code::kLocked,
+              holder + " is writing there; wait until it has ended, or end it, and try again",
+              {.file = held});
+}
+
+/// Gets the lock of an open file. Nothing if it was got, else why this file system has none.
+std::optional<std::string> get_lock(int fd, const std::string& file, const std::string& held) {
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    switch (errno) {
+      case EINTR:
+        continue;
+      case EWOULDBLOCK:
+        refuse_held(fd, held);
+      case ENOSYS:
+      case EOPNOTSUPP:
+      case ENOLCK:
+        return "this file system has no locks: nothing keeps another job from writing to " + held +
+               " at the same time";
+      default:
+        fail({"flock", file}, errno);
+    }
+  }
+  return std::nullopt;
+}
+
+/// Throws USAGE if the file is not a lock of ours: we leave other people's files alone.
+void require_of_ours(std::string_view text, const std::string& file) {
+  if (text.empty() || text.starts_with(kHeldBy)) return;
+  throw Error(Code::kUsage, "a file is where a lock is to be; rename it", {.file = file});
+}
+
+/// Puts this process's name into the lock file.
+void sign(int fd, const std::string& file) {
+  require_of_ours(text_in(fd), file);
+  const std::string text = this_holder();
+  checked({"ftruncate", file}, [fd] { return ::ftruncate(fd, 0); });
+  checked({"pwrite", file}, [&] { return ::pwrite(fd, text.data(), text.size(), 0); });
+}
+
+/// The name of a user, for people.
+std::string user_of(uid_t id) {
+  constexpr std::size_t kRoom = 4096;
+  std::array<char, kRoom> text = {};
+  passwd entry = {};
+  passwd* found = nullptr;
+  const bool known = ::getpwuid_r(id, &entry, text.data(), text.size(), &found) == 0 && found;
+  return (known ? "user " + std::string(found->pw_name) + " (" : "user (") + std::to_string(id) +
+         ")";
+}
+
+/// Another user's lock file that this one may not write.
+[[noreturn]] void refuse_foreign(const std::string& file, const std::string& held) {
+  struct stat status = {};
+  checked({"lstat", file}, [&] { return ::lstat(file.c_str(), &status); });
+  throw Error(
+      Code::kLocked,
+      "the lock file " + file + " is of " + user_of(status.st_uid) + ", and " +
+          user_of(::geteuid()) +
+          " may not take it over: wait until that user's writer has ended, or, if none is at "
+          "work, have that user remove the file",
+      {.file = held});
+}
+
+bool is_of_rights(int error) { return error == EACCES || error == EPERM; }
+
+/// The file that another user left cannot be signed. If its lock is free whoever held it is dead,
+/// and it is removed, as who may write to the directory may do; else its holder is told, by name.
+void remove_foreign(const std::string& file, const std::string& held) {
+  const int raw = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (raw == -1 && errno == ENOENT) return;
+  if (raw == -1) refuse_foreign(file, held);
+  const auto fd = Descriptor::adopt(raw);
+  require_of_ours(text_in(fd.get()), file);
+  // Over NFS a lock is taken by those alone who may write: EBADF.
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) refuse_held(fd.get(), held);
+    if (errno != EINTR) refuse_foreign(file, held);
+  }
+  if (stands_at(fd.get(), file) && ::unlink(file.c_str()) != 0) refuse_foreign(file, held);
+}
+
+/// Opens the lock file, which is made if it is not there. Nothing if it was another user's: then it
+/// is gone.
+std::optional<Descriptor> open_to_lock(const std::string& file, const std::string& held) {
+  for (;;) {
+    const int fd =
+        ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, kLockMode);
+    if (fd != -1) return Descriptor::adopt(fd);
+    const int error = errno;
+    if (error == EINTR) continue;
+    struct stat status = {};
+    const bool there = ::lstat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    if (!there || !is_of_rights(error)) fail({"open for locking", file}, error);
+    remove_foreign(file, held);
+    return std::nullopt;
+  }
+}
+
+class FileLock final : public StoreLock {
+ public:
+  FileLock(Descriptor fd, std::string file, std::string warning)
+      : StoreLock(new_token(file), std::move(warning)),
+        fd_(std::move(fd)),
+        file_(std::move(file)) {}
+  /// The name goes while the lock is held; who has the file open already finds it gone then.
+  ~FileLock() override {
+    if (stands_at(fd_.get(), file_)) ::unlink(file_.c_str());
+  }
+
+ private:
+  Descriptor fd_;
+  std::string file_;
+};
+
+}  // namespace
+
+std::unique_ptr<StoreLock> take_lock(const std::string& file, const std::string& held) {
+  for (;;) {
+    auto fd = open_to_lock(file, held);
+    if (!fd) continue;
+    const auto warning = get_lock(fd->get(), file, held);
+    if (!stands_at(fd->get(), file)) continue;  // the one who had it has just removed it
+    sign(fd->get(), file);
+    return std::make_unique<FileLock>(std::move(*fd), file, warning.value_or(""));
+  }
+}
+
+}  // namespace reprise::posix

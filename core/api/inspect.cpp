@@ -1,0 +1,56 @@
+#include "reprise/inspect.hpp"
+
+#include <utility>
+
+#include "core/api/access.hpp"
+#include "core/engine/diff.hpp"
+#include "core/engine/verify.hpp"
+#include "core/ports/no_progress.hpp"
+
+namespace reprise {
+namespace {
+
+template <class Diffs>
+void sort_out(const Diffs& diffs, DiffSummary& summary) {
+  for (const auto& diff : diffs) {
+    if (diff.verdict == DiffVerdict::kSame) continue;
+    auto& keys = counts_as_different(diff.verdict) ? summary.different : summary.not_compared;
+    keys.push_back(diff.key);
+  }
+}
+
+}  // namespace
+
+Verification verify(Job& job, const std::string& directory) {
+  NoProgress progress;
+  VerifyReport report = verify(job.ports().store, directory, PayloadCheck::kRead, progress);
+  return {.verdict = report.verdict(),
+          .findings = std::move(report.findings),
+          .tensors = report.tensors,
+          .elements = report.elements,
+          .objects = report.objects,
+          .files = report.files,
+          .bytes = report.bytes};
+}
+
+DiffSummary diff(Job& job, const std::string& left, const std::string& right) {
+  const Ports ports = job.ports();
+  if (!ports.device.host_memory()) {
+    throw Error(Code::kUnsupported, "diff compares in host memory; give it a job that has that");
+  }
+  Checkpoint a = Checkpoint::open(ports.store, left);
+  Checkpoint b = Checkpoint::open(ports.store, right);
+  NoProgress progress;
+  DiffReport report = diff(a, b, ports.device, {}, progress);
+  DiffSummary summary{.outcome = report.outcome(),
+                      .different = {},
+                      .not_compared = {},
+                      .elements = report.elements,
+                      .damage = std::move(report.damage)};
+  sort_out(report.tensors, summary);
+  sort_out(report.objects, summary);
+  sort_out(report.files, summary);
+  return summary;
+}
+
+}  // namespace reprise

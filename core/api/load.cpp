@@ -1,0 +1,67 @@
+#include "reprise/load.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/api/access.hpp"
+#include "core/engine/load.hpp"
+
+namespace reprise {
+namespace {
+
+/// A read takes at least one element, of any type.
+constexpr std::uint64_t kLeastStaging = 64;
+
+LoadSettings settings_of(const LoadOptions& options) {
+  if (options.staging_bytes < kLeastStaging) {
+    throw Error(Code::kUsage, "staging_bytes: a load needs at least " +
+                                  std::to_string(kLeastStaging) + ", not " +
+                                  std::to_string(options.staging_bytes));
+  }
+  return {.path = options.directory,
+          .strictness = options.strictness,
+          .excused = options.excused,
+          .staging_bytes = options.staging_bytes,
+          .checksums = options.checksums,
+          .fallback = options.fallback,
+          .reads = options.reads};
+}
+
+std::optional<std::int64_t> number_of(std::optional<Step> step) {
+  return step ? std::optional(step->value) : std::nullopt;
+}
+
+void remember_damaged(JobState& job, const std::vector<Step>& damaged) {
+  for (const Step step : damaged) {
+    if (std::count(job.damaged.begin(), job.damaged.end(), step) == 0) job.damaged.push_back(step);
+  }
+}
+
+}  // namespace
+
+LoadResult load(Job& job, State& state, const LoadOptions& options) {
+  JobState& own = *JobAccess::state(job);
+  StateDict into = StateAccess::with_common(state);
+  LoadReport report = load(own.ports(), *own.all, into, settings_of(options));
+  remember_damaged(own, report.damaged);
+  state.common = std::exchange(into.common, Dict{});
+  StateAccess::leaves(state) = std::move(into);
+  return {.directory = report.location.directory,
+          .step = number_of(report.location.step),
+          .tensors = report.tensors,
+          .objects = report.objects,
+          .elements = report.elements,
+          .bytes_read = report.bytes_read,
+          .not_stored = std::move(report.returned.not_stored),
+          .not_requested = std::move(report.returned.not_requested),
+          .excused = std::move(report.excused),
+          .fell_back_from = std::move(report.fell_back_from),
+          .log = std::move(report.log)};
+}
+
+std::optional<Value> read_common(Job& job, const std::string& directory) {
+  const JobState& own = *JobAccess::state(job);
+  return read_common(*own.own.store, *own.all, directory);
+}
+
+}  // namespace reprise

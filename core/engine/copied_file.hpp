@@ -1,0 +1,76 @@
+#pragma once
+// Bytes copied from one file into another in bounded steps; what arrived is looked at again.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/engine/course.hpp"
+#include "core/format/archive.hpp"
+#include "core/format/item_source.hpp"
+#include "core/format/sha256.hpp"
+#include "reprise/store.hpp"
+
+namespace reprise {
+
+/// Size and digest that a written file must have when it is read back.
+struct WrittenContent {
+  std::uint64_t bytes = 0;
+  Sha256Digest sha256 = {};
+};
+
+/// Throws IO unless the file has these bytes. Reads all of it, and tells `course` at each step.
+void confirm_written(Store& store, const std::string& path, const WrittenContent& written,
+                     Course& course);
+
+class CopiedFile {
+ public:
+  /// Creates the file. What is copied is told to `course`, which is borrowed.
+  CopiedFile(Store& store, std::string path, Course& course);
+
+  /// Appends the slice with the patches put in; where it went.
+  ByteRange append(ItemSource& source, std::span<const Archive::Patch> patches = {});
+  /// Syncs, closes, and confirms. Once.
+  WrittenContent finish();
+
+ private:
+  Store& store_;
+  std::string path_;
+  Course& course_;
+  std::unique_ptr<WriteFile> out_;
+  Sha256 hash_;
+  std::uint64_t bytes_ = 0;
+};
+
+/// A file of a store as a slice; opened when it is made.
+class WholeFile final : public ItemSource {
+ public:
+  WholeFile(Store& store, const std::string& path);
+  WholeFile(Store& store, const std::string& path, ErrorPlace place);
+
+  std::uint64_t size() const override { return file_->size(); }
+  void read_at(std::uint64_t offset, MutableByteSpan out) override { file_->read_at(offset, out); }
+
+ private:
+  std::unique_ptr<ReadFile> file_;
+};
+
+/// A part of another slice.
+class PartOf final : public ItemSource {
+ public:
+  /// `place` is where the part is said to be in messages. `whole` is borrowed.
+  PartOf(ItemSource& whole, ByteRange range, ErrorPlace place)
+      : ItemSource(std::move(place)), whole_(whole), range_(range) {}
+
+  std::uint64_t size() const override { return range_.size; }
+  void read_at(std::uint64_t offset, MutableByteSpan out) override {
+    whole_.read_at(range_.offset + offset, out);
+  }
+
+ private:
+  ItemSource& whole_;
+  ByteRange range_;
+};
+
+}  // namespace reprise

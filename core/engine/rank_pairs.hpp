@@ -1,0 +1,98 @@
+#pragma once
+// Which items of two checkpoints stand for the same thing, also where each rank wrote metadata of
+// its own.
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/state/catalog.hpp"
+
+namespace reprise {
+
+/// An item of two checkpoints; null where one of them lacks it.
+template <class Item>
+struct Both {
+  const Item* left = nullptr;
+  const Item* right = nullptr;
+
+  /// The key that tells it apart from the others.
+  const std::string& key() const {
+    const bool lefts = right == nullptr || (left != nullptr && left->known_by.own);
+    return lefts ? left->key : right->key;
+  }
+  /// The key by which a job knows it.
+  std::string_view name() const { return name_of(left != nullptr ? *left : *right); }
+};
+
+/// Pairs of items of one name. A rank's own is paired with what the other side has for that rank;
+/// what one `.metadata` says it says for every rank.
+template <class Item>
+std::vector<Both<Item>> pairs_of_one_name(const std::vector<const Item*>& left,
+                                          const std::vector<const Item*>& right) {
+  using Indices = std::pair<std::size_t, std::size_t>;
+  std::set<Indices> met;
+  const auto one_for_all = [](const std::vector<const Item*>& side) {
+    return side.size() == 1 && side.front()->known_by.ranks.empty();
+  };
+  if (one_for_all(left) || one_for_all(right) || (left.size() == 1 && right.size() == 1)) {
+    for (std::size_t l = 0; l < left.size(); ++l) {
+      for (std::size_t r = 0; r < right.size(); ++r) met.emplace(l, r);
+    }
+  } else {
+    std::map<std::int32_t, std::size_t> of_rank;
+    for (std::size_t r = 0; r < right.size(); ++r) {
+      for (const std::int32_t rank : right[r]->known_by.ranks) of_rank.emplace(rank, r);
+    }
+    for (std::size_t l = 0; l < left.size(); ++l) {
+      for (const std::int32_t rank : left[l]->known_by.ranks) {
+        const auto found = of_rank.find(rank);
+        if (found != of_rank.end()) met.emplace(l, found->second);
+      }
+    }
+  }
+  std::vector<Both<Item>> pairs;
+  std::vector<bool> left_alone(left.size(), true);
+  std::vector<bool> right_alone(right.size(), true);
+  for (const auto& [l, r] : met) {
+    pairs.push_back({left[l], right[r]});
+    left_alone[l] = right_alone[r] = false;
+  }
+  for (std::size_t l = 0; l < left.size(); ++l) {
+    if (left_alone[l]) pairs.push_back({left[l], nullptr});
+  }
+  for (std::size_t r = 0; r < right.size(); ++r) {
+    if (right_alone[r]) pairs.push_back({nullptr, right[r]});
+  }
+  return pairs;
+}
+
+/// Items of two checkpoints by key.
+template <class Item>
+std::vector<Both<Item>> pairs_of(const std::vector<Item>& left, const std::vector<Item>& right) {
+  std::vector<std::pair<const Item*, bool>> all;  // with its side
+  for (const Item& item : left) all.emplace_back(&item, false);
+  for (const Item& item : right) all.emplace_back(&item, true);
+  std::ranges::stable_sort(
+      all, [](const auto& a, const auto& b) { return name_of(*a.first) < name_of(*b.first); });
+  std::vector<Both<Item>> pairs;
+  for (auto first = all.begin(); first != all.end();) {
+    std::vector<const Item*> lefts;
+    std::vector<const Item*> rights;
+    const auto name = name_of(*first->first);
+    for (; first != all.end() && name_of(*first->first) == name; ++first) {
+      (first->second ? rights : lefts).push_back(first->first);
+    }
+    for (const auto& pair : pairs_of_one_name<Item>(lefts, rights)) {
+      pairs.push_back(pair);
+    }
+  }
+  std::ranges::stable_sort(pairs, [](const auto& a, const auto& b) { return a.key() < b.key(); });
+  return pairs;
+}
+
+}  // namespace reprise

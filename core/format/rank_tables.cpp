@@ -1,0 +1,271 @@
+#include "core/format/rank_tables.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "reprise/error.hpp"
+
+namespace reprise {
+namespace {
+
+/// A sum that stays at the largest number once it got there: hostile volumes add up.
+std::uint64_t add_up(std::uint64_t sum, std::uint64_t more) {
+  return sum > UINT64_MAX - more ? UINT64_MAX : sum + more;
+}
+
+std::uint64_t volume_of(const Box& box) { return static_cast<std::uint64_t>(box.elements()); }
+
+/// One copy of a tensor: pieces of ranks that fit together.
+class Copy {
+ public:
+  explicit Copy(StoredTensor tensor) : tensor_(std::move(tensor)) {
+    for (std::size_t i = 0; i < tensor_.chunks.size(); ++i) note(i);
+    before_ = tensor_.chunks.size();
+  }
+
+  /// False, and nothing happened, if one of the tensor's pieces is here already, in other bytes. A
+  /// piece that one of both names no storage for is no second one.
+  bool take(const StoredTensor& more) {
+    if (has_no_room_for(more)) return false;
+    for (const StoredChunk& chunk : more.chunks) {
+      const auto known = places_.find(chunk.box);
+      if (known != places_.end() && known->second < before_) {
+        StoredChunk& mine = tensor_.chunks[known->second];
+        if (mine.file == kNoFile) mine = chunk;
+        continue;
+      }
+      tensor_.chunks.push_back(chunk);
+      note(tensor_.chunks.size() - 1);
+    }
+    before_ = tensor_.chunks.size();
+    tensor_.known_by.ranks.push_back(more.known_by.ranks.front());
+    return true;
+  }
+
+  bool complete() const { return volume_ >= static_cast<std::uint64_t>(volume(tensor_.shape)); }
+  bool like(const StoredTensor& other) const {
+    return tensor_.dtype == other.dtype && tensor_.shape == other.shape &&
+           tensor_.original_shape == other.original_shape;
+  }
+  const StoredTensor& tensor() const { return tensor_; }
+  StoredTensor release() { return std::move(tensor_); }
+
+ private:
+  void note(std::size_t index) {
+    places_.try_emplace(tensor_.chunks[index].box, index);
+    volume_ = add_up(volume_, volume_of(tensor_.chunks[index].box));
+  }
+
+  bool has_no_room_for(const StoredTensor& more) const {
+    if (!like(more)) return true;
+    bool fresh = false;
+    for (const StoredChunk& chunk : more.chunks) {
+      if (volume_of(chunk.box) == 0) continue;
+      const auto known = places_.find(chunk.box);
+      if (known == places_.end()) {
+        fresh = true;
+        continue;
+      }
+      const StoredChunk& mine = tensor_.chunks[known->second];
+      if (chunk.file != kNoFile && mine.file != kNoFile && chunk != mine) return true;
+    }
+    return fresh && complete();
+  }
+
+  StoredTensor tensor_;
+  std::map<Box, std::size_t> places_;  ///< of chunks; the first of equal boxes
+  std::size_t before_ = 0;             ///< chunks that were there before the rank at hand
+  std::uint64_t volume_ = 0;
+};
+
+/// Ranks of one key look for company among so many copies that lack pieces.
+constexpr std::size_t kOpenMax = 64;
+
+[[noreturn]] void refuse_drift(const StoredTensor& a, const StoredTensor& b) {
+  if (a.shape != b.shape || a.original_shape != b.original_shape) {
+    throw Error(Code::kShapeDrift,
+                "the metadata of different ranks disagree on the shape: " +
+                    to_string(logical_shape(a)) + " and " + to_string(logical_shape(b)),
+                {.key = a.key});
+  }
+  throw Error(Code::kDtypeDrift,
+              "the metadata of different ranks disagree on the element type: " +
+                  std::string(name_of(a.dtype)) + " and " + std::string(name_of(b.dtype)),
+              {.key = a.key});
+}
+
+/// Of ranks that have parts of a tensor each says what the whole is.
+void require_agreement(const std::vector<Copy>& copies) {
+  const Copy* partial = nullptr;
+  for (const Copy& copy : copies) {
+    if (copy.complete()) continue;
+    if (partial != nullptr && !partial->like(copy.tensor())) {
+      refuse_drift(partial->tensor(), copy.tensor());
+    }
+    partial = &copy;
+  }
+}
+
+std::vector<StoredTensor> copies_of(std::span<StoredTensor> of_ranks) {
+  std::vector<Copy> copies;
+  std::vector<std::size_t> open;  // the last ones that lack pieces
+  for (StoredTensor& tensor : of_ranks) {
+    const auto taken = std::find_if(open.begin(), open.end(),
+                                    [&](std::size_t c) { return copies[c].take(tensor); });
+    if (taken == open.end()) {
+      if (open.size() == kOpenMax) open.erase(open.begin());
+      open.push_back(copies.size());
+      copies.emplace_back(std::move(tensor));
+    }
+    std::erase_if(open, [&](std::size_t c) { return c != 0 && copies[c].complete(); });
+  }
+  require_agreement(copies);
+  std::vector<StoredTensor> tensors;
+  for (Copy& copy : copies) tensors.push_back(copy.release());
+  return tensors;
+}
+
+/// Objects in the same bytes are one.
+std::vector<StoredObject> copies_of(std::span<StoredObject> of_ranks) {
+  std::map<std::pair<FileIndex, std::uint64_t>, std::size_t> known;
+  std::vector<StoredObject> copies;
+  for (StoredObject& object : of_ranks) {
+    const auto [found, is_new] =
+        known.try_emplace({object.file, object.range.offset}, copies.size());
+    if (is_new || object.file == kNoFile || object.range != copies[found->second].range) {
+      copies.push_back(std::move(object));
+    } else {
+      copies[found->second].known_by.ranks.push_back(object.known_by.ranks.front());
+    }
+  }
+  return copies;
+}
+
+/// Which key of the catalog a rank's key became.
+using KeyNames = std::map<std::pair<std::string, std::int32_t>, std::string>;
+
+template <class Item>
+void mark_own(Item& item, KeyNames& names) {
+  const std::string key = item.key + own_suffix(item.known_by.ranks.front());
+  for (const std::int32_t rank : item.known_by.ranks) names.emplace(std::pair(item.key, rank), key);
+  item.key = key;
+  item.known_by.own = true;
+}
+
+/// Calls visit(items of one key) for each; they keep the order that they have among themselves.
+template <class Item, class Visit>
+void each_key(std::vector<Item>& items, const Visit& visit) {
+  std::stable_sort(items.begin(), items.end(),
+                   [](const Item& a, const Item& b) { return a.key < b.key; });
+  for (auto first = items.begin(); first != items.end();) {
+    const auto end = std::find_if(first + 1, items.end(),
+                                  [&](const Item& item) { return item.key != first->key; });
+    visit(std::span<Item>(first, end));
+    first = end;
+  }
+}
+
+template <class Item>
+void sort_by_key(std::vector<Item>& items) {
+  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.key < b.key; });
+}
+
+class RankMerger {
+ public:
+  void take(MetadataTables& table) {
+    const std::int32_t rank = table.rank;
+    for (StoredTensor& tensor : table.tensors) add(tensor, rank, tensors_);
+    for (StoredObject& object : table.objects) add(object, rank, objects_);
+    place_ += static_cast<std::uint32_t>(table.tensors.size() + table.objects.size());
+    for (PlannerEntry& entry : table.planner_data) planner_.emplace_back(rank, std::move(entry));
+    merged_.ranks.push_back(rank);
+    if (merged_.checkpoint_id.empty()) merged_.checkpoint_id = table.checkpoint_id;
+    if (merged_.save_id.empty()) merged_.save_id = table.save_id;
+    if (merged_.version.empty()) merged_.version = table.version;
+    merged_.has_local_plans = merged_.has_local_plans || table.has_local_plans;
+  }
+
+  Metadata merge() {
+    std::set<std::string> of_tensors;
+    Catalog& catalog = merged_.catalog;
+    each_key(tensors_, [&](std::span<StoredTensor> of_ranks) {
+      of_tensors.insert(of_ranks.front().key);
+      auto copies = copies_of(of_ranks);
+      const bool own = copies.size() > 1;
+      for (StoredTensor& copy : copies) {
+        if (own) mark_own(copy, names_);
+        catalog.tensors.push_back(std::move(copy));
+      }
+    });
+    each_key(objects_, [&](std::span<StoredObject> of_ranks) {
+      if (of_tensors.contains(of_ranks.front().key)) {
+        throw Error(Code::kUnsupported, "the key is a tensor of one rank and an object of another",
+                    {.key = of_ranks.front().key});
+      }
+      auto copies = copies_of(of_ranks);
+      const bool own = copies.size() > 1;
+      for (StoredObject& object : copies) {
+        if (own) mark_own(object, names_);
+        catalog.objects.push_back(std::move(object));
+      }
+    });
+    sort_by_key(catalog.tensors);
+    sort_by_key(catalog.objects);
+    require_distinct();
+    merge_planner_data();
+    return std::move(merged_);
+  }
+
+ private:
+  template <class Item>
+  void add(Item& item, std::int32_t rank, std::vector<Item>& to) const {
+    item.known_by.ranks = {rank};
+    item.place += place_;
+    to.push_back(std::move(item));
+  }
+
+  void require_distinct() const {
+    std::set<std::string_view> keys;
+    const auto add = [&keys](const std::string& key) {
+      if (keys.insert(key).second) return;
+      throw Error(Code::kUnsupported,
+                  "a key of one rank is what the item of another rank would be called here",
+                  {.key = key});
+    };
+    for (const auto& tensor : merged_.catalog.tensors) add(tensor.key);
+    for (const auto& object : merged_.catalog.objects) add(object.key);
+  }
+
+  /// In the order of the files; of a key that several ranks share the first.
+  void merge_planner_data() {
+    std::set<std::string> known;
+    for (auto& [rank, entry] : planner_) {
+      const auto own = names_.find({entry.key, rank});
+      if (own != names_.end()) entry.key = own->second;
+      if (known.insert(entry.key).second) merged_.planner_data.push_back(std::move(entry));
+    }
+  }
+
+  Metadata merged_;
+  std::vector<StoredTensor> tensors_;
+  std::vector<StoredObject> objects_;
+  std::vector<std::pair<std::int32_t, PlannerEntry>> planner_;
+  KeyNames names_;
+  std::uint32_t place_ = 0;
+};
+
+}  // namespace
+
+Metadata merge_rank_tables(std::vector<MetadataTables> tables, FileNames names, Notes notes) {
+  RankMerger merger;
+  for (MetadataTables& table : tables) merger.take(table);
+  Metadata merged = merger.merge();
+  merged.catalog.files = names.take();
+  merged.notes = notes.take();
+  return merged;
+}
+
+}  // namespace reprise

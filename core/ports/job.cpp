@@ -1,0 +1,36 @@
+#include "reprise/job.hpp"
+
+#include <utility>
+
+#include "core/ports/job_state.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise {
+namespace {
+
+JobPorts complete(JobPorts ports) {
+  if (!ports.store || !ports.fabric || !ports.device || !ports.tasks) {
+    throw Error(Code::kUsage, "a job needs a store, a fabric, a device and tasks");
+  }
+  if (!ports.trace) ports.trace = std::make_shared<NoTrace>();
+  return ports;
+}
+
+}  // namespace
+
+Job::Job(JobPorts ports)
+    : state_(
+          std::make_shared<JobState>(JobState{.own = complete(std::move(ports)), .all = nullptr})) {
+  Fabric& fabric = *state_->own.fabric;
+  state_->all = fabric.communicator(Group::world(fabric.world_size()));
+}
+
+Job::Job(Job&&) noexcept = default;
+Job& Job::operator=(Job&&) noexcept = default;
+Job::~Job() = default;
+
+GlobalRank Job::rank() const { return state_->own.fabric->rank(); }
+std::int32_t Job::world_size() const { return state_->own.fabric->world_size(); }
+Ports Job::ports() const { return state_->ports(); }
+
+}  // namespace reprise

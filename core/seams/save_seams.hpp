@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/plan/save_plan.hpp"
+#include "core/seams/cache_seams.hpp"
+#include "core/seams/leader_seams.hpp"
+#include "core/seams/stage_seams.hpp"
+#include "reprise/device.hpp"
+#include "reprise/store.hpp"
+
+namespace reprise {
+
+struct CommitTarget;
+struct CommitContent;
+struct LeafOrigin;
+struct ProtocolStep;
+class ContentSource;
+enum class Part : std::uint8_t;
+
+std::vector<ProtocolStep> prepare_protocol(Store& store, CommitTarget& target);
+std::vector<ProtocolStep> commit_part(Store& store, CommitTarget& target,
+                                      const CommitContent& content, Part part);
+std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target);
+std::unique_ptr<ContentSource> leaf_source(Device& device, std::vector<LeafOrigin> origins);
+/// Returns `begun`: a checkpoint is of the step at which its save was begun.
+Step step_of_begin(Step begun, Step now);
+
+struct SaveSeams {
+  PlanRules plan;
+  /// Protocols of a save, each a list of named steps: the leader's before anything is written, each
+  /// rank's commit, the leader's after everything is durable.
+  std::vector<ProtocolStep> (*prepare)(Store&, CommitTarget&) = prepare_protocol;
+  std::vector<ProtocolStep> (*commit)(Store&, CommitTarget&, const CommitContent&,
+                                      Part) = commit_part;
+  std::vector<ProtocolStep> (*retention)(Store&, CommitTarget&) = retention_protocol;
+  CacheSeams cache;
+  /// Returns the source of the elements that are staged.
+  std::unique_ptr<ContentSource> (*source)(Device&, std::vector<LeafOrigin>) = leaf_source;
+  StageSeams stage;
+  /// Returns the step that the tracker names, for a job that may have trained on since.
+  Step (*tracker_step)(Step begun, Step now) = step_of_begin;
+  /// Decides who prepares and commits for all.
+  LeaderSeams leader;
+};
+
+}  // namespace reprise

@@ -1,0 +1,100 @@
+#pragma once
+// Groups of ranks, meshes of ranks with named axes, and how axes split tensors.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/types.hpp"
+
+namespace reprise REPRISE_API {
+
+/// An ordered list of global ranks: the only notion of "who" here.
+class Group {
+ public:
+  /// The members, in the order that gives them their ranks within the group. No member twice.
+  explicit Group(std::vector<GlobalRank> members);
+  /// Ranks 0 .. size-1.
+  static Group world(std::int32_t size);
+
+  std::int32_t size() const { return static_cast<std::int32_t>(members_.size()); }
+  const std::vector<GlobalRank>& members() const { return members_; }
+  GlobalRank member(GroupRank rank) const;
+  std::optional<GroupRank> rank_of(GlobalRank rank) const;
+
+  friend bool operator==(const Group&, const Group&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Group& group);
+
+ private:
+  std::vector<GlobalRank> members_;
+};
+
+struct Axis {
+  std::string name;
+  std::int32_t size = 1;
+
+  friend bool operator==(const Axis&, const Axis&) = default;
+};
+
+/// Position of an axis in its mesh.
+using AxisIndex = std::size_t;
+
+/// A grid of ranks with named axes.
+///
+///   order "tp-dp", tp 2, dp 2 (the first axis varies fastest, as in Megatron's --rank-order):
+///
+///            tp 0   tp 1
+///     dp 0    0      1          coordinate of rank 2: tp 0, dp 1
+///     dp 1    2      3          group of rank 2 along tp: {2 3}
+class Mesh {
+ public:
+  /// Axes fastest first; `members[i]` stands at the i-th coordinate in that order. The axes' sizes
+  /// multiply to the number of members. Throws LAYOUT_MISMATCH otherwise, or if a name is repeated.
+  Mesh(std::vector<Axis> axes, Group members);
+  /// Members 0 .. product-1.
+  explicit Mesh(const std::vector<Axis>& axes);
+
+  const std::vector<Axis>& axes() const { return axes_; }
+  const Group& members() const { return members_; }
+  std::int32_t size() const { return members_.size(); }
+  std::optional<AxisIndex> axis(std::string_view name) const;
+  /// Size of the axis; 1 if there is no axis of that name.
+  std::int32_t axis_size(std::string_view name) const;
+
+  /// Coordinate along one axis of the i-th member. Arithmetic only.
+  std::int32_t coordinate(GroupRank member, AxisIndex axis) const {
+    return member.value / strides_[axis] % axes_[axis].size;
+  }
+  /// 0 if there is no axis of that name.
+  std::int32_t coordinate(GroupRank member, std::string_view axis) const;
+  GroupRank member_at(std::span<const std::int32_t> coordinates) const;
+  /// The members that differ from `member` only along the named axes, the first named varying
+  /// fastest. Names that are not axes are ignored (size 1).
+  Group group_along(GroupRank member, std::span<const std::string_view> names) const;
+  Group group_along(GroupRank member, std::string_view name) const;
+
+  friend bool operator==(const Mesh&, const Mesh&) = default;
+  /// "tp2 x dp2"
+  friend std::ostream& operator<<(std::ostream& out, const Mesh& mesh);
+
+ private:
+  std::vector<Axis> axes_;
+  std::vector<std::int32_t> strides_;
+  Group members_;
+};
+
+/// "Axis A splits dimension D", by the ceil-chunk rule of torch.chunk. Of a list of splits each
+/// cuts what the earlier ones left; axes that split nothing hold replicas.
+struct Split {
+  std::string axis;     ///< name of a mesh axis; an axis that the mesh lacks has size 1
+  std::size_t dim = 0;  ///< dimension of the tensor
+
+  friend bool operator==(const Split&, const Split&) = default;
+};
+
+}  // namespace REPRISE_API

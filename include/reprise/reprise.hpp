@@ -1,0 +1,8 @@
+#pragma once
+// All of Reprise: saves, loads and compares distributed checkpoints in torch_dist format.
+
+#include "reprise/inspect.hpp"
+#include "reprise/job.hpp"
+#include "reprise/load.hpp"
+#include "reprise/save.hpp"
+#include "reprise/state.hpp"

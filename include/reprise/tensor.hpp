@@ -1,0 +1,139 @@
+#pragma once
+// Element types with the names and sizes of PyTorch, shapes, and strided views of memory.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "reprise/types.hpp"
+
+namespace reprise REPRISE_API {
+
+enum class DType : std::uint8_t {
+  kFloat64,
+  kFloat32,
+  kFloat16,
+  kBFloat16,
+  kFloat8E4M3FN,
+  kFloat8E5M2,
+  kFloat8E4M3FNUZ,
+  kFloat8E5M2FNUZ,
+  kFloat8E8M0FNU,
+  kFloat4E2M1FNx2,  ///< two values a byte; an element here is the byte, as in PyTorch
+  kInt64,
+  kInt32,
+  kInt16,
+  kInt8,
+  kUInt64,
+  kUInt32,
+  kUInt16,
+  kUInt8,
+  kBool,
+  kComplex128,
+  kComplex64,
+  kComplex32,
+};
+
+/// Bytes of one element.
+std::size_t size_of(DType dtype);
+/// PyTorch's name without the module: "bfloat16", "float8_e4m3fn".
+std::string_view name_of(DType dtype);
+std::optional<DType> dtype_named(std::string_view name);
+std::span<const DType> all_dtypes();
+inline std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }
+
+namespace detail {
+/// Throws: a ninth dimension is a mistake of the program.
+[[noreturn]] void too_many_dims();
+}  // namespace detail
+
+/// Most dimensions that a tensor may have here: a 5-d convolution, an expert axis, a layer axis and
+/// one for flattened ranges.
+inline constexpr std::size_t kMaxNdim = 8;
+
+/// A short list of int64, one per dimension: shapes, offsets, strides. Allocates nothing.
+class Dims {
+ public:
+  constexpr Dims() = default;
+  constexpr Dims(std::initializer_list<std::int64_t> values) {
+    for (const auto value : values) push_back(value);
+  }
+  explicit Dims(std::span<const std::int64_t> values) {
+    for (const auto value : values) push_back(value);
+  }
+  /// `ndim` times `value`.
+  static Dims filled(std::size_t ndim, std::int64_t value) {
+    Dims dims;
+    for (std::size_t d = 0; d < ndim; ++d) dims.push_back(value);
+    return dims;
+  }
+
+  constexpr std::size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr std::int64_t& operator[](std::size_t d) { return values_[d]; }
+  constexpr std::int64_t operator[](std::size_t d) const { return values_[d]; }
+  constexpr const std::int64_t* begin() const { return values_.data(); }
+  constexpr const std::int64_t* end() const { return values_.data() + size_; }
+  constexpr std::int64_t* begin() { return values_.data(); }
+  constexpr std::int64_t* end() { return values_.data() + size_; }
+
+  constexpr void push_back(std::int64_t value) {
+    if (size_ == kMaxNdim) detail::too_many_dims();
+    values_[size_++] = value;
+  }
+
+  friend constexpr bool operator==(const Dims& a, const Dims& b) {
+    if (a.size_ != b.size_) return false;
+    for (std::size_t d = 0; d < a.size_; ++d) {
+      if (a.values_[d] != b.values_[d]) return false;
+    }
+    return true;
+  }
+  /// Lexicographic; a shorter list comes before its extensions.
+  friend constexpr bool operator<(const Dims& a, const Dims& b) {
+    for (std::size_t d = 0; d < a.size_ && d < b.size_; ++d) {
+      if (a.values_[d] != b.values_[d]) return a.values_[d] < b.values_[d];
+    }
+    return a.size_ < b.size_;
+  }
+  /// "[4, 6]"
+  friend std::ostream& operator<<(std::ostream& out, const Dims& dims);
+
+ private:
+  std::array<std::int64_t, kMaxNdim> values_{};
+  std::size_t size_ = 0;
+};
+
+/// Product of the extents; 1 for no dimensions. For extents that are known to be sane.
+std::int64_t volume(const Dims& extents);
+/// The same for extents that come from outside: nothing if one is negative or the product does not
+/// fit an int64.
+std::optional<std::int64_t> checked_volume(const Dims& extents);
+
+/// Row-major strides in elements. As PyTorch does, an extent of 0 counts as 1, so (0, 7) has (7,
+/// 1).
+Dims contiguous_strides(const Dims& extents);
+
+/// Row-major linear index of `index` in `extents`, and back.
+std::int64_t linear_index(const Dims& index, const Dims& extents);
+Dims index_at(std::int64_t linear, const Dims& extents);
+
+std::string to_string(const Dims& dims);
+
+/// One side of a strided copy; `strides` in elements, non-negative.
+struct StridedView {
+  std::byte* data = nullptr;
+  Dims strides;
+};
+struct ConstStridedView {
+  const std::byte* data = nullptr;
+  Dims strides;
+};
+
+}  // namespace REPRISE_API

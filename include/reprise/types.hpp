@@ -1,0 +1,45 @@
+#pragma once
+// Ranks, steps and bytes: the words that every other header uses.
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <span>
+#include <vector>
+
+/// Marks the namespace blocks whose names the shared library exports: those of the public headers.
+#define REPRISE_API __attribute__((visibility("default")))
+
+namespace reprise REPRISE_API {
+
+using Bytes = std::vector<std::byte>;
+using ByteSpan = std::span<const std::byte>;
+using MutableByteSpan = std::span<std::byte>;
+
+/// An integer that converts to no other kind of integer. `value` is public: arithmetic is done on
+/// it in the open, so that a change of meaning is visible where it happens.
+template <class Tag, class Rep>
+struct TypedInt {
+  Rep value{};
+
+  friend constexpr auto operator<=>(TypedInt, TypedInt) = default;
+  friend std::ostream& operator<<(std::ostream& out, TypedInt id) { return out << id.value; }
+};
+
+/// A process of the job, counted over the whole world.
+using GlobalRank = TypedInt<struct GlobalRankTag, std::int32_t>;
+/// A position within one group; meaningless without that group.
+using GroupRank = TypedInt<struct GroupRankTag, std::int32_t>;
+/// Completed training iterations.
+using Step = TypedInt<struct StepTag, std::int64_t>;
+
+}  // namespace REPRISE_API
+
+template <class Tag, class Rep>
+struct std::hash<reprise::TypedInt<Tag, Rep>> {
+  std::size_t operator()(reprise::TypedInt<Tag, Rep> id) const noexcept {
+    return std::hash<Rep>{}(id.value);
+  }
+};

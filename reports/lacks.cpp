@@ -1,0 +1,54 @@
+#include "reports/lacks.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace reprise::reports {
+namespace {
+
+constexpr const char* kGoodFor =
+    "a merge: this report is good for how each scenario ended when it was run once; the gate wants "
+    "what the next lines name, too";
+constexpr const char* kNotDoubled =
+    "determinism: nothing was run twice, so chance may have had a part in it; 'reprise run "
+    "--double' looks";
+constexpr const char* kNoProperties =
+    "properties: no random case was tried; 'reprise properties --report DIR' adds them";
+constexpr const char* kNoMutants =
+    "mutants: none was switched on, so nothing shows that a wrong engine would have failed; "
+    "'reprise mutants --report DIR' adds them";
+constexpr std::array kAll = {kGoodFor, kNotDoubled, kNoProperties, kNoMutants};
+
+}  // namespace
+
+std::vector<std::string> lacks_of(const Report& report) {
+  if (report.scenarios.empty() || report.lane == "files") return {};
+  std::vector<std::string> lacks;
+  if (report.runs_doubled == 0) lacks.emplace_back(kNotDoubled);
+  if (report.lane == "sim" && report.properties.empty()) lacks.emplace_back(kNoProperties);
+  if (report.lane == "sim" && report.mutants.empty()) lacks.emplace_back(kNoMutants);
+  if (!lacks.empty()) lacks.insert(lacks.begin(), kGoodFor);
+  return lacks;
+}
+
+void restate_lacks(Report& report) {
+  std::erase_if(report.not_claimed, [](const std::string& text) {
+    return std::find(kAll.begin(), kAll.end(), text) != kAll.end();
+  });
+  const auto lacks = lacks_of(report);
+  report.not_claimed.insert(report.not_claimed.end(), lacks.begin(), lacks.end());
+}
+
+std::string command_for_full(const Report& report, const std::string& directory) {
+  std::string commands;
+  const auto add = [&](const std::string& words) {
+    commands += (commands.empty() ? "reprise " : " && reprise ") + words + " --report " + directory;
+  };
+  const bool anew = report.runs_doubled == 0;  // a run takes the place of what is there
+  if (anew) add("run scenarios --double");
+  if (anew || report.properties.empty()) add("properties");
+  if (anew || report.mutants.empty()) add("mutants");
+  return commands;
+}
+
+}  // namespace reprise::reports

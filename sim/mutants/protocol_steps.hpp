@@ -1,0 +1,18 @@
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "core/engine/phases.hpp"
+
+namespace reprise::sim {
+
+using Steps = std::vector<ProtocolStep>;
+
+/// Returns the first step of that name, or the end.
+inline Steps::iterator named(Steps& steps, std::string_view name) {
+  return std::ranges::find(steps, name, &ProtocolStep::name);
+}
+
+}  // namespace reprise::sim

@@ -1,0 +1,54 @@
+#include "tests/border/border_rules.hpp"
+
+#include <regex>
+#include <sstream>
+
+namespace reprise::border {
+namespace {
+
+template <class Visit>
+void for_each_line(std::string_view text, const Visit& visit) {
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) visit(line);
+}
+
+/// The first group of the lines that match `pattern` and of which `allowed` does not match it.
+std::vector<std::string> found(std::string_view text, const std::regex& pattern,
+                               const std::regex& allowed) {
+  std::vector<std::string> all;
+  for_each_line(text, [&](const std::string& line) {
+    std::smatch match;
+    if (!std::regex_search(line, match, pattern)) return;
+    if (!std::regex_match(match[1].str(), allowed)) all.push_back(match[1]);
+  });
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> foreign_includes(std::string_view text) {
+  static const std::regex kInclude(R"(^\s*#\s*include\s*(\S+))");
+  static const std::regex kAllowed(R"(<[a-z_]+>|"reprise/[a-z_]+\.hpp")");
+  return found(text, kInclude, kAllowed);
+}
+
+std::vector<std::string> foreign_macros(std::string_view text) {
+  static const std::regex kDefine(R"(^\s*#\s*define\s+(\w+))");
+  static const std::regex kAllowed(R"(REPRISE_\w+)");
+  return found(text, kDefine, kAllowed);
+}
+
+std::vector<std::string> foreign_namespaces(std::string_view text) {
+  static const std::regex kNamespace(R"(^namespace\s+([\w:]+))");
+  static const std::regex kAllowed(R"(reprise|detail)");
+  return found(text, kNamespace, kAllowed);
+}
+
+std::vector<std::string> foreign_symbols(std::string_view listing) {
+  // "0000000000012340 T reprise::save(...)"; data have no address where they are undefined.
+  static const std::regex kSymbol(R"(^[0-9a-f]* *[A-Za-z] (.*)$)");
+  static const std::regex kAllowed(R"((typeinfo for |typeinfo name for |vtable for )?reprise::.*)");
+  return found(listing, kSymbol, kAllowed);
+}
+
+}  // namespace reprise::border

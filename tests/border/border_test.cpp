@@ -1,0 +1,134 @@
+// The border between the library and a program outside: what the public headers and the shared
+// libraries let through.
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "tests/border/border_rules.hpp"
+#include "tests/border/shell.hpp"
+
+namespace reprise::border {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string kRoot = REPRISE_SOURCE_DIR;
+constexpr std::size_t kHeadersMax = 15;
+
+std::string read_text(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+std::vector<fs::path> public_headers() {
+  std::vector<fs::path> headers;
+  for (const auto& entry : fs::directory_iterator(kRoot + "/include/reprise")) {
+    if (entry.path().extension() == ".hpp") headers.push_back(entry.path());
+  }
+  std::sort(headers.begin(), headers.end());
+  return headers;
+}
+
+TEST(Headers, are_few) {
+  EXPECT_GE(public_headers().size(), 10U);
+  EXPECT_LE(public_headers().size(), kHeadersMax);
+}
+
+TEST(Headers, hold_nothing_that_is_not_of_reprise_or_the_standard_library) {
+  for (const fs::path& header : public_headers()) {
+    SCOPED_TRACE(header);
+    const std::string text = read_text(header);
+    EXPECT_THAT(foreign_includes(text), IsEmpty());
+    EXPECT_THAT(foreign_macros(text), IsEmpty());
+    EXPECT_THAT(foreign_namespaces(text), IsEmpty());
+  }
+}
+
+/// Each header alone, two at once, beside macros of the names that other libraries take.
+Said compile_each(const std::string& compiler) {
+  std::string names;
+  for (const fs::path& header : public_headers()) names += " " + header.filename().string();
+  return shell(
+      "printf '%s\\n'" + names +
+      " | xargs -P 2 -I NAME sh -c 'echo \"#include \\\"reprise/NAME\\\"\" | " + compiler +
+      " -std=c++20 -I " + kRoot +
+      "/include -Wall -Wextra -Wpedantic -Wconversion -Werror -fsyntax-only \"-DCHECK(...)=@\" "
+      "\"-DLOG(...)=@\" \"-DASSERT(...)=@\" \"-DREQUIRE(...)=@\" -x c++ -'");
+}
+
+TEST(Headers, compile_alone_beside_a_consumers_macros_with_the_compiler_of_this_build) {
+  const Said said = compile_each(REPRISE_CXX);
+  EXPECT_TRUE(said.ok) << said;
+}
+
+TEST(Headers, compile_alone_beside_a_consumers_macros_with_clang) {
+  const std::string clang = shell("command -v clang++-14").ok ? "clang++-14" : "clang++";
+  if (!shell("command -v " + clang).ok) GTEST_SKIP() << "no clang";
+  const Said said = compile_each(clang);
+  EXPECT_TRUE(said.ok) << said;
+}
+
+TEST(Libraries, export_names_of_reprise_alone) {
+  for (const std::string library : {REPRISE_LIBRARY_FILE, REPRISE_LIBRARY_MPI_FILE}) {
+    if (library.empty()) continue;
+    const Said listing = shell("nm -D --defined-only -C " + library);
+    ASSERT_TRUE(listing.ok) << listing;
+    EXPECT_THAT(listing.text, HasSubstr("reprise::")) << library;
+    EXPECT_THAT(foreign_symbols(listing.text), IsEmpty()) << library;
+  }
+}
+
+TEST(Libraries, keep_what_no_public_header_declares) {
+  const Said listing = shell(std::string("nm -D --defined-only -C ") + REPRISE_LIBRARY_FILE);
+  EXPECT_THAT(listing.text, HasSubstr("T reprise::begin_save("));
+  EXPECT_THAT(listing.text, testing::Not(HasSubstr("reprise::Checkpoint::")));
+  EXPECT_THAT(listing.text, testing::Not(HasSubstr("reprise::global_plan")));
+}
+
+TEST(Libraries, without_the_component_load_no_mpi) {
+  const Said needed = shell(std::string("readelf -d ") + REPRISE_LIBRARY_FILE);
+  ASSERT_TRUE(needed.ok) << needed;
+  EXPECT_THAT(needed.text, HasSubstr("NEEDED"));
+  EXPECT_THAT(needed.text, testing::Not(HasSubstr("libmpi")));
+}
+
+// ---------------------------------------------------------------- the rules themselves
+
+TEST(Rules, find_an_include_from_inside_or_of_a_third_party) {
+  EXPECT_THAT(foreign_includes("#include <vector>\n#include \"reprise/error.hpp\"\n"), IsEmpty());
+  EXPECT_THAT(foreign_includes("#include \"core/base/check.hpp\"\n # include <fmt/format.h>\n"),
+              ElementsAre("\"core/base/check.hpp\"", "<fmt/format.h>"));
+  EXPECT_THAT(foreign_includes("#include <mpi.h>\n"), ElementsAre("<mpi.h>"));
+}
+
+TEST(Rules, find_a_macro_without_the_prefix) {
+  EXPECT_THAT(foreign_macros("#define REPRISE_API\n"), IsEmpty());
+  EXPECT_THAT(foreign_macros("#define CHECK(x)\n#define  REPRISED\n"),
+              ElementsAre("CHECK", "REPRISED"));
+}
+
+TEST(Rules, find_another_namespace) {
+  EXPECT_THAT(foreign_namespaces("namespace reprise REPRISE_API {\n"), IsEmpty());
+  EXPECT_THAT(foreign_namespaces("namespace sim {\n"), ElementsAre("sim"));
+}
+
+TEST(Rules, find_a_symbol_that_is_not_of_reprise) {
+  EXPECT_THAT(foreign_symbols("0000000000012340 T reprise::save(reprise::Job&)\n"
+                              "0000000000012350 V typeinfo for reprise::Error\n"),
+              IsEmpty());
+  EXPECT_THAT(foreign_symbols("0000000000012340 W std::vector<int>::push_back(int)\n"
+                              "0000000000012340 T XXH3_64bits\n"),
+              ElementsAre("std::vector<int>::push_back(int)", "XXH3_64bits"));
+}
+
+}  // namespace
+}  // namespace reprise::border

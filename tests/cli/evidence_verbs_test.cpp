@@ -1,0 +1,182 @@
+// What is added to the report of a run, and what the gate makes of a report without it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_program.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+
+namespace reprise::test {
+namespace {
+
+using contracts::TemporaryDirectory;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+using Json = nlohmann::json;
+
+const std::string kScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
+const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
+
+/// The full evidence of one scenario, and the baseline that the program makes of it.
+class Evidence : public testing::Test {
+ protected:
+  void SetUp() override {
+    require_pass({"run", kScenario, "--double", "--report", path("full")});
+    plain_ = report();
+    require_pass({"properties", "continuity", "survives", "--cases", "4", "--seed", "3", "--jobs",
+                  "2", "--report", path("full")});
+    require_pass({"mutants", kScenario, "--only", "floor-vs-ceil-chunk", "--property-cases", "8",
+                  "--report", path("full")});
+    full_ = report();
+    write("full.json", full_);
+    require_pass({"gate", path("full.json"), "--commit", kCommit, "--write-baseline",
+                  path("baseline.json")});
+  }
+
+  void require_pass(const std::vector<std::string>& words) const {
+    const auto result = run_program(words, {.seconds = 200});
+    ASSERT_EQ(result.exit_code, 0) << result.all();
+  }
+  std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
+  Json report() const { return Json::parse(text_of(path("full/report.json"))); }
+
+  /// As of a clean tree.
+  void write(const std::string& name, Json document) const {
+    document["project"]["commit"] = kCommit;
+    document["project"]["dirty"] = false;
+    std::ofstream(path(name), std::ios::binary) << document.dump(2) << '\n';
+  }
+
+  ProgramResult gate(const Json& document) const {
+    write("judged.json", document);
+    return run_program({"gate", path("judged.json"), "--baseline", path("baseline.json"),
+                        "--commit", kCommit.substr(0, 12)});
+  }
+
+  TemporaryDirectory directory_;
+  Json plain_;
+  Json full_;
+};
+
+TEST_F(Evidence, properties_are_in_the_report_of_the_run_with_cases_seed_and_what_was_drawn) {
+  ASSERT_EQ(full_["properties"].size(), 2U);
+  const Json& continuity = full_["properties"][0];
+  EXPECT_EQ(continuity["name"], "continuity");
+  EXPECT_EQ(continuity["cases"], 4);
+  EXPECT_EQ(continuity["seed"], 3);
+  EXPECT_EQ(continuity["verdict"], "pass");
+  std::uint64_t lives = 0;
+  for (const auto& count : continuity.at("distribution").at("lives")) lives += count.get<int>();
+  EXPECT_EQ(lives, 4U) << continuity["distribution"];
+  EXPECT_EQ(full_["scenarios"], plain_["scenarios"]) << "the run's own evidence stays";
+  EXPECT_EQ(full_["determinism"], plain_["determinism"]);
+}
+
+TEST_F(Evidence, the_gate_refuses_a_report_that_lost_a_property_or_tried_less_of_it) {
+  EXPECT_EQ(gate(full_).exit_code, 0) << gate(full_).all();
+  struct Row {
+    std::string words;
+    std::function<void(Json&)> spoil;
+  };
+  const std::vector<Row> rows = {{"property survives: the baseline has it, the report has not",
+                                  [](Json& r) { r["properties"].erase(1); }},
+                                 {"property continuity: 3 cases, the baseline has 4",
+                                  [](Json& r) {
+                                    r["properties"][0]["cases"] = 3;
+                                    r["properties"][0]["distribution"] = Json::object();
+                                  }},
+                                 {"property continuity: fail with seed 3: a case",
+                                  [](Json& r) {
+                                    r["properties"][0]["verdict"] = "fail";
+                                    r["properties"][0]["counterexample"] = "a case";
+                                  }},
+                                 {"property continuity: says that lives", [](Json& r) {
+                                    for (auto& count : r["properties"][0]["distribution"]["lives"])
+                                      count = 5;
+                                  }}};
+  for (const auto& row : rows) {
+    Json document = full_;
+    row.spoil(document);
+    const auto result = gate(document);
+    EXPECT_EQ(result.exit_code, 1) << row.words;
+    EXPECT_THAT(result.out, HasSubstr(row.words));
+  }
+}
+
+TEST_F(Evidence, a_plain_run_says_what_it_lacks_and_the_gate_answers_with_one_line) {
+  Json plain = plain_;
+  plain["determinism"]["runs_doubled"] = 0;
+  EXPECT_THAT(plain_["not_claimed"], Contains(StartsWith("mutants: none was switched on")));
+  EXPECT_THAT(plain_["not_claimed"], Contains(StartsWith("properties: no random case")));
+  EXPECT_THAT(full_["not_claimed"], Not(Contains(StartsWith("mutants: none"))));
+  EXPECT_THAT(full_["not_claimed"], Not(Contains(StartsWith("properties: no"))));
+  const auto result = gate(plain);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, HasSubstr("refused: 1 reason\n"));
+  EXPECT_THAT(result.out, HasSubstr("reprise run scenarios --double --report " +
+                                    path("judged.json").substr(0, path("").size() - 1)));
+}
+
+TEST_F(Evidence, a_report_says_which_property_caught_a_mutant_beside_the_scenario) {
+  const Json& mutant = full_["mutants"][0];
+  EXPECT_EQ(mutant["caught_by"][0]["scenario"], "placements/tp2dp2-to-tp4");
+  ASSERT_EQ(mutant["caught_by"].size(), 3U) << mutant;
+  for (const std::size_t i : {1, 2}) {
+    const Json& by = mutant["caught_by"][i];
+    EXPECT_EQ(by["property"], i == 1 ? "continuity" : "survives");
+    EXPECT_FALSE(by.contains("scenario"));
+    EXPECT_THAT(by["reason"].get<std::string>(), StartsWith("case "));
+  }
+  EXPECT_GT(mutant["property_cases"], 1);
+}
+
+TEST_F(Evidence, what_another_program_made_gets_nothing_added) {
+  for (const auto* what : {"commit", "build"}) {
+    Json other = full_;
+    other["project"][what] = kCommit;
+    std::ofstream(path("full/report.json")) << other.dump(2) << '\n';
+    const auto result = run_program(
+        {"properties", "continuity", "--cases", "1", "--seed", "1", "--report", path("full")});
+    EXPECT_EQ(result.exit_code, 2) << what;
+    EXPECT_THAT(result.err, HasSubstr("can be added")) << what;
+    EXPECT_EQ(report()["properties"], full_["properties"]);
+  }
+}
+
+TEST(MutantsVerb, where_scenarios_alone_ask_a_mutant_that_is_said) {
+  const TemporaryDirectory out;
+  const std::string scenario = REPRISE_SOURCE_DIR "/scenarios/rerun/spike-beats-fault.yaml";
+  const auto none = run_program({"mutants", kScenario, "--only", "floor-vs-ceil-chunk",
+                                 "--property-cases", "0", "--report", out.path()});
+  EXPECT_EQ(none.exit_code, 0) << none.all();
+  EXPECT_THAT(none.out, HasSubstr("no random case was tried; scenarios alone were asked"));
+  const Json mutant = Json::parse(text_of(out.path() + "/report.json"))["mutants"][0];
+  EXPECT_EQ(mutant["property_cases"], 0);
+  for (const auto& by : mutant["caught_by"]) EXPECT_FALSE(by.contains("property")) << by;
+
+  const auto one = run_program(
+      {"mutants", scenario, "--only", "rerun-precedence-swapped", "--property-cases", "1"});
+  EXPECT_EQ(one.exit_code, 0) << one.all();
+  EXPECT_THAT(one.out, HasSubstr("random cases caught 0 of 1 mutants; scenarios alone: "
+                                 "rerun-precedence-swapped ("));
+}
+
+TEST(PropertiesVerb, wrong_names_and_numbers_are_said) {
+  const auto wrong = run_program({"properties", "continuty"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("there are: continuity, layout-free"));
+  const auto none = run_program({"properties", "--cases", "0"});
+  EXPECT_EQ(none.exit_code, 2) << none.all();
+  const auto list = run_program({"properties", "--list"});
+  EXPECT_EQ(list.exit_code, 0);
+  EXPECT_THAT(list.out, HasSubstr("goes on from a committed checkpoint"));
+}
+
+}  // namespace
+}  // namespace reprise::test

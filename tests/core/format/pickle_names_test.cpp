@@ -1,0 +1,391 @@
+// Names outside of the list: those that run code are refused however they are spelled, all others
+// are kept as bytes.
+
+#include <gtest/gtest.h>
+
+#include "core/format/metadata.hpp"
+#include "core/format/pickle_names.hpp"
+#include "tests/core/format/items.hpp"
+#include "tests/core/format/pickles.hpp"
+
+namespace reprise::test {
+namespace {
+
+struct Spelling {
+  std::string module;
+  std::string name;
+};
+
+/// How os.system and its kind may be written; what stands in Python's library, torch and numpy and
+/// leads there.
+std::vector<Spelling> spellings() {
+  return {
+      {"os", "system"},
+      {"os", "popen"},
+      {"os", "execv"},
+      {"os", "spawnl"},
+      {"os.path", "os.system"},
+      {"posix", "system"},
+      {"nt", "system"},
+      {"posixpath", "os.system"},
+      {"ntpath", "os.system"},
+      {"genericpath", "os.unlink"},
+      {"subprocess", "Popen"},
+      {"subprocess", "check_output"},
+      {"subprocess", "os.system"},
+      {"commands", "getoutput"},
+      {"popen2", "popen3"},
+      {"pty", "spawn"},
+      {"_posixsubprocess", "fork_exec"},
+      {"distutils.spawn", "spawn"},
+      {"distutils.core", "run_setup"},
+      {"distutils.file_util", "write_file"},
+      {"platform", "popen"},
+      {"platform", "os.system"},
+      {"builtins", "eval"},
+      {"builtins", "exec"},
+      {"builtins", "compile"},
+      {"builtins", "open"},
+      {"builtins", "__import__"},
+      {"builtins", "breakpoint"},
+      {"builtins", "input"},
+      {"builtins", "globals"},
+      {"builtins", "setattr"},
+      {"builtins", "map"},
+      {"builtins", "eval.__call__"},
+      {"__builtin__", "eval"},
+      {"__builtin__", "execfile"},
+      {"__builtin__", "reduce"},
+      {"__builtin__", "file"},
+      {"__builtin__", "apply"},
+      {"itertools", "imap"},
+      {"io", "open"},
+      {"_io", "open"},
+      {"io", "FileIO"},
+      {"_pyio", "open"},
+      {"io", "open_code"},
+      {"codecs", "open"},
+      {"codecs", "builtins.eval"},
+      {"pathlib", "Path.write_text"},
+      {"pathlib", "PosixPath.unlink"},
+      {"pathlib", "os.system"},
+      {"tempfile", "NamedTemporaryFile"},
+      {"shutil", "rmtree"},
+      {"fileinput", "FileInput"},
+      {"linecache", "getlines"},
+      {"glob", "glob"},
+      {"shelve", "open"},
+      {"dbm", "open"},
+      {"sqlite3", "connect"},
+      {"tarfile", "open"},
+      {"zipfile", "ZipFile"},
+      {"mmap", "mmap"},
+      {"logging", "FileHandler"},
+      {"logging.config", "fileConfig"},
+      {"logging", "os.system"},
+      {"argparse", "FileType"},
+      {"pickle", "loads"},
+      {"_pickle", "loads"},
+      {"cPickle", "loads"},
+      {"pickle", "Unpickler"},
+      {"marshal", "loads"},
+      {"dill", "loads"},
+      {"cloudpickle.cloudpickle", "_make_function"},
+      {"joblib", "load"},
+      {"pandas", "read_pickle"},
+      {"pandas.io.pickle", "read_pickle"},
+      {"pandas", "eval"},
+      {"importlib", "import_module"},
+      {"importlib.util", "find_spec"},
+      {"imp", "load_source"},
+      {"_imp", "create_dynamic"},
+      {"_frozen_importlib", "__import__"},
+      {"zipimport", "zipimporter"},
+      {"pkgutil", "resolve_name"},
+      {"runpy", "run_path"},
+      {"runpy", "_run_code"},
+      {"code", "interact"},
+      {"code", "InteractiveInterpreter"},
+      {"codeop", "compile_command"},
+      {"timeit", "timeit"},
+      {"cProfile", "run"},
+      {"profile", "Profile.run"},
+      {"_lsprof", "Profiler"},
+      {"trace", "Trace"},
+      {"doctest", "debug_script"},
+      {"bdb", "Bdb"},
+      {"pdb", "run"},
+      {"pydoc", "pipepager"},
+      {"pydoc", "locate"},
+      {"unittest.mock", "_importer"},
+      {"test.support.script_helper", "assert_python_ok"},
+      {"lib2to3.pgen2.grammar", "Grammar.loads"},
+      {"idlelib.run", "Executive"},
+      {"idlelib.pyshell", "ModifiedInterpreter"},
+      {"ensurepip", "_run_pip"},
+      {"venv", "create"},
+      {"pip", "main"},
+      {"pip._internal", "main"},
+      {"setuptools.sandbox", "run_setup"},
+      {"site", "execsitecustomize"},
+      {"webbrowser", "open"},
+      {"antigravity", "geohash"},
+      {"http.client", "HTTPConnection"},
+      {"httplib", "HTTPConnection"},
+      {"urllib.request", "urlopen"},
+      {"urllib", "urlopen"},
+      {"urllib2", "urlopen"},
+      {"socket", "create_connection"},
+      {"_socket", "socket"},
+      {"ssl", "get_server_certificate"},
+      {"ftplib", "FTP"},
+      {"smtplib", "SMTP"},
+      {"telnetlib", "Telnet"},
+      {"imaplib", "IMAP4_stream"},
+      {"xmlrpc.client", "ServerProxy"},
+      {"requests", "get"},
+      {"aiohttp.client", "ClientSession"},
+      {"asyncio", "create_subprocess_shell"},
+      {"asyncio.unix_events", "_UnixSubprocessTransport._start"},
+      {"multiprocessing", "Process"},
+      {"multiprocessing.util", "spawnv_passfds"},
+      {"_multiprocessing", "SemLock"},
+      {"concurrent.futures", "ProcessPoolExecutor"},
+      {"threading", "Thread"},
+      {"_thread", "start_new_thread"},
+      {"thread", "start_new_thread"},
+      {"sched", "scheduler"},
+      {"atexit", "register"},
+      {"signal", "raise_signal"},
+      {"gc", "get_objects"},
+      {"inspect", "getattr_static"},
+      {"ctypes", "CDLL"},
+      {"_ctypes", "dlopen"},
+      {"sys", "modules"},
+      {"sys", "settrace"},
+      {"operator", "attrgetter"},
+      {"operator", "methodcaller"},
+      {"_operator", "methodcaller"},
+      {"operator", "call"},
+      {"functools", "reduce"},
+      {"functools", "reduce.__globals__"},
+      {"types", "FunctionType"},
+      {"types", "CodeType"},
+      {"dataclasses", "make_dataclass"},
+      {"dataclasses", "sys.modules"},
+      {"typing", "get_type_hints"},
+      {"uuid", "_get_command_stdout"},
+      {"uuid", "os.system"},
+      {"copyreg", "add_extension"},
+      {"collections.abc", "sys.modules"},
+      {"collections", "_sys"},
+      {"random", "_os"},
+      {"random", "_os.system"},
+      {"enum", "bltns"},
+      {"enum", "sys"},
+      {"zoneinfo", "ZoneInfo.__globals__"},
+      {"my.project", "os"},
+      {"my.project", "Config.__subclasses__"},
+      {"torch", "load"},
+      {"torch", "save"},
+      {"torch.serialization", "load"},
+      {"torch.serialization", "_legacy_load"},
+      {"torch.storage", "_load_from_bytes"},
+      {"torch.hub", "load"},
+      {"torch.jit", "load"},
+      {"torch.jit.unsupported_tensor_ops", "execWrapper"},
+      {"torch.package", "PackageImporter"},
+      {"torch.utils.cpp_extension", "load_inline"},
+      {"torch.utils.collect_env", "run"},
+      {"torch.utils.bottleneck.__main__", "run_cprofile"},
+      {"torch.utils._config_module", "ConfigModule.load_config"},
+      {"torch.utils.model_zoo", "load_url"},
+      {"torch._dynamo.guards", "GuardBuilder.get"},
+      {"torch._inductor.codecache", "compile_file"},
+      {"torch.fx.graph_module", "reduce_graph_module"},
+      {"torch.fx.experimental.symbolic_shapes", "ShapeEnv.evaluate_guards_expression"},
+      {"torch.distributed.rpc", "rpc_sync"},
+      {"torch.multiprocessing", "spawn"},
+      {"torch.testing._internal.common_utils", "run_tests"},
+      {"torch._ops", "_Ops.load_library"},
+      {"torch", "from_file"},
+      {"torch", "os.system"},
+      {"torch._C._VariableFunctions", "from_file"},
+      {"numpy", "load"},
+      {"numpy", "fromfile"},
+      {"numpy", "memmap"},
+      {"numpy", "os.system"},
+      {"numpy.lib.npyio", "NpzFile"},
+      {"numpy.lib._datasource", "open"},
+      {"numpy.testing._private.utils", "runstring"},
+      {"numpy.testing", "runstring"},
+      {"numpy.testing", "rundocs"},
+      {"numpy.f2py.crackfortran", "myeval"},
+      {"numpy.f2py.diagnose", "run_command"},
+      {"numpy.distutils.exec_command", "exec_command"},
+      {"numpy.ctypeslib", "load_library"},
+      {"numpy", "testing.runstring"},
+      {"numpy", "testing"},
+      {"torch", "hub"},
+      {"torch", "serialization.load"},
+      {"torch.nn.functional", "torch.load"},
+      {"torch.nn.functional", "torch.hub.load"},
+      {"my.project", "numpy.testing.runstring"},
+      {"my.project", "pickle.loads"},
+      {"my.project", "shutil"},
+  };
+}
+
+TEST(PickleNames, what_runs_code_opens_files_or_imports_is_refused_however_it_is_spelled) {
+  EXPECT_GE(spellings().size(), 114U);
+  for (const auto& [module, name] : spellings()) {
+    SCOPED_TRACE(module + " " + name);
+    for (const bool stacked : {false, true}) {
+      const std::string loaded =
+          stacked ? text(module) + text(name) + "\x93" : global(module, name);
+      const Bytes call = pickle(loaded + text("echo") + "\x85R");
+      const Error error = error_of([&] { decode(call); });
+      EXPECT_EQ(error.code(), Code::kRefusedName) << error.what();
+      EXPECT_EQ(error_of([&] { decode_tensor(call, {"t"}); }).code(), Code::kRefusedName);
+      const std::vector<ByteSpan> files{call};
+      const std::vector<std::string> names{"m"};
+      EXPECT_EQ(error_of([&] { read_metadata(files, names); }).code(), Code::kRefusedName);
+    }
+  }
+}
+
+/// What users' objects are made of: plain data of Python's library, torch, numpy and others.
+TEST(PickleNames, what_is_data_or_a_function_that_computes_is_opaque_in_an_object) {
+  for (const auto& [module, name] :
+       std::vector<Spelling>{{"functools", "partial"},
+                             {"operator", "itemgetter"},
+                             {"zoneinfo", "ZoneInfo"},
+                             {"zoneinfo", "ZoneInfo._unpickle"},
+                             {"decimal", "Decimal"},
+                             {"fractions", "Fraction"},
+                             {"collections", "UserDict"},
+                             {"collections", "OrderedDict.fromkeys"},
+                             {"builtins", "ValueError"},
+                             {"builtins", "len"},
+                             {"exceptions", "KeyError"},
+                             {"io", "StringIO"},
+                             {"types", "MappingProxyType"},
+                             {"uuid", "SafeUUID"},
+                             {"http", "HTTPStatus"},
+                             {"logging", "getLogger"},
+                             {"re", "_compile"},
+                             {"random", "Random"},
+                             {"enum", "Enum"},
+                             {"array", "_array_reconstructor"},
+                             {"__main__", "Config"},
+                             {"my.project", "Outer.Inner"},
+                             {"my.profile", "Profile"},
+                             {"osprey", "system"},
+                             {"torch.nn.modules.linear", "Linear"},
+                             {"torch._C._nn", "gelu"},
+                             {"torch._C", "_VariableFunctionsClass"},
+                             {"torchao.optim.subclass_8bit", "OptimState8bit"},
+                             {"numpy", "tanh"}}) {
+    SCOPED_TRACE(module + " " + name);
+    const PickledValue read = decode(global(module, name) + ")R");
+    EXPECT_TRUE(read.opaque);
+    const Bytes call = pickle(global(module, name) + ")R");
+    EXPECT_EQ(error_of([&] { decode_tensor(call, {"t"}); }).code(), Code::kUnsupported);
+    const std::vector<ByteSpan> files{call};
+    const std::vector<std::string> names{"m"};
+    EXPECT_EQ(error_of([&] { read_metadata(files, names); }).code(), Code::kUnsupported);
+  }
+}
+
+TEST(PickleNames, what_getattr_returned_may_be_called_and_is_opaque) {
+  const std::string get = global("__builtin__", "getattr");
+  const std::string zone = get + global("zoneinfo", "ZoneInfo") + text("_unpickle") + "\x86R" +
+                           text("UTC") + "\x88\x86R";
+  const std::string nested = get + global("my", "Outer") + text("Inner") + "\x86RK\1\x85R";
+  const std::string reduce_op = get + global("torch.distributed.distributed_c10d", "ReduceOp") +
+                                text("RedOpType") + "\x86R" + "K\0\x85R"s;
+  const std::string function =
+      get + global("torch._C", "_VariableFunctionsClass") + text("tanh") + "\x86R";
+  const std::string method = get + global("my", "Outer") + ")\x81" + text("run") + "\x86R";
+  const std::string of_list = get + "]" + text("append") + "\x86R";
+  const std::string part =
+      global("functools", "partial") + global("my", "f") + "\x85R(" + global("my", "f") + ")}Ntb";
+  for (const std::string& body : {zone, nested, reduce_op, function, method, of_list, part}) {
+    const PickledValue read = decode("}" + text("x") + body + "s");
+    EXPECT_TRUE(read.opaque) << body;
+    EXPECT_FALSE(read.unlisted_names.empty()) << body;
+  }
+  EXPECT_EQ(decode(zone).unlisted_names,
+            (std::vector<std::string>{"zoneinfo.ZoneInfo", "zoneinfo.ZoneInfo._unpickle"}));
+}
+
+TEST(PickleNames, a_chain_of_getattr_is_taken_as_the_name_that_it_reaches) {
+  const std::string get = global("builtins", "getattr");
+  const auto chain = [&](const std::string& from, const std::vector<std::string>& attributes) {
+    std::string body = from;
+    for (const std::string& attribute : attributes) {
+      body = get + body + text(attribute) + "\x86R";
+    }
+    return body;
+  };
+  const std::string torch = global("torch.nn.functional", "torch");
+  for (const std::string& body :
+       {chain(torch, {"load"}), chain(torch, {"hub", "x"}), chain(torch, {"serialization", "load"}),
+        chain(global("numpy", "lib"), {"npyio"}), chain(global("numpy", "lib"), {"x", "fromfile"}),
+        chain(global("my", "project"), {"profile", "run"})}) {
+    EXPECT_EQ(error_of([&] { decode(body + ")R"); }).code(), Code::kRefusedName) << body;
+  }
+  EXPECT_TRUE(decode(chain(torch, {"tanh"})).opaque);
+  EXPECT_EQ(decode(chain(global("my", "A"), {"B", "C"})).unlisted_names,
+            (std::vector<std::string>{"my.A", "my.A.B", "my.A.B.C"}));
+  EXPECT_EQ(error_of([&] { decode(chain(torch, std::vector<std::string>(200, "a"))); }).code(),
+            Code::kRefusedName);
+}
+
+TEST(PickleNames, getattr_handed_on_to_others_is_refused) {
+  const std::string get = global("builtins", "getattr");
+  for (const std::string& body :
+       {global("itertools", "starmap") + get + "]\x86R", "]" + get + "a", "](" + get + "e",
+        "}K\1" + get + "s", "(" + get + "t", "\x8f(" + get + "\x90", "(" + get + "\x91"}) {
+    EXPECT_EQ(error_of([&] { decode(body); }).code(), Code::kRefusedName) << body;
+  }
+}
+
+TEST(PickleNames, a_changed_letter_of_a_listed_name_is_damage_and_not_another_class) {
+  const auto code = [](const std::string& module, const std::string& name) {
+    const Bytes bytes = pickle(global(module, name));
+    const std::vector<ByteSpan> files{bytes};
+    const std::vector<std::string> names{"m"};
+    return error_of([&] { read_metadata(files, names); }).code();
+  };
+  EXPECT_EQ(code("torch", "gloat32"), Code::kTornFile);
+  EXPECT_EQ(code("dorch", "Size"), Code::kTornFile);
+  EXPECT_EQ(code("torch.distributed.checkpoint.metadata", "Metadate"), Code::kTornFile);
+  EXPECT_EQ(code("torch.distributed.checkpoint.metadata", "MyMetadata"), Code::kUnsupported);
+  EXPECT_EQ(code("my.planner", "Metadata"), Code::kUnsupported);
+}
+
+TEST(PickleNames, those_of_python_2_are_told_as_python_3_reads_them) {
+  const auto told = [](const std::string& module, const std::string& name, char protocol) {
+    return decode(pickle(global(module, name), protocol)).unlisted_names;
+  };
+  EXPECT_EQ(told("exceptions", "ValueError", 2), (std::vector<std::string>{"builtins.ValueError"}));
+  EXPECT_EQ(told("exceptions", "StandardError", 2),
+            (std::vector<std::string>{"builtins.Exception"}));
+  EXPECT_EQ(told("__builtin__", "unichr", 2), (std::vector<std::string>{"builtins.chr"}));
+  EXPECT_EQ(told("cStringIO", "StringIO", 2), (std::vector<std::string>{"io.StringIO"}));
+  EXPECT_EQ(told("exceptions", "ValueError", 4),
+            (std::vector<std::string>{"exceptions.ValueError"}));
+}
+
+TEST(PickleNames, the_list_is_sorted_and_holds_nothing_that_is_always_refused) {
+  for (const pickle::NameRule& rule : pickle::all_names()) {
+    EXPECT_EQ(pickle::rule_of(rule.module, rule.name), &rule);
+    EXPECT_FALSE(pickle::always_refused(rule.module, rule.name)) << rule.module << rule.name;
+  }
+  EXPECT_EQ(pickle::rule_of("torch", "Float32"), nullptr);
+  EXPECT_EQ(pickle::rule_of("", ""), nullptr);
+}
+
+}  // namespace
+}  // namespace reprise::test

@@ -1,0 +1,175 @@
+// Which flipped bits of a checkpoint of another program does verify call whole, and what is read
+// then? tests/interop/flips.py asks this of a checkpoint that torch just wrote, and holds the
+// answer against torch and Python's zipfile.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "core/adapters/posix/host_device.hpp"
+#include "core/engine/tensor_reader.hpp"
+#include "core/engine/verify.hpp"
+#include "core/format/crc32.hpp"
+#include "core/ports/no_progress.hpp"
+#include "tests/contracts/sanitized.hpp"
+#include "tests/hostile/memory_tree.hpp"
+
+namespace reprise::test {
+namespace {
+
+constexpr const char* kPath = "ckpt";
+
+MemoryTree tree_of(const std::string& directory) {
+  MemoryTree flat = MemoryTree::of_directory(directory);
+  MemoryTree tree;
+  for (auto& [path, content] : flat.files) {
+    tree.files[std::string(kPath) + "/" + path] = std::move(content);
+  }
+  return tree;
+}
+
+std::string hex_of(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string hex;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    hex += {kDigits[byte >> 4U], kDigits[byte & 15U]};
+  }
+  return hex;
+}
+
+/// What is read of a checkpoint, as a line: tensors by type, shape and checksum of their elements;
+/// an object by the key under which the undamaged checkpoint has the same value.
+class Account {
+ public:
+  explicit Account(Store& undamaged) {
+    Checkpoint checkpoint = Checkpoint::open(undamaged, kPath);
+    for (const auto& object : checkpoint.catalog().objects) {
+      values_.emplace_back(object.key, value_of(checkpoint, object));
+    }
+    common_ = checkpoint.common();
+  }
+
+  std::string of(Store& store) const {
+    Checkpoint checkpoint = Checkpoint::open(store, kPath);
+    std::string line;
+    for (const auto& tensor : checkpoint.catalog().tensors) line += words_of(checkpoint, tensor);
+    for (const auto& object : checkpoint.catalog().objects) {
+      line += "O " + hex_of(object.key) + ' ' + same_as(value_of(checkpoint, object)) + ';';
+    }
+    const auto common = checkpoint.common();
+    const bool same = common.has_value() == common_.has_value() &&
+                      (!common || common->item.value == common_->item.value);
+    return line + (same ? "C same" : "C other");
+  }
+
+ private:
+  static std::optional<Value> value_of(Checkpoint& checkpoint, const StoredObject& object) {
+    const auto slice = checkpoint.slice(object.key, object.file, object.range);
+    return read_bytes_item(*slice).value;
+  }
+
+  static std::string words_of(Checkpoint& checkpoint, const StoredTensor& tensor) {
+    const Dims shape = logical_shape(tensor);
+    Bytes elements(static_cast<std::size_t>(volume(shape)) * size_of(tensor.dtype));
+    HostDevice device("node", 0);
+    Bytes staging(1U << 16U);
+    TensorReader({checkpoint, device, staging}, tensor).read(Box::whole(shape), elements.data());
+    std::string dims;
+    for (const std::int64_t extent : shape) dims += std::to_string(extent) + ',';
+    return "T " + hex_of(tensor.key) + ' ' + std::string(name_of(tensor.dtype)) + ' ' + dims + ' ' +
+           std::to_string(crc32_of(elements)) + ';';
+  }
+
+  std::string same_as(const std::optional<Value>& value) const {
+    for (const auto& [key, known] : values_) {
+      if (known && value && *known == *value) return hex_of(key);
+    }
+    return "other";
+  }
+
+  std::vector<std::pair<std::string, std::optional<Value>>> values_;
+  std::optional<Checkpoint::Common> common_;
+};
+
+struct Survivor {
+  std::string file;  ///< within the checkpoint
+  std::uint64_t bit = 0;
+  std::string account;
+};
+
+/// Flips every `one_in`th bit in turn; those of one remainder.
+class Flipper {
+ public:
+  Flipper(MemoryTree tree, const Account& account) : tree_(std::move(tree)), account_(account) {}
+
+  void flip(std::uint64_t first, std::uint64_t step) {
+    for (auto& [path, content] : tree_.files) {
+      for (std::uint64_t bit = first; bit < 8 * content.size(); bit += step) {
+        const auto mask = static_cast<std::byte>(1U << (bit % 8));
+        content[bit / 8] ^= mask;
+        look(path, bit);
+        content[bit / 8] ^= mask;
+      }
+    }
+  }
+  std::vector<Survivor> survivors;
+  std::uint64_t tried = 0;
+
+ private:
+  void look(const std::string& path, std::uint64_t bit) {
+    ++tried;
+    NoProgress progress;
+    try {
+      const auto report = verify(tree_, kPath, PayloadCheck::kRead, progress);
+      if (report.verdict() != VerifyVerdict::kWhole) return;
+      survivors.push_back({path.substr(path.find('/') + 1), bit, account_.of(tree_)});
+    } catch (const Error& error) {
+      ASSERT_NE(error.code(), Code::kInternal) << path << ' ' << bit << ' ' << error.what();
+    }
+  }
+
+  MemoryTree tree_;
+  const Account& account_;
+};
+
+TEST(FlipSurvivors, where_verify_says_whole_a_flipped_bit_of_the_payload_changes_nothing) {
+  const char* asked = std::getenv("REPRISE_FLIPS_OF");
+  const char* answer = std::getenv("REPRISE_FLIPS_OUT");
+  MemoryTree tree =
+      tree_of(asked != nullptr ? asked : std::string(REPRISE_TEST_DATA) + "/torch_2.15.0/plain");
+  const Account account(tree);
+  const std::string undamaged = account.of(tree);
+  const std::uint64_t step = asked != nullptr ? 1 : REPRISE_SANITIZED != 0 ? 4099 : 257;
+  constexpr std::uint64_t kParts = 2;
+  std::vector<Flipper> flippers(kParts, Flipper(tree, account));
+  std::vector<std::thread> threads;
+  for (std::uint64_t p = 0; p < kParts; ++p) {
+    threads.emplace_back([&, p] { flippers[p].flip(p * step, kParts * step); });
+  }
+  for (auto& thread : threads) thread.join();
+  std::ofstream out(answer != nullptr ? answer : "/dev/null");
+  out << "undamaged\t0\t" << undamaged << '\n';
+  std::uint64_t tried = 0;
+  std::uint64_t survived = 0;
+  for (const Flipper& flipper : flippers) {
+    tried += flipper.tried;
+    survived += flipper.survivors.size();
+    for (const Survivor& one : flipper.survivors) {
+      out << one.file << '\t' << one.bit << '\t' << one.account << '\n';
+      if (one.file.ends_with(".distcp")) {
+        EXPECT_EQ(one.account, undamaged) << one.file << ' ' << one.bit;
+      }
+    }
+  }
+  out << "tried\t" << tried << '\t' << survived << '\n';
+  EXPECT_GT(tried, survived);
+  EXPECT_GT(survived, 0U);
+}
+
+}  // namespace
+}  // namespace reprise::test

@@ -1,0 +1,53 @@
+#include "properties/destination.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace reprise {
+namespace {
+
+/// Two tensors of 8 elements of 4 bytes.
+struct Memory {
+  Bytes first = Bytes(32, std::byte{0x11});
+  Bytes second = Bytes(32, std::byte{0x22});
+
+  StateDict state() {
+    StateDict state;
+    for (auto* bytes : {&first, &second}) {
+      TensorLeaf leaf{.key = bytes == &first ? "first" : "second", .shape = {8}};
+      leaf.pieces = {contiguous_piece({{0}, {8}})};
+      leaf.data = bytes->data();
+      state.tensors.push_back(std::move(leaf));
+    }
+    return state;
+  }
+};
+
+TEST(Destination, bits_from_before_and_poison_alone_are_what_a_refusal_leaves_and_are_counted) {
+  Memory memory;
+  const Destination before(memory.state());
+  std::fill(memory.second.begin(), memory.second.end(), kLoadPoison);
+  const RefusalEvidence evidence = before.refused(GlobalRank{1}, memory.state());
+  EXPECT_TRUE(evidence.rulings.empty());
+  EXPECT_EQ(evidence.tensors, 2U);
+  EXPECT_EQ(evidence.elements, 16U);
+}
+
+TEST(Destination, half_of_what_was_read_is_neither) {
+  Memory memory;
+  const Destination before(memory.state());
+  std::fill(memory.second.begin(), memory.second.begin() + 16, kLoadPoison);
+  memory.first.back() = std::byte{0};
+  const RefusalEvidence evidence = before.refused(GlobalRank{1}, memory.state());
+  ASSERT_EQ(evidence.rulings.size(), 2U);
+  for (const auto& ruling : evidence.rulings) {
+    EXPECT_EQ(ruling.code, Code::kBitMismatch);
+    EXPECT_EQ(ruling.rank, GlobalRank{1});
+  }
+  EXPECT_EQ(evidence.rulings[0].key, "first");
+  EXPECT_EQ(evidence.rulings[1].key, "second");
+}
+
+}  // namespace
+}  // namespace reprise

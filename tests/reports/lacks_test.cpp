@@ -1,0 +1,69 @@
+// What a report says of itself that it does not show.
+
+#include "reports/lacks.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/reports/sample_report.hpp"
+
+namespace reprise::reports {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+Report plain_run() {
+  Report report = sample_report();
+  report.properties.clear();
+  report.mutants.clear();
+  report.runs_doubled = 0;
+  return report;
+}
+
+TEST(Lacks, a_plain_run_says_what_it_is_good_for_and_what_it_has_not) {
+  EXPECT_THAT(lacks_of(plain_run()),
+              ElementsAre(HasSubstr("good for how each scenario ended when it was run once"),
+                          StartsWith("determinism: nothing was run twice"),
+                          AllOf(StartsWith("properties: no random case"),
+                                HasSubstr("'reprise properties --report DIR'")),
+                          AllOf(StartsWith("mutants: none was switched on"),
+                                HasSubstr("'reprise mutants --report DIR'"))));
+}
+
+TEST(Lacks, a_full_run_lacks_nothing) { EXPECT_THAT(lacks_of(sample_report()), IsEmpty()); }
+
+TEST(Lacks, what_is_the_simulated_lane_s_is_not_asked_of_others) {
+  Report report = plain_run();
+  report.lane = "mpi";
+  EXPECT_THAT(lacks_of(report),
+              ElementsAre(HasSubstr("good for"), StartsWith("determinism: nothing")));
+  report.runs_doubled = 4;
+  EXPECT_THAT(lacks_of(report), IsEmpty());
+  report = plain_run();
+  report.lane = "files";
+  EXPECT_THAT(lacks_of(report), IsEmpty());
+  report = plain_run();
+  report.scenarios.clear();
+  EXPECT_THAT(lacks_of(report), IsEmpty());
+}
+
+TEST(Lacks, what_is_added_is_no_longer_said_to_lack_and_all_else_stays) {
+  Report report = plain_run();
+  restate_lacks(report);
+  restate_lacks(report);
+  EXPECT_EQ(report.not_claimed.size(), 5U) << "said once";
+  EXPECT_EQ(report.not_claimed.front(), "lane gpu: not run here");
+  report.properties = sample_report().properties;
+  restate_lacks(report);
+  EXPECT_EQ(report.not_claimed.size(), 4U);
+  report.mutants = sample_report().mutants;
+  report.runs_doubled = 4;
+  restate_lacks(report);
+  EXPECT_THAT(report.not_claimed, ElementsAre("lane gpu: not run here"));
+}
+
+}  // namespace
+}  // namespace reprise::reports
