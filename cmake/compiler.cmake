@@ -43,6 +43,10 @@ set(_cxx -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 sees overlaps in std::string's operator+ that are not there.
   list(APPEND _cxx -Wno-restrict)
+  if(REPRISE_UNITY)
+    # A source in a unit is an included file to GCC, which then distrusts its unnamed namespaces.
+    list(APPEND _cxx -Wno-subobject-linkage)
+  endif()
 else()
   list(APPEND _cxx -Wno-gnu-zero-variadic-macro-arguments)
 endif()

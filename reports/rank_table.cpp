@@ -17,7 +17,7 @@ constexpr std::array<const char*, kColumns> kHead = {
     "ranks",          "loaded step", "compared",      "elements", "max_delta",
     "bit_mismatches", "not stored",  "not requested", "shapes",   "metrics"};
 
-std::string number(double value) {
+std::string short_number(double value) {
   std::ostringstream out;
   out << value;
   return out.str();
@@ -28,7 +28,7 @@ Line line_of(const RankResult& rank) {
           rank.loaded_step < 0 ? "none" : std::to_string(rank.loaded_step),
           std::to_string(rank.compared),
           rank.owns ? std::to_string(rank.elements) : "0, owns nothing",
-          number(rank.max_delta),
+          short_number(rank.max_delta),
           std::to_string(rank.bit_mismatches),
           std::to_string(rank.not_stored.size()),
           std::to_string(rank.not_requested.size()),

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <numeric>
-#include <vector>
+#include <span>
 
 namespace reprise {
 
@@ -43,6 +43,13 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row.back();
+}
+
+std::string join_first(const std::vector<std::string>& names, std::size_t most) {
+  const std::size_t count = std::min(names.size(), most);
+  std::string text = join(std::span(names).first(count), ", ");
+  if (names.size() > count) text += " and " + std::to_string(names.size() - count) + " more";
+  return text;
 }
 
 }  // namespace reprise

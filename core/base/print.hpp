@@ -1,10 +1,12 @@
 #pragma once
 // Words for people: counts, sizes, joined lists.
 
+#include <cstddef>
 #include <cstdint>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace reprise {
 
@@ -26,6 +28,9 @@ std::string join(const Range& range, std::string_view separator) {
   }
   return out.str();
 }
+
+/// The first `most` names, joined, and a count of the others: "a, b and 3 more".
+std::string join_first(const std::vector<std::string>& names, std::size_t most = 6);
 
 /// The closest of `candidates` to `word` by edit distance, or empty if none is close: for "did you
 /// mean" in messages.

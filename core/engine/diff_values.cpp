@@ -6,11 +6,11 @@ namespace reprise {
 
 bool same_bytes(ItemSource& left, ItemSource& right) {
   if (left.size() != right.size()) return false;
-  constexpr std::uint64_t kStep = std::uint64_t{256} << 10U;
-  Bytes a(kStep);
-  Bytes b(kStep);
-  for (std::uint64_t at = 0; at < left.size(); at += kStep) {
-    const auto size = static_cast<std::size_t>(std::min(kStep, left.size() - at));
+  constexpr std::uint64_t kBlock = std::uint64_t{256} << 10U;
+  Bytes a(kBlock);
+  Bytes b(kBlock);
+  for (std::uint64_t at = 0; at < left.size(); at += kBlock) {
+    const auto size = static_cast<std::size_t>(std::min(kBlock, left.size() - at));
     left.read_at(at, MutableByteSpan(a.data(), size));
     right.read_at(at, MutableByteSpan(b.data(), size));
     if (!std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(size), b.begin())) {

@@ -14,18 +14,6 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kNamed = 6;
-
-/// "a, b and 3 more".
-std::string some_of(const std::vector<std::string>& names) {
-  const std::size_t count = std::min(names.size(), kNamed);
-  std::string text = join(
-      std::vector<std::string>(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(count)),
-      ", ");
-  if (names.size() > count) text += " and " + std::to_string(names.size() - count) + " more";
-  return text;
-}
-
 std::string directory_of(Checkpoint& checkpoint) { return checkpoint.location().directory; }
 
 std::string display_of(Checkpoint& checkpoint, std::string_view name) {
@@ -117,20 +105,20 @@ Findings check_stale_files(Checkpoint& checkpoint) {
                         "stale: " + std::to_string(stale.size()) +
                             " payload files that the metadata does not name, left by an earlier "
                             "save: " +
-                            some_of(stale),
+                            join_first(stale),
                         "", directory});
   }
   if (!unfinished.empty()) {
     findings.push_back({Severity::kWarning, Code::kIncomplete,
-                        "metadata that was never put in place: " + some_of(unfinished) +
+                        "metadata that was never put in place: " + join_first(unfinished) +
                             "; a later save into this directory did not finish",
                         "", directory});
   }
   if (!of_ranks.empty()) {
     findings.push_back(
         {Severity::kNote, Code::kNotRequested,
-         "metadata of single ranks, which nobody reads beside .metadata: " + some_of(of_ranks), "",
-         directory});
+         "metadata of single ranks, which nobody reads beside .metadata: " + join_first(of_ranks),
+         "", directory});
   }
   return findings;
 }
@@ -161,7 +149,7 @@ Findings check_backend_info(Checkpoint& checkpoint) {
     if (!info.unknown_keys.empty()) {
       findings.push_back(
           {Severity::kWarning, Code::kUnsupported,
-           "keys that Megatron-Core up to 0.18 refuses: " + some_of(info.unknown_keys), "",
+           "keys that Megatron-Core up to 0.18 refuses: " + join_first(info.unknown_keys), "",
            display});
     }
     return findings;
@@ -227,14 +215,14 @@ Findings check_leftovers(Checkpoint& checkpoint) {
   if (!removable.empty()) {
     findings.push_back({Severity::kNote, Code::kIncomplete,
                         "left by a save that did not finish, safe to remove while no save runs: " +
-                            some_of(removable),
+                            join_first(removable),
                         "", display});
   }
   if (!kept.empty()) {
     findings.push_back({Severity::kNote, Code::kIncomplete,
                         "set aside by a save that did not finish, and what stands in the place "
                         "was not confirmed; keep it: " +
-                            some_of(kept),
+                            join_first(kept),
                         "", display});
   }
   return findings;

@@ -11,10 +11,10 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kNamed = 8;  // missing coordinates, or grids, that are named
+constexpr std::size_t kGridsNamed = 8;  // missing coordinates, or grids, that are named
 
 struct Shards {
-  std::vector<Dims> grids;        ///< distinct; the first kNamed
+  std::vector<Dims> grids;        ///< distinct; the first kGridsNamed
   std::vector<Dims> coordinates;  ///< of the shards, in the order of the keys
 };
 
@@ -25,7 +25,7 @@ std::map<std::string, Shards> shards_by_key(const Catalog& catalog) {
     if (!parsed) continue;
     Shards& shards = all[parsed->key];
     const auto known = std::find(shards.grids.begin(), shards.grids.end(), parsed->grid);
-    if (known == shards.grids.end() && shards.grids.size() < kNamed) {
+    if (known == shards.grids.end() && shards.grids.size() < kGridsNamed) {
       shards.grids.push_back(parsed->grid);
     }
     shards.coordinates.push_back(parsed->coordinate);
@@ -64,10 +64,10 @@ void step(Dims& coordinate, const Dims& grid) {
 /// few.
 std::vector<Dims> missing_from(const Shards& shards, const Dims& grid, std::int64_t cells) {
   const std::set<Dims> present(shards.coordinates.begin(), shards.coordinates.end());
-  const auto most = std::min(cells, static_cast<std::int64_t>(present.size() + kNamed));
+  const auto most = std::min(cells, static_cast<std::int64_t>(present.size() + kGridsNamed));
   std::vector<Dims> missing;
   Dims at = Dims::filled(grid.size(), 0);
-  for (std::int64_t i = 0; i < most && missing.size() < kNamed; ++i, step(at, grid)) {
+  for (std::int64_t i = 0; i < most && missing.size() < kGridsNamed; ++i, step(at, grid)) {
     if (!present.contains(at)) missing.push_back(at);
   }
   return missing;

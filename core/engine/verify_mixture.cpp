@@ -19,15 +19,6 @@ constexpr std::int64_t kSlack = 10 * kSecond;  // clocks of several machines dif
 constexpr std::int64_t kSlowestCopy = 100;     // nanoseconds a byte: 10 MB/s
 constexpr std::uint64_t kTailBytes = 4096;     // has the checksums of a file's last items
 
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t kNamed = 6;
-  const std::size_t count = std::min(names.size(), kNamed);
-  const std::vector<std::string> first(names.begin(),
-                                       names.begin() + static_cast<std::ptrdiff_t>(count));
-  return join(first, ", ") +
-         (names.size() > count ? " and " + std::to_string(names.size() - count) + " more" : "");
-}
-
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 /// The time that copying the file may take.
@@ -44,7 +35,7 @@ Finding mixture(std::span<const StoredFile* const> newer, std::size_t files, std
           std::to_string(newer.size()) + " of " + std::to_string(files) +
               " payload files were written " +
               with_commas(static_cast<std::uint64_t>(gap / kSecond)) +
-              " s or more after the metadata, the others before it: " + some_of(names) +
+              " s or more after the metadata, the others before it: " + join_first(names) +
               "; they may be of another save, which can't be told from their content"};
 }
 
@@ -139,7 +130,7 @@ Findings check_identical_files(Checkpoint& checkpoint, std::span<const StoredFil
       {Severity::kNote, kMixtureCode,
        "payload files of different items have the same bytes; one may have been copied over the "
        "other: " +
-           some_of(pairs),
+           join_first(pairs),
        "", checkpoint.store().display(checkpoint.location().directory)}};
 }
 

@@ -10,7 +10,7 @@ namespace reprise {
 
 namespace {
 
-constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kInfoSizeMax = std::uint64_t{1} << 20U;
 // As Python's json.dump writes it.
 constexpr std::string_view kWritten =
     R"({"sharded_backend": "torch_dist", "sharded_backend_version": 1, )"
@@ -53,7 +53,7 @@ constexpr std::array<std::string_view, 4> kKeys = {"sharded_backend", "sharded_b
 
 BackendFile backend_file_of(ByteSpan bytes) {
   try {
-    const nlohmann::json document = parse_json_object(bytes, {}, kSizeMax);
+    const nlohmann::json document = parse_json_object(bytes, {}, kInfoSizeMax);
     const bool known =
         std::ranges::any_of(kKeys, [&](std::string_view key) { return document.contains(key); });
     return known ? BackendFile::kMegatron : BackendFile::kOwn;
@@ -64,7 +64,7 @@ BackendFile backend_file_of(ByteSpan bytes) {
 }
 
 BackendInfo read_backend_info(ByteSpan bytes, const ErrorPlace& place) {
-  const nlohmann::json document = parse_json_object(bytes, place, kSizeMax);
+  const nlohmann::json document = parse_json_object(bytes, place, kInfoSizeMax);
   BackendInfo info;
   if (!document.contains("sharded_backend")) {
     throw Error(Code::kTornFile, "'sharded_backend' is missing", place);

@@ -9,13 +9,13 @@
 namespace reprise {
 namespace {
 
-constexpr std::uint64_t kSizeMax = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kBackendSizeMax = std::uint64_t{1} << 20U;
 
 }  // namespace
 
 Value read_backend_value(ByteSpan bytes, const ErrorPlace& place) {
   const BackendInfo meant;
-  nlohmann::json document = parse_json_object(bytes, place, kSizeMax);
+  nlohmann::json document = parse_json_object(bytes, place, kBackendSizeMax);
   document.emplace("sharded_backend_version", meant.sharded_backend_version);
   document.emplace("common_backend", meant.common_backend);
   document.emplace("common_backend_version", meant.common_backend_version);

@@ -11,7 +11,7 @@ namespace reprise {
 namespace {
 
 // A line a file: more than half a million files.
-constexpr std::uint64_t kSizeMax = std::uint64_t{64} << 20U;
+constexpr std::uint64_t kManifestSizeMax = std::uint64_t{64} << 20U;
 constexpr std::string_view kAlgorithm = "sha256";
 
 std::optional<unsigned> hex_digit(char c) {
@@ -61,7 +61,7 @@ const FileDigest* IntegrityManifest::find(std::string_view name) const {
 
 bool may_be_integrity(ByteSpan bytes) {
   try {
-    const nlohmann::json document = parse_json_object(bytes, {}, kSizeMax);
+    const nlohmann::json document = parse_json_object(bytes, {}, kManifestSizeMax);
     return document.contains("algorithm") || document.contains("files");
   } catch (const Error&) {
     // Lists and numbers are whole documents that no manifest turns into by damage.
@@ -72,7 +72,7 @@ bool may_be_integrity(ByteSpan bytes) {
 }
 
 IntegrityManifest read_integrity(ByteSpan bytes, const ErrorPlace& place) {
-  const nlohmann::json document = parse_json_object(bytes, place, kSizeMax);
+  const nlohmann::json document = parse_json_object(bytes, place, kManifestSizeMax);
   const auto algorithm = document.find("algorithm");
   const auto files = document.find("files");
   if (algorithm == document.end() || !algorithm->is_string() || files == document.end() ||

@@ -15,28 +15,28 @@ struct Member {
   EnumValue value;
 };
 
-constexpr std::string_view kDcp = "torch.distributed.checkpoint.metadata";
-constexpr std::string_view kSharded = "torch.distributed._shard.sharded_tensor.metadata";
-constexpr std::string_view kPlanner = "torch.distributed.checkpoint.planner";
+constexpr std::string_view kMetadataModule = "torch.distributed.checkpoint.metadata";
+constexpr std::string_view kShardedModule = "torch.distributed._shard.sharded_tensor.metadata";
+constexpr std::string_view kPlannerModule = "torch.distributed.checkpoint.planner";
 constexpr std::string_view kEnums = "megatron.core.enums";
 constexpr std::string_view kLayers = "megatron.core.transformer.enums";
-constexpr std::string_view kRerun = "megatron.core.rerun_state_machine";
+constexpr std::string_view kRerunModule = "megatron.core.rerun_state_machine";
 
 constexpr EnumValue number(std::int64_t value) { return value; }
 constexpr EnumValue word(std::string_view value) { return value; }
 
 constexpr std::array kMembers{
-    Member{kDcp, "_MEM_FORMAT_ENCODING", "TORCH_CONTIGUOUS_FORMAT", number(0)},
-    Member{kDcp, "_MEM_FORMAT_ENCODING", "TORCH_CHANNELS_LAST", number(1)},
-    Member{kDcp, "_MEM_FORMAT_ENCODING", "TORCH_PRESERVE_FORMAT", number(2)},
-    Member{kSharded, "MEM_FORMAT_ENCODING", "TORCH_CONTIGUOUS_FORMAT", number(0)},
-    Member{kSharded, "MEM_FORMAT_ENCODING", "TORCH_CHANNELS_LAST", number(1)},
-    Member{kSharded, "MEM_FORMAT_ENCODING", "TORCH_PRESERVE_FORMAT", number(2)},
-    Member{kPlanner, "WriteItemType", "TENSOR", number(1)},
-    Member{kPlanner, "WriteItemType", "SHARD", number(2)},
-    Member{kPlanner, "WriteItemType", "BYTE_IO", number(3)},
-    Member{kPlanner, "LoadItemType", "TENSOR", number(1)},
-    Member{kPlanner, "LoadItemType", "BYTE_IO", number(2)},
+    Member{kMetadataModule, "_MEM_FORMAT_ENCODING", "TORCH_CONTIGUOUS_FORMAT", number(0)},
+    Member{kMetadataModule, "_MEM_FORMAT_ENCODING", "TORCH_CHANNELS_LAST", number(1)},
+    Member{kMetadataModule, "_MEM_FORMAT_ENCODING", "TORCH_PRESERVE_FORMAT", number(2)},
+    Member{kShardedModule, "MEM_FORMAT_ENCODING", "TORCH_CONTIGUOUS_FORMAT", number(0)},
+    Member{kShardedModule, "MEM_FORMAT_ENCODING", "TORCH_CHANNELS_LAST", number(1)},
+    Member{kShardedModule, "MEM_FORMAT_ENCODING", "TORCH_PRESERVE_FORMAT", number(2)},
+    Member{kPlannerModule, "WriteItemType", "TENSOR", number(1)},
+    Member{kPlannerModule, "WriteItemType", "SHARD", number(2)},
+    Member{kPlannerModule, "WriteItemType", "BYTE_IO", number(3)},
+    Member{kPlannerModule, "LoadItemType", "TENSOR", number(1)},
+    Member{kPlannerModule, "LoadItemType", "BYTE_IO", number(2)},
     Member{kEnums, "ModelType", "encoder_or_decoder", number(1)},
     Member{kEnums, "ModelType", "encoder_and_decoder", number(2)},
     Member{kEnums, "ModelType", "retro_encoder", number(3)},
@@ -66,27 +66,27 @@ constexpr std::array kMembers{
     Member{kLayers, "AttnBackend", "unfused", number(3)},
     Member{kLayers, "AttnBackend", "local", number(4)},
     Member{kLayers, "AttnBackend", "auto", number(5)},
-    Member{kRerun, "RerunState", "NOT_RUNNING_YET", number(0)},
-    Member{kRerun, "RerunState", "INITIAL_RUN", number(1)},
-    Member{kRerun, "RerunState", "RERUNNING_IN_PLACE", number(2)},
-    Member{kRerun, "RerunState", "WILL_RERUN_FROM_CHECKPOINT", number(3)},
-    Member{kRerun, "RerunState", "RERUNNING_FROM_CHECKPOINT", number(4)},
-    Member{kRerun, "RerunState", "RERUNNING_AGAIN_FROM_CHECKPOINT", number(5)},
-    Member{kRerun, "RerunMode", "DISABLED", word("disabled")},
-    Member{kRerun, "RerunMode", "VALIDATE_RESULTS", word("validate_results")},
-    Member{kRerun, "RerunMode", "REPORT_DETERMINISM_STATS", word("report_determinism_stats")},
-    Member{kRerun, "RerunDiagnostic", "CORRECT_RESULT", word("correct_result")},
-    Member{kRerun, "RerunDiagnostic", "TRANSIENT_ERROR", word("transient_error")},
-    Member{kRerun, "RerunDiagnostic", "PERSISTENT_ERROR", word("persistent_error")},
-    Member{kRerun, "RerunValidationStatus", "RERUN_DISABLED", word("rerun_disabled")},
-    Member{kRerun, "RerunValidationStatus", "INITIAL_RUN", word("initial_run")},
-    Member{kRerun, "RerunValidationStatus", "FIRST_RERUN_NOT_REPRODUCIBLE",
+    Member{kRerunModule, "RerunState", "NOT_RUNNING_YET", number(0)},
+    Member{kRerunModule, "RerunState", "INITIAL_RUN", number(1)},
+    Member{kRerunModule, "RerunState", "RERUNNING_IN_PLACE", number(2)},
+    Member{kRerunModule, "RerunState", "WILL_RERUN_FROM_CHECKPOINT", number(3)},
+    Member{kRerunModule, "RerunState", "RERUNNING_FROM_CHECKPOINT", number(4)},
+    Member{kRerunModule, "RerunState", "RERUNNING_AGAIN_FROM_CHECKPOINT", number(5)},
+    Member{kRerunModule, "RerunMode", "DISABLED", word("disabled")},
+    Member{kRerunModule, "RerunMode", "VALIDATE_RESULTS", word("validate_results")},
+    Member{kRerunModule, "RerunMode", "REPORT_DETERMINISM_STATS", word("report_determinism_stats")},
+    Member{kRerunModule, "RerunDiagnostic", "CORRECT_RESULT", word("correct_result")},
+    Member{kRerunModule, "RerunDiagnostic", "TRANSIENT_ERROR", word("transient_error")},
+    Member{kRerunModule, "RerunDiagnostic", "PERSISTENT_ERROR", word("persistent_error")},
+    Member{kRerunModule, "RerunValidationStatus", "RERUN_DISABLED", word("rerun_disabled")},
+    Member{kRerunModule, "RerunValidationStatus", "INITIAL_RUN", word("initial_run")},
+    Member{kRerunModule, "RerunValidationStatus", "FIRST_RERUN_NOT_REPRODUCIBLE",
            word("first_rerun_not_reproducible")},
-    Member{kRerun, "RerunValidationStatus", "FIRST_RERUN_REPRODUCIBLE",
+    Member{kRerunModule, "RerunValidationStatus", "FIRST_RERUN_REPRODUCIBLE",
            word("first_rerun_reproducible")},
-    Member{kRerun, "RerunValidationStatus", "SECOND_RERUN_NOT_REPRODUCIBLE",
+    Member{kRerunModule, "RerunValidationStatus", "SECOND_RERUN_NOT_REPRODUCIBLE",
            word("second_rerun_not_reproducible")},
-    Member{kRerun, "RerunValidationStatus", "SECOND_RERUN_REPRODUCIBLE",
+    Member{kRerunModule, "RerunValidationStatus", "SECOND_RERUN_REPRODUCIBLE",
            word("second_rerun_reproducible")},
 };
 

@@ -13,7 +13,7 @@ struct Renamed {
   ModuleAndName python3;
 };
 // The first one of a name of Python 3 is the one to write.
-constexpr std::array<Renamed, 12> kNames{{
+constexpr std::array<Renamed, 12> kRenamed{{
     {{"__builtin__", "xrange"}, {"builtins", "range"}},
     {{"__builtin__", "long"}, {"builtins", "int"}},
     {{"__builtin__", "unicode"}, {"builtins", "str"}},
@@ -70,8 +70,8 @@ ModuleAndName modern_name(ModuleAndName written) {
   const auto same = [&written](const Renamed& renamed) {
     return renamed.python2.module == written.module && renamed.python2.name == written.name;
   };
-  const auto* const name = std::find_if(kNames.begin(), kNames.end(), same);
-  if (name != kNames.end()) return name->python3;
+  const auto* const name = std::find_if(kRenamed.begin(), kRenamed.end(), same);
+  if (name != kRenamed.end()) return name->python3;
   const auto* const module = std::ranges::find(kModules, written.module, &Module::python2);
   return module == kModules.end() ? written : ModuleAndName{module->python3, written.name};
 }
@@ -80,8 +80,8 @@ ModuleAndName protocol2_name(ModuleAndName modern) {
   const auto same = [&modern](const Renamed& renamed) {
     return renamed.python3.module == modern.module && renamed.python3.name == modern.name;
   };
-  const auto* const name = std::find_if(kNames.begin(), kNames.end(), same);
-  if (name != kNames.end()) return name->python2;
+  const auto* const name = std::find_if(kRenamed.begin(), kRenamed.end(), same);
+  if (name != kRenamed.end()) return name->python2;
   if (modern.module == "builtins") return {"__builtin__", modern.name};
   if (modern.module == "copyreg") return {"copy_reg", modern.name};
   return modern;

@@ -7,7 +7,7 @@ namespace reprise {
 
 namespace {
 
-constexpr std::size_t kSizeMax = 4096;
+constexpr std::size_t kTrackerSizeMax = 4096;
 constexpr std::size_t kDirectoryDigits = 7;
 constexpr std::string_view kDirectoryPrefix = "iter_";
 constexpr std::string_view kSpace = " \t\r\n\f\v";
@@ -24,7 +24,7 @@ std::optional<Step> step_in(std::string_view digits) {
 }  // namespace
 
 Tracker read_tracker(ByteSpan bytes, const ErrorPlace& place) {
-  if (bytes.size() > kSizeMax) {
+  if (bytes.size() > kTrackerSizeMax) {
     throw Error(Code::kLimit, "too long for a tracker, which holds an iteration or 'release'",
                 place);
   }

@@ -58,12 +58,12 @@ class LeafHash {
   std::map<const Mesh*, std::uint64_t> meshes_;  ///< only asked
 };
 
-bool before(const StructureEntry& a, const StructureEntry& b) {
+bool entry_before(const StructureEntry& a, const StructureEntry& b) {
   return a.key == b.key ? a.hash < b.hash : a.key < b.key;
 }
 
 std::vector<StructureEntry> sorted(std::vector<StructureEntry> entries) {
-  std::sort(entries.begin(), entries.end(), before);
+  std::sort(entries.begin(), entries.end(), entry_before);
   return entries;
 }
 
@@ -72,7 +72,7 @@ std::vector<std::string> only_in(const std::vector<StructureEntry>& one,
                                  const std::vector<StructureEntry>& other) {
   std::vector<StructureEntry> entries;
   std::set_difference(one.begin(), one.end(), other.begin(), other.end(),
-                      std::back_inserter(entries), before);
+                      std::back_inserter(entries), entry_before);
   std::vector<std::string> keys;
   for (auto& entry : entries) keys.push_back(std::move(entry.key));
   return keys;

@@ -20,7 +20,7 @@ extern char** environ;
 namespace reprise::driver {
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds(5);
+constexpr auto kProcessPoll = std::chrono::milliseconds(5);
 constexpr auto kLookForGrace = std::chrono::milliseconds(100);
 constexpr auto kGrace = std::chrono::seconds(3);
 
@@ -98,7 +98,7 @@ bool wait_for(pid_t child, Duration limit, int& status) {
   const auto until = std::chrono::steady_clock::now() + limit;
   while (std::chrono::steady_clock::now() < until) {
     if (ended(child, status)) return true;
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kProcessPoll);
   }
   return false;
 }
@@ -132,7 +132,7 @@ ProcessEnd run_process(const std::vector<std::string>& arguments, const std::str
     ::kill(-child, SIGTERM);
     if (!wait_for(child, kGrace, status)) {
       ::kill(-child, SIGKILL);
-      while (!ended(child, status)) std::this_thread::sleep_for(kLook);
+      while (!ended(child, status)) std::this_thread::sleep_for(kProcessPoll);
     }
   }
   const bool killed = end.timed_out || end.cut_short;

@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kScenarioFile = "scenario.yaml";
-constexpr auto kLook = std::chrono::milliseconds(10);
+constexpr auto kLanePoll = std::chrono::milliseconds(10);
 constexpr int kLooks = 100;
 constexpr auto kGraceTold = std::chrono::seconds(15);
 constexpr auto kGraceLost = std::chrono::seconds(2);  // the verdict is a failure whatever it does
@@ -82,7 +82,7 @@ std::vector<std::int64_t> end_all(const std::string& records) {
     if (living.empty()) break;
     if (look == 0) found = living;
     for (const auto process : living) end_with_group(static_cast<pid_t>(process));
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kLanePoll);
   }
   return found;
 }

@@ -6,7 +6,7 @@
 namespace reprise::driver {
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds(20);
+constexpr auto kBarrierPoll = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -42,7 +42,7 @@ RankStart::~RankStart() {
 void RankStart::watch(RankLocks& locks, GlobalRank self, std::int32_t world) {
   const auto begin = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
-  while (!ended_.wait_for(lock, kLook, [this] { return over_; })) {
+  while (!ended_.wait_for(lock, kBarrierPoll, [this] { return over_; })) {
     const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - begin);
     if (const auto reason = why_give_up(locks, self, world, since, {})) give_up_(*reason);

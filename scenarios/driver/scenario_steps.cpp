@@ -15,7 +15,7 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::int64_t kStepsMax = 10000;
-constexpr std::int64_t kRankMax = 1023;
+constexpr std::int64_t kHighestRank = 1023;
 constexpr std::int64_t kCountMax = 1'000'000'000;
 constexpr std::array<std::string_view, 3> kFires = {"yes", "no", "maybe"};
 
@@ -58,12 +58,12 @@ SaveAction read_save(YamlMap map) {
 }
 
 std::int32_t read_rank(YamlMap& map) {
-  return static_cast<std::int32_t>(map.integer_in("rank", 0, kRankMax).value_or(0));
+  return static_cast<std::int32_t>(map.integer_in("rank", 0, kHighestRank).value_or(0));
 }
 
 /// What is planned at a rank that does nothing in this life would never happen.
 void require_member(YamlMap& map, const char* key, std::int64_t rank, const IncarnationPlan& plan) {
-  const bool fits = rank >= 0 && rank <= kRankMax;
+  const bool fits = rank >= 0 && rank <= kHighestRank;
   if (fits && plan.has_member(static_cast<std::int32_t>(rank))) return;
   map.fail(map.node(map.has(key) ? key : "kind"),
            "plans something at rank " + std::to_string(rank) +

@@ -12,8 +12,8 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::array<std::string_view, 7> kKinds = {"payload",  "metadata", "common",    "backend",
-                                                    "manifest", "tracker",  "checkpoint"};
+constexpr std::array<std::string_view, 7> kFileKinds = {
+    "payload", "metadata", "common", "backend", "manifest", "tracker", "checkpoint"};
 
 constexpr std::array kNames = {
     std::pair<std::string_view, std::string_view>{".metadata", "metadata"},
@@ -31,7 +31,7 @@ bool drop_end(std::string_view& text, std::string_view end) {
 
 }  // namespace
 
-std::span<const std::string_view> file_kinds() { return kKinds; }
+std::span<const std::string_view> file_kinds() { return kFileKinds; }
 
 std::string_view kind_of_file(std::string_view path) {
   std::string_view name = path.substr(path.rfind('/') + 1);

@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-/// In a training step, each another number of times.
+/// In a training step, each another stream_number of times.
 constexpr int kHostDraws = 3;
 constexpr int kDeviceDraws = 5;
 constexpr int kTrackerDraws = 2;
@@ -24,18 +24,20 @@ HostRng streams_of(std::uint64_t seed) {
   return {{seed}, {stream.split("device").at(0)}, {stream.split("tracker").at(0)}};
 }
 
-std::uint64_t number(const Value& state, std::string_view key) {
+std::uint64_t stream_number(const Value& state, std::string_view key) {
   const Value* found = state.find(key);
   const auto* bits = found == nullptr ? nullptr : found->as<std::int64_t>();
   if (bits == nullptr) {
-    throw Error(Code::kNotStored, "the random state has no number '" + std::string(key) + "'",
+    throw Error(Code::kNotStored,
+                "the random state has no stream_number '" + std::string(key) + "'",
                 {.key = std::string(kRngKey)});
   }
   return std::bit_cast<std::uint64_t>(*bits);
 }
 
 RandomStream stream_in(const Value& state) {
-  return {number(state, "seed"), number(state, "counter"), number(state, "tally")};
+  return {stream_number(state, "seed"), stream_number(state, "counter"),
+          stream_number(state, "tally")};
 }
 
 const Value& part(const Value& state, std::string_view key) {

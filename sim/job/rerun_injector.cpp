@@ -6,7 +6,7 @@
 namespace reprise::sim {
 namespace {
 
-const Value& entry(const Value& value, std::string_view key) {
+const Value& config_entry(const Value& value, std::string_view key) {
   const Value* found = value.find(key);
   if (found != nullptr) return *found;
   throw Error(Code::kLoadRejected, "the stored error injector has no '" + std::string(key) + "'",
@@ -50,14 +50,14 @@ Value ErrorInjector::encode() const {
 }
 
 void ErrorInjector::decode(const Value& value) {
-  const auto* rate = entry(value, "error_injection_rate").as<std::int64_t>();
+  const auto* rate = config_entry(value, "error_injection_rate").as<std::int64_t>();
   if (rate == nullptr || *rate < 0) {
     throw Error(Code::kLoadRejected, "the stored rate of injected errors is no count",
                 {.key = "rerun_state_machine_state"});
   }
   rate_ = *rate;
-  kind_ = decode_diagnosis(entry(value, "error_injection_type"));
-  pending_ = decode_diagnosis(entry(value, "injected_error_type"));
+  kind_ = decode_diagnosis(config_entry(value, "error_injection_type"));
+  pending_ = decode_diagnosis(config_entry(value, "injected_error_type"));
 }
 
 }  // namespace reprise::sim

@@ -10,7 +10,7 @@
 namespace reprise::sim {
 namespace {
 
-constexpr const char* kModule = "megatron.core.rerun_state_machine";
+constexpr const char* kStateModule = "megatron.core.rerun_state_machine";
 
 constexpr std::array<std::string_view, 3> kModes = {"disabled", "validate_results",
                                                     "report_determinism_stats"};
@@ -47,7 +47,8 @@ Enum named(const std::array<std::string_view, n>& names, std::string_view name, 
 }
 
 Value member(const char* type, Value value) {
-  return Object{.type = {kModule, type}, .how = Object::How::kCall, .args = {std::move(value)}};
+  return Object{
+      .type = {kStateModule, type}, .how = Object::How::kCall, .args = {std::move(value)}};
 }
 
 [[noreturn]] void refuse(const Value& value, const char* type) {
@@ -59,7 +60,7 @@ Value member(const char* type, Value value) {
 const Value& inside(const Value& value, const char* type) {
   const auto* object = value.as<Object>();
   if (object == nullptr) return value;
-  if (object->type != Name{kModule, type} || object->args.size() != 1) refuse(value, type);
+  if (object->type != Name{kStateModule, type} || object->args.size() != 1) refuse(value, type);
   return object->args.front();
 }
 

@@ -21,7 +21,7 @@ constexpr const char* kFixture = "torch_2.15.0/same_content_a";
 constexpr const char* kMegatron = "mcore_0.16.1_gpt_dp2/iter_0000010";
 constexpr const char* kTensor = "layers.0.weight";
 
-struct Row {
+struct InputRow {
   const char* name;
   std::function<void(const Victim&)> damage;
   int verify;        ///< exit code of verify
@@ -43,7 +43,7 @@ std::string pickle_calling(const std::string& module, const std::string& name) {
   return "\x80\x02\x63" + module + "\n" + name + "\n" + argument + "\x85R.";
 }
 
-std::vector<Row> rows() {
+std::vector<InputRow> rows() {
   const auto edit = [](void (*change)(StoredTensor&)) {
     return [change](const Victim& v) {
       v.edit_metadata([change](Metadata& m) { change(tensor_in(m, kTensor)); });
@@ -148,7 +148,7 @@ std::vector<Row> rows() {
 TEST(BadInput, EachIsRefusedByVerifyAndByDiff) {
   // Enough for what is there, far too little for what is claimed.
   const RunLimits limits{.seconds = 20, .address_space_bytes = std::uint64_t{1} << 30U};
-  for (const Row& row : rows()) {
+  for (const InputRow& row : rows()) {
     const std::string good = std::string(REPRISE_TEST_DATA) + "/" + row.fixture;
     const Victim victim(row.fixture);
     row.damage(victim);

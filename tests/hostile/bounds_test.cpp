@@ -30,7 +30,7 @@
 #include "tests/hostile/memory_tree.hpp"
 #include "tests/hostile/outcome.hpp"
 
-namespace reprise::test {
+namespace reprise::test::bounds_test {
 namespace {
 
 /// Bytes of input: cost that grows with their square would be beyond the bounds.
@@ -509,4 +509,4 @@ TEST(Bounds, documents_of_json) {
 }
 
 }  // namespace
-}  // namespace reprise::test
+}  // namespace reprise::test::bounds_test

@@ -26,7 +26,7 @@
 #include "tests/hostile/allocations.hpp"
 #include "tests/hostile/bounded.hpp"
 
-namespace reprise::test {
+namespace reprise::test::costs_test {
 namespace {
 
 /// A structure of about `size` bytes.
@@ -582,4 +582,4 @@ TEST(Costs, texts_of_yaml) {
 }
 
 }  // namespace
-}  // namespace reprise::test
+}  // namespace reprise::test::costs_test

@@ -13,7 +13,7 @@
 namespace reprise::test {
 namespace {
 
-struct Silent final : Trace, Progress {
+struct SilentTrace final : Trace, Progress {
   void event(const TraceEvent&) override {}
   void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
 };
@@ -65,7 +65,7 @@ void load_first(std::int32_t ranks, Store& store, const std::string& path, State
   MirrorFabric fabric(ranks);
   HostDevice device("node", 0);
   NoTasks tasks;
-  Silent silent;
+  SilentTrace silent;
   LoadSettings options;
   options.path = path;
   options.excused = std::move(excused);
@@ -119,13 +119,13 @@ std::size_t Judge::elements() const {
 std::size_t Judge::objects() const { return wanted_.objects.size() + plain_.size(); }
 
 bool Judge::whole(Store& store) const {
-  Silent silent;
+  SilentTrace silent;
   const VerifyReport report = verify(store, path_, PayloadCheck::kRead, silent);
   return report.whole() && !report.vacuous();
 }
 
 std::string Judge::words_of(Store& store) const {
-  Silent silent;
+  SilentTrace silent;
   std::ostringstream words;
   for (const auto& finding : verify(store, path_, PayloadCheck::kRead, silent).findings) {
     if (finding.severity == Severity::kError) words << finding << '\n';
@@ -156,7 +156,7 @@ Judge::Content Judge::load(Store& store) const {
 }
 
 bool Judge::refused_by_manifest(Store& store) const {
-  Silent silent;
+  SilentTrace silent;
   Checkpoint checkpoint(store, location_, metadata_);
   return count_of(check_manifest(checkpoint, silent), Severity::kError) != 0;
 }

@@ -17,12 +17,12 @@
 namespace reprise::contracts {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kOneSecond = 1'000'000'000;
 
 /// The introducing fabric with what it needs. Reports nothing: one that failed is left as it is.
 struct Introduced {
   PosixClock clock;
-  MpiFabric mpi{*shared_launch().session, clock, {.deadline_ns = 60 * kSecond}};
+  MpiFabric mpi{*shared_launch().session, clock, {.deadline_ns = 60 * kOneSecond}};
 
   NcclFabric over(NcclLimits limits) { return {mpi, clock, limits, shared_launch().device}; }
 };
@@ -39,7 +39,8 @@ struct NcclRanks {
   void run(const std::function<void(Fabric&)>& body) {
     if (!shared_launch().why_not.empty()) GTEST_SKIP() << shared_launch().why_not;
     Introduced introduced;
-    NcclFabric fabric = introduced.over({.deadline_ns = 60 * kSecond, .piece_bytes = kPieceBytes});
+    NcclFabric fabric =
+        introduced.over({.deadline_ns = 60 * kOneSecond, .piece_bytes = kPieceBytes});
     body(fabric);
     fabric.close();
     EXPECT_FALSE(fabric.abandoned());
@@ -52,7 +53,7 @@ TEST(NoGpuNccl, has_a_known_version) { EXPECT_FALSE(nccl_version().empty()); }
 
 TEST_F(Nccl, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   Introduced introduced;
-  NcclFabric fabric = introduced.over({.deadline_ns = 60 * kSecond});
+  NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond});
   const std::int32_t size = std::min(fabric.world_size(), 4);
   for (unsigned choice = 1; choice < 1U << static_cast<unsigned>(size); ++choice) {
     std::vector<GlobalRank> members;
@@ -77,7 +78,7 @@ Bytes bytes_of(GlobalRank rank, std::size_t size) {
 
 TEST_F(Nccl, buffers_larger_than_the_staging_memory_arrive_whole) {
   Introduced introduced;
-  NcclFabric fabric = introduced.over({.deadline_ns = 60 * kSecond, .piece_bytes = 1U << 20U});
+  NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond, .piece_bytes = 1U << 20U});
   const auto size_of = [](GlobalRank rank) {
     return std::size_t{3'000'001} + 70'001 * static_cast<std::size_t>(rank.value);
   };
@@ -101,7 +102,7 @@ TEST_F(Nccl, buffers_larger_than_the_staging_memory_arrive_whole) {
 // communicator before, the others after the next one was made.
 TEST_F(Nccl, communicator_that_one_member_still_has_is_not_mixed_with_the_next) {
   Introduced introduced;
-  NcclFabric fabric = introduced.over({.deadline_ns = 60 * kSecond});
+  NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond});
   const Group world = Group::world(fabric.world_size());
   for (int round = 0; round < 3; ++round) {
     auto first = fabric.communicator(world);
@@ -126,7 +127,7 @@ TEST_F(ZNccl, member_that_does_not_come_is_named_by_group_operation_and_rank) {
   const Group world = Group::world(introduced.mpi.world_size());
   const auto sound = introduced.mpi.communicator(world);
   NobodyEnds watch;
-  NcclFabric fabric = introduced.over({.deadline_ns = 5 * kSecond, .watch = &watch});
+  NcclFabric fabric = introduced.over({.deadline_ns = 5 * kOneSecond, .watch = &watch});
   const auto doomed = fabric.communicator(world);
   doomed->barrier();
   if (fabric.rank().value != 1) {
@@ -147,8 +148,8 @@ TEST_F(ZNccl, member_that_does_not_come_to_the_making_of_a_communicator_is_not_w
   if (introduced.mpi.world_size() == 1) GTEST_SKIP() << "needs a peer";
   const Group world = Group::world(introduced.mpi.world_size());
   const auto sound = introduced.mpi.communicator(world);
-  MpiFabric hasty(*shared_launch().session, introduced.clock, {.deadline_ns = kSecond / 5});
-  NcclFabric fabric(hasty, introduced.clock, {.deadline_ns = kSecond}, shared_launch().device);
+  MpiFabric hasty(*shared_launch().session, introduced.clock, {.deadline_ns = kOneSecond / 5});
+  NcclFabric fabric(hasty, introduced.clock, {.deadline_ns = kOneSecond}, shared_launch().device);
   if (fabric.rank().value != 1) {
     const auto error = error_of([&] { fabric.communicator(world); });
     ASSERT_TRUE(error);
@@ -163,7 +164,7 @@ TEST_F(ZNccl, member_that_does_not_come_to_the_making_of_a_communicator_is_not_w
 TEST(NoGpuNccl, refuses_a_device_that_is_not_there) {
   Introduced introduced;
   EXPECT_EQ(code_of([&] {
-              NcclFabric(introduced.mpi, introduced.clock, {.deadline_ns = kSecond}, 4711);
+              NcclFabric(introduced.mpi, introduced.clock, {.deadline_ns = kOneSecond}, 4711);
             }),
             Code::kUnsupported);
 }

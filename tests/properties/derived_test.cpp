@@ -9,7 +9,7 @@
 
 #include "tests/properties/small_job.hpp"
 
-namespace reprise {
+namespace reprise::derived_test {
 namespace {
 
 using test::each_element;
@@ -116,4 +116,4 @@ TEST_F(Derived, an_fp32_weight_is_its_master) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::derived_test

@@ -4,7 +4,7 @@
 
 #include "tests/properties/small_job.hpp"
 
-namespace reprise {
+namespace reprise::global_state_test {
 namespace {
 
 using test::fill;
@@ -118,4 +118,4 @@ TEST(Assemble, minus_zero_and_zero_are_not_the_same_replica) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::global_state_test

@@ -8,7 +8,7 @@
 
 #include "tests/properties/small_job.hpp"
 
-namespace reprise {
+namespace reprise::replica_audit_test {
 namespace {
 
 using test::fill;
@@ -138,4 +138,4 @@ TEST_F(ReplicaAudit,
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::replica_audit_test

@@ -8,7 +8,7 @@
 
 #include "tests/properties/small_job.hpp"
 
-namespace reprise {
+namespace reprise::state_judge_test {
 namespace {
 
 using test::fill;
@@ -285,4 +285,4 @@ TEST_F(StateJudge, common_state_is_judged_but_for_what_may_differ) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::state_judge_test

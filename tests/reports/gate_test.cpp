@@ -11,7 +11,7 @@
 
 #include "tests/reports/sample_report.hpp"
 
-namespace reprise::reports {
+namespace reprise::reports::gate_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -592,4 +592,4 @@ TEST(Gate, refusals_are_one_line_each_and_json_holds_all_of_it) {
 }
 
 }  // namespace
-}  // namespace reprise::reports
+}  // namespace reprise::reports::gate_test

@@ -11,7 +11,7 @@
 #include "reports/read_error.hpp"
 #include "tests/reports/sample_report.hpp"
 
-namespace reprise::reports {
+namespace reprise::reports::report_reader_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -227,4 +227,4 @@ TEST(ReportReader, fields_of_later_programs_are_passed_over) {
 }
 
 }  // namespace
-}  // namespace reprise::reports
+}  // namespace reprise::reports::report_reader_test

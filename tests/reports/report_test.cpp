@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-namespace reprise::reports {
+namespace reprise::reports::report_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -116,4 +116,4 @@ TEST(Json, text_that_is_no_utf8_is_replaced_rather_than_refused) {
 }
 
 }  // namespace
-}  // namespace reprise::reports
+}  // namespace reprise::reports::report_test

@@ -6,7 +6,7 @@
 
 #include "reports/report.hpp"
 
-namespace reprise::reports {
+namespace reprise::reports::table_test {
 namespace {
 
 ScenarioResult scenario(const std::string& name, Verdict verdict) {
@@ -194,4 +194,4 @@ TEST(RankTable, neighbours_that_showed_the_same_stand_on_one_line) {
 }
 
 }  // namespace
-}  // namespace reprise::reports
+}  // namespace reprise::reports::table_test

@@ -25,7 +25,7 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 /// What one rank saves: half of "w" (4 elements in all), the whole of "b", the object "rng".
-struct RankState {
+struct SavedRank {
   float b = 1;
   std::int64_t rng = 0;
 };
@@ -60,11 +60,11 @@ class Payload {
 };
 
 /// As torch writes it with use_collectives=False.
-void save(Store& store, const std::string& directory, const std::vector<RankState>& ranks) {
+void save(Store& store, const std::string& directory, const std::vector<SavedRank>& ranks) {
   store.make_directory(directory);
   const auto count = static_cast<std::int64_t>(ranks.size());
   for (std::int32_t rank = 0; rank < count; ++rank) {
-    const RankState& state = ranks[static_cast<std::size_t>(rank)];
+    const SavedRank& state = ranks[static_cast<std::size_t>(rank)];
     Metadata metadata;
     Payload payload(metadata, rank);
     const Box part{{rank * 2}, {2}};

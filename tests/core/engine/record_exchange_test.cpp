@@ -103,7 +103,7 @@ class BesideDevice final : public Device {
 };
 
 /// Small, large, empty, held by all, cut along one axis and two.
-std::vector<TensorSpec> specs() {
+std::vector<TensorSpec> exchanged_specs() {
   return {{"rows", DType::kFloat32, {90, 50}, Placement({{"tp", 0}})},
           {"both", DType::kFloat64, {41}, Placement({{"tp", 0}, {"dp", 0}})},
           {"few", DType::kUInt8, {3, 2}, Placement({{"tp", 0}})},
@@ -119,7 +119,8 @@ const std::vector<std::vector<Axis>> kMeshes = {{{"tp", 1}, {"dp", 1}},
                                                 {{"tp", 3}, {"dp", 2}}};
 
 struct JobState {
-  JobState(const std::vector<Axis>& axes, GlobalRank rank) : held(specs(), mesh_of(axes), rank) {
+  JobState(const std::vector<Axis>& axes, GlobalRank rank)
+      : held(exchanged_specs(), mesh_of(axes), rank) {
     // One object that all ranks want, one of each rank.
     held.state.objects = {{"all", {1}, {0}, rank.value, Value(std::int64_t{7})}};
     held.state.common = Dict{{"iteration", Value(std::int64_t{3})}};

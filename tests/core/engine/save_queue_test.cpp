@@ -156,7 +156,7 @@ class Unsynced final : public WriteFile {
   std::unique_ptr<WriteFile> inner_;
   std::string path_;
 };
-class FailingStore final : public PassingStore {
+class StoreFailingOnce final : public PassingStore {
  public:
   using PassingStore::PassingStore;
   std::unique_ptr<WriteFile> create(const std::string& path) override {
@@ -170,7 +170,7 @@ TEST(SaveQueue,
      a_failure_in_the_background_is_one_error_on_all_ranks_and_the_saves_around_it_stand) {
   const TemporaryDirectory directory;
   const auto wrap = [](Store& store, GlobalRank rank) -> std::unique_ptr<Store> {
-    return rank == GlobalRank{2} ? std::make_unique<FailingStore>(store) : nullptr;
+    return rank == GlobalRank{2} ? std::make_unique<StoreFailingOnce>(store) : nullptr;
   };
   std::mutex mutex;
   std::vector<std::string> said;

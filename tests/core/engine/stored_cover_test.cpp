@@ -26,15 +26,15 @@ using test::WrittenCheckpoint;
 
 constexpr std::byte kBefore{0x5A};  // what the job's memory holds
 
-struct Row {
+struct CoverRow {
   const char* what;
   Dims shape;
   std::vector<Box> boxes;  ///< overlap and gap are in the second half of the first dimension
 };
 
-void PrintTo(const Row& row, std::ostream* out) { *out << row.what; }
+void PrintTo(const CoverRow& row, std::ostream* out) { *out << row.what; }
 
-const Row kRows[] = {
+const CoverRow kRows[] = {
     {"elements", {8}, {{{0}, {4}}, {{4}, {2}}, {{5}, {2}}}},
     {"rows", {8, 2}, {{{0, 0}, {4, 2}}, {{4, 0}, {2, 2}}, {{5, 0}, {2, 2}}}},
     {"columns", {4, 4}, {{{0, 0}, {2, 4}}, {{2, 0}, {2, 3}}, {{2, 2}, {2, 1}}}},
@@ -46,7 +46,7 @@ bool is_wrong_cover(std::optional<Code> code) {
 }
 
 /// All elements are alike, so that no content tells one chunk from another.
-void add(WrittenCheckpoint& checkpoint, const Row& row, const std::vector<Box>& boxes) {
+void add(WrittenCheckpoint& checkpoint, const CoverRow& row, const std::vector<Box>& boxes) {
   std::vector<std::pair<Box, Bytes>> parts;
   for (const Box& box : boxes) {
     parts.emplace_back(box, Bytes(static_cast<std::size_t>(box.elements()), std::byte{7}));
@@ -55,7 +55,7 @@ void add(WrittenCheckpoint& checkpoint, const Row& row, const std::vector<Box>& 
 }
 
 /// Of one rank, its rows of the tensor.
-std::optional<Code> load_rows(const Ports& ports, const Row& row, Bytes& memory) {
+std::optional<Code> load_rows(const Ports& ports, const CoverRow& row, Bytes& memory) {
   const auto ranks = ports.fabric.world_size();
   const std::int64_t rows = row.shape[0] / ranks;
   Box box = Box::whole(row.shape);
@@ -77,7 +77,7 @@ std::optional<Code> load_rows(const Ports& ports, const Row& row, Bytes& memory)
   return code_of([&] { load(ports, *group, state, options); });
 }
 
-class StoredCover : public testing::TestWithParam<Row> {
+class StoredCover : public testing::TestWithParam<CoverRow> {
  protected:
   StoredCover() {
     add(hurt_, GetParam(), GetParam().boxes);

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-struct Row {
+struct FileRow {
   const char* what;
   std::vector<std::int64_t> seconds;  ///< of each payload file, after the metadata
   std::vector<std::string> named;     ///< none: no warning
@@ -27,7 +27,7 @@ struct Row {
 };
 
 TEST(CheckTimes, ThoseNewerThanTheMetadataByMoreThanASaveOrACopyTakesAreNamed) {
-  const Row rows[] = {
+  const FileRow rows[] = {
       {"a save, which writes the metadata last", {-30, -20, -1, 0}, {}},
       {"all newer", {3600, 3601, 3602}, {}},
       {"a copy that had the metadata in its middle", {-2, -1, 1, 2}, {}},
@@ -39,7 +39,7 @@ TEST(CheckTimes, ThoseNewerThanTheMetadataByMoreThanASaveOrACopyTakesAreNamed) {
       {"a file of 100 GB of the next day", {-1, 86400}, {"f1"}, 100'000'000'000},
       {"empty files say nothing", {-1, 86400}, {}, 0},
   };
-  for (const Row& row : rows) {
+  for (const FileRow& row : rows) {
     std::vector<StoredFile> files;
     for (std::size_t i = 0; i < row.seconds.size(); ++i) {
       files.push_back({"ckpt/f" + std::to_string(i), row.size, row.seconds[i] * kSecond});
@@ -59,7 +59,7 @@ TEST(CheckTimes, WhatHasNoTimeSaysNothing) {
       check_times({{{"ckpt/a", 10, std::nullopt}, {"ckpt/b", 10, std::nullopt}}}, 0).empty());
 }
 
-VerifyReport verify_in(Store& store) {
+VerifyReport verify_root(Store& store) {
   NoProgress progress;
   return verify(store, "ckpt", PayloadCheck::kRead, progress);
 }
@@ -77,9 +77,9 @@ void make_newer(const std::filesystem::path& file, std::chrono::seconds by) {
 
 TEST(Verify, APayloadFileOfALaterTimeIsAWarningThatStrictPassesOver) {
   test::FixtureCopy copy("torch_2.15.0/same_content_a");
-  EXPECT_EQ(of_mixtures(verify_in(copy.store), Severity::kWarning), 0U);
+  EXPECT_EQ(of_mixtures(verify_root(copy.store), Severity::kWarning), 0U);
   make_newer(copy.path("ckpt") / "__0_0.distcp", std::chrono::hours(1));
-  const VerifyReport report = verify_in(copy.store);
+  const VerifyReport report = verify_root(copy.store);
   EXPECT_EQ(report.verdict(), VerifyVerdict::kWhole);
   EXPECT_EQ(of_mixtures(report, Severity::kWarning), 1U);
   EXPECT_EQ(count_of(report.findings, Severity::kWarning), 1U);
@@ -98,7 +98,7 @@ TEST(Verify, AManifestThatAgreesTiesAllFilesToOneSave) {
   }
   std::ofstream(copy.path("ckpt") / "integrity.json") << as_text(write_integrity(manifest));
   make_newer(copy.path("ckpt") / "__0_0.distcp", std::chrono::hours(1));
-  const VerifyReport report = verify_in(copy.store);
+  const VerifyReport report = verify_root(copy.store);
   EXPECT_EQ(report.verdict(), VerifyVerdict::kWhole);
   EXPECT_EQ(count_of(report.findings, Severity::kWarning), 0U);
   EXPECT_TRUE(report.manifest);
@@ -106,13 +106,13 @@ TEST(Verify, AManifestThatAgreesTiesAllFilesToOneSave) {
 
 TEST(Verify, APayloadFileCopiedOverAnotherOfItsSizeIsNoted) {
   test::FixtureCopy copy("torch_2.15.0/fsdp2_model");
-  EXPECT_EQ(of_mixtures(verify_in(copy.store), Severity::kNote), 0U);
+  EXPECT_EQ(of_mixtures(verify_root(copy.store), Severity::kNote), 0U);
   const auto to = copy.path("ckpt") / "__2_0.distcp";
   const auto time = std::filesystem::last_write_time(to);
   std::filesystem::copy_file(copy.path("ckpt") / "__1_0.distcp", to,
                              std::filesystem::copy_options::overwrite_existing);
   std::filesystem::last_write_time(to, time);
-  const VerifyReport report = verify_in(copy.store);
+  const VerifyReport report = verify_root(copy.store);
   EXPECT_EQ(of_mixtures(report, Severity::kNote), 1U);
   EXPECT_EQ(of_mixtures(report, Severity::kWarning), 0U);
 }

@@ -49,7 +49,7 @@ std::vector<std::string> short_form(const Findings& findings) {
 
 std::string missing(const std::string& key) { return "error NOT_STORED " + key; }
 
-struct Row {
+struct ModuleRow {
   const char* what;
   std::vector<std::string> keys;
   std::vector<std::string> findings;
@@ -59,7 +59,7 @@ TEST(CheckModules, WhoeverStoresOptimizerStateStoresItsMetadata) {
   const std::string groups_of_a = "mimo.a.optimizer.mimo.a.param_groups!";
   const std::string groups_of_b = "mimo.b.optimizer.mimo.b.param_groups!";
   const std::string dist = "optimizer.distributed.dp_group_idx_";
-  const std::vector<Row> rows = {
+  const std::vector<ModuleRow> rows = {
       {"all there", {"mimo.a.optimizer.state.exp_avg.w", groups_of_a, groups_of_b}, {}},
       {"groups of one are missing",
        {"mimo.a.optimizer.state.exp_avg.w", "mimo.b.optimizer.state.exp_avg.w", groups_of_b},

@@ -11,7 +11,7 @@
 #include "tests/core/format/items.hpp"
 #include "tests/core/format/pickles.hpp"
 
-namespace reprise::test {
+namespace reprise::test::pickle_opcodes_test {
 namespace {
 
 struct Row {
@@ -219,4 +219,4 @@ TEST(PickleOpcodes, every_other_byte_is_garbled) {
 }
 
 }  // namespace
-}  // namespace reprise::test
+}  // namespace reprise::test::pickle_opcodes_test

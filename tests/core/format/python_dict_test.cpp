@@ -8,7 +8,7 @@
 
 #include "tests/core/format/pickles.hpp"
 
-namespace reprise::test {
+namespace reprise::test::python_dict_test {
 namespace {
 
 struct Row {
@@ -67,4 +67,4 @@ TEST(PythonDict, that_is_set_one_by_one_and_an_ordered_one_do_the_same) {
 }
 
 }  // namespace
-}  // namespace reprise::test
+}  // namespace reprise::test::python_dict_test

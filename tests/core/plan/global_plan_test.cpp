@@ -144,7 +144,7 @@ Interval floor_offsets(std::int64_t length, std::int64_t parts, std::int64_t ind
   const std::int64_t begin = index * (length / parts);
   return {begin, begin + ceil_chunk(length, parts, index).length()};
 }
-Interval balanced(std::int64_t length, std::int64_t parts, std::int64_t index) {
+Interval balanced_part(std::int64_t length, std::int64_t parts, std::int64_t index) {
   return {length * index / parts, length * (index + 1) / parts};
 }
 
@@ -165,7 +165,7 @@ TEST(GlobalPlan, a_describer_that_is_not_the_slicer_is_refused) {
   };
   EXPECT_EQ(said({}), "planned");
   EXPECT_THAT(said({.describe = floor_offsets}), HasSubstr("COVERAGE_GAP"));
-  EXPECT_THAT(said({.describe = balanced}), HasSubstr("LAYOUT_MISMATCH"));
+  EXPECT_THAT(said({.describe = balanced_part}), HasSubstr("LAYOUT_MISMATCH"));
 }
 
 TEST(GlobalPlan, a_mesh_of_other_ranks_is_tied_to_the_group_that_saves) {

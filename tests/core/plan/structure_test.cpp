@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace reprise {
+namespace reprise::structure_test {
 namespace {
 
 StateDict state_of_one_rank() {
@@ -103,4 +103,4 @@ TEST(Structure, a_scope_is_its_structure_its_world_and_its_ranks_in_order) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::structure_test

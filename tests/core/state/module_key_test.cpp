@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace reprise {
+namespace reprise::module_key_test {
 namespace {
 
 using Kind = ModuleKey::Kind;
@@ -148,4 +148,4 @@ TEST(ModuleKey, of_an_optimizers_part_is_told_with_its_name_in_the_state_dict) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::module_key_test

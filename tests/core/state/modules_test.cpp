@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace reprise {
+namespace reprise::modules_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -213,4 +213,4 @@ TEST(Modules, a_sharding_type_goes_to_its_optimizer) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::modules_test

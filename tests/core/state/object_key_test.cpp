@@ -2,7 +2,7 @@
 
 #include "core/state/state_dict.hpp"
 
-namespace reprise {
+namespace reprise::object_key_test {
 namespace {
 
 struct Row {
@@ -72,4 +72,4 @@ TEST(ObjectKey, eight_offsets_leave_no_room_for_a_ninth_extent) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::object_key_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace reprise {
+namespace reprise::optimizer_part_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -84,4 +84,4 @@ TEST(OptimizerPart, sharding_types_lay_state_out_in_one_way) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::optimizer_part_test

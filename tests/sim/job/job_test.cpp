@@ -10,14 +10,14 @@ namespace {
 
 constexpr int kSteps = 9;  // two overflows
 
-const std::vector<std::string> kLayouts = {
+const std::vector<std::string> kJobLayouts = {
     "tp2", "tp4", "dp2", "tp2 dp2", "tp3", "dp3 tp2", "cp2 dp2", "dp5", "tp2 dp2 order dp-tp"};
 
 TEST(Job, TheStateAndTheLossesAreTheSameUnderEveryLayout) {
   const Trained one = trained(parse_layout("tp1"), kSteps);
   ASSERT_EQ(one.records.size(), static_cast<std::size_t>(kSteps));
   EXPECT_NE(one.digest, trained(parse_layout("tp1"), kSteps - 1).digest);
-  for (const auto& text : kLayouts) {
+  for (const auto& text : kJobLayouts) {
     SCOPED_TRACE(text);
     const Trained many = trained(parse_layout(text), kSteps);
     EXPECT_EQ(many.records, one.records);

@@ -29,7 +29,7 @@ using Modules = std::vector<ModuleConfig>;
 
 // --- grids --------------------------------------------------------------------------------------
 
-struct Row {
+struct ConfigRow {
   std::string what;
   Modules modules;
   std::int32_t world = 0;
@@ -37,8 +37,8 @@ struct Row {
   std::vector<std::string> says = {};
 };
 
-const std::vector<Row>& rows() {
-  static const std::vector<Row> all = {
+const std::vector<ConfigRow>& rows() {
+  static const std::vector<ConfigRow> all = {
       {"disjoint and tiling", {module("a", "tp2", {0, 1}), module("b", "tp4", {2, 3, 4, 5})}, 6},
       {"disjoint, interleaved", {module("a", "tp2", {0, 2}), module("b", "dp2", {3, 1})}, 4},
       {"three modules",

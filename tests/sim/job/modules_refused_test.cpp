@@ -5,7 +5,7 @@
 
 #include "tests/sim/job/module_worlds.hpp"
 
-namespace reprise::sim {
+namespace reprise::sim::modules_refused_test {
 namespace {
 
 using testing::HasSubstr;
@@ -241,4 +241,4 @@ TEST(ModulesRefused, groups_of_one_module_half_given_are_refused_by_all) {
 }
 
 }  // namespace
-}  // namespace reprise::sim
+}  // namespace reprise::sim::modules_refused_test

@@ -11,7 +11,7 @@
 
 #include "reprise/error.hpp"
 
-namespace reprise::sim {
+namespace reprise::sim::rerun_machine_test {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -391,4 +391,4 @@ TEST(RerunLog, TheSameRankAndIterationTwiceIsAnIterationToSkip) {
 }
 
 }  // namespace
-}  // namespace reprise::sim
+}  // namespace reprise::sim::rerun_machine_test

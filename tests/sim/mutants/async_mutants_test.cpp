@@ -14,7 +14,7 @@
 #include "sim/mutants/mutants.hpp"
 #include "sim/world/world.hpp"
 
-namespace reprise::sim {
+namespace reprise::sim::async_mutants_test {
 namespace {
 
 /// Two ranks train 1, save, wait for it, train 1, save, train `beside`; a new job loads.
@@ -192,4 +192,4 @@ TEST(AsyncMutants, each_is_caught_where_its_needs_are_met_and_unseen_where_they_
 }
 
 }  // namespace
-}  // namespace reprise::sim
+}  // namespace reprise::sim::async_mutants_test

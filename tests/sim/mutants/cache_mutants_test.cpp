@@ -13,7 +13,7 @@
 #include "sim/mutants/mutants.hpp"
 #include "sim/world/world.hpp"
 
-namespace reprise::sim {
+namespace reprise::sim::cache_mutants_test {
 namespace {
 
 /// One thing that all ranks do.
@@ -192,4 +192,4 @@ TEST(CacheMutants, a_stale_plan_is_refused_by_the_signature_and_by_what_it_has_n
 }
 
 }  // namespace
-}  // namespace reprise::sim
+}  // namespace reprise::sim::cache_mutants_test

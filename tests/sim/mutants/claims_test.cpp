@@ -17,7 +17,7 @@
 
 #include "sim/mutants/mutants.hpp"
 
-namespace reprise::sim {
+namespace reprise::sim::claims_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -171,4 +171,4 @@ TEST(Claims, a_name_of_nothing_and_a_mutant_that_nothing_on_the_line_catches_are
 }
 
 }  // namespace
-}  // namespace reprise::sim
+}  // namespace reprise::sim::claims_test

@@ -7,7 +7,7 @@
 
 #include "tests/sim/mutants/mutant_world.hpp"
 
-namespace reprise::sim {
+namespace reprise::sim::mutants_test {
 namespace {
 
 /// Where a mutant shows, and where its `needs` are not met and it must not.
@@ -297,4 +297,4 @@ TEST(Mutants, WhatTheSaveLetsPassTheLoadRefuses) {
 }
 
 }  // namespace
-}  // namespace reprise::sim
+}  // namespace reprise::sim::mutants_test

@@ -18,7 +18,7 @@
 #include "sim/mutants/mutants.hpp"
 #include "sim/world/world.hpp"
 
-namespace reprise::sim {
+namespace reprise::sim::rerun_mutants_test {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -253,4 +253,4 @@ INSTANTIATE_TEST_SUITE_P(Rows, RerunMutant, testing::ValuesIn(rows()), [](const 
 });
 
 }  // namespace
-}  // namespace reprise::sim
+}  // namespace reprise::sim::rerun_mutants_test

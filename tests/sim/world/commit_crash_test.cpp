@@ -15,7 +15,7 @@
 #include "sim/mutants/wrong_commit.hpp"
 #include "sim/world/sim_store.hpp"
 
-namespace reprise::sim {
+namespace reprise::sim::commit_crash_test {
 namespace {
 
 /// The end of a process; no std::exception, so that nothing handles it.
@@ -306,4 +306,4 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 }  // namespace
-}  // namespace reprise::sim
+}  // namespace reprise::sim::commit_crash_test

@@ -16,7 +16,7 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::int32_t kRanks = 2;
+constexpr std::int32_t kWorldSize = 2;
 constexpr std::size_t kPlaces = 24;  // in each message
 
 /// Changes what a rank sends in its nth call.
@@ -62,7 +62,7 @@ class GarbledFabric final : public Fabric {
   std::size_t calls_ = 0;
 };
 
-void save(const Ports& ports) {
+void save_once(const Ports& ports) {
   const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), 2);
   SaveSettings options;
   options.target = CommitTarget::iteration("run", Step{2});
@@ -83,7 +83,7 @@ using Program = std::function<void(const Ports&)>;
 class GarbledPeer : public testing::Test {
  protected:
   GarbledPeer() {
-    World world({.seed = 3, .world_size = kRanks}, before_);
+    World world({.seed = 3, .world_size = kWorldSize}, before_);
     world.run([](Ports& ports, GlobalRank) {
       const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), 1);
       SaveSettings options;
@@ -96,7 +96,7 @@ class GarbledPeer : public testing::Test {
   RunResult run(const Program& program, const Garble& garble) {
     SimStore store("sim:");
     copy_tree({before_}, {store});
-    World world({.seed = 3, .world_size = kRanks}, store);
+    World world({.seed = 3, .world_size = kWorldSize}, store);
     const Garble nothing = [](std::size_t, Bytes&) {};
     return world.run([&](Ports& ports, GlobalRank rank) {
       GarbledFabric fabric(ports.fabric, rank.value == 1 ? garble : nothing);
@@ -141,7 +141,7 @@ class GarbledPeer : public testing::Test {
 };
 
 TEST_F(GarbledPeer, in_a_save_is_refused_by_name) {
-  const auto answers = run_all(save);
+  const auto answers = run_all(save_once);
   EXPECT_GT(answers.at("COLLECTIVE_MISMATCH"), 20);
 }
 

@@ -12,7 +12,7 @@
 #include "sim/world/world.hpp"
 #include "tests/contracts/error_of.hpp"
 
-namespace reprise::sim {
+namespace reprise::sim::group_agreement_test {
 namespace {
 
 using testing::HasSubstr;
@@ -169,4 +169,4 @@ TEST(GroupAgreement, a_load_with_other_groups_is_refused_and_leaves_the_job_as_i
 }
 
 }  // namespace
-}  // namespace reprise::sim
+}  // namespace reprise::sim::group_agreement_test

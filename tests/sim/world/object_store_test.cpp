@@ -13,7 +13,7 @@
 #include "tests/contracts/error_of.hpp"
 #include "tests/sim/world/tiny_job.hpp"
 
-namespace reprise::sim {
+namespace reprise::sim::object_store_test {
 namespace {
 
 using contracts::code_of;
@@ -257,4 +257,4 @@ TEST(ObjectStore, reshard_publishes_replaces_and_keeps_to_its_lease) {
 }
 
 }  // namespace
-}  // namespace reprise::sim
+}  // namespace reprise::sim::object_store_test

@@ -1,0 +1,68 @@
+# Runs the benchmarks; sourced by ./dev.
+
+
+# bench_one NAME [ARGUMENT...]
+bench_one() {
+  local name="$1" rc
+  shift
+  step "bench_$name"
+  "build/release/bench/bench_$name" "$@"
+  rc=$?
+  ((rc == 0 || rc == bench_not_run))
+}
+
+# The benchmarks that have limits or aims, and what of them is published.
+readonly benches_published=(save load reshard compare plan_scale)
+bench_filter() {
+  case "$1" in
+    compare) say '/(float64|float32|bfloat16|float8_e4m3fn|complex64)/' ;;
+    *) say . ;;
+  esac
+}
+
+# bench_beside_torch [ROW...]: where there is no environment nothing is run, and that is said.
+bench_beside_torch() {
+  local env="${REPRISE_INTEROP_ENV:-}"
+  [[ -n "$env" ]] || env="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/$(
+    sed -n 's/^torch==/torch-/p' tests/interop/requirements.txt)"
+  step "beside PyTorch"
+  rm -f build/bench/beside_torch.json  # what an earlier run found is not this one's
+  if [[ ! -x "$env/bin/python" ]]; then
+    say "    not run: no environment; ./dev interop makes it"
+    return 0
+  fi
+  "$env/bin/python" tests/interop/beside_torch.py build/release/bench/bench_beside_torch \
+    build/release/reprise build/bench/beside_torch.json "$@" 2>build/log/beside-torch.log ||
+    { tail -n 20 build/log/beside-torch.log; return 1; }
+}
+
+# All of it, as a page under reports/bench. Python renders it; nothing else here needs it.
+bench_publish() {
+  local name
+  command -v python3 >/dev/null || die "--publish needs python3: apt-get install python3"
+  rm -f build/bench/*.json
+  cut -d ' ' -f 1-3 /proc/loadavg >build/bench/load_before.txt
+  for name in "${benches_published[@]}"; do
+    bench_one "$name" --benchmark_filter="$(bench_filter "$name")" \
+      --benchmark_out="build/bench/$name.json" --benchmark_out_format=json || return 1
+  done
+  bench_beside_torch || return 1
+  python3 tests/bench/publish.py build/bench reports/bench
+}
+
+# verb_bench [--publish | --beside-torch [ROW...] | ARGUMENT...]
+verb_bench() {
+  local bench targets
+  mapfile -t targets < <(printf '%s\n' tests/bench/*_bench.cpp | sed 's|.*/|bench_|; s|_bench\.cpp$||')
+  verb_setup && build release reprise "${targets[@]}" || return 1
+  rm -rf build/bench
+  mkdir -p build/bench build/log
+  case "${1:-}" in
+    --publish) bench_publish; return ;;
+    --beside-torch) shift; bench_beside_torch "$@"; return ;;
+  esac
+  for bench in build/release/bench/bench_*; do
+    [[ "$bench" != *_beside_torch ]] || continue  # does nothing by itself
+    bench_one "${bench##*/bench_}" "$@" || return 1
+  done
+}

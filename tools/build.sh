@@ -1,0 +1,57 @@
+# Configures and builds presets; sourced by ./dev.
+
+# Compiler settings that differ from the preset because clang 14 is not there.
+preset_overrides() {
+  case "$1" in
+    asan | tsan | fuzz)
+      if ! command -v clang++-14 >/dev/null; then
+        command -v clang++ >/dev/null || die "preset $1 needs clang: ./dev setup --all"
+        say "-DCMAKE_C_COMPILER=clang"
+        say "-DCMAKE_CXX_COMPILER=clang++"
+      fi
+      ;;
+  esac
+}
+
+configure() {
+  local preset="$1" overrides
+  mapfile -t overrides < <(preset_overrides "$preset")
+  if [[ -f "build/$preset/build.ninja" && "build/$preset/CMakeCache.txt" -nt CMakePresets.json ]]; then
+    return 0
+  fi
+  step_timed "configuring $preset" "build/log/configure-$preset.log" \
+    cmake --preset "$preset" "${overrides[@]}"
+}
+
+# compile PRESET [ARGUMENT...]: two builds of one preset at once would spoil each other.
+compile() {
+  local preset="$1"
+  shift
+  mkdir -p "build/$preset"
+  (
+    ! command -v flock >/dev/null || flock 9
+    exec cmake --build "build/$preset" -j "$jobs" "$@"
+  ) 9>"build/$preset/.lock"
+}
+
+# build PRESET [TARGET...]: at a terminal ninja shows its progress; elsewhere it fills a log.
+build() {
+  local preset="$1" began=$SECONDS targets=()
+  shift
+  (($# == 0)) || targets=(--target "$@")
+  configure "$preset" || return 1
+  if [[ ! -t 1 ]]; then
+    step_timed "building $preset" "build/log/build-$preset.log" \
+      compile "$preset" "${targets[@]}"
+    return
+  fi
+  step "building $preset"
+  compile "$preset" "${targets[@]}" || return 1
+  say "    done in $((SECONDS - began)) s"
+}
+
+verb_build() {
+  local preset="${1:-release}"
+  verb_setup || return 1
+  build "$preset"
+}

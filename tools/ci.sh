@@ -1,0 +1,170 @@
+# Runs the stages of continuous integration; sourced by ./dev.
+
+# name, seconds it may take, what it is
+readonly stages=(
+  "release 1200 release build and all tests"
+  "catalogue 800 all scenarios twice, random ones, the mutants, the gate"
+  "mpi      500 a sample of the scenarios on MPI processes, held against the simulated lane"
+  "asan    2400 clang build under AddressSanitizer and UBSan, all tests"
+  "tsan    800 ThreadSanitizer on the tests of tests/tsan.txt"
+  "fuzz    900 each fuzz target for 20 s under AddressSanitizer and UBSan"
+  "bare    600 core alone without CUDA, NCCL and MPI, and its tests"
+  "bundle  600 for three GPU architectures, what a bare GPU machine needs, tried elsewhere"
+  "interop 900 real torch and Megatron-Core write and read, where they can be had"
+  "lint    460 format, clang-tidy, the rules of the tree"
+)
+
+# What is too long for each merge.
+readonly nightly_stages=(
+  "release   1200 release build and all tests"
+  "asan_all  3600 clang build under AddressSanitizer and UBSan, every case of every test"
+  "tsan      1200 ThreadSanitizer on the tests of tests/tsan.txt"
+  "mpi_all   3600 every row of every scenario on MPI processes"
+  "fuzz_long 2400 each fuzz target for 300 s"
+  "headers    900 every header compiles alone"
+  "tidy      7200 clang-tidy on every source"
+)
+
+# Without the random scenarios: the catalogue's stage tries them, and its report has what came of it.
+stage_release() { build_for_tests release && GTEST_FILTER='-RandomScenarios.*' run_tests release; }
+# Fewer random cases: a sanitizer takes ten times as long for each.
+# Without what goes through hundreds of runs of one path: it shows nothing more here.
+stage_asan() {
+  build_for_tests asan && GTEST_FILTER='-Observ*:Shrink*:ProtocolCrash.a_crash_while*:*GuardedMemory*' REPRISE_PROPERTY_CASES=4 run_tests asan
+}
+stage_asan_all() { build_for_tests asan && run_tests asan; }
+stage_bare() { build_for_tests bare && REPRISE_FLIPS_ONE_IN=64 run_tests bare; }
+
+stage_tsan() {
+  local targets pattern
+  configure tsan || { record 0 1 0; return 1; }
+  mapfile -t targets < <(grep -v '^#' tests/tsan.txt | grep -Fx -f build/tsan/tests.txt)
+  if ((${#targets[@]} == 0)); then
+    say "    none of tests/tsan.txt is there yet"
+    return 0
+  fi
+  pattern="$(IFS='|'; printf '^(%s)$' "${targets[*]}")"
+  build_for_tests tsan "${targets[@]}" && run_tests tsan -R "$pattern"
+}
+
+# fuzz_stage SECONDS: from real files alone, not from what earlier runs kept: the same for each commit.
+fuzz_stage() {
+  local number name rc names
+  mapfile -t names < <(fuzz_names)
+  rm -f build/log/fuzz-*.ok
+  build fuzz fuzz_all || { record 0 "${#names[@]}" 0; return 1; }
+  number=$((16#$(tree_git rev-parse --short=7 HEAD 2>/dev/null || say 1)))
+  rm -rf build/fuzz/corpus build/fuzz-found
+  fuzz_run build/fuzz/corpus "$number" "$1" "${names[@]}"
+  rc=$?
+  for name in "${names[@]}"; do
+    if [[ -f "build/log/fuzz-$name.ok" ]]; then record 1 0 0; else record 0 1 0; fi
+  done
+  return "$rc"
+}
+stage_fuzz() { fuzz_stage 20; }
+stage_fuzz_long() { fuzz_stage 300; }
+
+stage_interop() {
+  local rc
+  interop_run
+  rc=$?
+  ((rc == 0 || rc == interop_not_run))
+}
+
+# checked COMMAND...: one check that counts.
+checked() {
+  step "$*"
+  if "$@"; then record 1 0 0; else record 0 1 0; return 1; fi
+}
+
+stage_catalogue() {
+  local program=build/release/reprise report=build/catalogue broken=0 dirty=()
+  rm -rf "$report"
+  checked "$program" run scenarios --jobs "$jobs" --double --quiet --report "$report" || broken=1
+  checked "$program" properties --jobs "$jobs" --out build/found --report "$report" || broken=1
+  checked "$program" mutants --jobs "$jobs" --quiet --report "$report" || broken=1
+  [[ -n "${CI:-}" ]] || dirty=(--allow-dirty)
+  checked "$program" gate "$report" --lane sim --baseline reports/baseline.json "${dirty[@]}" || broken=1
+  ((broken == 0))
+}
+
+# mpi_stage REPORT [ARGUMENT...]
+mpi_stage() {
+  local program=build/release/reprise report="$1" broken=0 dirty=()
+  shift
+  rm -rf "$report"
+  checked "$program" run scenarios --lane mpi --double --jobs "$jobs" --quiet --log info \
+    --report "$report" "$@" || broken=1
+  [[ -n "${CI:-}" ]] || dirty=(--allow-dirty)
+  checked "$program" gate "$report" --lane mpi --baseline reports/baseline.json "${dirty[@]}" || broken=1
+  ((broken == 0))
+}
+# One row of each table, always the same ones.
+stage_mpi() { mpi_stage build/mpi --rows 1; }
+stage_mpi_all() { mpi_stage build/mpi-all; }
+
+# Where there is no nvcc nothing of CUDA was compiled by any stage; that is said.
+stage_bundle() {
+  if ! command -v nvcc >/dev/null && [[ ! -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]]; then
+    say "bundle: not run: no nvcc; nothing of CUDA and NCCL was compiled"
+    record 0 0 1
+    return 0
+  fi
+  checked "$self" bundle
+}
+
+stage_lint() { lint_within 300 || { record 0 1 0; return 1; }; }
+stage_headers() { checked check_headers; }
+stage_tidy() { checked check_tidy 0; }
+
+stage_pid=""
+stop_stage() {
+  [[ -z "$stage_pid" ]] || kill "$stage_pid" 2>/dev/null
+  exit 130
+}
+
+# Seconds of processor time that finished children took, whole.
+children_seconds() {
+  times | awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }'
+}
+
+# run_stage NAME BUDGET WHAT: one line of the closing table; false if it failed.
+run_stage() {
+  local name="$1" budget="$2" what="$3" began=$SECONDS busy rc verdict=ok
+  busy="$(children_seconds)"
+  printf '\n### %s: %s (budget %d s)\n' "$name" "$what" "$budget"
+  timeout -k 15 "$budget" "$self" "stage_$name" &
+  stage_pid=$!
+  wait "$stage_pid"
+  rc=$?
+  stage_pid=""
+  if ((rc == 124 || rc == 137)); then
+    say "### $name is over its budget of $budget s and was stopped"
+    record 0 1 0
+    verdict="over budget"
+  elif ((rc != 0)); then
+    verdict=failed
+  fi
+  stage_table+="$(printf '%-9s %5d s of %4d s, %5d s of processors  %s' "$name" \
+    $((SECONDS - began)) "$budget" $(($(children_seconds) - busy)) "$verdict")"$'\n'
+  ((rc == 0))
+}
+
+# run_stages "NAME BUDGET WHAT"...: one after the other, then the table and the total.
+run_stages() {
+  local line name budget what broken=0 began=$SECONDS
+  stage_table=""
+  verb_setup --all || return 1
+  begin_results
+  trap stop_stage INT TERM
+  for line in "$@"; do
+    read -r name budget what <<<"$line"
+    run_stage "$name" "$budget" "$what" || broken=1
+  done
+  printf '\n%s%-9s %5d s\n\n' "$stage_table" all $((SECONDS - began))
+  print_total && ((broken == 0))
+}
+
+test_all() { run_stages "${stages[@]}"; }
+verb_nightly() { run_stages "${nightly_stages[@]}"; }

@@ -1,0 +1,108 @@
+# Runs the tree against real torch and Megatron-Core; sourced by ./dev.
+
+readonly interop_install_seconds=400
+readonly interop_not_run=3  # exit status: what it takes is not to be had here
+interop_why=""
+
+# Does the package index answer at all? Asked with something small.
+interop_index_answers() {
+  local python="$1" log=build/log/interop-index.log scratch rc
+  scratch="$(mktemp -d)"
+  timeout -k 10 90 "$python" -m pip download --disable-pip-version-check --no-deps --no-cache-dir \
+    --retries 1 --timeout 15 -d "$scratch" filelock==3.16.1 >"$log" 2>&1
+  rc=$?
+  rm -rf "$scratch"
+  return "$rc"
+}
+
+# interop_install ENV REQUIREMENTS: a virtual environment with these packages; a copy of the
+# requirements says that it is complete. 5 GB with torch's GPU libraries, which it does not run without.
+# Status $interop_not_run: no fault of the tree; 1: the requirements can't be installed.
+interop_install() {
+  local env="$1" wanted="$2" log=build/log/interop-install.log rc
+  [[ -f "$env/complete" ]] && cmp -s "$wanted" "$env/complete" && return 0
+  rm -rf "$env"
+  mkdir -p "$(dirname "$env")" build/log
+  if ! python3 -c 'import ensurepip, venv' 2>/dev/null && ! install python3-venv; then
+    interop_why="python3-venv could not be installed"
+    return "$interop_not_run"
+  fi
+  step "installing $(grep -v '^#' "$wanted" | xargs) into $env"
+  python3 -m venv "$env" >"$log" 2>&1 || { interop_why="no virtual environment: $log"; return 1; }
+  if ! interop_index_answers "$env/bin/python"; then
+    rm -rf "$env"
+    interop_why="the package index does not answer"
+    return "$interop_not_run"
+  fi
+  timeout -k 10 "$interop_install_seconds" "$env/bin/python" -m pip install --quiet \
+    --disable-pip-version-check --no-compile --no-cache-dir --retries 1 --timeout 15 \
+    -r "$wanted" >>"$log" 2>&1
+  rc=$?
+  if ((rc == 0)); then
+    cp "$wanted" "$env/complete"
+    return 0
+  fi
+  rm -rf "$env"
+  interop_why="the packages did not install: $(tail -n 1 "$log")"
+  ((rc == 124 || rc == 137)) || return 1
+  interop_why="the packages did not install in $interop_install_seconds s"
+  return "$interop_not_run"
+}
+
+# interop_in ENV [ARGUMENT...]: the cases, counted.
+interop_in() {
+  local env="$1" log=build/log/interop.log began=$SECONDS passed failed skipped rc
+  shift
+  build_for_tests release reprise || return 1
+  step "torch, Megatron-Core and Reprise read each other, in $env"
+  "$env/bin/python" tests/interop/interop.py --reprise build/release/reprise "$@" 2>&1 | tee "$log"
+  rc=${PIPESTATUS[0]}
+  read -r passed failed skipped < <(
+    sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped.*/\1 \2 \3/p' "$log")
+  if ((rc != 0 && ${failed:-0} == 0)); then
+    failed=1  # it ended early, or no case was run
+  fi
+  record "${passed:-0}" "${failed:-1}" "${skipped:-0}"
+  say "    interop: ${passed:-0} passed, ${failed:-1} failed in $((SECONDS - began)) s"
+  ((${failed:-1} == 0))
+}
+
+# interop_run [--torch VERSION] [--env DIR] [ARGUMENT...], in any order: where the packages can't be
+# had nothing is run; that is said, counts as skipped and is status $interop_not_run.
+interop_run() {
+  local version="" env="${REPRISE_INTEROP_ENV:-}" wanted=build/interop-requirements.txt rest=() rc
+  while (($# > 0)); do
+    case "$1" in
+      --torch) version="${2:?--torch wants a version}"; shift 2 ;;
+      --env) env="${2:?--env wants a directory}"; shift 2 ;;
+      *) rest+=("$1"); shift ;;
+    esac
+  done
+  if [[ -n "$env" ]]; then
+    [[ -x "$env/bin/python" ]] || die "$env is no virtual environment"
+    interop_in "$env" "${rest[@]}"
+    return
+  fi
+  mkdir -p build
+  sed "s/^torch==.*/torch==${version:-$(sed -n 's/^torch==//p' tests/interop/requirements.txt)}/" \
+    tests/interop/requirements.txt >"$wanted"
+  env="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/$(sed -n 's/^torch==/torch-/p' "$wanted")"
+  interop_install "$env" "$wanted"
+  rc=$?
+  case "$rc" in
+    0) interop_in "$env" "${rest[@]}"; return ;;
+    "$interop_not_run") say "interop: not run: $interop_why"; record 0 0 1 ;;
+    *) say "interop: $interop_why"; record 0 1 0 ;;
+  esac
+  return "$rc"
+}
+
+verb_interop() {
+  local rc
+  verb_setup || return 1
+  begin_results
+  interop_run "$@"
+  rc=$?
+  print_total
+  return "$rc"
+}

@@ -1,0 +1,158 @@
+# Checks format, headers and sources; sourced by ./dev.
+
+tool() { # tool NAME: version 14 where there is one
+  command -v "$1-14" || command -v "$1" || die "$1 is missing: ./dev setup --all"
+}
+
+source_files() {
+  tree_git ls-files -co --exclude-standard -- '*.cpp' '*.hpp' '*.cu' '*.cuh' |
+    while read -r file; do [[ ! -f "$file" ]] || printf '%s\n' "$file"; done
+}
+
+check_format() {
+  local program
+  program="$(tool clang-format)" || return 1
+  if ! "$program" --version | grep -q 'version 14\.'; then
+    say "    not checked: the tree's format is that of version 14, here is another"
+    return 0
+  fi
+  source_files | xargs -r "$program" --dry-run -Werror
+}
+
+verb_format() {
+  local program
+  program="$(tool clang-format)" || return 1
+  source_files | xargs -r "$program" -i
+}
+
+# The compiler's arguments for every header, and in header_left_out those that need what is not here.
+header_left_out='^$'
+header_arguments=()
+find_vendors() {
+  local cuda="${CUDA_HOME:-/usr/local/cuda}/include"
+  header_arguments=(-std=c++20 -I. -Iinclude -DREPRISE_TEST_DATA='""' -DREPRISE_SOURCE_DIR='""'
+    -DREPRISE_EXE='""' -Wno-pragma-once-outside-header)
+  if command -v mpicxx >/dev/null; then
+    header_arguments+=($(mpicxx --showme:compile))
+  else
+    header_left_out='^core/adapters/mpi/'
+  fi
+  if [[ -f "$cuda/cuda_runtime_api.h" ]]; then
+    header_arguments+=(-isystem "$cuda")
+  else
+    header_left_out+='|^core/adapters/(cuda|nccl)/'
+  fi
+  [[ -f "$cuda/nccl.h" || -f /usr/include/nccl.h ]] || header_left_out+='|^core/adapters/nccl/'
+}
+
+# header_one COMPILER HEADER ARGUMENT...: to an object, which is what a compiler cache keeps.
+header_one() {
+  local clang="$1" header="$2" cache=() object
+  shift 2
+  object="build/headers/${header//\//_}.o"
+  ! command -v ccache >/dev/null || cache=(ccache)
+  "${cache[@]}" "$clang" "$@" -O0 -x c++ -c "$header" -o "$object"
+}
+
+# Every header compiles alone.
+check_headers() {
+  local clang
+  clang="$(tool clang++)" || return 1
+  step "compiling each header alone"
+  find_vendors
+  [[ "$header_left_out" == '^$' ]] || say "    left out, for want of libraries: ${header_left_out#^$|}"
+  mkdir -p build/headers
+  source_files | grep '\.hpp$' | grep -vE "$header_left_out" |
+    xargs -r -P "$jobs" -I{} "$self" header_one "$clang" {} "${header_arguments[@]}"
+}
+
+# "hash file" for each source: the hash covers the file, the tree's files that it includes, and the
+# settings.
+tidy_keys() {
+  local file parts
+  source_files | xargs awk '
+    FNR == 1 { files[++count] = FILENAME }
+    /^#include "/ {
+      split($0, part, "\"")
+      header = part[2] ~ /^reprise\// ? "include/" part[2] : part[2]
+      includes[FILENAME, ++number[FILENAME]] = header
+    }
+    function reach(file,  i) {
+      if (file in seen) return
+      seen[file] = 1
+      list = list " " file
+      for (i = 1; i <= number[file]; ++i) reach(includes[file, i])
+    }
+    END { for (f = 1; f <= count; ++f) if (files[f] ~ /\.cpp$/) {
+      split("", seen); list = ""; reach(files[f]); print substr(list, 2)
+    } }' | while read -r file parts; do
+    # shellcheck disable=SC2086
+    say "$(cat .clang-tidy "$file" $parts 2>/dev/null | sha256sum | cut -d ' ' -f 1) $file"
+  done
+}
+
+# Sources that the tidy preset would compile: first those that differ from the last commit, tests last.
+tidy_files() {
+  local compiled
+  compiled="$(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\".*|\1|p" build/tidy/compile_commands.json)"
+  {
+    tree_git diff --name-only HEAD
+    tree_git ls-files -o --exclude-standard
+    tree_git diff --name-only HEAD~1 HEAD 2>/dev/null
+    grep -v '^tests/' <<<"$compiled"
+    printf '%s\n' "$compiled"
+  } 2>/dev/null | awk '!seen[$0]++' | grep -Fx -f <(printf '%s\n' "$compiled") |
+    grep -v '^build/'
+}
+
+# tidy_one DEADLINE KEY FILE: called once per file, in parallel. Deadline 0: none.
+tidy_one() {
+  local deadline="$1" key="$2" file="$3" out
+  if ((deadline > 0 && $(date +%s) >= deadline)); then
+    say "$file" >>build/tidy/left.txt
+    return 0
+  fi
+  if out="$("$(tool clang-tidy)" -p build/tidy --quiet "$file" 2>/dev/null)"; then
+    : >"build/tidy/passed/$key"
+  else
+    printf '%s\n%s\n' "$file:" "$out"
+    return 1
+  fi
+}
+
+check_tidy() { # check_tidy DEADLINE
+  local deadline="$1" key file todo=() known=0 rc
+  local -A keys=()
+  configure tidy || return 1
+  mkdir -p build/tidy/passed
+  rm -f build/tidy/left.txt
+  while read -r key file; do keys["$file"]="$key"; done < <(tidy_keys)
+  for file in $(tidy_files); do
+    key="${keys[$file]}"
+    if [[ -f "build/tidy/passed/$key" ]]; then ((known += 1)); else todo+=("$key" "$file"); fi
+  done
+  step "clang-tidy on $((${#todo[@]} / 2)) files ($known are unchanged since they passed)"
+  ((${#todo[@]} > 0)) || return 0
+  printf '%s\n' "${todo[@]}" | xargs -n 2 -P "$jobs" "$self" tidy_one "$deadline"
+  rc=$?
+  if [[ -f build/tidy/left.txt ]]; then
+    say "    not checked, the time was over: $(wc -l <build/tidy/left.txt) files"
+  fi
+  ((rc == 0))
+}
+
+# lint_within SECONDS: clang-tidy takes what is left of them; the rest has to fit anyhow.
+lint_within() {
+  local deadline=$(($(date +%s) + $1)) rc=0
+  step "checking the format"
+  check_format || rc=1
+  build release test_layers && build/release/test_layers --gtest_brief=1 || rc=1
+  check_headers || rc=1
+  check_tidy "$deadline" || rc=1
+  return "$rc"
+}
+
+verb_lint() {
+  verb_setup --all || return 1
+  lint_within 86400  # a day: no limit
+}

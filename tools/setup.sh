@@ -1,0 +1,74 @@
+# Installs what the build needs; sourced by ./dev.
+
+readonly packages_needed=(build-essential cmake ninja-build ccache git
+  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libspdlog-dev libfmt-dev
+  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libboost-context-dev libisal-dev libxxhash-dev
+  libssl-dev libpugixml-dev libzip-dev libopenmpi-dev openmpi-bin)
+readonly packages_checks=(clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev llvm-14)
+readonly packages_checks_any=(clang clang-tidy clang-format llvm)  # where version 14 is not to be had
+
+# Prints those of the given packages that are not installed.
+missing_packages() {
+  local package
+  for package in "$@"; do
+    if [[ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" != installed ]]; then
+      printf '%s\n' "$package"
+    fi
+  done
+}
+
+as_root() {
+  if ((EUID == 0)); then
+    env DEBIAN_FRONTEND=noninteractive "$@"
+  else
+    sudo env DEBIAN_FRONTEND=noninteractive "$@"
+  fi
+}
+
+apt_install() {
+  as_root apt-get update -q && as_root apt-get install -y -q --no-install-recommends "$@"
+}
+
+# Says what apt-get is going to install and asks, if there is somebody at a terminal to ask.
+may_install() {
+  local answer
+  say "./dev needs these packages and installs them with apt-get:"
+  printf '%s\n' "$*" | fold -s -w 96 | sed 's/^/    /'
+  [[ -t 0 && -t 1 ]] || return 0
+  read -r -p "Install them now? [Y/n] " answer || return 1
+  [[ -z "$answer" || "$answer" == [Yy]* ]]
+}
+
+install() {
+  local log=build/log/setup.log
+  may_install "$@" || die "not installed; to do it by hand: apt-get install $*"
+  if ((EUID != 0)) && ! command -v sudo >/dev/null; then
+    die "needs root or sudo; as root: apt-get install $*"
+  fi
+  ((EUID == 0)) || sudo -v || die "sudo was refused"
+  step_timed "installing $# packages" "$log" apt_install "$@" || return 1
+  rm -f build/*/CMakeCache.txt  # look anew for what is there now
+}
+
+# verb_setup [--all]: --all adds what the sanitizer builds and lint need.
+verb_setup() {
+  local missing
+  if ! command -v dpkg-query >/dev/null; then
+    say "This is no Debian or Ubuntu; the build expects the equivalents of:"
+    say "  ${packages_needed[*]}"
+    return 0
+  fi
+  mapfile -t missing < <(missing_packages "${packages_needed[@]}")
+  if ((${#missing[@]} > 0)); then
+    install "${missing[@]}" || return 1
+  fi
+  [[ "${1:-}" == --all ]] || return 0
+  mapfile -t missing < <(missing_packages "${packages_checks[@]}")
+  if ((${#missing[@]} > 0)) && ! install "${missing[@]}"; then
+    mapfile -t missing < <(missing_packages "${packages_checks_any[@]}")
+    if ((${#missing[@]} > 0)); then
+      say "    version 14 is not to be had here; taking the default one"
+      install "${missing[@]}" || return 1
+    fi
+  fi
+}
