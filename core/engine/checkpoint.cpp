@@ -225,7 +225,7 @@ Location locate(Store& store, const std::string& path) {
   const std::string tracker = join_path(path, std::string(kTrackerFile));
   if (store.stat(tracker)) return follow_tracker(store, path, tracker);
   if (has_payload(store, path)) {
-    throw Error(Code::kIncomplete,
+    throw Error(Code::kIncompleteSelected,
                 "payload files but no .metadata: the save was never committed; use an earlier one",
                 {.file = store.display(path)});
   }

@@ -318,7 +318,7 @@ void RerunMachine::drop() {
 
 RerunSnapshot RerunMachine::snapshot() const {
   if (!policy_.persisted(state_)) {
-    throw Error(Code::kIllegalState,
+    throw Error(Code::kIllegalStatePersisted,
                 "the rerun state " + std::string(name_of(state_)) +
                     " depends on what is in memory alone and can't be saved; save between "
                     "iterations, or where the machine says so",

@@ -465,7 +465,7 @@ TEST(RerunJob, OnlyIdleAndPendingStatesCanBeSaved) {
         (void)job.state();
         ADD_FAILURE() << "saved in state " << expected;
       } catch (const Error& error) {
-        EXPECT_EQ(error.code(), Code::kIllegalState) << error.what();
+        EXPECT_EQ(error.code(), Code::kIllegalStatePersisted) << error.what();
       }
     });
   };

@@ -379,7 +379,7 @@ class Lockstep {
         differ("stores another state than its own");
       }
     } catch (const Error& error) {
-      if (error.code() != Code::kIllegalState || expected != Stored::kForbidden) {
+      if (error.code() != Code::kIllegalStatePersisted || expected != Stored::kForbidden) {
         differ(std::string("can't be stored: ") + error.what());
       }
     }

@@ -120,7 +120,8 @@ TEST(RerunPolicy, EachStateIsForbiddenAtSaveOrCanBeResumed) {
     if (may_be_persisted(state)) {
       EXPECT_EQ(restore_or_ignore(stored, own).restore, number == 3);
     } else {
-      EXPECT_EQ(code_of([&] { (void)restore_or_ignore(stored, own); }), Code::kIllegalState);
+      EXPECT_EQ(code_of([&] { (void)restore_or_ignore(stored, own); }),
+                Code::kIllegalStatePersisted);
     }
     EXPECT_FALSE(restore_or_ignore(stored, {RerunMode::kDisabled, own.modules}).restore);
     const OwnRerun other{RerunMode::kValidateResults, {{.layout = parse_layout("dp4")}}};
@@ -224,7 +225,7 @@ TEST(RerunMachine, ResultsAreValidatedWithinRunsAlone) {
   EXPECT_EQ(code_of([&] { machine.validate({1.0, false, "NaN"}); }), Code::kUsage);
   machine.begin(1);
   EXPECT_EQ(code_of([&] { machine.begin(1); }), Code::kUsage);
-  EXPECT_EQ(code_of([&] { (void)machine.snapshot(); }), Code::kIllegalState);
+  EXPECT_EQ(code_of([&] { (void)machine.snapshot(); }), Code::kIllegalStatePersisted);
 }
 
 TEST(RerunMachine, StoredStatesOfAnotherFormAreRefused) {
