@@ -67,7 +67,7 @@ TEST_F(OneProcess, loads_tensors_objects_and_common_state_as_they_were_saved) {
   const auto before = std::exchange(w_, std::vector<float>(12, -1.0F));
   State into;
   into.add("w", whole({4, 3}), w_.data());
-  into.add_object("rng", one_per_rank(job_.rank(), job_.world_size()), None{});
+  into.add_object("rng", one_per_rank(job_.rank(), job_.world_size()), NoneType{});
   const LoadResult loaded = load(job_, into, {.directory = "run"});
   EXPECT_EQ(w_, before);
   EXPECT_EQ(into.object("rng"), Value(Tuple{{7, "seed"}}));

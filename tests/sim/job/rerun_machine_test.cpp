@@ -79,7 +79,7 @@ TEST(RerunState, WordsComeBackFromTheirObjects) {
 
 TEST(RerunState, WhatIsNoMemberIsRefused) {
   const Value mode = encode(RerunMode::kDisabled);
-  for (const auto& value : {Value(6), Value(-1), Value("3"), Value(None{}), mode}) {
+  for (const auto& value : {Value(6), Value(-1), Value("3"), Value(NoneType{}), mode}) {
     EXPECT_EQ(code_of([&] { (void)decode_state(value); }), Code::kLoadRejected) << value;
   }
   EXPECT_EQ(code_of([] { (void)decode_mode(Value("off")); }), Code::kLoadRejected);
@@ -150,7 +150,7 @@ TEST(RerunPolicy, BatchesComeFromTheBuffersOrFromTheCursor) {
             (DataPosition{.cursor = 24, .kept = {{16, 8}}, .replaying = true}));
   EXPECT_EQ(buffers_or_cursor({false, &object, 16}), DataPosition{.cursor = 16});
   EXPECT_EQ(buffers_or_cursor({true, nullptr, 16}), DataPosition{.cursor = 16});
-  const Value none = Dict{{"data_iterator_checkpoints", None{}}};
+  const Value none = Dict{{"data_iterator_checkpoints", NoneType{}}};
   EXPECT_EQ(buffers_or_cursor({true, &none, 16}), DataPosition{.cursor = 16});
 }
 
