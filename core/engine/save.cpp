@@ -20,6 +20,7 @@
 #include "core/engine/retention.hpp"
 #include "core/engine/seamed.hpp"
 #include "core/format/bytes_item.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise {
 namespace {

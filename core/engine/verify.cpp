@@ -15,6 +15,7 @@
 #include "core/engine/verify_planner.hpp"
 #include "core/format/common_state.hpp"
 #include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 
 namespace reprise {
 namespace {

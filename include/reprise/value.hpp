@@ -31,14 +31,14 @@ struct NoneType {
 
 struct Tuple {
   List items;
-  friend bool operator==(const Tuple&, const Tuple&);
+  friend REPRISE_API bool operator==(const Tuple&, const Tuple&);
 };
 
 /// Items in written order; equality does not depend on it.
 struct Set {
   List items;
   bool frozen = false;
-  friend bool operator==(const Set&, const Set&);
+  friend REPRISE_API bool operator==(const Set&, const Set&);
 };
 
 /// An integer outside int64: two's complement, little-endian.
@@ -70,7 +70,7 @@ struct Object {
 
   /// True if the order of `dict_items` is part of the value, as in Python an OrderedDict's is.
   bool keeps_order() const { return type.module == "collections" && type.name == "OrderedDict"; }
-  friend bool operator==(const Object&, const Object&);
+  friend REPRISE_API bool operator==(const Object&, const Object&);
 };
 
 /// A tensor inside a bytes item. A Parameter is an Object that is called with one.
@@ -134,9 +134,9 @@ class Value {
   /// Bit for bit: doubles by their bits, so NaN equals itself and -0.0 differs from 0.0; int 1,
   /// float 1.0 and True all differ. Lists, tuples and OrderedDicts in order; other dicts by key,
   /// and sets, whatever the order. Tensors by dtype, shape, elements and requires_grad.
-  friend bool operator==(const Value& a, const Value& b);
+  friend REPRISE_API bool operator==(const Value& a, const Value& b);
   /// Much as Python prints it, long content shortened; for people.
-  friend std::ostream& operator<<(std::ostream& out, const Value& value);
+  friend REPRISE_API std::ostream& operator<<(std::ostream& out, const Value& value);
 
  private:
   template <std::integral T>

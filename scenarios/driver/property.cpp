@@ -11,6 +11,7 @@
 #include "core/base/print.hpp"
 #include "core/engine/diff.hpp"
 #include "core/ports/no_progress.hpp"
+#include "core/ports/whole_file.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/build_info.hpp"
 #include "scenarios/driver/outcome_rules.hpp"

@@ -10,6 +10,7 @@
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/base/codes.hpp"
 #include "core/format/sha256.hpp"
+#include "core/ports/whole_file.hpp"
 #include "reports/lacks.hpp"
 #include "reprise/error.hpp"
 #include "reprise/store.hpp"

@@ -1,5 +1,6 @@
 // Worlds: the same every time, different per seed; crashes, deadlocks and mismatches are verdicts.
 #include "sim/world/world.hpp"
+#include "core/ports/whole_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
