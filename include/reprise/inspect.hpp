@@ -48,9 +48,9 @@ using Findings = std::vector<Finding>;
 
 enum class VerifyVerdict : std::uint8_t {
   kWhole,
-  kEmpty,        ///< nothing was named by the metadata, so nothing was examined
-  kUnsupported,  ///< no damage was found, and something is of a kind that is not read
-  kUnreadable,   ///< no damage was found, and something could not be read
+  kEmpty,         ///< nothing was named by the metadata, so nothing was examined
+  kNotSupported,  ///< no damage was found, and something is of a kind that is not read
+  kUnreadable,    ///< no damage was found, and something could not be read
   kDamaged,
 };
 /// "whole", "empty", "not supported", "unreadable", "damaged".
