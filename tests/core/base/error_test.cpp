@@ -69,7 +69,7 @@ TEST(Error, carries_no_code_that_judges_alone_say) {
   EXPECT_TRUE(is_error(Code::kUsage));
   EXPECT_TRUE(is_error(Code::kInternal));
   EXPECT_FALSE(is_error(judged::kBitMismatch));
-  EXPECT_FALSE(is_error(static_cast<Code>(-1))) << "as a peer's number";
+  EXPECT_FALSE(is_error(static_cast<Code>(UINT32_MAX))) << "as a peer's number";
   EXPECT_EQ(name_of(static_cast<Code>(kCodes)), "UNKNOWN");
 }
 
