@@ -1,5 +1,5 @@
 # What programs outside link: libreprise.so with core and the local adapters in it, libreprise_mpi.so
-# with what needs MPI, and their package. A consumer gets the include directory of the public headers
+# and libreprise_cuda.so with what needs these, and their package. A consumer gets the include directory of the public headers
 # and nothing else: no flags, no definitions, no library of a third party.
 
 set(_layers ${REPRISE_LAYERS})
@@ -36,13 +36,22 @@ target_include_directories(reprise_library INTERFACE
 target_compile_features(reprise_library INTERFACE cxx_std_20)
 set(_libraries reprise_library)
 
-# First the shared library, so that the archives give only what it hides.
-if(REPRISE_HAVE_MPI)
-  _reprise_shared(reprise_library_mpi reprise_mpi $<TARGET_OBJECTS:reprise_core_adapters_mpi>)
-  target_link_libraries(reprise_library_mpi
-    PUBLIC reprise_library PRIVATE reprise_core_ports reprise_core_adapters_posix reprise_dep_mpi)
-  list(APPEND _libraries reprise_library_mpi)
-endif()
+# What needs another library. First the shared library, so that the archives give only what it hides.
+function(_reprise_component component)
+  string(TOUPPER ${component} library)
+  if(REPRISE_HAVE_${library})
+    _reprise_shared(reprise_library_${component} reprise_${component}
+      $<TARGET_OBJECTS:reprise_core_adapters_${component}>)
+    target_link_libraries(reprise_library_${component} PUBLIC reprise_library
+      PRIVATE reprise_core_ports reprise_core_adapters_posix reprise_dep_${component})
+    set(_libraries ${_libraries} reprise_library_${component} PARENT_SCOPE)
+  endif()
+endfunction()
+_reprise_component(mpi)
+_reprise_component(cuda)
+
+add_custom_target(reprise_libraries)
+add_dependencies(reprise_libraries ${_libraries})
 
 # Within another project's build; the package makes the same target.
 add_library(reprise_package INTERFACE)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/codes.hpp"
 #include "core/base/hash.hpp"
 
 namespace reprise {
@@ -44,7 +45,7 @@ RefusalEvidence Destination::refused(GlobalRank rank, const StateDict& after) co
       evidence.elements += static_cast<std::uint64_t>(piece.box.elements());
     }
     if (wrong == nullptr) continue;
-    evidence.rulings.push_back({Code::kBitMismatch, leaf.key,
+    evidence.rulings.push_back({judged::kBitMismatch, leaf.key,
                                 "after the refused load " + to_string(wrong->box) +
                                     " has neither its bits from before nor poison",
                                 rank});

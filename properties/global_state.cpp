@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/base/check.hpp"
+#include "core/base/codes.hpp"
 #include "core/geometry/compare.hpp"
 #include "core/state/by_key.hpp"
 
@@ -34,7 +35,7 @@ class Assembly {
     const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
     const auto [entry, fresh] = objects_.try_emplace(key, leaf.value);
     if (!fresh && !(entry->second == leaf.value)) {
-      rulings_.push_back({Code::kReplicaMismatch, key, "two ranks hold different values", rank});
+      rulings_.push_back({judged::kReplicaMismatch, key, "two ranks hold different values", rank});
     }
   }
 
@@ -100,7 +101,7 @@ class Assembly {
         growing.filled[global] = true;
       } else if (!differs && !std::equal(from, from + width, to)) {
         differs = true;
-        rulings_.push_back({Code::kReplicaMismatch, leaf.key,
+        rulings_.push_back({judged::kReplicaMismatch, leaf.key,
                             "element " + to_string(index) + " is " +
                                 print_element(leaf.dtype, from) + " here and " +
                                 print_element(leaf.dtype, to) + " on a lower rank",

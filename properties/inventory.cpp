@@ -1,4 +1,5 @@
 #include "properties/inventory.hpp"
+#include "core/base/codes.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -93,7 +94,8 @@ Rulings judge_common_inventory(const Value& live, const Value& saved) {
   Rulings rulings;
   for (const auto& path : common_paths_of(live)) {
     if (has(kept, path)) continue;
-    rulings.push_back({Code::kLostObject, "common" + path, "the job has it; it is not saved", {}});
+    rulings.push_back(
+        {judged::kLostObject, "common" + path, "the job has it; it is not saved", {}});
   }
   return rulings;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/base/codes.hpp"
 #include "properties/unsettled.hpp"
 
 namespace reprise {
@@ -57,13 +58,13 @@ class Search {
 
   Origin origin() const {
     const ByteSpan run = wrong_.elements;
-    if (filled_with(run, std::byte{0})) return {Code::kZeroFill, "nobody: it is zero"};
-    if (filled_with(run, kPoison)) return {Code::kNotFilled, "nobody: it was never filled"};
+    if (filled_with(run, std::byte{0})) return {judged::kZeroFill, "nobody: it is zero"};
+    if (filled_with(run, kPoison)) return {judged::kNotFilled, "nobody: it was never filled"};
     if (filled_with(run, kUnsettled)) {
-      return {Code::kTornSnapshot, "nobody: its copy was not waited for"};
+      return {judged::kTornSnapshot, "nobody: its copy was not waited for"};
     }
     if (filled_with(run, kUnsettledLoad)) {
-      return {Code::kNotFilled, "nobody: the load did not wait for its copy"};
+      return {judged::kNotFilled, "nobody: the load did not wait for its copy"};
     }
     const auto places = places_of(saved_, wrong_.dtype, run);
     const bool tells = run.size() >= kTellingBytes;
@@ -71,31 +72,31 @@ class Search {
     if (const auto elsewhere = from_others()) return *elsewhere;
     const auto count = std::to_string(run.size() / size_of(wrong_.dtype));
     if (places.size() == 1) {
-      return {Code::kBitMismatch,
+      return {judged::kBitMismatch,
               "perhaps " + print(places.front()) + "; too few elements differ to tell"};
     }
     if (places.empty()) {
-      return {Code::kBitMismatch, "nobody: no run of " + count + " such elements was saved"};
+      return {judged::kBitMismatch, "nobody: no run of " + count + " such elements was saved"};
     }
-    return {Code::kBitMismatch, "ambiguous: " + std::to_string(places.size()) +
-                                    " places have this run of " + count + ", the first is " +
-                                    print(places.front())};
+    return {judged::kBitMismatch, "ambiguous: " + std::to_string(places.size()) +
+                                      " places have this run of " + count + ", the first is " +
+                                      print(places.front())};
   }
 
  private:
   Origin from(const Place& place) const {
     const std::string text = print(place);
-    if (place.tensor->key != wrong_.key) return {Code::kWrongOwner, text};
+    if (place.tensor->key != wrong_.key) return {judged::kWrongOwner, text};
     if (place.index == wrong_.index) {
-      return {Code::kBitMismatch, "its own place, with other bits"};
+      return {judged::kBitMismatch, "its own place, with other bits"};
     }
     if (crosses_components(place.index)) {
-      return {Code::kPermutedComponents, text + "; it is another component of the fused tensor"};
+      return {judged::kPermutedComponents, text + "; it is another component of the fused tensor"};
     }
     if (const auto shards = crosses_shards(place.index)) {
-      return {Code::kPermutedShards, text + *shards};
+      return {judged::kPermutedShards, text + *shards};
     }
-    return {Code::kShiftedBytes, text};
+    return {judged::kShiftedBytes, text};
   }
 
   /// Equal boxes of one holder are the components of a fused tensor.

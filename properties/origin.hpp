@@ -9,13 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "core/base/codes.hpp"
 #include "properties/global_state.hpp"
 #include "properties/ruling.hpp"
 
 namespace reprise {
 
 struct Origin {
-  Code code = Code::kBitMismatch;
+  Code code = judged::kBitMismatch;
   std::string text;
 };
 
@@ -33,7 +34,7 @@ struct WrongRun {
 struct OtherState {
   std::string what;  ///< "of step 3"
   std::shared_ptr<const GlobalState> state;
-  Code code = Code::kStaleBytes;
+  Code code = judged::kStaleBytes;
 };
 
 /// Where to look besides the saved state; asked only when something is wrong.

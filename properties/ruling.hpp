@@ -7,12 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/codes.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {
 
 struct Ruling {
-  Code code = Code::kBitMismatch;
+  Code code = judged::kBitMismatch;
   std::string key;
   std::string message;
   std::optional<GlobalRank> rank;

@@ -1,4 +1,5 @@
 #include "properties/state_judge.hpp"
+#include "core/base/codes.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -55,7 +56,7 @@ class Judge {
       const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
       const GlobalObject* known = saved_.object(key);
       if (known == nullptr) {
-        find(Code::kLostObject, key, "the job has it and it was not saved");
+        find(judged::kLostObject, key, "the job has it and it was not saved");
       } else {
         value(key, known->value, leaf.value);
       }
@@ -85,7 +86,7 @@ class Judge {
     const auto differing = differences(saved, loaded, 1);
     if (differing.empty()) return;
     const auto& first = differing.front();
-    find(Code::kLostObject, key + first.path,
+    find(judged::kLostObject, key + first.path,
          "saved " + first.left + ", the job has " + first.right);
   }
 

@@ -1,4 +1,5 @@
 #include "properties/unsettled.hpp"
+#include "core/base/codes.hpp"
 
 #include <algorithm>
 
@@ -30,12 +31,12 @@ Rulings judge_settled(const RankState& loaded) {
   Rulings rulings;
   for (const auto& leaf : loaded.state->tensors) {
     if (holds(kUnsettled, leaf)) {
-      rulings.push_back({Code::kTornSnapshot, leaf.key,
+      rulings.push_back({judged::kTornSnapshot, leaf.key,
                          "what is stored is what stood in staging before the copy was waited for",
                          loaded.rank});
     }
     if (holds(kUnsettledLoad, leaf)) {
-      rulings.push_back({Code::kNotFilled, leaf.key,
+      rulings.push_back({judged::kNotFilled, leaf.key,
                          "the load did not wait for its copy out of staging", loaded.rank});
     }
   }

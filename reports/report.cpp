@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "core/base/codes.hpp"
 #include "reports/document.hpp"
 #include "reprise/error.hpp"
 
@@ -190,10 +191,10 @@ MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants) {
   if (survivors.empty()) return {};
   if (caught == 0) {
     return {
-        std::string(reprise::name_of(Code::kValidatorVacuous)),
+        std::string(reprise::name_of(judged::kValidatorVacuous)),
         "no mutant was caught: nothing shows that the judges can fail; survivors: " + survivors};
   }
-  return {std::string(reprise::name_of(Code::kMutantSurvived)),
+  return {std::string(reprise::name_of(judged::kMutantSurvived)),
           "no scenario and no property noticed: " + survivors};
 }
 

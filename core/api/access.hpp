@@ -10,17 +10,20 @@
 
 namespace reprise {
 
-struct StateAccess {
-  static StateDict& leaves(State& state) { return *state.leaves_; }
-  /// The leaves with the common state; the tensors' memory stays the caller's.
-  static StateDict with_common(const State& state) {
-    StateDict all = *state.leaves_;
-    all.common = state.common;
-    return all;
-  }
-};
+struct [[gnu::visibility("hidden")]] StateAccess{static StateDict &
+                                                 leaves(State & state){return *state.leaves_;
+}
+/// The leaves with the common state; the tensors' memory stays the caller's.
+static StateDict with_common(const State& state) {
+  StateDict all = *state.leaves_;
+  all.common = state.common;
+  return all;
+}
+}
+;
 
-struct JobAccess {
+/// The public headers name it, so it would be exported.
+struct [[gnu::visibility("hidden")]] JobAccess {
   static const std::shared_ptr<JobState>& state(const Job& job) { return job.state_; }
   static SaveInFlight in_flight(std::unique_ptr<Flight> flight);
 };

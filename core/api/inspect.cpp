@@ -19,11 +19,16 @@ void sort_out(const Diffs& diffs, DiffSummary& summary) {
   }
 }
 
+Progress& watched_by(Progress* given, Progress& otherwise) {
+  return given != nullptr ? *given : otherwise;
+}
+
 }  // namespace
 
-Verification verify(Job& job, const std::string& directory) {
-  NoProgress progress;
-  VerifyReport report = verify(job.ports().store, directory, PayloadCheck::kRead, progress);
+Verification verify(Job& job, const std::string& directory, Progress* progress) {
+  NoProgress unwatched;
+  VerifyReport report =
+      verify(job.ports().store, directory, PayloadCheck::kRead, watched_by(progress, unwatched));
   return {.verdict = report.verdict(),
           .findings = std::move(report.findings),
           .tensors = report.tensors,
@@ -33,15 +38,15 @@ Verification verify(Job& job, const std::string& directory) {
           .bytes = report.bytes};
 }
 
-DiffSummary diff(Job& job, const std::string& left, const std::string& right) {
+DiffSummary diff(Job& job, const std::string& left, const std::string& right, Progress* progress) {
   const Ports ports = job.ports();
   if (!ports.device.host_memory()) {
     throw Error(Code::kUnsupported, "diff compares in host memory; give it a job that has that");
   }
   Checkpoint a = Checkpoint::open(ports.store, left);
   Checkpoint b = Checkpoint::open(ports.store, right);
-  NoProgress progress;
-  DiffReport report = diff(a, b, ports.device, {}, progress);
+  NoProgress unwatched;
+  DiffReport report = diff(a, b, ports.device, {}, watched_by(progress, unwatched));
   DiffSummary summary{.outcome = report.outcome(),
                       .different = {},
                       .not_compared = {},

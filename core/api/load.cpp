@@ -59,6 +59,12 @@ LoadResult load(Job& job, State& state, const LoadOptions& options) {
           .log = std::move(report.log)};
 }
 
+std::optional<LoadResult> load_if_any(Job& job, State& state, const LoadOptions& options) {
+  const JobState& own = *JobAccess::state(job);
+  if (nothing_saved(*own.own.store, *own.all, options.directory)) return std::nullopt;
+  return load(job, state, options);
+}
+
 std::optional<Value> read_common(Job& job, const std::string& directory) {
   const JobState& own = *JobAccess::state(job);
   return read_common(*own.own.store, *own.all, directory);

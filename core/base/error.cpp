@@ -4,6 +4,7 @@
 #include <ostream>
 #include <utility>
 
+#include "core/base/codes.hpp"
 #include "core/base/printable.hpp"
 
 namespace reprise {
@@ -14,7 +15,7 @@ struct Name {
   std::string_view text;
 };
 
-// In the order of Code.
+// In the order of their numbers.
 constexpr std::array kNames = {
     Name{Code::kUsage, "USAGE"},
     Name{Code::kNotFound, "NOT_FOUND"},
@@ -47,48 +48,48 @@ constexpr std::array kNames = {
     Name{Code::kGroupCollision, "GROUP_COLLISION"},
     Name{Code::kWrapperMissing, "WRAPPER_MISSING"},
     Name{Code::kGlobalFallback, "GLOBAL_FALLBACK"},
-    Name{Code::kIllegalState, "ILLEGAL_STATE_PERSISTED"},
+    Name{Code::kIllegalStatePersisted, "ILLEGAL_STATE_PERSISTED"},
     Name{Code::kLoadRejected, "LOAD_REJECTED"},
     Name{Code::kTrackerDangling, "TRACKER_DANGLING"},
-    Name{Code::kIncomplete, "INCOMPLETE_SELECTED"},
+    Name{Code::kIncompleteSelected, "INCOMPLETE_SELECTED"},
     Name{Code::kForeignCheckpoint, "FOREIGN_CHECKPOINT"},
     Name{Code::kChecksum, "CHECKSUM"},
     Name{Code::kPeerFailed, "PEER_FAILED"},
     Name{Code::kDeadline, "DEADLINE"},
-    Name{Code::kDeadlock, "HANG"},
+    Name{Code::kHang, "HANG"},
     Name{Code::kCollectiveMismatch, "COLLECTIVE_MISMATCH"},
     Name{Code::kStaleDerived, "STALE_DERIVED"},
     Name{Code::kInternal, "INTERNAL"},
-    Name{Code::kBitMismatch, "BIT_MISMATCH"},
-    Name{Code::kWrongOwner, "WRONG_OWNER"},
-    Name{Code::kShiftedBytes, "SHIFTED_BYTES"},
-    Name{Code::kZeroFill, "ZERO_FILL"},
-    Name{Code::kNotFilled, "NOT_FILLED"},
-    Name{Code::kReplicaMismatch, "REPLICA_MISMATCH"},
-    Name{Code::kLostObject, "LOST_OBJECT"},
-    Name{Code::kTrajectoryDivergence, "TRAJECTORY_DIVERGENCE"},
-    Name{Code::kOracleVacuous, "ORACLE_VACUOUS"},
-    Name{Code::kPermutedShards, "PERMUTED_SHARDS"},
-    Name{Code::kPermutedComponents, "PERMUTED_COMPONENTS"},
-    Name{Code::kStaleBytes, "STALE_BYTES"},
-    Name{Code::kTornSnapshot, "TORN_SNAPSHOT"},
-    Name{Code::kRngStreamCollapse, "RNG_STREAM_COLLAPSE"},
-    Name{Code::kRngDrift, "RNG_DRIFT"},
-    Name{Code::kLastGoodDeleted, "LAST_GOOD_DELETED"},
-    Name{Code::kCommitMissing, "COMMIT_MISSING"},
-    Name{Code::kMixedGeneration, "MIXED_GENERATION"},
-    Name{Code::kDataStreamSkip, "DATA_STREAM_SKIP"},
-    Name{Code::kRestartLoop, "RESTART_LOOP"},
-    Name{Code::kVerdictDisagreement, "VERDICT_DISAGREEMENT"},
-    Name{Code::kMemPeak, "MEM_PEAK_EXCEEDED"},
-    Name{Code::kRetentionExceeded, "RETENTION_EXCEEDED"},
-    Name{Code::kReadTwice, "READ_TWICE"},
-    Name{Code::kScheduleDrift, "SCHEDULE_DRIFT"},
-    Name{Code::kContentDiffers, "CONTENT_DIFFERS"},
-    Name{Code::kNotDeterministic, "NOT_DETERMINISTIC"},
-    Name{Code::kLanesDisagree, "LANES_DISAGREE"},
-    Name{Code::kMutantSurvived, "MUTANT_SURVIVED"},
-    Name{Code::kValidatorVacuous, "VALIDATOR_VACUOUS"},
+    Name{judged::kBitMismatch, "BIT_MISMATCH"},
+    Name{judged::kWrongOwner, "WRONG_OWNER"},
+    Name{judged::kShiftedBytes, "SHIFTED_BYTES"},
+    Name{judged::kZeroFill, "ZERO_FILL"},
+    Name{judged::kNotFilled, "NOT_FILLED"},
+    Name{judged::kReplicaMismatch, "REPLICA_MISMATCH"},
+    Name{judged::kLostObject, "LOST_OBJECT"},
+    Name{judged::kTrajectoryDivergence, "TRAJECTORY_DIVERGENCE"},
+    Name{judged::kOracleVacuous, "ORACLE_VACUOUS"},
+    Name{judged::kPermutedShards, "PERMUTED_SHARDS"},
+    Name{judged::kPermutedComponents, "PERMUTED_COMPONENTS"},
+    Name{judged::kStaleBytes, "STALE_BYTES"},
+    Name{judged::kTornSnapshot, "TORN_SNAPSHOT"},
+    Name{judged::kRngStreamCollapse, "RNG_STREAM_COLLAPSE"},
+    Name{judged::kRngDrift, "RNG_DRIFT"},
+    Name{judged::kLastGoodDeleted, "LAST_GOOD_DELETED"},
+    Name{judged::kCommitMissing, "COMMIT_MISSING"},
+    Name{judged::kMixedGeneration, "MIXED_GENERATION"},
+    Name{judged::kDataStreamSkip, "DATA_STREAM_SKIP"},
+    Name{judged::kRestartLoop, "RESTART_LOOP"},
+    Name{judged::kVerdictDisagreement, "VERDICT_DISAGREEMENT"},
+    Name{judged::kMemPeakExceeded, "MEM_PEAK_EXCEEDED"},
+    Name{judged::kRetentionExceeded, "RETENTION_EXCEEDED"},
+    Name{judged::kReadTwice, "READ_TWICE"},
+    Name{judged::kScheduleDrift, "SCHEDULE_DRIFT"},
+    Name{judged::kContentDiffers, "CONTENT_DIFFERS"},
+    Name{judged::kNotDeterministic, "NOT_DETERMINISTIC"},
+    Name{judged::kLanesDisagree, "LANES_DISAGREE"},
+    Name{judged::kMutantSurvived, "MUTANT_SURVIVED"},
+    Name{judged::kValidatorVacuous, "VALIDATOR_VACUOUS"},
 };
 
 constexpr bool is_in_order() {

@@ -1,6 +1,7 @@
 #include "core/engine/agreement.hpp"
 
 #include "core/base/caught.hpp"
+#include "core/base/codes.hpp"
 #include "core/engine/peer_wire.hpp"
 
 namespace reprise {

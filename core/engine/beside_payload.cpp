@@ -7,6 +7,7 @@
 #include "core/format/common_state.hpp"
 #include "core/format/integrity.hpp"
 #include "core/format/metadata.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise {
 namespace {

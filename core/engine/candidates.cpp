@@ -55,7 +55,7 @@ bool is_damage(Code code, LoadStage stage) {
     case Code::kLimit:
     case Code::kRefusedName:
     case Code::kPathEscape:
-    case Code::kIncomplete:
+    case Code::kIncompleteSelected:
     case Code::kTrackerDangling:
     case Code::kChecksum:
       return stage != LoadStage::kKeys;

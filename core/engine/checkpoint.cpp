@@ -12,6 +12,8 @@
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "core/format/tracker.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 
 namespace reprise {
 namespace {
@@ -133,8 +135,12 @@ bool in_natural_order(std::string_view a, std::string_view b) {
   return a.size() < b.size();
 }
 
-/// Directories with metadata up to two levels below, as torchtitan (step-3/) and Accelerate
-/// (checkpoint_0/pytorch_model_fsdp_0/) leave them, by names relative to `path`.
+/// What is being written, or was when the writer died, and what is on its way out.
+bool is_in_passing(const std::string& name) {
+  const auto aside = aside_name(name);
+  return aside && (aside->suffix == kSavingSuffix || aside->suffix == kRemovingSuffix);
+}
+
 void find_below(Store& store, const std::string& path, const std::string& prefix, int levels,
                 std::size_t& budget, std::vector<std::string>& found) {
   std::vector<Entry> entries;
@@ -144,7 +150,7 @@ void find_below(Store& store, const std::string& path, const std::string& prefix
     return;  // it can't be looked into, which does not matter here
   }
   for (const Entry& entry : entries) {
-    if (!entry.directory || budget == 0) continue;
+    if (!entry.directory || budget == 0 || is_in_passing(entry.name)) continue;
     --budget;
     const std::string below = join_path(path, entry.name);
     if (holds_metadata(store, below)) {
@@ -155,14 +161,26 @@ void find_below(Store& store, const std::string& path, const std::string& prefix
   }
 }
 
-[[noreturn]] void fail_without_checkpoint(Store& store, const std::string& path) {
+/// Directories with metadata up to two levels below, as torchtitan (step-3/) and Accelerate
+/// (checkpoint_0/pytorch_model_fsdp_0/) leave them, by names relative to `path`.
+std::vector<std::string> checkpoints_below(Store& store, const std::string& path) {
   constexpr std::size_t kLookedAt = 1000;
-  constexpr std::size_t kNamed = 5;
   constexpr int kLevels = 2;
-  const ErrorPlace place{.file = store.display(path)};
   std::vector<std::string> below;
   std::size_t budget = kLookedAt;
   find_below(store, path, "", kLevels, budget, below);
+  return below;
+}
+
+bool has_safetensors(Store& store, const std::string& path) {
+  return std::ranges::any_of(
+      store.list(path), [](const Entry& entry) { return entry.name.ends_with(".safetensors"); });
+}
+
+[[noreturn]] void fail_without_checkpoint(Store& store, const std::string& path) {
+  constexpr std::size_t kNamed = 5;
+  const ErrorPlace place{.file = store.display(path)};
+  std::vector<std::string> below = checkpoints_below(store, path);
   if (!below.empty()) {
     std::sort(below.begin(), below.end(),
               [](const auto& a, const auto& b) { return in_natural_order(b, a); });
@@ -174,9 +192,7 @@ void find_below(Store& store, const std::string& path, const std::string& prefix
                     "; name one of them, for example " + store.display(join_path(path, below[0])),
                 place);
   }
-  const auto entries = store.list(path);
-  if (std::ranges::any_of(entries,
-                          [](const Entry& e) { return e.name.ends_with(".safetensors"); })) {
+  if (has_safetensors(store, path)) {
     throw Error(Code::kUnsupported,
                 "safetensors files and no .metadata: that format is not read; convert them with "
                 "torch.distributed.checkpoint",
@@ -225,11 +241,19 @@ Location locate(Store& store, const std::string& path) {
   const std::string tracker = join_path(path, std::string(kTrackerFile));
   if (store.stat(tracker)) return follow_tracker(store, path, tracker);
   if (has_payload(store, path)) {
-    throw Error(Code::kIncomplete,
+    throw Error(Code::kIncompleteSelected,
                 "payload files but no .metadata: the save was never committed; use an earlier one",
                 {.file = store.display(path)});
   }
   fail_without_checkpoint(store, path);
+}
+
+bool nothing_saved(Store& store, const std::string& path) {
+  const auto found = store.stat(path);
+  if (!found) return !replaced_copy(store, path);
+  if (!found->directory || holds_metadata(store, path) || has_payload(store, path)) return false;
+  return !store.stat(join_path(path, std::string(kTrackerFile))) &&
+         checkpoints_below(store, path).empty() && !has_safetensors(store, path);
 }
 
 MetadataFiles read_metadata_files(Store& store, const std::string& directory) {

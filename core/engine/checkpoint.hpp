@@ -30,6 +30,9 @@ struct Location {
 /// crash left `<directory>.replaced`, that is it. NOT_FOUND, INCOMPLETE_SELECTED (payload but
 /// no metadata) or TRACKER_DANGLING otherwise.
 Location locate(Store& store, const std::string& path);
+/// True if no checkpoint was ever committed at `path`: it does not exist, or there is neither a
+/// tracker nor anything that was a checkpoint. What a save left that died does not count.
+bool nothing_saved(Store& store, const std::string& path);
 
 /// Does the directory itself hold `.metadata` or `__<rank>.metadata`? False if it is not there.
 bool holds_metadata(Store& store, const std::string& directory);

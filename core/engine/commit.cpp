@@ -11,6 +11,8 @@
 #include "core/format/common_state.hpp"
 #include "core/format/integrity.hpp"
 #include "core/format/tracker.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 
 namespace reprise {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "reprise/ports.hpp"
+#include "reprise/inspect.hpp"
 
 namespace reprise {
 

@@ -15,6 +15,7 @@
 #include "core/engine/finding.hpp"
 #include "core/geometry/compare.hpp"
 #include "reprise/device.hpp"
+#include "reprise/inspect.hpp"
 #include "reprise/ports.hpp"
 
 namespace reprise {

@@ -18,6 +18,7 @@
 #include "core/format/common_state.hpp"
 #include "core/format/integrity.hpp"
 #include "core/format/whole_value.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise {
 namespace {

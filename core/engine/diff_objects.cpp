@@ -10,6 +10,8 @@
 #include "core/engine/rank_pairs.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 #include "core/state/state_dict.hpp"
 
 namespace reprise {

@@ -9,6 +9,7 @@
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/set_aside.hpp"
 #include "core/format/tracker.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise {
 namespace {

@@ -475,6 +475,11 @@ std::optional<Value> read_common(Store& store, Communicator& group, const std::s
   });
 }
 
+bool nothing_saved(Store& store, Communicator& group, const std::string& path) {
+  const auto answer = [&] { return Bytes(nothing_saved(store, path) ? 1 : 0); };
+  return !from_leader(group, LeaderSeams{}, answer).empty();
+}
+
 LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
                 const Ask& ask) {
   return load(ports, group, options, ask, {});

@@ -64,6 +64,9 @@ struct LoadReport {
 /// say what they want. Nothing where a checkpoint has none. Collective; fails alike on all ranks.
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path);
 
+/// True if one rank, for all, finds that nothing was ever saved at `path`. Collective.
+bool nothing_saved(Store& store, Communicator& group, const std::string& path);
+
 /// What a job wants of the checkpoint that was chosen.
 struct Wanted {
   StateDict* into = nullptr;         ///< lives until the load returns

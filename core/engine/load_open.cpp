@@ -8,6 +8,7 @@
 #include "core/engine/peer_wire.hpp"
 #include "core/engine/plan_memory.hpp"
 #include "core/engine/stored_tracker.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise {
 namespace {

@@ -16,6 +16,7 @@
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "core/format/integrity.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise {
 namespace {

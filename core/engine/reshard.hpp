@@ -14,6 +14,7 @@
 #include "core/engine/image_writer.hpp"
 #include "core/engine/rank_values.hpp"
 #include "reprise/device.hpp"
+#include "reprise/inspect.hpp"
 #include "reprise/ports.hpp"
 
 namespace reprise {

@@ -7,6 +7,7 @@
 #include "core/base/print.hpp"
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/stored_tracker.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise {
 namespace {

@@ -20,6 +20,7 @@
 #include "core/engine/retention.hpp"
 #include "core/engine/seamed.hpp"
 #include "core/format/bytes_item.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise {
 namespace {
@@ -185,7 +186,7 @@ std::string save_id(const GlobalPlan& plan, const CommitTarget& target) {
 
 /// True of what a collective itself fails with: others may not take part in the next one.
 bool is_of_fabric(Code code) {
-  return code == Code::kPeerFailed || code == Code::kDeadline || code == Code::kDeadlock ||
+  return code == Code::kPeerFailed || code == Code::kDeadline || code == Code::kHang ||
          code == Code::kCollectiveMismatch;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/base/caught.hpp"
 #include "core/base/check.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise {
 namespace {

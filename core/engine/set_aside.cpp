@@ -9,6 +9,8 @@
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/checkpoint_names.hpp"
 #include "core/format/metadata.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {

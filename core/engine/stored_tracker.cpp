@@ -1,5 +1,8 @@
 #include "core/engine/stored_tracker.hpp"
 
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
+
 namespace reprise {
 
 Tracker stored_tracker(Store& store, const std::string& root) {

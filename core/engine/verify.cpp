@@ -15,6 +15,7 @@
 #include "core/engine/verify_planner.hpp"
 #include "core/format/common_state.hpp"
 #include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 
 namespace reprise {
 namespace {
@@ -220,7 +221,7 @@ std::string_view name_of(VerifyVerdict verdict) {
       return "whole";
     case VerifyVerdict::kEmpty:
       return "empty";
-    case VerifyVerdict::kUnsupported:
+    case VerifyVerdict::kNotSupported:
       return "not supported";
     case VerifyVerdict::kUnreadable:
       return "unreadable";
@@ -234,7 +235,7 @@ VerifyVerdict VerifyReport::verdict() const {
   VerifyVerdict worst = vacuous() ? VerifyVerdict::kEmpty : VerifyVerdict::kWhole;
   for (const Finding& finding : findings) {
     if (finding.severity != Severity::kError) continue;
-    worst = std::max(worst, finding.code == Code::kUnsupported ? VerifyVerdict::kUnsupported
+    worst = std::max(worst, finding.code == Code::kUnsupported ? VerifyVerdict::kNotSupported
                             : finding.code == Code::kIo        ? VerifyVerdict::kUnreadable
                                                                : VerifyVerdict::kDamaged);
   }

@@ -9,6 +9,7 @@
 
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/finding.hpp"
+#include "reprise/inspect.hpp"
 #include "reprise/ports.hpp"
 
 namespace reprise {

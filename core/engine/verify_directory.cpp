@@ -10,6 +10,7 @@
 #include "core/format/common_state.hpp"
 #include "core/format/integrity.hpp"
 #include "core/format/metadata.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise {
 namespace {
@@ -109,7 +110,7 @@ Findings check_stale_files(Checkpoint& checkpoint) {
                         "", directory});
   }
   if (!unfinished.empty()) {
-    findings.push_back({Severity::kWarning, Code::kIncomplete,
+    findings.push_back({Severity::kWarning, Code::kIncompleteSelected,
                         "metadata that was never put in place: " + join_first(unfinished) +
                             "; a later save into this directory did not finish",
                         "", directory});
@@ -201,7 +202,7 @@ Findings check_leftovers(Checkpoint& checkpoint) {
     const std::string path = join_path(parent, entry.name);
     if (const auto base = base_without_checkpoint(store, path)) {
       if (!holds_metadata(store, path)) continue;
-      findings.push_back({Severity::kWarning, Code::kIncomplete,
+      findings.push_back({Severity::kWarning, Code::kIncompleteSelected,
                           "the only copy: a save that did not finish moved " +
                               store.display(*base) + " here; keep it, or rename it back",
                           "", store.display(path)});
@@ -213,13 +214,13 @@ Findings check_leftovers(Checkpoint& checkpoint) {
   }
   const std::string display = store.display(parent);
   if (!removable.empty()) {
-    findings.push_back({Severity::kNote, Code::kIncomplete,
+    findings.push_back({Severity::kNote, Code::kIncompleteSelected,
                         "left by a save that did not finish, safe to remove while no save runs: " +
                             join_first(removable),
                         "", display});
   }
   if (!kept.empty()) {
-    findings.push_back({Severity::kNote, Code::kIncomplete,
+    findings.push_back({Severity::kNote, Code::kIncompleteSelected,
                         "set aside by a save that did not finish, and what stands in the place "
                         "was not confirmed; keep it: " +
                             join_first(kept),

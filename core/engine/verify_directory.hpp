@@ -4,7 +4,7 @@
 
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/finding.hpp"
-#include "reprise/ports.hpp"
+#include "reprise/inspect.hpp"
 
 namespace reprise {
 

@@ -10,6 +10,7 @@
 #include "core/base/print.hpp"
 #include "core/engine/file_digest.hpp"
 #include "core/format/crc32.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/verify.hpp"
 #include "core/engine/verify_catalog.hpp"
-#include "reprise/ports.hpp"
+#include "reprise/inspect.hpp"
 
 namespace reprise {
 

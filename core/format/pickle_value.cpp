@@ -166,7 +166,7 @@ Set ValueReader::read_set(pickle::Chain chain, bool frozen) {
           where_, 0, Code::kTornFile,
           "a " + std::string(name_of(graph_.kind(item))) + ", which can change, in a set: garbled");
     }
-    items.set(read(item), None{});
+    items.set(read(item), NoneType{});
   });
   Set set;
   set.frozen = frozen;

@@ -94,7 +94,7 @@ class ValueWriter {
   void emit(const Value& value) {
     std::visit([this](const auto& held) { emit(held); }, value.variant());
   }
-  void emit(None) { out_.none(); }
+  void emit(NoneType) { out_.none(); }
   void emit(bool value) { out_.boolean(value); }
   void emit(std::int64_t value) { out_.integer(value); }
   void emit(const BigInt& value) { out_.big_integer(value.digits); }

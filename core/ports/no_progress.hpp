@@ -1,6 +1,6 @@
 #pragma once
 
-#include "reprise/ports.hpp"
+#include "reprise/inspect.hpp"
 
 namespace reprise {
 

@@ -6,6 +6,15 @@
 
 namespace reprise {
 
+std::string join_path(const std::string& directory, const std::string& name) {
+  return directory.empty() ? name : directory + "/" + name;
+}
+
+std::string parent_path(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
 void check_store_path(const std::string& path) {
   if (path.empty()) return;
   const auto refuse = [&path](const std::string& why) {

@@ -1,9 +1,15 @@
 #pragma once
-// The rule that paths within a store obey; every store checks it before it touches anything.
+// Paths within a store: how they are put together, and the rule that they obey, which every store
+// checks before it touches anything.
 
 #include <string>
 
 namespace reprise {
+
+/// "a" and "b" to "a/b"; "" is the root.
+std::string join_path(const std::string& directory, const std::string& name);
+/// Directory part of a path; "" at the root.
+std::string parent_path(const std::string& path);
 
 /// PATH_ESCAPE unless `path` is "" (the root) or names joined by single '/', none of them "." or
 /// "..", and without a zero byte.

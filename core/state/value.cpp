@@ -135,7 +135,7 @@ Value& Value::operator[](std::string_view key) {
     const auto* text = entry.first.template as<std::string>();
     return text != nullptr && *text == key;
   });
-  return at != dict->end() ? at->second : dict->emplace_back(std::string(key), None{}).second;
+  return at != dict->end() ? at->second : dict->emplace_back(std::string(key), NoneType{}).second;
 }
 
 Value::Variant Value::big_integer(std::uint64_t value) {

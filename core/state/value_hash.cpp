@@ -59,7 +59,7 @@ std::uint64_t hash_tensor(const TensorValue& tensor) {
 std::uint64_t hash_of(const Value& value) {
   const std::uint64_t kind = mix64(value.variant().index());
   const auto content = std::visit(
-      Overload{[](None) { return std::uint64_t{0}; }, [](bool v) { return std::uint64_t{v}; },
+      Overload{[](NoneType) { return std::uint64_t{0}; }, [](bool v) { return std::uint64_t{v}; },
                [](std::int64_t v) { return static_cast<std::uint64_t>(v); },
                [](const BigInt& v) { return hash_of(ByteSpan(v.digits)); },
                [](double v) { return std::bit_cast<std::uint64_t>(v); },

@@ -20,7 +20,7 @@ class Printer {
   void print(const Value& value) { std::visit(*this, value.variant()); }
   std::string take() { return std::move(out_); }
 
-  void operator()(None) { out_ += "None"; }
+  void operator()(NoneType) { out_ += "None"; }
   void operator()(bool value) { out_ += value ? "True" : "False"; }
   void operator()(std::int64_t value) { out_ += std::to_string(value); }
   void operator()(const BigInt& value) {

@@ -1,4 +1,3 @@
-#include <filesystem>
 #include <reprise/reprise.hpp>
 int main() {
   auto job = reprise::mpi_job("ckpt");
@@ -7,8 +6,9 @@ int main() {
   std::vector<float> w(rows.local_elements(), 1.0F);
   reprise::State state;
   state.add("w", rows, w.data());
-  std::int64_t step = 10;
-  if (std::filesystem::exists("ckpt/run")) step += *reprise::load(job, state, {"run"}).step;
+  const auto newest = reprise::Fallback::kNewestWhole;
+  const auto last = reprise::load_if_any(job, state, {.directory = "run", .fallback = newest});
+  const std::int64_t step = last ? *last->step + 10 : 10;
   for (auto& x : w) x = x * 1.25F + static_cast<float>(step);
   state.common["iteration"] = step;
   reprise::save(job, state, {.directory = "run", .step = step});

@@ -1,6 +1,6 @@
 #pragma once
 // Communication within one explicit group. All calls are collective: every member makes the same
-// calls in the same order. They block until done or until the lane's deadline (DEADLINE, naming
+// calls in the same order. They block until done or until the fabric's deadline (DEADLINE, naming
 // group, operation and rank). After any error the communicator is not used again.
 
 #include <cstdint>

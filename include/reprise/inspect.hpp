@@ -14,6 +14,14 @@ namespace reprise REPRISE_API {
 
 class Job;
 
+/// Hears of long work as it goes on, for a person who waits. `done` and `total` are in bytes or
+/// items of one kind. What it throws ends the work and reaches the caller.
+class Progress {
+ public:
+  virtual ~Progress() = default;
+  virtual void advance(std::string_view what, std::uint64_t done, std::uint64_t total) = 0;
+};
+
 enum class Severity : std::uint8_t {
   kError,    ///< the checkpoint does not hold what it says; a load of it fails or lies
   kWarning,  ///< usable, but something is not as a good writer leaves it
@@ -32,7 +40,7 @@ struct Finding {
   std::optional<std::uint64_t> offset = {};  ///< in that file, in bytes
 
   /// "error COVERAGE_GAP: message [key k, file f, offset o]"
-  friend std::ostream& operator<<(std::ostream& out, const Finding& finding);
+  friend REPRISE_API std::ostream& operator<<(std::ostream& out, const Finding& finding);
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
@@ -40,9 +48,9 @@ using Findings = std::vector<Finding>;
 
 enum class VerifyVerdict : std::uint8_t {
   kWhole,
-  kEmpty,        ///< nothing was named by the metadata, so nothing was examined
-  kUnsupported,  ///< no damage was found, and something is of a kind that is not read
-  kUnreadable,   ///< no damage was found, and something could not be read
+  kEmpty,         ///< nothing was named by the metadata, so nothing was examined
+  kNotSupported,  ///< no damage was found, and something is of a kind that is not read
+  kUnreadable,    ///< no damage was found, and something could not be read
   kDamaged,
 };
 /// "whole", "empty", "not supported", "unreadable", "damaged".
@@ -60,8 +68,8 @@ struct Verification {
 
 /// Reads all of the checkpoint that `directory` means, and holds it against its metadata and its
 /// checksums. What is wrong becomes a finding; throws an Error only where nothing could be examined
-/// (NOT_FOUND, IO).
-Verification verify(Job& job, const std::string& directory);
+/// (NOT_FOUND, IO). `progress` may be null.
+Verification verify(Job& job, const std::string& directory, Progress* progress = nullptr);
 
 /// What a diff comes to.
 enum class DiffOutcome : std::uint8_t {
@@ -84,7 +92,8 @@ struct DiffSummary {
 
 /// Compares the content of two checkpoints, whatever their sharding: tensors bit for bit, objects
 /// and common state as values. Throws an Error where bytes that are needed cannot
-/// be read, UNSUPPORTED if the device's memory is not the host's.
-DiffSummary diff(Job& job, const std::string& left, const std::string& right);
+/// be read, UNSUPPORTED if the device's memory is not the host's. `progress` may be null.
+DiffSummary diff(Job& job, const std::string& left, const std::string& right,
+                 Progress* progress = nullptr);
 
 }  // namespace REPRISE_API

@@ -25,6 +25,8 @@ struct JobOptions {
   std::chrono::nanoseconds deadline = std::chrono::minutes(30);
   int threads = 1;  ///< that write in the background
   std::shared_ptr<Trace> trace = {};
+  /// Whose memory the tensors live in, such as cuda_device(). Null: the host's.
+  std::shared_ptr<Device> device = {};
 };
 
 /// Movable, and moved from it takes no calls. A job and all saves of it belong to one thread at a
@@ -48,8 +50,8 @@ class Job {
 };
 
 /// Ports of a process that is alone: checkpoints below the directory `root` (relative to the
-/// working directory; it need not exist yet), tensors in host memory. Replace `fabric` for more
-/// ranks.
+/// working directory; it need not exist yet), one rank. Replace `fabric`
+/// for more.
 JobPorts local_ports(const std::string& root, const JobOptions& options = {});
 
 /// A job of this process alone.

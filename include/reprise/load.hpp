@@ -85,6 +85,11 @@ struct LoadResult {
 /// TORN_FILE and others, with rank, key, file and offset as far as known.
 LoadResult load(Job& job, State& state, const LoadOptions& options);
 
+/// The same for a job that may be starting: nothing, and the state as it was, if no checkpoint was
+/// ever committed in the directory. A save that died before leaves it so; killed between its last
+/// two steps it leaves a whole checkpoint and no tracker, which Fallback::kNewestWhole finds.
+std::optional<LoadResult> load_if_any(Job& job, State& state, const LoadOptions& options);
+
 /// The common state alone, for a job that needs it to know what to load. Nothing where a checkpoint
 /// has none.
 std::optional<Value> read_common(Job& job, const std::string& directory);

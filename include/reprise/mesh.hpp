@@ -28,7 +28,7 @@ class Group {
   std::optional<GroupRank> rank_of(GlobalRank rank) const;
 
   friend bool operator==(const Group&, const Group&) = default;
-  friend std::ostream& operator<<(std::ostream& out, const Group& group);
+  friend REPRISE_API std::ostream& operator<<(std::ostream& out, const Group& group);
 
  private:
   std::vector<GlobalRank> members_;
@@ -80,7 +80,7 @@ class Mesh {
 
   friend bool operator==(const Mesh&, const Mesh&) = default;
   /// "tp2 x dp2"
-  friend std::ostream& operator<<(std::ostream& out, const Mesh& mesh);
+  friend REPRISE_API std::ostream& operator<<(std::ostream& out, const Mesh& mesh);
 
  private:
   std::vector<Axis> axes_;

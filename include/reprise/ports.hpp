@@ -29,7 +29,8 @@ class Task {
 class Tasks {
  public:
   virtual ~Tasks() = default;
-  /// Starts `work`; runs beside the caller, or before the call returns, as the lane decides.
+  /// Starts `work`; runs beside the caller, or before the call returns, as the implementation
+  /// decides.
   virtual std::unique_ptr<Task> start(std::function<void()> work) = 0;
 };
 
@@ -57,14 +58,7 @@ class NoTrace final : public Trace {
   void event(const TraceEvent& /*event*/) override {}
 };
 
-/// Progress of long work, for a person who waits. Both in bytes (or items) of the same total.
-class Progress {
- public:
-  virtual ~Progress() = default;
-  virtual void advance(std::string_view what, std::uint64_t done, std::uint64_t total) = 0;
-};
-
-/// Borrowed; the owner (a Job, or a lane of the harness) keeps them alive.
+/// Borrowed; their owner, such as a Job, keeps them alive.
 struct Ports {
   Store& store;
   Fabric& fabric;

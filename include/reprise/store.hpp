@@ -26,9 +26,6 @@ struct Entry {
   /// can't.
   std::optional<std::uint64_t> identity = {};
 };
-/// True if the two are known to be of different files. Some network file systems number a file anew
-/// when they have forgotten it: with the same size and time it counts as the same one.
-bool is_another_file(const Entry& one, const Entry& other);
 
 /// An open file. Safe to use from several threads at once at different offsets.
 class ReadFile {
@@ -136,18 +133,5 @@ class Store {
   /// The path as the user knows it, for messages.
   virtual std::string display(const std::string& path) const = 0;
 };
-
-/// All of an open file, which is `name` in messages.
-Bytes read_whole(ReadFile& file, const std::string& name);
-/// The whole file; LIMIT if it is larger than `size_max` bytes.
-Bytes read_all(Store& store, const std::string& path, std::uint64_t size_max);
-/// Creates or truncates; the content, not yet the name, would survive a power cut.
-void write_durably(Store& store, const std::string& path, ByteSpan content);
-/// Beside its place, synced, renamed over it, directory synced: old or new content, never a mix.
-void write_atomically(Store& store, const std::string& path, ByteSpan content);
-/// "a" and "b" to "a/b"; "" is the root.
-std::string join_path(const std::string& directory, const std::string& name);
-/// Directory part of a path; "" at the root.
-std::string parent_path(const std::string& path);
 
 }  // namespace REPRISE_API

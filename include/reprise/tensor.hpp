@@ -103,7 +103,7 @@ class Dims {
     return a.size_ < b.size_;
   }
   /// "[4, 6]"
-  friend std::ostream& operator<<(std::ostream& out, const Dims& dims);
+  friend REPRISE_API std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
  private:
   std::array<std::int64_t, kMaxNdim> values_{};

@@ -10,6 +10,7 @@
 #include <vector>
 
 /// Marks the namespace blocks whose names the shared library exports: those of the public headers.
+/// Friends that are defined elsewhere need it again, as the block's mark does not reach them.
 #define REPRISE_API __attribute__((visibility("default")))
 
 namespace reprise REPRISE_API {

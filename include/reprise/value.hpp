@@ -25,20 +25,20 @@ using List = std::vector<Value>;
 /// Entries in written order; keys need not be strings.
 using Dict = std::vector<std::pair<Value, Value>>;
 
-struct None {
-  friend bool operator==(None, None) = default;
+struct NoneType {
+  friend bool operator==(NoneType, NoneType) = default;
 };
 
 struct Tuple {
   List items;
-  friend bool operator==(const Tuple&, const Tuple&);
+  friend REPRISE_API bool operator==(const Tuple&, const Tuple&);
 };
 
 /// Items in written order; equality does not depend on it.
 struct Set {
   List items;
   bool frozen = false;
-  friend bool operator==(const Set&, const Set&);
+  friend REPRISE_API bool operator==(const Set&, const Set&);
 };
 
 /// An integer outside int64: two's complement, little-endian.
@@ -70,7 +70,7 @@ struct Object {
 
   /// True if the order of `dict_items` is part of the value, as in Python an OrderedDict's is.
   bool keeps_order() const { return type.module == "collections" && type.name == "OrderedDict"; }
-  friend bool operator==(const Object&, const Object&);
+  friend REPRISE_API bool operator==(const Object&, const Object&);
 };
 
 /// A tensor inside a bytes item. A Parameter is an Object that is called with one.
@@ -84,19 +84,23 @@ struct TensorValue {
 
 class Value {
  public:
-  using Variant = std::variant<None, bool, std::int64_t, BigInt, double, std::string, Bytes, List,
-                               Tuple, Set, Dict, Name, Object, TensorValue>;
+  using Variant = std::variant<NoneType, bool, std::int64_t, BigInt, double, std::string, Bytes,
+                               List, Tuple, Set, Dict, Name, Object, TensorValue>;
 
   Value() = default;
   // Implicit on purpose: values are written as literals.
-  Value(None) {}
-  // No pointer but one to characters is a value, and none becomes a bool.
+  Value(NoneType) {}
+  // A number is taken as what it is: a pointer becomes no bool, and an enumerator, a
+  // std::vector<bool>'s element or any other thing that merely converts to a number becomes none.
   template <std::same_as<bool> T>
   Value(T value) : variant_(value) {}
-  /// An integer of any type; what int64 can't hold becomes a BigInt.
+  /// An integer of at most 64 bits; what int64 can't hold becomes a BigInt.
   template <std::integral T>
-  requires(!std::same_as<T, bool>) Value(T value) : variant_(integer(value)) {}
-  Value(double value) : variant_(value) {}
+  requires(!std::same_as<T, bool> && sizeof(T) <= sizeof(std::int64_t)) Value(T value)
+      : variant_(integer(value)) {}
+  /// A float or a double, which hold no more than Python's float.
+  template <std::floating_point T>
+  requires(sizeof(T) <= sizeof(double)) Value(T value) : variant_(static_cast<double>(value)) {}
   Value(const char* value) : variant_(std::string(value)) {}
   Value(std::nullptr_t) = delete;
   Value(std::string value) : variant_(std::move(value)) {}
@@ -119,7 +123,7 @@ class Value {
     return std::get_if<T>(&variant_);
   }
   const Variant& variant() const { return variant_; }
-  bool is_none() const { return as<None>() != nullptr; }
+  bool is_none() const { return as<NoneType>() != nullptr; }
 
   /// The value under a string key of a dict, or of an object's state dict; null if there is none.
   const Value* find(std::string_view key) const;
@@ -130,9 +134,9 @@ class Value {
   /// Bit for bit: doubles by their bits, so NaN equals itself and -0.0 differs from 0.0; int 1,
   /// float 1.0 and True all differ. Lists, tuples and OrderedDicts in order; other dicts by key,
   /// and sets, whatever the order. Tensors by dtype, shape, elements and requires_grad.
-  friend bool operator==(const Value& a, const Value& b);
+  friend REPRISE_API bool operator==(const Value& a, const Value& b);
   /// Much as Python prints it, long content shortened; for people.
-  friend std::ostream& operator<<(std::ostream& out, const Value& value);
+  friend REPRISE_API std::ostream& operator<<(std::ostream& out, const Value& value);
 
  private:
   template <std::integral T>

@@ -6,6 +6,7 @@
 #include "core/base/print.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/common_state.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise::cli {
 namespace {

@@ -11,6 +11,7 @@
 #include "core/format/backend_info.hpp"
 #include "core/format/common_state.hpp"
 #include "core/format/integrity.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/ports/clock.hpp"
-#include "reprise/ports.hpp"
+#include "reprise/inspect.hpp"
 #include "scenarios/cli/console.hpp"
 
 namespace reprise::cli {

@@ -39,7 +39,7 @@ Json pairs_of(const Dict& entries) {
 }
 
 struct Writer {
-  Json operator()(None /*none*/) const { return nullptr; }
+  Json operator()(NoneType /*none*/) const { return nullptr; }
   Json operator()(bool value) const { return value; }
   Json operator()(std::int64_t value) const { return value; }
   Json operator()(const BigInt& value) const { return {{"int", hex_of(value.digits)}}; }

@@ -2,6 +2,8 @@
 
 #include "core/base/bytes.hpp"
 #include "core/base/print.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 #include "reports/gate.hpp"
 #include "reports/read_error.hpp"
 #include "reprise/error.hpp"

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "core/ports/whole_file.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/cli/checkpoint_argument.hpp"
 #include "scenarios/cli/verb.hpp"

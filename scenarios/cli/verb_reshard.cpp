@@ -161,7 +161,7 @@ class ReshardVerb final : public Verb {
     try {
       return reshard(source, target, options, {*to.store, device, tasks, trace, until});
     } catch (const Interrupted&) {
-      throw Error(Code::kIncomplete, "interrupted by a signal: " + left_by_interrupt(to),
+      throw Error(Code::kIncompleteSelected, "interrupted by a signal: " + left_by_interrupt(to),
                   {.file = to.display()});
     }
   }

@@ -32,7 +32,7 @@ ExitCode exit_code_of(const VerifyReport& report, bool strict) {
     case VerifyVerdict::kDamaged:
       return ExitCode::kFail;
     case VerifyVerdict::kUnreadable:
-    case VerifyVerdict::kUnsupported:
+    case VerifyVerdict::kNotSupported:
       return ExitCode::kUnusable;
     case VerifyVerdict::kEmpty:
       return ExitCode::kInconclusive;

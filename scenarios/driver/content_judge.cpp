@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/adapters/posix/host_device.hpp"
+#include "core/base/codes.hpp"
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/commit.hpp"
 #include "core/engine/tensor_reader.hpp"
@@ -118,7 +119,7 @@ void compare(Stored& stored, const AuditPage& page, const WholeSave& save, Rulin
     if (held.replica != 0 || save.padded.contains(held.key)) continue;
     const auto found = stored.item_like(held);
     if (!found || found->hashes == held.hashes) continue;  // what is not there is another ruling
-    rulings.push_back({save.beside > 0 ? Code::kTornSnapshot : Code::kBitMismatch, held.key,
+    rulings.push_back({save.beside > 0 ? judged::kTornSnapshot : judged::kBitMismatch, held.key,
                        "rank " + std::to_string(page.rank.value) +
                            " handed it to the save of step " + std::to_string(save.step.value) +
                            ", and the committed checkpoint holds other bits" +

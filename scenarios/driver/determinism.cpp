@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/base/codes.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/process.hpp"
 #include "scenarios/driver/scratch_directory.hpp"
@@ -111,7 +112,7 @@ void compare_courses(const std::vector<Course>& elsewhere, reports::Report& repo
     ++report.determinism_mismatches;
     // A failure here is told first: it is why the lanes disagree.
     if (same_lane || result.verdict == reports::Verdict::kPass) {
-      result.code = name_of(same_lane ? Code::kNotDeterministic : Code::kLanesDisagree);
+      result.code = name_of(same_lane ? judged::kNotDeterministic : judged::kLanesDisagree);
       result.reason = difference + where;
     }
     result.verdict = reports::Verdict::kFail;

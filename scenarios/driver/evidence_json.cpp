@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "core/base/codes.hpp"
 #include "core/base/hash.hpp"
 
 namespace reprise::driver {

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/base/codes.hpp"
 #include "core/base/hash.hpp"
 #include "core/engine/commit.hpp"
 #include "core/engine/verify.hpp"
@@ -103,7 +104,7 @@ class ForeignLife {
 
   void judge_end(const ProcessEnd& end, const std::string& log_tail) {
     if (!end.timed_out && end.exit_code == plan_.foreign->exits) return;
-    rule(Code::kVerdictDisagreement,
+    rule(judged::kVerdictDisagreement,
          "the command was to end with " + std::to_string(plan_.foreign->exits) + " and " +
              (end.timed_out ? "was still running at the deadline"
                             : "ended with " + std::to_string(end.exit_code)) +
@@ -113,7 +114,7 @@ class ForeignLife {
   /// It could go on to write when it has been judged.
   void judge_leftovers(const ProcessEnd& end) {
     if (end.left_some) {
-      rule(Code::kVerdictDisagreement, "the command ended and left processes behind");
+      rule(judged::kVerdictDisagreement, "the command ended and left processes behind");
     }
   }
 
@@ -171,7 +172,7 @@ class ForeignLife {
     if (!leaves()) return;
     const Step step = *leaves();
     if (rank_.result.loaded_step != step.value) {
-      rule(Code::kCommitMissing,
+      rule(judged::kCommitMissing,
            "the command was to leave a checkpoint of step " + std::to_string(step.value) +
                ", and the tracker names " +
                (rank_.result.loaded_step < 0 ? "none" : std::to_string(rank_.result.loaded_step)));
@@ -180,9 +181,9 @@ class ForeignLife {
     const auto content = content_of(store, directory());
     rank_.content_digest = content.value_or("");
     if (content_ && content != content_) {
-      rule(Code::kBitMismatch, "the checkpoint of step " + std::to_string(step.value) +
-                                   " was there before, and its tensors " +
-                                   (content ? "held something else" : "can't be read any more"));
+      rule(judged::kBitMismatch, "the checkpoint of step " + std::to_string(step.value) +
+                                     " was there before, and its tensors " +
+                                     (content ? "held something else" : "can't be read any more"));
     }
     rank_.saves.push_back({point_of(step, store), {}, {}, {}, false});
   }

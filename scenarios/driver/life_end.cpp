@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/codes.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/life_judge.hpp"
 
@@ -40,10 +41,10 @@ Judgement refusal_of(const IncarnationRecord& life, Code code, const std::string
     if (rank.ending != Ending::kFailed || rank.code != code) {
       const std::string what =
           rank.ending == Ending::kReturned ? "went on" : "ended by " + rank.message;
-      return fail(Code::kVerdictDisagreement, wanted + " and " + what);
+      return fail(judged::kVerdictDisagreement, wanted + " and " + what);
     }
     if (rank.message.find(says) == std::string::npos) {
-      return fail(Code::kVerdictDisagreement,
+      return fail(judged::kVerdictDisagreement,
                   wanted + " saying '" + says + "' and said: " + rank.message);
     }
   }
@@ -155,7 +156,7 @@ Judgement failed_peer_of(const IncarnationRecord& life) {
                                                          rank.code == Code::kPeerFailed));
     if (named) continue;
     const std::string how = rank.ending == Ending::kReturned ? "it went on" : message_of(rank);
-    return fail(rank.code.value_or(Code::kVerdictDisagreement),
+    return fail(rank.code.value_or(judged::kVerdictDisagreement),
                 rank_text(rank) + ", when a rank had failed its peers: " + how);
   }
   return {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/base/codes.hpp"
 #include "scenarios/driver/lane.hpp"
 
 namespace reprise::driver {
@@ -43,7 +44,7 @@ Rulings judge_saves(const IncarnationRecord& life) {
 void judge_generation(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
   for (const auto& load : loads) {
     if (load.step == loads.front().step) continue;
-    rulings.push_back({Code::kMixedGeneration,
+    rulings.push_back({judged::kMixedGeneration,
                        "",
                        "ranks loaded different checkpoints: of step " +
                            std::to_string(loads.front().step) + " and of step " +
@@ -98,7 +99,7 @@ Rulings judge_endings(const IncarnationRecord& life) {
       if (save.code) ill = &save;
     }
     if (well == nullptr || ill == nullptr) continue;
-    rulings.push_back({Code::kVerdictDisagreement,
+    rulings.push_back({judged::kVerdictDisagreement,
                        "",
                        "the save of step " + std::to_string(well->point.step.value) +
                            " ended well on one rank and with " + std::string(name_of(*ill->code)) +
@@ -114,7 +115,7 @@ Rulings judge_unended(const IncarnationRecord& life) {
     if (rank.ending != Ending::kReturned) continue;
     for (const auto& save : rank.saves) {
       if (save.point.certain || save.code) continue;
-      rulings.push_back({Code::kCommitMissing, "",
+      rulings.push_back({judged::kCommitMissing, "",
                          "the save of step " + std::to_string(save.point.step.value) +
                              " was begun, and the job ended before it stood",
                          GlobalRank{rank.result.rank}});
@@ -132,7 +133,7 @@ void judge_reads(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
     allowed += load.bytes_allowed;
   }
   if (allowed == 0 || read <= allowed) return;
-  rulings.push_back({Code::kReadTwice,
+  rulings.push_back({judged::kReadTwice,
                      "",
                      "the ranks of a load read " + std::to_string(read) +
                          " bytes of payload, and the checkpoint has " + std::to_string(allowed),
@@ -154,7 +155,7 @@ Rulings judge_loads(const IncarnationRecord& life) {
       all.excused.insert(all.excused.end(), load.excused.begin(), load.excused.end());
     }
     if (all.stored.empty()) {
-      rulings.push_back({Code::kOracleVacuous,
+      rulings.push_back({judged::kOracleVacuous,
                          "",
                          "the checkpoint was loaded, and afterwards its keys could not be read",
                          {}});

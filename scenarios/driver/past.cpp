@@ -5,6 +5,8 @@
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/commit.hpp"
 #include "core/format/tracker.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/rank_program.hpp"
 #include "sim/faults/at_rest.hpp"

@@ -6,10 +6,12 @@
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/base/codes.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "core/engine/diff.hpp"
 #include "core/ports/no_progress.hpp"
+#include "core/ports/whole_file.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/build_info.hpp"
 #include "scenarios/driver/outcome_rules.hpp"
@@ -48,10 +50,10 @@ std::optional<Failure> judge_evidence(const Scenario& scenario, const ScenarioRe
   for (const auto& rank : result.ranks) {
     const std::string who = "rank " + std::to_string(rank.rank) + " passed and ";
     if (rank.owns == (rank.elements == 0)) {
-      return broken(Code::kOracleVacuous, who + "compared nothing, or owned nothing and did");
+      return broken(judged::kOracleVacuous, who + "compared nothing, or owned nothing and did");
     }
     if (rank.max_delta != 0 || std::isnan(rank.max_delta) || rank.bit_mismatches != 0) {
-      return broken(Code::kBitMismatch, who + "differs");
+      return broken(judged::kBitMismatch, who + "differs");
     }
   }
   return std::nullopt;
@@ -89,8 +91,8 @@ std::optional<Failure> check_layout_free(const Scenario& scenario, const LaneOpt
   if (!many.content_digest.empty() && many.content_digest == one.content_digest) {
     return std::nullopt;
   }
-  return broken(Code::kContentDiffers, "the content's digest is '" + many.content_digest +
-                                           "', and on one rank '" + one.content_digest + "'");
+  return broken(judged::kContentDiffers, "the content's digest is '" + many.content_digest +
+                                             "', and on one rank '" + one.content_digest + "'");
 }
 
 std::optional<Failure> check_deterministic(const Scenario& scenario, const LaneOptions& options) {
@@ -99,13 +101,13 @@ std::optional<Failure> check_deterministic(const Scenario& scenario, const LaneO
   const ScenarioResult first = run_on_sim(scenario, options);
   const ScenarioResult second = run_on_sim(scenario, again);
   if (first.event_hash.empty() || first.event_hash != second.event_hash) {
-    return broken(Code::kNotDeterministic,
+    return broken(judged::kNotDeterministic,
                   "the event hash is '" + first.event_hash + "', then '" + second.event_hash + "'");
   }
   const bool same = first.verdict == second.verdict && first.code == second.code &&
                     first.content_digest == second.content_digest;
   if (same) return std::nullopt;
-  return broken(Code::kNotDeterministic,
+  return broken(judged::kNotDeterministic,
                 "one event hash and two outcomes: '" + first.code + "' and '" + second.code + "'");
 }
 
@@ -152,11 +154,12 @@ std::optional<Failure> judge_diff(const DiffReport& report,
   for (const auto& tensor : report.tensors) {
     if (!counts_as_different(tensor.verdict)) continue;
     if (tensor.verdict == DiffVerdict::kShape && is_padded(tensor.key, modules)) continue;
-    return broken(Code::kContentDiffers, tensor.key +
-                                             " is stored otherwise under the other layout: " +
-                                             std::string(reprise::name_of(tensor.verdict)));
+    return broken(judged::kContentDiffers, tensor.key +
+                                               " is stored otherwise under the other layout: " +
+                                               std::string(reprise::name_of(tensor.verdict)));
   }
-  if (report.elements == 0) return broken(Code::kOracleVacuous, "nothing was stored that compares");
+  if (report.elements == 0)
+    return broken(judged::kOracleVacuous, "nothing was stored that compares");
   return std::nullopt;
 }
 

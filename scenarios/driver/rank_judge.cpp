@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/base/codes.hpp"
 #include "properties/derived.hpp"
 #include "properties/inventory.hpp"
 #include "properties/unsettled.hpp"
@@ -134,7 +135,7 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   judge_source(load.report.location.step.value_or(stored));  // a release has no step in its name
   const SavePoint* source = save_told_by(load.state.common, stored);
   if (source == nullptr) {
-    add({{Code::kStaleBytes, "",
+    add({{judged::kStaleBytes, "",
           "the job is at step " + printed(job.iteration()) + " and no save was made there",
           rank_}});
     position_.step = job.iteration();
@@ -159,7 +160,7 @@ void RankJudge::judge_source(Step location) {
   const auto& allowed = scenario_.expect.outcomes;
   if (outcome && std::find(allowed.begin(), allowed.end(), *outcome) != allowed.end()) return;
   const auto newest = newest_certain(saves_);
-  add({{Code::kStaleBytes, "",
+  add({{judged::kStaleBytes, "",
         "the checkpoint of step " + printed(location) + " was loaded, and the newest is of step " +
             (newest < 0 ? "none" : printed(saves_[static_cast<std::size_t>(newest)].step)),
         rank_}});
@@ -210,7 +211,7 @@ void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& a
                                 .uninterrupted_lr = other.lr,
                                 .uninterrupted_loss_scale = other.loss_scale});
   if (own == other) return;
-  add({{Code::kTrajectoryDivergence, "",
+  add({{judged::kTrajectoryDivergence, "",
         "the job's step is " + printed(own) + ", the uninterrupted one's " + printed(other),
         rank_}});
 }
@@ -224,7 +225,7 @@ void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
   const auto text = [](const sim::SampleRange& range) {
     return std::to_string(range.first) + " to " + std::to_string(range.first + range.count - 1);
   };
-  add({{Code::kDataStreamSkip, "",
+  add({{judged::kDataStreamSkip, "",
         "iteration " + std::to_string(position_.step.value + 1) + " takes the samples " +
             text(applied.samples) + ", and without interruption it takes " + text(right),
         rank_}});
@@ -232,14 +233,14 @@ void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
 
 void RankJudge::held(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
   if (bytes <= bound) return;
-  add({{Code::kMemPeak, "",
+  add({{judged::kMemPeakExceeded, "",
         what + " held " + std::to_string(bytes) + " bytes beside the job's own, and may hold " +
             std::to_string(bound),
         rank_}});
 }
 
 void RankJudge::contradict(const std::string& what) {
-  add({{Code::kVerdictDisagreement, "", what, rank_}});
+  add({{judged::kVerdictDisagreement, "", what, rank_}});
 }
 
 void RankJudge::trained(sim::TrainingJob& job) {
@@ -289,7 +290,7 @@ void RankJudge::judge_handed_over(const StateDict& live, const AuditPage& handed
                    [](const auto* a, const auto* b) { return a->box == b->box; });
     for (std::size_t i = 0; same_boxes && i < items.size(); ++i) {
       if (items[i]->hashes == at->second[i]->hashes) continue;
-      add({{Code::kStaleBytes, key,
+      add({{judged::kStaleBytes, key,
             "what is handed to the save of step " + printed(Step{handed.step}) +
                 " is not what the job holds" + differing_elements(*at->second[i], *items[i]),
             rank_}});
@@ -391,7 +392,7 @@ void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected
   const auto saved = objects_of(config_of(scenario_, expected.incarnation), keys);
   for (const auto& [key, value] : saved) {
     for (const auto& differing : differences(value, *values.at(key), 1)) {
-      add({{Code::kLostObject, key + differing.path,
+      add({{judged::kLostObject, key + differing.path,
             "it was saved as " + differing.left + " and is loaded as " + differing.right, rank_}});
     }
   }
@@ -407,7 +408,7 @@ void RankJudge::judge_groups(const ObjectLeaf& leaf) {
   for (std::size_t g = 0; list != nullptr && g < list->size(); ++g) {
     const Value* params = (*list)[g].find("params");
     if (params == nullptr || *params == Value(List{})) continue;
-    add({{Code::kLostObject,
+    add({{judged::kLostObject,
           object_key(leaf.key, leaf.coordinate, leaf.grid) + "[" + std::to_string(g) +
               "]['params']",
           "it was saved as [] and is loaded as " + to_string(*params), rank_}});
@@ -439,7 +440,7 @@ void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
   Value right = sim::layout_free(twin->state(expected.step)->common);
   if (!expected.optimizer) leave_out_optimizer(right);
   for (const auto& differing : differences(right, sim::layout_free(common), 1)) {
-    add({{Code::kLostObject, "common" + differing.path,
+    add({{judged::kLostObject, "common" + differing.path,
           "it was saved as " + differing.left + " and is loaded as " + differing.right, rank_}});
   }
   const sim::CommonState stored = sim::decode_common(common);
@@ -453,7 +454,7 @@ void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
     return "run '" + told.run + "' from step " + printed(told.parent_step) + " by '" + told.engine +
            "'";
   };
-  add({{Code::kLostObject, "common['reprise']",
+  add({{judged::kLostObject, "common['reprise']",
         "the checkpoint says that it is of " + text(stored.identity) + ", and it is of " +
             text(identity),
         rank_}});
@@ -534,15 +535,15 @@ std::vector<OtherState> RankJudge::other_states() {
     if (step == position_.step) continue;
     steps.erase(step);
     others.push_back({"of step " + printed(step) + ", which was trained while it was being saved",
-                      twin_->state(step), Code::kTornSnapshot});
+                      twin_->state(step), judged::kTornSnapshot});
   }
   for (const Step step : steps) {
-    others.push_back({"of step " + printed(step), twin_->state(step), Code::kStaleBytes});
+    others.push_back({"of step " + printed(step), twin_->state(step), judged::kStaleBytes});
   }
   if (incarnation_ > 0) {
     others.push_back({"before the load, which left it as it was",
                       twins_.twin(unloaded_config_of(scenario_, incarnation_))->state(Step{0}),
-                      Code::kBitMismatch});
+                      judged::kBitMismatch});
   }
   return others;
 }

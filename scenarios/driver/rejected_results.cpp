@@ -4,6 +4,8 @@
 
 #include "core/base/bytes.hpp"
 #include "core/base/print.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 #include "sim/job/rerun_log.hpp"
 
 namespace reprise::driver {

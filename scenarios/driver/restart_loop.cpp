@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/codes.hpp"
 #include "properties/ruling.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/rerun_state.hpp"
@@ -40,7 +41,7 @@ Judgement restart_loop_of(std::span<const IncarnationRecord> lives) {
     const std::int64_t step = lives[i].ranks.front().result.loaded_step;
     if (!any([&](const auto& one) { return left_fault_at(one, step); })) continue;
     if (is_logged(lives[i], "run again from this checkpoint")) continue;
-    return fail(Code::kRestartLoop,
+    return fail(judged::kRestartLoop,
                 "incarnation " + std::to_string(i) + " began from the fault checkpoint of step " +
                     std::to_string(step) +
                     ", ended as one before it did that had, and no log says so");

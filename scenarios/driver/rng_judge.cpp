@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 
+#include "core/base/codes.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/state/module_key.hpp"
 #include "sim/job/host_rng.hpp"
@@ -91,7 +92,7 @@ Ruling ruling_of(GlobalRank rank, const Judged& judged) {
     const Dims other = index_at(i, leaf.grid);
     if (other == leaf.coordinate) continue;
     if (!age_of(leaf.value, judged.fresh(other), judged.age)) continue;
-    return {Code::kRngStreamCollapse, key,
+    return {judged::kRngStreamCollapse, key,
             "the stream of " + to_string(leaf.coordinate) + " is that of " + to_string(other) +
                 ", from which it should differ",
             rank};
@@ -99,12 +100,12 @@ Ruling ruling_of(GlobalRank rank, const Judged& judged) {
   const auto age = age_of(leaf.value, judged.fresh(leaf.coordinate), judged.age);
   const std::string should = "should have drawn for " + steps_text(judged.age);
   if (!age) {
-    return {Code::kRngDrift, key,
+    return {judged::kRngDrift, key,
             "the stream " + should + " since it began, and is in no state that it comes through: " +
                 to_string(leaf.value),
             rank};
   }
-  return {Code::kRngDrift, key,
+  return {judged::kRngDrift, key,
           "the stream " + should + " since it began, and has drawn for " + steps_text(*age), rank};
 }
 
@@ -121,12 +122,12 @@ std::optional<Ruling> taken_from_others(GlobalRank rank, const Judged& judged,
   for (const auto& [module, age] : ages) {
     const std::uint64_t seed = sim::streams_seed(source.seed, module);
     if (seed == judged.seed || !is(seed, judged.dp)) continue;
-    return Ruling{Code::kRngStreamCollapse, key,
+    return Ruling{judged::kRngStreamCollapse, key,
                   "the stream is that of module " + module + ", from which it should differ", rank};
   }
   for (std::int32_t dp = 0; source.by_dp && dp < kOthers; ++dp) {
     if (dp == judged.dp || !is(judged.seed, dp)) continue;
-    return Ruling{Code::kRngStreamCollapse, key,
+    return Ruling{judged::kRngStreamCollapse, key,
                   "the stream of data-parallel rank " + std::to_string(judged.dp) + " is that of " +
                       std::to_string(dp) + ", from which it should differ",
                   rank};

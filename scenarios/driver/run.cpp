@@ -8,7 +8,9 @@
 
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/base/codes.hpp"
 #include "core/format/sha256.hpp"
+#include "core/ports/whole_file.hpp"
 #include "reports/lacks.hpp"
 #include "reprise/error.hpp"
 #include "reprise/store.hpp"
@@ -63,7 +65,7 @@ void require_asked(const std::string& mutant, const std::vector<IncarnationRecor
                             [](const IncarnationRecord& life) { return life.asked == 0; });
   if (!run.unasked || run.result.verdict != Verdict::kPass) return;
   run.result.verdict = Verdict::kInconclusive;
-  run.result.code = name_of(Code::kOracleVacuous);
+  run.result.code = name_of(judged::kOracleVacuous);
   run.result.reason = "nothing was asked of the mutant " + mutant;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/codes.hpp"
 #include "core/engine/commit.hpp"
 #include "core/engine/phases.hpp"
 #include "core/engine/retention.hpp"

@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "core/base/codes.hpp"
 #include "sim/job/megatron_common.hpp"
 
 namespace reprise::driver {
@@ -13,7 +14,7 @@ Rulings judge_schedule(GlobalRank rank, const Value& own, const Value& uninterru
   std::ostringstream text;
   text << "the schedule has counted " << is.num_steps << " samples, and without interruption "
        << right.num_steps << ": the learning rate is " << is.lr() << " and not " << right.lr();
-  return {{Code::kScheduleDrift, "common['opt_param_scheduler']['num_steps']", text.str(), rank}};
+  return {{judged::kScheduleDrift, "common['opt_param_scheduler']['num_steps']", text.str(), rank}};
 }
 
 }  // namespace reprise::driver

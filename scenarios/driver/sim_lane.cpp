@@ -54,7 +54,7 @@ void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
   if (told && outcome.end == sim::RankEnd::kFailed) return;
   record.ending = ending_of(outcome.end);
   if (outcome.end == sim::RankEnd::kHung) {
-    record.code = Code::kDeadlock;
+    record.code = Code::kHang;
     record.message = outcome.error ? outcome.error->message() : "it never came to an end";
   } else if (outcome.error) {
     record.code = outcome.error->code();

@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/base/codes.hpp"
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/commit.hpp"
 #include "core/engine/generations.hpp"
@@ -72,8 +73,8 @@ class StoreJudge {
   void judge_tracker() {
     if (past_.tracker_damaged) return;
     if (!named_) {
-      rule(Code::kCommitMissing, "the save of step " + printed(newest().step) +
-                                     " ended well, and there is no tracker that names it");
+      rule(judged::kCommitMissing, "the save of step " + printed(newest().step) +
+                                       " ended well, and there is no tracker that names it");
       return;
     }
     const SavePoint* save = save_of(past_.saves, *named_);
@@ -85,8 +86,8 @@ class StoreJudge {
       }
     }
     if (save != nullptr && save - past_.saves.data() >= newest_) return;
-    rule(Code::kCommitMissing, "the save of step " + printed(newest().step) +
-                                   " ended well, and the tracker names step " + printed(*named_));
+    rule(judged::kCommitMissing, "the save of step " + printed(newest().step) +
+                                     " ended well, and the tracker names step " + printed(*named_));
   }
 
   /// The saves that the life with the last save may have passed over as damaged when it loaded:
@@ -140,7 +141,7 @@ class StoreJudge {
       const std::string directory = CommitTarget::iteration(kCheckpointRoot, save->step).directory;
       const std::string wrong = wrong_with(store_, directory, PayloadCheck::kSkip);
       if (wrong.empty()) continue;
-      rule(Code::kLastGoodDeleted,
+      rule(judged::kLastGoodDeleted,
            "the checkpoint of step " + printed(save->step) +
                " was committed and is to be kept, and is not whole: " + wrong);
     }
@@ -160,8 +161,8 @@ class StoreJudge {
       kept += passed_over_.contains(save_of(past_.saves, one->step)) ? 0 : 1;
     }
     if (beyond == 0) return;
-    rule(Code::kRetentionExceeded, std::to_string(beyond) + " checkpoints are there beyond the " +
-                                       std::to_string(plan_.keep) + " that are to be kept");
+    rule(judged::kRetentionExceeded, std::to_string(beyond) + " checkpoints are there beyond the " +
+                                         std::to_string(plan_.keep) + " that are to be kept");
   }
 
   void judge_rerun() {
@@ -175,9 +176,9 @@ class StoreJudge {
           snapshot->state == sim::RerunState::kWillRerunFromCheckpoint) {
         return;
       }
-      rule(Code::kIllegalState, "the checkpoint holds the rerun state " +
-                                    std::string(sim::name_of(snapshot->state)) +
-                                    ", which nobody can go on from");
+      rule(Code::kIllegalStatePersisted, "the checkpoint holds the rerun state " +
+                                             std::string(sim::name_of(snapshot->state)) +
+                                             ", which nobody can go on from");
     } catch (const Error&) {
       return;  // not whole, and that was said
     }

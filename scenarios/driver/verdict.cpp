@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/base/codes.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "reprise/error.hpp"
@@ -26,24 +27,13 @@ using reports::Verdict;
 /// nearer a finding is to the cause, the sooner it says what to mend. Ranks that went on from
 /// different checkpoints explain all else.
 int distance_from_cause(Code code) {
-  switch (code) {
-    case Code::kMixedGeneration:
-      return -1;
-    case Code::kFalseReplica:
-    case Code::kNoWriter:
-    case Code::kMultiWriter:
-    case Code::kCoverageGap:
-    case Code::kChunkOverlap:
-      return 0;
-    case Code::kReplicaMismatch:
-      return 2;
-    case Code::kBitMismatch:
-      return 3;
-    case Code::kTrajectoryDivergence:
-      return 4;
-    default:
-      return 1;
-  }
+  static const std::map<Code, int> kDistances = {
+      {judged::kMixedGeneration, -1}, {Code::kFalseReplica, 0},  {Code::kNoWriter, 0},
+      {Code::kMultiWriter, 0},        {Code::kCoverageGap, 0},   {Code::kChunkOverlap, 0},
+      {judged::kReplicaMismatch, 2},  {judged::kBitMismatch, 3}, {judged::kTrajectoryDivergence, 4},
+  };
+  const auto at = kDistances.find(code);
+  return at == kDistances.end() ? 1 : at->second;
 }
 
 /// True if the code is nearer to the cause than what was found before, if anything was.
@@ -80,9 +70,9 @@ Judgement difference_of(const IncarnationRecord& life) {
   if (found.verdict != Verdict::kPass) return found;
   for (const auto& rank : life.ranks) {
     if (rank.result.bit_mismatches > 0) {
-      return fail(Code::kBitMismatch, rank_text(rank) + " has " +
-                                          std::to_string(rank.result.bit_mismatches) +
-                                          " elements with other bits");
+      return fail(judged::kBitMismatch, rank_text(rank) + " has " +
+                                            std::to_string(rank.result.bit_mismatches) +
+                                            " elements with other bits");
     }
   }
   return {};
@@ -91,7 +81,7 @@ Judgement difference_of(const IncarnationRecord& life) {
 // --- what was expected of all lives --------------------------------------------------------------
 
 Judgement contradicted(const std::string& what, const std::string& wanted, const std::string& is) {
-  return fail(Code::kVerdictDisagreement, what + " was to be " + wanted + " and is " + is);
+  return fail(judged::kVerdictDisagreement, what + " was to be " + wanted + " and is " + is);
 }
 
 /// Of the last life that came to one; "none" if none did. The gravest of its ranks'.
@@ -182,13 +172,13 @@ Judgement expectations_of(const Expectation& expect, std::span<const Incarnation
   for (const auto& text : expect.log) {
     const bool logged = std::any_of(lives.begin(), lives.end(),
                                     [&](const auto& life) { return is_logged(life, text); });
-    if (!logged) return fail(Code::kVerdictDisagreement, "no log says: " + text);
+    if (!logged) return fail(judged::kVerdictDisagreement, "no log says: " + text);
   }
   for (const auto& text : expect.silent) {
     const bool logged = std::any_of(lives.begin(), lives.end(),
                                     [&](const auto& life) { return is_logged(life, text); });
     if (logged)
-      return fail(Code::kVerdictDisagreement, "a log was not to say so, and says: " + text);
+      return fail(judged::kVerdictDisagreement, "a log was not to say so, and says: " + text);
   }
   const auto empty = std::count_if(last.ranks.begin(), last.ranks.end(),
                                    [](const auto& rank) { return rank.bound_bytes.empty > 0; });
@@ -202,7 +192,7 @@ Judgement expectations_of(const Expectation& expect, std::span<const Incarnation
 // --- did the faults fire? ------------------------------------------------------------------------
 
 Judgement vacuous(std::string reason) {
-  return {Verdict::kInconclusive, Code::kOracleVacuous, std::move(reason)};
+  return {Verdict::kInconclusive, judged::kOracleVacuous, std::move(reason)};
 }
 
 /// A fault of a life's plan, and what became of it.
@@ -244,7 +234,8 @@ Judgement unfired_of(const Scenario& scenario, std::span<const IncarnationRecord
       const std::string what = "incarnation " + std::to_string(i) + ": the " + sim::to_string(spec);
       if (!state) return vacuous(what + " was planned, and no rank knows of it: not even armed");
       if (fires == Fires::kNo && state->fired) {
-        return fail(Code::kVerdictDisagreement, what + " was not to fire and did: " + state->where);
+        return fail(judged::kVerdictDisagreement,
+                    what + " was not to fire and did: " + state->where);
       }
       if (fires == Fires::kYes && !state->fired) {
         return vacuous(what + " never fired; it was " +
@@ -294,7 +285,7 @@ Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationReco
     if (found.verdict != Verdict::kPass) return found;
   }
   if (lives.size() < scenario.incarnations.size()) {
-    return {Verdict::kInconclusive, Code::kOracleVacuous, "not all incarnations were run"};
+    return {Verdict::kInconclusive, judged::kOracleVacuous, "not all incarnations were run"};
   }
   for (const Judgement& found : {restart_loop_of(lives), expectations_of(scenario.expect, lives),
                                  unfired_of(scenario, lives), vacuity_of(lives, scenario.expect)}) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 
+#include "core/base/codes.hpp"
 #include "core/base/print.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/text_file.hpp"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/ports/whole_file.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::sim {

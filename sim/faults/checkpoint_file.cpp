@@ -8,6 +8,7 @@
 #include "core/format/backend_info.hpp"
 #include "core/format/integrity.hpp"
 #include "core/format/tracker.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise::sim {
 namespace {

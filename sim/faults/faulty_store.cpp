@@ -6,6 +6,7 @@
 #include "core/base/check.hpp"
 #include "core/engine/generations.hpp"
 #include "core/engine/stored_tracker.hpp"
+#include "core/ports/store_path.hpp"
 #include "reprise/error.hpp"
 #include "sim/faults/checkpoint_file.hpp"
 

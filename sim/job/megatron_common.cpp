@@ -83,7 +83,7 @@ Value encode_schedule(const Schedule& schedule) {
 Value encode_identity(const RunIdentity& identity) {
   Dict entries = {
       {"run", identity.run},
-      {"parent_step", identity.parent_step ? Value(*identity.parent_step) : Value(None{})},
+      {"parent_step", identity.parent_step ? Value(*identity.parent_step) : Value(NoneType{})},
       {"engine", identity.engine}};
   List optional;
   for (const auto& key : identity.optional) optional.emplace_back(key);

@@ -44,7 +44,7 @@ const T& typed(const Value& value, std::string_view what) {
 // --- calls and results: named tuples, and tensors without dimensions, as Megatron compares them -
 
 Value encode(const std::optional<ValidationCall>& call) {
-  if (!call) return None{};
+  if (!call) return NoneType{};
   const Object caller{.type = {kModule, "Caller"},
                       .args = {call->message, std::int64_t{call->rank}}};
   return Object{.type = {kModule, "Call"}, .args = {caller, call->sequence}};
@@ -62,7 +62,7 @@ std::optional<ValidationCall> decode_call(const Value& value) {
 }
 
 Value encode(const std::optional<double>& result) {
-  if (!result) return None{};
+  if (!result) return NoneType{};
   TensorValue tensor{.dtype = DType::kFloat64};
   append_le(tensor.data, *result);
   return tensor;
@@ -94,12 +94,12 @@ std::size_t colon_of(const std::string& device) {
 }
 
 Value node_of(const std::string& device) {
-  if (device.empty()) return None{};
+  if (device.empty()) return NoneType{};
   return device.substr(0, colon_of(device));
 }
 
 Value index_of(const std::string& device) {
-  if (device.empty()) return None{};
+  if (device.empty()) return NoneType{};
   std::int64_t index = 0;
   for (std::size_t at = colon_of(device) + 1; at < device.size(); ++at) {
     const char digit = device[at];
@@ -318,7 +318,7 @@ void RerunMachine::drop() {
 
 RerunSnapshot RerunMachine::snapshot() const {
   if (!policy_.persisted(state_)) {
-    throw Error(Code::kIllegalState,
+    throw Error(Code::kIllegalStatePersisted,
                 "the rerun state " + std::string(name_of(state_)) +
                     " depends on what is in memory alone and can't be saved; save between "
                     "iterations, or where the machine says so",
@@ -330,7 +330,7 @@ RerunSnapshot RerunMachine::snapshot() const {
 Value RerunMachine::encode_object(const std::vector<DataPosition>& data) const {
   Dict object;
   for (const auto& [name, vote] : kFlags) object.emplace_back(name, fault_.votes.has(vote));
-  Value batches = None{};
+  Value batches = NoneType{};
   if (state_ != State::kNotRunningYet) {
     List iterators;
     for (const auto& position : data) iterators.push_back(sim::encode(position));

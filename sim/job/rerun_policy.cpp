@@ -124,7 +124,7 @@ Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own) {
                     ": ignored, since the ranks are not the same"};
   }
   if (stored.state != State::kWillRerunFromCheckpoint) {
-    throw Error(Code::kIllegalState,
+    throw Error(Code::kIllegalStatePersisted,
                 "the checkpoint holds the rerun state " + quoted(stored.state) +
                     ", which no job can go on from; load another checkpoint, or this one with the "
                     "rerun machine disabled",

@@ -105,7 +105,7 @@ std::ostream& operator<<(std::ostream& out, RerunStatus status) { return out << 
 Value encode(RerunMode mode) { return member("RerunMode", std::string(name_of(mode))); }
 Value encode(RerunState state) { return member("RerunState", static_cast<std::int64_t>(state)); }
 Value encode(RerunDiagnosis diagnosis) {
-  if (diagnosis == RerunDiagnosis::kNone) return None{};
+  if (diagnosis == RerunDiagnosis::kNone) return NoneType{};
   return member("RerunDiagnostic", std::string(name_of(diagnosis)));
 }
 

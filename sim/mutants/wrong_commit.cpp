@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/engine/retention.hpp"
+#include "core/ports/store_path.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/protocol_steps.hpp"
 

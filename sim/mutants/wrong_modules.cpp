@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/codes.hpp"
 #include "sim/job/host_rng.hpp"
 #include "sim/mutants/asked.hpp"
 
@@ -267,7 +268,7 @@ std::span<const Mutant> module_mutants() {
        "reduction of their norms.",
        "StepPolicy::agree",
        "two modules on ranks of their own, an overflow in one",
-       {Code::kCollectiveMismatch, Code::kDeadlock},
+       {Code::kCollectiveMismatch, Code::kHang},
        tell_nobody_of_overflow},
       {"groups-matched-by-position",
        "Stored parameter groups are taken in their order, and the job has them in another: each "
@@ -275,7 +276,7 @@ std::span<const Mutant> module_mutants() {
        "the other's settings.",
        "SettingsPolicy::matched",
        "parameter groups in another order than the checkpoint's",
-       {Code::kLostObject, Code::kStaleDerived},
+       {judged::kLostObject, Code::kStaleDerived},
        match_groups_by_position},
       {"leaf-layer-global-groups",
        "A layer that is called without groups, as a vision backbone's or a state-space mixer, "
@@ -290,7 +291,7 @@ std::span<const Mutant> module_mutants() {
        "checkpoint has.",
        "ModulePolicy::form",
        "a checkpoint in the other form",
-       {Code::kKeysetAsymmetry, Code::kNotStored, Code::kVerdictDisagreement},
+       {Code::kKeysetAsymmetry, Code::kNotStored, judged::kVerdictDisagreement},
        ask_in_own_form},
       {"mimo-bare-keys/left-behind",
        "Of what a dropped module left in a checkpoint prefixed keys alone are known as its own; "
@@ -326,7 +327,7 @@ std::span<const Mutant> module_mutants() {
        "step counts start anew.",
        "SettingsPolicy::matched",
        "any",
-       {Code::kLostObject},
+       {judged::kLostObject},
        skip_settings_at_load},
       {"mimo-rng-dupkey",
        "Each module names its random states alike, with coordinates of its own grid: two modules "
@@ -375,7 +376,7 @@ std::span<const Mutant> module_mutants() {
        "their schedules and step counts differ.",
        "StepPolicy::agree, success",
        "two modules on ranks of their own, an overflow in one",
-       {Code::kCommonStateDiverges, Code::kScheduleDrift, Code::kTrajectoryDivergence},
+       {Code::kCommonStateDiverges, judged::kScheduleDrift, judged::kTrajectoryDivergence},
        step_by_own_overflow},
       {"mimo-tp-replica",
        "The replica id of a module's settings leaves out the tensor-parallel rank: each of the "
@@ -416,7 +417,7 @@ std::span<const Mutant> module_mutants() {
        "updated.",
        "SettingsPolicy::matched",
        "any",
-       {Code::kStaleBytes, Code::kStaleDerived, Code::kTrajectoryDivergence},
+       {judged::kStaleBytes, Code::kStaleDerived, judged::kTrajectoryDivergence},
        take_params_of_checkpoint},
       {"rng-ep-replica/dp",
        "Random states that begin otherwise on each data-parallel rank are declared copies of one "
@@ -437,7 +438,7 @@ std::span<const Mutant> module_mutants() {
        "doubles it.",
        "SettingsPolicy::schedule",
        "two loads in one life, or one after training",
-       {Code::kScheduleDrift, Code::kTrajectoryDivergence},
+       {judged::kScheduleDrift, judged::kTrajectoryDivergence},
        add_up_schedules},
       {"schedule-counted-twice/at-load",
        "A load sets the stored count of samples and adds it once more: the learning rate jumps "
@@ -445,7 +446,7 @@ std::span<const Mutant> module_mutants() {
        "on its curve.",
        "SettingsPolicy::schedule",
        "any",
-       {Code::kScheduleDrift, Code::kTrajectoryDivergence},
+       {judged::kScheduleDrift, judged::kTrajectoryDivergence},
        double_schedules},
   };
   return all;

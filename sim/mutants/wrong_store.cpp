@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/ports/passing_store.hpp"
+#include "core/ports/store_path.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/protocol_steps.hpp"
 

@@ -1,5 +1,7 @@
 #include "sim/world/copy_tree.hpp"
 
+#include "core/ports/store_path.hpp"
+
 #include <algorithm>
 
 namespace reprise::sim {

@@ -212,7 +212,7 @@ bool Scheduler::advance_time() {
 }
 
 void Scheduler::give_up(const std::string& why) {
-  verdict_ = Error(Code::kDeadlock, why + ": " + describe_waits());
+  verdict_ = Error(Code::kHang, why + ": " + describe_waits());
   for (std::size_t fiber = 0; fiber < fibers_.size(); ++fiber) {
     if (fibers_[fiber]->state != State::kEnded) kill(fibers_[fiber]->owner);
   }

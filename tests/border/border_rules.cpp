@@ -1,6 +1,8 @@
 #include "tests/border/border_rules.hpp"
 
+#include <algorithm>
 #include <regex>
+#include <set>
 #include <sstream>
 
 namespace reprise::border {
@@ -44,11 +46,35 @@ std::vector<std::string> foreign_namespaces(std::string_view text) {
   return found(text, kNamespace, kAllowed);
 }
 
+std::vector<std::string> foreign_words(std::string_view text) {
+  static const std::regex kWord(R"((judge|\blanes?\b|harness|scenario|mutant))", std::regex::icase);
+  return found(text, kWord, std::regex());
+}
+
 std::vector<std::string> foreign_symbols(std::string_view listing) {
   // "0000000000012340 T reprise::save(...)"; data have no address where they are undefined.
   static const std::regex kSymbol(R"(^[0-9a-f]* *[A-Za-z] (.*)$)");
   static const std::regex kAllowed(R"((typeinfo for |typeinfo name for |vtable for )?reprise::.*)");
   return found(listing, kSymbol, kAllowed);
+}
+
+std::vector<std::string> undeclared_symbols(std::string_view listing, const std::string& headers) {
+  static const std::regex kSymbol(R"(\breprise::([\w:~]+))");
+  static const std::regex kWord(R"(\w+)");
+  const std::sregex_iterator words(headers.begin(), headers.end(), kWord);
+  std::set<std::string> known;
+  for (auto word = words; word != std::sregex_iterator(); ++word) known.insert(word->str());
+  std::vector<std::string> undeclared;
+  for_each_line(listing, [&](const std::string& line) {
+    std::smatch symbol;
+    if (!std::regex_search(line, symbol, kSymbol)) return;
+    const std::string name = symbol[1];
+    const std::sregex_iterator parts(name.begin(), name.end(), kWord);
+    if (!std::all_of(parts, {}, [&](const auto& part) { return known.contains(part.str()); })) {
+      undeclared.push_back(name);
+    }
+  });
+  return undeclared;
 }
 
 }  // namespace reprise::border

@@ -1,11 +1,17 @@
 // A program outside: the package in an empty prefix, the examples built with it, and run.
 
 #include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
 
+#include "core/ports/passing_store.hpp"
 #include "reprise/reprise.hpp"
 #include "tests/border/shell.hpp"
 #include "tests/contracts/temporary_directory.hpp"
@@ -18,6 +24,9 @@ using testing::HasSubstr;
 using testing::Not;
 
 const std::string kExamples = REPRISE_SOURCE_DIR "/examples/";
+const std::string kPrograms = REPRISE_SOURCE_DIR "/tests/border/programs";
+const bool kHasMpi = !std::string(REPRISE_LIBRARY_MPI_FILE).empty();
+const bool kHasCuda = !std::string(REPRISE_LIBRARY_CUDA_FILE).empty();
 
 /// Installed once for all tests of this program.
 class Package : public testing::Test {
@@ -32,15 +41,16 @@ class Package : public testing::Test {
 
   static std::string path(const std::string& name) { return directory_->path() + "/" + name; }
   static std::string prefix() { return path("prefix"); }
-  static Said configure(const std::string& source, const std::string& build) {
-    return shell("cmake -S " + source + " -B " + build + " -DCMAKE_PREFIX_PATH=" + prefix() +
+  static Said configure(const std::string& source, const std::string& build,
+                        const std::string& with = prefix()) {
+    return shell("cmake -S " + source + " -B " + build + " -DCMAKE_PREFIX_PATH=" + with +
                  " -DCMAKE_CXX_COMPILER=" REPRISE_CXX
                  " '-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Wconversion -Werror'");
   }
-  /// An example's folder, built; its programs run in `run`, which is empty.
-  static void build(const std::string& folder) {
-    const std::string built = path(folder);
-    const Said configured = configure(kExamples + folder, built);
+  /// A project's folder, built under `name`.
+  static void build(const std::string& folder, const std::string& name) {
+    const std::string built = path(name);
+    const Said configured = configure(folder, built);
     ASSERT_TRUE(configured.ok) << configured;
     const Said made = shell("cmake --build " + built + " -j 2");
     ASSERT_TRUE(made.ok) << made;
@@ -60,7 +70,7 @@ class Package : public testing::Test {
 };
 
 TEST_F(Package, serves_programs_of_one_process) {
-  ASSERT_NO_FATAL_FAILURE(build("local"));
+  ASSERT_NO_FATAL_FAILURE(build(kExamples + "local", "local"));
   const std::string run = path("run-local");
   const Said one = run_in(run, path("local/one_process"));
   EXPECT_TRUE(one.ok) << one;
@@ -73,15 +83,43 @@ TEST_F(Package, serves_programs_of_one_process) {
               testing::AllOf(HasSubstr("libreprise.so"), Not(HasSubstr("libmpi"))));
 }
 
+/// Kills the process when the checkpoint is about to get its name.
+class DyingStore final : public PassingStore {
+ public:
+  explicit DyingStore(std::shared_ptr<Store> inner)
+      : PassingStore(*inner), owned_(std::move(inner)) {}
+  void publish(const NameChange& /*change*/) override { raise(SIGKILL); }
+
+ private:
+  std::shared_ptr<Store> owned_;
+};
+
+void leave_a_save_that_died(const std::string& root) {
+  const pid_t child = fork();
+  if (child == 0) {
+    JobPorts ports = local_ports(root);
+    ports.store = std::make_shared<DyingStore>(ports.store);
+    Job job(std::move(ports));
+    save(job, State(), {.directory = "run", .step = 10});
+    std::_Exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+}
+
 TEST_F(Package, serves_programs_of_many_ranks) {
-  if (std::string(REPRISE_LIBRARY_MPI_FILE).empty()) GTEST_SKIP() << "built without MPI";
-  ASSERT_NO_FATAL_FAILURE(build("mpi"));
+  if (!kHasMpi) GTEST_SKIP() << "built without MPI";
+  ASSERT_NO_FATAL_FAILURE(build(kExamples + "mpi", "mpi"));
   const std::string run = path("run-mpi");
   const Said saved = run_in(run, on_ranks(4, path("mpi/ranks") + " save"));
   ASSERT_TRUE(saved.ok) << saved;
   const Said loaded = run_in(run, on_ranks(2, path("mpi/ranks")));
   EXPECT_TRUE(loaded.ok) << loaded;
   EXPECT_THAT(loaded.text, HasSubstr("1: 4800 of 4800 elements"));
+
+  // Where a first save dies nobody is in the way of the second.
+  leave_a_save_that_died(run + "/ckpt");
 
   // A job that goes on with half of its ranks, and one that keeps them, end with the same bits.
   const std::string kept = path("run-kept");
@@ -112,27 +150,96 @@ std::string program_of_the_readme() {
   return {};
 }
 
-TEST_F(Package, compiles_the_program_of_the_readme) {
+TEST_F(Package, runs_the_program_of_the_readme) {
+  if (!kHasMpi) GTEST_SKIP() << "built without MPI";
   const std::string program = program_of_the_readme();
   ASSERT_THAT(program, testing::AllOf(HasSubstr("int main()"), HasSubstr("reprise::load(")));
-  std::ofstream(path("readme.cpp")) << program;
-  const Said made = shell(REPRISE_CXX
-                          " -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Werror "
-                          "-fsyntax-only -I " +
-                          prefix() + "/include " + path("readme.cpp"));
-  EXPECT_TRUE(made.ok) << made;
+  const std::string project = path("readme");
+  fs::create_directories(project);
+  std::ofstream(project + "/readme.cpp") << program;
+  std::ofstream(project + "/CMakeLists.txt") << R"(cmake_minimum_required(VERSION 3.25)
+project(x LANGUAGES CXX)
+find_package(reprise REQUIRED COMPONENTS mpi)
+add_executable(readme readme.cpp)
+target_link_libraries(readme PRIVATE reprise::reprise)
+)";
+  ASSERT_NO_FATAL_FAILURE(build(project, "readme/build"));
+  const Said ran = run_in(path("run-readme"), on_ranks(2, path("readme/build/readme")));
+  EXPECT_TRUE(ran.ok) << ran;
+  Job here = local_job(path("run-readme"));
+  const Verification saved = verify(here, "ckpt/run");
+  EXPECT_EQ(saved.verdict, VerifyVerdict::kWhole);
+  EXPECT_EQ(saved.elements, 1024U * 1024U);
 }
 
-TEST_F(Package, says_which_component_was_not_built) {
-  const std::string project = path("component");
+/// The programs of this folder, built once.
+class Programs : public Package {
+ protected:
+  static void SetUpTestSuite() {
+    Package::SetUpTestSuite();
+    build(kPrograms, "programs");
+  }
+  void SetUp() override { ASSERT_FALSE(HasFatalFailure()); }
+};
+
+TEST_F(Programs, link_the_operators_that_headers_declare) {
+  const Said used = shell(path("programs/operators"));
+  EXPECT_TRUE(used.ok) << used;
+  EXPECT_THAT(used.text, HasSubstr("{'a': 1} [4, 6] {0 1} dp2 USAGE float32\nerror TORN_FILE"));
+}
+
+TEST_F(Programs, with_an_mpi_of_their_own_keep_their_messages) {
+  if (!kHasMpi) GTEST_SKIP() << "built without MPI";
+  const Said ran = run_in(path("run-own"), on_ranks(2, path("programs/own_mpi")));
+  EXPECT_TRUE(ran.ok) << ran;
+  EXPECT_THAT(ran.text, HasSubstr("0: same 1, from 1"));
+  EXPECT_THAT(ran.text, HasSubstr("1: same 1, from 0"));
+}
+
+TEST_F(Programs, that_end_a_job_alone_wait_no_longer_than_its_deadline) {
+  if (!kHasMpi) GTEST_SKIP() << "built without MPI";
+  const std::string run = path("run-early");
+  const Said ran =
+      run_in(run, "timeout 60 sh -c '" + on_ranks(2, path("programs/leaves_early")) + "'");
+  EXPECT_TRUE(fs::exists(run + "/gone")) << ran;
+}
+
+TEST_F(Programs, are_told_which_device_is_not_there) {
+  if (!kHasCuda) GTEST_SKIP() << "built without CUDA";
+  const Said ran = shell(path("programs/on_device") + " 99");
+  EXPECT_TRUE(ran.ok) << ran;
+  EXPECT_THAT(ran.text, testing::StartsWith("UNSUPPORTED: "));
+  EXPECT_THAT(shell("ldd " + path("programs/on_device")).text, HasSubstr("libreprise_cuda.so"));
+}
+
+/// A project that asks for a component.
+std::string asking_for(const std::string& component, const std::string& project) {
   fs::create_directories(project);
   std::ofstream(project + "/CMakeLists.txt")
       << "cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES CXX)\n"
-         "find_package(reprise REQUIRED COMPONENTS telepathy)\n";
+         "find_package(reprise REQUIRED COMPONENTS " +
+             component + ")\n";
+  return project;
+}
+
+TEST_F(Package, says_which_component_was_not_built_and_by_which_option_it_is) {
+  const std::string without = path("without");
+  fs::copy(prefix(), without, fs::copy_options::recursive);
+  const Said renamed = shell("find " + without +
+                             " -name 'reprise-targets*.cmake' -exec sed -i "
+                             "s/library_reprise_/library_of_another_name_/g {} +");
+  ASSERT_TRUE(renamed.ok) << renamed;
+  for (const auto& [component, option] : {std::pair{"mpi", "MPI"}, {"cuda", "CUDA"}}) {
+    const std::string project = asking_for(component, path(component + std::string("-asked")));
+    const Said configured = configure(project, project + "/build", without);
+    EXPECT_FALSE(configured.ok);
+    EXPECT_THAT(configured.text, HasSubstr("was built without its component"));
+    EXPECT_THAT(configured.text, HasSubstr(std::string("-DREPRISE_") + option + "=ON"));
+  }
+  const std::string project = asking_for("telepathy", path("no-such"));
   const Said configured = configure(project, project + "/build");
   EXPECT_FALSE(configured.ok);
-  EXPECT_THAT(configured.text, HasSubstr("was built without its component"));
-  EXPECT_THAT(configured.text, HasSubstr("'telepathy'"));
+  EXPECT_THAT(configured.text, HasSubstr("has no component 'telepathy'"));
 }
 
 TEST_F(Package, hands_a_consumer_an_include_directory_and_nothing_else) {

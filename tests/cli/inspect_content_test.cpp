@@ -109,7 +109,7 @@ TEST(InspectContent, WhatDoesNotHaveItsChecksumIsDamage) {
 
 TEST(ValueJson, EveryKindOfValueCanBeToldFromEveryOther) {
   const std::vector<Value> values = {
-      None{},
+      NoneType{},
       false,
       0,
       0.0,

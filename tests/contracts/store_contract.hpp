@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
+#include "core/ports/whole_file.hpp"
 #include "reprise/store.hpp"
 #include "tests/contracts/error_of.hpp"
 

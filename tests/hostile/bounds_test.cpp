@@ -22,6 +22,7 @@
 #include "core/format/json_document.hpp"
 #include "core/format/metadata.hpp"
 #include "core/format/tensor_item.hpp"
+#include "core/ports/whole_file.hpp"
 #include "reprise/value.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/contracts/temporary_directory.hpp"

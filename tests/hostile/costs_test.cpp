@@ -229,7 +229,7 @@ TEST(Costs, tensors_in_objects) {
        }},
   };
   expect_each_bounded(shapes, kSizes, [](const std::string& item) {
-    (void)hash_of(read_bytes_item(as_bytes(item)).value.value_or(None{}));
+    (void)hash_of(read_bytes_item(as_bytes(item)).value.value_or(NoneType{}));
   });
 }
 

@@ -10,6 +10,7 @@
 #include <new>
 #include <thread>
 
+#include "core/adapters/mpi/mpi_call.hpp"
 #include "core/base/bytes.hpp"
 #include "tests/contracts/fabric_contract.hpp"
 #include "tests/mpi/session.hpp"
@@ -42,6 +43,14 @@ INSTANTIATE_TYPED_TEST_SUITE_P(MpiInSmallPieces, FabricContract, MpiRanks<16>);
 TEST(MpiSession, knows_its_library_and_node) {
   EXPECT_FALSE(mpi_version().empty());
   EXPECT_FALSE(shared_session()->node().empty());
+}
+
+TEST(MpiSession, has_a_world_that_returns_errors_whatever_handler_the_program_has) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  const MpiSession& session = *shared_session();
+  const int nobody = session.world_size();
+  EXPECT_NE(MPI_Send(nullptr, 0, MPI_BYTE, nobody, 0, session.world().comm), MPI_SUCCESS);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 }
 
 /// Every non-empty choice of ranks, each in two orders: gapped, offset, permuted, alone.

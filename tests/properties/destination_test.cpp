@@ -1,4 +1,5 @@
 #include "properties/destination.hpp"
+#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -42,7 +43,7 @@ TEST(Destination, half_of_what_was_read_is_neither) {
   const RefusalEvidence evidence = before.refused(GlobalRank{1}, memory.state());
   ASSERT_EQ(evidence.rulings.size(), 2U);
   for (const auto& ruling : evidence.rulings) {
-    EXPECT_EQ(ruling.code, Code::kBitMismatch);
+    EXPECT_EQ(ruling.code, judged::kBitMismatch);
     EXPECT_EQ(ruling.rank, GlobalRank{1});
   }
   EXPECT_EQ(evidence.rulings[0].key, "first");

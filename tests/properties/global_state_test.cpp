@@ -1,4 +1,5 @@
 #include "properties/global_state.hpp"
+#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -56,7 +57,7 @@ struct Row {
 TEST(Assemble, rules_on_ranks_that_disagree) {
   const Row rows[] = {
       {"one bit of a replica", [](OneRank& r) { r.state.tensors[0].data[7] ^= std::byte{1}; },
-       Code::kReplicaMismatch, "element [0, 1]"},
+       judged::kReplicaMismatch, "element [0, 1]"},
       {"another type", [](OneRank& r) { r.state.tensors[0].dtype = DType::kInt32; },
        Code::kDtypeDrift, "type"},
       {"another shape",
@@ -67,7 +68,7 @@ TEST(Assemble, rules_on_ranks_that_disagree) {
       {"a box outside", [](OneRank& r) { r.state.tensors[0].pieces[0].box.offset[0] = 1; },
        Code::kShapeDrift, "leaves"},
       {"an object of another value", [](OneRank& r) { r.state.objects[0].value = 2; },
-       Code::kReplicaMismatch, "values"},
+       judged::kReplicaMismatch, "values"},
       {"another common state",
        [](OneRank& r) {
          r.state.common = Dict{{"step", 6}};
@@ -114,7 +115,7 @@ TEST(Assemble, minus_zero_and_zero_are_not_the_same_replica) {
   Rulings rulings;
   const RankState ranks[] = {first.view(), second.view()};
   (void)assemble(ranks, rulings);
-  EXPECT_EQ(defects(rulings), std::vector{Code::kReplicaMismatch});
+  EXPECT_EQ(defects(rulings), std::vector{judged::kReplicaMismatch});
 }
 
 }  // namespace

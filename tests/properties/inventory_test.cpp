@@ -1,4 +1,5 @@
 #include "properties/inventory.hpp"
+#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -58,7 +59,7 @@ TEST(Inventory, what_the_common_state_does_not_save_is_lost) {
   const Value saved = Dict{{"sched", Dict{{"lr", 0.25}}}, {"step", 4}, {"more", 1}};
   const auto rulings = judge_common_inventory(live, saved);
   ASSERT_EQ(rulings.size(), 1U);
-  EXPECT_EQ(rulings[0].code, Code::kLostObject);
+  EXPECT_EQ(rulings[0].code, judged::kLostObject);
   EXPECT_EQ(rulings[0].key, "common['sched']['wd']");
 }
 

@@ -1,4 +1,5 @@
 #include "properties/state_judge.hpp"
+#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -88,19 +89,19 @@ TEST_F(StateJudge, nothing_compared_does_not_hold) {
 
 TEST_F(StateJudge, another_ranks_part_is_wrong_owner) {
   std::copy_n(saver_[1].state.tensors[1].data, 2 * kRow, leaf(0).data);
-  expect_first(Code::kWrongOwner, {0, 0}, "fc2[2, 0], which is rank 1's");
+  expect_first(judged::kWrongOwner, {0, 0}, "fc2[2, 0], which is rank 1's");
   EXPECT_EQ(judged().compared.bit_mismatches, 12U);
 }
 
 TEST_F(StateJudge, another_ranks_part_of_the_same_tensor_says_whose_it_is) {
   std::copy_n(saver_[1].state.tensors[0].data, 2 * kRow, leaf(0).data);
-  expect_first(Code::kPermutedShards, {0, 0},
+  expect_first(judged::kPermutedShards, {0, 0},
                "fc1[2, 0], which is rank 1's; rank 1's shard stands in the place of rank 0's");
 }
 
 TEST_F(StateJudge, elements_of_another_place_are_shifted_bytes) {
   std::copy_n(saver_[0].state.tensors[0].data + sizeof(float), kRow, leaf(0).data + kRow);
-  expect_first(Code::kShiftedBytes, {1, 0}, "fc1[0, 1], which is rank 0's");
+  expect_first(judged::kShiftedBytes, {1, 0}, "fc1[0, 1], which is rank 0's");
 }
 
 TEST_F(StateJudge, the_holders_are_those_of_the_saving_layout_where_they_are_given) {
@@ -112,7 +113,7 @@ TEST_F(StateJudge, the_holders_are_those_of_the_saving_layout_where_they_are_giv
   };
   const auto evidence = judged(options);
   ASSERT_TRUE(evidence.first);
-  EXPECT_EQ(evidence.rulings.at(0).code, Code::kPermutedShards);
+  EXPECT_EQ(evidence.rulings.at(0).code, judged::kPermutedShards);
   EXPECT_EQ(evidence.first->comes_from,
             "fc1[2, 0], which is rank 5's; rank 5's shard stands in the place of rank 4's");
 }
@@ -132,7 +133,7 @@ TEST_F(StateJudge, swapped_halves_of_a_fused_tensor_are_permuted_components) {
   saved_ = assemble(ranks, rulings);
   const auto evidence = judge_state(saved_, loaded.view());
   ASSERT_EQ(evidence.rulings.size(), 1U);
-  EXPECT_EQ(evidence.rulings[0].code, Code::kPermutedComponents) << evidence.rulings[0];
+  EXPECT_EQ(evidence.rulings[0].code, judged::kPermutedComponents) << evidence.rulings[0];
   EXPECT_NE(evidence.first->comes_from.find("fc1[4, 0]"), std::string::npos);
 }
 
@@ -150,7 +151,7 @@ TEST_F(StateJudge, an_element_of_another_step_says_of_which) {
   };
   for (std::int64_t i = 0; i < 3; ++i) put(leaf(0), {1, i}, 0.5F + 0.1F * static_cast<float>(i));
   auto evidence = judged(options);
-  EXPECT_EQ(evidence.rulings.at(0).code, Code::kStaleBytes);
+  EXPECT_EQ(evidence.rulings.at(0).code, judged::kStaleBytes);
   EXPECT_EQ(evidence.first->comes_from, "its own place of step 2, or of step 3");
   fill(leaf(0));
   put(leaf(0), {1, 2}, 0.5F + 0.1F * 2);  // the run is one element now
@@ -162,7 +163,7 @@ TEST_F(StateJudge, one_wrong_element_among_right_ones_is_found_by_itself) {
   float other = 0;
   std::memcpy(&other, saver_[1].state.tensors[1].data, sizeof other);
   put(leaf(0), {1, 2}, other);
-  expect_first(Code::kWrongOwner, {1, 2}, "fc2[2, 0], which is rank 1's");
+  expect_first(judged::kWrongOwner, {1, 2}, "fc2[2, 0], which is rank 1's");
 }
 
 TEST_F(StateJudge, a_part_of_the_model_may_lack_tensors_and_lists_them) {
@@ -175,17 +176,17 @@ TEST_F(StateJudge, a_part_of_the_model_may_lack_tensors_and_lists_them) {
 
 TEST_F(StateJudge, zeros_are_zero_fill) {
   std::fill_n(leaf(1).data + kRow, kRow, std::byte{0});
-  expect_first(Code::kZeroFill, {1, 0}, "nobody");
+  expect_first(judged::kZeroFill, {1, 0}, "nobody");
 }
 
 TEST_F(StateJudge, poison_that_was_never_filled) {
   std::fill_n(leaf(1).data + 2 * sizeof(float), 4 * sizeof(float), std::byte{0xBD});
-  expect_first(Code::kNotFilled, {0, 2}, "never filled");
+  expect_first(judged::kNotFilled, {0, 2}, "never filled");
 }
 
 TEST_F(StateJudge, a_value_that_nobody_saved_is_a_bit_mismatch) {
   put(leaf(0), {1, 3}, 1234.5F);
-  expect_first(Code::kBitMismatch, {1, 3}, "nobody");
+  expect_first(judged::kBitMismatch, {1, 3}, "nobody");
   const auto evidence = judged();
   EXPECT_EQ(evidence.compared.bit_mismatches, 1U);
   EXPECT_EQ(evidence.first->loaded.substr(0, 6), "1234.5");
@@ -201,7 +202,7 @@ TEST_F(StateJudge, minus_zero_for_zero_differs_although_no_delta_shows_it) {
   EXPECT_EQ(evidence.compared.bit_mismatches, 1U);
   EXPECT_EQ(evidence.compared.max_delta, 0);
   EXPECT_FALSE(evidence.holds());
-  EXPECT_EQ(evidence.rulings.at(0).code, Code::kBitMismatch);
+  EXPECT_EQ(evidence.rulings.at(0).code, judged::kBitMismatch);
 }
 
 TEST_F(StateJudge, the_same_nan_is_equal_and_another_is_not) {
@@ -233,7 +234,7 @@ TEST_F(StateJudge, a_value_of_many_places_is_called_ambiguous) {
   const auto evidence = judge_state(saved_, loaded.view());
   ASSERT_TRUE(evidence.first);
   EXPECT_EQ(evidence.first->index, (Dims{6}));
-  EXPECT_EQ(evidence.rulings.at(0).code, Code::kBitMismatch);
+  EXPECT_EQ(evidence.rulings.at(0).code, judged::kBitMismatch);
 }
 
 TEST_F(StateJudge, at_most_one_ruling_a_leaf_and_the_first_of_all_is_kept) {
@@ -268,7 +269,7 @@ TEST_F(StateJudge, another_type_or_shape_is_not_compared) {
 
 TEST_F(StateJudge, a_lost_or_changed_object_says_where) {
   loaded_.state.objects[0].value = List{1, 3};
-  EXPECT_EQ(only_ruling().code, Code::kLostObject);
+  EXPECT_EQ(only_ruling().code, judged::kLostObject);
   EXPECT_EQ(only_ruling().key, "rng/shard_0_2[1]");
   EXPECT_TRUE(judged({.skipped_objects = {"rng"}}).holds());
   loaded_.state.objects[0].value = List{1, 2};
@@ -278,7 +279,7 @@ TEST_F(StateJudge, a_lost_or_changed_object_says_where) {
 
 TEST_F(StateJudge, common_state_is_judged_but_for_what_may_differ) {
   loaded_.state.common = Dict{{"step", 6}, {"lr", 0.5}};
-  EXPECT_EQ(only_ruling().code, Code::kLostObject);
+  EXPECT_EQ(only_ruling().code, judged::kLostObject);
   EXPECT_EQ(only_ruling().key, "common['step']");
   const auto rate_alone = [](const Value& common) { return Value(*common.find("lr")); };
   EXPECT_TRUE(judged({.comparable = rate_alone}).holds());

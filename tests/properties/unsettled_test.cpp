@@ -1,4 +1,5 @@
 #include "properties/unsettled.hpp"
+#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +23,7 @@ TEST(Unsettled, sixteen_bytes_of_the_pattern_wherever_they_stand_are_a_torn_snap
   for (const std::size_t begin : {0U, 7U, 64U, 112U}) {
     const Rulings rulings = judged(DType::kFloat32, 32, begin, 16);
     ASSERT_EQ(rulings.size(), 1U) << begin;
-    EXPECT_EQ(rulings[0].code, Code::kTornSnapshot);
+    EXPECT_EQ(rulings[0].code, judged::kTornSnapshot);
     EXPECT_EQ(rulings[0].key, "w");
     EXPECT_EQ(rulings[0].rank, GlobalRank{1});
     EXPECT_TRUE(judged(DType::kFloat32, 32, begin, 15).empty());
@@ -32,7 +33,7 @@ TEST(Unsettled, sixteen_bytes_of_the_pattern_wherever_they_stand_are_a_torn_snap
 TEST(Unsettled, that_of_a_load_is_no_fault_of_the_checkpoint) {
   const Rulings rulings = judged(DType::kFloat32, 32, 7, 16, kUnsettledLoad);
   ASSERT_EQ(rulings.size(), 1U);
-  EXPECT_EQ(rulings[0].code, Code::kNotFilled);
+  EXPECT_EQ(rulings[0].code, judged::kNotFilled);
 }
 
 TEST(Unsettled, a_small_piece_counts_as_a_whole_and_one_of_less_than_four_bytes_not_at_all) {

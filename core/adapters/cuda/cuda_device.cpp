@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <exception>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -42,9 +43,10 @@ struct CudaDevice::State {
     std::unique_ptr<CopyBatch> copies;
   };
 
-  State(const std::string& node, int index)
+  State(const std::string& node, int index, std::optional<CudaStreamRef> given)
       : identity(cuda_identity(node, index)),
-        compute(index),
+        own(given ? std::nullopt : std::optional<CudaStream>(std::in_place, index)),
+        compute(given ? *given : own->ref()),
         copies(index),
         computed(index),
         pool(PinnedPool::create(index)),
@@ -71,7 +73,7 @@ struct CudaDevice::State {
 
   /// What is queued for copies from now on comes after what compute has queued.
   void after_compute() {
-    computed.record(compute.ref());
+    computed.record(compute);
     computed.hold_back(copies.ref());
   }
 
@@ -166,7 +168,8 @@ struct CudaDevice::State {
   }
 
   CudaIdentity identity;
-  CudaStream compute;
+  std::optional<CudaStream> own;  ///< to compute on
+  CudaStreamRef compute;
   CudaStream copies;
   CudaEvent computed;
   std::shared_ptr<PinnedPool> pool;
@@ -178,11 +181,13 @@ struct CudaDevice::State {
 };
 
 CudaDevice::CudaDevice(const std::string& node, int index)
-    : state_(std::make_unique<State>(node, index)) {}
+    : state_(std::make_unique<State>(node, index, std::nullopt)) {}
+CudaDevice::CudaDevice(const std::string& node, CudaStreamRef compute)
+    : state_(std::make_unique<State>(node, compute.device, compute)) {}
 CudaDevice::~CudaDevice() = default;
 
 const CudaIdentity& CudaDevice::identity() const { return state_->identity; }
-CudaStreamRef CudaDevice::compute_stream() const { return state_->compute.ref(); }
+CudaStreamRef CudaDevice::compute_stream() const { return state_->compute; }
 KernelResult& CudaDevice::result() { return state_->result; }
 
 std::string CudaDevice::name() const {
@@ -199,7 +204,7 @@ DeviceEvent CudaDevice::scatter(std::span<const ScatterCopy> copies) {
   state_->flush();  // gathers that were asked for before
   const DeviceEvent event = state_->call(copies, &State::scatter);
   state_->flush();
-  if (!state_->queued.empty()) state_->queued.back().copies->hold_back(state_->compute.ref());
+  if (!state_->queued.empty()) state_->queued.back().copies->hold_back(state_->compute);
   return event;
 }
 

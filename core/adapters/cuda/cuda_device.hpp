@@ -33,6 +33,8 @@ class CudaDevice final : public Device {
  public:
   /// UNSUPPORTED if there is no such device, or the program was built without CUDA.
   CudaDevice(const std::string& node, int index);
+  /// The same for a job that computes on a stream of its own, which outlives the device.
+  CudaDevice(const std::string& node, CudaStreamRef compute);
   /// Waits for the copies that are under way.
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;

@@ -58,6 +58,7 @@ void fill_bytes(CudaStreamRef /*stream*/, std::byte* /*target*/, std::byte /*val
 
 struct CudaDevice::State {};
 CudaDevice::CudaDevice(const std::string& /*node*/, int /*index*/) { no_cuda(); }
+CudaDevice::CudaDevice(const std::string& /*node*/, CudaStreamRef /*compute*/) { no_cuda(); }
 CudaDevice::~CudaDevice() = default;
 const CudaIdentity& CudaDevice::identity() const { no_cuda(); }
 CudaStreamRef CudaDevice::compute_stream() const { no_cuda(); }
@@ -73,5 +74,7 @@ Comparison compare_on_device(CudaDevice& /*device*/, DType /*dtype*/, const std:
                              const std::byte* /*right*/, std::int64_t /*elements*/) {
   no_cuda();
 }
+
+std::shared_ptr<Device> cuda_device(int /*index*/, void* /*stream*/) { no_cuda(); }
 
 }  // namespace reprise

@@ -13,7 +13,7 @@ JobPorts local_ports(const std::string& root, const JobOptions& options) {
   if (options.threads < 1) throw Error(Code::kUsage, "threads: at least one writes");
   return {.store = std::make_shared<PosixStore>(root),
           .fabric = std::make_shared<SoloFabric>(),
-          .device = std::make_shared<HostDevice>("host", 0),
+          .device = options.device ? options.device : std::make_shared<HostDevice>("host", 0),
           .tasks = std::make_shared<ThreadTasks>(options.threads),
           .trace = options.trace};
 }

@@ -1,5 +1,6 @@
 #pragma once
-// The one place where MPI's results are checked. Included by this folder's sources only.
+// The one place where MPI's results are checked, and what other headers hide of MPI. Included by
+// this folder's sources only.
 
 #include <mpi.h>
 
@@ -8,6 +9,11 @@
 #include "reprise/error.hpp"
 
 namespace reprise {
+
+/// See MpiSession::world().
+struct MpiWorld {
+  MPI_Comm comm = MPI_COMM_NULL;
+};
 
 /// Throws PEER_FAILED with MPI's words. Communicators here return errors (MPI_ERRORS_RETURN).
 inline void check_mpi(int result, const std::string& what, GlobalRank rank) {

@@ -19,9 +19,9 @@ constexpr int kMeetTag = 7101;  // for ours before it
 // An MPI_Group of global ranks, freed with its owner.
 class RankGroup {
  public:
-  RankGroup(const Group& group, GlobalRank self) {
+  RankGroup(MPI_Comm all, const Group& group, GlobalRank self) {
     MPI_Group world = MPI_GROUP_NULL;
-    check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group", self);
+    check_mpi(MPI_Comm_group(all, &world), "MPI_Comm_group", self);
     std::vector<int> ranks;
     for (const auto member : group.members()) ranks.push_back(member.value);
     const int result = MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &group_);
@@ -57,14 +57,14 @@ void MpiFabric::meet(const Group& group, const std::string& what) {
                     rank(), [&what] { return what; });
   const std::int32_t own = group.rank_of(rank())->value;
   const std::int32_t size = group.size();
+  MPI_Comm comm = session_.world().comm;
   const auto peer = [&](std::int32_t place) { return group.member({place % size}).value; };
   for (std::int32_t ahead = 1; ahead < size; ahead *= 2) {
     MPI_Request sent = MPI_REQUEST_NULL;
-    check_mpi(MPI_Isend(nullptr, 0, MPI_BYTE, peer(own + ahead), kMeetTag, MPI_COMM_WORLD, &sent),
-              what, rank());
+    check_mpi(MPI_Isend(nullptr, 0, MPI_BYTE, peer(own + ahead), kMeetTag, comm, &sent), what,
+              rank());
     finish_mpi(patience, [&](MPI_Request* request) {
-      return MPI_Irecv(nullptr, 0, MPI_BYTE, peer(own + size - ahead), kMeetTag, MPI_COMM_WORLD,
-                       request);
+      return MPI_Irecv(nullptr, 0, MPI_BYTE, peer(own + size - ahead), kMeetTag, comm, request);
     });
     finish_mpi(patience, [&](MPI_Request* request) {
       *request = sent;
@@ -81,9 +81,10 @@ std::shared_ptr<Communicator> MpiFabric::communicator(const Group& group) {
   }
   try {
     meet(group, what.str());
-    const RankGroup ranks(group, rank());
+    MPI_Comm all = session_.world().comm;
+    const RankGroup ranks(all, group, rank());
     MPI_Comm comm = MPI_COMM_NULL;
-    check_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, ranks.get(), kTag, &comm), what.str(), rank());
+    check_mpi(MPI_Comm_create_group(all, ranks.get(), kTag, &comm), what.str(), rank());
     return std::make_shared<MpiCommunicator>(
         MpiCommunicator::Setting{.session = session_, .clock = clock_, .limits = limits_}, group,
         comm);

@@ -36,9 +36,10 @@ class MpiFabric final : public Fabric {
   /// USAGE if this rank is no member.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
- private:
+  /// Returns when all members have come; errors as of every other call, with `what` in them.
   void meet(const Group& group, const std::string& what);
 
+ private:
   MpiSession& session_;
   [[maybe_unused]] Clock& clock_;  // in no_mpi.cpp
   [[maybe_unused]] MpiLimits limits_;

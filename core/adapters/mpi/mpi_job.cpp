@@ -1,4 +1,5 @@
 // A job over MPI_COMM_WORLD.
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -12,9 +13,21 @@ namespace reprise {
 namespace {
 
 /// The fabric with all that it borrows.
-struct MpiWorld {
-  explicit MpiWorld(std::chrono::nanoseconds deadline)
-      : fabric(session, clock, {.deadline_ns = static_cast<std::uint64_t>(deadline.count())}) {}
+struct MpiRank {
+  explicit MpiRank(std::uint64_t deadline_ns)
+      : session(deadline_ns), fabric(session, clock, {.deadline_ns = deadline_ns}) {}
+  MpiRank(const MpiRank&) = delete;
+  MpiRank& operator=(const MpiRank&) = delete;
+  /// MPI finalises when all ranks have come to it, however long that takes. So they meet first, and
+  /// where one does not come MPI is left as it is.
+  ~MpiRank() {
+    if (!session.finalizes()) return;
+    try {
+      fabric.meet(Group::world(fabric.world_size()), "the end of the job");
+    } catch (const std::exception&) {
+      session.abandon();
+    }
+  }
 
   MpiSession session;
   PosixClock clock;
@@ -28,8 +41,8 @@ Job mpi_job(const std::string& root, const JobOptions& options) {
     throw Error(Code::kUsage, "deadline: a wait ends at some time after it begins");
   }
   JobPorts ports = local_ports(root, options);
-  const auto world = std::make_shared<MpiWorld>(options.deadline);
-  ports.fabric = std::shared_ptr<Fabric>(world, &world->fabric);
+  const auto rank = std::make_shared<MpiRank>(static_cast<std::uint64_t>(options.deadline.count()));
+  ports.fabric = std::shared_ptr<Fabric>(rank, &rank->fabric);
   return Job(std::move(ports));
 }
 

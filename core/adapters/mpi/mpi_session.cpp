@@ -1,10 +1,14 @@
 #include "core/adapters/mpi/mpi_session.hpp"
 
 #include "core/adapters/mpi/mpi_call.hpp"
+#include "core/adapters/mpi/mpi_wait.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
+#include "reprise/error.hpp"
+#include "reprise/mesh.hpp"
 
 namespace reprise {
 
-MpiSession::MpiSession() {
+MpiSession::MpiSession(std::uint64_t deadline_ns) : world_(std::make_unique<MpiWorld>()) {
   int provided = 0;
   int begun = 0;
   int ended = 0;
@@ -27,10 +31,31 @@ MpiSession::MpiSession() {
   if (own_) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_.value), "MPI_Comm_rank", rank_);
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &world_size_), "MPI_Comm_size", rank_);
+  enter_world(deadline_ns);
+}
+
+void MpiSession::enter_world(std::uint64_t deadline_ns) {
+  require_deadline(deadline_ns);
+  PosixClock clock;
+  const Group all = Group::world(world_size_);
+  Patience patience(clock, {.deadline_ns = deadline_ns}, all, rank_,
+                    [] { return std::string("communicator of all ranks"); });
+  try {
+    finish_mpi(patience, [this](MPI_Request* request) {
+      return MPI_Comm_idup(MPI_COMM_WORLD, &world_->comm, request);
+    });
+  } catch (const Error&) {
+    static_cast<void>(world_.release());  // MPI's from here on
+    throw;
+  }
+  check_mpi(MPI_Comm_set_errhandler(world_->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler",
+            rank_);
 }
 
 MpiSession::~MpiSession() {
-  if (own_ && !abandoned_) MPI_Finalize();
+  if (abandoned_) return;
+  MPI_Comm_free(&world_->comm);
+  if (own_) MPI_Finalize();
 }
 
 std::string MpiSession::node() const {
@@ -43,7 +68,7 @@ std::string MpiSession::node() const {
 
 NodePlace MpiSession::node_place() const {
   MPI_Comm node = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node),
+  check_mpi(MPI_Comm_split_type(world_->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node),
             "MPI_Comm_split_type", rank_);
   NodePlace place;
   check_mpi(MPI_Comm_rank(node, &place.rank), "MPI_Comm_rank", rank_);

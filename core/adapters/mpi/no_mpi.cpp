@@ -7,7 +7,9 @@
 
 namespace reprise {
 
-MpiSession::MpiSession() {
+struct MpiWorld {};
+
+MpiSession::MpiSession(std::uint64_t /*deadline_ns*/) {
   throw Error(Code::kUnsupported,
               "built without MPI; install one with its headers and build again");
 }
@@ -23,6 +25,10 @@ std::string mpi_version() { return {}; }
 MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
     : session_(session), clock_(clock), limits_(limits) {
   CHECK(false);
+}
+
+void MpiFabric::meet(const Group& group, const std::string& what) {
+  throw Error(Code::kUnsupported, what + ": built without MPI", {.rank = group.members().front()});
 }
 
 std::shared_ptr<Communicator> MpiFabric::communicator(const Group& group) {

@@ -67,7 +67,7 @@ TEST_F(OneProcess, loads_tensors_objects_and_common_state_as_they_were_saved) {
   const auto before = std::exchange(w_, std::vector<float>(12, -1.0F));
   State into;
   into.add("w", whole({4, 3}), w_.data());
-  into.add_object("rng", one_per_rank(job_.rank(), job_.world_size()), None{});
+  into.add_object("rng", one_per_rank(job_.rank(), job_.world_size()), NoneType{});
   const LoadResult loaded = load(job_, into, {.directory = "run"});
   EXPECT_EQ(w_, before);
   EXPECT_EQ(into.object("rng"), Value(Tuple{{7, "seed"}}));
@@ -209,6 +209,35 @@ TEST_F(OneProcess, verify_and_diff_tell_whole_from_damaged_and_same_from_differe
   EXPECT_EQ(torn.verdict, VerifyVerdict::kDamaged);
   EXPECT_FALSE(torn.findings.empty());
   EXPECT_EQ(code_of([&] { verify(job_, "nowhere"); }), Code::kNotFound);
+}
+
+/// Keeps the end of what it heard, and ends the work after `most` calls.
+struct Watch final : Progress {
+  explicit Watch(int most = 1000) : left(most) {}
+  void advance(std::string_view /*what*/, std::uint64_t now, std::uint64_t of) override {
+    done = now;
+    total = of;
+    if (left-- == 0) throw Error(Code::kUsage, "seen enough");
+  }
+  int left;
+  std::uint64_t done = 0;
+  std::uint64_t total = 0;
+};
+
+TEST_F(OneProcess, verify_and_diff_tell_how_far_they_are_and_can_be_ended) {
+  save(job_, state_, {.directory = "a"});
+  Watch verifying;
+  EXPECT_EQ(verify(job_, "a", &verifying).verdict, VerifyVerdict::kWhole);
+  EXPECT_GT(verifying.total, 0U);
+  EXPECT_EQ(verifying.done, verifying.total);
+  Watch comparing;
+  EXPECT_EQ(diff(job_, "a", "a", &comparing).outcome, DiffOutcome::kSame);
+  EXPECT_GT(comparing.total, 0U);
+  EXPECT_EQ(comparing.done, comparing.total);
+  Watch enough(0);
+  EXPECT_EQ(code_of([&] { verify(job_, "a", &enough); }), Code::kUsage);
+  enough = Watch(0);
+  EXPECT_EQ(code_of([&] { diff(job_, "a", "a", &enough); }), Code::kUsage);
 }
 
 TEST_F(OneProcess, a_state_takes_each_key_once_and_names_what_it_lacks) {

@@ -2,9 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
+#include <fstream>
+#include <iterator>
+#include <regex>
 #include <set>
+#include <string>
 
 #include "core/base/check.hpp"
+#include "core/base/codes.hpp"
 
 namespace reprise {
 namespace {
@@ -26,10 +32,44 @@ TEST(Error, every_code_has_a_name_of_its_own_that_leads_back_to_it) {
   }
 }
 
+/// What `pattern` finds in a source: names such as kCoverageGap, in their order.
+std::vector<std::string> names_in(const std::string& source, const std::regex& pattern) {
+  std::ifstream in(REPRISE_SOURCE_DIR "/" + source);
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::vector<std::string> names;
+  for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) {
+    names.push_back((*at)[1]);
+  }
+  return names;
+}
+
+/// "kCoverageGap" to "COVERAGE_GAP".
+std::string as_printed(const std::string& name) {
+  std::string printed;
+  for (const char c : name.substr(1)) {
+    if (std::isupper(c) != 0 && !printed.empty()) printed += '_';
+    printed += static_cast<char>(std::toupper(c));
+  }
+  return printed;
+}
+
+TEST(Error, a_code_is_printed_as_it_is_spelled) {
+  auto names = names_in("include/reprise/error.hpp", std::regex("\n  (k[A-Za-z]+),"));
+  const auto judged =
+      names_in("core/base/codes.hpp", std::regex("constexpr Code (k[A-Za-z]+)\\{kFirst"));
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(Code::kInternal) + 1);
+  names.insert(names.end(), judged.begin(), judged.end());
+  ASSERT_EQ(names.size(), kCodes);
+  for (const Code code : all_codes()) {
+    EXPECT_EQ(name_of(code), as_printed(names[static_cast<std::size_t>(code)]));
+  }
+}
+
 TEST(Error, carries_no_code_that_judges_alone_say) {
   EXPECT_TRUE(is_error(Code::kUsage));
   EXPECT_TRUE(is_error(Code::kInternal));
-  EXPECT_FALSE(is_error(Code::kBitMismatch));
+  EXPECT_FALSE(is_error(judged::kBitMismatch));
+  EXPECT_FALSE(is_error(static_cast<Code>(UINT32_MAX))) << "as a peer's number";
   EXPECT_EQ(name_of(static_cast<Code>(kCodes)), "UNKNOWN");
 }
 

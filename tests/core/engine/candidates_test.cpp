@@ -23,9 +23,10 @@ constexpr LoadStage kStages[] = {LoadStage::kLocate, LoadStage::kOpen, LoadStage
 TEST(Candidates, what_counts_as_damage_is_this_table_and_nothing_else) {
   const std::set<Code> always = {Code::kCoverageGap, Code::kChunkOverlap, Code::kExtentMismatch,
                                  Code::kTornFile};
-  const std::set<Code> but_not_of_keys = {
-      Code::kNotFound,   Code::kIo,         Code::kLimit,           Code::kRefusedName,
-      Code::kPathEscape, Code::kIncomplete, Code::kTrackerDangling, Code::kChecksum};
+  const std::set<Code> but_not_of_keys = {Code::kNotFound,        Code::kIo,
+                                          Code::kLimit,           Code::kRefusedName,
+                                          Code::kPathEscape,      Code::kIncompleteSelected,
+                                          Code::kTrackerDangling, Code::kChecksum};
   const std::set<Code> of_content = {Code::kNotStored, Code::kDtypeDrift, Code::kShapeDrift};
   for (int c = 0; c <= static_cast<int>(Code::kInternal); ++c) {
     const auto code = static_cast<Code>(c);

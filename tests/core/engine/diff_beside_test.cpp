@@ -14,6 +14,8 @@
 #include "core/format/backend_info.hpp"
 #include "core/format/integrity.hpp"
 #include "core/format/pickle_writer.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 #include "tests/core/engine/stored_fixture.hpp"
 #include "tests/core/engine/written_checkpoint.hpp"
 

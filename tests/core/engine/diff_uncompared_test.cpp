@@ -8,6 +8,7 @@
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/engine/diff.hpp"
+#include "core/ports/whole_file.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/core/engine/stored_fixture.hpp"
 #include "tests/core/engine/written_checkpoint.hpp"

@@ -14,6 +14,8 @@
 #include "core/engine/load.hpp"
 #include "core/engine/save.hpp"
 #include "core/ports/passing_store.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"

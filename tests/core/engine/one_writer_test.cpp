@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/engine/generations.hpp"
+#include "core/ports/store_path.hpp"
 #include "tests/core/engine/one_writer.hpp"
 
 namespace reprise::test {

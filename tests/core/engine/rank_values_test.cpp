@@ -2,6 +2,8 @@
 // another's.
 
 #include "core/engine/rank_values.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // What several ranks need is read from storage once, and is the same as if each had read it.
 #include "core/engine/record_exchange.hpp"
+#include "core/ports/whole_file.hpp"
 
 #include <gmock/gmock.h>
 

@@ -2,6 +2,7 @@
 // bytes that are not interpreted are the same bytes.
 
 #include "core/engine/reshard.hpp"
+#include "core/ports/whole_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

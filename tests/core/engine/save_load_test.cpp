@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "core/ports/passing_store.hpp"
+#include "core/ports/whole_file.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"

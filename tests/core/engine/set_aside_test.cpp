@@ -1,6 +1,7 @@
 // What a save takes away of what was set aside, in which order, and what it leaves alone.
 
 #include "core/engine/set_aside.hpp"
+#include "core/ports/whole_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -155,7 +155,7 @@ TEST(Verify, WhatIsWrittenInAFormatThatIsNotReadIsNotCalledDamaged) {
     file << text;
     file.close();
     const VerifyReport report = verify_in(copy.store);
-    EXPECT_EQ(report.verdict(), VerifyVerdict::kUnsupported) << words_of(report);
+    EXPECT_EQ(report.verdict(), VerifyVerdict::kNotSupported) << words_of(report);
     EXPECT_THAT(words_of(report), HasSubstr(word));
   }
   test::FixtureCopy copy(kPlain);
@@ -163,7 +163,7 @@ TEST(Verify, WhatIsWrittenInAFormatThatIsNotReadIsNotCalledDamaged) {
     metadata.catalog.objects.at(0).key = std::string(5000, 'k');
   });
   const VerifyReport report = verify_in(copy.store);
-  EXPECT_EQ(report.verdict(), VerifyVerdict::kUnsupported) << words_of(report);
+  EXPECT_EQ(report.verdict(), VerifyVerdict::kNotSupported) << words_of(report);
   EXPECT_THAT(words_of(report), HasSubstr("5000 bytes"));
 }
 
@@ -178,12 +178,12 @@ TEST(Verify, WhatIsTooLargeToBeReadIsNotCalledDamaged) {
     if (name != std::string(".metadata")) write(copy.path("ckpt") / name, "{");
     fs::resize_file(copy.path("ckpt") / name, bytes);  // most of it a hole
     const VerifyReport report = verify_in(copy.store);
-    EXPECT_EQ(report.verdict(), VerifyVerdict::kUnsupported) << name << '\n' << words_of(report);
+    EXPECT_EQ(report.verdict(), VerifyVerdict::kNotSupported) << name << '\n' << words_of(report);
     EXPECT_THAT(words_of(report), AllOf(HasSubstr("UNSUPPORTED"), HasSubstr(name)));
   }
   test::FixtureCopy copy(kMegatron);
   write(copy.path("ckpt") / "integrity.json", std::string(100, '[').insert(0, "{\"files\": "));
-  EXPECT_EQ(verify_in(copy.store).verdict(), VerifyVerdict::kUnsupported);
+  EXPECT_EQ(verify_in(copy.store).verdict(), VerifyVerdict::kNotSupported);
 }
 
 /// One file can't be opened.

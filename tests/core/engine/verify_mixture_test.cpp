@@ -1,6 +1,7 @@
 // Signs that a directory holds files of two saves.
 
 #include "core/engine/verify_mixture.hpp"
+#include "core/ports/whole_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -25,7 +25,7 @@ Dict sample() {
   return {{"int", 5},
           {"big", std::int64_t{1} << 40},
           {"float", 0.1},
-          {"none", None{}},
+          {"none", NoneType{}},
           {"true", true},
           {"text", "ключ"},
           {"bytes", to_bytes(std::string_view("\0\xff", 2))},
@@ -325,7 +325,7 @@ Value side_of(const std::string& pair, char side) {
   const BytesItem item =
       read_bytes_item(test::test_file(kSpellings + "/" + pair + "." + side + ".pt"));
   EXPECT_TRUE(item.value.has_value()) << pair << side << ": " << item.opaque_because;
-  return item.value.value_or(None{});
+  return item.value.value_or(NoneType{});
 }
 
 TEST(BytesItem, objects_that_torch_saved_are_equal_however_they_are_spelled) {

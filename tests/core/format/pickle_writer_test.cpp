@@ -89,7 +89,7 @@ Dict drawn_dict(int depth) {
 Value drawn_leaf() {
   switch (*rc::gen::inRange(0, 8)) {
     case 0:
-      return None{};
+      return NoneType{};
     case 1:
       return *rc::gen::arbitrary<bool>();
     case 2:

@@ -32,7 +32,7 @@ TEST(PythonDict, a_key_that_is_set_again_keeps_its_place_and_takes_the_last_valu
        {{1, 3}, {1.5, 4}}},
       {"zeros", real(-0.0) + "K\1K\0K\2"s, {{-0.0, 2}}},
       {"NaN equals nothing", real(nan) + "K\1" + real(nan) + "K\2", {{nan, 1}, {nan, 2}}},
-      {"None", "NK\1NK\2", {{None{}, 2}}},
+      {"None", "NK\1NK\2", {{NoneType{}, 2}}},
       {"large integers",
        "\x8a\x09\1\1\1\1\1\1\1\1\1K\1\x8a\x09\1\1\1\1\1\1\1\1\1K\2",
        {{BigInt{Bytes(9, std::byte{1})}, 2}}},

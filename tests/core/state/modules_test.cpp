@@ -182,7 +182,7 @@ TEST(Modules, ranks_are_told_as_runs_or_lists) {
 
 TEST(Modules, know_what_rank_0_left_in_the_common_state) {
   const Dict whole = {{"optimizer", Dict{{"param_groups", List{}}}},
-                      {"grad_scaler", None{}},
+                      {"grad_scaler", NoneType{}},
                       {"param_state_sharding_type", "dp_reshardable"}};
   const Value common = Dict{
       {"optimizer", Dict{{"images", whole}, {"audio", Dict{{0, whole}, {1, whole}, {99, whole}}}}}};

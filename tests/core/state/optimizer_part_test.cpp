@@ -53,7 +53,7 @@ TEST(OptimizerPart, complaints_name_what_is_wrong) {
        "it is no list of groups"},
       {"a scaler", kScaler, Dict{{"scale", 1.0}}, ""},
       {"a scaler as Megatron stores it", kScaler, List{Dict{}}, ""},
-      {"no scaler", kScaler, None{}, "it is no dict but None"},
+      {"no scaler", kScaler, NoneType{}, "it is no dict but None"},
       {"two scalers", kScaler, List{Dict{}, Dict{}}, "it is no dict"},
       {"a type", kType, "dp_reshardable", ""},
       {"a type as Megatron stores it", kType, List{"dp_reshardable"}, ""},

@@ -34,7 +34,7 @@ std::vector<Value> different_values() {
   with_items.list_items = {1};
   Object with_entries = made;
   with_entries.dict_items = {{"x", 1}};
-  return {None{},
+  return {NoneType{},
           false,
           true,
           0,
@@ -128,13 +128,26 @@ TEST(Value, takes_every_integer_and_no_pointer_but_to_characters) {
   static_assert(std::is_constructible_v<Value, const char*>);
 }
 
+TEST(Value, takes_nothing_that_merely_converts_to_a_number) {
+  enum Unscoped { kOne };
+  static_assert(std::is_convertible_v<Unscoped, double> &&
+                !std::is_constructible_v<Value, Unscoped>);
+  static_assert(!std::is_constructible_v<Value, std::vector<bool>::reference>);
+  static_assert(!std::is_constructible_v<Value, std::true_type>);
+  // Wider numbers would lose digits.
+  static_assert(!std::is_constructible_v<Value, long double>);
+  __extension__ using Wide = __int128;
+  static_assert(std::is_convertible_v<Wide, double> && !std::is_constructible_v<Value, Wide>);
+  EXPECT_EQ(Value(0.5F), Value(0.5));
+}
+
 TEST(Value, entries_of_a_dict_are_made_where_they_are_named) {
   Value common = Dict{};
   common["iteration"] = 10;
   common["iteration"] = 20;
   common["lr"] = 0.5;
   EXPECT_EQ(common, Value(Dict{{"iteration", 20}, {"lr", 0.5}}));
-  EXPECT_EQ(common["absent"], Value(None{}));
+  EXPECT_EQ(common["absent"], Value(NoneType{}));
   Value list = List{};
   EXPECT_THROW(list["iteration"] = 1, Error);
 }
@@ -401,7 +414,7 @@ struct Printed {
 
 TEST(Value, prints_much_as_python_does) {
   const std::vector<Printed> rows = {
-      {None{}, "None"},
+      {NoneType{}, "None"},
       {true, "True"},
       {-3, "-3"},
       {1.0, "1.0"},

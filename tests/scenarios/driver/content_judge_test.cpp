@@ -1,4 +1,5 @@
 #include "scenarios/driver/content_judge.hpp"
+#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -55,7 +56,7 @@ TEST(ContentJudge, a_stored_element_of_other_bits_names_key_step_and_the_rank_th
     saved.flip(key);
     const Rulings rulings = saved.judged();
     ASSERT_EQ(rulings.size(), 1U) << key;
-    EXPECT_EQ(rulings[0].code, Code::kBitMismatch);
+    EXPECT_EQ(rulings[0].code, judged::kBitMismatch);
     EXPECT_EQ(rulings[0].key, key);
     EXPECT_NE(rulings[0].message.find("rank " + std::to_string(rulings[0].rank->value)),
               std::string::npos)
@@ -70,7 +71,7 @@ TEST(ContentJudge, beside_training_that_is_a_torn_snapshot) {
   for (auto& rank : saved.life.ranks) rank.saves[0].point.beside = 1;
   const Rulings rulings = saved.judged();
   ASSERT_FALSE(rulings.empty());
-  EXPECT_EQ(rulings[0].code, Code::kTornSnapshot);
+  EXPECT_EQ(rulings[0].code, judged::kTornSnapshot);
 }
 
 TEST(ContentJudge, the_verdict_is_of_the_life_that_saved_and_names_the_same_rank_throughout) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/codes.hpp"
 #include "tests/scenarios/driver/small_scenario.hpp"
 #include "tests/scenarios/driver/value_entries.hpp"
 
@@ -134,7 +135,7 @@ std::vector<Item> items_of(const Inventories& all, What what) {
 bool seen_by_training(const IncarnationRecord& life) {
   for (const auto& rank : life.ranks) {
     for (const auto& ruling : rank.rulings) {
-      if (ruling.code == Code::kTrajectoryDivergence) return true;
+      if (ruling.code == judged::kTrajectoryDivergence) return true;
     }
   }
   return false;

@@ -1,6 +1,7 @@
 // Random streams stand where the steps since they began say, and no two are the same.
 
 #include "scenarios/driver/rng_judge.hpp"
+#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -45,28 +46,28 @@ TEST(RngJudge, each_stream_moved_by_the_steps_since_it_began) {
 TEST(RngJudge, a_stream_that_moved_too_far_or_not_at_all_has_drifted) {
   for (const int steps : {0, 3, 5, 20}) {
     expect_only(
-        streams_of(advanced(host(), steps), advanced(expert(), 2)), Code::kRngDrift,
+        streams_of(advanced(host(), steps), advanced(expert(), 2)), judged::kRngDrift,
         "should have drawn for 4 steps since it began, and has drawn for " + std::to_string(steps));
   }
-  expect_only(streams_of(advanced(host(), 4), advanced(expert(), 4)), Code::kRngDrift,
+  expect_only(streams_of(advanced(host(), 4), advanced(expert(), 4)), judged::kRngDrift,
               "should have drawn for 2 steps since it began, and has drawn for 4");
 }
 
 TEST(RngJudge, a_stream_of_another_coordinate_has_collapsed) {
   expect_only(streams_of(advanced(sim::HostRng::fresh(kSeed, 1, 0), 4), advanced(expert(), 2)),
-              Code::kRngStreamCollapse, "the stream of [1, 2] is that of [1, 0]");
+              judged::kRngStreamCollapse, "the stream of [1, 2] is that of [1, 0]");
   expect_only(
       streams_of(advanced(host(), 4), advanced(sim::HostRng::fresh_expert(kSeed, 1, 1, 1), 0)),
-      Code::kRngStreamCollapse, "the stream of [1, 0, 1] is that of [1, 1, 1]");
+      judged::kRngStreamCollapse, "the stream of [1, 0, 1] is that of [1, 1, 1]");
 }
 
 TEST(RngJudge, a_state_that_no_stream_comes_through_has_drifted) {
   sim::HostRng rng = host();
   rng.host.tally = 1;
-  expect_only(streams_of(encode(rng), advanced(expert(), 2)), Code::kRngDrift, "in no state");
-  expect_only(streams_of(Value(1), advanced(expert(), 2)), Code::kRngDrift, "in no state");
+  expect_only(streams_of(encode(rng), advanced(expert(), 2)), judged::kRngDrift, "in no state");
+  expect_only(streams_of(Value(1), advanced(expert(), 2)), judged::kRngDrift, "in no state");
   expect_only(streams_of(advanced(sim::HostRng::fresh(8, 1, 2), 4), advanced(expert(), 2)),
-              Code::kRngDrift, "in no state");
+              judged::kRngDrift, "in no state");
 }
 
 // --- modules ------------------------------------------------------------------------------------
@@ -99,9 +100,9 @@ TEST(RngJudge, the_streams_of_each_module_are_of_an_age_of_their_own) {
                          {kSeed}, kAges);
   };
   EXPECT_TRUE(judged_as(4, 1).empty());
-  expect_one(judged_as(4, 4), Code::kRngDrift, "mimo.language.rng_state/shard_0.1_1.2",
+  expect_one(judged_as(4, 4), judged::kRngDrift, "mimo.language.rng_state/shard_0.1_1.2",
              "should have drawn for 1 step since it began, and has drawn for 4");
-  expect_one(judged_as(1, 1), Code::kRngDrift, "mimo.vision.rng_state/shard_0.1_1.2",
+  expect_one(judged_as(1, 1), judged::kRngDrift, "mimo.vision.rng_state/shard_0.1_1.2",
              "should have drawn for 4 steps since it began, and has drawn for 1");
 }
 
@@ -111,7 +112,7 @@ TEST(RngJudge, a_stream_that_is_another_modules_has_collapsed) {
                              streams_of_modules(advanced(of_module("vision"), 4),
                                                 advanced(of_module("vision"), age)),
                              {kSeed}, kAges),
-               Code::kRngStreamCollapse, "mimo.language.rng_state/shard_0.1_1.2",
+               judged::kRngStreamCollapse, "mimo.language.rng_state/shard_0.1_1.2",
                "the stream is that of module vision");
   }
 }
@@ -121,13 +122,13 @@ TEST(RngJudge, a_modules_stream_of_another_coordinate_or_of_the_run_as_a_whole_i
                            streams_of_modules(advanced(of_module("vision", 0), 4),
                                               advanced(of_module("language"), 1)),
                            {kSeed}, kAges),
-             Code::kRngStreamCollapse, "mimo.vision.rng_state/shard_0.1_1.2",
+             judged::kRngStreamCollapse, "mimo.vision.rng_state/shard_0.1_1.2",
              "the stream of [0, 1] is that of [0, 0]");
   expect_one(judge_streams(GlobalRank{5},
                            streams_of_modules(advanced(sim::HostRng::fresh(kSeed, 0, 1), 4),
                                               advanced(of_module("language"), 1)),
                            {kSeed}, kAges),
-             Code::kRngDrift, "mimo.vision.rng_state/shard_0.1_1.2", "in no state");
+             judged::kRngDrift, "mimo.vision.rng_state/shard_0.1_1.2", "in no state");
 }
 
 TEST(RngJudge, streams_that_differ_by_dp_are_judged_by_their_replica) {
@@ -143,7 +144,7 @@ TEST(RngJudge, streams_that_differ_by_dp_are_judged_by_their_replica) {
         EXPECT_TRUE(judged_as(replica, dp, true).empty());
         continue;
       }
-      expect_one(judged_as(replica, dp, true), Code::kRngStreamCollapse,
+      expect_one(judged_as(replica, dp, true), judged::kRngStreamCollapse,
                  "mimo.vision.rng_state/shard_0.1_1.2",
                  "the stream of data-parallel rank " + std::to_string(replica) + " is that of " +
                      std::to_string(dp));

@@ -2,6 +2,7 @@
 // run.
 
 #include "scenarios/driver/run.hpp"
+#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -209,7 +210,7 @@ TEST(Verdict, a_table_of_records) {
        "ORACLE_VACUOUS"},
       {"the cause stands before the effect that came up first",
        [](auto& l) {
-         l[1].ranks[0].rulings.push_back({Code::kTrajectoryDivergence, "x"});
+         l[1].ranks[0].rulings.push_back({judged::kTrajectoryDivergence, "x"});
          l[1].ranks[1].rulings.push_back({Code::kFalseReplica, "y"});
        },
        Verdict::kFail, "FALSE_REPLICA"},
@@ -217,7 +218,7 @@ TEST(Verdict, a_table_of_records) {
        "BIT_MISMATCH"},
       {"a judge found something",
        [](auto& l) {
-         l[1].ranks[1].rulings.push_back({Code::kLostObject, "x"});
+         l[1].ranks[1].rulings.push_back({judged::kLostObject, "x"});
        },
        Verdict::kFail, "LOST_OBJECT"},
       {"a rank failed",
@@ -275,8 +276,8 @@ TEST(Verdict, the_reason_is_the_first_ruling_and_counts_the_other_codes) {
   std::vector<IncarnationRecord> lives = {good_life(2), good_life(2), good_life(2)};
   lives[0].ranks[1].rulings = {{Code::kFalseReplica, "FALSE_REPLICA: copies differ"},
                                {Code::kFalseReplica, "x"}};
-  lives[1].ranks[0].rulings = {{Code::kWrongOwner, "y"}, {Code::kBitMismatch, "z"}};
-  lives[1].ranks[1].rulings = {{Code::kWrongOwner, "y"}};
+  lives[1].ranks[0].rulings = {{judged::kWrongOwner, "y"}, {judged::kBitMismatch, "z"}};
+  lives[1].ranks[1].rulings = {{judged::kWrongOwner, "y"}};
   const ScenarioResult result = judge(read_scenario(kSkeleton), lives);
   EXPECT_EQ(result.code, "FALSE_REPLICA");
   EXPECT_EQ(result.reason, "rank 1: copies differ; also BIT_MISMATCH x 1, WRONG_OWNER x 2");
@@ -539,7 +540,7 @@ TEST(Verdict, an_expected_refusal_counts_in_the_last_incarnation_alone) {
 TEST(Verdict, a_record_survives_its_file) {
   RankRecord record = good_life(1).ranks[0];
   record.result.max_delta = std::numeric_limits<double>::quiet_NaN();
-  record.rulings = {{Code::kLostObject, "gone"}};
+  record.rulings = {{judged::kLostObject, "gone"}};
   record.trajectory = {{.step = 4,
                         .loss = 1.5,
                         .lr = 0.1,

@@ -1,6 +1,7 @@
 // What a life leaves in the store, made wrong one thing at a time.
 
 #include "scenarios/driver/store_judge.hpp"
+#include "core/ports/whole_file.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/base/codes.hpp"
 #include "scenarios/driver/life_judge.hpp"
 
 namespace reprise::driver {
@@ -24,7 +25,7 @@ IncarnationRecord life(Ending ending, bool stands, std::optional<Code> code) {
 TEST(UnendedSave, is_missing_where_the_job_returned_and_nowhere_else) {
   const Rulings rulings = judge_life(life(Ending::kReturned, false, std::nullopt));
   ASSERT_EQ(rulings.size(), 1U);
-  EXPECT_EQ(rulings[0].code, Code::kCommitMissing);
+  EXPECT_EQ(rulings[0].code, judged::kCommitMissing);
   EXPECT_NE(rulings[0].message.find("step 3"), std::string::npos);
   EXPECT_TRUE(judge_life(life(Ending::kReturned, true, std::nullopt)).empty());
   EXPECT_TRUE(judge_life(life(Ending::kReturned, false, Code::kIo)).empty());

@@ -49,7 +49,7 @@ Value& at(Value& root, const Entry& entry) {
 }
 
 struct Change {
-  Value operator()(None /*none*/) const { return 1; }
+  Value operator()(NoneType /*none*/) const { return 1; }
   Value operator()(bool value) const { return !value; }
   Value operator()(std::int64_t value) const { return value + 1; }
   Value operator()(double value) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/codes.hpp"
 #include "scenarios/driver/verdict.hpp"
 #include "tests/scenarios/driver/small_scenario.hpp"
 
@@ -77,7 +78,7 @@ TEST(Verdict, what_a_planned_fault_leaves) {
       {"the other waits for ever",
        [](Case& c) {
          c.survivor().ending = Ending::kHung;
-         c.survivor().code = Code::kDeadlock;
+         c.survivor().code = Code::kHang;
        },
        Verdict::kFail, "HANG", false},
       {"the other breaks a check of ours",
@@ -288,7 +289,7 @@ TEST(Verdict, what_is_left_in_the_store_counts) {
 TEST(Verdict, ranks_that_went_on_from_different_checkpoints_explain_what_else_is_wrong) {
   Case one = good_case();
   for (auto& rank : one.lives[1].ranks) {
-    rank.rulings = {{Code::kStaleBytes, "STALE_BYTES: an old one was loaded"}};
+    rank.rulings = {{judged::kStaleBytes, "STALE_BYTES: an old one was loaded"}};
     rank.loads = {{.step = rank.result.rank + 1, .requested = {"w"}, .stored = {"w"}}};
   }
   EXPECT_EQ(judge(one.scenario, one.lives).code, "MIXED_GENERATION");

@@ -1,6 +1,7 @@
 // Bits that flip and ends that are lost while nobody looks: the load refuses on all ranks, by one
 // named error, or nothing that was read is another one.
 #include "sim/faults/at_rest.hpp"
+#include "core/ports/whole_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

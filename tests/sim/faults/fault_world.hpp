@@ -45,7 +45,7 @@ class SmallState {
                                  .grid = {kObjects},
                                  .coordinate = {rank.value * (kObjects / ranks) + i},
                                  .replica = 0,
-                                 .value = Value(None{})});
+                                 .value = Value(NoneType{})});
     }
     leaves_.common = Dict{{"step", -1}};
   }

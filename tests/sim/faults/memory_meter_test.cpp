@@ -1,5 +1,6 @@
 // What a save and a load hold beside the job's own memory: something, and no more than they say.
 #include "sim/faults/memory_meter.hpp"
+#include "core/ports/whole_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

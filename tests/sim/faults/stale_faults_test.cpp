@@ -4,6 +4,7 @@
 
 #include "core/engine/stored_tracker.hpp"
 #include "core/format/tracker.hpp"
+#include "core/ports/store_path.hpp"
 #include "tests/sim/faults/fault_world.hpp"
 
 namespace reprise::sim {

@@ -125,7 +125,7 @@ TEST(ModuleState, what_was_extracted_is_restored_from_nothing_but_the_objects) {
   for (const std::size_t chain : {std::size_t{0}, std::size_t{1}}) {
     Dict entry = entry_dict();
     const auto objects = extract_entry(entry, {"a", chain, 0});
-    EXPECT_EQ(decode_optimizer(restore_entry(None{}, objects), "it"), settings());
+    EXPECT_EQ(decode_optimizer(restore_entry(NoneType{}, objects), "it"), settings());
     EXPECT_EQ(decode_optimizer(restore_entry(Dict{}, objects), "it"), settings());
   }
 }
@@ -134,7 +134,7 @@ TEST(ModuleState, what_was_distributed_is_restored_alike) {
   Dict entry = entry_dict();
   auto objects = extract_distributed(entry, bucket_group_prefix("chained_0.", 1), 0);
   for (auto& object : extract_entry(entry, {"a", 0, 0})) objects.push_back(object);
-  EXPECT_EQ(decode_optimizer(restore_entry(None{}, objects), "it"), settings());
+  EXPECT_EQ(decode_optimizer(restore_entry(NoneType{}, objects), "it"), settings());
 }
 
 TEST(ModuleState, a_wrapper_is_made_where_there_is_none_and_filled_where_there_is_one) {
@@ -145,7 +145,7 @@ TEST(ModuleState, a_wrapper_is_made_where_there_is_none_and_filled_where_there_i
   };
   const Value made = Dict{{"optimizer", Dict{{"param_groups", List{7}}}}};
   const std::vector<Row> rows = {
-      {None{}, made},
+      {NoneType{}, made},
       {Dict{}, made},
       {Dict{{"optimizer", 3}}, made},
       {Dict{{"optimizer", Dict{}}}, made},

@@ -170,7 +170,7 @@ TEST(ModulesRefused, what_the_common_state_says_of_shardings_is_read_and_held_ag
       {"another", of_b, "fully_sharded_bucket_space", Code::kUnsupported,
        "fully_sharded_bucket_space"},
       {"one that nobody has", of_b, "fully_reshardible", Code::kUsage, "fully_reshardable"},
-      {"none", of_b, None{}, Code::kNotStored, "['b']"},
+      {"none", of_b, NoneType{}, Code::kNotStored, "['b']"},
       {"the first module's is not that of the metadata", of_a, "fully_sharded_model_space",
        Code::kUnsupported, "names two shardings"},
       {"the metadata's is not the first module's",

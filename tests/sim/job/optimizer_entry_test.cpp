@@ -114,7 +114,7 @@ TEST(OptimizerEntry, each_part_that_is_missing_or_of_another_type_is_refused_by_
       drop(dict(without), name);
       refused(without, path);
       Value other = encode(entry());
-      part_of(dict(other), name) = None{};
+      part_of(dict(other), name) = NoneType{};
       refused(other, path);
     }
   };

@@ -431,8 +431,9 @@ TEST(RerunJob, AFaultCheckpointHoldsTheStateBeforeTheIteration) {
       const bool faulty = r == rank;
       EXPECT_EQ(*object.find("checkpoint_requested"), Value(faulty));
       EXPECT_EQ(object.find("failed_validation_call")->is_none(), !faulty);
-      EXPECT_EQ(*object.find("suspicious_node"), faulty ? Value("first") : Value(None{}));
-      EXPECT_EQ(*object.find("suspicious_device"), faulty ? Value(std::int64_t{r}) : Value(None{}));
+      EXPECT_EQ(*object.find("suspicious_node"), faulty ? Value("first") : Value(NoneType{}));
+      EXPECT_EQ(*object.find("suspicious_device"),
+                faulty ? Value(std::int64_t{r}) : Value(NoneType{}));
       EXPECT_EQ(batches_of(object), (std::vector<SampleRange>{{16, 8}}));
     }
   }
@@ -465,7 +466,7 @@ TEST(RerunJob, OnlyIdleAndPendingStatesCanBeSaved) {
         (void)job.state();
         ADD_FAILURE() << "saved in state " << expected;
       } catch (const Error& error) {
-        EXPECT_EQ(error.code(), Code::kIllegalState) << error.what();
+        EXPECT_EQ(error.code(), Code::kIllegalStatePersisted) << error.what();
       }
     });
   };

@@ -379,7 +379,7 @@ class Lockstep {
         differ("stores another state than its own");
       }
     } catch (const Error& error) {
-      if (error.code() != Code::kIllegalState || expected != Stored::kForbidden) {
+      if (error.code() != Code::kIllegalStatePersisted || expected != Stored::kForbidden) {
         differ(std::string("can't be stored: ") + error.what());
       }
     }
@@ -397,12 +397,12 @@ class Lockstep {
              {"error_injector_checkpoint",
               Dict{{"error_injection_rate", 0},
                    {"error_injection_type", encode(RerunDiagnosis::kTransientError)},
-                   {"injected_error_type", None{}}}},
-             {"failed_validation_call", None{}},
-             {"initial_result", None{}},
-             {"suspicious_node", None{}},
-             {"suspicious_device", None{}},
-             {"data_iterator_checkpoints", None{}},
+                   {"injected_error_type", NoneType{}}}},
+             {"failed_validation_call", NoneType{}},
+             {"initial_result", NoneType{}},
+             {"suspicious_node", NoneType{}},
+             {"suspicious_device", NoneType{}},
+             {"data_iterator_checkpoints", NoneType{}},
              {"large_value_counts", Dict{}},
              {"max_values", Dict{}}};
     if (!(machine.encode_object({data()}) == idle)) differ("a sentinel is not idle");

@@ -79,7 +79,7 @@ TEST(RerunState, WordsComeBackFromTheirObjects) {
 
 TEST(RerunState, WhatIsNoMemberIsRefused) {
   const Value mode = encode(RerunMode::kDisabled);
-  for (const auto& value : {Value(6), Value(-1), Value("3"), Value(None{}), mode}) {
+  for (const auto& value : {Value(6), Value(-1), Value("3"), Value(NoneType{}), mode}) {
     EXPECT_EQ(code_of([&] { (void)decode_state(value); }), Code::kLoadRejected) << value;
   }
   EXPECT_EQ(code_of([] { (void)decode_mode(Value("off")); }), Code::kLoadRejected);
@@ -120,7 +120,8 @@ TEST(RerunPolicy, EachStateIsForbiddenAtSaveOrCanBeResumed) {
     if (may_be_persisted(state)) {
       EXPECT_EQ(restore_or_ignore(stored, own).restore, number == 3);
     } else {
-      EXPECT_EQ(code_of([&] { (void)restore_or_ignore(stored, own); }), Code::kIllegalState);
+      EXPECT_EQ(code_of([&] { (void)restore_or_ignore(stored, own); }),
+                Code::kIllegalStatePersisted);
     }
     EXPECT_FALSE(restore_or_ignore(stored, {RerunMode::kDisabled, own.modules}).restore);
     const OwnRerun other{RerunMode::kValidateResults, {{.layout = parse_layout("dp4")}}};
@@ -149,7 +150,7 @@ TEST(RerunPolicy, BatchesComeFromTheBuffersOrFromTheCursor) {
             (DataPosition{.cursor = 24, .kept = {{16, 8}}, .replaying = true}));
   EXPECT_EQ(buffers_or_cursor({false, &object, 16}), DataPosition{.cursor = 16});
   EXPECT_EQ(buffers_or_cursor({true, nullptr, 16}), DataPosition{.cursor = 16});
-  const Value none = Dict{{"data_iterator_checkpoints", None{}}};
+  const Value none = Dict{{"data_iterator_checkpoints", NoneType{}}};
   EXPECT_EQ(buffers_or_cursor({true, &none, 16}), DataPosition{.cursor = 16});
 }
 
@@ -224,7 +225,7 @@ TEST(RerunMachine, ResultsAreValidatedWithinRunsAlone) {
   EXPECT_EQ(code_of([&] { machine.validate({1.0, false, "NaN"}); }), Code::kUsage);
   machine.begin(1);
   EXPECT_EQ(code_of([&] { machine.begin(1); }), Code::kUsage);
-  EXPECT_EQ(code_of([&] { (void)machine.snapshot(); }), Code::kIllegalState);
+  EXPECT_EQ(code_of([&] { (void)machine.snapshot(); }), Code::kIllegalStatePersisted);
 }
 
 TEST(RerunMachine, StoredStatesOfAnotherFormAreRefused) {

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/adapters/local/solo_fabric.hpp"
+#include "core/base/codes.hpp"
 #include "properties/state_judge.hpp"
 #include "properties/unsettled.hpp"
 #include "sim/job/job.hpp"
@@ -136,9 +137,9 @@ class Lives {
                          .skipped_objects = {std::string(kRngKey)},
                          .comparable = layout_free};
     options.suspects.others = [&] {
-      std::vector<OtherState> others = {{"before", twin(saved - 1), Code::kStaleBytes}};
+      std::vector<OtherState> others = {{"before", twin(saved - 1), judged::kStaleBytes}};
       for (std::int64_t i = 1; i <= course_.beside; ++i) {
-        others.push_back({"beside", twin(saved + i), Code::kTornSnapshot});
+        others.push_back({"beside", twin(saved + i), judged::kTornSnapshot});
       }
       return others;
     };

@@ -12,6 +12,7 @@
 #include "core/engine/seamed.hpp"
 #include "core/format/crc32.hpp"
 #include "core/format/tensor_item.hpp"
+#include "core/ports/store_path.hpp"
 #include "sim/mutants/wrong_commit.hpp"
 #include "sim/world/sim_store.hpp"
 

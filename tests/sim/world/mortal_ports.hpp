@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/engine/phases.hpp"
+#include "core/ports/store_path.hpp"
 #include "reprise/ports.hpp"
 
 namespace reprise::sim {

@@ -6,6 +6,8 @@
 
 #include "core/engine/load.hpp"
 #include "core/engine/save.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 #include "sim/world/world.hpp"
 #include "tests/sim/world/tiny_job.hpp"
 

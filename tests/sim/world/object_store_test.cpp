@@ -8,6 +8,8 @@
 #include "core/engine/set_aside.hpp"
 #include "core/engine/stored_tracker.hpp"
 #include "core/ports/no_progress.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 #include "sim/mutants/mutants.hpp"
 #include "sim/world/world.hpp"
 #include "tests/contracts/error_of.hpp"

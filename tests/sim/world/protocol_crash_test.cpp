@@ -16,6 +16,8 @@
 #include "core/engine/save_queue.hpp"
 #include "core/engine/seamed.hpp"
 #include "core/engine/set_aside.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
 #include "sim/mutants/wrong_commit.hpp"
 #include "sim/world/copy_tree.hpp"
 #include "sim/world/world.hpp"

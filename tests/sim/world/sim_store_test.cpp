@@ -1,5 +1,6 @@
 // What a crash leaves, and copies between stores.
 #include "sim/world/sim_store.hpp"
+#include "core/ports/whole_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

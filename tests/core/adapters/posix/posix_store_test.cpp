@@ -1,5 +1,6 @@
 // The store over real directories: the contract, and what only a real file system has.
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/ports/whole_file.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

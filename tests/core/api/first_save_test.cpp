@@ -1,0 +1,155 @@
+// A job that may be at its start: it goes on from what was committed, and begins again where a
+// first save died.
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/ports/passing_store.hpp"
+#include "reprise/reprise.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+
+namespace reprise {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Kills the process in front of a change.
+class DyingStore final : public PassingStore {
+ public:
+  DyingStore(std::shared_ptr<Store> inner, int changes)
+      : PassingStore(*inner), owned_(std::move(inner)), left_(changes) {}
+
+  std::unique_ptr<WriteFile> create(const std::string& path) override {
+    change();
+    return PassingStore::create(path);
+  }
+  void make_directory(const std::string& path) override {
+    change();
+    PassingStore::make_directory(path);
+  }
+  void publish(const NameChange& name) override {
+    change();
+    PassingStore::publish(name);
+  }
+  void remove(const std::string& path) override {
+    change();
+    PassingStore::remove(path);
+  }
+  void sync_directory(const std::string& directory) override {
+    change();
+    PassingStore::sync_directory(directory);
+  }
+
+ private:
+  void change() {
+    if (left_-- == 0) raise(SIGKILL);
+  }
+
+  std::shared_ptr<Store> owned_;
+  int left_;
+};
+
+/// A state of one tensor, all of whose elements are `value`.
+struct Trained {
+  explicit Trained(const Job& job, float value) : w(12, value) {
+    state.add("w", sharded({4, 3}, Mesh({{"dp", 1}}), {}, job.rank()), w.data());
+  }
+  std::vector<float> w;
+  State state;
+};
+
+/// True if the process that made the first save was killed in front of that change.
+bool killed_at(const std::string& root, int change) {
+  const pid_t child = fork();
+  if (child == 0) {
+    JobPorts ports = local_ports(root);
+    ports.store = std::make_shared<DyingStore>(ports.store, change);
+    Job job(std::move(ports));
+    const Trained first(job, 1);
+    save(job, first.state, {.directory = "run", .step = 10});
+    std::_Exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status);
+}
+
+TEST(FirstSave, killed_anywhere_lets_the_job_begin_again) {
+  int begun_again = 0;
+  int gone_on = 0;
+  bool killed = true;
+  for (int change = 0; killed; ++change) {
+    SCOPED_TRACE(change);
+    const contracts::TemporaryDirectory directory;
+    killed = killed_at(directory.path(), change);
+    Job job = local_job(directory.path());
+    Trained next(job, 7);
+    const auto last =
+        load_if_any(job, next.state, {.directory = "run", .fallback = Fallback::kNewestWhole});
+    EXPECT_EQ(next.w, std::vector<float>(12, last ? 1.0F : 7.0F));
+    EXPECT_TRUE(last || killed);
+    ++(last ? gone_on : begun_again);
+    const std::int64_t step = last ? *last->step + 10 : 10;
+    save(job, next.state, {.directory = "run", .step = step});
+    EXPECT_EQ(load(job, next.state, {.directory = "run"}).step, step);
+  }
+  EXPECT_GE(begun_again, 5);
+  EXPECT_GE(gone_on, 3) << "the tracker's change, its sync, and no death at all";
+}
+
+/// What stands in the directory, and what a job that may be at its start makes of it.
+struct Row {
+  const char* name;
+  std::vector<std::string> files;
+  std::optional<Code> code;  ///< nothing: it begins
+};
+
+TEST(LoadIfAny, tells_a_beginning_from_what_cannot_be_loaded) {
+  const Row rows[] = {
+      {"nothing", {}, {}},
+      {"somebody's files", {"run/config.yaml", "run/logs/0.txt"}, {}},
+      {"a save that died", {"run/iter_0000010.saving-0123456789abcdef/.metadata"}, {}},
+      {"another writer's that died", {"run/iter_0000010/__0_0.distcp"}, {}},
+      {"a tracker without its iteration",
+       {"run/latest_checkpointed_iteration.txt"},
+       Code::kTrackerDangling},
+      {"an iteration that no tracker names", {"run/iter_0000010/.metadata"}, Code::kNotFound},
+      {"checkpoints further below", {"run/a/step-3/.metadata"}, Code::kNotFound},
+      {"a file", {"run"}, Code::kNotFound},
+      {"payload that lost its metadata", {"run/__0_0.distcp"}, Code::kIncompleteSelected},
+      {"another format", {"run/model.safetensors"}, Code::kUnsupported},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    const contracts::TemporaryDirectory directory;
+    for (const std::string& file : row.files) {
+      const fs::path path = directory.path() + "/" + file;
+      fs::create_directories(path.parent_path());
+      std::ofstream(path) << "10";
+    }
+    Job job = local_job(directory.path());
+    Trained job_state(job, 7);
+    std::optional<Code> code;
+    try {
+      EXPECT_FALSE(load_if_any(job, job_state.state, {.directory = "run"}));
+    } catch (const Error& error) {
+      code = error.code();
+    }
+    EXPECT_EQ(code, row.code);
+    EXPECT_EQ(job_state.w, std::vector<float>(12, 7.0F));
+  }
+}
+
+}  // namespace
+}  // namespace reprise
