@@ -217,12 +217,18 @@ void discard_noted(Store& store, CommitTarget& target, const Aside& aside) {
   note_kept(store, target, aside, discard(store, aside.path));
 }
 
-/// Trackers that were not renamed into their place.
+/// Removes trackers that were written and never published.
 void clear_trackers(Store& store, const CommitTarget& target) {
   if (!target.step) return;
   for (const Aside& aside : asides_of(store, tracker_path(target))) {
     if (aside.suffix == kNextSuffix) store.remove(aside.path);
   }
+}
+
+/// True if a writer made it that took the lock after this one. Without rename a lock is a lease,
+/// which may be lost, and its tokens grow.
+bool is_of_later_writer(Store& store, const CommitTarget& target, const Aside& aside) {
+  return !store.capabilities().renames && aside.token > target.claim.token;
 }
 
 /// Removes what a dead writer left. The checkpoint that made way for it goes only once one that was
@@ -241,6 +247,7 @@ void clear_unfinished(Store& store, CommitTarget& target) {
   std::vector<Aside> old;
   for (const Aside& aside : asides) {
     if (aside.suffix == kRemovingSuffix || !is_own(store, aside)) continue;
+    if (is_of_later_writer(store, target, aside)) continue;
     if (is_marked(store, aside.path, aside.token)) {
       note_kept(store, target, aside, discard_unfinished(store, aside.path, aside.token));
     } else {
@@ -260,7 +267,7 @@ void make_saving(Store& store, const CommitTarget& target) {
 
 void remove_replaced(Store& store, CommitTarget& target) {
   for (const Aside& aside : asides_of(store, target.directory)) {
-    if (aside.suffix == kRemovingSuffix) continue;
+    if (aside.suffix == kRemovingSuffix || is_of_later_writer(store, target, aside)) continue;
     const bool of_this_writer = aside.token == target.claim.token;
     if (!of_this_writer && !(target.claim.keeps_others_out() && is_own(store, aside))) continue;
     discard_noted(store, target, aside);

@@ -17,6 +17,12 @@ std::optional<Step> tracked(Store& store, const std::string& root) {
   return stored_tracker(store, root).step;
 }
 
+/// True for the name of an iteration's directory, and for that of one which had made way for it.
+bool is_of_iteration(const std::string& name) {
+  const auto before = aside_name(name);
+  return tracker_of_directory(before ? before->base : name).has_value();
+}
+
 bool was_passed_over(Step step, const Kept& kept) {
   return std::find(kept.damaged.begin(), kept.damaged.end(), step) != kept.damaged.end();
 }
@@ -47,7 +53,7 @@ struct Removal {
     for (const Entry& entry : store.list(root)) {
       const auto name = aside_name(entry.name);
       if (!name || name->suffix != kRemovingSuffix || name->token.empty()) continue;
-      if (!tracker_of_directory(name->base)) continue;
+      if (!is_of_iteration(name->base)) continue;
       const Aside one{join_path(root, entry.name), name->suffix, name->token};
       if (may_take(one)) left.push_back(one.path);
     }
@@ -85,7 +91,7 @@ struct Removal {
       const std::string directory = join_path(root, directory_of(Tracker{step}));
       for (const Aside& older : asides_of(store, directory)) {
         if (older.suffix != kReplacedSuffix || !may_take(older)) continue;
-        set_aside(older.path, aside_path(directory, kRemovingSuffix, older.token));
+        set_aside(older.path, aside_path(older.path, kRemovingSuffix, older.token));
       }
       if (!store.stat(directory)) continue;
       mark_as_old(store, directory, target.claim.token);

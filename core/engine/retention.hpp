@@ -4,7 +4,8 @@
 //
 //   clear_removing   what an earlier crash left of a removal
 //   choose           what goes, from what is there and what the tracker says
-//   set_aside        iter_0000002 -> iter_0000002.removing-<token>: no load takes that name
+//   set_aside        iter_0000002 -> iter_0000002.removing-<token>: no load takes that name; so
+//                    does what had made way for it: its name gets the same ending
 //   sync_root        <- only now may a byte of it go
 //   unmark           its metadata goes first, and is gone for good
 //   remove           then the rest

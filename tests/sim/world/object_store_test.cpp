@@ -30,9 +30,9 @@ std::string get(Store& store, const std::string& path) {
   return std::string(as_text(read_all(store, path, 1000)));
 }
 
-std::vector<std::string> names(Store& store) {
+std::vector<std::string> names(Store& store, const std::string& directory = "") {
   std::vector<std::string> all;
-  for (const Entry& entry : store.list("")) all.push_back(entry.name);
+  for (const Entry& entry : store.list(directory)) all.push_back(entry.name);
   return all;
 }
 
@@ -149,10 +149,11 @@ std::vector<ProtocolStep> interrupted(Store& store, CommitTarget& target,
 decltype(SaveSeams::commit) commit = commit_part;  // likewise
 
 void save(const Ports& ports, std::int64_t generation, std::int64_t step,
-          const SaveSeams& seams = {}) {
+          const SaveSeams& seams = {}, std::optional<std::int32_t> keep = {}) {
   const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), generation);
   SaveSettings options;
   options.target = CommitTarget::iteration("run", Step{step});
+  options.target.keep = keep;
   begin_save(ports, all_ranks(ports), job.state, options, seams).finish();
 }
 
@@ -170,7 +171,7 @@ class TwoWriters : public testing::Test {
   /// leases are over, and `other` happens.
   Ended saves(decltype(SaveSeams::commit) protocol, const std::string& at,
               const std::function<void(const Ports&, SimStore&)>& other) {
-    SimStore store("sim:", kObjects);
+    SimStore store("sim:", capabilities_);
     Ended ended;
     World world({.seed = 5, .world_size = 1}, store);
     const auto result = world.run([&](Ports& ports, GlobalRank) {
@@ -191,6 +192,7 @@ class TwoWriters : public testing::Test {
   }
 
   Policies unfenced_;
+  StoreCapabilities capabilities_ = kObjects;
 };
 
 TEST_F(TwoWriters, one_whose_lease_was_taken_does_not_make_its_checkpoint_visible) {
@@ -220,6 +222,44 @@ TEST_F(TwoWriters, one_whose_lease_is_over_and_was_not_taken_goes_on) {
   const Ended ended = saves(commit_part, "swap_in", [](const Ports&, SimStore&) {});
   EXPECT_EQ(ended.code, std::nullopt);
   EXPECT_EQ(ended.generation, 2);
+}
+
+TEST_F(TwoWriters, one_whose_lease_was_taken_leaves_alone_what_the_other_one_has_set_aside) {
+  capabilities_.exchange = false;
+  const std::string first = "run/iter_0000001";
+  std::unique_ptr<StoreLock> taken;
+  const auto set_aside = [&](const Ports&, SimStore& store) {
+    taken = store.lock(first);
+    mark_as_old(store, first, taken->token());
+    store.put_aside({aside_path(first, kReplacedSuffix, taken->token()), first, taken.get()});
+  };
+  const Ended ended = saves(commit_part, "remove_replaced", set_aside);
+  EXPECT_EQ(ended.code, std::nullopt);
+  EXPECT_EQ(ended.generation, 2) << "it is the only copy";
+}
+
+/// A store without exchange where a save over the first iteration died before it had removed what
+/// made way for it.
+TEST(ObjectStore, what_made_way_goes_when_its_iteration_does) {
+  for (const bool renames : {true, false}) {
+    SCOPED_TRACE(renames);
+    SimStore store("sim:", {.exchange = false, .renames = renames});
+    World world({.seed = 5, .world_size = 1}, store);
+    const auto result = world.run([&](Ports& ports, GlobalRank) {
+      save(ports, 1, 1);
+      commit = commit_part;
+      between = {"remove_replaced", [] { throw Error(Code::kIo, "it dies"); }};
+      SaveSeams seams;
+      seams.commit = interrupted<&commit>;
+      EXPECT_EQ(code_of([&] { save(ports, 2, 1, seams); }), Code::kIo);
+      ASSERT_THAT(names(store, "run"), testing::Contains(HasSubstr(kReplacedSuffix)));
+      save(ports, 3, 2, {}, 1);
+      EXPECT_EQ(loaded(ports, "run"), 3);
+    });
+    EXPECT_EQ(result.ranks[0].end, RankEnd::kReturned) << result.ranks[0].message;
+    EXPECT_THAT(names(store, "run"),
+                ElementsAre("iter_0000002", "latest_checkpointed_iteration.txt"));
+  }
 }
 
 /// Reshards the newest checkpoint into `out`; `last_look` comes right before the commit.
