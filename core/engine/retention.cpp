@@ -9,6 +9,7 @@
 #include "core/base/print.hpp"
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/stored_tracker.hpp"
+#include "core/seams/save_seams.hpp"
 
 namespace reprise {
 namespace {

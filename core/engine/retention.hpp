@@ -37,12 +37,8 @@ struct Kept {
 /// unfinished. `present` as generations() lists it.
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept);
 
-using Outdated = decltype(&outdated);
-
 /// Nothing without `target.keep`, or where no tracker names an iteration. What belongs to no
 /// checkpoint stays and is noted in the claim. The arguments outlive the steps; one rank runs them.
-std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target, Outdated which);
-/// The same with `outdated`.
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target);
 
 }  // namespace reprise

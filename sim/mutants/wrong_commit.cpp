@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/engine/retention.hpp"
+#include "core/seams/save_seams.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/protocol_steps.hpp"
 

@@ -35,7 +35,7 @@ class SavingRank {
   }
 
   void run(std::size_t in_flight) {
-    SaveQueue queue([this] { return step_; }, in_flight);
+    SaveQueue queue(in_flight);
     while (step_.value < kSaves) {
       ++step_.value;
       save(queue);
