@@ -187,7 +187,7 @@ Holding TrainingJob::holding_of(const Family& family, std::size_t p, const Optim
                   .mesh = parameter.mesh,
                   .member = parameter.member,
                   .tensor = parameter.tensor,
-                  .placement = protocol_of(parameter.spec.key, making.policy.names()).placement};
+                  .placement = partition_of(parameter.spec.key, making.policy.names()).placement};
   holding.ranks_per_node = config_.ranks_per_node;
   if (share != nullptr) {
     const Sharding sharding = share->rule().sharding;

@@ -125,28 +125,21 @@ TEST(ObjectStore, a_writer_that_is_killed_leaves_its_lease_to_the_term) {
 
 // ---- writers
 
-/// Runs in a save of generation 2 where the step `at` of its commit begins.
-struct Between {
-  std::string at;
-  std::function<void()> run;
-};
-thread_local Between between;  // a commit is a plain function
-
-template <decltype(SaveSeams::commit)* kCommit>
-std::vector<ProtocolStep> interrupted(Store& store, CommitTarget& target,
-                                      const CommitContent& content, Part part) {
-  auto steps = (*kCommit)(store, target, content, part);
-  for (ProtocolStep& step : steps) {
-    if (step.name != between.at) continue;
-    step.run = [run = std::move(step.run)] {
-      between.run();
-      run();
-    };
-  }
-  return steps;
+/// The commit `protocol`, in which something happens where the step `at` begins.
+decltype(SaveSeams::commit) interrupted(decltype(SaveSeams::commit) protocol, const std::string& at,
+                                        const std::function<void()>& between) {
+  return [=](Store& store, CommitTarget& target, const CommitContent& content, Part part) {
+    auto steps = protocol(store, target, content, part);
+    for (ProtocolStep& step : steps) {
+      if (step.name != at) continue;
+      step.run = [between, run = std::move(step.run)] {
+        between();
+        run();
+      };
+    }
+    return steps;
+  };
 }
-
-decltype(SaveSeams::commit) commit = commit_part;  // likewise
 
 void save(const Ports& ports, std::int64_t generation, std::int64_t step,
           const SaveSeams& seams = {}, std::optional<std::int32_t> keep = {}) {
@@ -169,20 +162,18 @@ class TwoWriters : public testing::Test {
 
   /// One writer saves generation 1, and generation 2 over it. Where that one's step `at` begins its
   /// leases are over, and `other` happens.
-  Ended saves(decltype(SaveSeams::commit) protocol, const std::string& at,
+  Ended saves(const decltype(SaveSeams::commit)& protocol, const std::string& at,
               const std::function<void(const Ports&, SimStore&)>& other) {
     SimStore store("sim:", capabilities_);
     Ended ended;
     World world({.seed = 5, .world_size = 1}, store);
     const auto result = world.run([&](Ports& ports, GlobalRank) {
       save(ports, 1, 1);
-      commit = protocol;
-      between = {at, [&] {
-                   store.pass_term();
-                   other(ports, store);
-                 }};
       SaveSeams seams;
-      seams.commit = interrupted<&commit>;
+      seams.commit = interrupted(protocol, at, [&] {
+        store.pass_term();
+        other(ports, store);
+      });
       ended.code = code_of([&] { save(ports, 2, 1, seams); });
       store.settle();
       ended.generation = loaded(ports, "run");
@@ -247,10 +238,9 @@ TEST(ObjectStore, what_made_way_goes_when_its_iteration_does) {
     World world({.seed = 5, .world_size = 1}, store);
     const auto result = world.run([&](Ports& ports, GlobalRank) {
       save(ports, 1, 1);
-      commit = commit_part;
-      between = {"remove_replaced", [] { throw Error(Code::kIo, "it dies"); }};
       SaveSeams seams;
-      seams.commit = interrupted<&commit>;
+      seams.commit =
+          interrupted(commit_part, "remove_replaced", [] { throw Error(Code::kIo, "it dies"); });
       EXPECT_EQ(code_of([&] { save(ports, 2, 1, seams); }), Code::kIo);
       ASSERT_THAT(names(store, "run"), testing::Contains(HasSubstr(kReplacedSuffix)));
       save(ports, 3, 2, {}, 1);
