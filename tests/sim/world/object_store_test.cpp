@@ -216,7 +216,7 @@ TEST_F(TwoWriters, one_whose_lease_is_over_and_was_not_taken_goes_on) {
 }
 
 TEST_F(TwoWriters, one_whose_lease_was_taken_leaves_alone_what_the_other_one_has_set_aside) {
-  capabilities_.exchange = false;
+  capabilities_ = {.exchange = false, .renames = false};
   const std::string first = "run/iter_0000001";
   std::unique_ptr<StoreLock> taken;
   const auto set_aside = [&](const Ports&, SimStore& store) {
