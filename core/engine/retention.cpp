@@ -52,6 +52,13 @@ struct Removal {
            (target.claim.keeps_others_out() && is_own(store, one));
   }
 
+  /// For another one, by whichever way the store has.
+  bool made_way(const Aside& one) const {
+    return one.suffix == kReplacedSuffix ||
+           (one.suffix == kSavingSuffix &&
+            store.stat(join_path(one.path, old_mark_of(one.token))).has_value());
+  }
+
   void clear_removing() {
     std::vector<std::string> left;
     for (const Entry& entry : store.list(root)) {
@@ -98,8 +105,7 @@ struct Removal {
     for (const Step step : chosen) {
       const std::string directory = join_path(root, directory_of(Tracker{step}));
       for (const Aside& older : asides_of(store, directory)) {
-        if (older.suffix == kRemovingSuffix || !may_take(older)) continue;
-        if (is_marked(store, older.path, older.token)) continue;  // nothing ever made way for it
+        if (!made_way(older) || !may_take(older)) continue;
         set_aside(older.path, aside_path(older.path, kRemovingSuffix, older.token));
       }
       if (!store.stat(directory)) continue;

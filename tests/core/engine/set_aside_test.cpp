@@ -161,6 +161,20 @@ TEST_F(SetAside, what_a_dropped_save_wrote_goes_with_the_next_one_that_keeps_few
                                         "latest_checkpointed_iteration.txt"));
 }
 
+TEST_F(SetAside, what_was_exchanged_goes_with_its_iteration) {
+  save(7, options_of(1));
+  copy(".saving", kA, true);
+  const auto killed = [](Store&, const std::string& call, const std::string& path) {
+    if (call == "remove" && path.find(".saving-" + kA) != std::string::npos) {
+      throw Error(Code::kIo, "killed");
+    }
+  };
+  EXPECT_THAT(save(9, options_of(4, 1), killed), Not(IsEmpty()));
+  EXPECT_EQ(loaded("run"), 9);
+  EXPECT_THAT(save(9, options_of(4, 1)), IsEmpty());
+  EXPECT_THAT(names("run"), ElementsAre("iter_0000004", "latest_checkpointed_iteration.txt"));
+}
+
 TEST_F(SetAside, what_a_dropped_save_wrote_stays_beside_the_only_copy) {
   save(7, options_of(1));
   const std::string replaced = copy(".replaced", kA, true);
