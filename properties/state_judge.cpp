@@ -128,12 +128,12 @@ class Judge {
     const ByteSpan wrong(loaded.data() + start, static_cast<std::size_t>(run) * width);
     const Origin origin =
         origin_of(saved_, {leaf.key, index, leaf.dtype, wrong, leaf.pieces}, options_.suspects);
-    const FirstDifference first{evidence_.rank,
-                                leaf.key,
-                                index,
-                                print_element(leaf.dtype, saved.data() + start),
-                                print_element(leaf.dtype, wrong.data()),
-                                origin.text};
+    const FirstMismatch first{evidence_.rank,
+                              leaf.key,
+                              index,
+                              print_element(leaf.dtype, saved.data() + start),
+                              print_element(leaf.dtype, wrong.data()),
+                              origin.text};
     find(origin.code, leaf.key,
          "element " + to_string(index) + " was saved as " + first.saved + " and is " +
              first.loaded + "; it comes from " + origin.text);

@@ -14,7 +14,7 @@
 
 namespace reprise {
 
-struct FirstDifference {
+struct FirstMismatch {
   GlobalRank rank;
   std::string key;
   Dims index;         ///< in the global tensor
@@ -30,7 +30,7 @@ struct StateEvidence {
   Comparison compared;              ///< of all their elements
   std::uint64_t values = 0;         ///< objects and common states compared
   std::vector<std::string> absent;  ///< tensors that were saved and of which this rank has no leaf
-  std::optional<FirstDifference> first;
+  std::optional<FirstMismatch> first;
   Rulings rulings;
 
   /// Something was compared and nothing differed.

@@ -37,13 +37,13 @@ Json to_json_value(const LaneFloor& lane) {
 }
 
 /// A baseline may be older than a field.
-std::string text_or_nothing(const Node& node, const std::string& key) {
+std::string text_or_nothing(const JsonField& node, const std::string& key) {
   return node.has(key) ? node.at(key).text() : "";
 }
 
-ScenarioFloor scenario_at(const Node& node) {
+ScenarioFloor scenario_at(const JsonField& node) {
   if (node.has("skipped")) {
-    const Node why = node.at("skipped");
+    const JsonField why = node.at("skipped");
     if (why.text().empty()) why.refuse("gives no reason");
     return {.compared = {}, .skipped = why.text()};
   }
@@ -54,13 +54,13 @@ ScenarioFloor scenario_at(const Node& node) {
       .event_hash = text_or_nothing(node, "event_hash")};
 }
 
-void check_total(const Node& node, std::uint64_t sum) {
+void check_total(const JsonField& node, std::uint64_t sum) {
   if (node.count() == sum) return;
   node.refuse("is " + std::to_string(node.count()) + ", but the entries make " +
               std::to_string(sum) + "; write the baseline again with --write-baseline");
 }
 
-LaneFloor lane_at(const Node& node) {
+LaneFloor lane_at(const JsonField& node) {
   LaneFloor lane;
   for (const auto& [name, entry] : node.at("scenarios").entries()) {
     lane.scenarios[name] = scenario_at(entry);
@@ -74,15 +74,15 @@ LaneFloor lane_at(const Node& node) {
   lane.project.commit = text_or_nothing(node, "commit");
   lane.project.build = text_or_nothing(node, "build");
   const LaneTotals sums = totals_of(lane);
-  const Node totals = node.at("totals");
+  const JsonField totals = node.at("totals");
   check_total(totals.at("scenarios"), sums.scenarios);
   check_total(totals.at("skipped"), sums.skipped);
   check_total(totals.at("elements"), sums.elements);
   return lane;
 }
 
-Baseline parse_floors(const Node& root) {
-  const Node version = root.at("baseline_version");
+Baseline parse_floors(const JsonField& root) {
+  const JsonField version = root.at("baseline_version");
   if (version.integer() != kBaselineVersion) {
     version.refuse("is " + std::to_string(version.integer()) + "; this program reads 1 and " +
                    std::to_string(kBaselineVersion));
@@ -176,7 +176,7 @@ std::string to_json(const Baseline& baseline) {
 Baseline parse_baseline(const std::string& text, const std::string& file) {
   auto document = parse_document(text, file);
   bring_up_to_date(document);
-  const Node root(document, file, "");
+  const JsonField root(document, file, "");
   Baseline baseline = root.has("schema_version") ? from_report(text, file) : parse_floors(root);
   check_demands(baseline, file);
   return baseline;

@@ -60,56 +60,58 @@ std::string text_of(const Json& document) {
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-Node Node::at(const std::string& key) const {
+JsonField JsonField::at(const std::string& key) const {
   const std::string path = path_.empty() ? key : path_ + "." + key;
   if (!value_.is_object()) expected("an object");
   const auto found = value_.find(key);
-  if (found == value_.end()) Node(value_, file_, path).refuse("is missing");
+  if (found == value_.end()) JsonField(value_, file_, path).refuse("is missing");
   return {*found, file_, path};
 }
 
-bool Node::has(const std::string& key) const { return value_.is_object() && value_.contains(key); }
+bool JsonField::has(const std::string& key) const {
+  return value_.is_object() && value_.contains(key);
+}
 
-std::vector<Node> Node::items() const {
+std::vector<JsonField> JsonField::items() const {
   if (!value_.is_array()) expected("a list");
-  std::vector<Node> nodes;
+  std::vector<JsonField> nodes;
   for (std::size_t i = 0; i < value_.size(); ++i) {
     nodes.emplace_back(value_[i], file_, path_ + "[" + std::to_string(i) + "]");
   }
   return nodes;
 }
 
-std::vector<std::pair<std::string, Node>> Node::entries() const {
+std::vector<std::pair<std::string, JsonField>> JsonField::entries() const {
   if (!value_.is_object()) expected("an object");
-  std::vector<std::pair<std::string, Node>> nodes;
+  std::vector<std::pair<std::string, JsonField>> nodes;
   for (const auto& [key, value] : value_.items()) {
-    nodes.emplace_back(key, Node(value, file_, path_ + "[" + key + "]"));
+    nodes.emplace_back(key, JsonField(value, file_, path_ + "[" + key + "]"));
   }
   return nodes;
 }
 
-std::string Node::text() const {
+std::string JsonField::text() const {
   if (!value_.is_string()) expected("a text");
   return value_.get<std::string>();
 }
 
-std::vector<std::string> Node::texts() const {
+std::vector<std::string> JsonField::texts() const {
   std::vector<std::string> all;
   for (const auto& node : items()) all.push_back(node.text());
   return all;
 }
 
-bool Node::flag() const {
+bool JsonField::flag() const {
   if (!value_.is_boolean()) expected("true or false");
   return value_.get<bool>();
 }
 
-std::uint64_t Node::count() const {
+std::uint64_t JsonField::count() const {
   if (!value_.is_number_unsigned()) expected("a count");
   return value_.get<std::uint64_t>();
 }
 
-std::int64_t Node::integer() const {
+std::int64_t JsonField::integer() const {
   constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   if (!value_.is_number_integer()) expected("an integer");
   if (value_.is_number_unsigned() && value_.get<std::uint64_t>() > kLargest) {
@@ -118,13 +120,13 @@ std::int64_t Node::integer() const {
   return value_.get<std::int64_t>();
 }
 
-std::int32_t Node::small_integer() const {
+std::int32_t JsonField::small_integer() const {
   const std::int64_t value = integer();
   if (value != static_cast<std::int32_t>(value)) expected("an integer of 32 bits");
   return static_cast<std::int32_t>(value);
 }
 
-double Node::number() const {
+double JsonField::number() const {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (value_ == "nan") return std::numeric_limits<double>::quiet_NaN();
   if (value_ == "inf") return kInfinity;
@@ -133,11 +135,11 @@ double Node::number() const {
   return value_.get<double>();
 }
 
-void Node::refuse(const std::string& what) const {
+void JsonField::refuse(const std::string& what) const {
   throw ReadError(std::string(file_) + ": " + (path_.empty() ? "" : path_ + ": ") + what);
 }
 
-void Node::expected(std::string_view what) const {
+void JsonField::expected(std::string_view what) const {
   refuse("expected " + std::string(what) + ", found " + kind_of(value_));
 }
 

@@ -16,17 +16,17 @@ namespace reprise::reports {
 inline constexpr std::int64_t kSchemaVersion = 2;
 
 /// A value together with where it stands. The document must outlive it.
-class Node {
+class JsonField {
  public:
-  Node(const nlohmann::json& value, std::string_view file, std::string path)
+  JsonField(const nlohmann::json& value, std::string_view file, std::string path)
       : value_(value), file_(file), path_(std::move(path)) {}
 
   /// A field that must be there.
-  Node at(const std::string& key) const;
+  JsonField at(const std::string& key) const;
   bool has(const std::string& key) const;
-  std::vector<Node> items() const;
+  std::vector<JsonField> items() const;
   /// Of an object: names in order, with their values.
-  std::vector<std::pair<std::string, Node>> entries() const;
+  std::vector<std::pair<std::string, JsonField>> entries() const;
 
   std::string text() const;
   std::vector<std::string> texts() const;

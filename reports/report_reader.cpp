@@ -8,13 +8,13 @@ namespace reprise::reports {
 namespace {
 
 template <class Item>
-std::vector<Item> all_of(const Node& list, Item (*one)(const Node&)) {
+std::vector<Item> all_of(const JsonField& list, Item (*one)(const JsonField&)) {
   std::vector<Item> items;
   for (const auto& node : list.items()) items.push_back(one(node));
   return items;
 }
 
-Verdict verdict_at(const Node& node) {
+Verdict verdict_at(const JsonField& node) {
   const auto verdict = verdict_named(node.text());
   if (!verdict) {
     node.refuse("'" + node.text() +
@@ -23,7 +23,7 @@ Verdict verdict_at(const Node& node) {
   return *verdict;
 }
 
-RankResult rank_at(const Node& node) {
+RankResult rank_at(const JsonField& node) {
   return {.rank = node.at("rank").small_integer(),
           .loaded_step = node.at("loaded_step").integer(),
           .owns = node.at("owns").flag(),
@@ -39,7 +39,7 @@ RankResult rank_at(const Node& node) {
           .dtype_mismatches = node.at("dtype_mismatches").texts()};
 }
 
-Incarnation incarnation_at(const Node& node) {
+Incarnation incarnation_at(const JsonField& node) {
   return {.layout = node.at("layout").text(),
           .outcome = node.at("outcome").text(),
           .code = node.at("code").text(),
@@ -48,19 +48,19 @@ Incarnation incarnation_at(const Node& node) {
           .last_step = node.at("last_step").integer()};
 }
 
-std::optional<double> number_or_nothing(const Node& node) {
+std::optional<double> number_or_nothing(const JsonField& node) {
   if (node.is_null()) return std::nullopt;
   return node.number();
 }
 
-TrainingPoint point_at(const Node& node) {
+TrainingPoint point_at(const JsonField& node) {
   TrainingPoint point{.step = node.at("step").integer(),
                       .loss = node.at("loss").number(),
                       .lr = node.at("lr").number(),
                       .loss_scale = node.at("loss_scale").number(),
                       .uninterrupted_loss = {},
                       .uninterrupted_lr = {}};
-  const Node uninterrupted = node.at("uninterrupted");
+  const JsonField uninterrupted = node.at("uninterrupted");
   if (uninterrupted.is_null()) return point;
   point.uninterrupted_loss = uninterrupted.at("loss").number();
   point.uninterrupted_lr = number_or_nothing(uninterrupted.at("lr"));
@@ -68,7 +68,7 @@ TrainingPoint point_at(const Node& node) {
   return point;
 }
 
-std::optional<FirstDifference> first_difference_at(const Node& node) {
+std::optional<FirstDifference> first_difference_at(const JsonField& node) {
   if (node.is_null()) return std::nullopt;
   FirstDifference first{.rank = node.at("rank").small_integer(),
                         .key = node.at("key").text(),
@@ -80,7 +80,7 @@ std::optional<FirstDifference> first_difference_at(const Node& node) {
   return first;
 }
 
-FaultResult fault_at(const Node& node) {
+FaultResult fault_at(const JsonField& node) {
   return {.kind = node.at("kind").text(),
           .rank = node.at("rank").small_integer(),
           .armed = node.at("armed").flag(),
@@ -90,21 +90,21 @@ FaultResult fault_at(const Node& node) {
 }
 
 /// A baseline may be older than this field.
-std::uint64_t empty_at(const Node& bytes) {
+std::uint64_t empty_at(const JsonField& bytes) {
   return bytes.has("empty") ? bytes.at("empty").count() : 0;
 }
 
 /// Likewise.
-std::optional<BoundBytes> bound_bytes_at(const Node& node) {
+std::optional<BoundBytes> bound_bytes_at(const JsonField& node) {
   if (!node.has("bound_bytes")) return std::nullopt;
-  const Node bound = node.at("bound_bytes");
+  const JsonField bound = node.at("bound_bytes");
   return BoundBytes{.stage = bound.at("stage").count(),
                     .load = bound.at("load").count(),
                     .empty = empty_at(bound)};
 }
 
-ScenarioResult scenario_at(const Node& node) {
-  const Node peak = node.at("peak_bytes");
+ScenarioResult scenario_at(const JsonField& node) {
+  const JsonField peak = node.at("peak_bytes");
   return {.name = node.at("name").text(),
           .file = node.at("file").text(),
           .proves = node.at("proves").text(),
@@ -132,21 +132,21 @@ ScenarioResult scenario_at(const Node& node) {
           .replay = node.at("replay").text()};
 }
 
-Skipped skipped_at(const Node& node) {
+Skipped skipped_at(const JsonField& node) {
   return {.scenario = node.at("scenario").text(), .reason = node.at("reason").text()};
 }
 
 /// A field that an older report may lack.
-std::string text_or_nothing(const Node& node, const std::string& key) {
+std::string text_or_nothing(const JsonField& node, const std::string& key) {
   return node.has(key) ? node.at(key).text() : "";
 }
 
-PropertyResult property_at(const Node& node) {
+PropertyResult property_at(const JsonField& node) {
   PropertyResult property{.name = node.at("name").text(),
                           .cases = node.at("cases").count(),
                           .seed = node.at("seed").count(),
                           .verdict = verdict_at(node.at("verdict"))};
-  const Node counterexample = node.at("counterexample");
+  const JsonField counterexample = node.at("counterexample");
   if (!counterexample.is_null()) property.counterexample = counterexample.text();
   for (const auto& [axis, values] : node.at("distribution").entries()) {
     for (const auto& [value, count] : values.entries()) {
@@ -156,7 +156,7 @@ PropertyResult property_at(const Node& node) {
   return property;
 }
 
-MutantResult mutant_at(const Node& node) {
+MutantResult mutant_at(const JsonField& node) {
   MutantResult mutant{.name = node.at("name").text(),
                       .defect = node.at("defect").text(),
                       .caught = node.at("caught").flag(),
@@ -175,13 +175,13 @@ MutantResult mutant_at(const Node& node) {
   return mutant;
 }
 
-Project project_at(const Node& node) {
+Project project_at(const JsonField& node) {
   return {.commit = node.at("commit").text(),
           .dirty = node.at("dirty").flag(),
           .build = node.at("build").text()};
 }
 
-Machine machine_at(const Node& node) {
+Machine machine_at(const JsonField& node) {
   return {.cpu = node.at("cpu").text(),
           .memory = node.at("memory").count(),
           .gpus = node.at("gpus").texts(),
@@ -191,7 +191,7 @@ Machine machine_at(const Node& node) {
 }
 
 /// The document's one derived count.
-void check_run(const Node& run, const std::vector<ScenarioResult>& scenarios) {
+void check_run(const JsonField& run, const std::vector<ScenarioResult>& scenarios) {
   const auto ran = std::count_if(scenarios.begin(), scenarios.end(), [](const auto& result) {
     return result.verdict != Verdict::kNotRun;
   });
@@ -205,13 +205,13 @@ void check_run(const Node& run, const std::vector<ScenarioResult>& scenarios) {
 Report parse_report(const std::string& text, const std::string& file) {
   auto document = parse_document(text, file);
   bring_up_to_date(document);
-  const Node root(document, file, "");
-  if (const Node version = root.at("schema_version"); version.integer() != kSchemaVersion) {
+  const JsonField root(document, file, "");
+  if (const JsonField version = root.at("schema_version"); version.integer() != kSchemaVersion) {
     version.refuse("is " + std::to_string(version.integer()) + "; this program reads 1 and " +
                    std::to_string(kSchemaVersion));
   }
-  const Node lanes = root.at("lanes");
-  const Node determinism = root.at("determinism");
+  const JsonField lanes = root.at("lanes");
+  const JsonField determinism = root.at("determinism");
   Report report{.project = project_at(root.at("project")),
                 .lane = root.at("lane").text(),
                 .machine = machine_at(root.at("machine")),

@@ -31,9 +31,9 @@ std::optional<std::int64_t> number_of(std::optional<Step> step) {
   return step ? std::optional(step->value) : std::nullopt;
 }
 
-void remember_damaged(JobState& job, const std::vector<Step>& damaged) {
+void remember_damaged(const std::vector<Step>& damaged, std::vector<Step>& known) {
   for (const Step step : damaged) {
-    if (std::count(job.damaged.begin(), job.damaged.end(), step) == 0) job.damaged.push_back(step);
+    if (std::count(known.begin(), known.end(), step) == 0) known.push_back(step);
   }
 }
 
@@ -43,7 +43,7 @@ LoadResult load(Job& job, State& state, const LoadOptions& options) {
   JobState& own = *JobAccess::state(job);
   StateDict into = StateAccess::with_common(state);
   LoadReport report = load(own.ports(), *own.all, into, settings_of(options));
-  remember_damaged(own, report.damaged);
+  remember_damaged(report.damaged, own.damaged[parent_path(report.location.directory)]);
   state.common = std::exchange(into.common, Dict{});
   StateAccess::leaves(state) = std::move(into);
   return {.directory = report.location.directory,

@@ -30,14 +30,12 @@ CommitTarget target_of(const SaveOptions& options) {
   return target;
 }
 
-SaveSettings settings_of(const SaveOptions& options, const std::vector<Step>& damaged,
-                         std::uint64_t staging) {
+SaveSettings settings_of(const SaveOptions& options, std::uint64_t staging) {
   require_possible(options);
   SaveSettings settings{.target = target_of(options), .image = {.checksums = options.checksums}};
   settings.image.staging_bytes_max = options.staging_bytes.value_or(staging);
   settings.image.batch_bytes =
       std::min(settings.image.batch_bytes, settings.image.staging_bytes_max);
-  settings.target.damaged = damaged;
   return settings;
 }
 
@@ -51,7 +49,7 @@ struct Flight {
 
   /// Forgets that the iteration was damaged: it has been saved again.
   void settle() {
-    if (step) std::erase(job->damaged, *step);
+    if (step) std::erase(job->damaged[parent_path(directory)], *step);
   }
 };
 
@@ -85,7 +83,8 @@ namespace {
 SaveInFlight begin(Job& job, const State& state, const SaveOptions& options,
                    std::uint64_t staging) {
   const auto& own = JobAccess::state(job);
-  SaveSettings settings = settings_of(options, own->damaged, staging);
+  SaveSettings settings = settings_of(options, staging);
+  settings.target.damaged = own->damaged[parent_path(settings.target.directory)];
   const std::optional<Step> step = settings.target.step;
   std::string directory = settings.target.directory;
   Save save =

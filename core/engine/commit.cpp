@@ -219,7 +219,7 @@ void discard_noted(Store& store, CommitTarget& target, const Aside& aside) {
   note_kept(store, target, aside, discard(store, aside.path));
 }
 
-/// Trackers that were not renamed into their place.
+/// Removes trackers that were written and never published.
 void clear_trackers(Store& store, const CommitTarget& target) {
   if (!target.step) return;
   for (const Aside& aside : asides_of(store, tracker_path(target))) {
@@ -227,32 +227,23 @@ void clear_trackers(Store& store, const CommitTarget& target) {
   }
 }
 
-/// Removes what a dead writer left. The checkpoint that made way for it goes only once one that was
-/// confirmed stands in its place.
-void clear_unfinished(Store& store, CommitTarget& target) {
-  const auto asides = asides_of(store, target.directory);
-  if (!target.claim.keeps_others_out()) {
-    for (const Aside& aside : asides) {
-      target.claim.notes.push_back(
-          "left alone, as it may be of a writer that is at work: " + store.display(aside.path) +
-          "; remove it when no job writes there");
-    }
-    return;
+/// True if a writer made it that took the lock after this one. Without rename a lock is a lease,
+/// which may be lost, and its tokens grow.
+bool is_of_later_writer(Store& store, const CommitTarget& target, const Aside& aside) {
+  return !store.capabilities().renames && aside.token > target.claim.token;
+}
+
+/// Clears, or notes what is left alone where others may be at work.
+void clear(Store& store, CommitTarget& target) {
+  if (target.claim.keeps_others_out()) {
+    clear_trackers(store, target);
+    return clear_unfinished(store, target);
   }
-  clear_trackers(store, target);
-  std::vector<Aside> old;
-  for (const Aside& aside : asides) {
-    if (aside.suffix == kRemovingSuffix || !is_own(store, aside)) continue;
-    if (is_marked(store, aside.path, aside.token)) {
-      note_kept(store, target, aside, discard_unfinished(store, aside.path, aside.token));
-    } else {
-      old.push_back(aside);
-    }
+  for (const Aside& aside : asides_of(store, target.directory)) {
+    target.claim.notes.push_back(
+        "left alone, as it may be of a writer that is at work: " + store.display(aside.path) +
+        "; remove it when no job writes there");
   }
-  const bool stands = !old.empty() && holds_metadata(store, target.directory) &&
-                      !is_unconfirmed(store, target.directory);
-  if (!stands) return;
-  for (const Aside& aside : old) discard_noted(store, target, aside);
 }
 
 void make_saving(Store& store, const CommitTarget& target) {
@@ -262,7 +253,7 @@ void make_saving(Store& store, const CommitTarget& target) {
 
 void remove_replaced(Store& store, CommitTarget& target) {
   for (const Aside& aside : asides_of(store, target.directory)) {
-    if (aside.suffix == kRemovingSuffix) continue;
+    if (aside.suffix == kRemovingSuffix || is_of_later_writer(store, target, aside)) continue;
     const bool of_this_writer = aside.token == target.claim.token;
     if (!of_this_writer && !(target.claim.keeps_others_out() && is_own(store, aside))) continue;
     discard_noted(store, target, aside);
@@ -287,13 +278,30 @@ std::vector<ProtocolStep> prepare_protocol(Store& store, CommitTarget& target) {
              store.stat(target.directory) || !asides_of(store, target.directory).empty();
          if (left) store.sync_directory(parent);
        }},
-      {"clear", [&store, &target] { clear_unfinished(store, target); }},
+      {"clear", [&store, &target] { clear(store, target); }},
       {"make_saving", [&store, &target] { make_saving(store, target); }},
   };
 }
 
 void prepare(Store& store, CommitTarget& target) {
   for (const auto& step : prepare_protocol(store, target)) step.run();
+}
+
+void clear_unfinished(Store& store, CommitTarget& target) {
+  std::vector<Aside> old;
+  for (const Aside& aside : asides_of(store, target.directory)) {
+    if (aside.suffix == kRemovingSuffix || !is_own(store, aside)) continue;
+    if (is_of_later_writer(store, target, aside)) continue;
+    if (is_marked(store, aside.path, aside.token)) {
+      note_kept(store, target, aside, discard_unfinished(store, aside.path, aside.token));
+    } else {
+      old.push_back(aside);
+    }
+  }
+  const bool stands = !old.empty() && holds_metadata(store, target.directory) &&
+                      !is_unconfirmed(store, target.directory);
+  if (!stands) return;
+  for (const Aside& aside : old) discard_noted(store, target, aside);
 }
 
 void abandon(Store& store, CommitTarget& target) {

@@ -119,6 +119,9 @@ std::vector<ProtocolStep> commit_protocol(Store& store, CommitTarget& target,
 /// What each rank runs: the leader commits, nobody else does anything. Members get no content.
 std::vector<ProtocolStep> commit_part(Store& store, CommitTarget& target,
                                       const CommitContent& content, Part part);
+/// Removes what writers left of the target that died or gave up; the claim has its lock. The
+/// checkpoint that made way for one goes only once one that was confirmed stands in its place.
+void clear_unfinished(Store& store, CommitTarget& target);
 /// Gives the claim up, when nobody writes any more. What is unfinished is removed, as far as that
 /// is possible and safe, so that it takes no space; throws nothing.
 void abandon(Store& store, CommitTarget& target);

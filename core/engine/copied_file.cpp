@@ -23,7 +23,7 @@ void put(const Archive::Patch& patch, std::uint64_t at, MutableByteSpan block) {
 }  // namespace
 
 void confirm_written(Store& store, const std::string& path, const WrittenContent& written,
-                     Course& course) {
+                     ByteProgress& progress) {
   const auto found = store.stat(path);
   const std::uint64_t size = found ? found->size : 0;
   if (size != written.bytes) {
@@ -32,14 +32,14 @@ void confirm_written(Store& store, const std::string& path, const WrittenContent
                     " bytes of this file were written, and it has " + std::to_string(size),
                 {.file = store.display(path)});
   }
-  const auto at_step = [&course, &path] { course.go(path, 0); };
+  const auto at_step = [&progress, &path] { progress.go(path, 0); };
   if (digest_of_file(store, path, at_step) == written.sha256) return;
   throw Error(Code::kIo, "this file was written, and other bytes are read back from it",
               {.file = store.display(path)});
 }
 
-CopiedFile::CopiedFile(Store& store, std::string path, Course& course)
-    : store_(store), path_(std::move(path)), course_(course), out_(store.create(path_)) {}
+CopiedFile::CopiedFile(Store& store, std::string path, ByteProgress& progress)
+    : store_(store), path_(std::move(path)), progress_(progress), out_(store.create(path_)) {}
 
 ByteRange CopiedFile::append(ItemSource& source, std::span<const Archive::Patch> patches) {
   const ByteRange range{bytes_, source.size()};
@@ -52,7 +52,7 @@ ByteRange CopiedFile::append(ItemSource& source, std::span<const Archive::Patch>
     hash_.update(block);
     out_->write_at(bytes_, block);
     bytes_ += size;
-    course_.go(path_, size);
+    progress_.go(path_, size);
   }
   return range;
 }
@@ -61,7 +61,7 @@ WrittenContent CopiedFile::finish() {
   out_->sync();
   out_->close();
   const WrittenContent written{bytes_, hash_.digest()};
-  confirm_written(store_, path_, written, course_);
+  confirm_written(store_, path_, written, progress_);
   return written;
 }
 

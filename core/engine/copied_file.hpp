@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "core/engine/course.hpp"
+#include "core/engine/byte_progress.hpp"
 #include "core/format/archive.hpp"
 #include "core/format/item_source.hpp"
 #include "core/format/sha256.hpp"
@@ -20,14 +20,14 @@ struct WrittenContent {
   Sha256Digest sha256 = {};
 };
 
-/// Throws IO unless the file has these bytes. Reads all of it, and tells `course` at each step.
+/// Throws IO unless the file has these bytes. Reads all of it, and tells `progress` at each step.
 void confirm_written(Store& store, const std::string& path, const WrittenContent& written,
-                     Course& course);
+                     ByteProgress& progress);
 
 class CopiedFile {
  public:
-  /// Creates the file. What is copied is told to `course`, which is borrowed.
-  CopiedFile(Store& store, std::string path, Course& course);
+  /// Creates the file. What is copied is told to `progress`, which is borrowed.
+  CopiedFile(Store& store, std::string path, ByteProgress& progress);
 
   /// Appends the slice with the patches put in; where it went.
   ByteRange append(ItemSource& source, std::span<const Archive::Patch> patches = {});
@@ -37,7 +37,7 @@ class CopiedFile {
  private:
   Store& store_;
   std::string path_;
-  Course& course_;
+  ByteProgress& progress_;
   std::unique_ptr<WriteFile> out_;
   Sha256 hash_;
   std::uint64_t bytes_ = 0;

@@ -118,14 +118,14 @@ void judge_groups(std::span<const GroupIdeas> ideas) {
   }
 }
 
-void agree_on_groups(Communicator& group, const std::function<std::vector<GroupClaim>()>& claims,
-                     void (*judge)(std::span<const GroupIdeas>)) {
+std::vector<GroupIdeas> gather_groups(Communicator& group,
+                                      const std::function<std::vector<GroupClaim>()>& claims) {
   const auto all = agree_on(group, [&] { return encode(claims()); });
   std::vector<GroupIdeas> ideas;
   for (std::int32_t r = 0; r < group.group().size(); ++r) {
     ideas.push_back({group.group().member({r}), decode(all[static_cast<std::size_t>(r)])});
   }
-  judge(ideas);
+  return ideas;
 }
 
 }  // namespace reprise

@@ -1,7 +1,7 @@
 #pragma once
 // Whether all ranks mean the same by their process groups: asked before anything is built on them.
 
-#include <optional>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,8 +34,9 @@ struct GroupIdeas {
 ///   - is another list in the idea of one of its members, or unknown to it.
 void judge_groups(std::span<const GroupIdeas> ideas);
 
-/// Collective over the ranks that save or load. `claims` may fail: then so do all ranks.
-void agree_on_groups(Communicator& group, const std::function<std::vector<GroupClaim>()>& claims,
-                     void (*judge)(std::span<const GroupIdeas>) = judge_groups);
+/// Collective over the ranks that save or load. Returns what each says, by group rank. `claims` may
+/// fail: then so do all ranks.
+std::vector<GroupIdeas> gather_groups(Communicator& group,
+                                      const std::function<std::vector<GroupClaim>()>& claims);
 
 }  // namespace reprise

@@ -16,13 +16,12 @@ void require_member(const Group& group, GroupRank rank, std::string_view what) {
 }  // namespace
 
 GroupRank first_member(const Group&) { return {0}; }
-GroupRank root_in_group(const Group&, GroupRank leader) { return leader; }
 
 Bytes from_leader(Communicator& group, const LeaderSeams& seams,
                   const std::function<Bytes()>& work) {
   const GroupRank leader = seams.leader(group.group());
   require_member(group.group(), leader, "leader");
-  const GroupRank root = seams.root(group.group(), leader);
+  const GroupRank root = seams.root(group.group());
   require_member(group.group(), root, "root");
   auto all = agree_on(group, [&] {
     Bytes answer;

@@ -7,9 +7,9 @@
 #include "core/base/check.hpp"
 #include "core/base/print.hpp"
 #include "core/engine/beside_payload.hpp"
+#include "core/engine/byte_progress.hpp"
 #include "core/engine/checksum_tally.hpp"
 #include "core/engine/copied_file.hpp"
-#include "core/engine/course.hpp"
 #include "core/engine/extents.hpp"
 #include "core/engine/tensor_reader.hpp"
 #include "core/format/backend_info.hpp"
@@ -54,13 +54,13 @@ class Readers {
 class PartSource final : public ContentSource {
  public:
   PartSource(Readers& readers, const Catalog& catalog, const std::vector<WriterShare::Part>& parts,
-             Course& course)
-      : readers_(readers), catalog_(catalog), parts_(parts), course_(course) {}
+             ByteProgress& progress)
+      : readers_(readers), catalog_(catalog), parts_(parts), progress_(progress) {}
 
   void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
     const WriterShare::Part& part = parts_[item];
     readers_.of(part.tensor).read(pieces_of_range(part.box, begin, end), out.data());
-    course_.go(catalog_.tensors[part.tensor].key, out.size());
+    progress_.go(catalog_.tensors[part.tensor].key, out.size());
   }
 
   void settle() override {}
@@ -69,7 +69,7 @@ class PartSource final : public ContentSource {
   Readers& readers_;
   const Catalog& catalog_;
   const std::vector<WriterShare::Part>& parts_;
-  Course& course_;
+  ByteProgress& progress_;
 };
 
 /// Where checksums were left out: what makes them right. Nothing for what is no archive.
@@ -92,7 +92,7 @@ class Resharder {
         ports_(ports),
         staging_(kStagingBytes),
         readers_({source, ports.device, staging_, options.checksums ? &tally_ : nullptr}),
-        course_(ports.progress),
+        progress_(ports.progress),
         metadata_(source.metadata()) {}
 
   ReshardReport run() {
@@ -100,11 +100,11 @@ class Resharder {
     source_.require_common_if_megatron();
     require_readable_manifest(source_);
     const auto shares = plan_reshard(old, options_.rule, options_.writers);
-    for (const auto& share : shares) course_.expect(share.bytes);
+    for (const auto& share : shares) progress_.expect(share.bytes);
     beside_ = beside_payload(source_);
     own_common_ = has_own_common_file(source_);
     if (own_common_) beside_.files.push_back({std::string(kCommonFile), bytes_of(kCommonFile)});
-    course_.expect(beside_.bytes());
+    progress_.expect(beside_.bytes());
     refuse_hostile_objects();
     require_space(shares);
     try {
@@ -134,13 +134,13 @@ class Resharder {
   void refuse_hostile_objects() {
     for (const auto& object : source_.catalog().objects) {
       read_bytes_item(*source_.slice(object.key, object.file, object.range));
-      course_.go(object.key, 0);
+      progress_.go(object.key, 0);
     }
     static_cast<void>(source_.common());
   }
 
   void require_space(const std::vector<WriterShare>& shares) const {
-    std::uint64_t needed = course_.expected();
+    std::uint64_t needed = progress_.expected();
     for (const auto& share : shares) needed += kAroundPart * (share.parts.size() + 1);
     std::string directory = parent_path(target_.directory);
     while (!directory.empty() && !ports_.store.stat(directory)) directory = parent_path(directory);
@@ -190,7 +190,7 @@ class Resharder {
     image.checksums = Checksums::kCrc32AndSha256;
     const std::string& name = metadata_.catalog.files[file];
     ImageWriter writer(ports_.store, ports_.tasks, path_of(name), std::move(items), image);
-    PartSource source(readers_, old, parts, course_);
+    PartSource source(readers_, old, parts, progress_);
     writer.stage(source);
     const WrittenFile written = writer.finish();
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -198,7 +198,7 @@ class Resharder {
           {parts[i].box, file, written.ranges[i]});
     }
     const WrittenContent content{written.bytes, *written.sha256};
-    confirm_written(ports_.store, path_of(name), content, course_);
+    confirm_written(ports_.store, path_of(name), content, progress_);
     add_payload(name, content);
     tally_.require_no_damage();
   }
@@ -216,7 +216,7 @@ class Resharder {
 
   void write_objects(const std::vector<std::uint32_t>& objects, FileIndex file) {
     const std::string& name = metadata_.catalog.files[file];
-    CopiedFile out(ports_.store, path_of(name), course_);
+    CopiedFile out(ports_.store, path_of(name), progress_);
     std::vector<CopiedItem> copied;
     for (const auto index : objects) {
       const StoredObject& object = source_.catalog().objects[index];
@@ -276,7 +276,7 @@ class Resharder {
       const bool own = name == kCommonFile && own_common_;
       if (own || !source_.store().stat(from)) continue;
       WholeFile item(source_.store(), from);
-      CopiedFile out(ports_.store, path_of(std::string(name)), course_);
+      CopiedFile out(ports_.store, path_of(std::string(name)), progress_);
       if (name == kBackendFile) {
         out.append(item);
         note(std::string(name), out.finish());
@@ -298,7 +298,7 @@ class Resharder {
     }
     for (const auto& file : beside_.files) {
       WholeFile whole(source_.store(), from(file.name));
-      CopiedFile out(ports_.store, path_of(file.name), course_);
+      CopiedFile out(ports_.store, path_of(file.name), progress_);
       out.append(whole);
       note(file.name, out.finish());
     }
@@ -348,7 +348,7 @@ class Resharder {
   Bytes staging_;
   ChecksumTally tally_;  ///< of what is read
   Readers readers_;
-  Course course_;
+  ByteProgress progress_;
   BesidePayload beside_;
   bool own_common_ = false;  ///< common.pt is a user's own
   CommitContent content_ = {};

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "core/base/print.hpp"
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/stored_tracker.hpp"
 #include "core/ports/store_path.hpp"
+#include "core/seams/save_seams.hpp"
 
 namespace reprise {
 namespace {
@@ -16,6 +19,12 @@ namespace {
 std::optional<Step> tracked(Store& store, const std::string& root) {
   if (!store.stat(join_path(root, std::string(kTrackerFile)))) return std::nullopt;
   return stored_tracker(store, root).step;
+}
+
+/// True for the name of an iteration's directory, and for that of one which had made way for it.
+bool is_of_iteration(const std::string& name) {
+  const auto before = aside_name(name);
+  return tracker_of_directory(before ? before->base : name).has_value();
 }
 
 bool was_passed_over(Step step, const Kept& kept) {
@@ -28,7 +37,8 @@ struct Removal {
   CommitTarget& target;
   std::string root;
   std::vector<Step> chosen = {};
-  std::vector<std::string> aside = {};  ///< directories, by their new names
+  std::vector<std::string> aside = {};    ///< directories, by their new names
+  std::set<std::string> unfinished = {};  ///< directories of other iterations
 
   void remove(const std::string& directory) const {
     const auto others = discard(store, directory);
@@ -43,14 +53,25 @@ struct Removal {
            (target.claim.keeps_others_out() && is_own(store, one));
   }
 
-  void clear_removing() const {
+  /// For another one, by whichever way the store has.
+  bool made_way(const Aside& one) const {
+    return one.suffix == kReplacedSuffix ||
+           (one.suffix == kSavingSuffix &&
+            store.stat(join_path(one.path, old_mark_of(one.token))).has_value());
+  }
+
+  void clear_removing() {
     std::vector<std::string> left;
     for (const Entry& entry : store.list(root)) {
       const auto name = aside_name(entry.name);
-      if (!name || name->suffix != kRemovingSuffix || name->token.empty()) continue;
-      if (!tracker_of_directory(name->base)) continue;
+      if (!name || name->token.empty() || !is_of_iteration(name->base)) continue;
       const Aside one{join_path(root, entry.name), name->suffix, name->token};
-      if (may_take(one)) left.push_back(one.path);
+      if (!may_take(one)) continue;
+      if (name->suffix == kRemovingSuffix) {
+        left.push_back(one.path);
+      } else if (one.token != target.claim.token) {
+        unfinished.insert(join_path(root, name->base));
+      }
     }
     if (!left.empty()) store.sync_directory(root);  // a power cut must not bring the old names back
     for (const auto& directory : left) unmark(store, directory);
@@ -85,12 +106,28 @@ struct Removal {
     for (const Step step : chosen) {
       const std::string directory = join_path(root, directory_of(Tracker{step}));
       for (const Aside& older : asides_of(store, directory)) {
-        if (older.suffix != kReplacedSuffix || !may_take(older)) continue;
-        set_aside(older.path, aside_path(directory, kRemovingSuffix, older.token));
+        if (!made_way(older) || !may_take(older)) continue;
+        set_aside(older.path, aside_path(older.path, kRemovingSuffix, older.token));
       }
       if (!store.stat(directory)) continue;
       mark_as_old(store, directory, target.claim.token);
       set_aside(directory, aside_path(directory, kRemovingSuffix, target.claim.token));
+    }
+  }
+
+  /// What is in flight holds its lock.
+  void clear_unfinished() const {
+    for (const std::string& directory : unfinished) {
+      CommitTarget other{.directory = directory, .step = {}};
+      try {
+        other.claim.directory = store.lock(directory);
+      } catch (const Error&) {
+        continue;
+      }
+      other.claim.token = other.claim.directory->token();
+      store.sync_directory(root);  // a power cut must not bring back names of what is removed
+      reprise::clear_unfinished(store, other);
+      for (auto& note : other.claim.notes) target.claim.notes.push_back(std::move(note));
     }
   }
 };
@@ -130,6 +167,7 @@ std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target,
       {"remove",
        [removal] {
          for (const auto& directory : removal->aside) removal->remove(directory);
+         removal->clear_unfinished();
        }},
   };
 }

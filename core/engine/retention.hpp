@@ -4,10 +4,11 @@
 //
 //   clear_removing   what an earlier crash left of a removal
 //   choose           what goes, from what is there and what the tracker says
-//   set_aside        iter_0000002 -> iter_0000002.removing-<token>: no load takes that name
+//   set_aside        iter_0000002 -> iter_0000002.removing-<token>: no load takes that name; so
+//                    does what had made way for it: its name gets the same ending
 //   sync_root        <- only now may a byte of it go
 //   unmark           its metadata goes first, and is gone for good
-//   remove           then the rest
+//   remove           then the rest, and what unfinished saves of other iterations left
 //
 // A crash between any two leaves each checkpoint whole under its name, or not under its name.
 
@@ -33,15 +34,11 @@ struct Kept {
 /// the tracker's, of which `newest` is one. What a load passed over as damaged does not count, and
 /// goes no sooner than others: it may have been the read that failed. What is newer than the
 /// tracker says was given up by an earlier load, and neither counts nor goes; nor does what is
-/// unfinished, which may be in flight. `present` as generations() lists it.
+/// unfinished. `present` as generations() lists it.
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept);
-
-using Outdated = decltype(&outdated);
 
 /// Nothing without `target.keep`, or where no tracker names an iteration. What belongs to no
 /// checkpoint stays and is noted in the claim. The arguments outlive the steps; one rank runs them.
-std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target, Outdated which);
-/// The same with `outdated`.
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target);
 
 }  // namespace reprise

@@ -316,14 +316,14 @@ struct Save::State {
     abandon(ports.store, options.target);
   }
 
-  void poll(std::optional<Step> now) {
+  void poll() {
     begin_phase(ports.trace, phase::kVote);
     const auto votes = vote();
     end_phase(ports.trace, phase::kVote);
-    if (!votes.empty()) end(votes, now);
+    if (!votes.empty()) commit(votes);
   }
 
-  void finish(std::optional<Step> now) {
+  void finish() {
     agree_on(*group, [this] {
       wait_for_write();
       return Bytes{};
@@ -334,11 +334,6 @@ struct Save::State {
       return encode(*written);
     }));
     end_phase(ports.trace, phase::kVote);
-    end(votes, now);
-  }
-
-  void end(const std::vector<Bytes>& votes, std::optional<Step> now) {
-    if (auto& step = options.target.step) step = seams.tracker_step(*step, now.value_or(*step));
     commit(votes);
   }
 
@@ -452,8 +447,6 @@ struct Save::State {
   }
 };
 
-Step step_of_begin(Step begun, Step /*now*/) { return begun; }
-
 Save::Save(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Save::Save(Save&&) noexcept = default;
 Save& Save::operator=(Save&&) noexcept = default;
@@ -466,17 +459,17 @@ Save Save::begin(const Ports& ports, std::shared_ptr<Communicator> group, const 
 
 Save begin_save(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
                 SaveSettings options, const SaveSeams& seams) {
-  Save save(std::make_unique<Save::State>(Save::State{.ports = ports,
-                                                      .group = std::move(group),
-                                                      .options = std::move(options),
-                                                      .seams = seams,
-                                                      .planned = {},
-                                                      .common = {},
-                                                      .source = nullptr,
-                                                      .writer = nullptr,
-                                                      .report = {},
-                                                      .failed = {}}));
-  Save::State& own = *save.state_;
+  auto started = std::make_unique<Save::State>(Save::State{.ports = ports,
+                                                           .group = std::move(group),
+                                                           .options = std::move(options),
+                                                           .seams = seams,
+                                                           .planned = {},
+                                                           .common = {},
+                                                           .source = nullptr,
+                                                           .writer = nullptr,
+                                                           .report = {},
+                                                           .failed = {}});
+  Save::State& own = *started;
   Trace& trace = ports.trace;
   begin_phase(trace, phase::kPlan);
   own.make_plan(state);
@@ -486,12 +479,12 @@ Save begin_save(const Ports& ports, std::shared_ptr<Communicator> group, const S
     own.stage(state);
   });
   begin_phase(trace, phase::kWrite);
-  return save;
+  return Save(std::move(started));
 }
 
-bool Save::poll(std::optional<Step> now) {
+bool Save::poll() {
   State& own = *state_;
-  own.settle([&] { own.poll(now); });
+  own.settle([&] { own.poll(); });
   return own.committed;
 }
 
@@ -503,9 +496,9 @@ std::shared_ptr<StoreLock> Save::root_lock(const Store& store, const std::string
   return store.display(root) == own ? target.claim.root : nullptr;  // stores may be wrapped anew
 }
 
-SaveReport Save::finish(std::optional<Step> now) {
+SaveReport Save::finish() {
   State& own = *state_;
-  own.settle([&] { own.finish(now); });
+  own.settle([&] { own.finish(); });
   return own.report;
 }
 

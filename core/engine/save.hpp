@@ -40,8 +40,6 @@ struct SaveReport {
   std::vector<std::string> log;
 };
 
-struct SaveSeams;
-
 /// One save in flight, on every rank of `group`. All calls are collective over the group.
 class Save {
  public:
@@ -54,22 +52,20 @@ class Save {
   Save& operator=(Save&&) noexcept;
   ~Save();
 
-  /// True once the checkpoint is committed. On the job's thread, which is at step `now` (nothing:
-  /// where the save was begun). Throws as begin does.
-  bool poll(std::optional<Step> now = {});
+  /// True once the checkpoint is committed. On the job's thread. Throws as begin does.
+  bool poll();
   /// Waits for the background work of all ranks, then votes and commits.
-  SaveReport finish(std::optional<Step> now = {});
+  SaveReport finish();
   /// As SaveReport has it.
   std::uint64_t bound_staging() const;
   /// Returns the lock on that root of the store that this save has, for one that is begun beside
   /// it; nothing where it has none.
   std::shared_ptr<StoreLock> root_lock(const Store& store, const std::string& root) const;
 
- private:
-  friend Save begin_save(const Ports&, std::shared_ptr<Communicator>, const StateDict&,
-                         SaveSettings, const SaveSeams&);
   struct State;
   explicit Save(std::unique_ptr<State> state);
+
+ private:
   std::unique_ptr<State> state_;
 };
 

@@ -10,30 +10,30 @@
 namespace reprise {
 namespace {
 
-bool ended(Save& save, Step now, SaveReport& report) {
-  if (!save.poll(now)) return false;
-  report = save.finish(now);
+bool ended(Save& save, SaveReport& report) {
+  if (!save.poll()) return false;
+  report = save.finish();
   return true;
 }
 
-bool waited_for(Save& save, Step now, SaveReport& report) {
-  report = save.finish(now);
+bool waited_for(Save& save, SaveReport& report) {
+  report = save.finish();
   return true;
 }
 
 }  // namespace
 
-SaveQueue::SaveQueue(std::function<Step()> iteration, std::size_t in_flight_max, Begin begin)
-    : iteration_(std::move(iteration)), in_flight_max_(in_flight_max), begin_(std::move(begin)) {
+SaveQueue::SaveQueue(std::size_t in_flight_max, Begin begin)
+    : in_flight_max_(in_flight_max), begin_(std::move(begin)) {
   CHECK(in_flight_max_ > 0);
 }
 
 SaveQueue::~SaveQueue() = default;
 
-bool SaveQueue::end_oldest(bool (*try_to_end)(Save&, Step, SaveReport&)) {
+bool SaveQueue::end_oldest(bool (*try_to_end)(Save&, SaveReport&)) {
   EndedSave end;
   try {
-    if (!try_to_end(saves_.front().save, iteration_(), end.report)) return false;
+    if (!try_to_end(saves_.front().save, end.report)) return false;
   } catch (const std::exception& caught) {
     end = {.report = {}, .error = error_from(caught)};
   }

@@ -40,10 +40,9 @@ class SaveQueue {
   using Begin = std::function<Save(const Ports&, std::shared_ptr<Communicator>, const StateDict&,
                                    SaveSettings)>;
 
-  /// `iteration`: the job's own, asked where a save ends. In flight are at most `in_flight_max`,
-  /// each with staging of its own. `begin` begins each of them.
-  explicit SaveQueue(std::function<Step()> iteration, std::size_t in_flight_max = 1,
-                     Begin begin = Save::begin);
+  /// In flight are at most `in_flight_max`, each with staging of its own. `begin` begins each of
+  /// them.
+  explicit SaveQueue(std::size_t in_flight_max = 1, Begin begin = Save::begin);
   /// Waits for the background. What is still in flight is not committed.
   ~SaveQueue();
   SaveQueue(const SaveQueue&) = delete;
@@ -70,9 +69,8 @@ class SaveQueue {
     OnEnd on_end;
   };
   /// Polls or, if it must, finishes the oldest one. False if it goes on.
-  bool end_oldest(bool (*try_to_end)(Save&, Step, SaveReport&));
+  bool end_oldest(bool (*try_to_end)(Save&, SaveReport&));
 
-  std::function<Step()> iteration_;
   std::size_t in_flight_max_;
   Begin begin_;
   std::deque<InFlight> saves_;  ///< oldest first

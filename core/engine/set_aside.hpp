@@ -5,7 +5,7 @@
 //
 //   iter_0000010.saving-0123456789abcdef     written, or what stood there before an exchange
 //   iter_0000010.replaced-0123456789abcdef   what stood there, where a store can't exchange
-//   iter_0000002.removing-0123456789abcdef   retention's
+//   iter_0000002.removing-0123456789abcdef   retention's; also of a name that ends in .replaced-...
 //   latest_checkpointed_iteration.txt.tmp-0123456789abcdef   the next tracker
 //
 // Each carries a mark inside, an empty file that names the token: of what is written, or of what
@@ -45,7 +45,7 @@ struct Aside {
 };
 /// Lists what was set aside of `path` under a token.
 std::vector<Aside> asides_of(Store& store, const std::string& path);
-/// Returns where the checkpoint of `directory` is if a crash fell between the two renames that
+/// Returns where the checkpoint of `directory` is if a crash fell between the two steps that
 /// replace it; nothing if it is nowhere. Of several the newest that holds metadata, one without a
 /// token last.
 std::optional<std::string> replaced_copy(Store& store, const std::string& directory);

@@ -163,7 +163,7 @@ class ModuleCheck {
     findings_.push_back({severity, code, std::move(message), std::move(key)});
   }
 
-  void missing(std::int64_t place, ModulePart part, const std::string& of, std::string key) {
+  void not_stored(std::int64_t place, ModulePart part, const std::string& of, std::string key) {
     const auto owner = all_.owners.find(part);
     add(Severity::kError, Code::kNotStored,
         name_for_people(module_, place) + " stores optimizer state but not its " +
@@ -179,13 +179,13 @@ class ModuleCheck {
       return;
     }
     if (part == ModulePart::kShardingType || optimizer.groups.empty()) {
-      missing(place, part, "", module_part_key(form(), module_.name, place, part));
+      not_stored(place, part, "", module_part_key(form(), module_.name, place, part));
       return;
     }
     for (const auto& [index, group] : optimizer.groups) {
       if (group.parts.contains(part)) continue;
-      missing(place, part, " of data-parallel group " + std::to_string(index),
-              group_key(module_, place, index, part));
+      not_stored(place, part, " of data-parallel group " + std::to_string(index),
+                 group_key(module_, place, index, part));
     }
   }
 

@@ -59,14 +59,14 @@ struct Turn {
 
 class Planner {
  public:
-  Planner(std::span<const LocalPlan> plans, const Group& savers, const PlanRules& policy,
+  Planner(std::span<const LocalPlan> plans, const Group& savers, const PlanRules& rules,
           const GlobalPlan* owners)
       : plans_(plans),
         savers_(savers),
-        policy_(policy),
+        rules_(rules),
         owners_(owners),
         book_(plans),
-        layouts_(book_.placements(), savers, policy.describe) {
+        layouts_(book_.placements(), savers, rules.describe) {
     check_members(book_, layouts_, savers_);
   }
 
@@ -174,7 +174,7 @@ class Planner {
     take_boxes(held, *boxes);
     held.boxes = boxes;
     batch_boxes(held);
-    if (const auto defect = policy_.cover(tensor.shape, *boxes)) throw_defect(*defect, holdings_);
+    if (const auto defect = rules_.cover(tensor.shape, *boxes)) throw_defect(*defect, holdings_);
     return held;
   }
 
@@ -206,7 +206,7 @@ class Planner {
       const auto& [mesh, placement] = *book_.placements()[at.placement];
       for (const GroupRank rank : book_.sections()[at.section].ranks) {
         const GroupRank member = *layouts_.member(at.placement, rank);
-        const Box box = placement.box(shape, *mesh, member, policy_.describe);
+        const Box box = placement.box(shape, *mesh, member, rules_.describe);
         auto& corners = expanded_.emplace_back(box.offset.begin(), box.offset.end());
         corners.insert(corners.end(), box.extent.begin(), box.extent.end());
         holdings_.push_back({corners, rank, placement.replica(*mesh, member)});
@@ -392,7 +392,7 @@ class Planner {
 
   std::span<const LocalPlan> plans_;
   const Group& savers_;
-  const PlanRules& policy_;
+  const PlanRules& rules_;
   const GlobalPlan* owners_;  ///< null: they are elected
   OfferBook book_;
   ShardLayouts layouts_;
@@ -440,20 +440,20 @@ GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
 }
 
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
-                       const PlanRules& policy, const GlobalPlan* owners) {
+                       const PlanRules& rules, const GlobalPlan* owners) {
   CHECK(!plans.empty() && static_cast<std::size_t>(savers.size()) == plans.size(), plans.size());
   check_common_state(plans, savers);
   GlobalPlan plan;
   plan.bytes.assign(plans.size(), 0);
-  Planner planner(plans, savers, policy, owners);
+  Planner planner(plans, savers, rules, owners);
   plan.signature = planner.signature_of(plans);
   planner.plan_tensors(plan);
   plan.objects = plan_objects(plans, savers);
   return plan;
 }
 
-GlobalPlan global_plan(std::span<const LocalPlan> plans, const PlanRules& policy) {
-  return global_plan(plans, Group::world(static_cast<std::int32_t>(plans.size())), policy);
+GlobalPlan global_plan(std::span<const LocalPlan> plans, const PlanRules& rules) {
+  return global_plan(plans, Group::world(static_cast<std::int32_t>(plans.size())), rules);
 }
 
 }  // namespace reprise

@@ -148,9 +148,9 @@ std::uint64_t hash_of(const TensorForm& form) {
 
 }  // namespace
 
-LocalPlan local_plan(const StateDict& state, GlobalRank self, const PlanRules& policy) {
+LocalPlan local_plan(const StateDict& state, GlobalRank self, const PlanRules& rules) {
   LocalPlan plan;
-  Offers offers(self, policy.describe);
+  Offers offers(self, rules.describe);
   for (const TensorLeaf& leaf : state.tensors) offers.add(leaf);
   for (const ObjectLeaf& leaf : state.objects) {
     plan.objects.push_back({object_name(leaf), leaf.replica});

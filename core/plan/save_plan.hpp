@@ -66,7 +66,7 @@ GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
 /// What `self` offers. A leaf is offered as placed if its only box and its replica id are those
 /// that its placement gives to `self`. Throws LAYOUT_MISMATCH if `self` is no member of a leaf's
 /// mesh.
-LocalPlan local_plan(const StateDict& state, GlobalRank self, const PlanRules& policy = {});
+LocalPlan local_plan(const StateDict& state, GlobalRank self, const PlanRules& rules = {});
 
 /// For the wire. decode throws TORN_FILE on anything malformed.
 Bytes encode(const LocalPlan& plan);
@@ -125,8 +125,8 @@ struct GlobalPlan {
 /// With `owners` nobody is elected: each box is written by whom that plan names for it. A box that
 /// it does not know, or for which it names a rank that does not hold it, is kNobody's.
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
-                       const PlanRules& policy = {}, const GlobalPlan* owners = nullptr);
+                       const PlanRules& rules = {}, const GlobalPlan* owners = nullptr);
 /// For savers that are the ranks 0 .. plans.size()-1.
-GlobalPlan global_plan(std::span<const LocalPlan> plans, const PlanRules& policy = {});
+GlobalPlan global_plan(std::span<const LocalPlan> plans, const PlanRules& rules = {});
 
 }  // namespace reprise

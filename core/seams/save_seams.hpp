@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -9,11 +10,14 @@
 #include "core/seams/stage_seams.hpp"
 #include "reprise/device.hpp"
 #include "reprise/store.hpp"
+#include "reprise/types.hpp"
 
 namespace reprise {
 
 struct CommitTarget;
 struct CommitContent;
+struct Generation;
+struct Kept;
 struct LeafOrigin;
 struct ProtocolStep;
 class ContentSource;
@@ -24,23 +28,24 @@ std::vector<ProtocolStep> commit_part(Store& store, CommitTarget& target,
                                       const CommitContent& content, Part part);
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target);
 std::unique_ptr<ContentSource> leaf_source(Device& device, std::vector<LeafOrigin> origins);
-/// Returns `begun`: a checkpoint is of the step at which its save was begun.
-Step step_of_begin(Step begun, Step now);
+
+/// Returns the iterations that go, oldest first.
+using Outdated = std::vector<Step> (*)(const std::vector<Generation>& present, const Kept& kept);
+/// Retention, in which `which` chooses.
+std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target, Outdated which);
 
 struct SaveSeams {
   PlanRules plan;
   /// Protocols of a save, each a list of named steps: the leader's before anything is written, each
   /// rank's commit, the leader's after everything is durable.
   std::vector<ProtocolStep> (*prepare)(Store&, CommitTarget&) = prepare_protocol;
-  std::vector<ProtocolStep> (*commit)(Store&, CommitTarget&, const CommitContent&,
-                                      Part) = commit_part;
+  std::function<std::vector<ProtocolStep>(Store&, CommitTarget&, const CommitContent&, Part)>
+      commit = commit_part;
   std::vector<ProtocolStep> (*retention)(Store&, CommitTarget&) = retention_protocol;
   CacheSeams cache;
   /// Returns the source of the elements that are staged.
   std::unique_ptr<ContentSource> (*source)(Device&, std::vector<LeafOrigin>) = leaf_source;
   StageSeams stage;
-  /// Returns the step that the tracker names, for a job that may have trained on since.
-  Step (*tracker_step)(Step begun, Step now) = step_of_begin;
   /// Decides who prepares and commits for all.
   LeaderSeams leader;
 };

@@ -2,7 +2,9 @@
 // The sizes by which a job is laid out over its ranks: the one list of their names.
 //
 // A further axis is a row here, and a field with its row in sim/job/layout.hpp. Parsing, printing,
-// meshes, the arguments that a checkpoint stores, and what makes scenarios smaller follow.
+// meshes, groups of copies, the arguments that a checkpoint stores, and what makes scenarios
+// smaller follow. An axis that cuts the model also has a process group of its own: see
+// sim/job/groups.hpp.
 
 #include <array>
 #include <string_view>

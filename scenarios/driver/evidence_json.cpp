@@ -143,7 +143,7 @@ Json put(const sim::FaultState& fault) {
           {"step", place.step},
           {"moment", sim::name_of(place.moment)},
           {"nth", place.nth},
-          {"file", place.file},
+          {"file", place.file ? sim::name_of(*place.file) : ""},
           {"delay_ns", fault.spec.delay_ns},
           {"bit", fault.spec.bit},
           {"result", put(fault.spec.result)},
@@ -162,7 +162,7 @@ sim::FaultState take_fault(const Json& json) {
   json.at("step").get_to(place.step);
   place.moment = sim::moment_named(json.at("moment").get<std::string>()).value();
   json.at("nth").get_to(place.nth);
-  json.at("file").get_to(place.file);
+  place.file = sim::file_kind_named(json.at("file").get<std::string>());
   json.at("delay_ns").get_to(fault.spec.delay_ns);
   json.at("bit").get_to(fault.spec.bit);
   fault.spec.result = take_bad(json.at("result"));

@@ -46,7 +46,7 @@ std::int32_t prime_of(std::int32_t n) {
 std::vector<std::string_view> factor_axes() {
   std::vector<std::string_view> axes;
   for (const auto& field : sim::kLayoutFields) {
-    if (field.dealt != sim::Dealt::kOwnRanks) continue;
+    if (!field.takes_ranks()) continue;
     axes.insert(axes.end(), field.name == "dp" ? 2 : 1, field.name);
   }
   return axes;
@@ -65,7 +65,7 @@ void draw_sizes(Stream& random, std::int32_t world, Layout& layout) {
 }
 
 void draw_expert_sizes(Stream& random, Layout& layout) {
-  const std::int32_t ranks = layout.tp * layout.cp * layout.dp;
+  const std::int32_t ranks = layout.world_size() / layout.pp;
   layout.etp = chance(random, 3) ? one_of(random, divisors(ranks)) : 0;
   if (ranks % layout.expert_tp() != 0) layout.etp = 1;
   layout.ep = one_of(random, divisors(ranks / layout.expert_tp()));

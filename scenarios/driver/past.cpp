@@ -16,6 +16,8 @@
 namespace reprise::driver {
 namespace {
 
+using sim::FileKind;
+
 /// As a rank saw them that lived through all that any rank did.
 std::vector<SavePoint> saves_of(const IncarnationRecord& life) {
   std::vector<SavePoint> saves;
@@ -29,29 +31,30 @@ std::vector<SavePoint> saves_of(const IncarnationRecord& life) {
 }
 
 std::string directory_of(Store& store, const DamageAction& damage) {
-  if (damage.what == "tracker") return kCheckpointRoot;
+  if (damage.what == FileKind::kTracker) return kCheckpointRoot;
   if (!damage.step) return locate(store, kCheckpointRoot).directory;
   return CommitTarget::iteration(kCheckpointRoot, Step{*damage.step}).directory;
 }
 
 std::string file_of(Store& store, const DamageAction& damage, const std::string& directory) {
-  if (damage.what == "checkpoint") return directory;
+  if (damage.what == FileKind::kCheckpoint) return directory;
   auto files = sim::files_of(store, directory, damage.what);
-  if (damage.what == "payload") {
+  if (damage.what == FileKind::kPayload) {
     const std::string mine = "__" + std::to_string(damage.rank) + "_";
     std::erase_if(files, [&](const std::string& file) {
       return !file.substr(file.rfind('/') + 1).starts_with(mine);
     });
   }
   if (!files.empty()) return files.front();
-  throw Error(Code::kUsage, "there is no " + damage.what + " file to damage",
+  throw Error(Code::kNotFound,
+              "there is no " + std::string(name_of(damage.what)) + " file to damage",
               {.file = store.display(directory)});
 }
 
 void do_one(Store& store, const DamageAction& damage, Past& past) {
   const std::string directory = directory_of(store, damage);
   const std::string file = file_of(store, damage, directory);
-  if (damage.remove || damage.what == "checkpoint") {
+  if (damage.remove || damage.what == FileKind::kCheckpoint) {
     store.remove(file);
     store.sync_directory(parent_path(file));
   } else if (damage.cut) {
@@ -63,10 +66,11 @@ void do_one(Store& store, const DamageAction& damage, Past& past) {
         damage.byte < 0 ? std::max<std::int64_t>(end + damage.byte, 0) : damage.byte;
     sim::flip_bit(store, file, static_cast<std::uint64_t>(byte), static_cast<unsigned>(damage.bit));
   }
-  past.tracker_damaged = past.tracker_damaged || damage.what == "tracker";
+  const bool tracker = damage.what == FileKind::kTracker;
+  past.tracker_damaged = past.tracker_damaged || tracker;
   for (auto& save : past.saves) {
     const auto own = CommitTarget::iteration(kCheckpointRoot, save.step).directory;
-    if (damage.what != "tracker" && own == directory) save.damaged = true;
+    if (!tracker && own == directory) save.damaged = true;
   }
 }
 

@@ -16,8 +16,8 @@ void add_life(const IncarnationRecord& life, Past& past);
 /// what the life saved may be damaged.
 bool was_lied_to(const IncarnationRecord& life);
 
-/// What the plan does to the store after the life has ended. USAGE where there is no such file or
-/// checkpoint.
+/// Does to the store what the plan has for the time after the life. Throws an Error if there is no
+/// such file or checkpoint.
 void do_between_lives(Store& store, const IncarnationPlan& plan, Past& past);
 
 }  // namespace reprise::driver

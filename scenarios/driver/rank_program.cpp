@@ -147,12 +147,11 @@ class RankProgram {
         job_(own_config(), ports_.fabric, part.policies.job),
         judge_(part, record),
         in_flight_(rank_ports_.unmetered(), part.log),
-        saves_([this] { return job_.iteration(); },
-               static_cast<std::size_t>(scenario_.checkpoint.in_flight),
+        saves_(static_cast<std::size_t>(scenario_.checkpoint.in_flight),
                [this](const Ports& ports, std::shared_ptr<Communicator> group,
                       const StateDict& state, SaveSettings options) {
                  return begin_save(part_.policies, ports, std::move(group), state,
-                                   std::move(options));
+                                   std::move(options), [this] { return job_.iteration(); });
                }) {
     record_.result.owns = true;
   }

@@ -17,6 +17,7 @@
 #include "scenarios/driver/build_info.hpp"
 #include "scenarios/driver/content_judge.hpp"
 #include "scenarios/driver/foreign_life.hpp"
+#include "scenarios/driver/judgement.hpp"
 #include "scenarios/driver/machine.hpp"
 #include "scenarios/driver/past.hpp"
 #include "scenarios/driver/rank_hardware.hpp"
@@ -170,7 +171,14 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store, Incarn
     if (ruling.rank) rank = ruling.rank->value;
     life.rulings.push_back({ruling.code, text.str(), rank});
   }
-  do_between_lives(store, scenario.incarnations[number], past);
+  if (!may_go_on(scenario, number, life)) return;
+  try {
+    do_between_lives(store, scenario.incarnations[number], past);
+  } catch (const Error& error) {
+    life.rulings.push_back(
+        {error.code(), "what was to be done to the store after the life can't be: " +
+                           without_code(error.what(), error.code())});
+  }
 }
 
 std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario,

@@ -100,11 +100,11 @@ struct FaultAction {
   std::string phase;  ///< empty: any
   std::string step;   ///< of the phase's protocol; empty: the phase as a whole
   sim::FaultMoment moment = sim::FaultMoment::kDuring;
-  std::int64_t nth = 0;       ///< that many times it passes by
-  std::string file;           ///< what the call is about; empty: anything
-  std::int64_t delay_ms = 0;  ///< late, lost
-  std::int64_t bit = 0;       ///< flip_write, flip_read
-  Fires fires = Fires::kYes;  ///< must it?
+  std::int64_t nth = 0;                    ///< that many times it passes by
+  std::optional<sim::FileKind> file = {};  ///< that the call is about; nothing: anything
+  std::int64_t delay_ms = 0;               ///< late, lost
+  std::int64_t bit = 0;                    ///< flip_write, flip_read
+  Fires fires = Fires::kYes;               ///< must it?
 
   friend bool operator==(const FaultAction&, const FaultAction&) = default;
 };
@@ -115,7 +115,7 @@ struct ReleaseAction {
 };
 /// Done to a stored checkpoint after the life has ended.
 struct DamageAction {
-  std::string what = "payload";      ///< payload, metadata, common, tracker, manifest
+  sim::FileKind what = sim::FileKind::kPayload;
   std::int32_t rank = 0;             ///< whose payload
   std::optional<std::int64_t> step;  ///< of which checkpoint; nothing: the tracker's
   std::int64_t byte = 0;             ///< from the end if negative

@@ -109,6 +109,11 @@ ExitAction read_exit(YamlMap& step) {
   return exits;
 }
 
+std::optional<sim::FileKind> read_file_kind(YamlMap& map, const char* key) {
+  const auto name = map.word(key, sim::file_kind_names());
+  return name ? sim::file_kind_named(*name) : std::nullopt;
+}
+
 void read_place(YamlMap& map, FaultAction& fault) {
   std::vector<std::string_view> phases(phases_of_save().begin(), phases_of_save().end());
   phases.insert(phases.end(), phases_of_load().begin(), phases_of_load().end());
@@ -122,7 +127,7 @@ void read_place(YamlMap& map, FaultAction& fault) {
     fault.moment = sim::moment_named(*moment).value();
   }
   fault.nth = map.integer_in("nth", 0, kCountMax).value_or(0);
-  fault.file = map.text("file").value_or("");
+  fault.file = read_file_kind(map, "file");
 }
 
 /// All but bad results, which are a step of their own.
@@ -155,7 +160,7 @@ FaultAction read_fault(YamlMap map, const IncarnationPlan& plan) {
 DamageAction read_damage(YamlMap map) {
   DamageAction damage;
   if (!map.has("what")) map.required("what");
-  damage.what = *map.word("what", sim::file_kinds());
+  damage.what = *read_file_kind(map, "what");
   damage.rank = read_rank(map);
   damage.step = map.integer_in("step", 0, kCountMax);
   damage.byte = map.integer_in("byte", -kCountMax, kCountMax).value_or(0);

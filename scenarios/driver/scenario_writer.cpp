@@ -245,7 +245,7 @@ struct ActionWriter {
     if (!fault.step.empty()) put(out, "step", fault.step);
     put(out, "moment", std::string(sim::name_of(fault.moment)));
     if (fault.nth != 0) put(out, "nth", fault.nth);
-    if (!fault.file.empty()) put(out, "file", fault.file);
+    if (fault.file) put(out, "file", std::string(sim::name_of(*fault.file)));
     if (fault.delay_ms != 0) put(out, "delay_ms", fault.delay_ms);
     if (fault.bit != 0) put(out, "bit", fault.bit);
     if (fault.fires != Fires::kYes) {
@@ -255,7 +255,7 @@ struct ActionWriter {
   }
   void operator()(const DamageAction& damage) const {
     begin("damage");
-    put(out, "what", damage.what);
+    put(out, "what", std::string(sim::name_of(damage.what)));
     if (damage.rank != 0) put(out, "rank", std::int64_t{damage.rank});
     if (damage.step) put(out, "step", *damage.step);
     if (damage.remove) {

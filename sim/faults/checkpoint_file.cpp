@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "core/engine/set_aside.hpp"
 #include "core/format/backend_info.hpp"
@@ -13,16 +12,28 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::array<std::string_view, 7> kFileKinds = {
-    "payload", "metadata", "common", "backend", "manifest", "tracker", "checkpoint"};
-
-constexpr std::array kNames = {
-    std::pair<std::string_view, std::string_view>{".metadata", "metadata"},
-    std::pair<std::string_view, std::string_view>{"common.pt", "common"},
-    std::pair<std::string_view, std::string_view>{kBackendFile, "backend"},
-    std::pair<std::string_view, std::string_view>{kIntegrityFile, "manifest"},
-    std::pair<std::string_view, std::string_view>{kTrackerFile, "tracker"},
+struct KindRow {
+  FileKind kind;
+  std::string_view name;
+  std::string_view file;  ///< empty: not known by a whole name
 };
+constexpr std::array kKindRows = {
+    KindRow{FileKind::kPayload, "payload", ""},
+    KindRow{FileKind::kMetadata, "metadata", ".metadata"},
+    KindRow{FileKind::kCommon, "common", "common.pt"},
+    KindRow{FileKind::kBackend, "backend", kBackendFile},
+    KindRow{FileKind::kManifest, "manifest", kIntegrityFile},
+    KindRow{FileKind::kTracker, "tracker", kTrackerFile},
+    KindRow{FileKind::kCheckpoint, "checkpoint", ""},
+};
+
+constexpr bool is_in_order() {
+  for (std::size_t i = 0; i < kKindRows.size(); ++i) {
+    if (static_cast<std::size_t>(kKindRows[i].kind) != i) return false;
+  }
+  return true;
+}
+static_assert(is_in_order());
 
 bool drop_end(std::string_view& text, std::string_view end) {
   if (!text.ends_with(end)) return false;
@@ -32,23 +43,35 @@ bool drop_end(std::string_view& text, std::string_view end) {
 
 }  // namespace
 
-std::span<const std::string_view> file_kinds() { return kFileKinds; }
+std::string_view name_of(FileKind kind) { return kKindRows.at(static_cast<std::size_t>(kind)).name; }
 
-std::string_view kind_of_file(std::string_view path) {
+std::vector<std::string_view> file_kind_names() {
+  std::vector<std::string_view> names;
+  for (const KindRow& row : kKindRows) names.push_back(row.name);
+  return names;
+}
+
+std::optional<FileKind> file_kind_named(std::string_view name) {
+  const auto* const row = std::ranges::find(kKindRows, name, &KindRow::name);
+  return row == kKindRows.end() ? std::nullopt : std::optional(row->kind);
+}
+
+std::optional<FileKind> kind_of_file(std::string_view path) {
   std::string_view name = path.substr(path.rfind('/') + 1);
   drop_end(name, ".tmp");
   const auto aside = aside_name(name);
   if (aside && aside->suffix == kNextSuffix) name = std::string_view(aside->base);
-  if (name.ends_with(".distcp")) return "payload";
-  for (const auto& [file, kind] : kNames) {
-    if (name == file) return kind;
+  if (name.empty()) return std::nullopt;
+  if (name.ends_with(".distcp")) return FileKind::kPayload;
+  for (const KindRow& row : kKindRows) {
+    if (name == row.file) return row.kind;
   }
   const bool going = aside && aside->suffix == kRemovingSuffix;
-  return name.starts_with("iter_") && !going ? "checkpoint" : "";
+  if (!name.starts_with("iter_") || going) return std::nullopt;
+  return FileKind::kCheckpoint;
 }
 
-std::vector<std::string> files_of(Store& store, const std::string& directory,
-                                  std::string_view kind) {
+std::vector<std::string> files_of(Store& store, const std::string& directory, FileKind kind) {
   std::vector<std::string> found;
   for (const auto& entry : store.list(directory)) {
     if (!entry.directory && kind_of_file(entry.name) == kind) {

@@ -81,13 +81,6 @@ bool can_strike_between_calls(FaultKind kind) {
   return kind == FaultKind::kCrash || kind == FaultKind::kLate || kind == FaultKind::kLost;
 }
 
-bool is_file_kind(std::string_view name) {
-  for (const auto& kind : file_kinds()) {
-    if (kind == name) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::string_view name_of(FaultKind kind) { return name_in(kKinds, kind); }
@@ -124,20 +117,17 @@ bool outlives(const FaultSpec& spec) {
 void require_possible(const FaultSpec& spec) {
   const FaultPlace& place = spec.place;
   if (spec.kind == FaultKind::kBadResult) {
-    if (!place.phase.empty() || !place.step.empty() || !place.file.empty()) {
+    if (!place.phase.empty() || !place.step.empty() || place.file) {
       impossible(spec, "a result belongs to no phase, step or file");
     }
     return;
   }
   if (place.nth < 0) impossible(spec, "places are counted from 0");
   if (!place.step.empty() && place.phase.empty()) impossible(spec, "a step is one of a phase");
-  if (!place.file.empty() && !is_file_kind(place.file)) {
-    impossible(spec, "there is no kind of file called '" + place.file + "'");
-  }
   if (place.moment == FaultMoment::kDuring) return;
   if (!can_strike_between_calls(spec.kind)) impossible(spec, "it strikes a call, so it is during");
   if (place.phase.empty()) impossible(spec, "before or after which phase?");
-  if (!place.file.empty()) impossible(spec, "a file is met in a call, so it is during");
+  if (place.file) impossible(spec, "a file is met in a call, so it is during");
 }
 
 std::string to_string(const FaultSpec& spec) {
@@ -150,7 +140,7 @@ std::string to_string(const FaultSpec& spec) {
     text += " " + std::string(name_of(place.moment)) + " " + place.phase;
     if (!place.step.empty()) text += "/" + place.step;
   }
-  if (!place.file.empty()) text += " at " + place.file;
+  if (place.file) text += " at " + std::string(name_of(*place.file));
   if (place.nth > 0) text += ", after " + std::to_string(place.nth) + " such";
   return text;
 }

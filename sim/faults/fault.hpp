@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reprise/types.hpp"
+#include "sim/faults/checkpoint_file.hpp"
 
 namespace reprise::sim {
 
@@ -64,9 +65,8 @@ struct FaultPlace {
   /// From 0. kBefore, kAfter: of such begins, ends. kDuring: of calls that this kind can strike;
   /// for a crash that is any call, for a write error a write to a file, and so on.
   std::int64_t nth = 0;
-  /// What the call is about, see files.hpp: "payload", "metadata", ...; empty: anything. Calls
-  /// without a file then do not count.
-  std::string file = {};
+  /// The file that the call is about; nothing: anything. Calls without a file then do not count.
+  std::optional<FileKind> file = {};
 };
 
 enum class ResultFault : std::uint8_t {

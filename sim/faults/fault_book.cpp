@@ -235,7 +235,7 @@ const FaultSpec* FaultBook::strikes(GlobalRank rank, const PortCall& call) {
     if (!state.armed || state.fired || place.rank != rank) continue;
     if (place.moment != FaultMoment::kDuring || !strikes_kind(state.spec.kind, call.kind)) continue;
     if (!is_within(place, at)) continue;
-    if (!place.file.empty() && place.file != kind_of_file(call.path)) continue;
+    if (place.file && place.file != kind_of_file(call.path)) continue;
     state.reached = true;
     if (striking != nullptr || counts_[i]++ != place.nth) continue;
     striking = fire(i, describe(at, call));

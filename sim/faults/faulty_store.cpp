@@ -117,7 +117,7 @@ class FaultyWriteFile final : public WriteFile {
 
 // A look at the tracker. The checkpoint that it names stays in its place for all other ranks.
 void FaultyStore::look(std::string_view what, const std::string& path) {
-  const bool tracker = kind_of_file(path) == "tracker";
+  const bool tracker = kind_of_file(path) == FileKind::kTracker;
   const FaultSpec* fault =
       seat_.strikes({tracker ? CallKind::kLookAtTracker : CallKind::kOther, what, path});
   if (fault == nullptr || !tracker || !inner_.stat(path)) return;

@@ -10,19 +10,18 @@
 namespace reprise::sim {
 namespace {
 
-/// Axes that share, fastest first; and those that make up a model-parallel part, ditto.
-constexpr std::array<std::string_view, 2> kDenseSharing = {"cp", "dp_shard"};
-constexpr std::array<std::string_view, 1> kExpertSharing = {"edp_shard"};
-constexpr std::array<std::string_view, 2> kDenseParts = {"tp", "pp"};
-constexpr std::array<std::string_view, 3> kExpertParts = {"etp", "ep", "pp"};
+using AxisNames = std::vector<std::string_view>;
 
-std::span<const std::string_view> sharing_axes(MeshKind kind) {
-  if (kind == MeshKind::kDense) return kDenseSharing;
-  return kExpertSharing;
+/// Axes that share, fastest first.
+AxisNames sharing_axes(MeshKind kind) {
+  if (kind == MeshKind::kExpert) return {"edp_shard"};
+  AxisNames axes = copy_axes();
+  std::erase(axes, "dp_replicate");
+  return axes;
 }
-std::span<const std::string_view> part_axes(MeshKind kind) {
-  if (kind == MeshKind::kDense) return kDenseParts;
-  return kExpertParts;
+/// Axes that make up a model-parallel part, fastest first.
+AxisNames part_axes(MeshKind kind) {
+  return kind == MeshKind::kDense ? sim::part_axes() : AxisNames{"etp", "ep", "pp"};
 }
 
 Mesh sharing_mesh(const Mesh& mesh, MeshKind kind) {

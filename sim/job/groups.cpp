@@ -17,14 +17,21 @@ struct Along {
   std::vector<std::string_view> axes;
 };
 
+/// Copies stand in the group of all copies; those of dp in one of their own, too.
 const std::vector<Along>& dense_axes() {
   using Groups = CheckpointGroups;
-  static const std::vector<Along> all = {
-      {"tp", "tp_group", &Groups::tp, {"tp"}},
-      {"cp", "dp_cp_group", &Groups::dp_cp, {"cp", "dp_shard", "dp_replicate"}},
-      {"dp_shard", "dp_group", &Groups::dp, {"dp_shard", "dp_replicate"}},
-      {"dp_replicate", "dp_group", &Groups::dp, {"dp_shard", "dp_replicate"}},
-      {"pp", "pp_group", &Groups::pp, {"pp"}}};
+  static const std::vector<Along> all = [] {
+    std::vector<Along> axes = {
+        {"tp", "tp_group", &Groups::tp, {"tp"}},
+        {"dp_shard", "dp_group", &Groups::dp, {"dp_shard", "dp_replicate"}},
+        {"dp_replicate", "dp_group", &Groups::dp, {"dp_shard", "dp_replicate"}},
+        {"pp", "pp_group", &Groups::pp, {"pp"}}};
+    for (const auto axis : copy_axes()) {
+      if (axis.starts_with("dp_")) continue;
+      axes.push_back({axis, "dp_cp_group", &Groups::dp_cp, copy_axes()});
+    }
+    return axes;
+  }();
   return all;
 }
 
@@ -130,14 +137,13 @@ std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const Checkpoi
 }
 
 CheckpointGroups groups_of(const Mesh& dense, const Mesh& experts, GlobalRank rank) {
-  constexpr std::array<std::string_view, 3> kDpCp = {"cp", "dp_shard", "dp_replicate"};
   constexpr std::array<std::string_view, 2> kDp = {"dp_shard", "dp_replicate"};
   constexpr std::array<std::string_view, 2> kExptDp = {"edp_shard", "edp_replicate"};
   const GroupRank own = dense.members().rank_of(rank).value();
   CheckpointGroups groups;
   groups.tp = dense.group_along(own, "tp");
   groups.pp = dense.group_along(own, "pp");
-  groups.dp_cp = dense.group_along(own, kDpCp);
+  groups.dp_cp = dense.group_along(own, copy_axes());
   groups.dp = dense.group_along(own, kDp);
   groups.expt_dp = experts.group_along(own, kExptDp);
   groups.ep = experts.group_along(own, "ep");

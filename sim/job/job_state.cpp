@@ -143,25 +143,23 @@ TrainingJob::Basis TrainingJob::agreed_basis(std::string_view caller, const JobG
   const auto choose = loads ? policy_.load_groups : policy_.save_groups;
   const JobGroups own = own_groups();
   Basis basis;
-  agree_on_groups(
-      *world_,
-      [&] {
-        std::vector<GroupClaim> claims;
-        for (std::size_t m = 0; m < modules_.size(); ++m) {
-          const Module& module = modules_[m];
-          const GroupRegistry registry(module.config.layout, rank_, config_.fallback);
-          const CheckpointGroups chosen =
-              choose({caller, given[m], registry, rank_, module.model.has_experts()});
-          const MetadataCall call{caller, module.config, chosen, registry, rank_};
-          basis.add(chosen,
-                    loads ? policy_.metadata.loaded(common, call) : policy_.metadata.built(call));
-          for (auto& claim : claims_of(basis.groups[m], own[m], module.prefix())) {
-            claims.push_back(std::move(claim));
-          }
-        }
-        return claims;
-      },
-      policy_.groups);
+  const std::vector<GroupIdeas> ideas = gather_groups(*world_, [&] {
+    std::vector<GroupClaim> claims;
+    for (std::size_t m = 0; m < modules_.size(); ++m) {
+      const Module& module = modules_[m];
+      const GroupRegistry registry(module.config.layout, rank_, config_.fallback);
+      const CheckpointGroups chosen =
+          choose({caller, given[m], registry, rank_, module.model.has_experts()});
+      const MetadataCall call{caller, module.config, chosen, registry, rank_};
+      basis.add(chosen,
+                loads ? policy_.metadata.loaded(common, call) : policy_.metadata.built(call));
+      for (auto& claim : claims_of(basis.groups[m], own[m], module.prefix())) {
+        claims.push_back(std::move(claim));
+      }
+    }
+    return claims;
+  });
+  policy_.groups(ideas);
   return basis;
 }
 
@@ -189,7 +187,7 @@ Holding TrainingJob::holding_of(const Family& family, std::size_t p, const Optim
                   .mesh = parameter.mesh,
                   .member = parameter.member,
                   .tensor = parameter.tensor,
-                  .placement = protocol_of(parameter.spec.key, making.policy.names()).placement};
+                  .placement = partition_of(parameter.spec.key, making.policy.names()).placement};
   holding.ranks_per_node = config_.ranks_per_node;
   if (share != nullptr) {
     const Sharding sharding = share->rule().sharding;

@@ -60,7 +60,7 @@ void check_order(const Layout& layout) {
 
 void check_experts(const Layout& layout) {
   if (layout.etp < 0) mismatch("etp is " + std::to_string(layout.etp) + "; the least is 1");
-  const std::int64_t ranks = std::int64_t{layout.tp} * layout.cp * layout.dp;
+  const std::int64_t ranks = layout.world_size() / layout.pp;
   const std::int64_t parts = std::int64_t{layout.expert_tp()} * layout.ep;
   if (ranks % parts != 0) {
     mismatch("experts share the ranks of tp x cp x dp = " + std::to_string(ranks) +
@@ -103,6 +103,19 @@ Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const 
     }
   }
   return {axes, members_of(layout, ranks)};
+}
+
+std::vector<std::string_view> axes_dealt(Dealt dealt) {
+  std::vector<std::string_view> axes;
+  for (const auto& field : kLayoutFields) {
+    if (field.dealt != dealt) continue;
+    if (field.name == "dp") {
+      axes.insert(axes.end(), {"dp_shard", "dp_replicate"});
+    } else {
+      axes.push_back(field.name);
+    }
+  }
+  return axes;
 }
 
 /// A reader of "tp2", "tp=2", "order dp-tp"; separators are spaces and commas.
@@ -172,7 +185,7 @@ std::string Layout::default_order() { return join(kAxisNames, "-"); }
 std::int32_t Layout::world_size() const {
   std::int32_t ranks = 1;
   for (const auto& field : kLayoutFields) {
-    if (field.dealt == Dealt::kOwnRanks) ranks *= this->*field.size;
+    if (field.takes_ranks()) ranks *= this->*field.size;
   }
   return ranks;
 }
@@ -190,7 +203,7 @@ void check(const Layout& layout) {
     const std::int32_t size = layout.*field.size;
     if (size < 1) mismatch(std::string(axis) + " is " + std::to_string(size) + "; the least is 1");
     if (size > kRanksMax) mismatch(std::string(axis) + " is " + std::to_string(size));
-    if (field.dealt == Dealt::kOwnRanks) ranks *= size;
+    if (field.takes_ranks()) ranks *= size;
     if (ranks > kRanksMax)
       mismatch("a layout of more than " + std::to_string(kRanksMax) + " ranks");
   }
@@ -238,12 +251,21 @@ Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
   const std::int32_t copies = layout.dp_replicate;
   Places places;
   for (const auto& field : kLayoutFields) {
-    if (field.dealt != Dealt::kOwnRanks) continue;
+    if (!field.takes_ranks()) continue;
     places.push_back({field.name, {{std::string(field.name), layout.*field.size}}});
     if (field.name != "dp") continue;
     places.back().second = {{"dp_shard", layout.dp / copies}, {"dp_replicate", copies}};
   }
   return in_order(layout, ranks, places);
+}
+
+const std::vector<std::string_view>& part_axes() {
+  static const auto axes = axes_dealt(Dealt::kParts);
+  return axes;
+}
+const std::vector<std::string_view>& copy_axes() {
+  static const auto axes = axes_dealt(Dealt::kCopies);
+  return axes;
 }
 
 Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {

@@ -78,25 +78,30 @@ struct Layout {
 
 std::string to_string(const Layout& layout);
 
-/// Says how ranks are dealt to an axis: one more of it takes more ranks, or divides those there
-/// are.
-enum class Dealt : std::uint8_t { kOwnRanks, kSharedRanks };
+/// Says how ranks are dealt to an axis.
+enum class Dealt : std::uint8_t {
+  kParts,   ///< it takes ranks, each of which holds another part of the model
+  kCopies,  ///< it takes ranks, which hold the same weights and share the optimizer's state
+  kShared,  ///< it takes none, and divides those there are
+};
 
 using LayoutMember = std::int32_t Layout::*;
 
 struct LayoutField {
   std::string_view name;
   LayoutMember size;
-  Dealt dealt = Dealt::kSharedRanks;
+  Dealt dealt = Dealt::kShared;
+
+  bool takes_ranks() const { return dealt != Dealt::kShared; }
 };
 
 /// In the order of kLayoutSizes.
 inline constexpr std::array kLayoutFields = {
-    LayoutField{"tp", &Layout::tp, Dealt::kOwnRanks},
-    LayoutField{"cp", &Layout::cp, Dealt::kOwnRanks},
+    LayoutField{"tp", &Layout::tp, Dealt::kParts},
+    LayoutField{"cp", &Layout::cp, Dealt::kCopies},
     LayoutField{"ep", &Layout::ep},
-    LayoutField{"dp", &Layout::dp, Dealt::kOwnRanks},
-    LayoutField{"pp", &Layout::pp, Dealt::kOwnRanks},
+    LayoutField{"dp", &Layout::dp, Dealt::kCopies},
+    LayoutField{"pp", &Layout::pp, Dealt::kParts},
     LayoutField{"etp", &Layout::etp},
     LayoutField{"dp_replicate", &Layout::dp_replicate},
     LayoutField{"vpp", &Layout::vpp},
@@ -126,6 +131,10 @@ Group members_of(const Layout& layout, const std::vector<GlobalRank>& ranks = {}
 /// parts of dp where dp stands, dp_shard the faster; axes that the order leaves out have size 1 and
 /// come last. Checks the layout; `ranks` as in members_of.
 Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
+/// Axes of that mesh whose ranks hold different parts of the model, or the same, fastest first: dp
+/// as its two parts.
+const std::vector<std::string_view>& part_axes();
+const std::vector<std::string_view>& copy_axes();
 /// The mesh of the experts on the same ranks: etp where tp stands, ep, edp_shard and edp_replicate
 /// where dp stands, pp.
 Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});

@@ -59,15 +59,15 @@ class Builder {
  private:
   ParameterSpec& add(const std::string& name, const Dims& shape, ParameterGroup group, bool norm) {
     const std::string key = prefix_ + name;
-    Protocol protocol = protocol_of(key);
+    Partition partition = partition_of(key);
     model_.parameters.push_back({.key = key,
                                  .full_key = key,
                                  .shape = shape,
                                  .leaf_layer = leaf_layer_,
-                                 .placement = std::move(protocol.placement),
+                                 .placement = std::move(partition.placement),
                                  .group = group,
                                  .norm = norm,
-                                 .mesh = protocol.mesh,
+                                 .mesh = partition.mesh,
                                  .places = places_});
     return model_.parameters.back();
   }

@@ -12,7 +12,7 @@
 #include "core/geometry/placement.hpp"
 #include "reprise/tensor.hpp"
 #include "sim/job/layout.hpp"
-#include "sim/job/name_rules.hpp"
+#include "sim/job/partition_rules.hpp"
 
 namespace reprise::sim {
 

@@ -175,7 +175,7 @@ struct JobPolicy {
   /// How a placement cuts dimensions; must be the rule by which the plan describes.
   ChunkRule slice = ceil_chunk;
   /// By which rules a checkpoint is told the placement of a key.
-  const NameRules& (*names)() = name_rules;
+  const PartitionRules& (*names)() = partition_rules;
   std::int32_t (*replica)(const Placement&, const Mesh&, GroupRank) = replica_of;
   Description (*described_save)(const Holding&) = describe;
   Description (*described_load)(const Holding&) = describe;

@@ -105,7 +105,7 @@ bool reports_at(RerunMode mode, std::int64_t iteration) {
 bool force_always(RerunMode /*mode*/, CheckpointFormat /*format*/) { return true; }
 
 ObjectPlace place_by_rank(const Layout& /*layout*/, GroupRank place, std::int32_t world) {
-  return {.grid = {world}, .coordinate = {place.value}};
+  return {.coordinate = {place.value}, .grid = {world}};
 }
 
 bool ask_always(const StoredRerun& /*stored*/, const OwnRerun& /*own*/) { return true; }

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reprise/state.hpp"
 #include "reprise/tensor.hpp"
 #include "sim/job/data_iterator.hpp"
 #include "sim/job/module_config.hpp"
@@ -93,12 +94,6 @@ bool holds_batches(RerunState state);
 /// Every second iteration, where runs are compared.
 bool reports_at(RerunMode mode, std::int64_t iteration);
 
-/// Where this rank's object stands.
-struct ObjectPlace {
-  Dims grid;
-  Dims coordinate;
-  std::int32_t replica = 0;
-};
 /// One place for each rank: what a rank knows of a fault, no other rank knows.
 ObjectPlace place_by_rank(const Layout& layout, GroupRank place, std::int32_t world);
 

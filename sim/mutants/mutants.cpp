@@ -215,7 +215,7 @@ const std::vector<Mutant>& of_one_model() {
        choose_alone},
       {"finalize-reads-live-step",
        "The tracker is given the step at which a save ends, not that at which it was begun.",
-       "SaveSeams::tracker_step",
+       "Policies::tracker_step (SaveSeams::commit)",
        "a step between the begin of a save and its commit",
        {Code::kTrackerDangling},
        name_live_step},
@@ -844,10 +844,27 @@ const Mutant& mutant_named(std::string_view name) {
                                 " Known: " + join(names, ", "));
 }
 
+namespace {
+
+SaveSeams with_live_step(const Policies& policies, const std::function<Step()>& iteration) {
+  SaveSeams seams = policies.save;
+  if (policies.tracker_step == nullptr) return seams;
+  seams.commit = [commit = policies.save.commit, name = policies.tracker_step, iteration](
+                     Store& store, CommitTarget& target, const CommitContent& content, Part part) {
+    if (target.step) target.step = name(*target.step, iteration());
+    return commit(store, target, content, part);
+  };
+  return seams;
+}
+
+}  // namespace
+
 Save begin_save(const Policies& policies, const Ports& ports, std::shared_ptr<Communicator> group,
-                const StateDict& state, SaveSettings options) {
+                const StateDict& state, SaveSettings options,
+                const std::function<Step()>& iteration) {
   if (policies.before_save != nullptr) policies.before_save(*group, state);
-  return begin_save(ports, std::move(group), state, std::move(options), policies.save);
+  return begin_save(ports, std::move(group), state, std::move(options),
+                    with_live_step(policies, iteration));
 }
 
 }  // namespace reprise::sim

@@ -23,6 +23,9 @@ struct Policies {
   std::string (*cache_of)(std::string_view kind) = [](std::string_view kind) {
     return std::string(kind);
   };
+  /// Returns the step that the tracker is given, for a job that is at `now` when the save ends.
+  /// Default: that at which it was begun.
+  Step (*tracker_step)(Step begun, Step now) = nullptr;
   /// Calls that the job makes right before each save, and after a save that failed. Default: none.
   void (*before_save)(Communicator&, const StateDict&) = nullptr;
   void (*save_failed)(PlanCache&, Communicator&, const StateDict&) = nullptr;
@@ -32,9 +35,10 @@ struct Policies {
   std::vector<ProtocolStep> (*shutdown)(SaveQueue&) = shutdown_protocol;
 };
 
-/// Begins a save as a job with these decisions does.
+/// Begins a save as a job with these decisions does, which is at `iteration` when that is asked.
 Save begin_save(const Policies& policies, const Ports& ports, std::shared_ptr<Communicator> group,
-                const StateDict& state, SaveSettings options);
+                const StateDict& state, SaveSettings options,
+                const std::function<Step()>& iteration = {});
 
 struct Mutant {
   std::string_view name;        ///< "no-optimizer-in-dcp/step"

@@ -90,7 +90,7 @@ void go_on_while_staging(Policies& policies) {
 }
 void write_while_staging(Policies& policies) { policies.save.stage.order = asked<write_first>; }
 void reuse_staging_early(Policies& policies) { policies.save.stage.free_again = asked<always>; }
-void name_live_step(Policies& policies) { policies.save.tracker_step = asked<live_step>; }
+void name_live_step(Policies& policies) { policies.tracker_step = asked<live_step>; }
 void never_poll(Policies& policies) { policies.iterated = asked<no_poll>; }
 void exit_at_once(Policies& policies) { policies.shutdown = asked<nothing>; }
 void keep_handles(Policies& policies) { policies.job.storage = asked<where_it_was>; }

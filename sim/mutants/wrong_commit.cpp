@@ -5,6 +5,7 @@
 
 #include "core/engine/retention.hpp"
 #include "core/ports/store_path.hpp"
+#include "core/seams/save_seams.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/protocol_steps.hpp"
 

@@ -99,11 +99,11 @@ Description as_model_shard(const Holding& holding) {
   return description;
 }
 
-const NameRules& head_before_hc_head() {
-  static const NameRules rules = [] {
-    NameRules all = name_rules();
-    const auto hc_head = std::find_if(all.begin(), all.end(),
-                                      [](const NameRule& rule) { return rule.part == "hc_head."; });
+const PartitionRules& head_before_hc_head() {
+  static const PartitionRules rules = [] {
+    PartitionRules all = partition_rules();
+    const auto hc_head = std::find_if(
+        all.begin(), all.end(), [](const PartitionRule& rule) { return rule.part == "hc_head."; });
     std::rotate(hc_head, hc_head + 1, all.end());
     return all;
   }();

@@ -11,8 +11,8 @@ namespace {
 GroupRank global_rank_of_first(const Group& group) { return {group.member({0}).value}; }
 
 /// A collective that wants its root as a global rank gets one of the group.
-GroupRank whoever_has_that_global_rank(const Group& group, GroupRank leader) {
-  return group.rank_of(GlobalRank{leader.value}).value_or(GroupRank{-1});
+GroupRank whoever_has_that_global_rank(const Group& group) {
+  return group.rank_of(GlobalRank{first_member(group).value}).value_or(GroupRank{-1});
 }
 
 // --- a collective for each key -------------------------------------------------------------------
@@ -121,8 +121,9 @@ std::vector<ObjectLeaf> random_leaves_without_pp(const RandomStates& states) {
 }  // namespace
 
 void lead_by_global_rank(Policies& policies) {
-  policies.save.leader.leader = asked<global_rank_of_first>;
-  policies.load.leader.leader = asked<global_rank_of_first>;
+  const LeaderSeams wrong{.leader = asked<global_rank_of_first>, .root = global_rank_of_first};
+  policies.save.leader = wrong;
+  policies.load.leader = wrong;
 }
 void take_answers_by_global_rank(Policies& policies) {
   policies.save.leader.root = asked<whoever_has_that_global_rank>;

@@ -58,8 +58,8 @@ bool any_is_persisted(State /*state*/) { return true; }
 ObjectPlace at_pp_and_tp(const Layout& layout, GroupRank member, std::int32_t /*world*/) {
   const Mesh mesh = dense_mesh(layout);
   const std::vector<Split> splits = {{"pp", 0}, {"tp", 1}};
-  return {.grid = {layout.pp, layout.tp},
-          .coordinate = {mesh.coordinate(member, "pp"), mesh.coordinate(member, "tp")},
+  return {.coordinate = {mesh.coordinate(member, "pp"), mesh.coordinate(member, "tp")},
+          .grid = {layout.pp, layout.tp},
           .replica = Placement(splits).replica(mesh, member)};
 }
 

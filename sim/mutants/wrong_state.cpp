@@ -30,7 +30,7 @@ StateDict without_optimizer(StateDict state) {
 StateDict with_own_steps(StateDict state) {
   const bool experts = std::any_of(
       state.tensors.begin(), state.tensors.end(),
-      [](const TensorLeaf& leaf) { return protocol_of(leaf.key).mesh == MeshKind::kExpert; });
+      [](const TensorLeaf& leaf) { return partition_of(leaf.key).mesh == MeshKind::kExpert; });
   if (experts) return state;
   for (Dict* group : parameter_groups(state)) {
     for (auto& [name, setting] : *group) {

@@ -28,7 +28,7 @@ struct CollectiveCall {
 std::string to_string(const CollectiveCall& call);
 
 /// The n-th call of a group. Members put in their bytes; when all have, all take all of them.
-struct Round {
+struct Rendezvous {
   CollectiveCall call;
   GlobalRank first;  ///< who came first and so said what the call is
   std::vector<std::optional<Bytes>> parts;
@@ -47,7 +47,7 @@ struct Channel {
   Group group;
   std::string name;                 ///< the group's, as it prints itself
   std::vector<std::uint64_t> next;  ///< per member: the number of its next call
-  std::map<std::uint64_t, Round> rounds;
+  std::map<std::uint64_t, Rendezvous> rounds;
   std::optional<Error> broken;
   WaitQueue waiting;
 };

@@ -12,7 +12,7 @@ namespace {
 
 class OpenNode final : public ReadFile {
  public:
-  OpenNode(NodePtr node, std::string display)
+  OpenNode(InodePtr node, std::string display)
       : node_(std::move(node)), size_(node_->content.size()), display_(std::move(display)) {}
 
   std::uint64_t size() const override { return size_; }
@@ -35,14 +35,14 @@ class OpenNode final : public ReadFile {
   }
 
  private:
-  NodePtr node_;
+  InodePtr node_;
   std::uint64_t size_;
   std::string display_;
 };
 
 class WriteNode final : public WriteFile {
  public:
-  WriteNode(NodePtr node, std::string display, std::function<void()> put)
+  WriteNode(InodePtr node, std::string display, std::function<void()> put)
       : node_(std::move(node)), display_(std::move(display)), put_(std::move(put)) {}
 
   void write_at(std::uint64_t offset, ByteSpan bytes) override {
@@ -66,18 +66,18 @@ class WriteNode final : public WriteFile {
   }
 
  private:
-  NodePtr node_;
+  InodePtr node_;
   std::string display_;
   std::function<void()> put_;
 };
 
 }  // namespace
 
-std::unique_ptr<ReadFile> open_node(NodePtr node, std::string display) {
+std::unique_ptr<ReadFile> open_node(InodePtr node, std::string display) {
   return std::make_unique<OpenNode>(std::move(node), std::move(display));
 }
 
-std::unique_ptr<WriteFile> write_node(NodePtr node, std::string display,
+std::unique_ptr<WriteFile> write_node(InodePtr node, std::string display,
                                       std::function<void()> put) {
   return std::make_unique<WriteNode>(std::move(node), std::move(display), std::move(put));
 }

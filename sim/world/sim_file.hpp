@@ -11,9 +11,9 @@
 namespace reprise::sim {
 
 /// `display` is the path for messages.
-std::unique_ptr<ReadFile> open_node(NodePtr node, std::string display);
+std::unique_ptr<ReadFile> open_node(InodePtr node, std::string display);
 /// Calls `put` when the file is synced and when it is closed.
-std::unique_ptr<WriteFile> write_node(NodePtr node, std::string display,
+std::unique_ptr<WriteFile> write_node(InodePtr node, std::string display,
                                       std::function<void()> put = {});
 
 }  // namespace reprise::sim

@@ -15,12 +15,12 @@ std::string place(const Channel& channel, std::uint64_t sequence) {
   return text.str();
 }
 
-Error mismatch(const Channel& channel, std::uint64_t sequence, const Round& round,
+Error mismatch(const Channel& channel, std::uint64_t sequence, const Rendezvous& met,
                const CollectiveCall& call, GlobalRank rank) {
   return {Code::kCollectiveMismatch,
           place(channel, sequence) + ": rank " + std::to_string(rank.value) + " calls " +
-              to_string(call) + ", rank " + std::to_string(round.first.value) + " called " +
-              to_string(round.call),
+              to_string(call) + ", rank " + std::to_string(met.first.value) + " called " +
+              to_string(met.call),
           {.rank = rank}};
 }
 
@@ -47,11 +47,11 @@ std::vector<Bytes> SimNetwork::meet(RankLife& life, Channel& channel, const Coll
   join(channel, *member, sequence, call, mine);
   wait_for_all(life, channel, sequence);
 
-  Round& round = channel.rounds.at(sequence);
-  const bool last = ++round.left == channel.group.size();
+  Rendezvous& met = channel.rounds.at(sequence);
+  const bool last = ++met.left == channel.group.size();
   std::vector<Bytes> parts;
-  parts.reserve(round.parts.size());
-  for (auto& part : round.parts) {
+  parts.reserve(met.parts.size());
+  for (auto& part : met.parts) {
     if (last) {
       parts.push_back(std::move(*part));
     } else {
@@ -62,21 +62,21 @@ std::vector<Bytes> SimNetwork::meet(RankLife& life, Channel& channel, const Coll
   return parts;
 }
 
-Round& SimNetwork::join(Channel& channel, GroupRank member, std::uint64_t sequence,
-                        const CollectiveCall& call, ByteSpan mine) {
-  Round& round = channel.rounds[sequence];
-  if (round.parts.empty()) {
-    round.call = call;
-    round.first = channel.group.member(member);
-    round.parts.resize(channel.next.size());
-  } else if (round.call != call) {
-    const Error error = mismatch(channel, sequence, round, call, channel.group.member(member));
+Rendezvous& SimNetwork::join(Channel& channel, GroupRank member, std::uint64_t sequence,
+                             const CollectiveCall& call, ByteSpan mine) {
+  Rendezvous& met = channel.rounds[sequence];
+  if (met.parts.empty()) {
+    met.call = call;
+    met.first = channel.group.member(member);
+    met.parts.resize(channel.next.size());
+  } else if (met.call != call) {
+    const Error error = mismatch(channel, sequence, met, call, channel.group.member(member));
     break_channel(channel, error);
     throw error;
   }
-  round.parts[static_cast<std::size_t>(member.value)] = Bytes(mine.begin(), mine.end());
-  if (++round.arrived == channel.group.size()) scheduler_.notify_all(channel.waiting);
-  return round;
+  met.parts[static_cast<std::size_t>(member.value)] = Bytes(mine.begin(), mine.end());
+  if (++met.arrived == channel.group.size()) scheduler_.notify_all(channel.waiting);
+  return met;
 }
 
 void SimNetwork::wait_for_all(RankLife& life, Channel& channel, std::uint64_t sequence) {

@@ -31,8 +31,8 @@ class SimNetwork {
   void gone(GlobalRank rank, const Error& why);
 
  private:
-  Round& join(Channel& channel, GroupRank member, std::uint64_t sequence,
-              const CollectiveCall& call, ByteSpan mine);
+  Rendezvous& join(Channel& channel, GroupRank member, std::uint64_t sequence,
+                   const CollectiveCall& call, ByteSpan mine);
   void wait_for_all(RankLife& life, Channel& channel, std::uint64_t sequence);
   void break_if_member_gone(Channel& channel, std::uint64_t sequence);
   void break_channel(Channel& channel, const Error& why);

@@ -12,16 +12,16 @@ namespace {
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-bool is_directory(const Node& node) { return node.kind == NodeKind::kDirectory; }
+bool is_directory(const Inode& node) { return node.kind == InodeKind::kDirectory; }
 
-Entry entry_of(std::string name, const Node& node) {
+Entry entry_of(std::string name, const Inode& node) {
   return {.name = std::move(name),
           .directory = is_directory(node),
           .size = node.content.size(),
           .identity = node.number};
 }
 
-void sync_tree(Node& node) {
+void sync_tree(Inode& node) {
   node.durable_content = node.content;
   node.durable_names = node.names;
   for (const auto& [name, child] : node.names) sync_tree(*child);
@@ -46,9 +46,9 @@ void SimStore::fail(Code code, const std::string& what, const std::string& path)
   throw Error(code, what, {.file = display(path)});
 }
 
-NodePtr SimStore::find(const std::string& path) const {
+InodePtr SimStore::find(const std::string& path) const {
   check_store_path(path);
-  NodePtr node = root_;
+  InodePtr node = root_;
   for (std::size_t at = 0; node != nullptr && at < path.size();) {
     const auto slash = std::min(path.find('/', at), path.size());
     const auto child = node->names.find(path.substr(at, slash - at));
@@ -58,19 +58,19 @@ NodePtr SimStore::find(const std::string& path) const {
   return node;
 }
 
-NodePtr SimStore::existing(const char* call, const std::string& path) const {
+InodePtr SimStore::existing(const char* call, const std::string& path) const {
   auto node = find(path);
   if (!node) fail(Code::kNotFound, std::string(call) + ": No such file or directory", path);
   return node;
 }
 
-NodePtr SimStore::existing_directory(const char* call, const std::string& path) const {
+InodePtr SimStore::existing_directory(const char* call, const std::string& path) const {
   auto node = existing(call, path);
   if (!is_directory(*node)) fail(Code::kNotFound, std::string(call) + ": Not a directory", path);
   return node;
 }
 
-void SimStore::set_name(const NodePtr& directory, const std::string& name, const NodePtr& node) {
+void SimStore::set_name(const InodePtr& directory, const std::string& name, const InodePtr& node) {
   auto& names = directory->names;
   if (capabilities_.lists_lag) {
     const auto before = names.find(name);
@@ -84,7 +84,7 @@ void SimStore::set_name(const NodePtr& directory, const std::string& name, const
   }
 }
 
-Names SimStore::listed(const NodePtr& directory) {
+Names SimStore::listed(const InodePtr& directory) {
   Names names = directory->names;
   if (changes_.empty()) return names;
   auto missed = mix64(seed_, ++lists_) % (changes_.size() + 1);
@@ -114,13 +114,13 @@ std::unique_ptr<WriteFile> SimStore::create(const std::string& path) {
     fail(Code::kIo, "open for writing: Is a directory", path);
   }
   if (!capabilities_.renames) {
-    const NodePtr object = make_node(NodeKind::kFile);
+    const InodePtr object = make_inode(InodeKind::kFile);
     return write_node(object, display(path), [this, parent, name = name_in(path), object] {
       set_name(parent, name, object);
     });
   }
-  if (!exists) set_name(parent, name_in(path), make_node(NodeKind::kFile));
-  const NodePtr& node = parent->names[name_in(path)];
+  if (!exists) set_name(parent, name_in(path), make_inode(InodeKind::kFile));
+  const InodePtr& node = parent->names[name_in(path)];
   node->content.clear();
   return write_node(node, display(path));
 }
@@ -141,12 +141,12 @@ std::vector<Entry> SimStore::list(const std::string& directory) {
 
 void SimStore::make_directory(const std::string& path) {
   check_store_path(path);
-  NodePtr node = root_;
+  InodePtr node = root_;
   for (std::size_t at = 0; at < path.size();) {
     const auto slash = std::min(path.find('/', at), path.size());
     const std::string name = path.substr(at, slash - at);
-    if (!node->names.contains(name)) set_name(node, name, make_node(NodeKind::kDirectory));
-    const NodePtr child = node->names[name];
+    if (!node->names.contains(name)) set_name(node, name, make_inode(InodeKind::kDirectory));
+    const InodePtr child = node->names[name];
     if (!is_directory(*child)) fail(Code::kIo, "mkdir: File exists", path.substr(0, slash));
     node = child;
     at = slash + 1;
@@ -205,7 +205,7 @@ void SimStore::replace(const NameChange& change) {
   if ((a + "/").starts_with(b + "/") || (b + "/").starts_with(a + "/")) {
     fail(Code::kIo, "exchange: Invalid argument", a);
   }
-  const NodePtr staged = find(a);
+  const InodePtr staged = find(a);
   set_name(find(parent_path(a)), name_in(a), find(b));
   set_name(find(parent_path(b)), name_in(b), staged);
 }

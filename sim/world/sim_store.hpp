@@ -60,22 +60,22 @@ class SimStore final : public Store {
   std::string display(const std::string& path) const override;
 
  private:
-  NodePtr find(const std::string& path) const;
-  NodePtr existing(const char* call, const std::string& path) const;
-  NodePtr existing_directory(const char* call, const std::string& path) const;
+  InodePtr find(const std::string& path) const;
+  InodePtr existing(const char* call, const std::string& path) const;
+  InodePtr existing_directory(const char* call, const std::string& path) const;
   [[noreturn]] void fail(Code code, const std::string& what, const std::string& path) const;
   void move(const std::string& from, const std::string& to);
   /// Refuses what this store can't do, and a writer whose lease another one has taken.
   void require_allowed(const char* call, const NameChange& change) const;
   /// Puts a name into a directory, or takes it out if `node` is null.
-  void set_name(const NodePtr& directory, const std::string& name, const NodePtr& node);
+  void set_name(const InodePtr& directory, const std::string& name, const InodePtr& node);
   /// The names that a list shows.
-  Names listed(const NodePtr& directory);
+  Names listed(const InodePtr& directory);
 
   struct Change {
-    NodePtr directory;
+    InodePtr directory;
     std::string name;
-    NodePtr before;  ///< null: there was nothing
+    InodePtr before;  ///< null: there was nothing
   };
 
   std::string name_;
@@ -84,7 +84,7 @@ class SimStore final : public Store {
   std::uint64_t lists_ = 0;
   std::deque<Change> changes_;  ///< the last ones, where lists lag
   SimLeases leases_;
-  NodePtr root_ = make_node(NodeKind::kDirectory);
+  InodePtr root_ = make_inode(InodeKind::kDirectory);
 };
 
 }  // namespace reprise::sim

@@ -4,16 +4,16 @@
 
 namespace reprise::sim {
 
-NodePtr make_node(NodeKind kind) {
+InodePtr make_inode(InodeKind kind) {
   static std::atomic<std::uint64_t> made = 0;  // what is decided by it is only whether two differ
-  auto node = std::make_shared<Node>();
+  auto node = std::make_shared<Inode>();
   node->kind = kind;
   node->number = ++made;
   return node;
 }
 
-NodePtr after_crash(const Node& node) {
-  auto left = make_node(node.kind);
+InodePtr after_crash(const Inode& node) {
+  auto left = make_inode(node.kind);
   left->content = node.durable_content;
   left->durable_content = node.durable_content;
   for (const auto& [name, child] : node.durable_names) left->names[name] = after_crash(*child);

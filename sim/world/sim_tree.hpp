@@ -10,18 +10,18 @@
 
 namespace reprise::sim {
 
-struct Node;
-using NodePtr = std::shared_ptr<Node>;
-using Names = std::map<std::string, NodePtr>;
+struct Inode;
+using InodePtr = std::shared_ptr<Inode>;
+using Names = std::map<std::string, InodePtr>;
 
-enum class NodeKind : std::uint8_t { kFile, kDirectory };
+enum class InodeKind : std::uint8_t { kFile, kDirectory };
 
 /// A file or a directory. The left half is what calls see, the right half what a crash leaves:
 ///
 ///   file        content ---- sync() -------------> durable_content
 ///   directory   names   ---- sync_directory() ---> durable_names
-struct Node {
-  NodeKind kind = NodeKind::kFile;
+struct Inode {
+  InodeKind kind = InodeKind::kFile;
   std::uint64_t number = 0;  ///< no other one has it
   Bytes content = {};
   Bytes durable_content = {};
@@ -29,11 +29,11 @@ struct Node {
   Names durable_names = {};
 };
 
-NodePtr make_node(NodeKind kind);
+InodePtr make_inode(InodeKind kind);
 
 /// The tree that a crash leaves, in fresh nodes: files open before it are detached. A node that
 /// stands under two durable names, because only one of two directories was synced after a rename,
 /// becomes two.
-NodePtr after_crash(const Node& node);
+InodePtr after_crash(const Inode& node);
 
 }  // namespace reprise::sim

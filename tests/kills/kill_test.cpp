@@ -48,7 +48,7 @@ void save_two_beside(const Ports& ports, std::int64_t first) {
   SmallState state(ports.fabric.rank(), kRanks);
   auto group = ports.fabric.communicator(Group::world(kRanks));
   std::int64_t step = first;
-  SaveQueue queue([&step] { return Step{step}; }, 2);
+  SaveQueue queue(2);
   for (; step < first + 2; ++step) {
     state.become(step);
     queue.begin(ports, group, state.leaves(), options_of(step), [](const EndedSave& end) {

@@ -156,6 +156,19 @@ TEST_F(OneProcess, a_damaged_checkpoint_is_passed_over_where_that_is_allowed) {
   EXPECT_TRUE(fs::exists(path("run/iter_0000001")));
 }
 
+TEST_F(OneProcess, what_is_damaged_in_one_directory_is_not_in_another) {
+  for (const char* directory : {"run", "other"}) {
+    for (const int step : {1, 2}) save(job_, state_, {.directory = directory, .step = step});
+  }
+  fs::resize_file(path("run/iter_0000002/__0_0.distcp"), 100);
+  load(job_, state_, {.directory = "run", .fallback = Fallback::kNewestWhole});
+  save(job_, state_, {.directory = "other", .step = 3, .keep = 2});
+  EXPECT_FALSE(fs::exists(path("other/iter_0000001"))) << "the other one's 2 is whole";
+  save(job_, state_, {.directory = "other", .step = 2});
+  save(job_, state_, {.directory = "run", .step = 3, .keep = 2});
+  EXPECT_TRUE(fs::exists(path("run/iter_0000001"))) << "this one's 2 was not saved anew";
+}
+
 TEST_F(OneProcess, a_save_in_flight_lets_the_state_change_and_stands_when_it_is_finished) {
   const auto begun = w_;
   SaveInFlight flight = begin_save(job_, state_, {.directory = "run", .step = 1});

@@ -173,7 +173,7 @@ TEST(GroupClaims, all_ranks_learn_of_one_ranks_idea_and_of_one_ranks_failure) {
           const Group right = group({2, 0, 3, 1});
           return std::vector<GroupClaim>{{"dp_group", mine ? group({0, 1, 2, 3}) : right, right}};
         };
-        const auto error = error_of([&] { agree_on_groups(*world, claims); });
+        const auto error = error_of([&] { judge_groups(gather_groups(*world, claims)); });
         ASSERT_TRUE(error.has_value());
         EXPECT_EQ(error->code(), fails ? Code::kUsage : Code::kLayoutMismatch);
         EXPECT_EQ(error->place().rank, GlobalRank{odd});
@@ -234,8 +234,8 @@ TEST(Leader, the_first_member_answers_for_all_in_every_group_of_four_ranks) {
 }
 
 TEST(Leader, a_global_rank_that_is_taken_for_a_group_rank_is_refused_where_it_is_none) {
-  const LeaderSeams mixed{
-      .leader = [](const Group& group) { return GroupRank{group.member({0}).value}; }};
+  const auto global = [](const Group& group) { return GroupRank{group.member({0}).value}; };
+  const LeaderSeams mixed{.leader = global, .root = global};
   for (const auto& members : all_groups()) {
     const auto n = static_cast<std::int32_t>(members.size());
     const auto [answers, code] = led(Group(members), mixed);
@@ -245,8 +245,8 @@ TEST(Leader, a_global_rank_that_is_taken_for_a_group_rank_is_refused_where_it_is
 }
 
 TEST(Leader, a_root_that_did_not_do_the_work_is_refused) {
-  const LeaderSeams mixed{.root = [](const Group& group, GroupRank leader) {
-    return group.rank_of(GlobalRank{leader.value}).value_or(GroupRank{-1});
+  const LeaderSeams mixed{.root = [](const Group& group) {
+    return group.rank_of(GlobalRank{first_member(group).value}).value_or(GroupRank{-1});
   }};
   for (const auto& members : all_groups()) {
     const auto [answers, code] = led(Group(members), mixed);

@@ -90,7 +90,7 @@ TEST(SaveQueue, each_checkpoint_is_of_the_step_at_which_its_save_was_begun__4_ra
     run_ranks(kRanks, directory.path(), [&](const Ports& ports) {
       Trainer job(ports);
       Ends ends;
-      SaveQueue queue([&job] { return job.step(); }, in_flight);
+      SaveQueue queue(in_flight);
       for (int i = 0; i < 5; ++i) {
         job.train();
         job.save(queue, ends.of(job.step()));
@@ -115,7 +115,7 @@ TEST(SaveQueue, polling_alone_ends_a_save_at_the_step_where_all_ranks_are_throug
   run_ranks(kRanks, directory.path(), [&](const Ports& ports) {
     Trainer job(ports);
     Ends ends;
-    SaveQueue queue([&job] { return job.step(); });
+    SaveQueue queue;
     job.save(queue, ends.of(job.step()));
     while (queue.in_flight() > 0) {
       job.train();
@@ -133,7 +133,7 @@ TEST(SaveQueue, a_second_save_of_a_step_waits_for_the_first_however_many_may_be_
   run_ranks(kRanks, directory.path(), [&](const Ports& ports) {
     Trainer job(ports);
     Ends ends;
-    SaveQueue queue([&job] { return job.step(); }, 3);
+    SaveQueue queue(3);
     job.save(queue, ends.of(job.step()));
     job.save(queue, ends.of(job.step()));
     EXPECT_EQ(ends.steps.size(), 1U);
@@ -179,7 +179,7 @@ TEST(SaveQueue,
       [&](const Ports& ports) {
         Trainer job(ports);
         Ends ends;
-        SaveQueue queue([&job] { return job.step(); }, 3);
+        SaveQueue queue(3);
         for (int i = 0; i < 3; ++i) {
           job.train();
           job.save(queue, ends.of(job.step()));
@@ -203,7 +203,7 @@ TEST(SaveQueue, what_a_handler_throws_passes_and_the_save_has_ended) {
   const TemporaryDirectory directory;
   run_ranks(kRanks, directory.path(), [&](const Ports& ports) {
     Trainer job(ports);
-    SaveQueue queue([&job] { return job.step(); });
+    SaveQueue queue;
     job.save(queue, [](const EndedSave&) { throw std::runtime_error("mine"); });
     EXPECT_THROW(queue.finalize(), std::runtime_error);
     EXPECT_EQ(queue.in_flight(), 0U);

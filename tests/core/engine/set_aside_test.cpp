@@ -141,6 +141,51 @@ TEST_F(SetAside, what_a_user_put_into_an_unfinished_save_stays_and_is_named) {
   EXPECT_THAT(log[0], HasSubstr("were kept: mine, modelopt_state, notes.txt in"));
 }
 
+TEST_F(SetAside, what_a_dropped_save_wrote_goes_with_the_next_one_that_keeps_few) {
+  save(7, options_of(1));
+  run_ranks(1, directory_.path(), [](const Ports& ports) {
+    TinyState tiny(8);
+    Save::begin(ports, ports.fabric.communicator(Group::world(1)), tiny.state, options_of(2));
+  });
+  const std::string replaced = copy(".replaced", kA, true);
+  put("run/iter_0000003.saving-" + kB + "/__0_0.distcp", "mine: it has no mark");
+  const auto before = names("run");
+  ASSERT_EQ(before.size(), 5U);
+  {
+    const auto in_flight = store_.lock("run/iter_0000002");
+    const auto its_own = store_.lock(kFirst);
+    save(9, options_of(4, 2));
+    EXPECT_THAT(names("run"), testing::IsSupersetOf(before)) << "its writer is alive";
+  }
+  EXPECT_THAT(save(9, options_of(4, 2)), IsEmpty());
+  EXPECT_THAT(names("run"), ElementsAre("iter_0000001", "iter_0000003.saving-" + kB, "iter_0000004",
+                                        "latest_checkpointed_iteration.txt"));
+}
+
+TEST_F(SetAside, what_was_exchanged_goes_with_its_iteration) {
+  save(7, options_of(1));
+  copy(".saving", kA, true);
+  const auto killed = [](Store&, const std::string& call, const std::string& path) {
+    if (call == "remove" && path.find(".saving-" + kA) != std::string::npos) {
+      throw Error(Code::kIo, "killed");
+    }
+  };
+  EXPECT_THAT(save(9, options_of(4, 1), killed), Not(IsEmpty()));
+  EXPECT_EQ(loaded("run"), 9);
+  EXPECT_THAT(save(9, options_of(4, 1)), IsEmpty());
+  EXPECT_THAT(names("run"), ElementsAre("iter_0000004", "latest_checkpointed_iteration.txt"));
+}
+
+TEST_F(SetAside, what_a_dropped_save_wrote_stays_beside_the_only_copy) {
+  save(7, options_of(1));
+  const std::string replaced = copy(".replaced", kA, true);
+  remove_first();
+  save(9, options_of(4, 2));
+  EXPECT_EQ(loaded(replaced), 7);
+  save(9, options_of(4, 1));
+  EXPECT_FALSE(store_.stat(replaced));
+}
+
 TEST_F(SetAside, what_is_not_known_to_be_back_for_good_keeps_both) {
   save(7, options_of(1));
   bool swapped = false;

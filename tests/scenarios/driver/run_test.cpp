@@ -51,6 +51,27 @@ TEST(Run, the_skeleton_passes_with_elements_compared_on_every_rank) {
   }
 }
 
+TEST(Run, damage_of_what_is_not_there_fails_its_scenario_and_the_others_go_on) {
+  const Scenario good = read_scenario(kSkeleton);
+  Scenario manifest = good;
+  manifest.incarnations[0].actions.push_back(DamageAction{.what = sim::FileKind::kManifest});
+  Scenario step = good;
+  step.incarnations[0].actions.push_back(DamageAction{.step = 77});
+  Scenario empty = good;  // flips a bit where there is none
+  empty.incarnations[0].actions.push_back(DamageAction{.cut = 1 << 20});
+  empty.incarnations[0].actions.push_back(DamageAction{});
+  const auto report = run_these({manifest, step, empty, good}, {}, [](auto...) {});
+  for (const std::size_t i : {0, 1, 2}) {
+    EXPECT_EQ(report.scenarios[i].verdict, Verdict::kFail) << i;
+    EXPECT_NE(report.scenarios[i].reason.find("can't be: "), std::string::npos)
+        << report.scenarios[i].reason;
+  }
+  EXPECT_EQ(report.scenarios[0].code, "NOT_FOUND");
+  EXPECT_NE(report.scenarios[0].reason.find("no manifest file to damage"), std::string::npos)
+      << report.scenarios[0].reason;
+  EXPECT_EQ(report.scenarios[3].verdict, Verdict::kPass);
+}
+
 TEST(Run, what_ran_before_a_signal_is_kept_and_the_rest_is_listed_as_not_run) {
   RunRequest request;
   std::size_t asked = 0;

@@ -53,12 +53,20 @@ TEST(ScenarioFaults, each_step_is_what_it_says) {
       SaveAction{},
       SaveAction{false, false, "weights", {Failing::How::kBy, Code::kNoSpace}},
       BadResultAction{sim::ResultFault::kPersistentError, {1, 3}, false, {}, 1, 0},
-      FaultAction{sim::FaultKind::kCrash, 1, "commit", "tracker", sim::FaultMoment::kBefore, 2, "",
-                  0, 0, Fires::kMaybe},
+      FaultAction{sim::FaultKind::kCrash,
+                  1,
+                  "commit",
+                  "tracker",
+                  sim::FaultMoment::kBefore,
+                  2,
+                  {},
+                  0,
+                  0,
+                  Fires::kMaybe},
       ExitAction{16, true},
-      DamageAction{"payload", 1, 2, -8, 3, {}, false},
-      DamageAction{"metadata", 0, {}, 0, 0, 7, false},
-      DamageAction{"tracker", 0, {}, 0, 0, {}, true}};
+      DamageAction{sim::FileKind::kPayload, 1, 2, -8, 3, {}, false},
+      DamageAction{sim::FileKind::kMetadata, 0, {}, 0, 0, 7, false},
+      DamageAction{sim::FileKind::kTracker, 0, {}, 0, 0, {}, true}};
   EXPECT_EQ(scenario.incarnations[0].actions, right);
 }
 

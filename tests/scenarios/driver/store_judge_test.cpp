@@ -42,7 +42,7 @@ void put_rerun_state(Store& store, sim::RerunState state) {
 
 /// Some of its bytes are no checked content; these are enough to meet one.
 void spoil(Store& store, const std::string& directory) {
-  const std::string file = sim::files_of(store, directory, "payload").front();
+  const std::string file = sim::files_of(store, directory, sim::FileKind::kPayload).front();
   for (std::uint64_t byte = 5000; byte < 5400; ++byte) sim::flip_bit(store, file, byte);
 }
 

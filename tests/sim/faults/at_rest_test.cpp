@@ -46,10 +46,10 @@ class AtRest : public testing::Test {
     store_.sync_all();
   }
 
-  std::string one(std::string_view kind) {
-    const bool beside = kind == "tracker";
+  std::string one(FileKind kind) {
+    const bool beside = kind == FileKind::kTracker;
     const auto found = files_of(store_, beside ? kRoot : kDirectory, kind);
-    EXPECT_FALSE(found.empty()) << kind;
+    EXPECT_FALSE(found.empty()) << name_of(kind);
     return found.at(0);
   }
 
@@ -57,18 +57,18 @@ class AtRest : public testing::Test {
 };
 
 TEST_F(AtRest, files_are_known_by_what_they_are) {
-  EXPECT_EQ(files_of(store_, kDirectory, "payload").size(), 2U);
-  for (const auto kind : {"metadata", "common", "backend"}) {
-    EXPECT_EQ(files_of(store_, kDirectory, kind).size(), 1U) << kind;
+  EXPECT_EQ(files_of(store_, kDirectory, FileKind::kPayload).size(), 2U);
+  for (const auto kind : {FileKind::kMetadata, FileKind::kCommon, FileKind::kBackend}) {
+    EXPECT_EQ(files_of(store_, kDirectory, kind).size(), 1U) << name_of(kind);
   }
-  EXPECT_EQ(kind_of_file("run/latest_checkpointed_iteration.txt.tmp"), "tracker");
-  EXPECT_EQ(kind_of_file("run/iter_0000002.saving"), "checkpoint");
-  EXPECT_EQ(kind_of_file("run/iter_0000002.saving/__0_0.distcp"), "payload");
-  EXPECT_EQ(kind_of_file("run"), "");
+  EXPECT_EQ(kind_of_file("run/latest_checkpointed_iteration.txt.tmp"), FileKind::kTracker);
+  EXPECT_EQ(kind_of_file("run/iter_0000002.saving"), FileKind::kCheckpoint);
+  EXPECT_EQ(kind_of_file("run/iter_0000002.saving/__0_0.distcp"), FileKind::kPayload);
+  EXPECT_EQ(kind_of_file("run"), std::nullopt);
 }
 
 TEST_F(AtRest, a_flipped_bit_is_flipped_durably_and_back) {
-  const std::string path = one("payload");
+  const std::string path = one(FileKind::kPayload);
   const Bytes before = content(store_, path);
   flip_bit(store_, path, before.size() + 3, 9);  // counted modulo
   store_.crash();
@@ -83,11 +83,12 @@ TEST_F(AtRest, a_flipped_bit_is_flipped_durably_and_back) {
 
 TEST_F(AtRest, every_byte_of_every_file_with_a_bit_flipped_is_refused_or_not_read) {
   struct Row {
-    std::string_view kind;
+    FileKind kind;
     std::size_t every;
   };
-  for (const auto& [kind, every] : {Row{"metadata", 1}, Row{"common", 1}, Row{"backend", 1},
-                                    Row{"tracker", 1}, Row{"payload", 13}}) {
+  for (const auto& [kind, every] :
+       {Row{FileKind::kMetadata, 1}, Row{FileKind::kCommon, 1}, Row{FileKind::kBackend, 1},
+        Row{FileKind::kTracker, 1}, Row{FileKind::kPayload, 13}}) {
     const std::string path = one(kind);
     std::map<std::string, int> outcomes;
     const std::size_t bytes = content(store_, path).size();
@@ -98,14 +99,14 @@ TEST_F(AtRest, every_byte_of_every_file_with_a_bit_flipped_is_refused_or_not_rea
       ++outcomes[outcome(store_)];
       flip_bit(store_, path, byte, bit);
     }
-    std::cout << "  " << kind << " (" << bytes << " bytes):";
+    std::cout << "  " << name_of(kind) << " (" << bytes << " bytes):";
     for (const auto& [what, times] : outcomes) std::cout << "  " << what << " " << times;
     std::cout << "\n";
   }
 }
 
 TEST_F(AtRest, a_file_that_lost_its_end_is_refused) {
-  for (const auto kind : {"metadata", "common", "payload"}) {
+  for (const auto kind : {FileKind::kMetadata, FileKind::kCommon, FileKind::kPayload}) {
     const std::string path = one(kind);
     const Bytes whole = content(store_, path);
     for (std::uint64_t gone = 1; gone <= whole.size(); gone += 1 + whole.size() / 50) {
@@ -115,7 +116,7 @@ TEST_F(AtRest, a_file_that_lost_its_end_is_refused) {
       write_durably(store_, path, whole);
     }
     store_.remove(path);
-    EXPECT_NE(outcome(store_), "loaded") << kind;
+    EXPECT_NE(outcome(store_), "loaded") << name_of(kind);
     write_durably(store_, path, whole);
   }
   EXPECT_EQ(outcome(store_), "loaded");

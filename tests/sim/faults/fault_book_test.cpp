@@ -45,8 +45,8 @@ TEST(Fault, what_cannot_be_is_refused) {
       spec(FaultKind::kCrash, {.moment = FaultMoment::kAfter}),
       spec(FaultKind::kCrash, {.step = "tracker"}),
       spec(FaultKind::kCrash, {.nth = -1}),
-      spec(FaultKind::kFlipRead, {.file = "payloads"}),
-      spec(FaultKind::kCrash, {.phase = "write", .moment = FaultMoment::kBefore, .file = "common"}),
+      spec(FaultKind::kCrash,
+           {.phase = "write", .moment = FaultMoment::kBefore, .file = FileKind::kCommon}),
       spec(FaultKind::kBadResult, {.phase = "commit"}),
   };
   for (const auto& fault : impossible) {
@@ -134,7 +134,7 @@ TEST(FaultBook, a_phase_that_an_error_left_is_over_when_the_next_operation_begin
 }
 
 TEST(FaultBook, a_file_narrows_what_counts) {
-  FaultBook book({spec(FaultKind::kFlipWrite, {.file = "tracker"})});
+  FaultBook book({spec(FaultKind::kFlipWrite, {.file = FileKind::kTracker})});
   book.arm(0, kRank);
   EXPECT_EQ(book.strikes(kRank, kWrite), nullptr);
   EXPECT_FALSE(book.states()[0].reached);

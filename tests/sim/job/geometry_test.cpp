@@ -62,14 +62,14 @@ TEST(Layout, LayersAreDealtToStages) {
   EXPECT_THROW(stages("pp2 layers 3-4", 8), Error);
 }
 
-TEST(NameRules, TheMoreSpecificRuleDecides) {
-  EXPECT_TRUE(protocol_of("hc_head.weight").placement.replicated());
-  EXPECT_EQ(protocol_of("head.weight").placement, Placement({{"tp", 0}}));
-  EXPECT_EQ(protocol_of("decoder.layers.3.mlp.experts.linear_fc1.weight").mesh, MeshKind::kExpert);
-  EXPECT_EQ(protocol_of("decoder.layers.3.mlp.shared_experts.linear_fc1.weight").mesh,
+TEST(PartitionRules, TheMoreSpecificRuleDecides) {
+  EXPECT_TRUE(partition_of("hc_head.weight").placement.replicated());
+  EXPECT_EQ(partition_of("head.weight").placement, Placement({{"tp", 0}}));
+  EXPECT_EQ(partition_of("decoder.layers.3.mlp.experts.linear_fc1.weight").mesh, MeshKind::kExpert);
+  EXPECT_EQ(partition_of("decoder.layers.3.mlp.shared_experts.linear_fc1.weight").mesh,
             MeshKind::kDense);
   EXPECT_TRUE(
-      protocol_of("decoder.layers.0.mlp.linear_fc1.layer_norm_weight").placement.replicated());
+      partition_of("decoder.layers.0.mlp.linear_fc1.layer_norm_weight").placement.replicated());
 }
 
 /// Ranks that hold each element of a parameter, by its pieces.

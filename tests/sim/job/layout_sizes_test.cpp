@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/state/modules.hpp"
+#include "sim/job/groups.hpp"
 #include "sim/job/layout.hpp"
 #include "sim/job/megatron_common.hpp"
 
@@ -33,7 +34,7 @@ TEST(LayoutSizes, each_is_printed_and_read_by_its_name) {
 TEST(LayoutSizes, each_axis_is_dealt_its_ranks) {
   for (const auto& field : kLayoutFields) {
     const Layout layout = layout_with(field.name);
-    const bool own = field.dealt == Dealt::kOwnRanks;
+    const bool own = field.takes_ranks();
     const Mesh mesh = dense_mesh(layout);
     EXPECT_EQ(mesh.size(), layout.world_size()) << layout;
     EXPECT_EQ(expert_mesh(layout).size(), layout.world_size()) << layout;
@@ -41,6 +42,19 @@ TEST(LayoutSizes, each_axis_is_dealt_its_ranks) {
     EXPECT_EQ(layout.world_size(), own && alone ? 32 : field.name == "pp" ? 16 : 8) << layout;
     if (own && field.name != "dp") {
       EXPECT_EQ(mesh.axis_size(field.name), 4) << layout;
+    }
+  }
+}
+
+TEST(LayoutSizes, each_rank_finds_its_place_by_its_groups) {
+  for (const auto& field : kLayoutFields) {
+    const Layout layout = layout_with(field.name);
+    const Mesh dense = dense_mesh(layout);
+    const Mesh experts = expert_mesh(layout);
+    for (std::int32_t r = 0; r < layout.world_size(); ++r) {
+      const CheckpointGroups groups = groups_of(dense, experts, {r});
+      EXPECT_EQ(place_in(dense, groups, {r}), GroupRank{r}) << layout;
+      EXPECT_EQ(place_in(experts, groups, {r}), GroupRank{r}) << layout;
     }
   }
 }

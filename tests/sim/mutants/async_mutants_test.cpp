@@ -98,12 +98,11 @@ class Lives {
 
   void train_and_save(Ports& ports) {
     TrainingJob job(config(7), ports.fabric, policies_.job);
-    SaveQueue queue([&job] { return job.iteration(); }, 1,
-                    [this](const Ports& own, std::shared_ptr<Communicator> group,
-                           const StateDict& state, SaveSettings options) {
-                      return begin_save(policies_, own, std::move(group), state,
-                                        std::move(options));
-                    });
+    SaveQueue queue(1, [this, &job](const Ports& own, std::shared_ptr<Communicator> group,
+                                    const StateDict& state, SaveSettings options) {
+      return begin_save(policies_, own, std::move(group), state, std::move(options),
+                        [&job] { return job.iteration(); });
+    });
     job.step();
     begin(job, ports, queue);
     queue.finalize();

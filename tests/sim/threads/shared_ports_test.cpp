@@ -35,7 +35,7 @@ class SavingRank {
   }
 
   void run(std::size_t in_flight) {
-    SaveQueue queue([this] { return step_; }, in_flight);
+    SaveQueue queue(in_flight);
     while (step_.value < kSaves) {
       ++step_.value;
       save(queue);
@@ -84,8 +84,8 @@ class SavingRank {
 TEST(SharedPorts, faults_and_meters_are_used_by_the_job_and_its_background_at_once__2_ranks) {
   for (const std::size_t in_flight : {1, 3}) {
     const TemporaryDirectory directory;
-    FaultBook book(
-        {{.kind = FaultKind::kWriteError, .place = {.rank = {1}, .nth = 9, .file = "payload"}}});
+    FaultBook book({{.kind = FaultKind::kWriteError,
+                     .place = {.rank = {1}, .nth = 9, .file = FileKind::kPayload}}});
     run_ranks(kRanks, directory.path(), [&](const Ports& ports) {
       SavingRank rank(ports, book);
       book.arm(0, ports.fabric.rank());

@@ -102,10 +102,10 @@ class MortalStore final : public Store {
 constexpr int kForEver = 1 << 20;
 constexpr std::int64_t kElements = 3;
 
-using Protocol = decltype(SaveSeams::commit);
+using Commit = decltype(SaveSeams::commit);
 
 /// Writes generation `n`: each file of it says which it is.
-void save(Store& store, CommitTarget target, std::int64_t n, Protocol protocol) {
+void save(Store& store, CommitTarget target, std::int64_t n, const Commit& protocol) {
   prepare(store, target);
   const TensorItemLayout layout(DType::kInt64, {kElements});
   Bytes elements;
@@ -158,7 +158,7 @@ enum class End { kKill, kPowerCut };
 
 /// True if the save came to its end within so many calls.
 bool save_until(SimStore& store, const CommitTarget& target, std::int64_t n, int calls, End end,
-                Protocol protocol = commit_part) {
+                const Commit& protocol = commit_part) {
   bool finished = false;
   try {
     MortalStore mortal(store, calls);

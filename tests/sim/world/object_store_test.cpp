@@ -32,9 +32,9 @@ std::string get(Store& store, const std::string& path) {
   return std::string(as_text(read_all(store, path, 1000)));
 }
 
-std::vector<std::string> names(Store& store) {
+std::vector<std::string> names(Store& store, const std::string& directory = "") {
   std::vector<std::string> all;
-  for (const Entry& entry : store.list("")) all.push_back(entry.name);
+  for (const Entry& entry : store.list(directory)) all.push_back(entry.name);
   return all;
 }
 
@@ -127,34 +127,28 @@ TEST(ObjectStore, a_writer_that_is_killed_leaves_its_lease_to_the_term) {
 
 // ---- writers
 
-/// Runs in a save of generation 2 where the step `at` of its commit begins.
-struct Between {
-  std::string at;
-  std::function<void()> run;
-};
-thread_local Between between;  // a commit is a plain function
-
-template <decltype(SaveSeams::commit)* kCommit>
-std::vector<ProtocolStep> interrupted(Store& store, CommitTarget& target,
-                                      const CommitContent& content, Part part) {
-  auto steps = (*kCommit)(store, target, content, part);
-  for (ProtocolStep& step : steps) {
-    if (step.name != between.at) continue;
-    step.run = [run = std::move(step.run)] {
-      between.run();
-      run();
-    };
-  }
-  return steps;
+/// The commit `protocol`, in which something happens where the step `at` begins.
+decltype(SaveSeams::commit) interrupted(decltype(SaveSeams::commit) protocol, const std::string& at,
+                                        const std::function<void()>& between) {
+  return [=](Store& store, CommitTarget& target, const CommitContent& content, Part part) {
+    auto steps = protocol(store, target, content, part);
+    for (ProtocolStep& step : steps) {
+      if (step.name != at) continue;
+      step.run = [between, run = std::move(step.run)] {
+        between();
+        run();
+      };
+    }
+    return steps;
+  };
 }
 
-decltype(SaveSeams::commit) commit = commit_part;  // likewise
-
 void save(const Ports& ports, std::int64_t generation, std::int64_t step,
-          const SaveSeams& seams = {}) {
+          const SaveSeams& seams = {}, std::optional<std::int32_t> keep = {}) {
   const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), generation);
   SaveSettings options;
   options.target = CommitTarget::iteration("run", Step{step});
+  options.target.keep = keep;
   begin_save(ports, all_ranks(ports), job.state, options, seams).finish();
 }
 
@@ -170,20 +164,18 @@ class TwoWriters : public testing::Test {
 
   /// One writer saves generation 1, and generation 2 over it. Where that one's step `at` begins its
   /// leases are over, and `other` happens.
-  Ended saves(decltype(SaveSeams::commit) protocol, const std::string& at,
+  Ended saves(const decltype(SaveSeams::commit)& protocol, const std::string& at,
               const std::function<void(const Ports&, SimStore&)>& other) {
-    SimStore store("sim:", kObjects);
+    SimStore store("sim:", capabilities_);
     Ended ended;
     World world({.seed = 5, .world_size = 1}, store);
     const auto result = world.run([&](Ports& ports, GlobalRank) {
       save(ports, 1, 1);
-      commit = protocol;
-      between = {at, [&] {
-                   store.pass_term();
-                   other(ports, store);
-                 }};
       SaveSeams seams;
-      seams.commit = interrupted<&commit>;
+      seams.commit = interrupted(protocol, at, [&] {
+        store.pass_term();
+        other(ports, store);
+      });
       ended.code = code_of([&] { save(ports, 2, 1, seams); });
       store.settle();
       ended.generation = loaded(ports, "run");
@@ -193,6 +185,7 @@ class TwoWriters : public testing::Test {
   }
 
   Policies unfenced_;
+  StoreCapabilities capabilities_ = kObjects;
 };
 
 TEST_F(TwoWriters, one_whose_lease_was_taken_does_not_make_its_checkpoint_visible) {
@@ -222,6 +215,43 @@ TEST_F(TwoWriters, one_whose_lease_is_over_and_was_not_taken_goes_on) {
   const Ended ended = saves(commit_part, "swap_in", [](const Ports&, SimStore&) {});
   EXPECT_EQ(ended.code, std::nullopt);
   EXPECT_EQ(ended.generation, 2);
+}
+
+TEST_F(TwoWriters, one_whose_lease_was_taken_leaves_alone_what_the_other_one_has_set_aside) {
+  capabilities_ = {.exchange = false, .renames = false};
+  const std::string first = "run/iter_0000001";
+  std::unique_ptr<StoreLock> taken;
+  const auto set_aside = [&](const Ports&, SimStore& store) {
+    taken = store.lock(first);
+    mark_as_old(store, first, taken->token());
+    store.put_aside({aside_path(first, kReplacedSuffix, taken->token()), first, taken.get()});
+  };
+  const Ended ended = saves(commit_part, "remove_replaced", set_aside);
+  EXPECT_EQ(ended.code, std::nullopt);
+  EXPECT_EQ(ended.generation, 2) << "it is the only copy";
+}
+
+/// A store without exchange where a save over the first iteration died before it had removed what
+/// made way for it.
+TEST(ObjectStore, what_made_way_goes_when_its_iteration_does) {
+  for (const bool renames : {true, false}) {
+    SCOPED_TRACE(renames);
+    SimStore store("sim:", {.exchange = false, .renames = renames});
+    World world({.seed = 5, .world_size = 1}, store);
+    const auto result = world.run([&](Ports& ports, GlobalRank) {
+      save(ports, 1, 1);
+      SaveSeams seams;
+      seams.commit =
+          interrupted(commit_part, "remove_replaced", [] { throw Error(Code::kIo, "it dies"); });
+      EXPECT_EQ(code_of([&] { save(ports, 2, 1, seams); }), Code::kIo);
+      ASSERT_THAT(names(store, "run"), testing::Contains(HasSubstr(kReplacedSuffix)));
+      save(ports, 3, 2, {}, 1);
+      EXPECT_EQ(loaded(ports, "run"), 3);
+    });
+    EXPECT_EQ(result.ranks[0].end, RankEnd::kReturned) << result.ranks[0].message;
+    EXPECT_THAT(names(store, "run"),
+                ElementsAre("iter_0000002", "latest_checkpointed_iteration.txt"));
+  }
 }
 
 /// Reshards the newest checkpoint into `out`; `last_look` comes right before the commit.

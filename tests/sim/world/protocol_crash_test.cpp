@@ -88,7 +88,7 @@ struct Beside {
 void save(const Ports& ports, const Beside& beside) {
   constexpr std::int64_t kTrainedOn = -7;
   constexpr int kPolls = 3;
-  SaveQueue queue([&beside] { return Step{beside.saves.back().step + 1}; }, beside.in_flight);
+  SaveQueue queue(beside.in_flight);
   const auto group = all_ranks(ports);
   for (const SaveOf& what : beside.saves) {
     TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), what.generation);

@@ -16,25 +16,25 @@ enum class MeshKind : std::uint8_t {
   kExpert,  ///< etp ep edp pp
 };
 
-struct NameRule {
+struct PartitionRule {
   std::string_view part;  ///< fits a key that contains it; with # at its end a digit must follow
   std::vector<Split> splits;
   MeshKind mesh = MeshKind::kDense;
 };
 
-using NameRules = std::vector<NameRule>;
+using PartitionRules = std::vector<PartitionRule>;
 
 /// For all models of this job. Keys that no rule fits are replicated.
-const NameRules& name_rules();
+const PartitionRules& partition_rules();
 
 /// The first rule that fits; nullptr if none does.
-const NameRule* rule_for(std::string_view key, const NameRules& rules);
+const PartitionRule* rule_for(std::string_view key, const PartitionRules& rules);
 
 /// Model-parallel splits of a parameter and the mesh that their axes belong to.
-struct Protocol {
+struct Partition {
   Placement placement;
   MeshKind mesh = MeshKind::kDense;
 };
-Protocol protocol_of(std::string_view key, const NameRules& rules = name_rules());
+Partition partition_of(std::string_view key, const PartitionRules& rules = partition_rules());
 
 }  // namespace reprise::sim

@@ -1,11 +1,11 @@
-#include "sim/job/name_rules.hpp"
+#include "sim/job/partition_rules.hpp"
 
 #include <algorithm>
 
 namespace reprise::sim {
 
-const NameRules& name_rules() {
-  static const NameRules rules = {
+const PartitionRules& partition_rules() {
+  static const PartitionRules rules = {
       {"hc_head.", {}},
       {"hyper_connection.", {}},
       {"shared_experts.linear_fc1.", {{"tp", 0}}},
@@ -39,7 +39,7 @@ const NameRules& name_rules() {
 
 namespace {
 
-bool fits(const NameRule& rule, std::string_view key) {
+bool fits(const PartitionRule& rule, std::string_view key) {
   const bool numbered = rule.part.ends_with('#');
   const std::string_view part = rule.part.substr(0, rule.part.size() - (numbered ? 1 : 0));
   const auto at = key.find(part);
@@ -50,14 +50,14 @@ bool fits(const NameRule& rule, std::string_view key) {
 
 }  // namespace
 
-const NameRule* rule_for(std::string_view key, const NameRules& rules) {
+const PartitionRule* rule_for(std::string_view key, const PartitionRules& rules) {
   const auto found = std::find_if(rules.begin(), rules.end(),
-                                  [key](const NameRule& rule) { return fits(rule, key); });
+                                  [key](const PartitionRule& rule) { return fits(rule, key); });
   return found == rules.end() ? nullptr : &*found;
 }
 
-Protocol protocol_of(std::string_view key, const NameRules& rules) {
-  const NameRule* rule = rule_for(key, rules);
+Partition partition_of(std::string_view key, const PartitionRules& rules) {
+  const PartitionRule* rule = rule_for(key, rules);
   if (rule == nullptr) return {};
   return {Placement(rule->splits), rule->mesh};
 }

@@ -9,10 +9,10 @@
 
 namespace reprise {
 
-class Course {
+class ByteProgress {
  public:
   /// `progress` is borrowed.
-  explicit Course(Progress& progress) : progress_(progress) {}
+  explicit ByteProgress(Progress& progress) : progress_(progress) {}
 
   void expect(std::uint64_t bytes) { total_ += bytes; }
   std::uint64_t expected() const { return total_; }
