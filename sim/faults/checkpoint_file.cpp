@@ -43,7 +43,9 @@ bool drop_end(std::string_view& text, std::string_view end) {
 
 }  // namespace
 
-std::string_view name_of(FileKind kind) { return kKindRows.at(static_cast<std::size_t>(kind)).name; }
+std::string_view name_of(FileKind kind) {
+  return kKindRows.at(static_cast<std::size_t>(kind)).name;
+}
 
 std::vector<std::string_view> file_kind_names() {
   std::vector<std::string_view> names;

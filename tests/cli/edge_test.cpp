@@ -17,7 +17,7 @@
 #include "tests/cli/damage.hpp"
 #include "tests/cli/run_program.hpp"
 
-namespace reprise::test {
+namespace reprise::test::edge_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -193,4 +193,4 @@ TEST(Edge, error_is_told_in_json_too) {
 }
 
 }  // namespace
-}  // namespace reprise::test
+}  // namespace reprise::test::edge_test

@@ -11,7 +11,7 @@
 #include "tests/cli/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
-namespace reprise::test {
+namespace reprise::test::gate_verb_test {
 namespace {
 
 using contracts::TemporaryDirectory;
@@ -268,4 +268,4 @@ TEST_F(GateVerb, wrong_usage_and_unusable_baselines_are_exit_code_2) {
 }
 
 }  // namespace
-}  // namespace reprise::test
+}  // namespace reprise::test::gate_verb_test

@@ -11,7 +11,7 @@
 #include "tests/cli/damage.hpp"
 #include "tests/cli/run_program.hpp"
 
-namespace reprise::test {
+namespace reprise::test::hostile_claims_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -107,4 +107,4 @@ TEST(HostileClaims, verify_names_the_place_of_a_flipped_bit_in_each_kind_of_file
 }
 
 }  // namespace
-}  // namespace reprise::test
+}  // namespace reprise::test::hostile_claims_test

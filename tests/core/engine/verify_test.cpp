@@ -26,7 +26,7 @@ std::string words_of(const Findings& findings) {
   return out.str();
 }
 
-VerifyReport verify_in(Store& store, const std::string& path,
+VerifyReport verify_at(Store& store, const std::string& path,
                        PayloadCheck payload = PayloadCheck::kRead) {
   NoProgress progress;
   return verify(store, path, payload, progress);
@@ -56,7 +56,7 @@ const std::vector<std::string> kFixtures = {"torch_2.15.0/async_threads",
 
 TEST(Verify, WhatOtherProgramsWroteIsWhole) {
   for (const auto& fixture : kFixtures) {
-    const VerifyReport report = verify_in(test::data_store(), fixture);
+    const VerifyReport report = verify_at(test::data_store(), fixture);
     EXPECT_TRUE(report.whole()) << fixture << '\n' << words_of(report.findings);
     EXPECT_EQ(count_of(report.findings, Severity::kWarning), 0U) << fixture << '\n'
                                                                  << words_of(report.findings);
@@ -77,12 +77,12 @@ TEST(Verify, AFlippedBitInThePayloadIsFoundByItsChecksum) {
     file.seekp(static_cast<std::streamoff>(at));
     file.put('\x55');
   }
-  const VerifyReport report = verify_in(copy.store, "ckpt");
+  const VerifyReport report = verify_at(copy.store, "ckpt");
   EXPECT_FALSE(report.whole());
   ASSERT_EQ(count_of(report.findings, Severity::kError), 1U) << words_of(report.findings);
   EXPECT_EQ(report.findings[0].code, Code::kChecksum);
   EXPECT_EQ(report.findings[0].offset, at);
-  EXPECT_TRUE(verify_in(copy.store, "ckpt", PayloadCheck::kSkip).whole());
+  EXPECT_TRUE(verify_at(copy.store, "ckpt", PayloadCheck::kSkip).whole());
 }
 
 /// Changes the stored checksums in the central directories of all items.
@@ -103,7 +103,7 @@ TEST(Verify, ChecksumsThatAreAllZeroWereSwitchedOffAndOtherWrongOnesAreDamage) {
     for (const auto& entry : std::filesystem::directory_iterator(copy.path("ckpt"))) {
       if (entry.path().extension() == ".distcp") replace_checksums(entry.path(), by);
     }
-    return verify_in(copy.store, "ckpt");
+    return verify_at(copy.store, "ckpt");
   };
   const VerifyReport wrong = replace([](char c) { return static_cast<char>(c ^ 0x5a); });
   EXPECT_FALSE(wrong.whole());
@@ -118,7 +118,7 @@ TEST(Verify, StalePayloadIsAWarningAndAnEmptyFileIsNot) {
   std::ofstream(copy.path("ckpt") / "__9_0.distcp") << "left over";
   std::ofstream empty(copy.path("ckpt") / "__8_0.distcp");
   empty.close();
-  const VerifyReport report = verify_in(copy.store, "ckpt");
+  const VerifyReport report = verify_at(copy.store, "ckpt");
   EXPECT_TRUE(report.whole());
   EXPECT_THAT(words_of(report.findings), HasSubstr("__9_0.distcp"));
   EXPECT_THAT(words_of(report.findings), Not(HasSubstr("__8_0.distcp")));
@@ -140,7 +140,7 @@ TEST(Verify, LeftoversOfCrashedSavesAreNotedIfTheyCarryTheMark) {
   put(copy.path("empty.saving"), "");
   put(copy.path("ckpt.replaced"), ".metadata");
   put(copy.path("ckpt.replaced-" + kToken), ".metadata");
-  const VerifyReport report = verify_in(copy.store, "ckpt");
+  const VerifyReport report = verify_at(copy.store, "ckpt");
   EXPECT_TRUE(report.whole());
   std::vector<std::string> named;
   for (const auto& finding : report.findings) named.push_back(finding.message);
@@ -156,7 +156,7 @@ TEST(Verify, TheOnlyCopyIsNeverCalledSafeToRemove) {
   std::filesystem::rename(ten, ten.string() + ".replaced");
   std::filesystem::create_directory(copy.path("ckpt") / "iter_0000020.replaced");
   std::filesystem::create_directory(copy.path("ckpt") / ("iter_0000030.saving-" + kToken));
-  const VerifyReport report = verify_in(copy.store, "ckpt");
+  const VerifyReport report = verify_at(copy.store, "ckpt");
   EXPECT_TRUE(report.whole()) << words_of(report.findings);
   const std::string words = words_of(report.findings);
   EXPECT_THAT(words, HasSubstr("safe to remove while no save runs: iter_0000030.saving-"));
@@ -173,11 +173,11 @@ TEST(Verify, WhatMadeWayIsSafeToRemoveOnceItsSuccessorWasConfirmed) {
     std::filesystem::copy(copy.path("ckpt"), old);
     put(old, old_mark_of(kToken));
     put(copy.path("ckpt"), mark_of(kToken));
-    const std::string before = words_of(verify_in(copy.store, "ckpt").findings);
+    const std::string before = words_of(verify_at(copy.store, "ckpt").findings);
     EXPECT_THAT(before, Not(HasSubstr("safe to remove")));
     EXPECT_THAT(before, HasSubstr("keep it: ckpt" + suffix));
     std::filesystem::remove(copy.path("ckpt") / mark_of(kToken));
-    const std::string words = words_of(verify_in(copy.store, "ckpt").findings);
+    const std::string words = words_of(verify_at(copy.store, "ckpt").findings);
     EXPECT_THAT(words, HasSubstr("safe to remove while no save runs: ckpt" + suffix));
     EXPECT_THAT(words, Not(HasSubstr("keep it")));
   }
@@ -188,7 +188,7 @@ TEST(Verify, AManifestThatDisagreesIsAnError) {
   std::ofstream(copy.path("ckpt") / "integrity.json")
       << R"({"algorithm": "sha256", "files": {".metadata": ")" << std::string(64, '0')
       << R"(", "gone": ")" << std::string(64, '1') << R"("}})";
-  const VerifyReport report = verify_in(copy.store, "ckpt");
+  const VerifyReport report = verify_at(copy.store, "ckpt");
   EXPECT_EQ(count_of(report.findings, Severity::kError), 2U) << words_of(report.findings);
   EXPECT_THAT(words_of(report.findings), HasSubstr("its SHA-256 is not the one"));
   EXPECT_THAT(words_of(report.findings), HasSubstr("integrity.json lists it, and it is not there"));
@@ -197,17 +197,17 @@ TEST(Verify, AManifestThatDisagreesIsAnError) {
 TEST(Verify, AMegatronCheckpointWithoutItsCommonStateIsDamaged) {
   test::FixtureCopy copy("mcore_0.16.1_gpt_dp2");
   std::filesystem::remove(copy.path("ckpt") / "iter_0000010" / "common.pt");
-  EXPECT_THAT(words_of(verify_in(copy.store, "ckpt").findings),
+  EXPECT_THAT(words_of(verify_at(copy.store, "ckpt").findings),
               HasSubstr("the common state is missing"));
 }
 
 TEST(Verify, ADanglingTrackerIsAnErrorAndNothingAtAllIsThrown) {
   test::FixtureCopy copy("mcore_0.16.1_gpt_dp2");
   std::ofstream(copy.path("ckpt") / "latest_checkpointed_iteration.txt") << "11";
-  const VerifyReport report = verify_in(copy.store, "ckpt");
+  const VerifyReport report = verify_at(copy.store, "ckpt");
   ASSERT_EQ(report.findings.size(), 1U);
   EXPECT_EQ(report.findings[0].code, Code::kTrackerDangling);
-  EXPECT_EQ(contracts::code_of([&] { verify_in(copy.store, "nowhere"); }), Code::kNotFound);
+  EXPECT_EQ(contracts::code_of([&] { verify_at(copy.store, "nowhere"); }), Code::kNotFound);
 }
 
 }  // namespace
