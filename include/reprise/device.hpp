@@ -58,9 +58,10 @@ class Device {
   virtual std::uint64_t batch_bytes() const { return 0; }
 };
 
-/// Memory of the CUDA device with that index. `stream` is a cudaStream_t of it on which the state
-/// is computed, or null for the default stream: copies from the device come after what it has
-/// queued, and what it queues after a load comes after copies to it. It outlives the device.
+/// Returns the CUDA device with that index. `stream` is a cudaStream_t of it on which the state is
+/// computed, or null for the default stream: copies from the device come after what the stream has
+/// queued, and what is queued on it after a load comes after copies to the device. The stream
+/// outlives the device.
 /// UNSUPPORTED if there is no such device. Needs the package's component "cuda".
 std::shared_ptr<Device> cuda_device(int index, void* stream = nullptr);
 

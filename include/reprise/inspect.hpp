@@ -15,7 +15,8 @@ namespace reprise REPRISE_API {
 class Job;
 
 /// Hears of long work as it goes on, for a person who waits. `done` and `total` are in bytes or
-/// items of one kind. What it throws ends the work and reaches the caller.
+/// items of one kind. An exception of it ends the work and reaches
+/// the caller.
 class Progress {
  public:
   virtual ~Progress() = default;

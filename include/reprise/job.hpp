@@ -25,7 +25,7 @@ struct JobOptions {
   std::chrono::nanoseconds deadline = std::chrono::minutes(30);
   int threads = 1;  ///< that write in the background
   std::shared_ptr<Trace> trace = {};
-  /// Whose memory the tensors live in, such as cuda_device(). Null: the host's.
+  /// Device in whose memory the tensors live, such as cuda_device(). Null: the host.
   std::shared_ptr<Device> device = {};
 };
 
@@ -50,8 +50,8 @@ class Job {
 };
 
 /// Ports of a process that is alone: checkpoints below the directory `root` (relative to the
-/// working directory; it need not exist yet), one rank. Replace `fabric`
-/// for more.
+/// working directory; it need not exist yet), one rank. Replace `fabric` for
+/// more.
 JobPorts local_ports(const std::string& root, const JobOptions& options = {});
 
 /// A job of this process alone.

@@ -85,9 +85,10 @@ struct LoadResult {
 /// TORN_FILE and others, with rank, key, file and offset as far as known.
 LoadResult load(Job& job, State& state, const LoadOptions& options);
 
-/// The same for a job that may be starting: nothing, and the state as it was, if no checkpoint was
-/// ever committed in the directory. A save that died before leaves it so; killed between its last
-/// two steps it leaves a whole checkpoint and no tracker, which Fallback::kNewestWhole finds.
+/// Loads as load() does, or returns nothing and leaves the state as it was if no checkpoint was
+/// ever committed in the directory: for a job that may be starting. A first save that died leaves
+/// it so; killed between its last two steps it leaves a whole checkpoint and no tracker, which
+/// Fallback::kNewestWhole finds.
 std::optional<LoadResult> load_if_any(Job& job, State& state, const LoadOptions& options);
 
 /// The common state alone, for a job that needs it to know what to load. Nothing where a checkpoint

@@ -179,7 +179,6 @@ class Programs : public Package {
     Package::SetUpTestSuite();
     build(kPrograms, "programs");
   }
-  void SetUp() override { ASSERT_FALSE(HasFatalFailure()); }
 };
 
 TEST_F(Programs, link_the_operators_that_headers_declare) {
