@@ -5,6 +5,7 @@
 
 #include "core/api/access.hpp"
 #include "core/engine/save.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise {
 namespace {
