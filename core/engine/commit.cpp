@@ -233,13 +233,32 @@ bool is_of_later_writer(Store& store, const CommitTarget& target, const Aside& a
   return !store.capabilities().renames && aside.token > target.claim.token;
 }
 
+/// As clear_unfinished(), of these.
+void clear_left(Store& store, CommitTarget& target, const std::vector<Aside>& asides) {
+  std::vector<Aside> old;
+  for (const Aside& aside : asides) {
+    if (aside.suffix == kRemovingSuffix || !is_own(store, aside)) continue;
+    if (is_of_later_writer(store, target, aside)) continue;
+    if (is_marked(store, aside.path, aside.token)) {
+      note_kept(store, target, aside, discard_unfinished(store, aside.path, aside.token));
+    } else {
+      old.push_back(aside);
+    }
+  }
+  const bool stands = !old.empty() && holds_metadata(store, target.directory) &&
+                      !is_unconfirmed(store, target.directory);
+  if (!stands) return;
+  for (const Aside& aside : old) discard_noted(store, target, aside);
+}
+
 /// Clears, or notes what is left alone where others may be at work.
 void clear(Store& store, CommitTarget& target) {
+  const auto asides = asides_of(store, target.directory);
   if (target.claim.keeps_others_out()) {
     clear_trackers(store, target);
-    return clear_unfinished(store, target);
+    return clear_left(store, target, asides);
   }
-  for (const Aside& aside : asides_of(store, target.directory)) {
+  for (const Aside& aside : asides) {
     target.claim.notes.push_back(
         "left alone, as it may be of a writer that is at work: " + store.display(aside.path) +
         "; remove it when no job writes there");
@@ -288,20 +307,7 @@ void prepare(Store& store, CommitTarget& target) {
 }
 
 void clear_unfinished(Store& store, CommitTarget& target) {
-  std::vector<Aside> old;
-  for (const Aside& aside : asides_of(store, target.directory)) {
-    if (aside.suffix == kRemovingSuffix || !is_own(store, aside)) continue;
-    if (is_of_later_writer(store, target, aside)) continue;
-    if (is_marked(store, aside.path, aside.token)) {
-      note_kept(store, target, aside, discard_unfinished(store, aside.path, aside.token));
-    } else {
-      old.push_back(aside);
-    }
-  }
-  const bool stands = !old.empty() && holds_metadata(store, target.directory) &&
-                      !is_unconfirmed(store, target.directory);
-  if (!stands) return;
-  for (const Aside& aside : old) discard_noted(store, target, aside);
+  clear_left(store, target, asides_of(store, target.directory));
 }
 
 void abandon(Store& store, CommitTarget& target) {
