@@ -59,7 +59,7 @@ void add_grids(const Scenario& scenario, const IncarnationPlan& plan, Values& va
   values.emplace("modules", std::to_string(modules.size()));
   for (const auto& module : modules) {
     add_layout(module.layout, values);
-    values.emplace("sharding", module.optimizer_sharding);
+    values.emplace("sharding", name_of(module.optimizer_sharding));
     values.emplace("model", module.name.empty() ? scenario.model : module.model);
     if (module.frozen) values.emplace("module", "frozen");
     if (module.loss_scale.overflows()) values.emplace("module", "overflows");

@@ -6,7 +6,7 @@
 namespace reprise::driver {
 namespace {
 
-constexpr const char* kReshardable = "fully_reshardable";
+constexpr sim::Sharding kReshardable = sim::Sharding::kFullyReshardable;
 
 void override_saves(const FieldOptions& options, Scenario& scenario) {
   CheckpointPlan& checkpoint = scenario.checkpoint;

@@ -328,8 +328,8 @@ void add_rerun(Stream& random, std::size_t life, Scenario& scenario) {
 
 }  // namespace
 
-std::string random_sharding(Stream& random) {
-  return std::string(one_of(random, sim::sharding_names()));
+sim::Sharding random_sharding(Stream& random) {
+  return sim::sharding_named(one_of(random, sim::sharding_names()));
 }
 
 std::int32_t random_world(Stream& random, const CaseLimits& limits) {

@@ -15,7 +15,7 @@ struct CaseLimits {
   std::size_t incarnations_max = 4;
 };
 
-std::string random_sharding(Stream& random);
+sim::Sharding random_sharding(Stream& random);
 /// Ranks of a world: half of the time few.
 std::int32_t random_world(Stream& random, const CaseLimits& limits);
 /// A layout of `world` ranks that the model can be cut by; passes sim::check.

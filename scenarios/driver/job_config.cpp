@@ -34,9 +34,6 @@ sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation) {
   config.shard_dim = static_cast<std::size_t>(scenario.shard_dim);
   config.ranks_per_node = scenario.ranks_per_node;
   config.modules = plan.modules;
-  for (auto& module : config.modules) {
-    if (module.optimizer_sharding.empty()) module.optimizer_sharding = plan.optimizer_sharding;
-  }
   if (!config.modules.empty()) config.clip_grad = kClipGrad;
   config.load = plan.load;
   config.random_by_dp = scenario.random_by_dp;

@@ -11,7 +11,7 @@ namespace {
 using sim::Layout;
 using sim::ModuleConfig;
 
-constexpr std::string_view kBuckets = "dp_reshardable";
+constexpr sim::Sharding kBuckets = sim::Sharding::kDpReshardable;
 
 /// The sizes that decide which elements a model-parallel rank has, in words.
 std::string parts_of(const Layout& layout) {
@@ -176,7 +176,7 @@ std::optional<ExpectedRefusal> refused_buckets(const IncarnationPlan& saved,
     const ModuleConfig* other = sim::module_named(before, module.name);
     if (other == nullptr || module.frozen || other->optimizer_sharding != kBuckets) continue;
     if (parts_of(other->layout) == parts_of(module.layout)) continue;
-    return ExpectedRefusal{Code::kLayoutMismatch, std::string(kBuckets)};
+    return ExpectedRefusal{Code::kLayoutMismatch, std::string(name_of(kBuckets))};
   }
   return std::nullopt;
 }
@@ -251,8 +251,8 @@ void fit_members(Scenario& scenario) {
 }
 
 void forget_buckets(IncarnationPlan& plan) {
-  const auto forget = [](std::string& sharding) {
-    if (sharding == kBuckets) sharding = "fully_reshardable";
+  const auto forget = [](sim::Sharding& sharding) {
+    if (sharding == kBuckets) sharding = sim::Sharding::kFullyReshardable;
   };
   forget(plan.optimizer_sharding);
   for (auto& module : plan.modules) forget(module.optimizer_sharding);

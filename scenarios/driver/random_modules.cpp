@@ -48,7 +48,7 @@ std::optional<Layout> with_other_dp(Layout layout, std::int32_t size) {
 }
 
 bool in_buckets(const ModuleConfig& module) {
-  return module.optimizer_sharding == "dp_reshardable";
+  return module.optimizer_sharding == sim::Sharding::kDpReshardable;
 }
 
 /// Up to `most` ranks. Of a module that is new to the job, any number.

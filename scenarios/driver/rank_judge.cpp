@@ -477,8 +477,8 @@ void RankJudge::judge_modules(const sim::CommonState& stored, const SavePoint& e
           whole ? "common['optimizer']['param_state_sharding_type']"
                 : "common['args']['modules']['" + told.name + "']['distrib_optim_sharding_type']",
           "the checkpoint says that " + (whole ? "its" : "module " + told.name + "'s") +
-              " optimizer state is " + told.optimizer_sharding + ", and it is " +
-              right.optimizer_sharding,
+              " optimizer state is " + std::string(name_of(told.optimizer_sharding)) +
+              ", and it is " + std::string(name_of(right.optimizer_sharding)),
           rank_}});
   }
 }

@@ -152,7 +152,7 @@ struct IncarnationPlan {
   /// Of a job that is one model: then there are no modules. `optimizer_sharding` is that of modules
   /// that name none.
   sim::Layout layout;
-  std::string optimizer_sharding;
+  sim::Sharding optimizer_sharding = sim::Sharding::kFullyReshardable;
   std::vector<sim::ModuleConfig> modules = {};  ///< with their ranks
   std::vector<Action> actions;
   /// Mode of the rerun machine; nothing: an older job, which has none.
@@ -269,8 +269,8 @@ struct Scenario {
   std::string proves;
   std::vector<std::string> tags;
   std::string model;
-  std::string optimizer_sharding;  ///< of the first incarnation
-  std::int64_t shard_dim = 0;      ///< the dimension that fsdp splits
+  sim::Sharding optimizer_sharding = sim::Sharding::kFullyReshardable;  ///< of the first life
+  std::int64_t shard_dim = 0;  ///< the dimension that fsdp splits
   std::uint64_t seed = 1;
   std::int32_t ranks_per_node = 0;  ///< 0: all on one node
   bool random_by_dp = false;        ///< random streams begin otherwise on each rank of dp x cp

@@ -13,7 +13,7 @@ constexpr std::int64_t kDimMax = 15;
 constexpr std::string_view kOlderJob = "unknown";
 constexpr std::array<std::string_view, 2> kTemplates = {"stored", "forced"};
 constexpr std::array<std::string_view, 2> kIterators = {"wrapped", "plain"};
-constexpr std::string_view kFieldsDefault = "dp_reshardable";
+constexpr sim::Sharding kFieldsDefault = sim::Sharding::kDpReshardable;
 constexpr std::array<std::string_view, 3> kDecayStyles = {"cosine", "linear", "constant"};
 constexpr std::int64_t kSamplesMax = 1'000'000'000;
 constexpr std::array<std::string_view, 2> kDevices = {"same_device", "other_device"};
@@ -23,7 +23,7 @@ void read_optimizer(YamlMap optimizer, Scenario& scenario) {
     optimizer.fail(optimizer.node("kind"), "knows no optimizer '" + kind + "'; there is: adam");
   }
   scenario.optimizer_sharding =
-      optimizer.has("sharding") ? read_sharding(optimizer) : std::string(kFieldsDefault);
+      optimizer.has("sharding") ? read_sharding(optimizer) : kFieldsDefault;
   static_cast<void>(optimizer.node("sharding"));
   scenario.shard_dim = optimizer.integer_in("dim", 0, kDimMax).value_or(0);
   optimizer.refuse_unknown();

@@ -72,14 +72,14 @@ std::string read_model(YamlMap& map) {
   return model;
 }
 
-std::string read_sharding(YamlMap& map) {
-  std::string name = map.required("sharding");
+sim::Sharding read_sharding(YamlMap& map) {
+  const std::string name = map.required("sharding");
   const auto names = sim::sharding_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     map.fail(map.node("sharding"),
              "knows no sharding '" + name + "'; there are: " + join(names, ", "));
   }
-  return name;
+  return sim::sharding_named(name);
 }
 
 std::vector<std::int32_t> read_ranks(YamlMap& map) {

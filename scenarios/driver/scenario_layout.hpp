@@ -7,6 +7,7 @@
 
 #include "scenarios/driver/yaml_map.hpp"
 #include "sim/job/layout.hpp"
+#include "sim/job/sharding.hpp"
 
 namespace reprise::driver {
 
@@ -17,7 +18,7 @@ inline constexpr std::int32_t kWorldMax = 1024;
 sim::Layout read_layout(YamlMap& map, const std::string& order, const std::string& model);
 /// The `model` of the map.
 std::string read_model(YamlMap& map);
-std::string read_sharding(YamlMap& map);
+sim::Sharding read_sharding(YamlMap& map);
 /// Those under `ranks`; none where there is no such key.
 std::vector<std::int32_t> read_ranks(YamlMap& map);
 /// USAGE unless so many ranks are none at all or one for each place of the layout.

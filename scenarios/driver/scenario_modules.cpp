@@ -45,7 +45,7 @@ void read_loss_scale(YamlMap& map, sim::LossScale& loss_scale) {
 
 /// `before` is the module of that name in the life before, or nullptr.
 ModuleConfig read_module(YamlMap map, const std::string& name, const ModuleConfig* before,
-                         const std::string& sharding) {
+                         sim::Sharding sharding) {
   ModuleConfig module{.name = name};
   const bool known = before != nullptr && !map.has("model");
   if (known) static_cast<void>(map.node("model"));

@@ -53,7 +53,7 @@ void put_module(YAML::Emitter& out, const sim::ModuleConfig& module) {
   std::vector<std::int32_t> ranks;
   for (const auto rank : module.ranks) ranks.push_back(rank.value);
   put_list(out, "ranks", ranks);
-  put(out, "sharding", module.optimizer_sharding);
+  put(out, "sharding", std::string(name_of(module.optimizer_sharding)));
   if (module.loss_scale.scale != usual.scale) {
     put(out, "loss_scale", static_cast<std::int64_t>(module.loss_scale.scale));
   }
@@ -145,7 +145,7 @@ void put_job(YAML::Emitter& out, const Scenario& scenario) {
   put_grids(out, first);
   out << YAML::Key << "optimizer" << YAML::Value << YAML::Flow << YAML::BeginMap;
   put(out, "kind", "adam");
-  put(out, "sharding", scenario.optimizer_sharding);
+  put(out, "sharding", std::string(name_of(scenario.optimizer_sharding)));
   if (scenario.shard_dim != 0) put(out, "dim", scenario.shard_dim);
   out << YAML::EndMap;
   put(out, "seed", static_cast<std::int64_t>(scenario.seed));
@@ -163,7 +163,7 @@ void put_job(YAML::Emitter& out, const Scenario& scenario) {
 void put_restart(YAML::Emitter& out, const Scenario& scenario, const IncarnationPlan& plan) {
   out << YAML::BeginMap << YAML::Key << "restart" << YAML::Value << YAML::Flow << YAML::BeginMap;
   put_grids(out, plan);
-  put(out, "sharding", plan.optimizer_sharding);
+  put(out, "sharding", std::string(name_of(plan.optimizer_sharding)));
   put_life_of_one(out, scenario, plan);
   put_forms_of_one(out, scenario, plan);
   put_load_choice(out, plan.load);

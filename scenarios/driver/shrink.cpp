@@ -54,7 +54,7 @@ std::uint64_t weight_of(const Action& action) {
 std::uint64_t weight_of(const ModuleConfig& module) {
   const sim::LossScale usual;
   std::uint64_t weight = 40 + weight_of(module.layout) + position(kModuleModels, module.model);
-  weight += position(sim::sharding_names(), module.optimizer_sharding);
+  weight += static_cast<std::uint64_t>(module.optimizer_sharding);
   weight += (module.frozen ? 2U : 0U) + (module.loss_scale == usual ? 0U : 1U);
   return weight;
 }
@@ -78,7 +78,7 @@ std::uint64_t weight_of(const sim::LoadChoice& choice) {
 
 std::uint64_t weight_of(const IncarnationPlan& plan) {
   std::uint64_t weight = 10 + weight_of(plan.layout) + weight_of(plan.load);
-  weight += position(sim::sharding_names(), plan.optimizer_sharding);
+  weight += static_cast<std::uint64_t>(plan.optimizer_sharding);
   for (const auto& module : plan.modules) weight += weight_of(module);
   weight += plan.modules == side_by_side_anew(plan.modules) ? 0U : 1U;
   weight += plan.modules == in_rank_order(plan.modules) ? 0U : 1U;
@@ -396,7 +396,7 @@ void shrink_faults(const Scenario& from, Variants& variants) {
   }
 }
 
-void set_sharding(const std::string& sharding, IncarnationPlan& plan) {
+void set_sharding(sim::Sharding sharding, IncarnationPlan& plan) {
   plan.optimizer_sharding = sharding;
   for (auto& module : plan.modules) module.optimizer_sharding = sharding;
 }
@@ -411,19 +411,18 @@ void keep_sharding(const IncarnationPlan& before, IncarnationPlan& plan) {
 }
 
 void shrink_shardings(const Scenario& from, Variants& variants) {
-  const auto first = std::string(sim::sharding_names().front());
-  variants.add([&first](Scenario& scenario) {
-    for (auto& plan : scenario.incarnations) set_sharding(first, plan);
+  constexpr auto kFirst = sim::Sharding::kFullyReshardable;
+  variants.add([](Scenario& scenario) {
+    for (auto& plan : scenario.incarnations) set_sharding(kFirst, plan);
   });
   for (const auto& name : module_names(from)) {
     variants.add([&](Scenario& scenario) {
       change_module(scenario, name,
-                    [&first](ModuleConfig& module) { module.optimizer_sharding = first; });
+                    [](ModuleConfig& module) { module.optimizer_sharding = kFirst; });
     });
   }
   for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
-    variants.add(
-        [&first, i](Scenario& scenario) { set_sharding(first, scenario.incarnations[i]); });
+    variants.add([i](Scenario& scenario) { set_sharding(kFirst, scenario.incarnations[i]); });
     if (i == 0) continue;
     variants.add([i](Scenario& scenario) {
       keep_sharding(scenario.incarnations[i - 1], scenario.incarnations[i]);

@@ -12,15 +12,15 @@ ContentMetadata built_metadata(const MetadataCall& call) {
 }
 
 Value stripped(const ContentMetadata& metadata) {
-  if (metadata.optimizer_sharding.empty()) return Dict{};
-  return Dict{{kSharding, metadata.optimizer_sharding}};
+  if (!metadata.optimizer_sharding) return Dict{};
+  return Dict{{kSharding, std::string(name_of(*metadata.optimizer_sharding))}};
 }
 
 ContentMetadata put_back(const Value& common, ContentMetadata own) {
   const Value* entry = common.find(kContentMetadata);
   const Value* sharding = entry == nullptr ? nullptr : entry->find(kSharding);
   const auto* name = sharding == nullptr ? nullptr : sharding->as<std::string>();
-  if (name != nullptr) own.optimizer_sharding = *name;
+  if (name != nullptr) own.optimizer_sharding = sharding_named(*name);
   return own;
 }
 

@@ -18,7 +18,8 @@ namespace reprise::sim {
 inline constexpr const char* kContentMetadata = "content_metadata";  ///< key in the common state
 
 struct ContentMetadata {
-  std::string optimizer_sharding;  ///< empty: modules have different ones, and are not told here
+  /// Nothing: modules have different ones, and are not told here.
+  std::optional<Sharding> optimizer_sharding;
   std::optional<Group> dp_cp_group;
 
   friend bool operator==(const ContentMetadata&, const ContentMetadata&) = default;

@@ -106,7 +106,7 @@ Module TrainingJob::make_module(const ModuleConfig& config, Fabric& fabric) cons
 
 Family TrainingJob::make_family(MeshKind kind, const Module& module, Fabric& fabric) const {
   const ModuleConfig& config = module.config;
-  const ShareRule rule = rule_of(sharding_named(config.optimizer_sharding));
+  const ShareRule rule = rule_of(config.optimizer_sharding);
   Family family = family_of(kind, module.model, config.layout, rank_, policy_.slice, config.ranks);
   const Group sharers = sharing_group(family);
   family.group = fabric.communicator(sharers);

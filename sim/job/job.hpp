@@ -67,7 +67,7 @@ struct JobConfig {
   std::vector<GlobalRank> ranks = {};
   std::uint64_t seed = 1;  ///< of start values, data and random streams; a load replaces it
   Schedule schedule;
-  std::string optimizer_sharding = "fully_reshardable";  ///< see sharding.hpp
+  Sharding optimizer_sharding = Sharding::kFullyReshardable;
   std::size_t shard_dim = 0;             ///< that the optimizer's boxes are cut along
   std::int32_t ranks_per_node = 0;       ///< 0: all on one node
   std::string run = "run";               ///< identity that is written, and expected when loading

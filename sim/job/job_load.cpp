@@ -19,7 +19,7 @@ bool same_parts(const Layout& a, const Layout& b) {
 }
 
 bool has_buckets(const AskedOfCheckpoint& asked) {
-  return asked.metadata.optimizer_sharding == name_of(Sharding::kDpReshardable);
+  return asked.metadata.optimizer_sharding == Sharding::kDpReshardable;
 }
 
 /// The unpadded sizes that this job's buckets have.
@@ -149,17 +149,19 @@ void excuse(const Catalog* catalog, const std::function<bool(const std::string&)
 void require_one_sharding(const Value& common, const CommonState& stored) {
   if (!stored.parts.optimizer) return;
   CHECK(!stored.modules.empty());
-  const std::string& sharding = stored.modules.front().optimizer_sharding;
+  const Sharding sharding = stored.modules.front().optimizer_sharding;
   const auto metadata = put_back(common, {sharding, {}});
   if (metadata.optimizer_sharding == sharding) return;
   throw Error(Code::kUnsupported, "the common state names two shardings of the optimizer, " +
-                                      metadata.optimizer_sharding + " and " + sharding);
+                                      std::string(name_of(*metadata.optimizer_sharding)) + " and " +
+                                      std::string(name_of(sharding)));
 }
 
 /// The state was read as what the common state says of the module; its own word is its object.
 void require_same_sharding(const Module& module, const std::string& told,
                            const CommonState& stored) {
-  const std::string& read_as = module_named(stored.modules, module.config.name)->optimizer_sharding;
+  const std::string read_as(
+      name_of(module_named(stored.modules, module.config.name)->optimizer_sharding));
   if (told == read_as) return;
   throw Error(
       Code::kLayoutMismatch,
@@ -210,7 +212,7 @@ void require_readable(std::span<const ModuleConfig> stored, std::span<const Modu
   for (const auto& module : own) {
     const ModuleConfig* from = module_named(stored, module.name);
     if (from == nullptr || module.frozen || from->frozen) continue;
-    const Sharding sharding = sharding_named(policy.sharding(module, *from));
+    const Sharding sharding = policy.sharding(module, *from);
     if (sharding == Sharding::kDpReshardable) require_dp_alone(*from, module);
   }
 }
@@ -227,7 +229,7 @@ void TrainingJob::request_weights(StateDict& wanted, const Making& making) {
 }
 
 void TrainingJob::request_optimizer(StateDict& wanted, Sharding stored, const Making& making) {
-  const Sharding own = sharding_named(making.module.config.optimizer_sharding);
+  const Sharding own = making.module.config.optimizer_sharding;
   for (auto& family : making.module.families) {
     family.foreign.reset();
     add_stored(wanted, family, making, &JobPolicy::described_load);
@@ -286,8 +288,8 @@ void TrainingJob::request_module(LoadRequest& request, const ModuleConfig& from,
   StateDict tensors;
   Sharding stored = Sharding::kFullyReshardable;
   if (with_optimizer) {
-    making.metadata.optimizer_sharding = policy_.module.sharding(making.module.config, from);
-    stored = sharding_named(making.metadata.optimizer_sharding);
+    stored = policy_.module.sharding(making.module.config, from);
+    making.metadata.optimizer_sharding = stored;
     request_optimizer(tensors, stored, making);
   } else {
     request_weights(tensors, making);

@@ -377,7 +377,7 @@ Value TrainingJob::common(const JobPolicy& policy, const Basis& basis,
 
 StateDict TrainingJob::module_leaves(const Making& making, Value& common) const {
   Module& module = making.module;
-  const Sharding sharding = sharding_named(module.config.optimizer_sharding);
+  const Sharding sharding = module.config.optimizer_sharding;
   const bool with_optimizer = making.parts.optimizer && !module.config.frozen;
   StateDict tensors;
   if (sharding == Sharding::kFsdpDtensor) {

@@ -39,7 +39,7 @@ void add_layout(const Layout& layout, Dict& args) {
 Value encode_module(const ModuleConfig& module) {
   Dict args = {{std::string(kModel), module.model}};
   add_layout(module.layout, args);
-  args.emplace_back(std::string(kModuleSharding), module.optimizer_sharding);
+  args.emplace_back(std::string(kModuleSharding), std::string(name_of(module.optimizer_sharding)));
   args.emplace_back(std::string(kFrozen), module.frozen);
   List ranks;
   for (const auto rank : module.ranks) ranks.emplace_back(std::int64_t{rank.value});
@@ -112,7 +112,9 @@ ModuleConfig decode_module(const std::string& name, const Entries& args) {
   ModuleConfig module{.name = name};
   args.read(kModel, module.model);
   read_layout(args, module.layout);
-  args.read(kModuleSharding, module.optimizer_sharding);
+  std::string sharding;
+  args.read(kModuleSharding, sharding);
+  module.optimizer_sharding = sharding_named(sharding);
   args.read(kFrozen, module.frozen);
   List ranks;
   args.read(kRanks, ranks);
@@ -179,13 +181,13 @@ void decode_identity(const Entries& in, RunIdentity& identity) {
   decode_optional(in, identity.optional);
 }
 
-/// Empty if they have different ones.
-std::string sharding_of_all(const std::vector<ModuleConfig>& modules) {
-  const std::string& first = modules.front().optimizer_sharding;
-  const bool same = std::all_of(modules.begin(), modules.end(), [&first](const auto& module) {
+/// Nothing if they have different ones.
+std::optional<Sharding> sharding_of_all(const std::vector<ModuleConfig>& modules) {
+  const Sharding first = modules.front().optimizer_sharding;
+  const bool same = std::all_of(modules.begin(), modules.end(), [first](const auto& module) {
     return module.optimizer_sharding == first;
   });
-  return same ? first : std::string();
+  return same ? std::optional(first) : std::nullopt;
 }
 
 }  // namespace
@@ -194,7 +196,7 @@ Value encode(const CommonState& state, Value (*metadata)(const ContentMetadata&)
   Dict common = {{"args", encode_args(state)},
                  {"checkpoint_version", kCheckpointVersion},
                  {"iteration", state.progress.iteration}};
-  const std::string& sharding = state.modules.front().optimizer_sharding;
+  const std::string sharding(name_of(state.modules.front().optimizer_sharding));
   if (state.parts.optimizer) {
     if (state.is_one_model()) common.emplace_back(kOptimizer, encode({state.optimizer, sharding}));
     common.emplace_back("opt_param_scheduler", encode_schedule(state.progress.schedule));
@@ -222,7 +224,7 @@ CommonState decode_common(const Value& common) {
     if (state.is_one_model()) {
       OptimizerEntry entry = decode_optimizer(root.value(kOptimizer), root.inner(kOptimizer));
       state.optimizer = std::move(entry.settings);
-      state.modules.front().optimizer_sharding = std::move(entry.sharding);
+      state.modules.front().optimizer_sharding = sharding_named(entry.sharding);
     }
     decode_schedule(root.entries("opt_param_scheduler"), state.progress.schedule);
   }

@@ -15,6 +15,7 @@
 #include "reprise/types.hpp"
 #include "sim/job/layout.hpp"
 #include "sim/job/progress.hpp"
+#include "sim/job/sharding.hpp"
 
 namespace reprise::sim {
 
@@ -23,7 +24,7 @@ struct ModuleConfig {
   std::string model = "gpt-tiny";
   Layout layout = {};
   std::vector<GlobalRank> ranks = {};  ///< as in members_of
-  std::string optimizer_sharding = "fully_reshardable";
+  Sharding optimizer_sharding = Sharding::kFullyReshardable;
   LossScale loss_scale = {};  ///< at first
   bool frozen = false;        ///< is not trained: its optimizer is a stub that holds nothing
 

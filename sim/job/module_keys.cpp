@@ -22,7 +22,7 @@ std::string part_of_model(std::string_view module) {
 }
 
 bool has_buckets(const ModuleConfig& module) {
-  return !module.frozen && module.optimizer_sharding == name_of(Sharding::kDpReshardable);
+  return !module.frozen && module.optimizer_sharding == Sharding::kDpReshardable;
 }
 
 /// One key of each form, as far as there are some.

@@ -91,7 +91,7 @@ CheckpointGroups groups_it_is_given(const LeafLayer& layer) { return layer.given
 
 Schedule stored_schedule(const Schedule& /*own*/, const Schedule& stored) { return stored; }
 
-std::string sharding_of_checkpoint(const ModuleConfig& /*own*/, const ModuleConfig& stored) {
+Sharding sharding_of_checkpoint(const ModuleConfig& /*own*/, const ModuleConfig& stored) {
   return stored.optimizer_sharding;
 }
 

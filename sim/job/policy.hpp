@@ -118,7 +118,7 @@ CheckpointGroups groups_it_is_given(const LeafLayer& layer);
 Schedule stored_schedule(const Schedule& own, const Schedule& stored);
 
 /// The optimizer's sharding by which a checkpoint's state of a module is read: the checkpoint's.
-std::string sharding_of_checkpoint(const ModuleConfig& own, const ModuleConfig& stored);
+Sharding sharding_of_checkpoint(const ModuleConfig& own, const ModuleConfig& stored);
 
 /// Random states of a module, of its ranks or of its experts.
 struct StreamGrids {
@@ -137,7 +137,7 @@ struct ModulePolicy {
   std::vector<ObjectLeaf> (*extracted)(Dict& entry, const ChainPlace&) = extract_entry;
   Value (*restored)(Value entry, std::span<const ObjectLeaf>) = restore_entry;
   CheckpointGroups (*leaf_layer)(const LeafLayer&) = groups_it_is_given;
-  std::string (*sharding)(const ModuleConfig&, const ModuleConfig&) = sharding_of_checkpoint;
+  Sharding (*sharding)(const ModuleConfig&, const ModuleConfig&) = sharding_of_checkpoint;
   bool (*streams)(const StreamGrids&) = same_streams;
   std::optional<KeyForm> (*form)(const Catalog&) = stored_form;
   std::string (*owner)(std::string_view key, std::span<const ModuleConfig> stored) = owner_of;

@@ -40,7 +40,7 @@ Value into_the_wrapper_that_is_there(Value entry, std::span<const ObjectLeaf> ob
   return restore_entry(std::move(entry), placed);
 }
 
-std::string own_sharding(const ModuleConfig& own, const ModuleConfig& /*stored*/) {
+Sharding own_sharding(const ModuleConfig& own, const ModuleConfig& /*stored*/) {
   return own.optimizer_sharding;
 }
 

@@ -55,7 +55,7 @@ bool stores(const Ran& ran, std::string_view part) {
 TEST(FieldOptions, none_leaves_scenarios_as_they_are_with_the_fields_default_sharding) {
   const Scenario plain = overridden({});
   EXPECT_EQ(plain, parse_scenario(kText, "small.yaml"));
-  EXPECT_EQ(plain.optimizer_sharding, "dp_reshardable");
+  EXPECT_EQ(plain.optimizer_sharding, sim::Sharding::kDpReshardable);
   const Ran ran = run_with({});
   EXPECT_EQ(ran.result.verdict, Verdict::kPass) << ran.result.reason;
   EXPECT_TRUE(stores(ran, ".gbuf_idx_0."));

@@ -81,7 +81,6 @@ Scenario lives_of(const std::vector<Modules>& lives) {
   for (const auto& modules : lives) {
     IncarnationPlan plan;
     plan.modules = sim::side_by_side(modules);
-    plan.optimizer_sharding = "fully_reshardable";
     plan.actions = {TrainAction{scenario.incarnations.empty() ? 3 : 1}, SaveAction{}};
     scenario.incarnations.push_back(plan);
   }

@@ -184,7 +184,7 @@ sim::ModuleConfig module(const std::string& name, const std::string& model, cons
   return {.name = name,
           .model = model,
           .layout = sim::parse_layout(layout),
-          .optimizer_sharding = sharding};
+          .optimizer_sharding = sim::sharding_named(sharding)};
 }
 
 /// Something whose name has all these words was among what was made wrong.

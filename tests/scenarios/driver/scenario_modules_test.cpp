@@ -49,8 +49,8 @@ TEST(ScenarioModules, stand_side_by_side_in_the_order_written) {
   EXPECT_EQ(grids_of(plan), "vision: tp2 on 0 1, language: tp2 pp3 on 2 3 4 5 6 7");
   EXPECT_EQ(plan.world_size(), 8);
   EXPECT_EQ(plan.modules[0].model, "vision-tiny");
-  EXPECT_EQ(plan.modules[0].optimizer_sharding, "fsdp_dtensor") << "the job's";
-  EXPECT_EQ(plan.modules[1].optimizer_sharding, "dp_reshardable");
+  EXPECT_EQ(plan.modules[0].optimizer_sharding, sim::Sharding::kFsdpDtensor) << "the job's";
+  EXPECT_EQ(plan.modules[1].optimizer_sharding, sim::Sharding::kDpReshardable);
   EXPECT_EQ(plan.modules[1].loss_scale, sim::LossScale{});
   EXPECT_FALSE(plan.modules[1].frozen);
   EXPECT_EQ(scenario.model, "") << "of a job that is one model";
@@ -91,7 +91,7 @@ TEST(ScenarioModules, a_restart_gives_them_whole_but_for_models_that_are_known) 
   const IncarnationPlan& plan = scenario.incarnations[1];
   EXPECT_EQ(grids_of(plan), "language: tp2 on 0 1, audio: dp2 on 2 3");
   EXPECT_EQ(plan.modules[0].model, "language-tiny");
-  EXPECT_EQ(plan.modules[0].optimizer_sharding, "dp_reshardable");
+  EXPECT_EQ(plan.modules[0].optimizer_sharding, sim::Sharding::kDpReshardable);
   EXPECT_EQ(plan.load.adds, std::vector<std::string>{"audio"});
   EXPECT_EQ(plan.load.drops, std::vector<std::string>{"vision"});
 }

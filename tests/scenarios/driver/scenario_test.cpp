@@ -115,7 +115,7 @@ TEST(Scenario, what_is_written_is_read_again) {
   scenario.checkpoint.store = {.exchange = false, .renames = false, .lists_lag = true};
   scenario.incarnations[1].actions.insert(scenario.incarnations[1].actions.begin(),
                                           {SaveAction{}, LoadAction{}, TrainAction{0}});
-  scenario.incarnations[1].optimizer_sharding = "fsdp_dtensor";
+  scenario.incarnations[1].optimizer_sharding = sim::Sharding::kFsdpDtensor;
   scenario.expect = {Code::kShapeDrift, "says: 'this'", 12, false};
   scenario.lanes = {LaneKind::kSim};
   scenario.lanes_reason = "needs # a reason";

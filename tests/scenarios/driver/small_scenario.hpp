@@ -25,12 +25,12 @@ inline Scenario scenario_of(const std::vector<Life>& lives, const std::string& m
   Scenario scenario;
   scenario.name = "small";
   scenario.model = model;
-  scenario.optimizer_sharding = sharding;
+  scenario.optimizer_sharding = sim::sharding_named(sharding);
   scenario.seed = 7;
   for (const auto& [layout, actions] : lives) {
     IncarnationPlan plan;
     plan.layout = sim::parse_layout(layout);
-    plan.optimizer_sharding = sharding;
+    plan.optimizer_sharding = scenario.optimizer_sharding;
     plan.actions = actions;
     scenario.incarnations.push_back(plan);
   }

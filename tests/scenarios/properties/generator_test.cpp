@@ -168,10 +168,10 @@ TEST(Generator, every_strict_mode_is_drawn) {
   }
 }
 
-IncarnationPlan plan_of(const char* layout, std::string sharding,
+IncarnationPlan plan_of(const char* layout, std::string_view sharding,
                         std::vector<Action> actions = {}) {
   return {.layout = sim::parse_layout(layout),
-          .optimizer_sharding = std::move(sharding),
+          .optimizer_sharding = sim::sharding_named(sharding),
           .actions = std::move(actions)};
 }
 
@@ -202,7 +202,7 @@ TEST(Generator, buckets_survive_a_change_of_data_parallelism_alone) {
     const IncarnationPlan loading = plan_of(row.loading, "fully_reshardable");
     for (const auto sharding : sim::sharding_names()) {
       const bool refused =
-          refusal_between(plan_of(row.saved, std::string(sharding)), loading) == kBucketsRefused;
+          refusal_between(plan_of(row.saved, sharding), loading) == kBucketsRefused;
       EXPECT_EQ(refused, row.refused && sharding == "dp_reshardable")
           << row.saved << " -> " << row.loading << ", " << sharding;
     }
@@ -280,7 +280,7 @@ IncarnationPlan plan_of(const std::vector<ModuleRow>& rows) {
   for (const auto& row : rows) {
     sim::ModuleConfig module{.name = row.name, .model = row.model};
     module.layout = sim::parse_layout(row.layout);
-    module.optimizer_sharding = row.sharding;
+    module.optimizer_sharding = sim::sharding_named(row.sharding);
     for (const auto rank : row.ranks) module.ranks.push_back({rank});
     plan.modules.push_back(std::move(module));
   }
@@ -338,7 +338,7 @@ TEST(Generator, modules_in_buckets_only_change_their_data_parallelism) {
       EXPECT_EQ(module.model, other->model);
       EXPECT_EQ(module.frozen, other->frozen);
       const bool moved = !(module.layout == other->layout);
-      buckets += moved && module.optimizer_sharding == "dp_reshardable" ? 1 : 0;
+      buckets += moved && module.optimizer_sharding == sim::Sharding::kDpReshardable ? 1 : 0;
     }
   }
   EXPECT_GT(buckets, 50U);

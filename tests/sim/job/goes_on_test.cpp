@@ -69,7 +69,7 @@ TEST(GoesOn, each_choice_of_what_a_load_leaves_behind_is_as_by_a_store) {
     for (const auto* sharding : {"fully_reshardable", "dp_reshardable"}) {
       SCOPED_TRACE(std::to_string(bits) + " " + sharding);
       JobConfig config = job_of(modules({"a", "lm"}));
-      for (auto& module : config.modules) module.optimizer_sharding = sharding;
+      for (auto& module : config.modules) module.optimizer_sharding = sharding_named(sharding);
       JobConfig next = config;
       next.load = choice;
       expect_same(through_a_store(config, {}, next), without_a_store(config, next));

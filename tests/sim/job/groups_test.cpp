@@ -398,20 +398,20 @@ TEST(GivenGroups, the_prefix_stands_before_the_keys_of_random_states_and_finds_t
 }
 
 TEST(ContentMetadata, the_group_is_stripped_before_it_is_written_and_put_back_on_load) {
-  const ContentMetadata metadata{"dp_reshardable", Group(ranks_from({4, 2}))};
+  const ContentMetadata metadata{Sharding::kDpReshardable, Group(ranks_from({4, 2}))};
   const Value written = stripped(metadata);
   EXPECT_EQ(written, Value(Dict{{"distrib_optim_sharding_type", "dp_reshardable"}}));
   const Value common = Dict{{"content_metadata", written}};
   const Group here(ranks_from({1, 0, 3}));
-  EXPECT_EQ(put_back(common, {"fully_reshardable", here}),
-            (ContentMetadata{"dp_reshardable", here}));
-  EXPECT_EQ(put_back(Dict{}, {"fully_reshardable", here}),
-            (ContentMetadata{"fully_reshardable", here}));
+  EXPECT_EQ(put_back(common, {Sharding::kFullyReshardable, here}),
+            (ContentMetadata{Sharding::kDpReshardable, here}));
+  EXPECT_EQ(put_back(Dict{}, {Sharding::kFullyReshardable, here}),
+            (ContentMetadata{Sharding::kFullyReshardable, here}));
 }
 
 TEST(ContentMetadata, a_saved_common_state_names_the_sharding_alone) {
   JobConfig config{.layout = parse_layout("dp2"), .seed = 7};
-  config.optimizer_sharding = "fsdp_dtensor";
+  config.optimizer_sharding = Sharding::kFsdpDtensor;
   const Trained saved = trained(config, 1, &TrainingJob::state);
   const Value* entry = saved.state.common.find("content_metadata");
   ASSERT_NE(entry, nullptr);

@@ -154,7 +154,6 @@ TEST(Job, RefusesWhatItCannotBe) {
     return Code::kInternal;
   };
   EXPECT_EQ(code_of({.layout = {.tp = 2}}), Code::kLayoutMismatch);
-  EXPECT_EQ(code_of({.optimizer_sharding = "dp_zero_gather_scatter"}), Code::kUnsupported);
   EXPECT_EQ(code_of({.model = "gpt-tyni"}), Code::kUsage);
 }
 
@@ -176,7 +175,7 @@ JobConfig config_of(const Case& row, std::uint64_t seed) {
   return {.model = row.model,
           .layout = parse_layout(row.layout),
           .seed = seed,
-          .optimizer_sharding = row.sharding,
+          .optimizer_sharding = sharding_named(row.sharding),
           .shard_dim = row.dim};
 }
 

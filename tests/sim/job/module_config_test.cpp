@@ -225,7 +225,7 @@ TEST(ModuleConfig, a_table_of_grids_that_are_the_same) {
 TEST(ModuleConfig, what_else_a_module_is_does_not_count_among_grids) {
   ModuleConfig other = module("a", "tp2");
   other.frozen = true;
-  other.optimizer_sharding = "dp_reshardable";
+  other.optimizer_sharding = Sharding::kDpReshardable;
   EXPECT_TRUE(same_grids(Modules{module("a", "tp2")}, Modules{other}));
 }
 

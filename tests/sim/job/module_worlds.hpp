@@ -20,8 +20,10 @@ namespace reprise::sim {
 inline ModuleConfig module_on(const std::string& name, const std::string& model, const char* layout,
                               const std::vector<std::int32_t>& ranks = {},
                               const std::string& sharding = "fully_reshardable") {
-  ModuleConfig module{
-      .name = name, .model = model, .layout = parse_layout(layout), .optimizer_sharding = sharding};
+  ModuleConfig module{.name = name,
+                      .model = model,
+                      .layout = parse_layout(layout),
+                      .optimizer_sharding = sharding_named(sharding)};
   for (const auto rank : ranks) module.ranks.push_back({rank});
   return module;
 }

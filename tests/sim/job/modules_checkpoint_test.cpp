@@ -233,7 +233,7 @@ TEST(ModulesCheckpoint, the_common_state_is_the_same_on_all_ranks_and_without_an
     for (const auto& common : life.commons) EXPECT_EQ(common, life.commons[0]);
     const CommonState decoded = decode_common(life.commons[0]);
     EXPECT_TRUE(same_grids(decoded.modules, vision_and_chain(sharding).modules));
-    EXPECT_EQ(decoded.modules[1].optimizer_sharding, sharding);
+    EXPECT_EQ(name_of(decoded.modules[1].optimizer_sharding), sharding);
     EXPECT_EQ(decoded.modules[1].model, "language-moe");
   }
 }
@@ -557,7 +557,7 @@ TEST(ModulesCheckpoint, a_table_of_what_is_saved_and_what_is_left_behind) {
   };
   for (const auto* sharding : {"fully_reshardable", "dp_reshardable", "fsdp_dtensor"}) {
     auto modules = two();
-    for (auto& module : modules) module.optimizer_sharding = sharding;
+    for (auto& module : modules) module.optimizer_sharding = sharding_named(sharding);
     for (const auto& row : rows) {
       SCOPED_TRACE(std::string(sharding) + ", " + row.what);
       SimStore store;
@@ -613,7 +613,7 @@ TEST(ModulesCheckpoint, a_module_that_is_dropped_is_left_behind_whole) {
   for (const bool bare : {false, true}) {
     for (const auto* sharding : {"fully_reshardable", "dp_reshardable"}) {
       auto modules = two();
-      modules[1].optimizer_sharding = sharding;
+      modules[1].optimizer_sharding = sharding_named(sharding);
       SimStore store;
       JobConfig before = job_of(modules);
       if (bare) before.keys = KeyForm::kBare;

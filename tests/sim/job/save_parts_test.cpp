@@ -19,7 +19,7 @@ JobConfig config_of(const char* sharding, const char* layout) {
   return {.model = "moe-tiny",
           .layout = parse_layout(layout),
           .seed = 7,
-          .optimizer_sharding = sharding};
+          .optimizer_sharding = sharding_named(sharding)};
 }
 
 /// What a job hands to a save after three steps, put together.

@@ -96,7 +96,7 @@ class MutantWorld {
             .layout = parse_layout(layout),
             .ranks = ranks,
             .seed = seed,
-            .optimizer_sharding = sharding,
+            .optimizer_sharding = sharding_named(sharding),
             .shard_dim = lives_.dim,
             .ranks_per_node = lives_.ranks_per_node,
             .groups = {groups_named(lives_.lacks)},

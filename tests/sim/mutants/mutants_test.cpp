@@ -59,7 +59,7 @@ Lives loaded_under(Lives lives, const std::vector<ModuleConfig>& modules) {
 Lives loaded_with_sharding(const char* sharding) {
   Lives lives = of_vision("tp2");
   auto modules = lives.modules;
-  for (auto& one : modules) one.optimizer_sharding = sharding;
+  for (auto& one : modules) one.optimizer_sharding = sharding_named(sharding);
   return loaded_under(lives, modules);
 }
 Lives lacking(Lives lives, std::vector<std::string> groups) {
