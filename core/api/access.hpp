@@ -1,5 +1,5 @@
 #pragma once
-// The insides of the public classes, for this folder alone.
+// Gives this folder access to the internals of the public classes.
 
 #include <memory>
 
@@ -13,7 +13,7 @@ namespace reprise {
 struct [[gnu::visibility("hidden")]] StateAccess{static StateDict &
                                                  leaves(State & state){return *state.leaves_;
 }
-/// The leaves with the common state; the tensors' memory stays the caller's.
+/// Returns the leaves with the common state; the caller keeps owning the tensors' memory.
 static StateDict with_common(const State& state) {
   StateDict all = *state.leaves_;
   all.common = state.common;
@@ -22,7 +22,7 @@ static StateDict with_common(const State& state) {
 }
 ;
 
-/// The public headers name it, so it would be exported.
+/// Hidden explicitly, because the public headers name it and it would be exported.
 struct [[gnu::visibility("hidden")]] JobAccess {
   static const std::shared_ptr<JobState>& state(const Job& job) { return job.state_; }
   static SaveInFlight in_flight(std::unique_ptr<Flight> flight);

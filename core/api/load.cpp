@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-/// A read takes at least one element, of any type.
+/// Enough for a read of one element of any type.
 constexpr std::uint64_t kLeastStaging = 64;
 
 LoadSettings settings_of(const LoadOptions& options) {

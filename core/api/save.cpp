@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kBesideStaging = std::uint64_t{256} << 20U;
 
-/// Throws USAGE for numbers that no save can take.
+/// Throws USAGE for numbers that no save can use.
 void require_possible(const SaveOptions& options) {
   if (options.step.value_or(0) < 0) {
     throw Error(Code::kUsage, "step: " + std::to_string(*options.step) + " is negative");
@@ -43,12 +43,12 @@ SaveSettings settings_of(const SaveOptions& options, std::uint64_t staging) {
 }  // namespace
 
 struct Flight {
-  std::shared_ptr<JobState> job;  ///< outlives the save
+  std::shared_ptr<JobState> job;  ///< must outlive the save
   std::optional<Step> step;
   std::string directory;
   Save save;
 
-  /// Forgets that the iteration was damaged: it has been saved again.
+  /// Clears the iteration's damage record, because it has been saved again.
   void settle() {
     if (step) std::erase(job->damaged[parent_path(directory)], *step);
   }
