@@ -54,11 +54,11 @@ struct StoredTensor {
   DType dtype = DType::kFloat32;
   Dims shape;
   std::vector<StoredChunk> chunks;  ///< in the order of the metadata
-  /// Flattened optimizer state of older Megatron files: `shape` is then fragmentation counts and
-  /// a flat length, and this is the shape of the tensor it came from. No dimensions otherwise.
+  /// Original tensor shape of flattened optimizer state in older Megatron files, where `shape` is
+  /// fragmentation counts and a flat length. Otherwise it has no dimensions.
   Dims original_shape;
   TensorTraits traits = {};
-  std::uint32_t place = 0;  ///< among the keys of the metadata, tensors and objects together
+  std::uint32_t place = 0;  ///< position among the metadata's keys, tensors and objects together
   KnownBy known_by = {};
 };
 

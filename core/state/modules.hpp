@@ -71,8 +71,8 @@ struct StoredModules {
   bool claimed = false;               ///< the common state has args['modules']
   /// True if each module has its own optimizer; otherwise one optimizer covers the whole model.
   bool own_optimizers = false;
-  /// Several modules without prefix, and what distributed optimizers store under keys that do not
-  /// tell whose it is. With one such module it is counted as that one's.
+  /// True if there are several modules without prefix, and distributed optimizers store data under
+  /// keys that name none of them. With one such module, the data counts as its own.
   bool shared_groups = false;
 
   bool empty() const { return modules.empty(); }
