@@ -105,7 +105,7 @@ std::uint64_t expected_bytes(const std::vector<ImageItem>& items) {
 void settle_anyhow(ContentSource& source) {
   try {
     source.settle();
-  } catch (...) {  // nothing left to wait for
+  } catch (...) {  // NOLINT(bugprone-empty-catch): nothing is left to wait for
   }
 }
 

@@ -75,7 +75,7 @@ struct HalfValue {
   }
 };
 
-/// Values of one-byte types, precomputed by scalar_at().
+/// Values of one-byte numbers that scalar_at() decodes, as a precomputed table.
 struct TabledValue {
   using Bits = std::uint8_t;
   double values[256];
