@@ -40,7 +40,7 @@ namespace reprise {
 /// gives up. The leader holds the locks, which end with its process at the latest.
 struct Claim {
   std::string token;  ///< part of the names this writer sets aside; same on all ranks
-  /// Lock on the tracker, for the tracker and for retention, if the target has a step. Saves in
+  /// Lock on the tracker if the target has a step; protects the tracker and retention. Saves in
   /// flight at the same time share one.
   std::shared_ptr<StoreLock> root = {};
   std::shared_ptr<StoreLock> directory = {};

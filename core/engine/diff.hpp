@@ -38,7 +38,7 @@ bool counts_as_different(DiffVerdict verdict);
 struct TensorDiff {
   struct Side {
     DType dtype = DType::kFloat32;
-    Dims shape;  ///< logical
+    Dims shape;  ///< logical shape
   };
   std::string key;
   DiffVerdict verdict = DiffVerdict::kSame;
@@ -56,7 +56,7 @@ struct ObjectDiff {
   std::string key;
   DiffVerdict verdict = DiffVerdict::kSame;
   bool opaque = false;  ///< compared as bytes, because it contains names that are not interpreted
-  std::vector<ValueDifference> differences;  ///< the first few
+  std::vector<ValueDifference> differences;  ///< the first few differences
   std::string reason;                        ///< why the verdict is kNotComparable or kNotKnown
 };
 inline constexpr std::string_view kCommonStatePath = "common_state";
@@ -68,7 +68,7 @@ enum class LayoutBound : std::uint8_t {
 };
 
 struct DiffReport {
-  std::vector<TensorDiff> tensors;  ///< by key
+  std::vector<TensorDiff> tensors;  ///< sorted by key
   std::vector<ObjectDiff> objects;  ///< by key; the common state first
   std::vector<ObjectDiff> files;    ///< files next to the payload, by name
   Findings damage;                  ///< wrong checksums; the verdicts above are then unreliable
@@ -101,7 +101,7 @@ struct DiffOptions {
   /// "common_state['args']['lr']". Empty function: ignores none.
   std::function<bool(std::string_view path)> path_ignored;
   std::uint64_t block_bytes = std::uint64_t{2} << 20U;  ///< per side; as much again is used on top
-  std::size_t differences_max = 8;                      ///< per object
+  std::size_t differences_max = 8;                      ///< limit per object
   bool checksums = true;  ///< checks each record that is read (reads payloads twice)
 };
 

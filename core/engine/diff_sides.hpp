@@ -8,7 +8,7 @@
 
 namespace reprise {
 
-/// Difference of the layouts that saved the two, from the launch arguments in their common states.
+/// Describes how the saving layouts differ, judging by launch arguments in the common states.
 struct LayoutsApart {
   bool in_any_way = false;
   bool model_parallel = false;  ///< they differ in more than data-parallel or context-parallel size

@@ -23,7 +23,7 @@ struct SaveSettings {
 
 struct SaveReport {
   std::uint64_t bytes = 0;         ///< written by this rank
-  std::uint64_t peak_staging = 0;  ///< bytes
+  std::uint64_t peak_staging = 0;  ///< peak use of staging in bytes
   /// Most memory this rank may use besides the job's own until its part is durable, known in
   /// advance: batches and encoded objects. Excludes the plan and the metadata the leader writes.
   std::uint64_t bound_staging = 0;
@@ -31,7 +31,7 @@ struct SaveReport {
   /// the objects and single elements it writes.
   std::uint64_t bound_empty = 0;
   std::uint64_t plan_signature = 0;  ///< signature of the global plan
-  std::uint64_t tensors = 0;         ///< in the whole checkpoint
+  std::uint64_t tensors = 0;         ///< tensors in the whole checkpoint
   std::uint64_t objects = 0;
   Planned planned = Planned::kFresh;
   std::vector<CacheKind> reused;  ///< in the order of cache_kinds()

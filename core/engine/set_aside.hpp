@@ -8,8 +8,8 @@
 //   iter_0000002.removing-0123456789abcdef   made by retention; also from .replaced-... names
 //   latest_checkpointed_iteration.txt.tmp-0123456789abcdef   the next tracker
 //
-// Each contains a mark, an empty file whose name has the token and tells new from old. A directory
-// without mark or without token in its name comes from an earlier version or from a user. It is
+// Each contains a mark, a small file whose name has the token and tells new from old. A directory
+// without a mark or without a token in its name comes from an earlier version or from a user. It is
 // read only if there is nothing else, and never moved or removed.
 
 #include <optional>

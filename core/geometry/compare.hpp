@@ -11,7 +11,7 @@
 namespace reprise {
 
 struct Comparison {
-  std::uint64_t elements = 0;        ///< elements compared
+  std::uint64_t elements = 0;        ///< number compared
   std::uint64_t bit_mismatches = 0;  ///< elements whose bits differ
   /// Largest absolute difference among mismatches; NaN if only one side of one is NaN, or both are
   /// with different bits. For elements of two numbers (complex ones and the pairs of

@@ -16,8 +16,8 @@ struct WideWord {
   std::uint64_t high = 0;
 };
 
-/// `key` identifies the tensor. The step is odd and its bits have no pattern: positions whose
-/// content differs in few bits are farther apart than any tensor is long.
+/// `key` identifies the tensor. The step is odd and its bits have no pattern, so that a move to
+/// another index never looks like a change of a few bits of content.
 REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_t index,
                                                   std::uint64_t bits) {
   constexpr std::uint64_t kStep = 0xd1342543de82ef95ULL;

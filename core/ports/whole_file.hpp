@@ -1,5 +1,5 @@
 #pragma once
-// Reads and writes files of a store as a whole.
+// Reads and writes whole files of a store.
 
 #include <cstdint>
 #include <string>

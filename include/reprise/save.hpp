@@ -42,7 +42,7 @@ struct SaveResult {
   std::uint64_t bytes = 0;    ///< bytes written by this rank
   std::uint64_t tensors = 0;  ///< tensors in the whole checkpoint
   std::uint64_t objects = 0;
-  std::vector<std::string> log;  ///< for the operator: e.g. older iterations that were kept
+  std::vector<std::string> log;  ///< for the operator, e.g. iterations that could not be removed
 };
 
 /// A save that is written in the background. Only poll and finish commit it. If it is destroyed

@@ -95,7 +95,7 @@ class Dims {
     }
     return true;
   }
-  /// Lexicographic; a shorter list comes before its extensions.
+  /// Compares lexicographically; a shorter list comes before its extensions.
   friend constexpr bool operator<(const Dims& a, const Dims& b) {
     for (std::size_t d = 0; d < a.size_ && d < b.size_; ++d) {
       if (a.values_[d] != b.values_[d]) return a.values_[d] < b.values_[d];

@@ -50,7 +50,7 @@ MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
   }
 }
 
-// In round i each member tells the one 2^i places on that it and those before it have arrived;
+// In round i each member tells the one 2^i places on that it and those behind it have arrived;
 // after log2(n) rounds all know of all. Messages are empty: no buffer outlives a failure.
 void MpiFabric::meet(const Group& group, const std::string& what) {
   Patience patience(clock_, {.deadline_ns = limits_.deadline_ns, .watch = limits_.watch}, group,
