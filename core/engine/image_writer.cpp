@@ -65,7 +65,7 @@ struct ImageWriter::File {
   Crc32 crc;  ///< running checksum of the current item's elements
   Sha256 sha256;
 
-  /// Puts checksums into the batch's tails, in batch order; done by the caller always or never.
+  /// Puts checksums into the batch's tails, in batch order; `sealed_by` says who calls it.
   void seal(Batch& batch) {
     for (const auto& mark : batch.marks) {
       if (const auto* elements = std::get_if<Batch::Elements>(&mark)) {

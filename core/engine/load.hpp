@@ -48,7 +48,7 @@ struct LoadReport {
   /// Same bound for a rank that holds no tensor part except single-element tensors: its largest
   /// object plus a constant; if records are read once for all, also its part of the exchange.
   std::uint64_t bound_empty = 0;
-  std::uint64_t metadata_bytes = 0;    ///< included in bytes_read
+  std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0: cached
   std::uint64_t records_verified = 0;  ///< on this rank, if checksums are verified
   KeyMismatch returned;                ///< keys that the strict mode returns
   std::vector<std::string> excused;

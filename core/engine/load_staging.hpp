@@ -14,7 +14,7 @@ struct StagingNeed {
   std::uint64_t most = 0;     ///< limit that was given
 };
 
-/// Largest parsed item that is read whole, so that parsing it takes one read.
+/// Bytes held while an item is parsed, besides its elements; a small item is read whole for that.
 inline constexpr std::uint64_t kParsedAtOnce = 8192;
 
 /// Memory limit, in a save or load, for a rank that holds no tensor part except single-element

@@ -19,9 +19,9 @@ Findings check_backend_info(Checkpoint& checkpoint);
 /// Checks that each file has the SHA-256 in integrity.json, if there is one. Reads every file.
 Findings check_manifest(Checkpoint& checkpoint, Progress& progress);
 
-/// Reports what unfinished saves left next to the checkpoint with this program's mark: that it may
-/// be removed or not (note), or that a `*.replaced` is the only copy of what it replaced
-/// (warning).
+/// Reports marked leftovers of unfinished saves next to the checkpoint: a note that says
+/// if one may be removed, or a warning if a `*.replaced` is the only copy of what it
+/// replaced.
 Findings check_leftovers(Checkpoint& checkpoint);
 
 }  // namespace reprise

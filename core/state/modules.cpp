@@ -239,7 +239,7 @@ ModuleClaim Reader::claim_of(const Value& said) {
     const Value* value = said.find(name);
     const auto* size = value != nullptr ? value->as<std::int64_t>() : nullptr;
     if (size == nullptr) continue;
-    const bool as_tp = *size == 0 && axis == "etp";  // same as for the rest
+    const bool as_tp = *size == 0 && axis == "etp";  // experts same as the rest
     claim.sizes[name] = as_tp ? claim.size(kLayoutSizes.front().argument).value_or(1) : *size;
     if (*size == 1 || as_tp) continue;
     claim.layout +=
