@@ -16,7 +16,7 @@ inline constexpr std::uint64_t kDecodedMax = std::uint64_t{16} << 20U;
 
 /// Compares both byte by byte, in bounded steps.
 bool same_bytes(ItemSource& left, ItemSource& right);
-/// Judges by bytes only: equal bytes are equal content, others may be. `why`: reason for no values.
+/// Judges by bytes: equal bytes are equal content, others may be. `why`: why nothing was decoded.
 void judge_bytes(bool same, const std::string& why, ObjectDiff& result);
 /// An item and its decoded value.
 struct ReadItem {

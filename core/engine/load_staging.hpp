@@ -9,7 +9,7 @@ namespace reprise {
 
 /// Sizes in bytes.
 struct StagingNeed {
-  std::uint64_t largest = 0;  ///< largest item that is read whole
+  std::uint64_t largest = 0;  ///< largest item, if read whole
   std::uint64_t all = 0;      ///< all reads together
   std::uint64_t most = 0;     ///< limit that was given
 };

@@ -71,7 +71,7 @@ class PlanCache {
   ~PlanCache();
 
   bool keeps(CacheKind kind) const;
-  /// Returns the number of plans made again although one existed. The next: plans not made.
+  /// Count the plans made again although one existed, and the plans that were reused.
   std::uint64_t replans() const;
   std::uint64_t reuses() const;
 
@@ -90,7 +90,7 @@ class PlanCaches {
 
   /// Returns the cache of a kind; it starts empty.
   PlanCache& of(std::string_view kind);
-  /// Returns the sums over all caches.
+  /// Returns the sum over all caches.
   std::uint64_t replans() const;
 
  private:

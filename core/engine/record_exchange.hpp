@@ -44,7 +44,7 @@ class RecordExchange final : public BytesAtHand {
 
   /// Returns the bytes this rank read from storage.
   std::uint64_t bytes_read() const { return bytes_read_; }
-  /// Return the most that may be held at once, and the most that was.
+  /// Return the limit on bytes held at once, and the peak so far.
   std::uint64_t bound() const;
   std::uint64_t peak() const { return peak_; }
 
@@ -65,7 +65,7 @@ class RecordExchange final : public BytesAtHand {
   std::map<std::size_t, std::shared_ptr<Communicator>> circles_;
   std::optional<Error> failed_;  ///< first error
   const SharedRound* at_hand_ = nullptr;
-  std::vector<std::uint64_t> begins_;  ///< offset of each of its records within it
+  std::vector<std::uint64_t> begins_;  ///< offsets of its records within the round
   std::vector<Bytes> shares_;          ///< shares of the current round, in order
   std::uint64_t bytes_read_ = 0;
   std::uint64_t peak_ = 0;
