@@ -1,5 +1,5 @@
 #pragma once
-// The insides of the public classes, for this folder alone.
+// Gives this folder access to the internals of the public classes.
 
 #include <memory>
 
@@ -22,7 +22,7 @@ struct [[gnu::visibility("hidden")]] StateAccess {
 };
 // clang-format on
 
-/// The public headers name it, so it would be exported.
+/// Hidden explicitly, because the public headers name it and it would be exported.
 struct [[gnu::visibility("hidden")]] JobAccess {
   static const std::shared_ptr<JobState>& state(const Job& job) { return job.state_; }
   static SaveInFlight in_flight(std::unique_ptr<Flight> flight);

@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-/// A read takes at least one element, of any type.
+/// Enough for a read of one element of any type.
 constexpr std::uint64_t kLeastStaging = 64;
 
 /// Collective: what is impossible on one rank, or not the same on all, is refused by all.

@@ -18,7 +18,7 @@ constexpr std::uint64_t kBesideStaging = std::uint64_t{256} << 20U;
 
 [[noreturn]] void refuse(const std::string& what) { throw Error(Code::kUsage, what); }
 
-/// Throws USAGE for what no save can take.
+/// Throws USAGE for options that no save can use.
 void require_possible(const SaveOptions& options, const State& state) {
   if (options.step.value_or(0) < 0) {
     refuse("step: " + std::to_string(*options.step) + " is negative");
@@ -81,12 +81,12 @@ SaveSettings settings_of(const SaveOptions& options, std::uint64_t staging) {
 }  // namespace
 
 struct Flight {
-  std::shared_ptr<JobState> job;  ///< outlives the save
+  std::shared_ptr<JobState> job;  ///< must outlive the save
   std::optional<Step> step;
   std::string directory;
   Save save;
 
-  /// Forgets that the iteration was damaged: it has been saved again.
+  /// Clears the iteration's damage record, because it has been saved again.
   void settle() {
     if (step) std::erase(job->damaged[parent_path(directory)], *step);
   }

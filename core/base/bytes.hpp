@@ -1,5 +1,5 @@
 #pragma once
-// Ranges of files, and little-endian access to byte buffers. Everything on disk is little-endian.
+// File ranges, and little-endian access to byte buffers. All files are little-endian.
 
 #include <bit>
 #include <cstddef>
@@ -26,7 +26,7 @@ struct ByteRange {
 
 static_assert(std::endian::native == std::endian::little, "the formats here are little-endian");
 
-/// Reads a T from the first sizeof(T) bytes of `bytes`; the caller has checked the length.
+/// Reads a T from the first sizeof(T) bytes of `bytes`; the caller must check the length.
 template <class T>
 T load_le(ByteSpan bytes) {
   T value;

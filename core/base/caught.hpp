@@ -1,11 +1,11 @@
 #pragma once
-// Turns whatever was caught into an Error, so that no exception passes unnoticed.
+// Converts any caught exception to an Error, so that none is lost.
 
 #include "reprise/error.hpp"
 
 namespace reprise {
 
-/// Returns an Error as it is, and any other exception as INTERNAL with its words.
+/// Returns an Error unchanged, and any other exception as INTERNAL with its message.
 Error error_from(const std::exception& caught);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
 #pragma once
-// Our mistake: a broken invariant of this program. Kept in release builds.
+// Checks for bugs of this program: broken invariants. Kept in release builds.
 
 #include <sstream>
 #include <stdexcept>
@@ -8,7 +8,7 @@
 
 namespace reprise {
 
-/// Thrown by CHECK; reaching it is a defect of this program, never of its input (exit code 5).
+/// Thrown by CHECK. It always means a bug in this program, never bad input (exit code 5).
 class CheckFailure : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -29,7 +29,7 @@ std::string print_values(const Values&... values) {
 }  // namespace detail
 }  // namespace reprise
 
-/// CHECK(condition, values to print...)
+/// Throws unless the condition holds: CHECK(condition, values to print...)
 #define CHECK(condition, ...)                                                                      \
   (static_cast<bool>(condition)                                                                    \
        ? static_cast<void>(0)                                                                      \

@@ -15,7 +15,7 @@ struct Name {
   std::string_view text;
 };
 
-// In the order of their numbers.
+// Names in the order of the code numbers.
 constexpr std::array kNames = {
     Name{Code::kUsage, "USAGE"},
     Name{Code::kNotFound, "NOT_FOUND"},

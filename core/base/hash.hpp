@@ -1,6 +1,6 @@
 #pragma once
-// Hashes. Hash64 is for signatures, event hashes and content digests: it guards against accidents,
-// not against an adversary (integrity manifests use SHA-256, see core/format).
+// Hashes. Hash64 is for signatures, event hashes and content digests: it detects accidents, not
+// attacks (integrity manifests use SHA-256, see core/format).
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-/// One well-mixed 64-bit value from another (the finalizer of SplitMix64).
+/// Returns a well-mixed 64-bit value from another (the finalizer of SplitMix64).
 REPRISE_HD constexpr std::uint64_t mix64(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
@@ -20,12 +20,12 @@ REPRISE_HD constexpr std::uint64_t mix64(std::uint64_t x) {
   return x ^ (x >> 31U);
 }
 
-/// Order-dependent combination of two hashes.
+/// Combines two hashes; the order matters.
 REPRISE_HD constexpr std::uint64_t mix64(std::uint64_t a, std::uint64_t b) {
   return mix64(mix64(a) ^ (b + 0x632be59bd9b4e019ULL));
 }
 
-/// XXH3 of a buffer.
+/// Returns the XXH3 hash of a buffer.
 std::uint64_t hash_of(ByteSpan bytes);
 std::uint64_t hash_of(std::string_view text);
 inline std::uint64_t hash_of(const std::string& text) { return hash_of(std::string_view(text)); }
@@ -49,7 +49,7 @@ class Hasher {
   std::unique_ptr<State> state_;
 };
 
-/// 16 lower-case hexadecimal digits.
+/// Returns 16 lower-case hexadecimal digits.
 std::string hex(std::uint64_t value);
 
 }  // namespace reprise

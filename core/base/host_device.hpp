@@ -1,6 +1,6 @@
 #pragma once
-// Marks arithmetic that is written once and runs on both sides: nvcc compiles it for the host and
-// the device, every other compiler for the host alone.
+// Marks functions written once for host and device: nvcc compiles them for both, other compilers
+// for the host only.
 
 #ifdef __CUDACC__
 #define REPRISE_HD __host__ __device__

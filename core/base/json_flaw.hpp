@@ -1,5 +1,5 @@
 #pragma once
-// Finds what a JSON parser settles in silence and a reader of evidence must refuse: repeated keys.
+// Finds flaws that JSON parsers accept silently but evidence must not have, such as repeated keys.
 
 #include <cstddef>
 #include <optional>
@@ -10,17 +10,17 @@ namespace reprise {
 
 struct JsonFlaw {
   enum class Kind {
-    kRepeatedKey,  ///< `key` stands twice in one object
-    kTooDeep,      ///< objects and lists stand within each other more than `depth_max` times
+    kRepeatedKey,  ///< `key` occurs twice in one object
+    kTooDeep,      ///< objects and lists are nested deeper than `depth_max`
   };
 
   Kind kind;
   std::string key;
 };
 
-/// Returns the first flaw of the text, or none. It looks at each token once, before a document is
-/// made. Of text that is no JSON it sees what stands before the first mistake: the parser proper
-/// says what is wrong there.
+/// Returns the first flaw of the text, if any. Examines each token once, before a document is
+/// built. In invalid JSON it sees only what precedes the first mistake, which the actual parser
+/// reports.
 std::optional<JsonFlaw> json_flaw(std::string_view text, std::size_t depth_max);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
 #pragma once
-// Memory that a file asked for and that is not there: no damage of the file, so it is no Error.
+// Reports that memory for a file's content ran out: no damage of the file, so not an Error.
 
 #include <cstdint>
 #include <new>
@@ -13,7 +13,7 @@ class OutOfMemory final : public std::bad_alloc {
  public:
   OutOfMemory(std::string file, std::uint64_t bytes);
 
-  /// Path as the user knows it.
+  /// Returns the path as the user knows it.
   const std::string& file() const { return file_; }
   const std::string& message() const { return message_; }
   const char* what() const noexcept override { return message_.c_str(); }
@@ -23,11 +23,11 @@ class OutOfMemory final : public std::bad_alloc {
   std::string message_;
 };
 
-/// Returns LIMIT for a program that ends by it: with the file that is known, or else with what it
-/// was working on.
+/// Returns LIMIT for a program that ends because of it: names the file if known, otherwise
+/// `working_on`.
 Error limit_from(const std::bad_alloc& caught, const std::string& working_on);
 
-/// Does `work`, which takes in so many bytes of a file. OutOfMemory where it finds no memory.
+/// Runs `work`, which reads `bytes` bytes of a file. Throws OutOfMemory if memory runs out.
 template <class Work>
 auto taken_in(const std::string& file, std::uint64_t bytes, const Work& work) {
   try {

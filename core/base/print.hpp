@@ -1,5 +1,5 @@
 #pragma once
-// Words for people: counts, sizes, joined lists.
+// Formats text for people: counts, sizes, joined lists.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace reprise {
 
-/// "1.50 GiB", "12 B". For people; reports carry integers.
+/// Returns "1.50 GiB", "12 B". For people; reports use integers.
 std::string human_bytes(std::uint64_t bytes);
 
-/// "1,234,567".
+/// Returns "1,234,567".
 std::string with_commas(std::uint64_t count);
 
-/// Elements by operator<<, joined.
+/// Joins elements printed by operator<<.
 template <class Range>
 std::string join(const Range& range, std::string_view separator) {
   std::ostringstream out;
@@ -29,11 +29,11 @@ std::string join(const Range& range, std::string_view separator) {
   return out.str();
 }
 
-/// The first `most` names, joined, and a count of the others: "a, b and 3 more".
+/// Joins the first `most` names and counts the rest: "a, b and 3 more".
 std::string join_first(const std::vector<std::string>& names, std::size_t most = 6);
 
-/// The closest of `candidates` to `word` by edit distance, or empty if none is close: for "did you
-/// mean" in messages.
+/// Returns the candidate closest to `word` by edit distance, or empty if none is close: for "did
+/// you mean" in messages.
 template <class Range>
 std::string closest(std::string_view word, const Range& candidates);
 

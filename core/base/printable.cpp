@@ -11,10 +11,10 @@ constexpr std::string_view kDigits = "0123456789abcdef";
 
 struct Letter {
   std::uint32_t code = 0;
-  std::size_t bytes = 0;  ///< 0: no UTF-8 begins here
+  std::size_t bytes = 0;  ///< 0: not valid UTF-8
 };
 
-/// Halves of characters (surrogates) count as letters: Python's pickler writes them.
+/// Decodes the first character. Lone surrogates count, because Python's pickler writes them.
 Letter first_letter(std::string_view text) {
   constexpr std::array<std::uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
   const auto lead = static_cast<unsigned char>(text.front());
@@ -32,7 +32,7 @@ Letter first_letter(std::string_view text) {
 
 bool is_control(std::uint32_t code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
 
-/// Marks and overrides of direction, separators of lines, halves of characters and none.
+/// True for direction marks and overrides, line separators, surrogates and noncharacters.
 bool is_deceptive(std::uint32_t code) {
   const auto within = [code](std::uint32_t first, std::uint32_t last) {
     return code >= first && code <= last;

@@ -11,7 +11,7 @@ enum class Tag : std::uint8_t { kBytes, kError };
 
 constexpr std::string_view kContribution = "a contribution";
 
-/// What it is stands at the end: bytes then need not be moved to be read.
+/// Appends the tag at the end, so that the bytes before it can be used without moving them.
 void close(Bytes& wire, Tag tag) { wire.push_back(static_cast<std::byte>(tag)); }
 
 Bytes encode(const Error& error) {
@@ -27,7 +27,7 @@ Bytes encode(const Error& error) {
   return wire;
 }
 
-/// Where there is no memory for what a rank has to say, it says that.
+/// Encodes bytes or error; if memory runs out while adding the tag, encodes that error instead.
 Bytes encode(Contribution mine) {
   if (mine.error) return encode(*mine.error);
   Contribution closed = contribution_of([&mine] {

@@ -1,5 +1,5 @@
 #pragma once
-// One error on all ranks when one fails: the only place where ranks tell each other how it went.
+// Makes one rank's error an error on all ranks: the only place where ranks exchange outcomes.
 
 #include <functional>
 #include <optional>
@@ -11,27 +11,27 @@
 
 namespace reprise {
 
-/// What a rank brings to an agreement: bytes, or the error that kept it from having them.
+/// A rank's input to an agreement: bytes, or the error that prevented them.
 struct Contribution {
   Bytes bytes;
   std::optional<Error> error;
 };
 
-/// Runs `work`: what it gave, or how it failed. Errors and other exceptions alike, so that no rank
-/// leaves the others waiting.
+/// Runs `work` and returns its result or its failure. Catches Errors and all other exceptions, so
+/// that no rank leaves the others waiting.
 Contribution contribution_of(const std::function<Bytes()>& work);
 
-/// Collective. If any rank brings an error, all ranks throw the one of the lowest group rank, with
-/// its global rank in the place; else all get everybody's bytes in group order.
+/// Collective. If any rank contributes an error, all ranks throw the one of the lowest group rank,
+/// with its global rank in the place. Otherwise all get the bytes of every rank in group order.
 std::vector<Bytes> agree(Communicator& group, Contribution mine);
 
-/// Collective. Everybody's bytes or errors in group order, for those who go on after an error.
+/// Collective. Returns bytes or error of every rank in group order, for callers that can continue.
 std::vector<Contribution> hear(Communicator& group, Contribution mine);
-/// What bytes take on the wire beside themselves. Bytes with so much capacity to spare go there
-/// without being copied.
+/// Overhead on the wire added to the contributed bytes. Bytes with this much spare capacity are
+/// sent without a copy.
 constexpr std::uint64_t kClosingBytes = 1;
 
-/// Runs `work` and agrees on its outcome: a failure of any rank reaches all.
+/// Runs `work` and agrees on its outcome: a failure on any rank is thrown on all.
 std::vector<Bytes> agree_on(Communicator& group, const std::function<Bytes()>& work);
 
 }  // namespace reprise

@@ -53,8 +53,8 @@ class Finder {
     }
   }
 
-  /// Why an entry without content can't be opened. A store opens nothing but files, and the size of
-  /// all else is 0.
+  /// Returns the reason why an empty entry cannot be opened, if it cannot. Stores open only files,
+  /// and everything else has size 0.
   std::optional<std::string> why_no_file(const Entry& entry, const std::string& name) const {
     if (entry.size != 0) return std::nullopt;
     try {
@@ -69,7 +69,7 @@ class Finder {
     return name.empty() ? root_ : join_path(root_, name);
   }
 
-  /// At the top: what is written anew, and what an earlier save left.
+  /// True for top-level files that are written anew or that an earlier save left.
   bool belongs_to_checkpoint(const Entry& entry) {
     if (entry.directory) return false;
     const std::string& name = entry.name;
@@ -89,7 +89,7 @@ class Finder {
   Store& store_;
   std::string root_;
   std::set<std::string> payload_;
-  bool of_all_ranks_;  ///< its metadata is one file
+  bool of_all_ranks_;  ///< true if a single file has its metadata
   bool manifest_;
   BesidePayload found_;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// Lists the files beside a checkpoint's payload and metadata: Lightning's meta.pt, states of data
-// loaders, a directory of modelopt. Whoever writes the checkpoint anew carries them along.
+// Lists the files next to a checkpoint's payload and metadata: Lightning's meta.pt, data loader
+// states, a modelopt directory. Rewriting a checkpoint copies them along.
 
 #include <cstdint>
 #include <string>
@@ -12,36 +12,36 @@ namespace reprise {
 
 struct BesidePayload {
   struct File {
-    std::string name;  ///< relative to the checkpoint's directory, may have '/'
+    std::string name;  ///< relative to the checkpoint's directory, may contain '/'
     std::uint64_t bytes = 0;
   };
-  std::vector<std::string> directories;  ///< likewise, each after the one that it is in
+  std::vector<std::string> directories;  ///< relative as well; each comes after its parent
   std::vector<File> files;
-  /// Names that are not carried, with the reason: links, what is no file, and what an earlier save
-  /// left.
+  /// Names that are not copied, each with the reason: links, pipes and the like, and leftovers of
+  /// an earlier save.
   std::vector<std::string> left_out;
-  std::vector<File> linked_files;        ///< of them, links to files, or to nothing
-  std::vector<File> linked_directories;  ///< of them, links to directories
-  std::vector<File> no_files;            ///< of them, pipes, sockets, devices
+  std::vector<File> linked_files;        ///< those that are links to files, or dangling links
+  std::vector<File> linked_directories;  ///< those that are links to directories
+  std::vector<File> no_files;            ///< those that are pipes, sockets or devices
 
   std::uint64_t bytes() const;
-  /// Returns the names of all directories and files, each directory before what is in it.
+  /// Returns the names of all directories and files, each directory before its contents.
   std::vector<std::string> all_names() const;
-  /// "meta.pt", "modelopt_state/": as they stand in the directory.
+  /// Returns the directory's top-level names, such as "meta.pt" and "modelopt_state/".
   std::vector<std::string> names() const;
 };
 
-/// True if there is an integrity.json that is, or may have been, a manifest; a file of that name in
-/// another form is its owner's.
+/// True if there is an integrity.json that is a manifest or may have been one; an integrity.json in
+/// another form belongs to the user.
 bool has_manifest(const Checkpoint& checkpoint);
-/// Throws as read_integrity, naming the file, if there is a manifest and it can't be read.
+/// Throws like read_integrity, naming the file, if there is a manifest that cannot be read.
 void require_readable_manifest(const Checkpoint& checkpoint);
 
-/// True if there is a common.pt that is no common state but its owner's, beside plain DCP.
+/// True if a plain DCP checkpoint has a common.pt of the user's that is not common state.
 bool has_own_common_file(Checkpoint& checkpoint);
 
-/// All but payload, metadata and the manifest; of directories all that is in them. Links are not
-/// followed.
+/// Returns everything except payload, metadata and manifest; directories with all their contents.
+/// Links are not followed.
 BesidePayload beside_payload(const Checkpoint& checkpoint);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
 #pragma once
-// Progress of long work toward a total that is known before it begins.
+// Reports progress of long work toward a total that is known in advance.
 
 #include <algorithm>
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace reprise {
 
 class ByteProgress {
  public:
-  /// `progress` is borrowed.
+  /// Borrows `progress`.
   explicit ByteProgress(Progress& progress) : progress_(progress) {}
 
   void expect(std::uint64_t bytes) { total_ += bytes; }
   std::uint64_t expected() const { return total_; }
-  /// Tells that so many more bytes are done, or none: that the work goes on. What the one who is
-  /// told throws ends the work.
+  /// Reports that `bytes` more bytes are done; 0 just says that the work continues. An exception
+  /// from the callback ends the work.
   void go(std::string_view what, std::uint64_t bytes) {
     done_ = std::min(done_ + bytes, total_);
     progress_.advance(what, done_, total_);

@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-/// Committed iterations older than `newest`, the newest first.
+/// Returns the committed iterations older than `newest`, newest first.
 std::vector<Location> older(Store& store, const std::string& root, std::optional<Step> newest) {
   std::vector<Location> found;
   for (const Generation& generation : generations(store, root)) {
@@ -23,7 +23,7 @@ std::vector<Location> older(Store& store, const std::string& root, std::optional
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// A root that cannot be listed leaves nothing to say: the load does without.
+/// Returns no iterations if the root cannot be listed: the load works without them.
 std::vector<Generation> listed(Store& store, const std::string& root) {
   try {
     return generations(store, root);
@@ -59,8 +59,8 @@ bool is_damage(Code code, LoadStage stage) {
     case Code::kTrackerDangling:
     case Code::kChecksum:
       return stage != LoadStage::kKeys;
-    case Code::kNotStored:   // the common state of a checkpoint that had one
-    case Code::kDtypeDrift:  // an item that is not what the metadata says
+    case Code::kNotStored:   // the common state is missing where there must be one
+    case Code::kDtypeDrift:  // an item does not match the metadata
     case Code::kShapeDrift:
       return stage == LoadStage::kContent;
     default:
@@ -74,7 +74,7 @@ Candidates candidates(Store& store, const std::string& path, Fallback fallback) 
   try {
     found.locations.push_back(locate(store, path));
     const Location& first = found.locations.front();
-    if (!first.tracker || !first.step) return found;  // this one was asked for by its name
+    if (!first.tracker || !first.step) return found;  // requested explicitly
     found.notes = notes_on(store, path, first);
     if (fallback == Fallback::kNone) return found;
   } catch (const Error& error) {

@@ -1,12 +1,12 @@
 #pragma once
-// Which checkpoint a load takes, where it may fall back to an older one.
+// Chooses the checkpoint to load, if the load may fall back to an older one.
 //
-//   tracker -> iter_6 -> iter_4 -> iter_2      newest first; none that the tracker does not reach
+//   tracker -> iter_6 -> iter_4 -> iter_2      newest first; starts at the tracker's iteration
 //                damaged  whole
-//                         ^ taken, by all ranks together; the log says why not iter_6
+//                         ^ taken, by all ranks together; the log says why iter_6 was not
 //
-// What is damaged leads to the next. What is whole and does not fit the job (another run's, another
-// layout's, other keys) is refused: an older one would not fit better, and would hide it.
+// If a candidate is damaged, the next one is tried. If it is undamaged but does not fit the job
+// (another run, layout or keys), the load is refused: an older one would fit no better and hide it.
 
 #include <optional>
 #include <string>
@@ -18,32 +18,32 @@
 
 namespace reprise {
 
-/// How far a load came.
+/// Stage that a load has reached.
 enum class LoadStage : std::uint8_t {
   kLocate,   ///< finding a checkpoint
-  kOpen,     ///< its metadata, and whether its files are there
-  kKeys,     ///< what is wanted against what is stored
-  kContent,  ///< its bytes
+  kOpen,     ///< reading its metadata and checking that its files exist
+  kKeys,     ///< comparing wanted keys with stored keys
+  kContent,  ///< reading its content
 };
 
-/// Whether an error of that stage says that the checkpoint is damaged.
+/// True if an error in that stage means that the checkpoint is damaged.
 bool is_damage(Code code, LoadStage stage);
 
 struct Candidates {
-  std::vector<Location> locations;       ///< the one to try first stands first
-  std::vector<std::string> passed_over;  ///< why the tracker's is not among them, if it is not
-  /// For the operator: a committed iteration that is newer than the one that the tracker names. A
-  /// crash may have left it, or a load that fell back; or the tracker is not what was written.
+  std::vector<Location> locations;       ///< in the order in which to try them
+  std::vector<std::string> passed_over;  ///< why the tracker's is missing from the list, if it is
+  /// Messages for the operator about committed iterations newer than the tracker's. A crash or a
+  /// load that fell back may have left them, or somebody changed the tracker.
   std::vector<std::string> notes = {};
 };
 
-/// What `path` means, and where it is a root and falling back is allowed, all committed iterations
-/// below the one that the tracker names; all there are if the tracker is unreadable or gone. Throws
-/// as locate() does if there is none.
+/// Returns the checkpoint that `path` refers to. If `path` is a root and fallback is allowed, adds
+/// all committed iterations older than the tracker's, or all there are if the tracker is unreadable
+/// or missing. Throws like locate() if there is none.
 Candidates candidates(Store& store, const std::string& path, Fallback fallback);
 
-/// Looks at every `ranks`-th payload file, from `rank` on: that it is there, and that no item of it
-/// goes beyond its end. NOT_FOUND or TORN_FILE otherwise.
+/// Checks every `ranks`-th payload file, starting at `rank`: it exists, and no item extends past
+/// its end. Throws NOT_FOUND or TORN_FILE otherwise.
 void require_files(Checkpoint& checkpoint, GroupRank rank, std::int32_t ranks);
 
 }  // namespace reprise

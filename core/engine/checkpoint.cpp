@@ -20,10 +20,10 @@ namespace {
 
 constexpr std::size_t kOpenFilesMax = 64;
 constexpr std::uint64_t kSmallFileMax = std::uint64_t{64} << 20U;
-/// Bounds one `.metadata`, and all `__<rank>.metadata` together. Jobs of 10,000 ranks write 200 MB.
+/// Limit for one `.metadata`, or all `__<rank>.metadata` together. A 10,000-rank job writes 200 MB.
 constexpr std::uint64_t kMetadataBytesMax = std::uint64_t{1} << 30U;
 
-/// A range of an open file; the checkpoint that made it finds the file again when it is needed.
+/// A range of an open file; its checkpoint reopens the file if it was closed meanwhile.
 class FileSlice final : public ItemSource {
  public:
   FileSlice(Checkpoint& checkpoint, FileIndex file, ByteRange range, ErrorPlace place)
@@ -40,7 +40,7 @@ class FileSlice final : public ItemSource {
   ByteRange range_;
 };
 
-/// A file some bytes of which are at hand.
+/// A file of which some bytes are already in memory.
 class HalfReadFile final : public ReadFile {
  public:
   HalfReadFile(std::unique_ptr<ReadFile> inner, FileIndex index, const BytesAtHand& at_hand)
@@ -50,7 +50,7 @@ class HalfReadFile final : public ReadFile {
   void read_at(std::uint64_t offset, MutableByteSpan out) override {
     if (!at_hand_.read(index_, offset, out)) inner_->read_at(offset, out);
   }
-  /// All parts are of one record, which is at hand or not.
+  /// All parts belong to one record, which is either in memory as a whole or not at all.
   void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts) override {
     if (parts.empty() || !at_hand_.read(index_, offset, parts.front())) {
       return inner_->read_parts(offset, parts);
@@ -64,7 +64,7 @@ class HalfReadFile final : public ReadFile {
   const BytesAtHand& at_hand_;
 };
 
-/// Such an object is sound, and nobody wants it in memory at once.
+/// Refuses objects that are valid but too large to hold in memory at once.
 void require_small(std::uint64_t bytes, const ErrorPlace& place) {
   if (bytes <= kBytesItemMax) return;
   throw Error(Code::kUnsupported,
@@ -79,7 +79,7 @@ bool has_payload(Store& store, const std::string& directory) {
                      [](const Entry& entry) { return entry.name.ends_with(".distcp"); });
 }
 
-/// From "<anything>/iter_0000010".
+/// Parses the step of "<anything>/iter_0000010".
 std::optional<Step> step_in_name(const std::string& path) {
   const auto tracker = tracker_of_directory(path.substr(path.rfind('/') + 1));
   return tracker ? tracker->step : std::nullopt;
@@ -105,10 +105,10 @@ void count_records(ByteSpan item, const ErrorPlace& place, ChecksumTally* checks
   if (checksums == nullptr) return;
   SpanSource source(item, place);
   checksums->add(source, place.key);
-  checksums->require_no_damage();  // a changed byte may be why it can't be parsed
+  checksums->require_no_damage();  // first: a changed byte may be why parsing failed
 }
 
-/// "step-9" before "step-10".
+/// Orders "step-9" before "step-10".
 bool in_natural_order(std::string_view a, std::string_view b) {
   const auto digits = [](std::string_view text) {
     return text.substr(0, std::min(text.find_first_not_of("0123456789"), text.size()));
@@ -135,7 +135,7 @@ bool in_natural_order(std::string_view a, std::string_view b) {
   return a.size() < b.size();
 }
 
-/// What is being written, or was when the writer died, and what is on its way out.
+/// True for directories that are being written or removed, or were when the writer died.
 bool is_in_passing(const std::string& name) {
   const auto aside = aside_name(name);
   return aside && (aside->suffix == kSavingSuffix || aside->suffix == kRemovingSuffix);
@@ -147,7 +147,7 @@ void find_below(Store& store, const std::string& path, const std::string& prefix
   try {
     entries = store.list(path);
   } catch (const Error&) {
-    return;  // it can't be looked into, which does not matter here
+    return;  // an unreadable directory does not matter here
   }
   for (const Entry& entry : entries) {
     if (!entry.directory || budget == 0 || is_in_passing(entry.name)) continue;
@@ -161,8 +161,8 @@ void find_below(Store& store, const std::string& path, const std::string& prefix
   }
 }
 
-/// Directories with metadata up to two levels below, as torchtitan (step-3/) and Accelerate
-/// (checkpoint_0/pytorch_model_fsdp_0/) leave them, by names relative to `path`.
+/// Finds directories with metadata up to two levels below, as torchtitan (step-3/) and Accelerate
+/// (checkpoint_0/pytorch_model_fsdp_0/) create them; returns names relative to `path`.
 std::vector<std::string> checkpoints_below(Store& store, const std::string& path) {
   constexpr std::size_t kLookedAt = 1000;
   constexpr int kLevels = 2;
@@ -391,7 +391,7 @@ std::optional<Bytes> Checkpoint::small_file(std::string_view name) const {
     return read_all(*store_, path, kSmallFileMax);
   } catch (const Error& error) {
     if (error.code() != Code::kLimit) throw;
-    throw Error(Code::kUnsupported, error.message(), error.place());  // it may be sound
+    throw Error(Code::kUnsupported, error.message(), error.place());  // it may still be valid
   }
 }
 
@@ -432,7 +432,7 @@ std::optional<Checkpoint::Common> Checkpoint::common_file(ChecksumTally* checksu
     count_records(bytes, place, checksums);
     return Common{std::string(kCommonFile), read_common_file(bytes, place)};
   } catch (const Error& error) {
-    // A wrong checksum is damage, whoever keeps a torch archive under that name.
+    // A wrong checksum is damage, no matter who wrote a torch archive under that name.
     const bool damaged = error.code() == Code::kChecksum;
     if (damaged || error.code() == Code::kIo || of_megatron()) throw;
     return std::nullopt;
@@ -481,7 +481,7 @@ bool Checkpoint::metadata_is_in_place() const {
   try {
     return hash_of(read_metadata_files(*store_, location_.directory)) == *files_;
   } catch (const Error& error) {
-    if (error.code() == Code::kNotFound) return false;  // it is being replaced just now
+    if (error.code() == Code::kNotFound) return false;  // it is being replaced right now
     throw;
   }
 }

@@ -18,7 +18,7 @@ bool take_number(std::string_view& text) {
   return end > 0;
 }
 
-/// "__3_0.distcp"
+/// True for names such as "__3_0.distcp".
 bool is_payload(std::string_view name) {
   if (!name.starts_with("__")) return false;
   name.remove_prefix(2);

@@ -1,5 +1,5 @@
 #pragma once
-// Tells by names alone which entries of a directory belong to the checkpoint in it.
+// Tells by name only which entries of a directory belong to its checkpoint.
 
 #include <string>
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace reprise {
 
-/// True for the names of metadata, common.pt, metadata.json, integrity.json and the mark of a
-/// writer, unless they are directories.
+/// True for the names of metadata, common.pt, metadata.json, integrity.json and a writer's mark,
+/// unless the entry is a directory.
 bool is_small_file(const Entry& entry);
-/// The same, and payload.
+/// True for those files and for payload files.
 bool belongs_to_checkpoint(const Entry& entry);
-/// Lists the names of all else in a directory.
+/// Lists the names of all other entries of a directory.
 std::vector<std::string> others_in(Store& store, const std::string& directory);
 
 }  // namespace reprise

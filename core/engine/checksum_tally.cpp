@@ -11,12 +11,12 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kKept = 64;         // mismatches of a file
-constexpr std::size_t kKeptInAll = 1024;  // from here on one of each file
+constexpr std::size_t kKept = 64;         // mismatches kept per file
+constexpr std::size_t kKeptInAll = 1024;  // beyond this, one per file
 constexpr std::size_t kFilesNamed = 6;
-constexpr std::string_view kElements = "data/";  // begins the names of records of elements
+constexpr std::string_view kElements = "data/";  // name prefix of element records
 
-/// "a, b and 3 more".
+/// Prints "a, b and 3 more".
 std::string some_of(const std::vector<std::string>& files) {
   const std::size_t named = std::min(files.size(), kFilesNamed);
   std::string text = join(std::span(files).first(named), ", ");
@@ -24,7 +24,7 @@ std::string some_of(const std::vector<std::string>& files) {
   return text;
 }
 
-/// The stream of torch before 1.6, which has no records.
+/// True for the stream format of torch before 1.6, which has no records.
 bool is_legacy(ItemSource& item) {
   std::array<std::byte, kItemKindBytes> first{};
   const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(item.size(), first.size()));

@@ -1,9 +1,9 @@
 #pragma once
-// Checksums of all records that were looked at, judged file by file: a writer can be told not to
-// compute them, and each rank writes files of its own. Then torch stores 0 for every record (seen
-// in torch 2.15 with torch.utils.serialization.config.save.compute_crc32 = False), and Reprise 0
-// for every record of elements and the right ones for what stands around them. Any other wrong one
-// is damage.
+// Counts checksum results per file and judges them at the end, because a writer may be told not to
+// compute checksums, and each rank writes its own files. In that case torch stores 0 for every
+// record (seen in torch 2.15 with torch.utils.serialization.config.save.compute_crc32 = False), and
+// Reprise stores 0 for element records and correct checksums for the rest. Any other mismatch is
+// damage.
 
 #include <cstdint>
 #include <functional>
@@ -22,42 +22,42 @@ class ChecksumTally {
   struct Count {
     std::uint64_t records = 0;
     std::uint64_t mismatches = 0;
-    std::uint64_t unset = 0;  ///< records with 0 for a checksum, right or not
+    std::uint64_t unset = 0;  ///< records whose stored checksum is 0, correct or not
   };
   struct Counts {
     Count all;
-    Count elements;  ///< those of `all` that hold a tensor's elements
+    Count elements;  ///< the part of `all` that holds tensor elements
 
-    /// True if no record of elements has a checksum, or no record at all.
+    /// True if no element record has a checksum, or no record at all has one.
     bool may_be_switched_off() const;
-    /// The same of several records, and 0 is not what their bytes give.
+    /// True if that holds for several records, and 0 is not the checksum of their bytes.
     bool switched_off() const;
   };
 
-  /// Reads the whole item in bounded steps and counts its records. A stream of torch
-  /// before 1.6 has none. Throws as Archive does if it is damaged or no archive at all. Records
-  /// without content say nothing.
+  /// Reads the whole item in bounded steps and counts its records. A stream written by torch before
+  /// 1.6 has none. Throws like Archive if the item is damaged or not an archive. Records without
+  /// content are ignored.
   void add(ItemSource& item, const std::string& key);
-  /// A record with content that was compared elsewhere; `place`, where it begins, is asked for if
-  /// it does not match.
+  /// Counts a record with content that was checked elsewhere. Calls `place` for the record's
+  /// position only if it does not match.
   void add(const std::string& file, const Record& record, bool matches,
            const std::function<ErrorPlace()>& place);
-  /// Records with content, but without elements, and right checksums that are not 0.
+  /// Counts records with content other than elements, whose checksums match and are not 0.
   void add_matching(const std::string& file, std::uint64_t records) {
     files_[file].counts.all.records += records;
   }
 
-  /// Returns the counts of each file, under the name that is shown to people.
+  /// Returns the counts per file, under the name shown to users.
   std::map<std::string, Counts> counts() const;
   std::uint64_t records() const;
   std::uint64_t mismatches() const;
-  /// Throws the first mismatch in one of these files, if there is one.
+  /// Throws the first mismatch in files accepted by `in`, if there is one.
   void require_matches(const std::function<bool(const std::string& file)>& in) const;
-  /// Throws the first mismatch, but for files whose checksums may have been switched off, as far as
-  /// is known by now.
+  /// Throws the first mismatch, except in files whose checksums, by what was counted so far, may
+  /// have been switched off.
   void require_no_damage() const;
-  /// Errors by record, and one note on files that had them switched off; empty if all is well. Only
-  /// the first mismatches are kept; a last finding counts the others.
+  /// Returns an error per mismatch, and one note on files without checksums; empty if all is well.
+  /// Keeps only the first mismatches; a last finding counts the rest.
   Findings findings() const;
 
  private:

@@ -9,15 +9,15 @@
 namespace reprise {
 namespace {
 
-/// Shapes repeat from layer to layer; so many of them are remembered.
+/// Number of shapes remembered; shapes repeat from layer to layer.
 constexpr std::size_t kFramesMax = 32;
-/// Once so many items in a row had another frame, the rest are taken to have, too.
+/// After this many consecutive items with another frame, stop expecting the usual one.
 constexpr int kMissesMax = 8;
-/// Bytes that are in the CPU's cache still when their checksum is taken. Elements up to this are
-/// read together with what stands around them, before it was looked at.
+/// Bytes that are still in the CPU's cache when their checksum is computed. Elements up to this
+/// size are read in one go with the rest of their item, before the rest has been checked.
 constexpr std::size_t kStep = std::size_t{256} << 10U;
 
-/// The memory that takes the whole chunk, row-major; null if it is wanted otherwise.
+/// Returns the memory if one target takes the whole chunk, row-major; null otherwise.
 std::byte* whole_target(const StoredChunk& chunk, std::span<const RegionTarget> targets) {
   if (targets.size() != 1 || !(targets.front().region == chunk.box)) return nullptr;
   const StridedView& target = targets.front().target;
@@ -54,8 +54,8 @@ std::uint64_t ChunkReader::read(const StoredTensor& tensor, const StoredChunk& c
   return read_parsed(tensor, chunk, targets);
 }
 
-/// Null if the chunk's item is to be parsed. One that is not is read once: none of its bytes can
-/// change between check and delivery.
+/// Returns null if the chunk's item must be parsed. An item with a frame is read only once, so its
+/// bytes cannot change between check and delivery.
 const TensorFrame* ChunkReader::frame_of(const StoredTensor& tensor, const StoredChunk& chunk) {
   if (misses_ >= kMissesMax || chunk.file == kNoFile || !tensor.original_shape.empty() ||
       !could_hold(chunk.range, chunk.box.extent, tensor.dtype)) {
@@ -78,7 +78,7 @@ std::optional<TensorItem> ChunkReader::match(const TensorFrame& frame) {
   return frame.match(head_, tail_);
 }
 
-/// Nothing if the item has another frame; targets may have been written to.
+/// Returns nothing if the item has another frame; targets may have been written to by then.
 std::optional<std::uint64_t> ChunkReader::read_framed(const Framed& framed,
                                                       std::span<const RegionTarget> targets) {
   const TensorFrame& frame = framed.frame;
@@ -108,7 +108,7 @@ std::optional<std::uint64_t> ChunkReader::read_framed(const Framed& framed,
   return frame.data_bytes();
 }
 
-/// Reads the elements into their place; their checksum.
+/// Reads the elements into place and returns their checksum.
 std::uint32_t ChunkReader::read_whole(const Framed& item, std::byte* out) {
   Crc32 crc;
   for (std::uint64_t done = 0; done < item.frame.data_bytes();) {
@@ -120,7 +120,7 @@ std::uint32_t ChunkReader::read_whole(const Framed& item, std::byte* out) {
   return crc.value();
 }
 
-/// Reads all elements and delivers those that are wanted; the checksum of all.
+/// Reads all elements, delivers the requested ones and returns the checksum of all.
 std::uint32_t ChunkReader::read_checked(const Framed& item, std::span<const RegionTarget> targets) {
   const auto width = static_cast<std::int64_t>(size_of(item.frame.dtype()));
   const auto room = static_cast<std::int64_t>(resources_.staging.size()) / width;
@@ -171,7 +171,7 @@ void ChunkReader::count(const Framed& item, std::uint32_t stored, std::uint32_t 
 
 std::uint64_t ChunkReader::read_parsed(const StoredTensor& tensor, const StoredChunk& chunk,
                                        std::span<const RegionTarget> targets) {
-  if (resources_.checksums != nullptr) {  // first: a changed byte may be why it can't be parsed
+  if (resources_.checksums != nullptr) {  // first: a changed byte may be why parsing fails
     const auto slice = resources_.checkpoint.slice(tensor.key, chunk.file, chunk.range);
     resources_.checksums->add(*slice, tensor.key);
     resources_.checksums->require_no_damage();

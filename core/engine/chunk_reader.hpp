@@ -1,6 +1,6 @@
 #pragma once
-// Reads what is wanted of stored chunks: an item's header is checked against the metadata, its
-// regions are put in their places, its checksums are judged if that is asked for.
+// Reads parts of stored chunks: checks an item's header against the metadata, copies its regions to
+// their targets, and checks its checksums on request.
 
 #include <cstdint>
 #include <deque>
@@ -15,32 +15,32 @@
 
 namespace reprise {
 
-/// What a reader uses; all of it outlives the reader.
+/// Resources a reader uses; all of them outlive it.
 struct ReaderResources {
   Checkpoint& checkpoint;
-  Device& device;                      ///< of the memory that is read into
-  MutableByteSpan staging;             ///< bounds the memory of one read
-  ChecksumTally* checksums = nullptr;  ///< if given, items' records are read whole, counted there
+  Device& device;                      ///< device whose memory is read into
+  MutableByteSpan staging;             ///< its size bounds the memory used by one read
+  ChecksumTally* checksums = nullptr;  ///< if given, reads items' records whole, counts them here
 };
 
 class ChunkReader {
  public:
   explicit ChunkReader(const ReaderResources& resources) : resources_(resources) {}
 
-  /// Reads go through this memory from here on.
+  /// Uses `staging` for all further reads.
   void go_through(MutableByteSpan staging) { resources_.staging = staging; }
 
-  /// Fills the targets, see read_regions(). Throws what Checkpoint::tensor_item and read_regions
-  /// throw; a wrong checksum is in the tally. Returns the bytes of elements that were read.
+  /// Fills the targets, see read_regions(). Throws like Checkpoint::tensor_item and read_regions; a
+  /// wrong checksum goes to the tally. Returns the number of element bytes read.
   ///
-  /// Items in the usual frame (TensorFrame) are not parsed, what is needed of them is read once,
-  /// and checksums are taken of the very bytes that are delivered. Of other items some 4 KiB at
-  /// either end are read for that, beside the elements; all of it if checksums are asked for.
+  /// Items in the usual frame (TensorFrame) are not parsed: the needed part is read once, and
+  /// checksums are computed from the very bytes delivered. Other items cost an extra read of about
+  /// 4 KiB at each end, or of the whole item if checksums are wanted.
   std::uint64_t read(const StoredTensor& tensor, const StoredChunk& chunk,
                      std::span<const RegionTarget> targets);
 
  private:
-  /// A chunk in the file that it is in, and the frame it has if it is as usual.
+  /// A chunk, its open file, and its frame if it has the usual one.
   struct Framed {
     const StoredTensor& tensor;
     const StoredChunk& chunk;
@@ -61,8 +61,8 @@ class ChunkReader {
                             std::span<const RegionTarget> targets);
 
   ReaderResources resources_;
-  std::deque<TensorFrame> frames_;  ///< of the last shapes
-  int misses_ = 0;                  ///< items in a row that had another frame than the usual one
+  std::deque<TensorFrame> frames_;  ///< frames of the most recent shapes
+  int misses_ = 0;                  ///< consecutive items whose frame was not the usual one
   Bytes head_;
   Bytes tail_;
   std::vector<ScatterCopy> copies_;

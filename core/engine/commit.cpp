@@ -19,13 +19,13 @@ namespace {
 
 constexpr std::uint64_t kSmallFileMax = std::uint64_t{4} << 30U;
 
-/// The store reported success, and it is not there.
+/// Throws because the store reported success but the file is not there.
 [[noreturn]] void refuse_lost(Store& store, const std::string& path, const std::string& what) {
   throw Error(Code::kIo, "the store reported that " + what + ", and it is not so",
               {.file = store.display(path)});
 }
 
-/// Writes the small files of a checkpoint, hashes them for the manifest, and finds them again.
+/// Writes the small files of a checkpoint, hashes them for the manifest, and verifies them later.
 class SmallFiles {
  public:
   SmallFiles(Store& store, const CommitTarget& target, const CommitContent& content)
@@ -42,7 +42,7 @@ class SmallFiles {
   void write_metadata_file() {
     const auto before = metadata_names(store_, target_.directory);
     if (before.empty()) return write_all(content_.metadata);
-    // A name of its own beside the one that makes way, so that they can be told apart.
+    // Gives the save a distinct id, so that it can be told apart from the one it replaces.
     const std::string old = join_path(target_.directory, before.front());
     Metadata metadata = content_.metadata;
     metadata.save_id += "-" + hex(hash_of(ByteSpan(read_all(store_, old, kSmallFileMax))));
@@ -53,7 +53,7 @@ class SmallFiles {
     if (content_.manifest) write(std::string(kIntegrityFile), write_integrity(manifest_));
   }
 
-  /// They stand in `directory` as they were written.
+  /// Throws unless the files in `directory` are as they were written.
   void confirm(const std::string& directory) const {
     for (const Written& file : written_) {
       const std::string path = join_path(directory, file.name);
@@ -93,8 +93,8 @@ void check_payload(Store& store, const CommitTarget& target, const CommitContent
   }
 }
 
-/// The directory and its parents, made and with their names durable; also of those that are there,
-/// as whoever made them may have died before their names were.
+/// Creates the directory and its parents and makes their names durable, including those of existing
+/// ones, because their creator may have died before syncing them.
 void make_durable_directory(Store& store, const std::string& path) {
   if (path.empty()) return;
   make_durable_directory(store, parent_path(path));
@@ -108,7 +108,7 @@ void refuse_if_there(Store& store, const CommitTarget& target) {
               {.file = store.display(target.directory)});
 }
 
-/// Each returns a staged tree with the name it changes to: the new one, and the one it replaced.
+/// Return a staged tree with its final name: the new checkpoint, and the one it replaced.
 NameChange saving_of(const CommitTarget& target) {
   return {target.saving(), target.directory, target.claim.directory.get()};
 }
@@ -130,18 +130,18 @@ void swap_in(Store& store, const CommitTarget& target) {
   store.publish(saving_of(target));
 }
 
-/// Removes the mark from a checkpoint that stands in its place for good. A mark that this program
-/// may not remove stays.
+/// Removes the mark from a checkpoint that stays in place. A mark this program is not allowed to
+/// remove stays.
 void remove_old_mark(Store& store, const std::string& directory, const std::string& token) {
   try {
     const auto found = store.stat(directory);
     if (found && !found->link) store.remove(join_path(directory, old_mark_of(token)));
   } catch (const Error&) {
-    // It says nothing of what stands in its place.
+    // The mark means nothing on a checkpoint in its final place.
   }
 }
 
-/// Puts back what stood there. The mark tells which one is the new one.
+/// Puts the old checkpoint back. The mark shows which one is new.
 void swap_back(Store& store, const CommitTarget& target) {
   if (is_marked(store, target.directory, target.claim.token)) {
     if (store.stat(target.saving())) {
@@ -157,7 +157,7 @@ void swap_back(Store& store, const CommitTarget& target) {
   remove_old_mark(store, target.directory, target.claim.token);
 }
 
-/// A step of which a failure takes the swap back.
+/// Wraps a step so that its failure undoes the swap.
 ProtocolStep undone(Store& store, CommitTarget& target, ProtocolStep step) {
   return {step.name, [&store, &target, run = std::move(step.run)] {
             try {
@@ -166,7 +166,7 @@ ProtocolStep undone(Store& store, CommitTarget& target, ProtocolStep step) {
               try {
                 swap_back(store, target);
               } catch (const std::exception&) {
-                // Both stay, and no later save of it removes the old one before another one was
+                // Keep both; no later save may remove the old one before another one has been
                 // confirmed there.
                 target.claim.unsettled = true;
               }
@@ -202,10 +202,10 @@ void restore_replaced(Store& store, const CommitTarget& target) {
   const auto copy = own_replaced_copy(store, target.directory);
   if (!copy) return;
   store.publish({copy->path, target.directory,
-                 target.claim.directory.get()});  // the mark that it has says nothing there
+                 target.claim.directory.get()});  // its mark means nothing in the final place
 }
 
-/// Notes for the log which files were kept because they belong to no checkpoint.
+/// Notes in the log which files were kept because they belong to no checkpoint.
 void note_kept(Store& store, CommitTarget& target, const Aside& aside,
                const std::vector<std::string>& others) {
   if (others.empty()) return;
@@ -214,12 +214,12 @@ void note_kept(Store& store, CommitTarget& target, const Aside& aside,
       " and were kept: " + join(others, ", ") + " in " + store.display(aside.path));
 }
 
-/// Removes it but for what belongs to no checkpoint, which is noted.
+/// Removes the directory except for foreign files, which are noted.
 void discard_noted(Store& store, CommitTarget& target, const Aside& aside) {
   note_kept(store, target, aside, discard(store, aside.path));
 }
 
-/// Removes trackers that were written and never published.
+/// Removes trackers that were written but never published.
 void clear_trackers(Store& store, const CommitTarget& target) {
   if (!target.step) return;
   for (const Aside& aside : asides_of(store, tracker_path(target))) {
@@ -227,13 +227,13 @@ void clear_trackers(Store& store, const CommitTarget& target) {
   }
 }
 
-/// True if a writer made it that took the lock after this one. Without rename a lock is a lease,
-/// which may be lost, and its tokens grow.
+/// True if it belongs to a writer that took the lock later. In a store without renames, a lock is a
+/// lease that can be lost, and later tokens are larger.
 bool is_of_later_writer(Store& store, const CommitTarget& target, const Aside& aside) {
   return !store.capabilities().renames && aside.token > target.claim.token;
 }
 
-/// As clear_unfinished(), of these.
+/// Does the work of clear_unfinished() for these directories.
 void clear_left(Store& store, CommitTarget& target, const std::vector<Aside>& asides) {
   std::vector<Aside> old;
   for (const Aside& aside : asides) {
@@ -251,7 +251,7 @@ void clear_left(Store& store, CommitTarget& target, const std::vector<Aside>& as
   for (const Aside& aside : old) discard_noted(store, target, aside);
 }
 
-/// Clears, or notes what is left alone where others may be at work.
+/// Clears leftovers, or notes them if other writers may be active.
 void clear(Store& store, CommitTarget& target) {
   const auto asides = asides_of(store, target.directory);
   if (target.claim.keeps_others_out()) {
@@ -315,10 +315,10 @@ void abandon(Store& store, CommitTarget& target) {
   if (!claim.directory || claim.unsettled) return;
   try {
     discard_unfinished(store, target.saving(), claim.token);
-    // Without the mark it is what stood there, or was never begun.
+    // A directory without the mark is the old checkpoint, or was never filled.
     if (store.stat(target.saving())) store.remove_empty(target.saving());
   } catch (const std::exception&) {
-    // The next save of this directory clears it.
+    // The next save to this directory clears it.
   }
 }
 
@@ -327,7 +327,7 @@ void move_tracker(Store& store, const CommitTarget& target) {
   const Bytes content = write_tracker(Tracker{target.step});
   const std::string beside = aside_path(path, kNextSuffix, target.claim.token);
   write_durably(store, beside, content);
-  // Looked at before it takes the old one's place: that one is what a reader has if this is wrong.
+  // Checked before it replaces the old tracker, which readers still need if this one is bad.
   if (read_all(store, beside, kSmallFileMax) != content) {
     refuse_lost(store, beside, "the new tracker was written");
   }
@@ -377,8 +377,8 @@ std::vector<ProtocolStep> commit_protocol(Store& store, CommitTarget& target,
                      try {
                        remove_replaced(store, target);
                      } catch (const std::exception&) {
-                       // The checkpoint stands; the next save of this directory removes what is
-                       // left.
+                       // The checkpoint is committed; the next save to this directory removes what
+                       // is left.
                      }
                    }});
   return steps;

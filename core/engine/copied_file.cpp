@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kStep = std::uint64_t{1} << 20U;
 
-/// Puts those bytes of the patch into `block`, which begins at `at`, that lie in it.
+/// Copies the part of the patch that lies within `block`, which begins at `at`.
 void put(const Archive::Patch& patch, std::uint64_t at, MutableByteSpan block) {
   Bytes value;
   append_le(value, patch.value);

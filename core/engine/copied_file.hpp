@@ -1,5 +1,5 @@
 #pragma once
-// Bytes copied from one file into another in bounded steps; what arrived is looked at again.
+// Copies bytes from file to file in bounded steps and reads the result back.
 
 #include <cstdint>
 #include <memory>
@@ -14,24 +14,24 @@
 
 namespace reprise {
 
-/// Size and digest that a written file must have when it is read back.
+/// Size and digest that a written file must have when read back.
 struct WrittenContent {
   std::uint64_t bytes = 0;
   Sha256Digest sha256 = {};
 };
 
-/// Throws IO unless the file has these bytes. Reads all of it, and tells `progress` at each step.
+/// Throws IO unless the file has this content. Reads all of it, reporting each step to `progress`.
 void confirm_written(Store& store, const std::string& path, const WrittenContent& written,
                      ByteProgress& progress);
 
 class CopiedFile {
  public:
-  /// Creates the file. What is copied is told to `progress`, which is borrowed.
+  /// Creates the file. Reports copied bytes to `progress`, which is borrowed.
   CopiedFile(Store& store, std::string path, ByteProgress& progress);
 
-  /// Appends the slice with the patches put in; where it went.
+  /// Appends the slice with the patches applied. Returns the range where it was put.
   ByteRange append(ItemSource& source, std::span<const Archive::Patch> patches = {});
-  /// Syncs, closes, and confirms. Once.
+  /// Syncs, closes and confirms the file. May be called once.
   WrittenContent finish();
 
  private:
@@ -43,7 +43,7 @@ class CopiedFile {
   std::uint64_t bytes_ = 0;
 };
 
-/// A file of a store as a slice; opened when it is made.
+/// A whole file of a store as a slice; the constructor opens it.
 class WholeFile final : public ItemSource {
  public:
   WholeFile(Store& store, const std::string& path);
@@ -56,10 +56,10 @@ class WholeFile final : public ItemSource {
   std::unique_ptr<ReadFile> file_;
 };
 
-/// A part of another slice.
+/// A range of another slice.
 class PartOf final : public ItemSource {
  public:
-  /// `place` is where the part is said to be in messages. `whole` is borrowed.
+  /// Messages give `place` as the position of the range. `whole` is borrowed.
   PartOf(ItemSource& whole, ByteRange range, ErrorPlace place)
       : ItemSource(std::move(place)), whole_(whole), range_(range) {}
 

@@ -1,8 +1,8 @@
 #pragma once
-// Do two checkpoints hold the same content, whatever their sharding? Judged from the stored bytes
-// alone. Tensors by the elements at the same global index, objects and common state as values, and
-// what stands beside the payload, too.
-// Memory is bounded: tensors block by block, objects one at a time.
+// Compares the content of two checkpoints, whatever their sharding, from the stored bytes only.
+// Tensors by the elements at equal global indices, objects and common state as values, and the
+// files next to the payload as well.
+// Uses bounded memory: tensors block by block, objects one at a time.
 
 #include <cstdint>
 #include <functional>
@@ -27,66 +27,66 @@ enum class DiffVerdict : std::uint8_t {
   kDtype,  ///< element types differ; nothing was compared
   kOnlyLeft,
   kOnlyRight,
-  kNotComparable,  ///< bound to a layout, and the layouts differ: says nothing about the content
-  kNotKnown,       ///< not interpreted, and the bytes differ: the content may be the same or not
+  kNotComparable,  ///< bound to a layout, and the layouts differ: content unknown
+  kNotKnown,       ///< not interpreted, and the bytes differ: content may still be equal
 };
-/// "same", "different", "shape differs", ...
+/// Returns "same", "different", "shape differs", ...
 std::string_view name_of(DiffVerdict verdict);
-/// True for all but kSame, kNotComparable and kNotKnown.
+/// True for all verdicts except kSame, kNotComparable and kNotKnown.
 bool counts_as_different(DiffVerdict verdict);
 
 struct TensorDiff {
   struct Side {
     DType dtype = DType::kFloat32;
-    Dims shape;  ///< logical
+    Dims shape;  ///< logical shape
   };
   std::string key;
   DiffVerdict verdict = DiffVerdict::kSame;
-  std::optional<Side> left;  ///< nothing where the key is not there
+  std::optional<Side> left;  ///< nothing if this side lacks the key
   std::optional<Side> right;
   Comparison comparison;      ///< `first` is a row-major index
   std::optional<Dims> first;  ///< global index of the first difference
-  std::string first_left;     ///< its values and bits
+  std::string first_left;     ///< its value on each side, with the bits
   std::string first_right;
-  std::string reason;  ///< of kNotComparable, for people
+  std::string reason;  ///< reason for kNotComparable, for people
 };
 
 struct ObjectDiff {
-  /// Key of an object, kCommonStatePath for the common state, or name of a file beside the payload.
+  /// An object's key, kCommonStatePath for the common state, or a file name next to the payload.
   std::string key;
   DiffVerdict verdict = DiffVerdict::kSame;
-  bool opaque = false;  ///< compared as bytes, because it holds names that are not interpreted
-  std::vector<ValueDifference> differences;  ///< the first few
-  std::string reason;                        ///< of kNotComparable and kNotKnown, for people
+  bool opaque = false;  ///< compared as bytes, because it contains names that are not interpreted
+  std::vector<ValueDifference> differences;  ///< the first few differences
+  std::string reason;                        ///< why the verdict is kNotComparable or kNotKnown
 };
 inline constexpr std::string_view kCommonStatePath = "common_state";
 
-/// Says how things that are bound to a layout and could not be compared count.
+/// Says if state that is bound to a layout and could not be compared affects the verdict.
 enum class LayoutBound : std::uint8_t {
-  kDecides,   ///< not all was compared
-  kAccepted,  ///< the caller takes them as they are
+  kDecides,   ///< it does: not everything was compared
+  kAccepted,  ///< the caller accepts it as it is
 };
 
 struct DiffReport {
-  std::vector<TensorDiff> tensors;  ///< by key
+  std::vector<TensorDiff> tensors;  ///< sorted by key
   std::vector<ObjectDiff> objects;  ///< by key; the common state first
-  std::vector<ObjectDiff> files;    ///< beside the payload, by name
-  Findings damage;                  ///< wrong checksums: the verdicts above can't be relied on
-  Findings notes;                   ///< what is worth knowing, such as checksums switched off
-  std::uint64_t elements = 0;       ///< compared
-  std::uint64_t bytes = 0;          ///< of those elements, one side
+  std::vector<ObjectDiff> files;    ///< files next to the payload, by name
+  Findings damage;                  ///< wrong checksums; the verdicts above are then unreliable
+  Findings notes;                   ///< notable facts, such as checksums switched off
+  std::uint64_t elements = 0;       ///< elements compared
+  std::uint64_t bytes = 0;          ///< size of those elements on one side
   std::uint64_t tensors_compared = 0;
   std::uint64_t objects_compared = 0;
-  std::uint64_t objects_opaque = 0;       ///< of these, the ones compared as bytes
-  std::uint64_t files_compared = 0;       ///< beside the payload
-  std::uint64_t ignored_keys = 0;         ///< tensors, objects and files that took no part
-  std::uint64_t ignored_differences = 0;  ///< at paths in the common state that took no part
-  bool checksums = true;                  ///< as in the options
+  std::uint64_t objects_opaque = 0;       ///< objects compared as bytes
+  std::uint64_t files_compared = 0;       ///< files next to the payload
+  std::uint64_t ignored_keys = 0;         ///< tensors, objects and files excluded by the options
+  std::uint64_t ignored_differences = 0;  ///< excluded paths within the common state
+  bool checksums = true;                  ///< copied from the options
 
   std::uint64_t different() const;
   std::uint64_t not_comparable() const;
   std::uint64_t not_known() const;
-  /// Nothing at all was compared.
+  /// True if nothing at all was compared.
   bool empty() const {
     return elements == 0 && objects_compared == 0 && files_compared == 0 && different() == 0;
   }
@@ -94,19 +94,19 @@ struct DiffReport {
 };
 
 struct DiffOptions {
-  /// True for keys to compare; the common state's is kCommonStatePath, and a file beside the
-  /// payload goes by its name. Empty: all.
+  /// Returns true for keys to compare: kCommonStatePath means the common state, a file next to the
+  /// payload goes by its name. Empty function: compares all.
   std::function<bool(std::string_view key)> wanted;
-  /// True for differences inside the common state to ignore, for example at the path
-  /// "common_state['args']['lr']". Empty: none.
+  /// Returns true for differences inside the common state to ignore, for example at the path
+  /// "common_state['args']['lr']". Empty function: ignores none.
   std::function<bool(std::string_view path)> path_ignored;
-  std::uint64_t block_bytes = std::uint64_t{2} << 20U;  ///< per side; twice that is used besides
-  std::size_t differences_max = 8;                      ///< per object
-  bool checksums = true;  ///< check each record that is read (reads payloads twice)
+  std::uint64_t block_bytes = std::uint64_t{2} << 20U;  ///< per side; as much again is used on top
+  std::size_t differences_max = 8;                      ///< limit per object
+  bool checksums = true;  ///< checks each record that is read (reads payloads twice)
 };
 
-/// Throws an Error where bytes that are needed cannot be read or are not what the metadata says,
-/// and EXTENT_MISMATCH before anything is read if two items share bytes. `device` holds host
+/// Throws an Error if needed bytes cannot be read or disagree with the metadata, and
+/// EXTENT_MISMATCH, before reading anything, if two items share bytes. `device` must use host
 /// memory.
 DiffReport diff(Checkpoint& left, Checkpoint& right, Device& device, const DiffOptions& options,
                 Progress& progress);

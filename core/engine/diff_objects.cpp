@@ -17,16 +17,16 @@
 namespace reprise {
 namespace {
 
-/// Layout arguments of the common state that are listed; there are eleven names.
+/// Limit on layout arguments of the common state that are listed; there are eleven names.
 constexpr std::size_t kLayoutListed = 64;
 
-/// "rng_state" of "rng_state/shard_0.1_2.4"; other keys as they are.
+/// Returns "rng_state" for "rng_state/shard_0.1_2.4"; other keys unchanged.
 std::string base_of(const std::string& key) {
   const auto parsed = parse_object_key(key);
   return parsed ? parsed->key : key;
 }
 
-/// The grids that the shards of one key claim.
+/// Returns the grids claimed by the shards of one key.
 std::set<std::string> grids_of(const Catalog& catalog, const std::string& base) {
   std::set<std::string> grids;
   const std::string prefix = base + "/";
@@ -49,8 +49,8 @@ bool has_common_object(const Checkpoint& checkpoint) {
   return checkpoint.catalog().object(kCommonObjectKey) != nullptr;
 }
 
-/// True if the common state is read from a file although there is an object of it, too, which then
-/// is an object like others.
+/// True if the common state is read from a file although an object for it exists as well; that
+/// object then counts as an ordinary one.
 bool has_common_twice(const Checkpoint& checkpoint) {
   return has_common_object(checkpoint) && has_common_file(checkpoint);
 }
@@ -89,9 +89,9 @@ class ObjectDiffer {
     return has_common_object(checkpoint) || has_common_file(checkpoint);
   }
 
-  /// True unless both sides have the key in other grids: a coordinate then means another place.
-  /// Found out once for all its shards, and listed once. A key that one side lacks is compared as
-  /// others.
+  /// True unless both sides have the key with different grids, where a coordinate means another
+  /// place. Decided and listed once for all shards of the key. A key on one side only is compared
+  /// like any other.
   bool comparable(const std::string& base) {
     const auto [known, is_new] = comparable_.try_emplace(base, true);
     if (!is_new) return known->second;
@@ -160,7 +160,7 @@ class ObjectDiffer {
     common_entries_ = report_.objects.size();
   }
 
-  /// Two checkpoints that lost the same are alike, and yet nobody knows what they lost.
+  /// Reports a missing common state: nobody knows what was lost, even if both sides lack one.
   void note_lost_common() {
     for (const Checkpoint* side : {&left_, &right_}) {
       if (!side->lost_common()) continue;
@@ -178,13 +178,13 @@ class ObjectDiffer {
   bool ignored(const ValueDifference& difference) const {
     return options_.path_ignored && options_.path_ignored(full_path(difference.path));
   }
-  /// An argument that only one side has was lost or is new, whatever it says of the layout.
+  /// True for layout arguments on both sides; one on a single side was lost or added.
   static bool is_bound(const ValueDifference& difference) {
     return is_layout_argument(difference.path) && !difference.one_sided;
   }
 
-  /// Differences whose paths take part; the paths say where in the common state they are. What
-  /// describes the layout is listed apart.
+  /// Records the differences that are not ignored, with full paths in the common state. Lists
+  /// layout arguments separately.
   void judge_common(const Value& left, const Value& right, ObjectDiff& result) {
     const std::size_t most = std::max<std::size_t>(options_.differences_max, 1);
     result.differences = differences(left, right, most, [this](const ValueDifference& difference) {
@@ -197,11 +197,11 @@ class ObjectDiffer {
     if (!options_.path_ignored) return;
     differences(left, right, 1, [this](const ValueDifference& difference) {
       if (ignored(difference)) ++report_.ignored_differences;
-      return false;  // so that all of them are seen
+      return false;  // continue, to count all of them
     });
   }
 
-  /// What else stands in their archives.
+  /// Checks other content of the archives.
   void doubt_common(const Checkpoint::Common& left, const Checkpoint::Common& right,
                     ObjectDiff& result) {
     if (result.verdict != DiffVerdict::kSame) return;
@@ -244,7 +244,7 @@ class ObjectDiffer {
   Checkpoint& right_;
   const DiffOptions& options_;
   DiffReport& report_;
-  std::map<std::string, bool> comparable_;  ///< by base key
+  std::map<std::string, bool> comparable_;  ///< by key without grid
   std::size_t common_entries_ = 0;
 };
 

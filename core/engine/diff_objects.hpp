@@ -1,5 +1,5 @@
 #pragma once
-// The objects' and the common state's part of diff.
+// Compares objects and common state for diff.
 
 #include "core/engine/diff.hpp"
 #include "core/engine/diff_sides.hpp"

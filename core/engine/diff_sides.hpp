@@ -1,5 +1,5 @@
 #pragma once
-// The two checkpoints of a diff, with what is found out about each on the way.
+// The two checkpoints of a diff, with facts about each that are found on the way.
 
 #include <optional>
 
@@ -8,18 +8,18 @@
 
 namespace reprise {
 
-/// How the layouts differ that saved the two, by the launch arguments in their common states.
+/// Describes how the saving layouts differ, judging by launch arguments in the common states.
 struct LayoutsApart {
   bool in_any_way = false;
-  bool model_parallel = false;  ///< in more than the number of data-parallel or context ranks
+  bool model_parallel = false;  ///< they differ in more than data-parallel or context-parallel size
 };
 
 class DiffSides {
  public:
   DiffSides(Checkpoint& one, Checkpoint& other) : left(one), right(other) {}
 
-  /// Reads the common states the first time. Where one has none, or none that is understood, the
-  /// layouts count as the same.
+  /// Reads the common states on the first call. If one is missing or not understood, the layouts
+  /// count as the same.
   LayoutsApart layouts_apart();
 
   Checkpoint& left;

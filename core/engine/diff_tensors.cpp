@@ -21,7 +21,7 @@ std::optional<TensorDiff::Side> side_of(const StoredTensor* tensor) {
 
 using Pair = Both<StoredTensor>;
 
-/// The verdict that follows from names, shapes and dtypes; kSame where the elements decide.
+/// Returns the verdict from names, shapes and dtypes; kSame if the elements must decide.
 DiffVerdict judge_form(const Pair& pair) {
   if (pair.left == nullptr || pair.right == nullptr) {
     return pair.left != nullptr ? DiffVerdict::kOnlyLeft : DiffVerdict::kOnlyRight;
@@ -86,7 +86,7 @@ class TensorDiffer {
   std::uint64_t done_ = 0;
 };
 
-/// Buckets under another model-parallel layout hold other elements at the same places.
+/// Excuses buckets: under another model-parallel layout, equal positions hold other elements.
 void excuse_other_buckets(DiffSides& sides, TensorDiff& result) {
   if (result.verdict != DiffVerdict::kDifferent || !is_optimizer_group(result.key)) return;
   if (!sides.layouts_apart().model_parallel) return;

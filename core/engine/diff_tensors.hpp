@@ -1,5 +1,5 @@
 #pragma once
-// The tensors' part of diff.
+// Compares tensors for diff.
 
 #include "core/engine/diff.hpp"
 #include "core/engine/diff_sides.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// How diff judges two items that are no tensors: by value where they are interpreted, else by
+// Compares two non-tensor items for diff: by value if they can be interpreted, otherwise by
 // bytes.
 
 #include <cstdint>
@@ -11,23 +11,23 @@
 
 namespace reprise {
 
-/// Larger items are compared as bytes, so that one of them cannot take all memory.
+/// Larger items are compared as bytes, so that a single one cannot exhaust memory.
 inline constexpr std::uint64_t kDecodedMax = std::uint64_t{16} << 20U;
 
-/// Reads both in bounded steps.
+/// Compares both byte by byte, in bounded steps.
 bool same_bytes(ItemSource& left, ItemSource& right);
-/// Equal bytes are the same content; other bytes may be, too. `why` they were not interpreted.
+/// Judges by bytes: equal bytes are equal content, others may be. `why`: why nothing was decoded.
 void judge_bytes(bool same, const std::string& why, ObjectDiff& result);
-/// An item with what was read of it.
+/// An item and its decoded value.
 struct ReadItem {
   ItemSource& source;
   const WholeValue& read;
 };
-/// By value where both have one, else by bytes. Keeps the first few differences.
+/// Compares by value if both have one, otherwise by bytes. Keeps the first few differences.
 void judge_items(const ReadItem& left, const ReadItem& right, const DiffOptions& options,
                  ObjectDiff& result);
-/// Equal values are the same only where nothing else stands in the items, or their bytes are equal;
-/// else that becomes not known.
+/// Keeps the verdict "same" only if the items contain nothing besides the compared values, or their
+/// bytes are equal; otherwise changes it to not known.
 void doubt_left_out(const ReadItem& left, const ReadItem& right, ObjectDiff& result);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
 #pragma once
-// The SHA-256 of a stored file, read in bounded steps.
+// Computes the SHA-256 of a stored file in bounded steps.
 
 #include <functional>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace reprise {
 
-/// `at_step` is called after each step; what it throws ends the reading.
+/// Calls `at_step` after each step; an exception from it stops the reading.
 Sha256Digest digest_of_file(Store& store, const std::string& path,
                             const std::function<void()>& at_step = {});
 

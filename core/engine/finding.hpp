@@ -1,5 +1,5 @@
 #pragma once
-// What an examination of a checkpoint has to say, one thing at a time.
+// Findings of a checkpoint examination.
 
 #include <cstdint>
 #include <optional>

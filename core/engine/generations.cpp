@@ -27,7 +27,7 @@ std::ostream& operator<<(std::ostream& out, const Generation& generation) {
 
 std::vector<Generation> generations(Store& store, const std::string& root) {
   std::vector<Generation> found;
-  std::set<std::string> newest;  // of several copies of one step that made way
+  std::set<std::string> newest;  // newest set-aside copy of each step
   const auto top = store.stat(root);
   if (!root.empty() && (!top || !top->directory)) return found;
   for (const Entry& entry : store.list(root)) {

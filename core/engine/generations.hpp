@@ -1,5 +1,5 @@
 #pragma once
-// The iterations that stand beside a tracker, as their directories' names tell.
+// Lists the iterations next to a tracker, judging by directory names.
 
 #include <string>
 #include <vector>
@@ -11,17 +11,17 @@ namespace reprise {
 
 struct Generation {
   Step step;
-  std::string directory;  ///< within the store; `.replaced` or `.saving` where it is that
-  /// It holds metadata under a name that a load takes. Not: what is being written, or was when the
-  /// process died.
+  std::string directory;  ///< directory within the store; may end in `.replaced` or `.saving`
+  /// True if it has metadata under a name that a load accepts. False for a directory that is being
+  /// written or was when its process died.
   bool committed = false;
 
   friend bool operator==(const Generation&, const Generation&) = default;
   friend std::ostream& operator<<(std::ostream& out, const Generation& generation);
 };
 
-/// All iterations below `root`, oldest first; finished ones before unfinished ones of the same
-/// step, and of several that made way the newest last. Nothing if there is no such directory.
+/// Returns all iterations below `root`, oldest first. Within a step, committed ones come first and
+/// the newest of several set-aside copies last. Empty if there is no such directory.
 std::vector<Generation> generations(Store& store, const std::string& root);
 
 }  // namespace reprise

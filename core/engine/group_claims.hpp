@@ -1,5 +1,5 @@
 #pragma once
-// Whether all ranks mean the same by their process groups: asked before anything is built on them.
+// Checks that all ranks agree on their process groups before anything relies on them.
 
 #include <functional>
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace reprise {
 
-/// What a rank says of one group that it works with.
+/// A rank's view of one group it works with.
 struct GroupClaim {
   std::string name;  ///< "tp_group"; the same on all ranks
   Group group;
-  /// What the rank's metadata, the meshes by which its tensors are cut, say in its place.
+  /// The same group according to the rank's metadata, the meshes that cut its tensors.
   Group laid_out;
 
   friend bool operator==(const GroupClaim&, const GroupClaim&) = default;
@@ -27,15 +27,15 @@ struct GroupIdeas {
   friend bool operator==(const GroupIdeas&, const GroupIdeas&) = default;
 };
 
-/// Throws LAYOUT_MISMATCH naming rank, group and both ideas for the first, in the order given, of
-/// whose groups one
-///   - is not what the metadata say: another size, other members, another order,
-///   - does not hold the rank itself, or holds a rank that has no part in this,
-///   - is another list in the idea of one of its members, or unknown to it.
+/// Throws LAYOUT_MISMATCH naming rank, group and both views, for the first rank in the given order
+/// with a group that
+///   - differs from the metadata: another size, other members or another order,
+///   - does not contain the rank itself, or contains a rank that takes no part, or
+///   - is listed differently by one of its members, or is unknown to it.
 void judge_groups(std::span<const GroupIdeas> ideas);
 
-/// Collective over the ranks that save or load. Returns what each says, by group rank. `claims` may
-/// fail: then so do all ranks.
+/// Collective over the ranks that save or load. Returns the claims of each, by group rank. If
+/// `claims` fails on one rank, all ranks fail.
 std::vector<GroupIdeas> gather_groups(Communicator& group,
                                       const std::function<std::vector<GroupClaim>()>& claims);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a save's writers may hold, and which checksums they make.
+// Memory limits and checksum choices for the writers of a save.
 
 #include <cstdint>
 
@@ -7,18 +7,18 @@
 
 namespace reprise {
 
-/// Staging for a save that is waited for: what the caller and the background need to keep each
-/// other busy, in a cache that both share.
+/// Staging for a blocking save: enough to keep caller and background both busy, small enough for a
+/// cache that they share.
 inline constexpr std::uint64_t kBlockingStaging = std::uint64_t{8} << 20U;
 
 struct ImageOptions {
-  /// As far as it goes, the caller need not wait for the background.
+  /// Up to this much, the caller need not wait for the background.
   std::uint64_t staging_bytes_max = std::uint64_t{256} << 20U;
   std::uint64_t batch_bytes = std::uint64_t{1} << 20U;
   Checksums checksums = Checksums::kCrc32;
 };
 
-/// The same with batches of at least `least` bytes, as far as staging has room for four of them.
+/// Returns `options` with batches of at least `least` bytes, if staging still has room for four.
 ImageOptions with_batches_of(std::uint64_t least, ImageOptions options);
 
 }  // namespace reprise

@@ -12,14 +12,14 @@
 
 namespace reprise {
 
-/// A stretch of the file's image. What the background does with it: checksum the elements, put
-/// tails (which hold the checksum) in place, write.
+/// A stretch of the file's image. The background checksums its elements, puts tails (which contain
+/// the checksum) in place, and writes it.
 struct ImageWriter::Batch {
   struct Elements {  ///< a run of elements within the image
     std::size_t begin;
     std::size_t size;
   };
-  struct Tail {  ///< where an item's tail goes; its elements all came before
+  struct Tail {  ///< position of an item's tail, after all its elements
     std::size_t begin;
     std::shared_ptr<const TensorItemLayout> layout;
   };
@@ -28,7 +28,7 @@ struct ImageWriter::Batch {
   Batch(StagingMemory room, std::size_t bytes) : memory(std::move(room)), capacity(bytes) {}
 
   std::size_t room() const { return capacity - size; }
-  /// The next `bytes` bytes of the image; memory never moves.
+  /// Returns the next `bytes` bytes of the image; the memory never moves.
   MutableByteSpan extend(std::size_t bytes) {
     CHECK(bytes <= room(), bytes, room());
     size += bytes;
@@ -46,26 +46,26 @@ struct ImageWriter::Batch {
   StagingMemory memory;
   std::size_t capacity;
   std::size_t size = 0;
-  std::uint64_t offset = 0;  ///< of the image's first byte in the file
+  std::uint64_t offset = 0;  ///< file offset of the image's first byte
   std::vector<Mark> marks;   ///< in order
 };
 
-/// The background's side, and what the caller may do for it. Batches come one after another, each
-/// task waiting for the one before, so nothing here is used by two threads at once.
+/// State of the background, some of which the caller may do. Batches are processed one after
+/// another and each task waits for the one before, so no two threads use it at once.
 struct ImageWriter::File {
   enum class SealedBy : std::uint8_t { kCaller, kTask };
 
-  /// What went wrong first; the batches after it are not written.
+  /// First error; later batches are not written.
   std::exception_ptr failure;
-  std::atomic<bool> failed = false;  ///< set after `failure`, which is not changed again
+  std::atomic<bool> failed = false;  ///< set after `failure`, which then never changes
 
   std::unique_ptr<WriteFile> out;
   Checksums checksums = Checksums::kNone;
   SealedBy sealed_by = SealedBy::kTask;
-  Crc32 crc;  ///< of the elements of the item in progress
+  Crc32 crc;  ///< running checksum of the current item's elements
   Sha256 sha256;
 
-  /// Puts checksums into the batch's tails. Batch after batch, all by the caller or all by tasks.
+  /// Puts checksums into the batch's tails, in batch order; `sealed_by` says who calls it.
   void seal(Batch& batch) {
     for (const auto& mark : batch.marks) {
       if (const auto* elements = std::get_if<Batch::Elements>(&mark)) {
@@ -88,7 +88,7 @@ struct ImageWriter::File {
 
 namespace {
 
-/// Bytes around a tensor's elements, generously.
+/// Generous upper bound for the bytes around a tensor's elements.
 constexpr std::uint64_t kAroundTensor = 2048;
 
 std::uint64_t expected_bytes(const std::vector<ImageItem>& items) {
@@ -101,11 +101,11 @@ std::uint64_t expected_bytes(const std::vector<ImageItem>& items) {
   return sum;
 }
 
-/// Before memory goes that copies are under way to. What failed before that is told.
+/// Waits for copies into memory that is about to be freed. The earlier error is the one reported.
 void settle_anyhow(ContentSource& source) {
   try {
     source.settle();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): there is nothing left to wait for
+  } catch (...) {  // NOLINT(bugprone-empty-catch): nothing is left to wait for
   }
 }
 
@@ -128,14 +128,14 @@ std::uint64_t staging_bound(const std::vector<ImageItem>& items, const ImageOpti
   for (const auto& item : items) objects += item.content.size();
   const std::uint64_t expected = expected_bytes(items);
   if (expected <= options.batch_bytes) return objects + expected;
-  // What does not fit into the end of a batch, less than what stands around a tensor, goes into the
-  // next one.
+  // The end of a batch may stay unused: less than the bytes around a tensor, which go into the next
+  // batch.
   const std::uint64_t used = options.batch_bytes - kAroundTensor;
   const std::uint64_t batches = (expected + used - 1) / used;
   return objects + std::min(options.staging_bytes_max, batches * options.batch_bytes);
 }
 
-/// Lays items out into batches; hands each over when it is full.
+/// Lays out items into batches; hands each over when it is full.
 class ImageWriter::Filler {
  public:
   Filler(ImageWriter& writer, ContentSource& source) : writer_(writer), source_(source) {}
@@ -171,12 +171,12 @@ class ImageWriter::Filler {
   void flush() {
     if (!batch_) return;
     offset_ += batch_->size;
-    writer_.hand_over(batch_, source_);  // held here until it is settled
+    writer_.hand_over(batch_, source_);  // held here until settled
     batch_.reset();
   }
 
  private:
-  /// Bytes of room in the batch, at least `least`, in a new batch if need be.
+  /// Returns the room left in the batch, at least `least` bytes; starts a new batch if needed.
   std::size_t room(std::size_t least) {
     if (!batch_ || batch_->room() < least) {
       flush();
@@ -186,7 +186,7 @@ class ImageWriter::Filler {
     return batch_->room();
   }
 
-  /// A state has many tensors of few shapes.
+  /// Caches layouts, because a state has many tensors of few shapes.
   std::shared_ptr<const TensorItemLayout> layout_of(DType dtype, const Dims& extent) {
     if (layouts_.size() == kLayoutsMax) layouts_.clear();
     auto& layout = layouts_[{dtype, extent}];
@@ -194,7 +194,7 @@ class ImageWriter::Filler {
     return layout;
   }
 
-  static constexpr std::size_t kLayoutsMax = 256;  // of about 2 KiB
+  static constexpr std::size_t kLayoutsMax = 256;  // of about 2 KiB each
 
   ImageWriter& writer_;
   ContentSource& source_;
@@ -216,7 +216,7 @@ ImageWriter::ImageWriter(Store& store, Tasks& tasks, const std::string& path,
   file_->checksums = options_.checksums;
   const std::uint64_t expected = expected_bytes(items_);
   batch_bytes_ = std::min(options_.batch_bytes, expected);
-  // Who will have to wait for the background relieves it of what it can.
+  // A caller that will have to wait for the background takes over some of its work.
   const bool waits = expected > options_.staging_bytes_max;
   file_->sealed_by = waits ? File::SealedBy::kCaller : File::SealedBy::kTask;
 }
@@ -276,7 +276,7 @@ std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source
 void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source) {
   auto write = [file = file_, held = batch]() mutable {
     file->write(*held);
-    held.reset();  // so that it can be used again as it is
+    held.reset();  // lets the batch be reused as it is
   };
   const auto order =
       seams_.order({.settle = [&source] { source.settle(); }, .write = std::move(write)});
@@ -287,7 +287,7 @@ void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& 
 }
 
 void ImageWriter::start(std::function<void()> work) {
-  // The task before is waited for first: batches reach the file and its checksums in order.
+  // Each task waits for the one before, so batches and checksums reach the file in order.
   auto chained = [before = last_, file = file_, work = std::move(work)]() mutable {
     if (before) before->wait();
     before.reset();
@@ -314,7 +314,7 @@ WrittenFile ImageWriter::finish() {
   CHECK(staged_);
   last_->wait();
   in_flight_.clear();
-  spare_.clear();  // nothing is staged any more
+  spare_.clear();  // staging is finished
   if (file_->failed) std::rethrow_exception(file_->failure);
   if (options_.checksums == Checksums::kCrc32AndSha256) written_.sha256 = file_->sha256.digest();
   return written_;

@@ -1,15 +1,15 @@
 #pragma once
-// Writes one `.distcp` file: items one after another, each a complete archive. The file's image is
+// Writes one `.distcp` file: a sequence of items, each a complete archive. The file's image is
 // built batch by batch in bounded staging and written front to back by background tasks:
 //
 //   items   [object][object][ head | elements ......... | tail ][ head | elements | tail ]
 //   batches |------- batch 0 -------|------- batch 1 -------|------- batch 2 -------|
 //
-// A batch is filled on the caller's thread (the snapshot) and checksummed and written in the
-// background, in order. When staging is full the caller waits for the oldest batch; it does the
-// checksums itself where it is known beforehand that it will have to. Batches are
-// small enough that what was put into one is still in a cache when it is written, and come back for
-// use again.
+// The caller's thread fills a batch (the snapshot); the background checksums and
+// writes batches in order. When staging is full, the caller waits for the oldest
+// batch; if that is known in advance, it computes the checksums itself. Batches are
+// small enough that their content is still in a cache when it is written, and they are
+// reused.
 
 #include <cstdint>
 #include <deque>
@@ -29,38 +29,38 @@
 
 namespace reprise {
 
-/// An item to write. A tensor's elements come from a ContentSource; an object is given whole.
+/// An item to write. A ContentSource supplies a tensor's elements; an object is passed whole.
 struct ImageItem {
   std::string key;
   DType dtype = DType::kFloat32;
-  Dims extent;    ///< of the chunk
+  Dims extent;    ///< extent of the chunk
   Bytes content;  ///< encoded object; empty for a tensor
 };
 
-/// Where tensors' elements come from.
+/// Supplies the elements of tensors.
 class ContentSource {
  public:
   virtual ~ContentSource() = default;
-  /// Puts the row-major elements [begin, end) of item `item` into `out`, now or by the next
+  /// Writes the row-major elements [begin, end) of item `item` to `out`, now or by the next
   /// settle().
   virtual void fill(std::size_t item, std::int64_t begin, std::int64_t end,
                     MutableByteSpan out) = 0;
-  /// All that was filled is there; the source may change.
+  /// Returns when everything filled so far is in place; the source data may then change.
   virtual void settle() = 0;
-  /// Memory that it fills best, not initialised.
+  /// Returns memory that it can fill fastest, uninitialised.
   virtual StagingMemory staging(std::size_t bytes) {
     return std::make_unique_for_overwrite<std::byte[]>(bytes);
   }
 };
 
-/// What was written; ranges in the order of the items.
+/// The written file; `ranges` is in the order of the items.
 struct WrittenFile {
   std::vector<ByteRange> ranges;
   std::uint64_t bytes = 0;
-  std::optional<Sha256Digest> sha256;  ///< of the file, if asked for
+  std::optional<Sha256Digest> sha256;  ///< digest of the file, if requested
 };
 
-/// The most that a writer of these items holds at once: its batches and the encoded objects.
+/// Returns the most that a writer of these items uses at once: its batches plus encoded objects.
 std::uint64_t staging_bound(const std::vector<ImageItem>& items, const ImageOptions& options);
 
 class ImageWriter {
@@ -70,15 +70,15 @@ class ImageWriter {
               ImageOptions options, const StageSeams& seams = {});
   ~ImageWriter();
 
-  /// Fills and hands over all batches; when it returns, what `source` reads may change. The source
-  /// itself outlives the writer. Blocks where staging is full. Once. If it fails, what was filled
-  /// has been settled: no copy is under way into memory that goes.
+  /// Fills all batches and hands them over; after that the data `source` reads may change, but the
+  /// source must outlive the writer. Blocks while staging is full. May be called once. If it fails,
+  /// all fills have settled: no copy still targets memory that is about to be freed.
   void stage(ContentSource& source);
-  /// True once everything is written and synced, or failed. Does not block.
+  /// True once everything has been written and synced, or has failed. Does not block.
   bool done();
-  /// Waits; throws what went wrong, each time.
+  /// Waits for the background; rethrows its error on every call.
   WrittenFile finish();
-  /// Most bytes of staging that were in use at once.
+  /// Returns the largest amount of staging that was in use at once.
   std::uint64_t peak_bytes() const { return peak_bytes_; }
 
  private:
@@ -102,11 +102,11 @@ class ImageWriter {
   StageSeams seams_;
   std::shared_ptr<File> file_;
   std::deque<InFlight> in_flight_;  ///< batches, oldest first
-  std::shared_ptr<Task> last_;      ///< that was started; each waits for the one before
+  std::shared_ptr<Task> last_;      ///< most recently started task; each waits for the one before
   bool staged_ = false;
-  std::uint64_t batch_bytes_ = 0;              ///< of each batch
-  std::vector<std::shared_ptr<Batch>> spare_;  ///< written; used again, the last one first
-  std::uint64_t peak_bytes_ = 0;               ///< of all batches: none goes before the writer
+  std::uint64_t batch_bytes_ = 0;              ///< size of each batch
+  std::vector<std::shared_ptr<Batch>> spare_;  ///< written batches for reuse, most recent first
+  std::uint64_t peak_bytes_ = 0;               ///< total of all batches; freed only with the writer
   WrittenFile written_;
 };
 

@@ -32,10 +32,10 @@ constexpr std::array<std::string_view, 8> kModelParallelArguments = {
     "expert_model_parallel_size",           "expert_tensor_parallel_size",
     "pipeline_model_parallel_layout",       "rank_order"};
 
-constexpr std::string_view kRanks = "ranks";  // of a module, alone or with what is in it
+constexpr std::string_view kRanks = "ranks";  // a module's ranks, with or without a subpath
 
-/// "data_parallel_size" of "['args']['data_parallel_size']" and of the same argument of a module;
-/// kRanks of a module's ranks. Empty for all other paths.
+/// Returns "data_parallel_size" for "['args']['data_parallel_size']" and for that argument of a
+/// module; kRanks for a module's ranks. Empty for all other paths.
 std::string_view argument_of(std::string_view path) {
   if (!take(path, "['args']['")) return {};
   if (take(path, "modules']['")) {

@@ -27,7 +27,7 @@ Bytes from_leader(Communicator& group, const LeaderSeams& seams,
     Bytes answer;
     if (group.rank() != leader) return answer;
     answer = work();
-    answer.push_back(std::byte{1});  // even nothing is an answer
+    answer.push_back(std::byte{1});  // an answer is never empty
     return answer;
   });
   Bytes& answer = all[static_cast<std::size_t>(root.value)];

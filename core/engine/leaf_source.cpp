@@ -27,7 +27,7 @@ class LeafSource final : public ContentSource {
     events_.push_back(device_.gather(copies_));
   }
 
-  /// Waits for all, also where one of them fails: no copy is under way any more then.
+  /// Waits for all copies even if one fails, so that none is still running afterwards.
   void settle() override {
     std::exception_ptr first;
     while (!events_.empty()) {

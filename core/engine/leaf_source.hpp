@@ -1,5 +1,5 @@
 #pragma once
-// A rank's own leaves as the source of what it writes.
+// A content source that reads a rank's own leaves.
 
 #include <memory>
 #include <vector>
@@ -11,14 +11,14 @@
 
 namespace reprise {
 
-/// Where the elements of an item stand: in one piece of one leaf. Empty for an object.
+/// Location of an item's elements: one piece of one leaf. Empty for an object.
 struct LeafOrigin {
   const TensorLeaf* leaf = nullptr;
   const Piece* piece = nullptr;
 };
 
-/// Gathers elements from where they stand straight into what is written; nothing is held between.
-/// Item i is the one of `origins[i]`; the leaves live until the last fill().
+/// Returns a source that gathers elements from the leaves straight into the output, without an
+/// intermediate copy. Item i comes from `origins[i]`; the leaves must live until the last fill().
 std::unique_ptr<ContentSource> leaf_source(Device& device, std::vector<LeafOrigin> origins);
 
 }  // namespace reprise

@@ -31,8 +31,8 @@ namespace {
 constexpr std::string_view kSwitchedOff =
     "checksums were not verified: the writer had them switched off, those of elements are 0";
 
-/// Each requested tensor's chunks tile it; otherwise some wish would stay unfilled in silence.
-/// Returns how many of the requested tensors are stored.
+/// Checks that each requested tensor's chunks tile it; otherwise part of it would silently stay
+/// unfilled. Returns the number of requested tensors that are stored.
 std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog) {
   std::vector<Box> boxes;
   std::uint64_t stored = 0;
@@ -50,7 +50,7 @@ std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog
   return stored;
 }
 
-/// The common state, read by one rank for all; that one also counts its records.
+/// Reads the common state on one rank for all; that rank also counts its records.
 std::optional<Value> common_for_all(Communicator& group, const LeaderSeams& lead,
                                     const std::function<Checkpoint&()>& checkpoint,
                                     ChecksumTally* checksums = nullptr) {
@@ -84,7 +84,7 @@ void add_count(ChecksumTally::Count& count, PeerWire& wire) {
   count.unset += wire.number<std::uint64_t>();
 }
 
-/// Counts of all ranks, file by file.
+/// Returns the sums of all ranks' counts, per file.
 std::map<std::string, ChecksumTally::Counts> counts_of_all(Communicator& group,
                                                            const ChecksumTally& mine) {
   const auto wires = agree_on(group, [&] {
@@ -108,8 +108,8 @@ std::map<std::string, ChecksumTally::Counts> counts_of_all(Communicator& group,
   return sums;
 }
 
-/// Refuses mismatches that any rank saw, unless they mean that the writer of the file had checksums
-/// switched off: true then. Whether it had, only all ranks together know.
+/// Throws if any rank saw a mismatch, unless the writer of the file had checksums switched off;
+/// returns true then. Only the counts of all ranks together show that.
 bool judge_checksums(Communicator& group, const ChecksumTally& mine) {
   const auto seen = agree_on(group, [&] {
     Bytes wire;
@@ -133,7 +133,7 @@ void remember_log(LoadReport& report, const std::vector<std::string>& lines, Tra
   report.log.insert(report.log.end(), lines.begin(), lines.end());
 }
 
-/// While it lives, the checkpoint's files are looked for there first.
+/// Makes the checkpoint read from there first, as long as this object lives.
 class LookFirst {
  public:
   LookFirst(Checkpoint& checkpoint, const BytesAtHand& at_hand) : checkpoint_(checkpoint) {
@@ -147,12 +147,12 @@ class LookFirst {
   Checkpoint& checkpoint_;
 };
 
-/// A candidate that can't be loaded because it is damaged; the same on all ranks.
+/// Thrown if a candidate is damaged and cannot be loaded; the same on all ranks.
 struct Damage {
   Error error;
 };
 
-/// Runs a stage of a load.
+/// Runs one stage of a load.
 template <class Work>
 auto stage(LoadStage which, const Work& work) {
   try {
@@ -163,10 +163,10 @@ auto stage(LoadStage which, const Work& work) {
   }
 }
 
-/// One load: candidate after candidate until one is whole.
+/// One load: tries candidate after candidate until one is undamaged.
 class Loading {
  public:
-  /// What the job wants, now that it is open.
+  /// Returns the job's request once the checkpoint is open.
   using Want = std::function<Wanted(Loading&, Checkpoint&)>;
 
   Loading(const Ports& ports, Communicator& group, const LoadSettings& options,
@@ -191,8 +191,8 @@ class Loading {
     throw *first;
   }
 
-  /// Shown to the job, and held against its checksums where all are; what the load then brings is
-  /// this. Null if there is none.
+  /// Reads the common state to show to the job, and checks its checksums if all are checked; the
+  /// load later delivers the same value. Null if there is none.
   const Value* common(Checkpoint& checkpoint) {
     begin_phase(ports_.trace, phase::kCommon);
     Common& shown = shown_.emplace();
@@ -208,13 +208,13 @@ class Loading {
  private:
   struct Common {
     std::optional<Value> value;
-    ChecksumTally tally;  ///< of what it was read from
+    ChecksumTally tally;  ///< checksums of the records it was read from
   };
-  /// What a reading rank has in hand.
+  /// Data gathered by a reading rank.
   struct ReadShare {
     LoadPlan plan;
     Staging staging = {};
-    std::vector<Value> objects = {};  ///< as in plan.objects
+    std::vector<Value> objects = {};  ///< in the order of plan.objects
     std::optional<Value> common = {};
     ChecksumTally tally = {};
   };
@@ -232,7 +232,7 @@ class Loading {
     Votes& votes = votes_.back();
     const bool unseen = std::none_of(votes.begin(), votes.end(),
                                      [](const auto& fault) { return fault.has_value(); });
-    if (unseen) votes.assign(votes.size(), error);  // no look at the files had shown it
+    if (unseen) votes.assign(votes.size(), error);  // checking the files had not found it
   }
 
   LoadReport attempt(const Location& location, const Want& want) {
@@ -249,7 +249,7 @@ class Loading {
     return report;
   }
 
-  /// For the next load of it, and for the plan of the next save.
+  /// Remembers the metadata for the next load and the plan for the next save.
   void remember(const Opened& opened, LoadReport& report) const {
     if (opened.metadata_bytes == 0) {
       report.reused.push_back(CacheKind::kMetadata);
@@ -258,7 +258,7 @@ class Loading {
     options_.cache->memory().read = {opened.identity, opened.checkpoint.shared_metadata()};
   }
 
-  /// All ranks look at their share of the newest candidate's files.
+  /// Checks the newest candidate's files; each rank checks a share.
   Opened& vote() {
     const Contribution mine = contribution_of([&] {
       require_files(opened_.back()->checkpoint, group_.rank(), group_.group().size());
@@ -322,7 +322,7 @@ class Loading {
     return share;
   }
 
-  /// Keys that are wanted and not stored.
+  /// Returns keys that are wanted but not stored.
   std::vector<std::string> plan_share(const Checkpoint& checkpoint, const StateDict& into,
                                       LoadPlan& plan, LoadReport& report) {
     std::vector<std::string> absent;
@@ -378,15 +378,15 @@ class Loading {
         poison();
         throw;
       }
-      agree_on(group_, poison);  // all of them go on to the next candidate, or none
+      agree_on(group_, poison);  // either all ranks try the next candidate, or none
       require_in_place(checkpoint);
       throw Damage{error};
     }
   }
 
-  /// Collective. A checkpoint that was replaced while it was read, if only for a while, is a
-  /// mixture, not damaged. One rank looks at the metadata, and then each at the files that it
-  /// opened: what stands there when the metadata is the old one again is the old one, too.
+  /// Collective. A checkpoint replaced during reading, even briefly, gives a mixture and is not
+  /// damaged. One rank checks the metadata first, then each rank the files it opened: if the
+  /// metadata is the original, the files now in place are the original ones as well.
   void require_in_place(const Checkpoint& checkpoint) const {
     from_leader(group_, seams_.leader, [&checkpoint] {
       checkpoint.require_metadata_in_place();
@@ -398,8 +398,8 @@ class Loading {
     });
   }
 
-  /// Null if each rank reads for itself. Collective otherwise; what a rank needs to take part is at
-  /// hand once it returns, on all ranks or none; the communicators are made last.
+  /// Returns null if each rank reads for itself. Otherwise collective: allocates what this rank
+  /// needs to take part, on all ranks or none, and creates the communicators last.
   std::unique_ptr<RecordExchange> exchange_of(
       Checkpoint& checkpoint, LoadReport& report,
       const std::function<std::vector<StoredRecord>()>& wanted) const {
@@ -412,7 +412,7 @@ class Loading {
     return exchange;
   }
 
-  /// What others need, too, comes first, round by round; then what this rank alone needs.
+  /// Reads records shared with other ranks first, round by round; then those only this rank needs.
   void read_share(Checkpoint& checkpoint, ShareFill& filling, LoadReport& report,
                   RecordExchange* exchange) const {
     begin_phase(ports_.trace, phase::kRead);
@@ -430,7 +430,7 @@ class Loading {
     end_phase(ports_.trace, phase::kObjects, {.items = filling.objects().size()});
   }
 
-  /// And what all records together say.
+  /// Reads the common state, then judges the checksums of all records.
   void read_common(Checkpoint& checkpoint, ReadShare& share, LoadReport& report) {
     begin_phase(ports_.trace, phase::kCommon);
     if (shown_) {
@@ -452,13 +452,13 @@ class Loading {
   Communicator& group_;
   const LoadSettings& options_;
   const LoadSeams& seams_;
-  std::vector<std::optional<Opened>> opened_;  ///< candidates, as far as they could be opened
-  std::vector<Votes> votes_;                   ///< on them
+  std::vector<std::optional<Opened>> opened_;  ///< candidates, if they could be opened
+  std::vector<Votes> votes_;                   ///< each rank's verdict on them
   std::vector<std::string> fell_back_from_;
-  std::vector<Step> damaged_;  ///< of them
+  std::vector<Step> damaged_;  ///< damaged iterations among them
   std::vector<std::string> notes_;
-  std::optional<Common> shown_;     ///< of the candidate at hand
-  std::set<std::string> poisoned_;  ///< keys that only another candidate can make whole
+  std::optional<Common> shown_;     ///< common state of the current candidate
+  std::set<std::string> poisoned_;  ///< keys that only another candidate can make valid again
 };
 
 }  // namespace

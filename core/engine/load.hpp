@@ -1,6 +1,6 @@
 #pragma once
-// Load: metadata is read and validated, the template says what is wanted, elements that are needed
-// are read once, by each rank that needs them or by one for all.
+// Load: reads and validates metadata, takes the wanted keys from the template, and reads each
+// needed element once, either on each rank that needs it or on one rank for all.
 
 #include <functional>
 #include <optional>
@@ -19,86 +19,86 @@
 namespace reprise {
 
 struct LoadSettings {
-  std::string path;  ///< as for locate()
+  std::string path;  ///< resolved as in locate()
   Strictness strictness = Strictness::kRaiseAll;
-  /// Keys that may be absent on one side; each use is reported.
+  /// Keys allowed to be missing on one side; each use is reported.
   std::vector<std::string> excused;
   std::uint64_t staging_bytes = std::uint64_t{16} << 20U;
   LoadChecksums checksums = LoadChecksums::kIgnored;
   Fallback fallback = Fallback::kNone;
   Reads reads = Reads::kByEach;
-  /// Seeds the plan of the next save, and keeps the metadata; all ranks give one, or none does.
+  /// Seeds the plan of the next save and caches the metadata; given by all ranks or by none.
   PlanCache* cache = nullptr;
 };
 
 struct LoadReport {
   Location location;
   std::uint64_t tensors = 0;  ///< leaves of this rank that were filled
-  std::uint64_t objects = 0;  ///< likewise
+  std::uint64_t objects = 0;  ///< objects of this rank that were filled
   std::uint64_t elements = 0;
-  std::uint64_t bytes_read = 0;  ///< element bytes, this rank, whoever read them from storage
-  /// Of records that several ranks need, what this rank read for all of them.
+  std::uint64_t bytes_read = 0;  ///< element bytes delivered to this rank, whichever rank read them
+  /// Bytes of shared records that this rank read from storage for all.
   std::uint64_t bytes_for_all = 0;
   std::uint64_t bytes_needed = 0;
-  std::uint64_t peak_staging = 0;  ///< staging, and the most that was held of what was exchanged
-  /// What this rank may hold beside the job's own memory while it reads, known before it does:
-  /// staging, its largest object, and a round of what is exchanged with this rank's share of it.
-  /// Not in it: the metadata, which all ranks hold, and what the fabric holds within a call.
+  std::uint64_t peak_staging = 0;  ///< staging plus the peak of exchanged data
+  /// Most memory this rank may use for reading besides the job's own, known in advance: staging,
+  /// its largest object, and one round of the exchange including this rank's share. Excludes the
+  /// metadata, which all ranks hold, and memory the fabric uses within a call.
   std::uint64_t bound_staging = 0;
-  /// The same of a rank that holds no part of any tensor of more than one element: its largest
-  /// object and a constant; where records are read once for all, what it has of the exchange, too.
+  /// Same bound for a rank that holds no tensor part except single-element tensors: its largest
+  /// object plus a constant; if records are read once for all, also its part of the exchange.
   std::uint64_t bound_empty = 0;
-  std::uint64_t metadata_bytes = 0;    ///< of that
-  std::uint64_t records_verified = 0;  ///< this rank, if checksums are verified
-  KeyMismatch returned;                ///< what the strict mode returns
+  std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0: cached
+  std::uint64_t records_verified = 0;  ///< on this rank, if checksums are verified
+  KeyMismatch returned;                ///< keys that the strict mode returns
   std::vector<std::string> excused;
   std::vector<std::string> log;
-  /// Candidates that were passed over, each with what is wrong with it; the same on all ranks.
+  /// Candidates that were skipped, each with its damage; the same on all ranks.
   std::vector<std::string> fell_back_from;
-  /// The iterations among them; what is saved next is told of them (CommitTarget::damaged).
+  /// Iterations among them; the next save is told of them (CommitTarget::damaged).
   std::vector<Step> damaged;
   std::vector<CacheKind> reused;
 };
 
-/// The common state of the checkpoint at `path`, read by one rank for all, for jobs that need it to
-/// say what they want. Nothing where a checkpoint has none. Collective; fails alike on all ranks.
+/// Returns the common state of the checkpoint at `path`, read by one rank for all, for jobs that
+/// need it to decide what to load. Nothing if it has none. Collective; fails alike on all ranks.
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path);
 
-/// True if one rank, for all, finds that nothing was ever saved at `path`. Collective.
+/// True if nothing was ever saved at `path`; one rank checks for all. Collective.
 bool nothing_saved(Store& store, Communicator& group, const std::string& path);
 
-/// What a job wants of the checkpoint that was chosen.
+/// The job's request to the chosen checkpoint.
 struct Wanted {
-  StateDict* into = nullptr;         ///< lives until the load returns
-  std::vector<std::string> excused;  ///< beside those of the options
+  StateDict* into = nullptr;         ///< must live until the load returns
+  std::vector<std::string> excused;  ///< in addition to those of the options
 };
-/// What a job is shown of it before it says so; lives until it has.
+/// Facts about the checkpoint shown to the job before it makes its request; valid until then.
 struct Offered {
   const Location& location;
-  const Value* common = nullptr;  ///< if it has one
+  const Value* common = nullptr;  ///< null if it has none
   const Catalog& catalog;
 };
-/// Called once for each candidate. What it throws it throws alike on all ranks, and no other
-/// candidate is tried.
+/// Called once per candidate. Must throw the same error on all ranks or none; after an error no
+/// other candidate is tried.
 using Ask = std::function<Wanted(const Offered&)>;
 
-/// Collective over `group`. Chooses the checkpoint, shows the job its common state, and fills what
-/// the job then wants: the tensors' pieces, the objects' values and the common state, with keys,
-/// shapes and dtypes as the request; where a plain DCP checkpoint has no common state, that of the
-/// request stays. All ranks take the same checkpoint.
+/// Collective over `group`. Chooses the checkpoint, shows the job its common state, and fills the
+/// job's request: tensor pieces, object values and common state, with the keys, shapes and dtypes
+/// of the request. If a plain DCP checkpoint has no common state, the request's stays. All ranks
+/// take the same checkpoint.
 ///
-/// A refusal that follows from names, metadata or plan leaves the job's memory as it was; after a
-/// data error the tensors that were to be filled are poisoned (0xBD) and the job may not go on from
-/// them. With Fallback::kNewestWhole damage leads to the next candidate instead, which fills the
-/// same tensors (NOT_STORED if it lacks one); if none is whole, the first one's error is thrown.
+/// A refusal because of names, metadata or plan leaves the job's memory unchanged. After a data
+/// error the requested tensors are poisoned (0xBD) and the job must not continue with them. With
+/// Fallback::kNewestWhole, damage leads to the next candidate instead, which fills the same tensors
+/// (NOT_STORED if it lacks one); if none is undamaged, throws the first one's error.
 ///
-/// A record without its stored checksum is a data error (CHECKSUM: rank, key, file, offset), unless
-/// all ranks together saw none but 0 for elements and no other wrong one: then the writer had
-/// checksums switched off, and the log says so. EXTENT_MISMATCH if two items share bytes. The same
-/// Error on all ranks.
+/// A record that does not match its stored checksum is a data error (CHECKSUM: rank, key, file,
+/// offset), unless all ranks together saw only 0 for elements and no other mismatch: then the
+/// writer had checksums switched off, and the log says so. Throws EXTENT_MISMATCH if two items
+/// share bytes. The Error is the same on all ranks.
 LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
                 const Ask& ask);
-/// The same for a job that knows what it wants.
+/// Same, for a job that already knows its request.
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadSettings& options);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What is asked for against what is stored, over all ranks.
+// Compares requested keys with stored keys across all ranks.
 
 #include <string>
 #include <vector>
@@ -10,16 +10,16 @@
 
 namespace reprise {
 
-/// Collective. A key is not requested if no rank requests it, and not stored if some rank requests
-/// it in vain; `not_stored` are this rank's.
+/// Collective. A stored key counts as not requested only if no rank requests it, and as not stored
+/// if any rank requests it in vain. `not_stored` is this rank's list.
 KeyMismatch mismatch_over(Communicator& group, const LoadPlan& plan,
                           const std::vector<std::string>& not_stored);
 
-/// Takes those out of `keys` that `excused` names, objects by their key without the grid.
+/// Removes keys that `excused` names from `keys` and returns them; objects match without the grid.
 std::vector<std::string> take_excused(std::vector<std::string>& keys,
                                       const std::vector<std::string>& excused);
 
-/// Throws NOT_STORED, or NOT_REQUESTED if all that is requested is stored.
+/// Throws NOT_STORED, or NOT_REQUESTED if every requested key is stored.
 [[noreturn]] void refuse(const KeyMismatch& keys);
 
 }  // namespace reprise

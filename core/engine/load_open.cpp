@@ -14,7 +14,7 @@ namespace reprise {
 namespace {
 
 constexpr std::string_view kMetadataKey = "the name of kept metadata";
-constexpr std::size_t kTextRoom = 512;  // of a file's name on the wire, about
+constexpr std::size_t kTextRoom = 512;  // rough size of an encoded file name
 
 void put_location(Bytes& wire, const Location& location) {
   put_text(wire, location.directory);
@@ -41,7 +41,7 @@ Bytes encode(const MetadataFiles& files) {
   return wire;
 }
 
-/// Where each rank wrote metadata of its own: what there is for this rank of the job.
+/// Returns the part of per-rank metadata that this rank of the job sees.
 Metadata for_rank(Metadata all, const Communicator& group) {
   if (all.ranks.empty()) return all;
   const auto is_own = [](const auto& item) { return item.known_by.own; };
@@ -61,7 +61,7 @@ Metadata for_rank(Metadata all, const Communicator& group) {
   return seen_by(all, group.rank().value);
 }
 
-/// `read`: by the leader. Its hash goes round with the files, whose names are part of it.
+/// The leader calls `read` and broadcasts the files with their hash, which covers their names.
 Opened open_for_all(Store& store, Communicator& group, const LeaderSeams& lead, Location location,
                     const std::function<MetadataFiles()>& read) {
   const Bytes answer = from_leader(group, lead, [&] {
@@ -85,7 +85,7 @@ Opened open_for_all(Store& store, Communicator& group, const LeaderSeams& lead, 
   return {std::move(*checkpoint), answer.size()};
 }
 
-/// Whether all ranks keep metadata under this key.
+/// True if all ranks have metadata cached under this key.
 bool all_keep(Communicator& group, const PlanCache& cache, const MetadataCacheSeams& cache_seams,
               const PlanCache::Memory& memory, std::uint64_t key) {
   const auto keys = agree_on(group, [&] {
@@ -100,8 +100,8 @@ bool all_keep(Communicator& group, const PlanCache& cache, const MetadataCacheSe
   });
 }
 
-/// The leader reads the files anew; they go round, and are parsed, unless all ranks have kept what
-/// they say.
+/// The leader reads the files again; they are broadcast and parsed unless all ranks have the same
+/// metadata cached.
 Opened open_with_cache(Store& store, Communicator& group, const LoadSettings& options,
                        const LoadSeams& seams, Location location) {
   PlanCache::Memory& memory = options.cache->memory();
@@ -145,7 +145,7 @@ TrackedSteps tracked_by_all(Store& store, Communicator& group, const LoadSetting
   return tracked;
 }
 
-/// "rank 2 names iteration 4", of the first rank that does not name the newest.
+/// Prints "rank 2 names iteration 4", for the first rank that does not name the newest.
 std::string other_idea(const TrackedSteps& tracked, Step newest, const Group& group) {
   const auto other = std::find_if(tracked.begin(), tracked.end(),
                                   [newest](const auto& step) { return step != newest; });
@@ -154,7 +154,7 @@ std::string other_idea(const TrackedSteps& tracked, Step newest, const Group& gr
          (*other ? " names iteration " + std::to_string((*other)->value) : " names no iteration");
 }
 
-/// What the leader's tracker names is the next to fall back to, where that is allowed.
+/// Puts `newest` first; the leader's own choice comes next if falling back is allowed.
 void put_first(Step newest, const LoadSettings& options, std::vector<Location>& locations) {
   Location first = locations.front();
   first.step = newest;
@@ -165,11 +165,11 @@ void put_first(Step newest, const LoadSettings& options, std::vector<Location>& 
   locations.insert(locations.begin(), std::move(first));
 }
 
-/// Where trackers differ, ranks look at different stores, or at one that some caught up with: the
-/// newest is what was committed, and each rank has to have it.
+/// If trackers differ, ranks see different stores, or one store that only some see up to date: the
+/// newest is the one that was committed, and each rank must have it.
 void take_newest(Store& store, Communicator& group, const LoadSettings& options,
                  const LoadSeams& seams, Candidates& found) {
-  if (!found.locations.front().tracker) return;  // asked for by its name, or fallen back to
+  if (!found.locations.front().tracker) return;  // requested explicitly or a fallback
   const TrackedSteps tracked = tracked_by_all(store, group, options);
   const bool alike = std::all_of(tracked.begin(), tracked.end(),
                                  [&](const auto& step) { return step == tracked.front(); });

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::byte kPoison{0xBD};
 
-/// Staging from which the CPU copies on; more would not stay in its cache.
+/// Largest staging for copies by the CPU; more would not stay in its cache.
 constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
 
 std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {
@@ -71,7 +71,7 @@ std::uint64_t ShareReader::read(const ChunkRead& read) {
 }
 
 Value ShareReader::object(const StoredObject& stored) {
-  // Once: what is checked is what is used.
+  // Read only once, so that the bytes used are the bytes checked.
   const Bytes bytes = checkpoint_.object_bytes(stored);
   SpanSource source(
       bytes,

@@ -1,5 +1,5 @@
 #pragma once
-// How a load puts this rank's share into its place.
+// Reads this rank's share of a load into place.
 
 #include <vector>
 
@@ -13,31 +13,31 @@
 
 namespace reprise {
 
-/// What the plan's reads want of staging, of which at most `most` bytes may be taken.
+/// Returns the staging that the plan's reads need, given a limit of `most` bytes.
 StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Device& device,
                          std::uint64_t most);
-/// What is held beside the job's memory while they are done: LoadReport::bound_staging.
+/// Return the memory that reading uses besides the job's: LoadReport::bound_empty, bound_staging.
 std::uint64_t empty_reading_bound(const LoadPlan& plan, const Catalog& catalog);
 std::uint64_t reading_bound(const LoadPlan& plan, const Catalog& catalog, const StagingNeed& need);
 
-/// What reads go through, in bytes.
+/// Buffer for reads, in bytes.
 struct Staging {
   std::uint64_t bytes = 0;
-  std::uint64_t room = 0;  ///< for one read
+  std::uint64_t room = 0;  ///< bytes available to one read
 };
 
-/// Reads into the leaves of `into`. All that it is given outlives it.
+/// Reads into the leaves of `into`. Its arguments must outlive it.
 class ShareReader {
  public:
-  /// `checksums` is null if they are ignored.
+  /// Pass null for `checksums` to ignore them.
   ShareReader(Checkpoint& checkpoint, Device& device, StateDict& into, const Staging& staging,
               ChecksumTally* checksums);
 
-  /// Element bytes that were read.
+  /// Performs the read and returns its element bytes.
   std::uint64_t read(const ChunkRead& read);
-  /// The stored value; the list of one that it is wrapped in is taken off.
+  /// Returns the stored value, without the one-element list it is wrapped in.
   Value object(const StoredObject& stored);
-  /// All that the plan was to fill: 0xBD.
+  /// Fills every target of the plan with 0xBD.
   void poison(const LoadPlan& plan);
 
  private:

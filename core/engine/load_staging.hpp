@@ -1,5 +1,5 @@
 #pragma once
-// How much of what is read a load keeps beside the job's own memory.
+// Sizes the read buffer that a load uses besides the job's own memory.
 
 #include <cstdint>
 
@@ -7,29 +7,29 @@
 
 namespace reprise {
 
-/// In bytes.
+/// Sizes in bytes.
 struct StagingNeed {
-  std::uint64_t largest = 0;  ///< read of one item, if it is read whole
-  std::uint64_t all = 0;      ///< reads together
-  std::uint64_t most = 0;     ///< that may be taken
+  std::uint64_t largest = 0;  ///< largest item, if read whole
+  std::uint64_t all = 0;      ///< all reads together
+  std::uint64_t most = 0;     ///< limit that was given
 };
 
-/// Of an item that is parsed, beside its elements: a small one is read whole for that.
+/// Bytes held while an item is parsed, besides its elements; a small item is read whole for that.
 inline constexpr std::uint64_t kParsedAtOnce = 8192;
 
-/// What a rank may hold that has no part of any tensor of more than one element, beside its objects
-/// and the job's own memory, in a save or a load: one small record and what is parsed of it,
+/// Memory limit, in a save or load, for a rank that holds no tensor part except single-element
+/// tensors, not counting objects and the job's own memory: one small record and its parsed form,
 /// however large the tensors are.
 inline constexpr std::uint64_t kEmptyRankBytes = 2 * kParsedAtOnce;
 
-/// Staging that reads are put into: one after another as long as each next one has the room that
-/// the largest needs, then from the front again.
+/// Hands out staging to reads: one after another while the rest still has room for the largest
+/// read, then from the front again.
 class StagingRing {
  public:
-  /// `room`: what any read may ask for; at most what `staging` has.
+  /// `room`: largest size any read may ask for; at most the size of `staging`.
   StagingRing(MutableByteSpan staging, std::uint64_t room) : staging_(staging), room_(room) {}
 
-  /// For a read of an item of so many bytes.
+  /// Returns space for reading an item of `bytes` bytes.
   MutableByteSpan next(std::uint64_t bytes);
 
  private:

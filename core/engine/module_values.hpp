@@ -1,5 +1,5 @@
 #pragma once
-// The small values that modules' optimizers store: param groups, grad scalers, sharding types.
+// Small values stored by the modules' optimizers: param groups, grad scalers, sharding types.
 
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/finding.hpp"
@@ -7,12 +7,12 @@
 
 namespace reprise {
 
-/// Reads them one by one, takes the sharding types into `modules`, and returns what is wrong with
-/// values. An item that can't be read or is opaque says nothing here: verify_payload says it. Reads
-/// a bounded number of bytes, and says in a note where it stopped.
+/// Reads them one by one, stores the sharding types in `modules`, and returns what is wrong with
+/// the values. Skips items that are unreadable or opaque; verify_payload reports those. Reads a
+/// bounded number of bytes, and a note says where it stopped.
 Findings read_module_values(Checkpoint& checkpoint, StoredModules& modules);
 
-/// modules_of() with the sharding types that can be read: for showing, not for judging.
+/// Returns modules_of() with all readable sharding types filled in: for display, not for checks.
 StoredModules inspected_modules(Checkpoint& checkpoint, const Value* common);
 
 }  // namespace reprise

@@ -1,6 +1,6 @@
 #pragma once
-// What ranks of one job send each other: numbers, texts (a count of 8 bytes, then the bytes) and
-// lists of texts. No length is believed that exceeds what is there.
+// Encodes messages between the ranks of a job: numbers, texts (a count of 8 bytes, then the bytes)
+// and lists of texts. A length that exceeds the message is refused.
 
 #include <string>
 #include <string_view>
@@ -20,8 +20,8 @@ inline void put_texts(Bytes& wire, const std::vector<std::string>& texts) {
   for (const auto& text : texts) put_text(wire, text);
 }
 
-/// Reads what another rank sent from its beginning to its end. COLLECTIVE_MISMATCH where that holds
-/// less or more than it says; `what` names it in the message and is borrowed, as the bytes are.
+/// Reads a message of another rank from start to end. Throws COLLECTIVE_MISMATCH if it is shorter
+/// or longer than its counts say; `what` names it in the message. Borrows `what` and the bytes.
 class PeerWire {
  public:
   PeerWire(ByteSpan bytes, std::string_view what) : rest_(bytes), what_(what) {}
@@ -32,13 +32,13 @@ class PeerWire {
     return load_le<T>(bytes(sizeof(T)));
   }
   ByteSpan bytes(std::uint64_t size);
-  /// Returns a number of entries that take at least `each` bytes.
+  /// Reads a count of entries, each of which takes at least `each` bytes.
   std::uint64_t count(std::uint64_t each);
-  /// Returns bytes that stand behind their count.
+  /// Reads a count and returns that many bytes.
   ByteSpan part() { return bytes(number<std::uint64_t>()); }
   std::string text() { return std::string(as_text(part())); }
   std::vector<std::string> texts();
-  /// Refuses bytes that are left.
+  /// Throws if bytes are left over.
   void end() const;
   [[noreturn]] void refuse(const std::string& why) const;
 

@@ -1,16 +1,16 @@
 #pragma once
-// The phases of a save and of a load, as the trace tells of them: what faults are timed by and
-// memory is measured in. Every rank of the group goes through every phase in this order; each has a
-// begin and an end, one that fails has no end.
+// The phases of a save and of a load as the trace reports them. Faults are timed and memory is
+// measured by phase. Every rank of the group passes through every phase in this order; each has a
+// begin and an end, but one that fails has no end.
 //
 //   save   plan  prepare  stage  write  vote ... commit [ step step ... ]  retention [ step ... ]
 //   load   locate  [ metadata  (common)  load_plan  read  objects  common ]  for each candidate
 //
-// `write` lasts from when this rank's snapshot is complete until it is known that the background
-// made it durable; `vote` comes once for each poll. Within `commit` and `retention` the rank that
-// runs the protocol tells of each step: same phase, the step's name as detail, a begin and an end.
-// The detail of a phase as a whole is empty. The first `common` is that of a job which is asked
-// what it wants (Ask in load.hpp); a candidate that is passed over ends where it was found out.
+// `write` lasts from the moment this rank's snapshot is complete until the background is known to
+// have made it durable; `vote` occurs once per poll. Within `commit` and `retention`, the rank that
+// runs the protocol reports each step: same phase, the step's name as detail, a begin and an end.
+// The detail of a whole phase is empty. The first `common` occurs only if the job is asked what it
+// wants (Ask in load.hpp); a skipped candidate ends in the phase that found its damage.
 
 #include <array>
 #include <functional>
@@ -49,7 +49,7 @@ inline constexpr std::array kLoadPhases = {phase::kLocate, phase::kMetadata, pha
 constexpr std::span<const std::string_view> phases_of_save() { return kSavePhases; }
 constexpr std::span<const std::string_view> phases_of_load() { return kLoadPhases; }
 
-/// What an end says of the work.
+/// Totals reported at the end of a phase.
 struct PhaseTotals {
   std::uint64_t bytes = 0;
   std::uint64_t items = 0;
@@ -67,12 +67,12 @@ inline void end_phase(Trace& trace, std::string_view phase, PhaseTotals totals =
                .moment = Moment::kEnd});
 }
 
-/// One step of a protocol: commit, retention, what clears up after a crash.
+/// One step of a protocol: commit, retention or the cleanup after a crash.
 struct ProtocolStep {
   std::string_view name;
   std::function<void()> run;
 };
-/// Runs the steps in order and tells of each. Stops at the first that throws.
+/// Runs the steps in order and traces each. Stops at the first that throws.
 void run_protocol(const std::vector<ProtocolStep>& steps, std::string_view phase, Trace& trace);
 
 }  // namespace reprise

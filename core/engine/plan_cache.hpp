@@ -1,16 +1,16 @@
 #pragma once
-// What one saver keeps from save to save, so that a job whose structure stays the same plans once.
-// See docs/cache.md.
+// State that a saver keeps from save to save, so that a job whose structure does not change plans
+// only once. See docs/cache.md.
 //
 //                 save 1        save 2                    save 3 ...
 //   local plan    made          reused                    reused
 //   global plan   made          made again, and compared  reused: ranks exchange 16 bytes each
 //   distribution  elected       reused                    reused
 //
-// A cache is an offer, never a claim: in each save all ranks tell each other the signature of what
-// they save and of what they remember, and reuse only what fits on all of them. Otherwise all plan
-// again and say which keys appeared or vanished, and where. Nothing is remembered before the save
-// that it came of is committed.
+// A cache is a hint and never trusted by itself: in each save all ranks exchange the signatures of
+// what they save and what they remember, and reuse only what matches on every rank. Otherwise all
+// ranks plan again and report which keys appeared or vanished, and where. Nothing is remembered
+// before the save it came from is committed.
 
 #include <cstdint>
 #include <map>
@@ -25,32 +25,32 @@
 
 namespace reprise {
 
-/// What can be kept, each apart from the others.
+/// Parts of the cache that are kept independently.
 enum class CacheKind : std::uint8_t {
-  kLocal,         ///< what each rank offers
-  kGlobal,        ///< who writes what
-  kLoaded,        ///< who wrote what of the checkpoint that was loaded
-  kDistribution,  ///< the owners among replicas
-  kMetadata,      ///< a checkpoint's metadata, for the next load of it
+  kLocal,         ///< the offer of each rank
+  kGlobal,        ///< the plan: which rank writes what
+  kLoaded,        ///< the plan by which the loaded checkpoint was written
+  kDistribution,  ///< the choice of an owner among replicas
+  kMetadata,      ///< the metadata of a checkpoint, for its next load
 };
-/// "local", "global", "loaded", "distribution", "metadata".
+/// Returns "local", "global", "loaded", "distribution" or "metadata".
 std::string_view name_of(CacheKind kind);
 std::optional<CacheKind> cache_kind_named(std::string_view name);
-/// All five.
+/// Returns all five kinds.
 std::span<const CacheKind> cache_kinds();
 
-/// "reused: local, global", for logs.
+/// Returns a line such as "reused: local, global", for logs.
 std::string line_of(std::span<const CacheKind> reused);
 
-/// How a save came to its plan.
+/// Origin of a save's plan.
 enum class Planned : std::uint8_t {
-  kFresh,      ///< there was nothing to reuse
-  kReplanned,  ///< there was, and it did not fit
+  kFresh,      ///< made new: there was nothing to reuse
+  kReplanned,  ///< made new: the remembered plan did not fit
   kReused,
 };
 std::string_view name_of(Planned planned);
 
-/// Which metadata a load sees.
+/// Identifies the metadata that a load sees.
 struct MetadataIdentity {
   std::string directory;
   std::uint64_t content = 0;  ///< hash of the metadata files' names and bytes
@@ -58,12 +58,12 @@ struct MetadataIdentity {
   friend bool operator==(const MetadataIdentity&, const MetadataIdentity&) = default;
 };
 
-/// Of one kind of checkpoint (all that is saved under one structure), on one rank; each rank of a
-/// job has one, with the same kinds. The caller keeps it as long as the saves and loads that it is
-/// given to.
+/// Cache for one kind of checkpoint (everything saved under one structure) on one rank; each rank
+/// of a job has one per kind. The caller must keep it alive during the saves and loads that use
+/// it.
 class PlanCache {
  public:
-  /// Keeps everything.
+  /// Creates a cache that keeps every kind.
   PlanCache();
   explicit PlanCache(std::vector<CacheKind> kinds);
   PlanCache(PlanCache&&) noexcept;
@@ -71,11 +71,11 @@ class PlanCache {
   ~PlanCache();
 
   bool keeps(CacheKind kind) const;
-  /// Plans that were made again although there was one; plans that were not made.
+  /// Count the plans made again although one existed, and the plans that were reused.
   std::uint64_t replans() const;
   std::uint64_t reuses() const;
 
-  /// For the engine.
+  /// For internal use by the engine.
   struct Memory;
   Memory& memory() { return *memory_; }
 
@@ -83,14 +83,14 @@ class PlanCache {
   std::unique_ptr<Memory> memory_;
 };
 
-/// The caches of one process, one for each kind of checkpoint ("training", "weights", ...).
+/// The caches of one process, one per kind of checkpoint ("training", "weights", ...).
 class PlanCaches {
  public:
   explicit PlanCaches(std::vector<CacheKind> kinds) : kinds_(std::move(kinds)) {}
 
-  /// Returns the cache of a kind, empty at first.
+  /// Returns the cache of a kind; it starts empty.
   PlanCache& of(std::string_view kind);
-  /// Of all of them.
+  /// Returns the sum over all caches.
   std::uint64_t replans() const;
 
  private:

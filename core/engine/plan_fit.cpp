@@ -13,7 +13,7 @@ const Planned* find(const std::vector<Planned>& all, const std::string& key) {
   return at != all.end() && at->key == key ? &*at : nullptr;
 }
 
-/// Finds it among the boxes of a tensor.
+/// Returns the owner of that box among the boxes of a tensor.
 const GroupRank* owner_of(const PlannedTensor& tensor, const Box& box) {
   const auto at = std::lower_bound(tensor.boxes->begin(), tensor.boxes->end(), box);
   if (at == tensor.boxes->end() || !(*at == box)) return nullptr;

@@ -1,5 +1,5 @@
 #pragma once
-// Whether a plan that was not made of a rank's state has a place for it.
+// Checks that a plan made from other state has a place for this rank's state.
 
 #include <string>
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace reprise {
 
-/// Leaves of which the plan has not all boxes, in their shape and dtype: what a save by this plan
-/// would drop. Objects by their full name.
+/// Returns the leaves for which the plan lacks a box or has another shape or dtype: a save by this
+/// plan would drop them. Objects are listed by full name.
 std::vector<std::string> unplanned_keys(const GlobalPlan& plan, const StateDict& state);
 
-/// Whether `self` holds all that it is to write, as main copies where it is objects, and nothing
-/// that is unplanned.
+/// True if rank `self` holds everything the plan makes it write (objects as main copies), and has
+/// nothing unplanned.
 bool serves(const GlobalPlan& plan, const StateDict& state, GroupRank self);
 
 bool same_plan(const GlobalPlan& a, const GlobalPlan& b);

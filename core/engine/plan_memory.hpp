@@ -1,5 +1,5 @@
 #pragma once
-// What stands in a PlanCache.
+// The contents of a PlanCache.
 
 #include <memory>
 #include <optional>
@@ -12,22 +12,22 @@
 namespace reprise {
 
 struct PlanCache::Memory {
-  /// What this rank offered.
+  /// This rank's offer.
   struct Offered {
     SaveScope scope;
     Structure structure;
     Bytes local;  ///< encoded; empty if not kept
   };
-  /// What all planned of it.
+  /// The plan all ranks made from the offers.
   struct Plan {
     SaveScope scope;
     std::shared_ptr<const GlobalPlan> plan;
-    bool confirmed = false;  ///< a later save made the same plan again
+    bool confirmed = false;  ///< true if a later save made the same plan again
   };
   struct Distribution {
     std::uint64_t key = 0;
     SaveScope scope;
-    std::shared_ptr<const GlobalPlan> plan;  ///< whose owners they are
+    std::shared_ptr<const GlobalPlan> plan;  ///< plan with these owners
   };
   struct Read {
     MetadataIdentity identity;
@@ -38,7 +38,7 @@ struct PlanCache::Memory {
   std::optional<Offered> offered;
   std::optional<Plan> plan;
   std::optional<Distribution> distribution;
-  std::shared_ptr<const Catalog> loaded;  ///< of the newest load; a plan once a save fits it
+  std::shared_ptr<const Catalog> loaded;  ///< from the newest load; becomes a plan if a save fits
   std::optional<Read> read;
   std::uint64_t replans = 0;
   std::uint64_t reuses = 0;

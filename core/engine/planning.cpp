@@ -19,7 +19,7 @@ namespace {
 using Memory = PlanCache::Memory;
 using PlanPointer = std::shared_ptr<const GlobalPlan>;
 
-constexpr std::size_t kNamed = 8;  ///< keys of one kind of change that the log names
+constexpr std::size_t kNamed = 8;  ///< keys per kind of change that the log names
 
 std::uint64_t hash_of(const Memory& memory) {
   std::uint64_t hash = 0;
@@ -34,7 +34,7 @@ std::uint64_t hash_of(const Memory& memory) {
   return hash;
 }
 
-/// What is remembered came of one committed save.
+/// Checks that the remembered data comes from a single committed save.
 void require_sound(const Memory& memory) {
   const bool both = memory.offered.has_value() == memory.plan.has_value();
   const bool one_save = both && (!memory.offered || memory.offered->scope == memory.plan->scope);
@@ -44,7 +44,7 @@ void require_sound(const Memory& memory) {
               "it: that save failed, and should have left the cache as it was");
 }
 
-// --- why plans are made again -------------------------------------------------------------------
+// --- reasons for planning again -----------------------------------------------------------------
 
 Bytes encode(const StructureChange& change) {
   Bytes wire;
@@ -59,14 +59,14 @@ std::string names_of(const std::vector<GlobalRank>& ranks, const Group& group) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + join(ranks, " ");
 }
 
-/// "key a appeared on ranks 0 2", for all that happened to keys on any rank.
+/// Returns "key a appeared on ranks 0 2" for every change to a key on any rank.
 std::vector<std::string> lines_of(const std::vector<Bytes>& changes, const Group& group) {
   using RanksByKey = std::map<std::string, std::vector<GlobalRank>>;
   constexpr std::array<std::string_view, 3> kVerbs = {"appeared", "vanished", "changed"};
   std::array<RanksByKey, 3> happened;
   for (std::size_t r = 0; r < changes.size(); ++r) {
     PeerWire wire(changes[r], "a list of changes");
-    if (wire.empty()) continue;  // it remembers nothing
+    if (wire.empty()) continue;  // this rank remembers nothing
     for (auto& ranks : happened) {
       for (const auto& key : wire.texts()) {
         ranks[key].push_back(group.member({static_cast<std::int32_t>(r)}));
@@ -128,8 +128,8 @@ class Planner {
 
   const SaveScope& scope() const { return save_.offered.scope; }
 
-  /// Sets the scope of this save, and whether all ranks remember the same things and share one
-  /// common state. If not, they plan; and that finds a common state that diverges.
+  /// Determines the scope of this save, whether all ranks remember the same data, and if they share
+  /// one common state. If not, they plan, which detects a common state that diverges.
   void exchange_claims() {
     const auto all = agree_on(group_, [this] {
       require_sound(memory());
@@ -217,7 +217,7 @@ class Planner {
     return true;
   }
 
-  /// What a plan of all would find out.
+  /// Checks locally the conditions that planning together would check.
   bool stands_in_group(const LocalPlan& local) const {
     for (std::size_t i = 0; i < local.given.size(); ++i) {
       if (local.given.denied(i) != nullptr) return false;
@@ -273,7 +273,7 @@ class Planner {
     }
   }
 
-  /// Null: they are to be elected.
+  /// Null: owners must be elected.
   const GlobalPlan* owners() {
     if (!keeps(CacheKind::kDistribution) || !in_step_ || !memory().distribution) return nullptr;
     const Memory::Distribution& known = *memory().distribution;
@@ -295,9 +295,9 @@ class Planner {
     }
   }
 
-  // --- what is told -----------------------------------------------------------------------------
+  // --- reports ----------------------------------------------------------------------------------
 
-  /// Says on all ranks what is not as any of them remembers it.
+  /// Reports on all ranks every change since a rank last remembered its structure.
   void compare_with_memory() {
     const auto changes = agree_on(group_, [this] {
       return memory().offered

@@ -1,5 +1,5 @@
 #pragma once
-// How a save comes to its plan: made by all ranks, or out of their caches.
+// Produces the plan of a save: newly made by all ranks, or taken from their caches.
 
 #include <memory>
 #include <string>
@@ -23,19 +23,19 @@ struct SavePlan {
   Planned planned = Planned::kFresh;
   std::vector<CacheKind> reused;
   std::vector<std::string> log;  ///< the same on all ranks
-  /// What is to be remembered of it once it is committed.
+  /// Offer to remember once the save is committed.
   PlanCache::Memory::Offered offered;
-  bool confirmed = false;  ///< it was made before
+  bool confirmed = false;  ///< true if the same plan was made before
 };
 
-/// Collective; `cache` may be null. Throws as local_plan and global_plan do; CACHE_POISONED if what
-/// is remembered is not of one committed save, STALE_DISTRIBUTION and NO_WRITER for owners that do
-/// not fit. Whether a plan out of a cache has a place for all of `state` is left to be seen where
-/// the state is taken.
+/// Collective; `cache` may be null. Throws like local_plan and global_plan; CACHE_POISONED if the
+/// cache content does not come from one committed save, STALE_DISTRIBUTION and NO_WRITER for owners
+/// that do not fit. Does not check that a cached plan has a place for all of `state`: the code that
+/// takes the state does.
 SavePlan plan_save(const Ports& ports, Communicator& group, const StateDict& state,
                    const PlanningRules& rules, PlanCache* cache);
 
-/// Keeps the plan of a save that is committed.
+/// Remembers the plan of a committed save.
 void remember(PlanCache& cache, const SavePlan& save, const CacheSeams& seams);
 
 }  // namespace reprise

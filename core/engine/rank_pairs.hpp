@@ -1,6 +1,6 @@
 #pragma once
-// Which items of two checkpoints stand for the same thing, also where each rank wrote metadata of
-// its own.
+// Pairs the items of two checkpoints that mean the same thing, even if each rank wrote its own
+// metadata.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,23 +14,23 @@
 
 namespace reprise {
 
-/// An item of two checkpoints; null where one of them lacks it.
+/// An item present in one or both checkpoints; null where it is absent.
 template <class Item>
 struct Both {
   const Item* left = nullptr;
   const Item* right = nullptr;
 
-  /// The key that tells it apart from the others.
+  /// Returns the key that distinguishes it from the others.
   const std::string& key() const {
     const bool lefts = right == nullptr || (left != nullptr && left->known_by.own);
     return lefts ? left->key : right->key;
   }
-  /// The key by which a job knows it.
+  /// Returns the key under which a job knows it.
   std::string_view name() const { return name_of(left != nullptr ? *left : *right); }
 };
 
-/// Pairs of items of one name. A rank's own is paired with what the other side has for that rank;
-/// what one `.metadata` says it says for every rank.
+/// Pairs items of equal name. An item that one rank saved for itself is paired with the other
+/// side's item for that rank; an item in a single `.metadata` holds for every rank.
 template <class Item>
 std::vector<Both<Item>> pairs_of_one_name(const std::vector<const Item*>& left,
                                           const std::vector<const Item*>& right) {
@@ -71,10 +71,10 @@ std::vector<Both<Item>> pairs_of_one_name(const std::vector<const Item*>& left,
   return pairs;
 }
 
-/// Items of two checkpoints by key.
+/// The items of two checkpoints by key.
 template <class Item>
 std::vector<Both<Item>> pairs_of(const std::vector<Item>& left, const std::vector<Item>& right) {
-  std::vector<std::pair<const Item*, bool>> all;  // with its side
+  std::vector<std::pair<const Item*, bool>> all;  // each with its side
   for (const Item& item : left) all.emplace_back(&item, false);
   for (const Item& item : right) all.emplace_back(&item, true);
   std::ranges::stable_sort(

@@ -1,6 +1,6 @@
 #pragma once
-// What becomes of values that each rank saved for itself when a checkpoint is written anew: one
-// `.metadata` has one value for each key.
+// Settles values that each rank saved for itself when a checkpoint is rewritten: a single
+// `.metadata` has only one value per key.
 
 #include <cstdint>
 #include <optional>
@@ -13,27 +13,27 @@
 namespace reprise {
 
 enum class PerRank : std::uint8_t {
-  kKeep,   ///< each rank keeps its own, which takes as many ranks as there were
-  kFirst,  ///< all get the first rank's
-  kDrop,   ///< what differs between ranks is left out
+  kKeep,   ///< each rank keeps its own; requires the same number of ranks
+  kFirst,  ///< all ranks get the first rank's value
+  kDrop,   ///< values that differ between ranks are dropped
 };
 
 struct RankChoice {
-  std::optional<PerRank> per_rank = {};  ///< nothing: kept if the number of ranks is the same
-  std::int64_t ranks = 0;                ///< that the new checkpoint is for; 0: as many as before
+  std::optional<PerRank> per_rank = {};  ///< nothing: kKeep if the number of ranks stays the same
+  std::int64_t ranks = 0;                ///< ranks of the new checkpoint; 0: as many as before
 };
 
-/// What is to be written, and what is left out.
+/// The metadata to write, and what was left out of it.
 struct SettledRanks {
   Metadata metadata;
-  std::vector<std::string> dropped = {};  ///< keys
-  /// Keys of which ranks had different values, or not all had one, and the first rank's is taken.
+  std::vector<std::string> dropped = {};  ///< keys that were left out
+  /// Keys taken from the first rank although ranks had different values or some had none.
   std::vector<std::string> of_first = {};
 };
 
-/// The metadata as it is where it need not change. Otherwise one metadata for all: copies that hold
-/// the same bytes become one, which is found out by reading them; of others `choice` says what is
-/// taken. USAGE, naming one, if it does not say.
+/// Returns the metadata unchanged if possible. Otherwise merges it: copies with equal bytes (found
+/// by reading them) become one; for the others `choice` decides. Throws USAGE, naming one, if
+/// `choice` does not say.
 SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Device& device);
 
 }  // namespace reprise

@@ -35,11 +35,11 @@ std::vector<StoredRecord> decode(ByteSpan bytes, std::size_t files) {
   return records;
 }
 
-/// Who needs the same, and what that is, as one of them tells it.
+/// Ranks grouped by equal needs, and the needs as one member of each group sent them.
 struct Told {
-  std::vector<AlikeReaders> classes;  ///< without their records
-  std::vector<std::size_t> first;     ///< the rank of each that tells them
-  std::vector<Bytes> wires;           ///< by rank
+  std::vector<AlikeReaders> classes;  ///< without the records
+  std::vector<std::size_t> first;     ///< rank that sent them, per class
+  std::vector<Bytes> wires;           ///< messages by rank
 };
 
 std::vector<AlikeReaders> classes_of(const Told& told, std::size_t files) {
@@ -50,8 +50,8 @@ std::vector<AlikeReaders> classes_of(const Told& told, std::size_t files) {
   return classes;
 }
 
-/// Collective. Of ranks that need the same one alone tells what, so that what is told does not grow
-/// with the number of copies.
+/// Collective. Only one of the ranks with equal needs sends them, so that the data sent does not
+/// grow with the number of copies.
 Told tell(Communicator& group, const std::function<std::vector<StoredRecord>()>& wanted) {
   Bytes wire;
   const auto names = agree_on(group, [&] {
@@ -88,7 +88,7 @@ RecordExchange::RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& 
     : checkpoint_(checkpoint) {
   std::map<std::size_t, Group> own;
   const Told told = tell(group, wanted);
-  agree_on(group, [&] {  // before anybody waits within a smaller group
+  agree_on(group, [&] {  // before anyone waits within a smaller group
     plan_ = sharing.plan(classes_of(told, checkpoint_.catalog().files.size()), sharing.room);
     for (std::size_t g = 0; g < plan_.groups.size(); ++g) {
       const auto& ranks = plan_.groups[g];
@@ -104,13 +104,13 @@ RecordExchange::RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& 
 
 RecordExchange::~RecordExchange() = default;
 
-/// What this rank read and sends, and what it gets: all of the round.
+/// Returns the memory for a whole round: what this rank reads and sends, plus what it receives.
 std::uint64_t RecordExchange::bound() const {
   std::uint64_t most = 0;
   for (const auto& round : plan_.rounds) {
     if (!circles_.contains(round.group)) continue;
     const std::uint64_t members = plan_.groups[round.group].size();
-    const std::uint64_t share = share_of_round(round.bytes, members, 0).size;  // none is larger
+    const std::uint64_t share = share_of_round(round.bytes, members, 0).size;  // the largest share
     most = std::max(most, share + round.bytes + (1 + members) * kClosingBytes);
   }
   return most;
@@ -138,7 +138,7 @@ void RecordExchange::run(const std::function<void(std::span<const StoredRecord>)
   if (failed_) throw Error(*failed_);
 }
 
-/// All of the round, or the first error of any of its ranks. False if the call failed.
+/// Receives a whole round, or the first error of any of its ranks. False if the call failed.
 bool RecordExchange::take(const SharedRound& round, Communicator& ranks) {
   shares_.clear();
   Contribution mine{.bytes = {}, .error = failed_};
@@ -178,7 +178,7 @@ Bytes RecordExchange::read_share(const SharedRound& round, const Communicator& r
                                        static_cast<std::size_t>(ranks.rank().value));
   struct Part {
     const StoredRecord* record;
-    ByteRange range;  ///< of the file
+    ByteRange range;  ///< range within the file
   };
   std::vector<Part> parts;
   std::uint64_t begin = 0;
@@ -190,7 +190,7 @@ Bytes RecordExchange::read_share(const SharedRound& round, const Communicator& r
     }
     begin += record.range.size;
   }
-  for (const auto& part : parts) {  // before so much is asked for as the metadata claims
+  for (const auto& part : parts) {  // before allocating as much as the metadata claims
     if (part.range.fits(checkpoint_.file(part.record->file).size())) continue;
     throw Error(Code::kTornFile, "the metadata claims bytes that the file does not have",
                 {.file = checkpoint_.display(part.record->file), .offset = part.range.offset});
@@ -207,7 +207,7 @@ Bytes RecordExchange::read_share(const SharedRound& round, const Communicator& r
   return share;
 }
 
-/// Where the bytes stand within the round at hand; nothing if they don't.
+/// Returns the position of these bytes within the current round, if they are part of it.
 std::optional<std::uint64_t> RecordExchange::place_of(FileIndex file, std::uint64_t offset,
                                                       std::uint64_t bytes) const {
   if (at_hand_ == nullptr) return std::nullopt;

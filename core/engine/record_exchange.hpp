@@ -1,8 +1,8 @@
 #pragma once
-// Stored records that several ranks need, from storage once: each rank of those reads its share of
-// them, and gets the rest from the others (core/plan/shared_reads.hpp says who what). While a round
-// is at hand, whoever reads the checkpoint's files gets its records from memory; so what is made of
-// them is what a rank makes of them that reads by itself.
+// Reads stored records that several ranks need from storage only once: each of those ranks reads a
+// share and gets the rest from the others (core/plan/shared_reads.hpp assigns the shares). During a
+// round, reads of the checkpoint's files are served from memory, so the results are the same as if
+// the rank had read everything itself.
 
 #include <cstdint>
 #include <functional>
@@ -19,7 +19,7 @@
 
 namespace reprise {
 
-/// Who reads what for whom, and in rounds of how many bytes.
+/// Says who reads what for whom, and the number of bytes per round.
 struct Sharing {
   SharedReads (*plan)(std::span<const AlikeReaders> classes, std::uint64_t room) = shared_reads;
   std::uint64_t room = 0;
@@ -27,24 +27,24 @@ struct Sharing {
 
 class RecordExchange final : public BytesAtHand {
  public:
-  /// Collective over `group`. `wanted` gives this rank's records, in any order; where it fails at a
-  /// rank all throw that. Borrows what it is given.
+  /// Collective over `group`. `wanted` returns this rank's records, in any order; if it fails on
+  /// one rank, all ranks throw that error. Borrows its arguments.
   RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& checkpoint,
                  const std::function<std::vector<StoredRecord>()>& wanted, const Sharing& sharing);
   ~RecordExchange() override;
   RecordExchange(const RecordExchange&) = delete;
   RecordExchange& operator=(const RecordExchange&) = delete;
 
-  /// Round by round; with each one's records at hand, calls `use(records)`. Every rank of `group`
-  /// runs it. A rank in which something fails goes on taking part, so that nobody waits for it, and
-  /// throws in the end, as do those that it had something for. After a call that failed it takes
-  /// part in no more rounds: whoever is gone may be awaited in other circles too, a deadline in
-  /// each.
+  /// Runs all rounds; in each, calls `use(records)` while those records are in memory. Every rank
+  /// of `group` must call it. A rank that fails keeps taking part, so that nobody waits for it, and
+  /// throws at the end, as do the ranks it should have served. After a failed call it takes part in
+  /// no more rounds: the lost rank may be a member of other circles too, and each would wait for
+  /// its own deadline.
   void run(const std::function<void(std::span<const StoredRecord>)>& use);
 
-  /// Read from storage by this rank.
+  /// Returns the bytes this rank read from storage.
   std::uint64_t bytes_read() const { return bytes_read_; }
-  /// The most that may be held at once, and the most that was.
+  /// Return the limit on bytes held at once, and the peak so far.
   std::uint64_t bound() const;
   std::uint64_t peak() const { return peak_; }
 
@@ -61,12 +61,12 @@ class RecordExchange final : public BytesAtHand {
 
   Checkpoint& checkpoint_;
   SharedReads plan_;
-  /// Of the groups that this rank is in, by their number.
+  /// Communicators of the groups this rank belongs to, by group number.
   std::map<std::size_t, std::shared_ptr<Communicator>> circles_;
-  std::optional<Error> failed_;  ///< the first
+  std::optional<Error> failed_;  ///< first error
   const SharedRound* at_hand_ = nullptr;
-  std::vector<std::uint64_t> begins_;  ///< of its records within it
-  std::vector<Bytes> shares_;          ///< of the round at hand, one after another
+  std::vector<std::uint64_t> begins_;  ///< offsets of its records within the round
+  std::vector<Bytes> shares_;          ///< shares of the current round, in order
   std::uint64_t bytes_read_ = 0;
   std::uint64_t peak_ = 0;
 };

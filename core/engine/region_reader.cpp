@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-/// A region that is read once and goes to several targets.
+/// A region that is read once and copied to several targets.
 struct Atom {
   std::uint32_t source;
   Box region;
@@ -43,7 +43,7 @@ std::vector<Atom> atoms_of(std::span<const RegionTarget> targets) {
   return atoms;
 }
 
-/// The stored elements of a piece of a chunk: as a piece whose `local` and strides count in the
+/// Describes the stored elements of a chunk's piece, with `local` and strides in units of the
 /// item's storage.
 Piece in_storage(const StoredTensor& tensor, const TensorItem& item, Piece piece) {
   if (tensor.original_shape.empty()) {
@@ -67,14 +67,14 @@ void swap_bytes(DType dtype, MutableByteSpan bytes) {
   }
 }
 
-/// Targets' runs from this many bytes on are read into their place. If several shorter ones stand
-/// side by side in the file, a block of them is read and copied out: that is faster than a request
-/// that names them one by one.
+/// Shortest run that is read straight into its target. If several shorter runs are adjacent
+/// in the file, reading them as a block and copying is faster than one request that lists
+/// them.
 constexpr std::int64_t kDirectRunMin = std::int64_t{32} << 10U;
-/// Runs that one request fills.
+/// Most runs per request.
 constexpr std::size_t kPartsMax = 16;
 
-/// Dimensions that have several elements, by stride in the file, smallest first.
+/// Dimensions with more than one element, sorted by stride in the file, smallest first.
 struct Order {
   std::array<std::size_t, kMaxNdim> dims{};
   std::size_t size = 0;
@@ -89,14 +89,14 @@ struct Order {
   }
 };
 
-/// A part of a region that is read in one go.
+/// A part of a region that is read at once.
 struct Block {
   Dims extents;
-  std::int64_t elements = 1;  ///< wanted ones
-  std::int64_t span = 1;      ///< with what lies between them
+  std::int64_t elements = 1;  ///< wanted elements
+  std::int64_t span = 1;      ///< including the unwanted ones between
 };
 
-/// Calls visit(first index, extents) for each part of the region, in the order of the file.
+/// Calls visit(first index, extents) for each part of the region, in file order.
 template <class Visit>
 void each_block(const Dims& extents, const Dims& block, const Order& order, const Visit& visit) {
   Dims at = Dims::filled(extents.size(), 0);
@@ -123,7 +123,7 @@ std::int64_t offset_of(const Dims& at, const Dims& strides) {
   return offset;
 }
 
-/// Reads the regions of one item, one after another.
+/// Reads the regions of one item one after another.
 class AtomReader {
  public:
   struct Target {
@@ -142,7 +142,7 @@ class AtomReader {
         seen_(seen),
         direct_(device.host_memory() && !item.byteswap && !item.flips.any()) {}
 
-  /// `first` and `strides` count elements of the item's storage.
+  /// `first` and `strides` are in elements of the item's storage.
   void read(std::int64_t first, const Dims& strides, const Dims& extents,
             const std::vector<Target>& targets) {
     const Order order(strides, extents);
@@ -161,7 +161,7 @@ class AtomReader {
   std::uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  /// The largest block that fits into staging and of whose span at most 1 / 21 is not wanted.
+  /// Returns the largest block that fits in staging with at most 1/21 of its span unwanted.
   Block staged_block(const Dims& strides, const Dims& extents, const Order& order) const {
     const auto room = static_cast<std::int64_t>(staging_.size()) / width_;
     CHECK(room > 0, staging_.size(), width_);
@@ -169,7 +169,7 @@ class AtomReader {
     for (std::size_t i = 0; i < order.size; ++i) {
       const std::size_t d = order.dims[i];
       std::int64_t count = std::min(extents[d], (room - block.span) / strides[d] + 1);
-      const std::int64_t loss = 20 * strides[d] - 21 * block.elements;  // of one more, in 1 / 20
+      const std::int64_t loss = 20 * strides[d] - 21 * block.elements;  // by one more, in 1/20
       if (loss > 0) count = std::min(count, 20 * (strides[d] - block.span) / loss);
       block.extents[d] = count;
       block.span += (count - 1) * strides[d];
@@ -179,7 +179,7 @@ class AtomReader {
     return block;
   }
 
-  /// What is without gaps in the file and in the target.
+  /// Returns the longest run without gaps in both file and target.
   static Block direct_run(const Dims& strides, const Dims& target, const Dims& extents,
                           const Order& order) {
     Block run{.extents = Dims::filled(extents.size(), 1)};
@@ -238,7 +238,7 @@ class AtomReader {
     device_.wait(device_.scatter(copies_));
   }
 
-  /// The elements of the block that are wanted, run by run.
+  /// Passes the wanted elements of the block to `seen_`, run by run.
   void see(std::int64_t first, const Dims& strides, const Dims& part, ByteSpan block) {
     const Order order(strides, part);
     const Block run = direct_run(strides, strides, part, order);
@@ -262,7 +262,7 @@ class AtomReader {
   std::uint64_t bytes_read_ = 0;
 };
 
-/// The part of a target that belongs to `region`, which lies within the target's region.
+/// Returns the part of a target that lies in `region`, which is inside the target's region.
 AtomReader::Target part_of(const RegionTarget& target, const Box& region, DType dtype) {
   const Piece view{target.region, 0, target.target.strides};
   const auto width = static_cast<std::int64_t>(size_of(dtype));

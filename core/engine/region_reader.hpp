@@ -1,8 +1,8 @@
 #pragma once
-// Reads regions of one stored chunk into memory. Each stored byte that is needed is read once, and
-// between them at most one in twenty that is not. What needs no conversion and has runs that are
-// long enough is read into its place where the device's memory is the host's; the rest goes through
-// staging, which is bounded by the buffer that is given.
+// Reads regions of one stored chunk into memory. Reads each needed byte once, plus at most one
+// unneeded byte for every twenty needed. Data that needs no conversion and has long enough runs is
+// read straight into place if the device uses host memory; the rest goes through staging, whose
+// size is that of the given buffer.
 
 #include <cstdint>
 #include <span>
@@ -15,19 +15,19 @@
 
 namespace reprise {
 
-/// One region of a chunk and where it goes. `source` is an index into pieces_of(tensor, chunk); the
-/// region (logical coordinates) lies within that piece's box. The target starts at the region's
-/// first element.
+/// One region of a chunk and its target. `source` is an index into pieces_of(tensor, chunk); the
+/// region (in logical coordinates) lies within that piece's box. The target view starts at the
+/// first element of the region.
 struct RegionTarget {
   std::uint32_t source = 0;
   Box region;
   StridedView target;
 };
 
-/// Reads the regions' bytes and scatters them through `device`, which must have finished with the
-/// targets; they are filled when the call returns. Element bytes are delivered in host order.
-/// Returns the bytes read from the file. `seen`, if given, is told of the stored bytes of all
-/// elements that are delivered, by their place in the item's record.
+/// Reads the regions' bytes and scatters them through `device`, which must have finished using the
+/// targets; they are filled on return, in host byte order. Returns the bytes read from the file. If
+/// given, `seen` receives the stored bytes of all delivered elements, with their position in the
+/// item's record.
 std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            const StoredChunk& chunk, const TensorItem& item,
                            std::span<const RegionTarget> targets, MutableByteSpan staging,

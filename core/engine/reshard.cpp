@@ -22,11 +22,11 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kStagingBytes = std::size_t{4} << 20U;
-/// Written around each part, and for the small files, about.
+/// Rough size of the bytes written around each part, and of the small files.
 constexpr std::uint64_t kAroundPart = 4096;
 
-/// Readers of tensors, each kept until all of its elements were delivered: only then can their
-/// checksum be judged.
+/// Keeps a reader per tensor until all its elements have been delivered, because only then can
+/// their checksum be judged.
 class Readers {
  public:
   explicit Readers(const ReaderResources& resources)
@@ -50,7 +50,7 @@ class Readers {
   std::vector<std::unique_ptr<TensorReader>> readers_;
 };
 
-/// Elements of the parts of one writer, read from the old chunks.
+/// Supplies one writer's parts by reading the old chunks.
 class PartSource final : public ContentSource {
  public:
   PartSource(Readers& readers, const Catalog& catalog, const std::vector<WriterShare::Part>& parts,
@@ -72,7 +72,7 @@ class PartSource final : public ContentSource {
   ByteProgress& progress_;
 };
 
-/// Where checksums were left out: what makes them right. Nothing for what is no archive.
+/// Returns patches that fill in checksums that were left out; none if it is not an archive.
 std::vector<Archive::Patch> missing_checksums(ItemSource& item) {
   Bytes first(std::min<std::uint64_t>(item.size(), kItemKindBytes));
   item.read_at(0, first);
@@ -82,7 +82,7 @@ std::vector<Archive::Patch> missing_checksums(ItemSource& item) {
 
 class Resharder {
  public:
-  /// `opened`: what `source` was made of. It knows which metadata files it was read from.
+  /// `source` was made from `opened`, which knows the metadata files it was read from.
   Resharder(const Checkpoint& opened, Checkpoint& source, CommitTarget target,
             const ReshardOptions& options, const ReshardPorts& ports)
       : opened_(opened),
@@ -129,8 +129,8 @@ class Resharder {
   }
 
  private:
-  /// Objects are copied as bytes; those with names that nobody may accept (os.system) are not
-  /// handed on.
+  /// Refuses objects with names nobody may accept (os.system), because objects are copied as bytes
+  /// and would pass them on.
   void refuse_hostile_objects() {
     for (const auto& object : source_.catalog().objects) {
       read_bytes_item(*source_.slice(object.key, object.file, object.range));
@@ -152,7 +152,7 @@ class Resharder {
                 {.file = ports_.store.display(directory)});
   }
 
-  /// The new catalog: the same keys, dtypes and logical shapes, without chunks yet.
+  /// Starts the new catalog: same keys, dtypes and logical shapes, but no chunks yet.
   void start_catalog() {
     Catalog& catalog = metadata_.catalog;
     catalog.files.clear();
@@ -208,7 +208,7 @@ class Resharder {
     note(name, written);
   }
 
-  /// For the commit, which looks whether all files are there, and for the manifest.
+  /// Records the file for the commit, which checks that all files exist, and for the manifest.
   void note(const std::string& name, const WrittenContent& written) {
     content_.payload.push_back({name, written.bytes});
     if (name.find('/') == std::string::npos) content_.digests.push_back({name, written.sha256});
@@ -230,11 +230,11 @@ class Resharder {
     check_copies(name, copied);
   }
 
-  /// An item that was copied as bytes.
+  /// An item copied as bytes.
   struct CopiedItem {
-    ByteRange range;         ///< in the copy
-    ErrorPlace from;         ///< in the source
-    bool completed = false;  ///< checksums that were left out were put in
+    ByteRange range;         ///< range in the copy
+    ErrorPlace from;         ///< place in the source
+    bool completed = false;  ///< missing checksums were filled in
   };
 
   CopiedItem copy_item(ItemSource& item, CopiedFile& out, const std::string& key) {
@@ -246,7 +246,7 @@ class Resharder {
     return {out.append(item, patches), from, !patches.empty()};
   }
 
-  /// Holds the records of the copies against their checksums: what was read once is judged.
+  /// Checks the copied records against their checksums: the bytes judged are the bytes read.
   void check_copies(const std::string& name, const std::vector<CopiedItem>& copied) {
     if (!options_.checksums) return;
     WholeFile file(ports_.store, path_of(name));
@@ -269,7 +269,7 @@ class Resharder {
     return found ? found->size : 0;
   }
 
-  /// common.pt, which is an archive unless it is a user's own, and metadata.json.
+  /// Copies metadata.json and common.pt, which is an archive unless it is a user's own.
   void copy_common() {
     for (const auto name : {kCommonFile, kBackendFile}) {
       const std::string from = join_path(source_.location().directory, std::string(name));
@@ -288,7 +288,7 @@ class Resharder {
     }
   }
 
-  /// Byte for byte.
+  /// Copies the files next to the payload byte for byte.
   void copy_beside() {
     const auto from = [this](const std::string& name) {
       return join_path(source_.location().directory, name);
@@ -309,7 +309,7 @@ class Resharder {
     report_.left_out = beside_.left_out;
   }
 
-  /// All that was delivered is judged, file by file.
+  /// Judges the checksums of everything delivered, file by file.
   void judge_checksums() {
     readers_.require_all_judged();
     for (Finding& finding : tally_.findings()) {
@@ -346,13 +346,13 @@ class Resharder {
   const ReshardOptions& options_;
   const ReshardPorts& ports_;
   Bytes staging_;
-  ChecksumTally tally_;  ///< of what is read
+  ChecksumTally tally_;  ///< checksums of data that was read
   Readers readers_;
   ByteProgress progress_;
   BesidePayload beside_;
-  bool own_common_ = false;  ///< common.pt is a user's own
+  bool own_common_ = false;  ///< common.pt belongs to the user
   CommitContent content_ = {};
-  Metadata metadata_;  ///< of the new checkpoint
+  Metadata metadata_;  ///< metadata of the new checkpoint
   ReshardReport report_;
 };
 

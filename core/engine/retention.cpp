@@ -15,13 +15,13 @@
 namespace reprise {
 namespace {
 
-/// The iteration that the tracker names; nothing where it names none.
+/// Returns the iteration that the tracker names, if any.
 std::optional<Step> tracked(Store& store, const std::string& root) {
   if (!store.stat(join_path(root, std::string(kTrackerFile)))) return std::nullopt;
   return stored_tracker(store, root).step;
 }
 
-/// True for the name of an iteration's directory, and for that of one which had made way for it.
+/// True for the name of an iteration's directory or of a set-aside copy of one.
 bool is_of_iteration(const std::string& name) {
   const auto before = aside_name(name);
   return tracker_of_directory(before ? before->base : name).has_value();
@@ -31,13 +31,13 @@ bool was_passed_over(Step step, const Kept& kept) {
   return std::find(kept.damaged.begin(), kept.damaged.end(), step) != kept.damaged.end();
 }
 
-/// What the steps work on.
+/// State shared by the steps.
 struct Removal {
   Store& store;
   CommitTarget& target;
   std::string root;
   std::vector<Step> chosen = {};
-  std::vector<std::string> aside = {};    ///< directories, by their new names
+  std::vector<std::string> aside = {};    ///< directories, under their new names
   std::set<std::string> unfinished = {};  ///< directories of other iterations
 
   void remove(const std::string& directory) const {
@@ -47,13 +47,13 @@ struct Removal {
                                  join(others, ", ") + " in " + store.display(directory));
   }
 
-  /// What was set aside, by this writer or by one that is dead.
+  /// True for directories set aside by this writer or by one that is dead.
   bool may_take(const Aside& one) const {
     return one.token == target.claim.token ||
            (target.claim.keeps_others_out() && is_own(store, one));
   }
 
-  /// For another one, by whichever way the store has.
+  /// True for an old checkpoint that a new one replaced, however the store replaces.
   bool made_way(const Aside& one) const {
     return one.suffix == kReplacedSuffix ||
            (one.suffix == kSavingSuffix &&
@@ -73,12 +73,12 @@ struct Removal {
         unfinished.insert(join_path(root, name->base));
       }
     }
-    if (!left.empty()) store.sync_directory(root);  // a power cut must not bring the old names back
+    if (!left.empty()) store.sync_directory(root);  // a power cut must not restore the old names
     for (const auto& directory : left) unmark(store, directory);
     for (const auto& directory : left) remove(directory);
   }
 
-  /// What a list shows, and `newest`, which it may not show yet.
+  /// Returns the listed iterations and `newest`, which a lagging list may omit.
   std::vector<Generation> present(Step newest) const {
     auto found = generations(store, root);
     const auto is_newest = [newest](const Generation& one) {
@@ -115,7 +115,7 @@ struct Removal {
     }
   }
 
-  /// What is in flight holds its lock.
+  /// Clears unfinished saves of other iterations; one in flight is protected by its lock.
   void clear_unfinished() const {
     for (const std::string& directory : unfinished) {
       CommitTarget other{.directory = directory, .step = {}};
@@ -125,7 +125,7 @@ struct Removal {
         continue;
       }
       other.claim.token = other.claim.directory->token();
-      store.sync_directory(root);  // a power cut must not bring back names of what is removed
+      store.sync_directory(root);  // a power cut must not restore removed names
       reprise::clear_unfinished(store, other);
       for (auto& note : other.claim.notes) target.claim.notes.push_back(std::move(note));
     }
@@ -137,7 +137,7 @@ struct Removal {
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept) {
   std::vector<Step> gone;
   std::int32_t counted = 0;
-  std::optional<Step> before;  // several copies of one step are one checkpoint
+  std::optional<Step> before;  // several copies of one step count once
   for (auto one = present.rbegin(); one != present.rend(); ++one) {
     if (!one->committed || one->step > kept.newest || before == one->step) continue;
     before = one->step;

@@ -1,16 +1,16 @@
 #pragma once
-// What goes when a new checkpoint stands: what is older than the newest N that no load passed over
-// as damaged. A protocol of named steps, run after the tracker names the new one durably.
+// Removes old checkpoints after a new one is committed: those older than the newest N, not counting
+// damaged ones that a load skipped. Runs once the tracker durably names the new one.
 //
-//   clear_removing   what an earlier crash left of a removal
-//   choose           what goes, from what is there and what the tracker says
-//   set_aside        iter_0000002 -> iter_0000002.removing-<token>: no load takes that name; so
-//                    does what had made way for it: its name gets the same ending
-//   sync_root        <- only now may a byte of it go
-//   unmark           its metadata goes first, and is gone for good
-//   remove           then the rest, and what unfinished saves of other iterations left
+//   clear_removing   finishes removals that a crash interrupted
+//   choose           selects what to remove, from the iterations present and the tracker
+//   set_aside        iter_0000002 -> iter_0000002.removing-<token>, a name that no load accepts;
+//                    copies that it had replaced get the same ending
+//   sync_root        only after this may a byte of it be deleted
+//   unmark           durably deletes its metadata first
+//   remove           deletes the rest, and leftovers of unfinished saves of other iterations
 //
-// A crash between any two leaves each checkpoint whole under its name, or not under its name.
+// After a crash between any two steps, each checkpoint is complete under its name or not there.
 
 #include <vector>
 
@@ -19,26 +19,26 @@
 
 namespace reprise {
 
-/// Names of its steps, in order.
+/// Names of the steps, in order.
 inline constexpr std::array<std::string_view, 6> kRetentionSteps = {
     "clear_removing", "choose", "set_aside", "sync_root", "unmark", "remove"};
 
-/// What stays when the tracker names `newest`, which was saved just now.
+/// Iterations to keep when the tracker names `newest`, which was saved just now.
 struct Kept {
   Step newest;
   std::int32_t count = 1;          ///< at least 1
   std::vector<Step> damaged = {};  ///< as in CommitTarget
 };
 
-/// Which iterations go, oldest first: the committed ones that are older than the last `count` up to
-/// the tracker's, of which `newest` is one. What a load passed over as damaged does not count, and
-/// goes no sooner than others: it may have been the read that failed. What is newer than the
-/// tracker says was given up by an earlier load, and neither counts nor goes; nor does what is
-/// unfinished. `present` as generations() lists it.
+/// Returns the iterations to remove, oldest first: committed ones older than the last `count` up to
+/// the tracker's, of which `newest` is one. One that a load skipped as damaged does not count
+/// toward `count` and is removed no sooner than the others, since the read may have been at fault.
+/// Those newer than the tracker's were abandoned by a load: they neither count nor are removed, and
+/// the same holds for unfinished ones. `present` is as generations() lists it.
 std::vector<Step> outdated(const std::vector<Generation>& present, const Kept& kept);
 
-/// Nothing without `target.keep`, or where no tracker names an iteration. What belongs to no
-/// checkpoint stays and is noted in the claim. The arguments outlive the steps; one rank runs them.
+/// Returns no steps without `target.keep` or if no tracker names an iteration. Foreign files are
+/// kept and noted in the claim. The arguments must outlive the steps; one rank runs them.
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target);
 
 }  // namespace reprise

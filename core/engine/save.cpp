@@ -25,13 +25,13 @@
 namespace reprise {
 namespace {
 
-/// What this rank writes, in the order of the plan: objects, then chunks of tensors.
+/// This rank's items to write, in the order of the plan: objects, then tensor chunks.
 struct WriteShare {
   std::vector<ImageItem> items;
-  std::vector<LeafOrigin> origins;  ///< one per item; empty ones for objects
+  std::vector<LeafOrigin> origins;  ///< one per item; empty for objects
 };
 
-/// Only a plan that was made for another state can want it.
+/// Throws because the plan wants something that this state lacks: it was made for another state.
 [[noreturn]] void refuse_absent(const std::string& key, const std::string& what) {
   throw Error(Code::kStalePlan,
               "the plan wants this rank to write " + what + ", which it no longer holds",
@@ -73,7 +73,7 @@ WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& sta
     if (object.owner != rank) continue;
     const auto leaf = objects.find(object.key);
     if (leaf == objects.end()) refuse_absent(object.key, "this object");
-    // Megatron's form of a sharded object: a list with one entry.
+    // Megatron's form of a sharded object is a list with one entry.
     Bytes content = write_bytes_item(Value(List{leaf->second->value}));
     share.items.push_back({.key = object.key, .extent = {}, .content = std::move(content)});
     share.origins.emplace_back();
@@ -124,7 +124,7 @@ WrittenFile decode_written(ByteSpan bytes) {
   return file;
 }
 
-/// Each rank wrote what the plan gives it, no more and no less.
+/// Checks that each rank wrote exactly what the plan assigns to it.
 void require_as_planned(const GlobalPlan& plan, const std::vector<WrittenFile>& written) {
   std::vector<std::size_t> planned(written.size(), 0);
   for (const auto& object : plan.objects)
@@ -142,7 +142,7 @@ void require_as_planned(const GlobalPlan& plan, const std::vector<WrittenFile>& 
   }
 }
 
-/// Puts the plan and the written ranges together; each rank's ranges stand in the plan's order.
+/// Combines the plan with the written ranges; each rank's ranges are in the plan's order.
 Catalog catalog_of(const GlobalPlan& plan, const std::vector<WrittenFile>& written) {
   Catalog catalog;
   std::vector<FileIndex> files(written.size(), kNoFile);
@@ -175,7 +175,7 @@ Catalog catalog_of(const GlobalPlan& plan, const std::vector<WrittenFile>& writt
   return catalog;
 }
 
-/// A name for this save in uuid form, out of what is saved where: the same save has the same name.
+/// Returns an id in uuid form, derived from the plan and the target: equal saves have equal ids.
 std::string save_id(const GlobalPlan& plan, const CommitTarget& target) {
   const std::uint64_t high = mix64(plan.signature, hash_of(std::string_view(target.directory)));
   const std::string digits =
@@ -184,20 +184,20 @@ std::string save_id(const GlobalPlan& plan, const CommitTarget& target) {
          digits.substr(17, 3) + "-" + digits.substr(20, 12);
 }
 
-/// True of what a collective itself fails with: others may not take part in the next one.
+/// True for errors of a collective itself: other ranks may not take part in the next one.
 bool is_of_fabric(Code code) {
   return code == Code::kPeerFailed || code == Code::kDeadline || code == Code::kHang ||
          code == Code::kCollectiveMismatch;
 }
 
-/// Objects and single elements: what also a rank may have to write that holds nothing else.
+/// True if there are only objects and single elements, which any rank may have to write.
 bool is_small(const std::vector<ImageItem>& items) {
   return std::all_of(items.begin(), items.end(), [](const ImageItem& item) {
     return !item.content.empty() || volume(item.extent) <= 1;
   });
 }
 
-/// How far a rank's background is; the worst of all ranks is the larger one.
+/// State of a rank's background work; the maximum over the ranks is the worst.
 enum class WriteStatus : std::int64_t { kDone, kPending, kFailed };
 
 }  // namespace
@@ -210,12 +210,12 @@ struct Save::State {
   SavePlan planned;
   std::optional<Dict> common;
   std::unique_ptr<ContentSource> source;
-  std::unique_ptr<ImageWriter> writer;  ///< none if this rank owns nothing
+  std::unique_ptr<ImageWriter> writer;  ///< null if this rank owns nothing
   SaveReport report;
-  std::optional<WrittenFile> written = {};  ///< by this rank; nothing yet
-  bool write_ended = false;                 ///< and told
+  std::optional<WrittenFile> written = {};  ///< file of this rank, once written
+  bool write_ended = false;                 ///< and its phase has been traced
   bool committed = false;
-  std::optional<Error> failed;  ///< a failed save stays failed; the same on all ranks
+  std::optional<Error> failed;  ///< a failed save stays failed; same on all ranks
 
   GlobalRank self() const { return group->group().member(group->rank()); }
 
@@ -232,7 +232,7 @@ struct Save::State {
     report.log = planned.log;
   }
 
-  /// A plan that was made now has a place for everything.
+  /// Checks that the plan has a place for everything; a plan made just now always has.
   void require_planned(const StateDict& state) const {
     if (planned.planned != Planned::kReused) return;
     const auto keys = unplanned_keys(plan(), state);
@@ -255,7 +255,7 @@ struct Save::State {
     report.peak_staging = writer->peak_bytes();
   }
 
-  /// Waits until this rank's part is durable. Throws how it failed.
+  /// Waits until this rank's part is durable. Throws its error if it failed.
   void wait_for_write() {
     if (!written) written = writer ? writer->finish() : WrittenFile{};
   }
@@ -266,7 +266,7 @@ struct Save::State {
     end_phase(ports.trace, phase::kWrite, {.bytes = written->bytes});
   }
 
-  /// This rank's own part, without waiting for it.
+  /// Returns the state of this rank's own part without waiting for it.
   Contribution part_written(WriteStatus& status) {
     status = WriteStatus::kFailed;
     return contribution_of([&] {
@@ -277,7 +277,7 @@ struct Save::State {
     });
   }
 
-  /// What each rank wrote; nothing while one is busy, of which one small collective tells.
+  /// Returns every rank's written file, or nothing if a small collective finds one still busy.
   std::vector<Bytes> vote() {
     WriteStatus status{};
     Contribution mine = part_written(status);
@@ -289,7 +289,7 @@ struct Save::State {
     return agree(*group, mine);
   }
 
-  /// Runs `work` unless the save is through, and remembers how it failed.
+  /// Runs `work` unless the save has already ended, and remembers its error.
   void settle(const std::function<void()>& work) {
     if (failed) throw *failed;
     if (committed) return;
@@ -302,15 +302,15 @@ struct Save::State {
     }
   }
 
-  /// Collective, unless it was a collective that failed. Frees the place and the space of a save
-  /// that failed, when no rank writes any more.
+  /// Releases the target and the space of a failed save once no rank writes any more. Collective,
+  /// unless a collective itself failed.
   void give_up() {
-    writer.reset();  // waits for what it still writes
+    writer.reset();  // waits for pending writes
     if (!committed && !is_of_fabric(failed->code())) {
       try {
-        hear(*group, {{}, failed});  // whoever is elsewhere learns of it there
+        hear(*group, {{}, failed});  // tells the error to ranks in another call
       } catch (const std::exception&) {
-        // A rank that is gone writes no more, or what it writes stays marked.
+        // A lost rank writes no more; if it does, its directory is still marked.
       }
     }
     abandon(ports.store, options.target);
@@ -347,7 +347,7 @@ struct Save::State {
     throw Error(Code::kUsage, "keep: at least one checkpoint stays, the new one");
   }
 
-  /// Some ranks would wait for the others to remove older checkpoints.
+  /// Throws if ranks differ in `keep`: some would wait for the others in retention.
   static void require_one_keep(const std::vector<Bytes>& keeps) {
     if (std::count(keeps.begin(), keeps.end(), keeps.front()) ==
         static_cast<std::ptrdiff_t>(keeps.size())) {
@@ -417,7 +417,7 @@ struct Save::State {
     options.target.claim = {};
   }
 
-  /// What this rank has to tell the operator.
+  /// Takes this rank's messages to the operator.
   Bytes take_notes() {
     Bytes wire;
     put_texts(wire, std::exchange(options.target.claim.notes, {}));
@@ -428,7 +428,7 @@ struct Save::State {
     for (auto& note : wire.texts()) report.log.push_back(std::move(note));
   }
 
-  /// The checkpoint stands, whatever comes of this.
+  /// Removes old checkpoints; the new one is committed even if this fails.
   void retain() {
     if (!options.target.keep) return;
     begin_phase(ports.trace, phase::kRetention);
@@ -493,7 +493,7 @@ std::uint64_t Save::bound_staging() const { return state_->report.bound_staging;
 std::shared_ptr<StoreLock> Save::root_lock(const Store& store, const std::string& root) const {
   const CommitTarget& target = state_->options.target;
   const std::string own = state_->ports.store.display(parent_path(target.directory));
-  return store.display(root) == own ? target.claim.root : nullptr;  // stores may be wrapped anew
+  return store.display(root) == own ? target.claim.root : nullptr;  // stores may be wrapped again
 }
 
 SaveReport Save::finish() {

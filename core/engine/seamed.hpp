@@ -1,6 +1,6 @@
 #pragma once
-// Saves and loads of which some decisions are replaced: for mutants and for the tests of the
-// engine. Everybody else uses save.hpp and load.hpp.
+// Saves and loads with some decisions replaced, for mutants and engine tests. All other code uses
+// save.hpp and load.hpp.
 
 #include "core/engine/load.hpp"
 #include "core/engine/save.hpp"
@@ -9,17 +9,17 @@
 
 namespace reprise {
 
-/// As Save::begin.
+/// Same as Save::begin, with seams.
 Save begin_save(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
                 SaveSettings options, const SaveSeams& seams);
 
-/// As load.
+/// Same as load, with seams.
 LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
                 const Ask& ask, const LoadSeams& seams);
 LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadSettings& options, const LoadSeams& seams);
 
-/// As read_common.
+/// Same as read_common, with seams.
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
                                  const LeaderSeams& seams);
 

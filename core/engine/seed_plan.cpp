@@ -25,7 +25,7 @@ std::uint64_t hash_of(std::uint64_t tensor, const Box& box) {
 
 std::uint64_t hash_of_object(const std::string& name) { return mix64(reprise::hash_of(name), 1); }
 
-/// The writers of a catalogue's files.
+/// Returns the writers of a catalogue's files.
 std::optional<std::vector<GroupRank>> writers_of(const Catalog& catalog, std::int32_t savers) {
   constexpr std::string_view kBegin = "__";
   constexpr std::string_view kEnd = "_0.distcp";
@@ -43,7 +43,7 @@ std::optional<std::vector<GroupRank>> writers_of(const Catalog& catalog, std::in
   return writers;
 }
 
-/// Boxes in order, and their writers; nothing if they do not tile.
+/// Returns the boxes in order with their writers; nothing if they do not tile.
 std::optional<PlannedTensor> planned(const StoredTensor& stored,
                                      const std::vector<GroupRank>& writers) {
   if (!stored.original_shape.empty()) return std::nullopt;

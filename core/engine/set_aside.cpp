@@ -30,20 +30,20 @@ bool is_token(std::string_view text) {
 
 std::string_view name_in(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-/// Not a link to one.
+/// True for a directory, but not for a link to one.
 bool is_directory(const std::optional<Entry>& entry) {
   return entry && entry->directory && !entry->link;
 }
 
-/// Of one that stands: what tells which of two was saved later. Stores that keep no times give
-/// their tokens in order.
+/// Returns a key that orders set-aside copies by save time. Stores without times create tokens in
+/// increasing order.
 std::tuple<std::int64_t, std::string> age_of(Store& store, const Aside& aside,
                                              const std::string& metadata) {
   const auto found = store.stat(join_path(aside.path, metadata));
   return {found ? found->modified_ns.value_or(0) : 0, aside.token};
 }
 
-/// True if a directory above `name` is a link: what is behind it is somebody else's.
+/// True if a directory above `name` is a link: what is behind it belongs to somebody else.
 bool lies_behind_link(Store& store, const std::string& directory, const std::string& name) {
   for (auto at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1)) {
     const auto above = store.stat(join_path(directory, name.substr(0, at)));
@@ -52,7 +52,7 @@ bool lies_behind_link(Store& store, const std::string& directory, const std::str
   return false;
 }
 
-/// A file, or a directory in which nothing is any more.
+/// Removes a file or an empty directory.
 void remove_noted(Store& store, const std::string& directory, const std::string& name) {
   if (lies_behind_link(store, directory, name)) return;
   const std::string path = join_path(directory, name);
@@ -64,9 +64,9 @@ void remove_noted(Store& store, const std::string& directory, const std::string&
   }
 }
 
-/// True if a list that lags shows marks alone, and among them the old one, which is put after all
-/// else: then it hides nothing. Puts that mark where it is not there yet, for the list of a later
-/// save.
+/// True if a lagging list shows only marks, including the old mark, which is created after all
+/// else: then it hides nothing. Creates that mark if missing, for the list that a later save
+/// sees.
 bool shows_marks_alone(Store& store, const std::string& directory,
                        const std::vector<Entry>& entries) {
   const auto name = aside_name(name_in(directory));
@@ -77,7 +77,7 @@ bool shows_marks_alone(Store& store, const std::string& directory,
          std::ranges::find(entries, last, &Entry::name) != entries.end();
 }
 
-/// What note_beside() noted.
+/// Returns the names recorded by note_beside().
 std::vector<std::string> noted_beside(Store& store, const std::string& directory,
                                       const std::string& token) {
   const std::string mark = join_path(directory, mark_of(token));
@@ -87,14 +87,14 @@ std::vector<std::string> noted_beside(Store& store, const std::string& directory
   std::vector<std::string> names;
   for (auto begin = content.begin(); begin != content.end();) {
     const auto end = std::find(begin, content.end(), kNameEnds);
-    if (end == content.end()) break;  // the note was cut
+    if (end == content.end()) break;  // the record was cut off
     names.emplace_back(as_text(ByteSpan(begin, end)));
     begin = end + 1;
   }
   return names;
 }
 
-/// The newest copy that holds metadata, of those that `counts`.
+/// Returns the newest copy with metadata among those that satisfy `counts`.
 template <class Counts>
 std::optional<Aside> newest_copy(Store& store, const std::string& directory, Counts counts) {
   const auto above = store.stat(parent_path(directory));
@@ -186,9 +186,9 @@ void mark_as_old(Store& store, const std::string& directory, const std::string& 
   if (!is_directory(store.stat(directory))) return;
   try {
     store.create(join_path(directory, old_mark_of(token)))->close();
-    store.sync_directory(directory);  // no power cut may leave the new name without the mark
+    store.sync_directory(directory);  // no power cut may leave the new name without its mark
   } catch (const Error&) {
-    // It may be another user's. Without the mark it stays, should this writer die.
+    // It may belong to another user. Without the mark it is kept if this writer dies.
   }
 }
 

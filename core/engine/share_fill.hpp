@@ -1,5 +1,5 @@
 #pragma once
-// What one rank reads of a checkpoint, in any order of its records, each read once.
+// Reads one rank's part of a checkpoint; records may come in any order and each is read once.
 
 #include <map>
 #include <span>
@@ -13,24 +13,24 @@ namespace reprise {
 
 class ShareFill {
  public:
-  /// All is borrowed.
+  /// Borrows all arguments.
   ShareFill(const LoadPlan& plan, const Catalog& catalog, ShareReader reader);
 
-  /// The records that are needed; those without storage are left out.
+  /// Returns the records that are needed; those without storage are omitted.
   std::vector<StoredRecord> records();
   /// Fills every destination that depends on `records`.
   void read(std::span<const StoredRecord> records);
-  /// Reads what was not read before.
+  /// Reads tensors that have not been read yet.
   void read_tensors();
   void read_objects();
   void poison() { reader_.poison(plan_); }
 
   std::uint64_t bytes_read() const { return bytes_read_; }
-  /// As in plan.objects, once they are read.
+  /// Returns values in the order of plan.objects, once they have been read.
   std::vector<Value>& objects() { return objects_; }
 
  private:
-  /// Indices into the lists of the plan.
+  /// Indices into the plan's lists.
   struct Needs {
     std::vector<std::size_t> tensors;
     std::vector<std::size_t> objects;
@@ -42,7 +42,7 @@ class ShareFill {
   const LoadPlan& plan_;
   const Catalog& catalog_;
   ShareReader reader_;
-  std::map<StoredRecord, Needs> needs_;  ///< once they were asked for
+  std::map<StoredRecord, Needs> needs_;  ///< filled by the first call of records()
   std::vector<bool> has_tensor_;
   std::vector<bool> has_object_;
   std::vector<Value> objects_;

@@ -6,7 +6,7 @@
 namespace reprise {
 
 Tracker stored_tracker(Store& store, const std::string& root) {
-  constexpr std::uint64_t kBytesMax = 4096;  // of a file that is to hold a number
+  constexpr std::uint64_t kBytesMax = 4096;  // limit for a file that holds one number
   const std::string path = join_path(root, std::string(kTrackerFile));
   return read_tracker(read_all(store, path, kBytesMax), {.file = store.display(path)});
 }

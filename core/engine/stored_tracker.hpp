@@ -1,5 +1,5 @@
 #pragma once
-// The tracker of a store: what read_tracker() makes of the file.
+// Reads the tracker file of a store with read_tracker().
 
 #include <optional>
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace reprise {
 
-/// The tracker of `root`. Throws as Store::open and read_tracker() do, and names the file.
+/// Returns the tracker of `root`. Throws like Store::open and read_tracker(), naming the file.
 Tracker stored_tracker(Store& store, const std::string& root);
-/// The iteration that it names; nothing if it names none, or can't be read.
+/// Returns the iteration it names; nothing if it names none or cannot be read.
 std::optional<Step> tracked_step(Store& store, const std::string& root);
 
 }  // namespace reprise

@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-/// The view of `region`'s elements in the local buffer that holds `piece`.
+/// Returns a view of `region`'s elements in the local buffer for `piece`.
 StridedView view_of(const Piece& piece, const Box& region, std::byte* local, std::size_t width) {
   std::int64_t element = piece.local;
   for (std::size_t d = 0; d < region.ndim(); ++d) {
@@ -17,7 +17,7 @@ StridedView view_of(const Piece& piece, const Box& region, std::byte* local, std
   return {local + static_cast<std::size_t>(element) * width, piece.strides};
 }
 
-/// Elements of a storage that lie in the item's view, though not in one piece.
+/// The elements of a storage that belong to the item's view, which may have gaps.
 class View {
  public:
   explicit View(const TensorItem& item) : item_(item) {
@@ -28,7 +28,7 @@ class View {
         dims_, [&item](std::size_t a, std::size_t b) { return item.strides[a] > item.strides[b]; });
   }
 
-  /// Each dimension steps over all that those of smaller strides reach: see read_tensor_item().
+  /// True if the view holds `element`. Strides never overlap: see read_tensor_item().
   bool holds(std::int64_t element) const {
     std::int64_t rest = element - item_.storage_offset;
     if (rest < 0) return false;
@@ -40,12 +40,12 @@ class View {
 
  private:
   const TensorItem& item_;
-  std::vector<std::size_t> dims_;  ///< by stride, the largest first
+  std::vector<std::size_t> dims_;  ///< sorted by stride, largest first
 };
 
-/// Adds what no element of the view lies in. Most items have no such bytes.
+/// Adds the bytes that no element of the view covers. Most items have none.
 void add_unused(ItemSource& slice, const TensorItem& item, ScatteredCrc32& crc) {
-  constexpr std::uint64_t kStep = std::uint64_t{64} << 10U;  // a multiple of all widths
+  constexpr std::uint64_t kStep = std::uint64_t{64} << 10U;  // multiple of all widths
   if (crc.seen() == item.data_bytes) return;
   const View view(item);
   const std::uint64_t width = size_of(item.dtype);
@@ -80,7 +80,7 @@ TensorReader::TensorReader(const ReaderResources& resources, const StoredTensor&
   }
 }
 
-/// The records that stand around the elements, from the bytes that the item was read from.
+/// Counts the other records of the item, from the bytes that the item was read from.
 void TensorReader::count_around(Archive& archive, const TensorItem& item) {
   const std::string file = archive.source().place_at(0).file;
   for (const Record& record : archive.records()) {
@@ -110,7 +110,7 @@ TensorReader::Opened& TensorReader::opened(std::uint32_t chunk) {
   return found.emplace(Opened{item, ScatteredCrc32(item.data_bytes)});
 }
 
-/// Once all elements of the chunk were delivered.
+/// Judges the chunk's checksum once all its elements have been delivered.
 void TensorReader::judge(std::uint32_t chunk, Opened& opened) {
   if (!opened.seen || opened.seen->seen() != opened.item.element_bytes()) return;
   const StoredChunk& stored = tensor_.chunks[chunk];

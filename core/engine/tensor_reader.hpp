@@ -1,6 +1,6 @@
 #pragma once
-// Any boxes of a stored tensor, whatever its chunks are. For `diff` and `reshard`, which know
-// nothing of ranks.
+// Reads arbitrary boxes of a stored tensor, whatever its chunks are. For `diff` and `reshard`,
+// which do not involve ranks.
 
 #include <optional>
 #include <span>
@@ -15,19 +15,19 @@ namespace reprise {
 
 class TensorReader {
  public:
-  /// Throws COVERAGE_GAP, CHUNK_OVERLAP or EXTENT_MISMATCH if the chunks do not tile the tensor,
-  /// naming the key and `.metadata`'s directory. Where checksums are asked for, they are taken of
-  /// the very bytes that are delivered: those of a chunk's elements are in the tally once all of
-  /// them were, each once.
+  /// Throws COVERAGE_GAP, CHUNK_OVERLAP or EXTENT_MISMATCH, naming the key and `.metadata`'s
+  /// directory, if the chunks do not tile the tensor. If checksums are wanted, they are computed
+  /// from the very bytes delivered; a chunk's checksum enters the tally once all of its elements
+  /// have been delivered, each exactly once.
   TensorReader(const ReaderResources& resources, const StoredTensor& tensor);
 
-  /// Fills the pieces' places in `local` (their boxes lie within the logical tensor). Throws what
-  /// Checkpoint::tensor_item and read_regions throw.
+  /// Fills the pieces' positions in `local` (their boxes lie within the logical tensor). Throws
+  /// like Checkpoint::tensor_item and read_regions.
   void read(std::span<const Piece> wanted, std::byte* local);
-  /// The box, row-major.
+  /// Fills `local` with the box, row-major.
   void read(const Box& box, std::byte* local);
-  /// True if the checksums of all elements that were delivered are in the tally, or none are asked
-  /// for.
+  /// True if the tally has the checksums of all delivered elements, or none are
+  /// wanted.
   bool judged() const;
 
  private:
@@ -37,10 +37,10 @@ class TensorReader {
     Box box;
   };
 
-  /// A chunk whose item was looked at.
+  /// A chunk whose item has been opened.
   struct Opened {
     TensorItem item;
-    std::optional<ScatteredCrc32> seen;  ///< of the record of its elements
+    std::optional<ScatteredCrc32> seen;  ///< bytes seen of the record with its elements
   };
 
   Opened& opened(std::uint32_t chunk);
@@ -50,7 +50,7 @@ class TensorReader {
 
   ReaderResources resources_;
   const StoredTensor& tensor_;
-  std::vector<Source> sources_;  ///< by chunk; empty boxes left out
+  std::vector<Source> sources_;  ///< by chunk; empty boxes are omitted
   std::vector<std::optional<Opened>> opened_;
 };
 

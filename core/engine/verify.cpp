@@ -20,7 +20,7 @@
 namespace reprise {
 namespace {
 
-/// A file that can't be opened is found so by each check that needs it; once is enough.
+/// Adds findings, but reports a file that cannot be opened only once.
 void take(Findings more, VerifyReport& report) {
   for (auto& finding : more) {
     const bool known =
@@ -33,7 +33,7 @@ void take(Findings more, VerifyReport& report) {
   }
 }
 
-/// What is wrong with the metadata itself stands in its file, unless a finding knows better.
+/// Adds findings about the metadata; sets the metadata file unless a finding names another.
 void take_of_metadata(Findings more, const Checkpoint& checkpoint, VerifyReport& report) {
   for (auto& finding : more) {
     if (finding.file.empty()) {
@@ -46,7 +46,7 @@ void take_of_metadata(Findings more, const Checkpoint& checkpoint, VerifyReport&
   take(std::move(more), report);
 }
 
-/// A metadata.json that can't be read may be Megatron-Core's.
+/// True as well for an unreadable metadata.json, since it may be Megatron-Core's.
 bool of_megatron(const Checkpoint& checkpoint) {
   try {
     return checkpoint.of_megatron();
@@ -77,7 +77,7 @@ void count(const Catalog& catalog, VerifyReport& report) {
   for (const auto& object : catalog.objects) report.bytes += object.range.size;
 }
 
-/// The file stands beside the payload, so its checksums are judged by themselves.
+/// Checks the checksums of common.pt by themselves, since it is separate from the payload.
 Findings check_common_file(Checkpoint& checkpoint) {
   Store& store = checkpoint.store();
   const std::string path = join_path(checkpoint.location().directory, std::string(kCommonFile));
@@ -88,7 +88,7 @@ Findings check_common_file(Checkpoint& checkpoint) {
   return tally.findings();
 }
 
-/// A common.pt that was passed over.
+/// Reports a common.pt that was skipped.
 Findings check_own_common_file(Checkpoint& checkpoint) {
   Store& store = checkpoint.store();
   const std::string path = join_path(checkpoint.location().directory, std::string(kCommonFile));
@@ -97,8 +97,8 @@ Findings check_own_common_file(Checkpoint& checkpoint) {
            "this is not Megatron-Core's common state; passed over", "", store.display(path)}};
 }
 
-/// Shards that are missing from a grid. Plain DCP may have keys that only look like shards, and it
-/// says with planner_data that it is plain.
+/// Reports shards missing from a grid. Plain DCP may have keys that only look like shards; its
+/// planner_data shows that it is plain.
 Findings check_shards(Checkpoint& checkpoint) {
   Findings findings = check_grids(checkpoint.catalog());
   if (findings.empty() || checkpoint.metadata().planner_data.empty() || of_megatron(checkpoint)) {
@@ -111,7 +111,7 @@ Findings check_shards(Checkpoint& checkpoint) {
   return findings;
 }
 
-/// The common state, if there is one and it can be read.
+/// Returns the common state if it exists and is readable.
 std::optional<Value> check_common(Checkpoint& checkpoint, VerifyReport& report) {
   try {
     auto common = checkpoint.common();
@@ -143,7 +143,7 @@ void check_modules(Checkpoint& checkpoint, const std::optional<Value>& common, P
   take(check_sharding_types(modules), report);
 }
 
-/// A manifest whose digests are right ties all files to one save: then there is nothing to suspect.
+/// A manifest with correct digests ties all files to one save, so nothing is suspect then.
 void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, PayloadCheck payload,
                    VerifyReport& report) {
   try {
@@ -157,8 +157,8 @@ void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, Pa
   }
 }
 
-/// True if the metadata has more bytes than are read: nobody knows whether it is sound. What it
-/// claims beyond its size is damage.
+/// True if the metadata exceeds the size that is read, so that its validity is unknown. Claims that
+/// exceed its actual size are damage.
 bool is_too_large(Store& store, const std::string& path) try {
   read_metadata_files(store, locate(store, path).directory);
   return false;
@@ -166,7 +166,7 @@ bool is_too_large(Store& store, const std::string& path) try {
   return error.code() == Code::kLimit;
 }
 
-/// The checkpoint, or nothing if it can't be opened; the report then says why.
+/// Opens the checkpoint; returns nothing if that fails, and the report says why.
 std::optional<Checkpoint> open(Store& store, const std::string& path, VerifyReport& report) {
   try {
     return Checkpoint::open(store, path);
@@ -198,7 +198,7 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   take_of_metadata(check_cover(catalog, files), *checkpoint, report);
   take(check_storage(catalog, files), report);
   take_of_metadata(check_shards(*checkpoint), *checkpoint, report);
-  if (store.stat(join_path(checkpoint->location().directory, ".metadata"))) {  // not one per rank
+  if (store.stat(join_path(checkpoint->location().directory, ".metadata"))) {  // one for all ranks
     take_of_metadata(check_planner(checkpoint->metadata()), *checkpoint, report);
   }
   const auto common = check_common(*checkpoint, report);

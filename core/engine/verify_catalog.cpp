@@ -13,8 +13,8 @@ std::string and_others(std::size_t others) {
   return others == 0 ? "" : "; and " + with_commas(others) + " more items of this file";
 }
 
-/// Says which bytes hold a chunk at fault: the last one that meets the place, since the one before
-/// it may be right.
+/// Names the bytes of a faulty chunk: the last one at the place, because the one before it may be
+/// correct.
 void blame_chunk(const StoredTensor& tensor, const CoverDefect& defect,
                  std::span<const StoredFile> files, Finding& finding) {
   if (defect.code == Code::kCoverageGap) return;
@@ -44,7 +44,7 @@ void check_tensor(const StoredTensor& tensor, std::span<const StoredFile> files,
   }
 }
 
-/// One finding for each tensor or object, however many of its chunks are meant.
+/// Adds one finding per tensor or object, however many chunks are affected.
 void check_has_storage(const Catalog& catalog, Findings& findings) {
   const auto add = [&findings](const std::string& key, std::size_t chunks) {
     const std::string what = chunks > 1 ? with_commas(chunks) + " of its chunks" : "it";

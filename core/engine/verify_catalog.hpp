@@ -1,5 +1,5 @@
 #pragma once
-// What can be said of a checkpoint from its metadata and its files' sizes alone. Pure.
+// Checks a checkpoint from its metadata and file sizes only. Pure.
 
 #include <cstdint>
 #include <optional>
@@ -12,22 +12,22 @@
 
 namespace reprise {
 
-/// A payload file as it is on disk.
+/// A payload file as found on disk.
 struct StoredFile {
   std::string display;
-  std::optional<std::uint64_t> size;             ///< nothing: there is no such file
+  std::optional<std::uint64_t> size;             ///< nothing if the file does not exist
   std::optional<std::int64_t> modified_ns = {};  ///< as in Entry
 };
 
-/// Each tensor's chunks tile it exactly, and every item has storage. `files[i]` is
-/// Catalog::files[i], for saying where a chunk at fault is; may be empty.
+/// Checks that each tensor's chunks tile it exactly and that every item has storage. `files[i]` is
+/// Catalog::files[i], used to name the file of a faulty chunk; may be empty.
 Findings check_cover(const Catalog& catalog, std::span<const StoredFile> files = {});
 
-/// Files are there, items lie within them and do not overlap. `files[i]` is Catalog::files[i]. One
-/// finding per file and kind; it names the first item and counts the others.
+/// Checks that files exist and items lie within them without overlap. `files[i]` is
+/// Catalog::files[i]. One finding per file and kind names the first item and counts the others.
 Findings check_storage(const Catalog& catalog, std::span<const StoredFile> files);
 
-/// True if the item's range lies within its file: reading it is worth trying.
+/// True if the item's range lies within its file, so that reading it makes sense.
 bool is_readable(FileIndex file, ByteRange range, std::span<const StoredFile> files);
 
 }  // namespace reprise

@@ -26,13 +26,13 @@ bool has_common_state(Checkpoint& checkpoint) {
   return checkpoint.store().stat(path) || checkpoint.catalog().object(kCommonObjectKey) != nullptr;
 }
 
-/// Of a file that only has the name of what it could be.
+/// Makes the note for a file that only has a known name.
 Finding passed_over(const std::string& display, const std::string& what) {
   return {Severity::kNote, Code::kUnsupported, "this is not " + what + "; passed over", "",
           display};
 }
 
-/// A file that can't be read is told, and the others are compared all the same.
+/// Checks one file; if it cannot be read, reports that and lets the others be checked.
 void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& findings) try {
   const std::string path = join_path(directory_of(checkpoint), file.name);
   const std::string display = checkpoint.store().display(path);
@@ -49,14 +49,14 @@ void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& find
   findings.push_back(finding_from(error.within({.file = display_of(checkpoint, file.name)})));
 }
 
-/// Of a file of JSON: with more bytes or levels than are read it may be sound.
+/// Makes a finding for a JSON file: one that exceeds the limits may still be valid.
 Finding finding_of_json(const Error& error, const std::string& display) {
   Finding finding = finding_from(error.within({.file = display}));
   if (finding.code == Code::kLimit) finding.code = Code::kUnsupported;
   return finding;
 }
 
-/// The name that "<name>.replaced" made way for, if no checkpoint stands there.
+/// Returns the base name of "<name>.replaced" if no checkpoint is in that place.
 std::optional<std::string> base_without_checkpoint(Store& store, const std::string& path) {
   const auto name = aside_name(path.substr(path.rfind('/') + 1));
   if (!name || name->suffix != kReplacedSuffix) return std::nullopt;
@@ -64,24 +64,24 @@ std::optional<std::string> base_without_checkpoint(Store& store, const std::stri
   return holds_metadata(store, base) ? std::nullopt : std::optional(base);
 }
 
-/// What may be said of an entry beside a checkpoint.
+/// Classifies an entry next to a checkpoint.
 enum class Leftover : std::uint8_t {
-  kNone,       ///< not this program's, or nothing can be said
-  kRemovable,  ///< this program's, and nothing is lost with it
-  kLastWhole,  ///< this program's, and no confirmed checkpoint stands in its place
+  kNone,       ///< not this program's, or nothing is known about it
+  kRemovable,  ///< this program's, and removing it loses nothing
+  kLastWhole,  ///< this program's, and its place has no confirmed checkpoint
 };
 
-/// A name alone says nothing: only what carries this program's mark is its own.
+/// Judges by the mark: an entry belongs to this program only if it carries one.
 Leftover leftover_at(Store& store, const std::string& path) try {
   const auto name = aside_name(path.substr(path.rfind('/') + 1));
   if (!name || name->token.empty()) return Leftover::kNone;
   if (!is_own(store, {path, name->suffix, name->token})) return Leftover::kNone;
-  if (name->suffix == kRemovingSuffix) return Leftover::kRemovable;  // retention had decided
+  if (name->suffix == kRemovingSuffix) return Leftover::kRemovable;  // retention had chosen it
   const std::string base = join_path(parent_path(path), name->base);
   const bool stands = holds_metadata(store, base) && !is_unconfirmed(store, base);
   return stands || !holds_metadata(store, path) ? Leftover::kRemovable : Leftover::kLastWhole;
 } catch (const Error&) {
-  return Leftover::kNone;  // what can't be looked into is no fault of the checkpoint beside it
+  return Leftover::kNone;  // an unreadable entry is not the checkpoint's fault
 }
 
 }  // namespace
@@ -196,7 +196,7 @@ Findings check_leftovers(Checkpoint& checkpoint) {
   try {
     siblings = store.list(parent);
   } catch (const Error&) {
-    return {};  // a directory that can't be listed is no fault of the checkpoint in it
+    return {};  // an unreadable directory is not the checkpoint's fault
   }
   for (const Entry& entry : siblings) {
     const std::string path = join_path(parent, entry.name);

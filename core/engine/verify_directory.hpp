@@ -1,5 +1,5 @@
 #pragma once
-// What lies beside the payload: files that nothing names, the manifest, metadata.json, leftovers of
+// Checks the files next to the payload: unnamed files, the manifest, metadata.json, leftovers of
 // crashed saves.
 
 #include "core/engine/checkpoint.hpp"
@@ -8,20 +8,20 @@
 
 namespace reprise {
 
-/// Payload files that the metadata does not name (warning; empty ones are normal: a rank that had
-/// nothing to write), metadata that was never put in
-/// place, and that of single ranks beside `.metadata` (note).
+/// Reports payload files that the metadata does not name (warning; empty ones are normal: a rank
+/// with nothing to write), metadata that was never put in place, and metadata of single ranks next
+/// to `.metadata` (note).
 Findings check_stale_files(Checkpoint& checkpoint);
 
-/// metadata.json says what is there: backend torch_dist, and common.pt where it promises one.
+/// Checks metadata.json: backend is torch_dist, and common.pt exists if it promises one.
 Findings check_backend_info(Checkpoint& checkpoint);
 
-/// integrity.json, if there is one: each file has its SHA-256. Reads every file.
+/// Checks that each file has the SHA-256 in integrity.json, if there is one. Reads every file.
 Findings check_manifest(Checkpoint& checkpoint, Progress& progress);
 
-/// What saves that did not finish set aside beside the checkpoint, if it carries this program's
-/// mark: whether it may be removed (note); a `*.replaced` that is the only copy
-/// of what it replaced (warning).
+/// Reports marked leftovers of unfinished saves next to the checkpoint: a note that says
+/// if one may be removed, or a warning if a `*.replaced` is the only copy of what it
+/// replaced.
 Findings check_leftovers(Checkpoint& checkpoint);
 
 }  // namespace reprise

@@ -11,11 +11,11 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kGridsNamed = 8;  // missing coordinates, or grids, that are named
+constexpr std::size_t kGridsNamed = 8;  // missing coordinates or grids to list
 
 struct Shards {
-  std::vector<Dims> grids;        ///< distinct; the first kGridsNamed
-  std::vector<Dims> coordinates;  ///< of the shards, in the order of the keys
+  std::vector<Dims> grids;        ///< distinct ones, up to kGridsNamed
+  std::vector<Dims> coordinates;  ///< coordinates of the shards, in key order
 };
 
 std::map<std::string, Shards> shards_by_key(const Catalog& catalog) {
@@ -33,7 +33,7 @@ std::map<std::string, Shards> shards_by_key(const Catalog& catalog) {
   return all;
 }
 
-/// Cells of a grid; the largest number if there are more, so that a claimed grid can't overflow.
+/// Returns the number of cells of a grid, capped so that a claimed grid cannot overflow.
 std::int64_t cells_of(const Dims& grid) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   std::int64_t cells = 1;
@@ -52,7 +52,7 @@ bool within(const Dims& coordinate, const Dims& grid) {
   return true;
 }
 
-/// The next coordinate in row-major order.
+/// Moves to the next coordinate in row-major order.
 void step(Dims& coordinate, const Dims& grid) {
   for (std::size_t d = grid.size(); d-- > 0;) {
     if (++coordinate[d] < grid[d]) return;
@@ -60,8 +60,8 @@ void step(Dims& coordinate, const Dims& grid) {
   }
 }
 
-/// The first coordinates that have no shard. Looks at no more cells than there are shards, and a
-/// few.
+/// Returns the first coordinates without a shard. Examines only a few more cells than there are
+/// shards.
 std::vector<Dims> missing_from(const Shards& shards, const Dims& grid, std::int64_t cells) {
   const std::set<Dims> present(shards.coordinates.begin(), shards.coordinates.end());
   const auto most = std::min(cells, static_cast<std::int64_t>(present.size() + kGridsNamed));

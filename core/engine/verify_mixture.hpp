@@ -1,6 +1,6 @@
 #pragma once
-// Signs that a directory holds files of two saves. Checksums say nothing of that: each file is
-// whole by itself, and only a manifest ties it to its metadata.
+// Detects signs that a directory mixes files of two saves. Checksums cannot: each file is intact by
+// itself, and only a manifest ties it to its metadata.
 
 #include <cstdint>
 #include <span>
@@ -11,20 +11,20 @@
 
 namespace reprise {
 
-/// The code of these warnings; `verify --strict` does not take them for errors.
+/// Code of these warnings; `verify --strict` does not turn them into errors.
 inline constexpr Code kMixtureCode = Code::kStaleMetadata;
 
-/// A warning if some payload files are newer than the metadata and others are not, by more time
-/// than a save took or a copy takes. A save writes its metadata last; in a copy files follow each
-/// other within the time that each of them takes. Where a store has no times, nothing. Pure.
+/// Warns if some payload files, but not all, are newer than the metadata by more time than a save
+/// or a copy takes. A save writes its metadata last; in a copy, files follow each other within the
+/// time to copy each. Returns nothing if the store has no times. Pure.
 Findings check_times(std::span<const StoredFile> files, std::int64_t metadata_ns);
 
-/// The same with the metadata's time from the store.
+/// Same, but takes the metadata's time from the store.
 Findings check_times(Checkpoint& checkpoint, std::span<const StoredFile> files);
 
-/// A note if payload files of several items each have the same bytes: one may have been copied over
-/// another, or both hold nothing but zeros. Reads the ends of files of equal size, and what is
-/// equal there whole.
+/// Notes payload files of several items with identical bytes: one may have been copied over
+/// another, or both hold only zeros. Reads the ends of files of equal size, and the whole files if
+/// the ends match.
 Findings check_identical_files(Checkpoint& checkpoint, std::span<const StoredFile> files);
 
 }  // namespace reprise

@@ -1,6 +1,6 @@
 #pragma once
-// The lies of the field that names and the common state betray: a save that exits 0 and leaves out
-// what the next load needs. Pure.
+// Detects known failures from names and common state: saves that exit with 0 but omit what the next
+// load needs. Pure.
 
 #include "core/engine/finding.hpp"
 #include "core/state/catalog.hpp"
@@ -9,27 +9,27 @@
 
 namespace reprise {
 
-/// The shards of each object form its whole grid; missing coordinates are named.
+/// Checks that the shards of each object fill its grid; names missing coordinates.
 Findings check_grids(const Catalog& catalog);
 
-/// A common state that says that a fault is pending (rerun_state_machine.state is
-/// WILL_RERUN_FROM_CHECKPOINT) needs the `rerun_state_machine_state` objects of the ranks.
+/// If the common state says that a fault is pending (rerun_state_machine.state is
+/// WILL_RERUN_FROM_CHECKPOINT), checks that the ranks' `rerun_state_machine_state` objects exist.
 Findings check_rerun(const Value& common, const Catalog& catalog);
 
-/// Of a checkpoint of several modules, by its keys and by what args['modules'] says of them:
+/// Checks a checkpoint of several modules by its keys and by args['modules']:
 ///
-/// - whoever stores optimizer state stores its param groups, for each optimizer of a chain; the
-/// grad
-///   scaler and the sharding type if any other does, and the sharding type where the state is in
-///   buckets. Where a distributed optimizer keeps groups and scaler itself, each of its
-///   data-parallel groups does (`optimizer.distributed.dp_group_idx_<g>.optimizer`)
-///   Groups of several modules under keys that tell no module are a warning
-/// - a chain has no gap
-/// - a module that args name has something stored, and the other way round
-/// - where one module has random states, all have; on the grid that args say
+/// - a module with optimizer state has its param groups, for each optimizer of a chain;
+///   it also has a grad scaler and a sharding type if any other module has one,
+///   and a sharding type if its state is in buckets.
+///   If a distributed optimizer stores groups and scaler itself, each of its data-parallel groups
+///   has them (`optimizer.distributed.dp_group_idx_<g>.optimizer`).
+///   Groups of several modules under keys that name no module give a warning
+/// - a chain of optimizers has no gap
+/// - a module named in args has something stored, and the other way round
+/// - if one module has random states, all have them, on the grid that args give
 Findings check_modules(const StoredModules& modules);
 
-/// A sharding type, as far as it is known, fits the keys of the state and what args say of it.
+/// Checks that each known sharding type matches the keys of the state and what args say.
 Findings check_sharding_types(const StoredModules& modules);
 
 }  // namespace reprise

@@ -10,18 +10,18 @@
 namespace reprise {
 namespace {
 
-/// A damaged file would otherwise be reported once for each of its items.
+/// Limit on errors: otherwise a damaged file would be reported once per item.
 constexpr std::size_t kErrorsMax = 10'000;
 
 struct Visit {
   FileIndex file = kNoFile;
   ByteRange range;
-  const StoredTensor* tensor = nullptr;  ///< with chunk; null for an object
+  const StoredTensor* tensor = nullptr;  ///< set together with chunk; null for an object
   const StoredChunk* chunk = nullptr;
   const StoredObject* object = nullptr;
 };
 
-/// Readable items in file order.
+/// Returns the readable items in file order.
 std::vector<Visit> visits_of(const Catalog& catalog, std::span<const StoredFile> files) {
   std::vector<Visit> visits;
   const auto add = [&visits, files](const Visit& visit) {
@@ -40,11 +40,11 @@ std::vector<Visit> visits_of(const Catalog& catalog, std::span<const StoredFile>
   return visits;
 }
 
-/// Items whose ranges overlap are damage that was reported. They are read again only until a file
-/// was read twice: a few bytes of metadata could name a large file without end.
+/// Limits repeated reading of overlapping items, whose damage has been reported, to twice the size
+/// of a file: a few bytes of metadata could name a large file endlessly.
 class Rereads {
  public:
-  /// In the order of visits_of().
+  /// Call in the order of visits_of().
   bool allowed(const Visit& visit, std::span<const StoredFile> files) {
     if (visit.file != file_) {
       file_ = visit.file;
@@ -78,7 +78,7 @@ class PayloadVerifier {
     }
     try {
       const auto slice = checkpoint_.slice(key, visit.file, visit.range);
-      tally_.add(*slice, key);  // first: a wrong checksum may be why the item can't be read
+      tally_.add(*slice, key);  // first: a wrong checksum may explain why it is unreadable
       if (visit.tensor != nullptr) {
         checkpoint_.tensor_item(*visit.tensor, *visit.chunk);
       } else {
@@ -121,7 +121,7 @@ class PayloadVerifier {
                                 object.key});
   }
 
-  /// The file's other items would say the same. Items come in file order.
+  /// Reports an unreadable file once; items come in file order, and its others would say the same.
   void add_unreadable(const Visit& visit, const Error& error) {
     say_unreadable();
     unreadable_ = visit.file;

@@ -16,7 +16,7 @@ std::string text_of(const PathStep& step) {
   return name != nullptr ? *name : std::to_string(std::get<std::int64_t>(step));
 }
 
-/// As torch makes a flat key.
+/// Joins a path into a flat key, as torch does.
 std::string spelt(const std::vector<PathStep>& path) {
   std::string text;
   for (const PathStep& step : path) text += (text.empty() ? "" : ".") + text_of(step);
@@ -27,7 +27,7 @@ bool begins_with(const std::vector<PathStep>& path, const std::vector<PathStep>&
   return path.size() >= first.size() && std::equal(first.begin(), first.end(), path.begin());
 }
 
-/// Counts, and names the first.
+/// Counts keys and names the first ones.
 class Named {
  public:
   void add(std::string_view name) {

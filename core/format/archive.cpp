@@ -12,7 +12,7 @@ namespace reprise {
 
 namespace {
 
-// One read fetches at least this much: more than the head and the tail of a usual tensor item.
+// One read fetches at least this much, which exceeds head and tail of a usual tensor item.
 constexpr std::uint64_t kWindowBytes = 4096;
 constexpr std::size_t kWindowsKept = 4;
 // An end record may be followed by a comment, whose length is 16 bits.
@@ -38,12 +38,12 @@ std::uint64_t u64(ByteSpan bytes, std::size_t at) {
   return load_le<std::uint64_t>(bytes.subspan(at));
 }
 
-// What may stand in a record's flags: two hints of a compressor, the descriptor, UTF-8. Whatever
-// else is set, a reader refuses it (encryption, patches, masked headers) or nobody writes it.
+// Flags a record may have: two hints of a compressor, the descriptor, UTF-8. With any other flag, a
+// reader refuses it (encryption, patches, masked headers), or no writer sets it.
 constexpr unsigned kFlagsKnown = zip::kFlagDescriptor | zip::kFlagUtf8 | 0x0006U;
 
-// Records that a reader does without if they are not there. PyTorch's finds names without regard to
-// case, Python's zipfile does not.
+// Records that a reader treats as optional. PyTorch's reader ignores case in names, Python's
+// zipfile does not.
 constexpr std::array<std::string_view, 5> kOptionalNames = {
     "byteorder", "version", ".data/version", ".format_version", ".storage_alignment"};
 
@@ -60,8 +60,8 @@ bool is_ascii(std::string_view name) {
                              [](char c) { return (static_cast<unsigned char>(c) & 0x80U) == 0; });
 }
 
-// Replaces saturated 32-bit fields by the 64-bit values of the ZIP64 extra field, which holds only
-// those, in this order. False if one is missing.
+// Replaces saturated 32-bit fields by the 64-bit values of the ZIP64 extra field, which contains
+// only those, in this order. False if one is missing.
 bool widen(ByteSpan extra, std::array<std::uint64_t*, 3> fields) {
   ByteSpan wide;
   while (extra.size() >= 4) {
@@ -79,8 +79,8 @@ bool widen(ByteSpan extra, std::array<std::uint64_t*, 3> fields) {
   return true;
 }
 
-// Fields of id (2), length (2) and content, up to the very end: where that is not so, the length of
-// the whole is wrong, and with it the place of what follows.
+// True if the extra field consists of id (2), length (2) and content, up to its very end; otherwise
+// its total length is wrong, and so is the position of what follows.
 bool well_formed_extra(ByteSpan extra) {
   while (extra.size() >= 4) {
     const std::size_t length = u16(extra, 2);
@@ -90,8 +90,8 @@ bool well_formed_extra(ByteSpan extra) {
   return extra.empty();
 }
 
-// PyTorch's reader takes the first field of an id, others the last; and a name in an extra field
-// takes the place of the entry's own in some readers.
+// True if readers agree on the extra field: PyTorch's reader takes the first field of an id, others
+// the last; and in some readers a name in an extra field replaces the entry's own.
 bool unambiguous_extra(ByteSpan extra) {
   std::size_t wide = 0;
   for (; extra.size() >= 4; extra = extra.subspan(4 + u16(extra, 2))) {
@@ -122,7 +122,7 @@ ItemKind item_kind_of(ByteSpan first_bytes) {
     return ItemKind::kLegacy;
   }
   if (first_bytes.size() >= 4 && u32(first_bytes, 0) == kZstdMagic) return ItemKind::kZstd;
-  // The length of a JSON object, and the object.
+  // Safetensors: the length of a JSON object, then the object.
   if (first_bytes.size() > 9 && u64(first_bytes, 0) < kSafetensorsHeaderMax &&
       as_text(first_bytes.subspan(8, 2)) == "{\"") {
     return ItemKind::kSafetensors;
@@ -193,8 +193,8 @@ ByteSpan Archive::fetch(ByteRange range) {
   return ByteSpan(windows_.back().bytes).first(range.size);
 }
 
-// As Python's zipfile and PyTorch's reader find it: the last signature is the one that counts,
-// whatever it is followed by.
+// Finds the end record as Python's zipfile and PyTorch's reader do: the last signature counts,
+// whatever follows it.
 std::uint64_t Archive::find_end_record() {
   const std::uint64_t size = source_.size();
   const std::uint64_t window = std::min(size, kWindowBytes);
@@ -239,7 +239,7 @@ Archive::End Archive::read_end() {
     end = wide;
     limit = *wide_at;
   }
-  // Readers differ in what they make of a gap: Python's moves every record by its length.
+  // Readers treat a gap differently: Python's shifts every record by its length.
   if (!end.directory.fits(limit) || end.directory.offset + end.directory.size != limit) {
     source_.fail(Code::kExtentMismatch, "the archive's directory is not where its end record says",
                  at);
@@ -247,8 +247,8 @@ Archive::End Archive::read_end() {
   return end;
 }
 
-// Where the ZIP64 end record begins, if a locator before the end record names one. Python's zipfile
-// looks for it right before the locator, PyTorch's reader where the locator says.
+// Returns the start of the ZIP64 end record if a locator precedes the end record. Python's zipfile
+// expects it right before the locator, PyTorch's reader at the position in the locator.
 std::optional<std::uint64_t> Archive::find_wide_end(std::uint64_t end_record) {
   if (end_record < zip::kWideLocatorBytes) return std::nullopt;
   const std::uint64_t at = end_record - zip::kWideLocatorBytes;
@@ -267,7 +267,7 @@ std::optional<std::uint64_t> Archive::find_wide_end(std::uint64_t end_record) {
 }
 
 Archive::End Archive::read_wide_end(std::uint64_t offset) {
-  constexpr std::uint64_t kLength = zip::kWideEndBytes - 12;  // of what follows the length itself
+  constexpr std::uint64_t kLength = zip::kWideEndBytes - 12;  // after the length field itself
   const ByteSpan record = fetch({offset, zip::kWideEndBytes});
   if (u32(record, 0) != zip::kWideEndSignature || u64(record, 4) != kLength ||
       u32(record, 16) != 0 || u32(record, 20) != 0 || u64(record, 24) != u64(record, 32)) {
@@ -330,13 +330,13 @@ Record Archive::read_entry(ByteSpan rest, std::uint64_t offset, std::size_t& use
   return record;
 }
 
-// `entry` is the record's of the directory.
+// `entry` is the record's entry in the directory.
 void Archive::check_storable(const Record& record, ByteSpan entry, std::uint64_t offset) {
   const std::uint16_t flags = u16(entry, 8);
   const std::uint16_t method = u16(entry, 10);
   const bool encrypted = (flags & zip::kFlagEncrypted) != 0;
   if (method == zip::kMethodDeflated || encrypted) {
-    // The header's place is not checked before all entries are read.
+    // The header's position is checked only after all entries are read.
     const ByteRange header{record.header_offset, zip::kLocalBytes};
     const ByteSpan local = header.fits(source_.size()) ? fetch(header) : ByteSpan();
     if (local.empty() || u16(local, 8) != method ||
@@ -384,8 +384,8 @@ void Archive::adopt_name(Record& record, std::string_view full_name, std::uint64
   record.name = full_name.substr(slash + 1);
 }
 
-// The local header takes at least its fixed part and the name; what its extra field adds is checked
-// where the content is asked for.
+// Assumes that a local header has only its fixed part and the name; the extra field is taken into
+// account when the content is requested.
 void Archive::check_layout(std::uint64_t directory_offset) {
   std::ranges::stable_sort(records_, {}, &Record::header_offset);
   std::uint64_t limit = directory_offset;

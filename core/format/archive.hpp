@@ -5,9 +5,9 @@
 //   central header ...                                     one per record: the only trusted list
 //   ZIP64 end (56) | its locator (20) | end record (22)
 //
-// Sizes and checksums in local headers are 0 in PyTorch's files, so records are found through the
-// central directory alone; the local header says only where the content starts, because its extra
-// field (padding to 64 bytes) is not the central one's.
+// PyTorch leaves sizes and checksums in local headers 0, so records are found only through the
+// central directory; the local header is needed to locate the content, because its extra field
+// (padding to 64 bytes) differs from the central one.
 
 #include <cstdint>
 #include <optional>
@@ -20,10 +20,10 @@
 
 namespace reprise {
 
-/// Most records that an archive may have; an item has 3 to 7 and one per tensor inside.
+/// Most records an archive may have; an item has 3 to 7, plus one per tensor inside.
 inline constexpr std::uint64_t kArchiveRecordsMax = 4096;
 
-/// What an item's first bytes say it is.
+/// Kind of an item, judging by its first bytes.
 enum class ItemKind {
   kArchive,  ///< a zip archive
   kLegacy,   ///< the stream that torch.save wrote before 1.6
@@ -32,55 +32,55 @@ enum class ItemKind {
   kOther,
 };
 ItemKind item_kind_of(ByteSpan first_bytes);
-/// How many bytes item_kind_of looks at.
+/// Number of bytes that item_kind_of examines.
 inline constexpr std::size_t kItemKindBytes = 15;
 
 struct Record {
   std::string name;                 ///< without the archive's prefix: "data.pkl", "data/0"
-  std::uint64_t header_offset = 0;  ///< of the local header, in the slice
-  std::uint64_t size = 0;           ///< bytes of content
+  std::uint64_t header_offset = 0;  ///< offset of the local header in the slice
+  std::uint64_t size = 0;           ///< size of the content in bytes
   std::uint64_t limit = 0;          ///< where the next record or the central directory begins
-  std::uint32_t crc = 0;            ///< as stored; torch may be told to store a wrong one
-  bool utf8 = false;                ///< the directory says that the name is UTF-8
-  std::uint64_t entry_offset = 0;   ///< of its entry in the central directory, in the slice
+  std::uint32_t crc = 0;            ///< as stored; torch can be told to store a wrong one
+  bool utf8 = false;                ///< the directory marks the name as UTF-8
+  std::uint64_t entry_offset = 0;   ///< offset of its central directory entry in the slice
 };
 
-/// The central directory of an item, checked: every record lies within the slice, none overlap, all
-/// are stored uncompressed under one prefix, no name occurs twice (whatever its case) or has "..".
-/// Where PyTorch's reader and Python's zipfile would find other bytes than each other, or one of
-/// them refuses, the archive is refused. Two reads for the usual item (its tail, its head), one if
-/// it is small; nothing is allocated by claim.
+/// The validated central directory of an item: every record lies within the slice, none overlap,
+/// all are stored uncompressed under one prefix, and no name occurs twice (ignoring case) or
+/// contains "..". If PyTorch's reader and Python's zipfile would read different bytes, or one of
+/// them refuses the archive, it is refused. Takes two reads for a usual item (tail, head) and one
+/// for a small one; never allocates by claimed sizes.
 class Archive {
  public:
-  /// Throws TORN_FILE (not an archive, garbled, cut), EXTENT_MISMATCH (ranges leave the slice or
-  /// overlap), LIMIT (too many records) or UNSUPPORTED (deflated, encrypted, several disks, the
-  /// stream of torch before 1.6). `source` outlives the archive.
+  /// Throws TORN_FILE (not an archive, garbled, truncated), EXTENT_MISMATCH (ranges exceed the
+  /// slice or overlap), LIMIT (too many records) or UNSUPPORTED (deflated, encrypted, several
+  /// disks, the stream of torch before 1.6). `source` must outlive the archive.
   explicit Archive(ItemSource& source);
 
-  /// "archive", or the file's stem for torch.save(value, "common.pt").
+  /// Returns "archive", or the file's stem for torch.save(value, "common.pt").
   const std::string& prefix() const { return prefix_; }
-  /// In the order of their place in the slice.
+  /// Returns the records in the order of their position in the slice.
   const std::vector<Record>& records() const { return records_; }
-  /// Null if there is none.
+  /// Returns null if there is no such record.
   const Record* find(std::string_view name) const;
-  /// TORN_FILE if there is none.
+  /// Throws TORN_FILE if there is no such record.
   const Record& at(std::string_view name) const;
 
-  /// Where the record's content lies in the slice; checks the local header.
+  /// Returns the range of the record's content in the slice; checks the local header.
   ByteRange content_range(const Record& record);
-  /// The record's content; LIMIT above `size_max` bytes.
+  /// Returns the record's content. Throws LIMIT if it exceeds `size_max` bytes.
   Bytes read(const Record& record, std::uint64_t size_max);
-  /// True if the content has the stored checksum; read in bounded steps unless read() has seen it.
-  /// A difference is for the caller to judge: torch may be told not to compute them.
+  /// True if the content matches the stored checksum; reads it in bounded steps unless read() has.
+  /// The caller judges a mismatch, because torch can be told not to compute checksums.
   bool checksum_matches(const Record& record);
 
-  /// Four bytes of the slice, and what is right for them.
+  /// Four bytes of the slice and their correct value.
   struct Patch {
     std::uint64_t offset = 0;
     std::uint32_t value = 0;
   };
-  /// Where records have 0 for a checksum and their content another one: what makes it right, by
-  /// place. Reads those records in bounded steps.
+  /// Returns patches, by position, that correct checksums stored as 0 where the content has
+  /// another. Reads those records in bounded steps.
   std::vector<Patch> missing_checksums();
 
   ItemSource& source() { return source_; }
@@ -108,7 +108,7 @@ class Archive {
   void adopt_name(Record& record, std::string_view full_name, std::uint64_t offset);
   void check_layout(std::uint64_t directory_offset);
   void check_names();
-  /// "<prefix>/<record>"
+  /// True if `full_name` is "<prefix>/<record>".
   bool is_name_of(const Record& record, std::string_view full_name) const;
   Checksum& checksum_of(const Record& record);
   std::uint32_t checksum_of_content(const ByteRange& content);
@@ -117,7 +117,7 @@ class Archive {
   std::vector<Window> windows_;
   std::string prefix_;
   std::vector<Record> records_;
-  std::vector<Checksum> checksums_;  ///< as records_
+  std::vector<Checksum> checksums_;  ///< one per record
 };
 
 }  // namespace reprise

@@ -14,9 +14,9 @@ namespace {
 
 // 'FB' and its length field.
 constexpr std::uint64_t kPaddingHeader = 4;
-constexpr std::uint64_t kSpecVersion = 45;  // the first with ZIP64
+constexpr std::uint64_t kSpecVersion = 45;  // first version with ZIP64
 constexpr std::size_t kRoom = 1024;         // bytes before and after a tensor's elements
-constexpr std::uint16_t kMadeBy = 0x031e;   // as PyTorch's writer says in its ZIP64 end record
+constexpr std::uint16_t kMadeBy = 0x031e;   // the value in PyTorch's ZIP64 end record
 
 bool is_wide(std::uint64_t value) { return value >= zip::kSaturated32; }
 
@@ -34,7 +34,7 @@ void append_zeros(Bytes& out, std::size_t count) {
   out.insert(out.end(), count * sizeof(T), std::byte{0});
 }
 
-// The ZIP64 field of a record that needs one: sizes and header offset as far as they do not fit.
+// Returns the ZIP64 field of a record: those of sizes and header offset that exceed 32 bits.
 Bytes wide_field(std::uint64_t size, std::uint64_t packed_size, std::uint64_t header_offset) {
   Bytes field;
   if (is_wide(size)) {
@@ -65,7 +65,7 @@ void ArchiveWriter::begin(std::string_view name, std::uint64_t size) {
   const Entry& entry = entries_.emplace_back(Entry{std::move(full_name), position_, size});
   const std::size_t before = pending_.size();
   if (pending_.empty()) pending_.reserve(kRoom);
-  // The packed size stays 0 here, as PyTorch writes it.
+  // The packed size is 0 here, as PyTorch writes it.
   const Bytes extra = wide_field(size, 0, entry.header_offset);
   const std::uint64_t unpadded =
       entry.header_offset + zip::kLocalBytes + entry.name.size() + extra.size() + kPaddingHeader;

@@ -1,5 +1,5 @@
 #pragma once
-// metadata.json as a value, so that two of them can be compared.
+// Converts metadata.json to a value, so that two such files can be compared.
 
 #include "core/base/bytes.hpp"
 #include "reprise/error.hpp"
@@ -7,9 +7,9 @@
 
 namespace reprise {
 
-/// A dict from each key to its value as JSON text. Keys that some versions of Megatron-Core leave
-/// out stand there with what they then mean. TORN_FILE for what is no JSON object, LIMIT above
-/// 1 MiB.
+/// Returns a dict from each key to its value as JSON text. Adds keys that some versions of
+/// Megatron-Core omit, with their default values. Throws TORN_FILE if it is not a JSON object,
+/// LIMIT above 1 MiB.
 Value read_backend_value(ByteSpan bytes, const ErrorPlace& place = {});
 
 }  // namespace reprise

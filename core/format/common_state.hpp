@@ -1,5 +1,5 @@
 #pragma once
-// What is the same on all ranks, stored once: a dict.
+// Common state: a dict that is the same on all ranks and stored once.
 //
 //   Megatron-Core <= 0.18   file common.pt = torch.save(dict), records under "common/"
 //   0.19 and later          object common_state/shard_0_1 = torch.save([dict]); common.pt is
@@ -17,8 +17,8 @@ namespace reprise {
 inline constexpr std::string_view kCommonFile = "common.pt";
 inline constexpr std::string_view kCommonObjectKey = "common_state/shard_0_1";
 
-/// The item's value is the dict itself, or the item is opaque. Throws as read_bytes_item; TORN_FILE
-/// if what was saved is no dict, or no list of one dict.
+/// Returns an item whose value is the dict itself, or an opaque one. Throws like read_bytes_item,
+/// and TORN_FILE if the saved value is neither a dict nor a list of one dict.
 BytesItem read_common_file(ByteSpan bytes, const ErrorPlace& place = {});
 BytesItem read_common_object(ByteSpan bytes, const ErrorPlace& place = {});
 

@@ -14,7 +14,7 @@ std::uint32_t crc32_of(ByteSpan bytes) { return Crc32().update(bytes).value(); }
 
 namespace {
 
-// Polynomials modulo the generator, the coefficient of x^0 in the highest bit.
+// Polynomials modulo the generator; the highest bit is the coefficient of x^0.
 constexpr std::uint32_t kOne = 0x80000000U;
 constexpr std::uint32_t kByte = kOne >> 8U;  // x^8
 constexpr std::uint32_t kGenerator = 0xedb88320U;
@@ -29,7 +29,7 @@ std::uint32_t product(std::uint32_t a, std::uint32_t b) {
   return sum;
 }
 
-/// What `bytes` zero bytes behind it make of a remainder, as a factor: x^(8 * bytes).
+/// Returns the factor by which `bytes` appended zero bytes multiply a remainder: x^(8 * bytes).
 std::uint32_t shift_of(std::uint64_t bytes) {
   std::uint32_t power = kByte;
   std::uint32_t result = kOne;
@@ -40,7 +40,7 @@ std::uint32_t shift_of(std::uint64_t bytes) {
   return result;
 }
 
-/// Without the ones that a checksum begins and ends with.
+/// Returns the remainder without the ones that a checksum begins and ends with.
 std::uint32_t remainder_of(ByteSpan bytes) {
   return ~crc32_gzip_refl(kAllOnes, reinterpret_cast<const unsigned char*>(bytes.data()),
                           bytes.size());

@@ -9,7 +9,7 @@
 
 namespace reprise {
 
-/// The checksum of what was given to update() so far; 0 of nothing.
+/// Computes the checksum of all bytes passed to update() so far; 0 for none.
 class Crc32 {
  public:
   Crc32& update(ByteSpan bytes);
@@ -21,18 +21,18 @@ class Crc32 {
 
 std::uint32_t crc32_of(ByteSpan bytes);
 
-/// The checksum of bytes that come in pieces and in any order, each byte once. Pieces of 32 bytes
-/// or more cost about as much as in order; those before the last one a little more.
+/// Computes the checksum of bytes that arrive in pieces in any order, each byte once. In-order
+/// pieces of 32 bytes or more cost little extra; out-of-order pieces a little more.
 class ScatteredCrc32 {
  public:
-  /// Of `size` bytes in all.
+  /// Expects `size` bytes in total.
   explicit ScatteredCrc32(std::uint64_t size) : size_(size) {}
 
-  /// The bytes from `offset` on.
+  /// Adds the bytes that begin at `offset`.
   void add(std::uint64_t offset, ByteSpan bytes);
-  /// Bytes that came so far.
+  /// Returns the number of bytes added so far.
   std::uint64_t seen() const { return seen_; }
-  /// What crc32_of() gives for all of them; they all came.
+  /// Returns crc32_of() all the bytes; all of them must have been added.
   std::uint32_t value() const;
 
  private:
@@ -45,9 +45,9 @@ class ScatteredCrc32 {
 
   std::uint64_t size_;
   std::uint64_t seen_ = 0;
-  std::uint64_t end_ = 0;    ///< of the last piece
+  std::uint64_t end_ = 0;    ///< end of the last piece
   std::uint32_t run_ = 0;    ///< remainder of pieces in ascending order, as if they ended at end_
-  std::uint32_t total_ = 0;  ///< of those before them, as if they ended at size_
+  std::uint32_t total_ = 0;  ///< remainder of earlier ones, as if they ended at size_
   std::array<Factor, 2> known_ = {};
   std::size_t next_ = 0;
 };

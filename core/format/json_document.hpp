@@ -1,6 +1,6 @@
 #pragma once
-// JSON of the small files beside a checkpoint, bounded in size and depth. For .cpp files alone:
-// the JSON library is no part of any contract.
+// Parses the small JSON files of a checkpoint, with bounded size and depth. For .cpp files only:
+// the JSON library is not part of any interface.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-/// An object at the top, no key twice in one object. TORN_FILE with the offset if it is not that;
-/// LIMIT above `size_max` bytes or 16 levels.
+/// Parses an object at top level with no duplicate keys in any object. Throws TORN_FILE with the
+/// offset otherwise; LIMIT above `size_max` bytes or 16 levels.
 nlohmann::json parse_json_object(ByteSpan bytes, const ErrorPlace& place, std::uint64_t size_max);
 
 }  // namespace reprise

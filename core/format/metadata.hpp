@@ -20,44 +20,44 @@ struct PlannerEntry {
   std::vector<PathStep> path;
 };
 
-/// The file that describes a checkpoint, and how the names of those end that each rank wrote for
-/// itself: `__<rank>.metadata`.
+/// Name of the file that describes a checkpoint, and the name ending of files that ranks write
+/// individually: `__<rank>.metadata`.
 inline constexpr std::string_view kMetadataFile = ".metadata";
-/// The rank in such a name; nothing for other names.
+/// Returns the rank in such a name; nothing for other names.
 std::optional<std::int32_t> rank_of_metadata(std::string_view name);
 
 struct Metadata {
   Catalog catalog;
-  /// The ranks whose own metadata this is, ascending; none if one `.metadata` speaks for all.
+  /// Ranks whose own metadata this is, ascending; empty for a single `.metadata` of all ranks.
   std::vector<std::int32_t> ranks = {};
-  std::vector<PlannerEntry> planner_data;  ///< empty where the file has none (Megatron)
+  std::vector<PlannerEntry> planner_data;  ///< empty if the file has none (Megatron)
   std::string checkpoint_id;               ///< as written by the saver; informational
   std::string save_id;
   std::string version;             ///< "1.0.0" or empty
-  bool has_local_plans = false;    ///< Megatron's all_local_plans was there; it is not kept
-  std::vector<std::string> notes;  ///< oddities that are legal, for `verify` to list
+  bool has_local_plans = false;    ///< the file had Megatron's all_local_plans; not kept
+  std::vector<std::string> notes;  ///< legal oddities, for `verify` to list
 };
 
-/// Reads one `.metadata`, or all `__<rank>.metadata` of a checkpoint, ascending, as one: see
-/// rank_tables.hpp. `names` are the files' names, also for messages. Work and memory are bounded by
-/// the bytes' length. Throws TORN_FILE, REFUSED_NAME, LIMIT, PATH_ESCAPE or UNSUPPORTED with file
-/// and offset. Checks form only: that storage paths stay inside, that counts and ranks fit
-/// together; not that chunks tile.
+/// Reads one `.metadata`, or merges all `__<rank>.metadata` of a checkpoint, ascending: see
+/// rank_tables.hpp. `names` are the file names, also used in messages. Work and memory are bounded
+/// by the length of the bytes. Throws TORN_FILE, REFUSED_NAME, LIMIT, PATH_ESCAPE or UNSUPPORTED
+/// with file and offset. Checks only the form: storage paths stay inside, counts and ranks match;
+/// it does not check that chunks tile.
 Metadata read_metadata(std::span<const ByteSpan> files, std::span<const std::string> names);
 
-/// What torch 2.4 to 2.13 and megatron-core read: protocol 4, plain classes, one planner entry per
-/// key (the key itself where planner_data lacks it).
+/// Writes what torch 2.4 to 2.13 and megatron-core read: protocol 4, plain classes, one planner
+/// entry per key (the key itself if planner_data lacks it).
 Bytes write_metadata(const Metadata& metadata);
 
-/// The metadata as it is for one rank: what other ranks own is left out, and what it owns has the
-/// name by which the job knows it. Parts of what ranks share are all there.
+/// Returns the metadata as one rank sees it: without items of other ranks, and with its own items
+/// under the names the job knows. Includes all parts of shared items.
 Metadata seen_by(const Metadata& all, std::int32_t rank);
 
 struct MetadataFile {
   std::string name;
   Bytes content;
 };
-/// `.metadata`, or one `__<rank>.metadata` for each of the ranks, with what that rank knew.
+/// Returns `.metadata`, or one `__<rank>.metadata` per rank with what that rank knew.
 std::vector<MetadataFile> metadata_files(const Metadata& metadata);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
 #pragma once
-// The graph of a `.metadata` seen as the objects it stands for: attributes, extents, text.
+// Views the graph of a `.metadata` as objects: attributes, extents, text.
 
 #include <array>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace reprise::pickle {
 
-/// An object has 7 or fewer. One of very many, shared by many others, would be walked for each.
+/// Objects have at most 7. A huge one shared by many others would be walked for each of them.
 inline constexpr std::size_t kAttributesMax = 64;
 
 class Objects {
@@ -22,19 +22,19 @@ class Objects {
 
   const Graph& graph() const { return graph_; }
 
-  /// Name of an instance's class without its module; empty if the node is no instance.
+  /// Returns the instance's class name without module; empty if the node is not an instance.
   std::string_view type_name(NodeId node) const;
-  /// The nodes under these keys of an instance's state or of a dict; kNoNode where there is none.
-  /// LIMIT if it has more than kAttributesMax.
+  /// Returns the nodes under these keys of an instance's state or of a dict; kNoNode for missing
+  /// keys. Throws LIMIT if it has more than kAttributesMax entries.
   template <std::size_t N>
   std::array<NodeId, N> attributes(NodeId node, const std::array<std::string_view, N>& names) const;
 
   bool missing(NodeId node) const { return node == kNoNode || graph_.kind(node) == Kind::kNone; }
-  /// `what` says in messages what the node should be.
+  /// Returns the node's text; messages use `what` to say what was expected.
   std::string_view text(NodeId node, const char* what) const;
-  /// An integer >= 0.
+  /// Returns an integer >= 0.
   std::int64_t count(NodeId node, const char* what) const;
-  /// torch.Size, or a tuple or list of integers >= 0.
+  /// Returns a torch.Size, or a tuple or list of integers >= 0.
   Dims extents(NodeId node, const char* what) const;
   /// Calls visit(NodeId) for each item of a list or tuple.
   template <class Visit>

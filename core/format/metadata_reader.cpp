@@ -1,4 +1,4 @@
-// One `.metadata`: the objects of torch.distributed.checkpoint become tables.
+// Reads one `.metadata`: turns objects of torch.distributed.checkpoint into tables.
 //
 //   Metadata            state_dict_metadata  {key: TensorStorageMetadata | BytesStorageMetadata}
 //                       planner_data         {key: path} | None
@@ -30,12 +30,12 @@ using pickle::Kind;
 using pickle::kNoNode;
 using pickle::NodeId;
 
-/// Longest key and path: what a file system takes, and more than any module's name.
+/// Longest key and path: the limit of file systems, and longer than any module's name.
 constexpr std::size_t kNameBytesMax = 4096;
 
-/// Numbers texts: equal ones have one number. A sorted map, since texts that have one hash can be
-/// made at will. Hostile files share one long text a million times, so a long one is looked up once
-/// per node.
+/// Numbers texts, so that equal ones have equal numbers. Uses a sorted map, because texts with
+/// equal hashes can be constructed at will. Hostile files share a long text a million times, so a
+/// long one is looked up only once per node.
 class Texts {
  public:
   explicit Texts(const pickle::Graph& graph) : graph_(graph) {}
@@ -64,7 +64,7 @@ class TextIndex {
  public:
   explicit TextIndex(Texts& texts) : texts_(texts) {}
 
-  /// False if the text is already there.
+  /// Returns false if the text has been added before.
   bool add(NodeId text, std::uint32_t value) {
     const std::uint32_t number = texts_.number_of(text);
     if (number >= values_.size()) values_.resize(number + 1);
@@ -79,7 +79,7 @@ class TextIndex {
 
  private:
   Texts& texts_;
-  std::vector<std::optional<std::uint32_t>> values_;  ///< by number
+  std::vector<std::optional<std::uint32_t>> values_;  ///< by the text's number
 };
 
 void check_path(const pickle::Objects& objects, NodeId node, std::string_view path) {
@@ -166,10 +166,10 @@ class TablesReader {
   void read_storage_meta(NodeId meta);
   std::string read_checkpoint_id(NodeId id);
 
-  /// A copy of the text, charged to the budget: shared text could be copied without end.
+  /// Copies the text and charges the budget, because shared text could be copied endlessly.
   std::string text(NodeId node, const char* what);
   void charge_text(std::size_t bytes, NodeId at);
-  /// Of keys and paths: messages repeat them, once for each chunk that is wrong.
+  /// Checks keys and paths, because messages repeat them for each faulty chunk.
   void check_length(NodeId text, const char* what);
   void check_volume(const Dims& extents, NodeId key);
   std::string shown(NodeId key) const { return std::string(graph_.text(key).substr(0, 200)); }
@@ -188,7 +188,7 @@ class TablesReader {
   TextIndex object_index_;
   TextIndex planner_index_;
   TextIndex file_index_;
-  /// Per tensor its chunks by offset; empty until needed.
+  /// Chunks of each tensor by offset; empty until needed.
   std::vector<std::vector<std::uint32_t>> by_offset_;
 };
 
@@ -289,16 +289,16 @@ StoredChunk TablesReader::read_chunk(NodeId node, const StoredTensor& tensor) {
   return chunk;
 }
 
-/// Tensors and objects that were read so far.
+/// Returns the number of tensors and objects read so far.
 std::uint32_t TablesReader::next_place() const {
   return static_cast<std::uint32_t>(tables_.tensors.size() + tables_.objects.size());
 }
 
-/// A member of the enum, by its number or, as some Pythons write it, by its name.
+/// True for a member of the enum, by number or, in some Python versions, by name.
 bool TablesReader::is_memory_format(NodeId node) const {
   constexpr std::int64_t kMost = 2;
   const std::string_view type = objects_.type_name(node);
-  if (type == "getattr") return true;  // of a known enum and member, or the pickle was refused
+  if (type == "getattr") return true;  // known enum and member, or already refused
   if (!type.ends_with("MEM_FORMAT_ENCODING")) return false;
   const auto args = graph_.tuple(graph_.instance(node).args);
   return args.size() == 1 && graph_.kind(args[0]) == Kind::kInteger &&
@@ -342,7 +342,7 @@ void TablesReader::read_properties(NodeId properties, StoredTensor& tensor) {
   read_traits(fields, tensor);
 }
 
-/// What is in another form than torch writes is left as it usually is: nothing depends on it.
+/// Reads optional properties. Unfamiliar forms get the default, because nothing depends on them.
 void TablesReader::read_traits(std::span<const NodeId> fields, StoredTensor& tensor) {
   constexpr std::size_t kStrides = 5;
   constexpr std::int64_t kFormatMax = 2;
@@ -511,7 +511,7 @@ void TablesReader::read_planner(NodeId key, NodeId path) {
   entry.key = text(key, "a key of planner_data");
   objects_.each_item(path, "a path of planner_data", [&](NodeId step) {
     if (graph_.kind(step) == Kind::kInteger && graph_.integer(step) >= 0) {
-      charge_text(0, key);  // a step costs memory whatever it is, and paths may be shared
+      charge_text(0, key);  // a step of any type costs memory, and paths may be shared
       entry.path.emplace_back(graph_.integer(step));
     } else if (graph_.kind(step) == Kind::kText) {
       entry.path.emplace_back(text(step, "a step of a path of planner_data"));
@@ -530,7 +530,7 @@ void TablesReader::read_storage_meta(NodeId meta) {
 
 std::string TablesReader::read_checkpoint_id(NodeId id) {
   if (graph_.kind(id) != Kind::kInstance) return text(id, "checkpoint_id");
-  std::string joined;  // pathlib: the parts, the first of which may be "/"
+  std::string joined;  // pathlib parts; the first may be "/"
   for (const NodeId part : graph_.tuple(graph_.instance(id).args)) {
     if (!joined.empty() && joined.back() != '/') joined += '/';
     joined += text(part, "a part of checkpoint_id");

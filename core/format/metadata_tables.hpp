@@ -1,5 +1,5 @@
 #pragma once
-// The tables of one `.metadata`.
+// Tables of a single `.metadata`.
 
 #include <functional>
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-/// File names of the catalog, each once, in the order in which they were first named.
+/// File names of the catalog, each once, in order of first mention.
 class FileNames {
  public:
   FileIndex add(std::string_view name);
@@ -21,10 +21,10 @@ class FileNames {
   std::map<std::string, FileIndex, std::less<>> index_;
 };
 
-/// Legal oddities; a flood of one kind is shortened.
+/// Collects legal oddities; shortens a flood of one kind.
 class Notes {
  public:
-  /// `kind` groups notes; only the first few of a kind are kept, the rest counted.
+  /// Adds a note; keeps only the first few notes of each `kind` and counts the rest.
   void add(const char* kind, std::string text);
   std::vector<std::string> take();
 
@@ -37,9 +37,9 @@ class Notes {
   std::vector<Group> groups_;
 };
 
-/// What one file says. Tensors and objects in file order, keys unique.
+/// Contents of one file. Tensors and objects in file order, with unique keys.
 struct MetadataTables {
-  std::int32_t rank = -1;  ///< of `__<rank>.metadata`
+  std::int32_t rank = -1;  ///< rank in `__<rank>.metadata`
   std::vector<StoredTensor> tensors;
   std::vector<StoredObject> objects;
   std::vector<PlannerEntry> planner_data;

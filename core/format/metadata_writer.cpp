@@ -1,5 +1,5 @@
-// `.metadata` as torch 2.4 to 2.13 and megatron-core load it: protocol 4, plain classes, classes
-// and attribute names memoized.
+// Writes `.metadata` so that torch 2.4 to 2.13 and megatron-core can load it: protocol 4, plain
+// classes, classes and attribute names memoized.
 
 #include <algorithm>
 #include <map>
@@ -78,7 +78,7 @@ class MetadataWriter {
   void write_storage_meta();
   bool has_original_shapes() const;
   void write_mcore();
-  /// The text of a key: written where it first stands, then taken from the memo.
+  /// Writes the text of a key at its first use, later refers to the memo.
   void key_text(std::string_view key) { out_.shared_text(key); }
 
   const Metadata& metadata_;
@@ -95,7 +95,7 @@ void MetadataWriter::size(const Dims& dims) {
   out_.op('R');
 }
 
-/// Tensors and objects in the order that they say they have, tensors first where it is the same.
+/// Visits tensors and objects in their recorded order; on equal positions, tensors first.
 template <class Visit>
 void each_in_order(const Catalog& catalog, const Visit& visit) {
   std::vector<std::pair<std::uint32_t, std::size_t>> order;
@@ -126,7 +126,7 @@ void MetadataWriter::write_keys() {
   out_.op('u');
 }
 
-/// Has no state: NEWOBJ without BUILD.
+/// Writes an object without state: NEWOBJ without BUILD.
 void MetadataWriter::write_object() {
   out_.global(kModule, "BytesStorageMetadata");
   out_.empty_tuple();
@@ -154,9 +154,9 @@ void MetadataWriter::write_tensor(const StoredTensor& tensor) {
   end_object();
 }
 
-/// (dtype, layout, requires_grad, memory format, pin_memory): five fields, which every version
-/// takes, and the strides as a sixth where the tensor was saved with them. One object per tensor:
-/// torch may change them in place.
+/// Writes (dtype, layout, requires_grad, memory format, pin_memory), five fields that every version
+/// accepts, and the strides as a sixth if the tensor was saved with them. One object per tensor,
+/// because torch may modify them in place.
 void MetadataWriter::write_properties(const StoredTensor& tensor) {
   const TensorTraits& traits = tensor.traits;
   out_.global(kModule, "TensorProperties");
@@ -205,7 +205,7 @@ void MetadataWriter::write_memory_format(std::uint8_t format) {
   memory_formats_.emplace(format, out_.memoize());
 }
 
-/// The entries in their order, those of keys that have none after them.
+/// Writes the entries in order, then one for each key that lacks an entry.
 void MetadataWriter::write_planner() {
   const Catalog& catalog = metadata_.catalog;
   std::set<std::string_view> missing;
@@ -242,7 +242,7 @@ void MetadataWriter::write_storages() {
   out_.op('}');
   out_.mark();
   for (const StoredTensor& tensor : metadata_.catalog.tensors) {
-    std::set<Dims> written;  // chunks at one place share one entry
+    std::set<Dims> written;  // chunks at equal offsets share an entry
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
       const StoredChunk& chunk = tensor.chunks[i];
       if (chunk.file == kNoFile || !written.insert(chunk.box.offset).second) continue;
@@ -259,7 +259,7 @@ void MetadataWriter::write_storages() {
 void MetadataWriter::write_storage(std::string_view key, const Dims* offset, std::int64_t position,
                                    FileIndex file, ByteRange range) {
   if (file == kNoFile) return;
-  begin_object(kModule, "MetadataIndex");  // built before it is a key: its hash needs fqn
+  begin_object(kModule, "MetadataIndex");  // completed before its use as a key: its hash needs fqn
   attribute("fqn");
   key_text(key);
   attribute("index");
@@ -267,7 +267,7 @@ void MetadataWriter::write_storage(std::string_view key, const Dims* offset, std
     out_.none();
   } else {
     out_.integer(position);
-    attribute("offset");  // absent, not None, for objects
+    attribute("offset");  // absent, not None, in objects
     size(*offset);
   }
   end_object();
@@ -281,7 +281,7 @@ void MetadataWriter::write_storage(std::string_view key, const Dims* offset, std
   end_object();
 }
 
-/// checkpoint_id is text: a pickled path would tie the file to a version of Python.
+/// Writes checkpoint_id as text: a pickled path would tie the file to a version of Python.
 void MetadataWriter::write_storage_meta() {
   const auto text_or_none = [this](const std::string& value) {
     if (value.empty()) return out_.none();

@@ -1,5 +1,5 @@
 #pragma once
-// Opcodes, written. One emitter writes one pickle.
+// Writes opcodes. One emitter writes one pickle.
 
 #include <functional>
 #include <map>
@@ -14,7 +14,7 @@
 namespace reprise::pickle {
 
 enum class Protocol : std::uint8_t {
-  kTwo,   ///< BINUNICODE, GLOBAL, BINPUT: what torch's weights_only unpickler takes
+  kTwo,   ///< BINUNICODE, GLOBAL, BINPUT: the set torch's weights_only unpickler takes
   kFour,  ///< SHORT_BINUNICODE, STACK_GLOBAL, MEMOIZE
 };
 
@@ -22,30 +22,30 @@ class Emitter {
  public:
   explicit Emitter(Protocol protocol);
 
-  /// Ends the pickle; the emitter is spent.
+  /// Ends the pickle; the emitter must not be used afterwards.
   Bytes finish();
 
   void op(char code) { out_.push_back(static_cast<std::byte>(code)); }
   void none() { op('N'); }
   void boolean(bool value) { op(value ? '\x88' : '\x89'); }
   void integer(std::int64_t value);
-  /// LONG1 or LONG4 of two's complement digits.
+  /// Writes LONG1 or LONG4 with two's complement digits.
   void big_integer(ByteSpan digits);
   void floating(double value);
   void text(std::string_view value);
-  /// Protocol 2 has no bytes: `_codecs.encode(str, 'latin1')`, and `bytes()` if empty.
+  /// Writes bytes, which protocol 2 lacks: `_codecs.encode(str, 'latin1')`, or `bytes()` if empty.
   void bytes(ByteSpan value);
   void empty_tuple() { op(')'); }
   void mark() { op('('); }
-  /// Makes a tuple of the last `count` values; before more than three stands a mark().
+  /// Makes a tuple of the last `count` values; for more than three, call mark() before them.
   void tuple(std::size_t count);
 
-  /// Puts the value on the stack into the memo and returns its index there.
+  /// Puts the value on top of the stack into the memo and returns its index.
   std::uint32_t memoize();
   void get(std::uint32_t index);
-  /// A class or function: written once, then taken from the memo. Both texts outlive the emitter.
+  /// Writes a class or function once, later from the memo. Both texts must outlive the emitter.
   void global(std::string_view module, std::string_view name);
-  /// Text that occurs often: as global().
+  /// Writes text that occurs often, memoized like global().
   void shared_text(std::string_view value);
 
  private:
@@ -53,8 +53,8 @@ class Emitter {
   Bytes out_;
   std::uint32_t memo_count_ = 0;
   std::map<std::pair<std::string_view, std::string_view>, std::uint32_t> globals_;
-  /// By hash, since keys of a large state share long beginnings, then sorted, since texts of one
-  /// hash can be made at will.
+  /// Keyed by hash, because keys of a large state share long prefixes, then sorted, because texts
+  /// with equal hashes can be constructed at will.
   std::map<std::uint64_t, std::map<std::string, std::uint32_t, std::less<>>> texts_;
 };
 

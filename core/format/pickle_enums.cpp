@@ -1,4 +1,4 @@
-// Members of the enums on the list of names. Values as in torch 2.15 and megatron-core 0.16.
+// Members of the listed enums, with values as in torch 2.15 and megatron-core 0.16.
 
 #include <algorithm>
 #include <array>

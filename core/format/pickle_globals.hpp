@@ -1,5 +1,5 @@
 #pragma once
-// What the machine may do with names: each use is checked against the rule of its name.
+// Controls the use of names by the machine: each use is checked against the rule of its name.
 
 #include <map>
 #include <set>
@@ -14,7 +14,7 @@
 
 namespace reprise::pickle {
 
-/// A name and the attributes behind it. Without a module: not reached from a name.
+/// A name and the attributes after it. The module is empty if it was not reached from a name.
 struct NamePath {
   std::string_view module;
   std::string attributes;
@@ -27,25 +27,25 @@ class Globals {
 
   void set_protocol(int protocol) { protocol_ = protocol; }
 
-  /// The node of a class or function. Unlisted ones throw, or make a bytes item opaque.
+  /// Returns the node of a class or function. Unlisted ones throw, or make a bytes item opaque.
   NodeId load(std::string_view module, std::string_view name);
-  /// REDUCE and NEWOBJ.
+  /// Handles REDUCE and NEWOBJ.
   NodeId reduce(NodeId callee, NodeId args) { return instance(callee, args, true); }
   NodeId make(NodeId type, NodeId args) { return instance(type, args, false); }
-  /// BUILD.
+  /// Handles BUILD.
   void build(NodeId target, NodeId state);
-  /// APPEND(S) and SETITEM(S) to an instance.
+  /// Handles APPEND(S) and SETITEM(S) on an instance.
   void extend_list(NodeId target, std::span<const NodeId> items);
   void extend_dict(NodeId target, std::span<const NodeId> items);
   /// Throws unless `id` is the tuple ('storage', class, key, location, count).
   void check_storage(NodeId id) const;
 
-  /// Refuses builtins.getattr as a part of a container: what is handed on is called unseen.
+  /// Refuses builtins.getattr inside a container, because it could be passed on and called unseen.
   void check_parts(std::span<const NodeId> items) const;
-  /// Refuses to change what a call, a state or a key has used: Python's copy would not follow.
+  /// Refuses to change an object used by a call, a state or a key: Python's copy would not follow.
   void check_unused(NodeId target);
 
-  /// A listed name is used as its rule does not allow: "may not be <how>".
+  /// Throws for a listed name used against its rule: "may not be <how>".
   void misuse(NodeId name, std::string_view how);
 
   bool opaque() const { return !reason_.empty(); }
@@ -54,18 +54,18 @@ class Globals {
 
  private:
   NodeId instance(NodeId callee, NodeId args, bool called);
-  /// Null for a class that is not on the list, and for one that a call returned.
+  /// Returns null for a class not on the list and for one returned by a call.
   const NameRule* rule_of_type(NodeId instance) const;
   bool args_fit(Args shape, NodeId args) const;
   void check_called(NodeId callee);
-  /// Of builtins.getattr: what it reaches. Once for each tuple of arguments.
+  /// Resolves builtins.getattr; done once per tuple of arguments.
   const NamePath& attribute(NodeId args);
   NamePath check_attribute(NodeId args);
-  /// Where the object of getattr was reached; without a module if that is not by names.
+  /// Returns the path by which getattr's object was reached; no module if not by names.
   NamePath path_of(NodeId object) const;
   bool is_getattr(NodeId node) const;
   void unlisted(const std::string& name);
-  /// A bytes item becomes opaque; any other pickle is refused with `code`.
+  /// Makes a bytes item opaque; refuses any other pickle with `code`.
   void not_interpreted(Code code, std::string reason);
   [[noreturn]] void torn(const char* what) const;
 
@@ -73,11 +73,11 @@ class Globals {
   const Input& input_;
   Grammar grammar_;
   int protocol_ = 0;
-  std::map<std::pair<std::string_view, std::string_view>, NodeId> loaded_;  ///< as written
+  std::map<std::pair<std::string_view, std::string_view>, NodeId> loaded_;  ///< keys as written
   std::set<std::string> unlisted_;
-  /// What getattr returned, where it began at a name: that name with the attributes.
+  /// Results of getattr that start at a name: the name with its attributes.
   std::map<NodeId, NamePath> reached_;
-  /// Tuples of arguments of getattr that were looked at, and what they reach.
+  /// Argument tuples of getattr resolved so far, and their results.
   std::map<NodeId, NamePath> attributes_;
   std::string reason_;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// What a pickle is read into: an arena of inert nodes. Text stays a span of the input, shared nodes
-// stay shared, and nothing is larger than a small multiple of the opcodes that made it.
+// The result of reading a pickle: an arena of inert nodes. Text is a span of the input, shared
+// nodes stay shared, and memory is a small multiple of the number of opcodes.
 
 #include <cstdint>
 #include <functional>
@@ -18,8 +18,8 @@ inline constexpr NodeId kNoNode = 0xffffffff;
 enum class Kind : std::uint8_t {
   kNone,
   kBool,
-  kInteger,     ///< fits int64
-  kBigInteger,  ///< a span of two's complement digits
+  kInteger,     ///< fits in int64
+  kBigInteger,  ///< a span with two's complement digits
   kFloat,
   kText,
   kBytes,
@@ -31,15 +31,15 @@ enum class Kind : std::uint8_t {
   kFrozenSet,
   kName,      ///< a class or function, see Graph::names
   kInstance,  ///< see Graph::instances
-  kStorage,   ///< a persistent id; its tuple is Node::low
+  kStorage,   ///< a persistent id; Node::low is its tuple
 };
 std::string_view name_of(Kind kind);
 
-/// 16 bytes. Which numbers mean what depends on `kind`; Graph's accessors know.
+/// 16 bytes. `kind` determines the meaning of the numbers; use Graph's accessors.
 struct Node {
   Kind kind = Kind::kNone;
-  Kind of_all = Kind::kTuple;  ///< of kTuple: the kind of all its items; kTuple where they differ
-  bool hashable = true;        ///< false for what Python takes neither as a key nor into a set
+  Kind of_all = Kind::kTuple;  ///< for kTuple: kind of all items; kTuple if mixed
+  bool hashable = true;        ///< false if Python accepts it neither as a key nor in a set
   bool settled = false;        ///< see Graph::settle
   std::uint32_t low = 0;
   std::uint64_t high = 0;
@@ -48,25 +48,25 @@ static_assert(sizeof(Node) == 16);
 
 struct NameRule;
 
-/// A global as written, Python 2 names already mapped.
+/// A global as written, with Python 2 names already mapped.
 struct GlobalName {
   std::string_view module;
   std::string_view name;
-  const NameRule* rule = nullptr;  ///< null: not on the list
+  const NameRule* rule = nullptr;  ///< null if not on the list
 };
 
-/// Items in the order in which they were added; a chain of runs in Graph's item array.
+/// Items in order of addition; a chain of runs in Graph's item array.
 struct Chain {
   std::uint32_t first = kNoNode;
   std::uint32_t last = kNoNode;
 };
 
-/// What REDUCE, NEWOBJ and NEWOBJ_EX make. Nothing is made: these are the instructions.
+/// Result of REDUCE, NEWOBJ or NEWOBJ_EX. Nothing is constructed: these are the instructions.
 struct Instance {
-  bool called = false;  ///< REDUCE, otherwise NEWOBJ
+  bool called = false;  ///< REDUCE if true, otherwise NEWOBJ
   NodeId type = kNoNode;
   NodeId args = kNoNode;   ///< a tuple
-  NodeId state = kNoNode;  ///< of BUILD
+  NodeId state = kNoNode;  ///< from BUILD
   Chain list_items;
   Chain dict_items;  ///< key, value, key, value
 };
@@ -82,30 +82,30 @@ class Graph {
   bool boolean(NodeId id) const { return nodes_[id].high != 0; }
   std::int64_t integer(NodeId id) const { return static_cast<std::int64_t>(nodes_[id].high); }
   double floating(NodeId id) const;
-  /// Of kText, kBytes, kByteArray and kBigInteger.
+  /// Returns the text of kText, kBytes, kByteArray and kBigInteger.
   std::string_view text(NodeId id) const {
     return as_text(input_).substr(nodes_[id].low, nodes_[id].high);
   }
-  /// Of kTuple.
+  /// Returns the items of kTuple.
   std::span<const NodeId> tuple(NodeId id) const {
     return {items_.data() + nodes_[id].low, nodes_[id].high};
   }
-  /// True if all items of the tuple are of this kind. O(1), since tuples are shared.
+  /// True if all items of the tuple have this kind. O(1), because tuples are shared.
   bool all_are(NodeId tuple, Kind kind) const {
     return nodes_[tuple].high == 0 || nodes_[tuple].of_all == kind;
   }
   const GlobalName& global(NodeId id) const { return names_[nodes_[id].low]; }
   const Instance& instance(NodeId id) const { return instances_[nodes_[id].low]; }
   Instance& instance(NodeId id) { return instances_[nodes_[id].low]; }
-  /// Of kList, kDict (key, value, key, value), kSet and kFrozenSet.
+  /// Returns the chain of kList, kDict (key, value, key, value), kSet and kFrozenSet.
   Chain chain(NodeId id) const {
     return {nodes_[id].low, static_cast<std::uint32_t>(nodes_[id].high)};
   }
   std::size_t count(Chain chain) const;
   bool hashable(NodeId id) const { return nodes_[id].hashable; }
 
-  /// Python copies arguments, states and keys, or computes from them, when it comes across them:
-  /// what is reached from `node` may not change from here on.
+  /// Freezes all that is reached from `node`: Python copies arguments, states and keys, or computes
+  /// from them, when it meets them, so later changes are not allowed.
   void settle(NodeId node);
   bool settled(NodeId id) const { return nodes_[id].settled; }
 
@@ -116,7 +116,7 @@ class Graph {
   template <class Visit>
   void each_pair(Chain chain, Visit&& visit) const;
 
-  /// An empty list, dict, set or frozenset.
+  /// Adds an empty list, dict, set or frozenset.
   NodeId add(Kind kind);
   static NodeId add_none();
   static NodeId add_bool(bool value);
@@ -130,21 +130,21 @@ class Graph {
     return add({.kind = Kind::kStorage, .low = tuple, .high = 0});
   }
   void extend(Chain& chain, std::span<const NodeId> items);
-  /// Of the containers that have a chain.
+  /// Extends a container that has a chain.
   void extend(NodeId container, std::span<const NodeId> items);
 
  private:
   NodeId add(Node node);
-  /// Notes what `node` consists of as still to be settled.
+  /// Queues the parts of `node` for settling.
   void open_parts(NodeId node);
 
   ByteSpan input_;
   std::vector<Node> nodes_;
-  /// Tuples' items, and runs of chains: next run, count, items.
+  /// Tuple items, and runs of chains: next run, count, items.
   std::vector<std::uint32_t> items_;
   std::vector<GlobalName> names_;
   std::vector<Instance> instances_;
-  std::vector<NodeId> to_settle_;  ///< empty but while settle() runs
+  std::vector<NodeId> to_settle_;  ///< empty except during settle()
 };
 
 template <class Visit>

@@ -8,7 +8,7 @@
 namespace reprise::pickle {
 namespace {
 
-/// Bytes that follow a lead byte of UTF-8; -1 if it is none.
+/// Returns the number of bytes that follow a UTF-8 lead byte; -1 if it is not one.
 int tail_length(unsigned lead) {
   if (lead < 0x80) return 0;
   if (lead >= 0xc2 && lead < 0xe0) return 1;

@@ -1,5 +1,5 @@
 #pragma once
-// The bytes of a pickle, taken front to back; every length is checked against what remains.
+// Reads a pickle's bytes from front to back; checks every length against the rest of the input.
 
 #include <string_view>
 
@@ -17,18 +17,18 @@ class Input {
   std::size_t position() const { return at_; }
   std::size_t remaining() const { return bytes_.size() - at_; }
 
-  /// The next opcode; errors from now on name its position.
+  /// Returns the next opcode; later errors name its position.
   std::byte opcode();
 
   template <class T>
   T take() {
     return load_le<T>(skip(sizeof(T)));
   }
-  /// A big-endian double.
+  /// Reads a big-endian double.
   double take_double();
-  /// The next `length` bytes.
+  /// Returns the next `length` bytes.
   ByteSpan skip(std::uint64_t length);
-  /// Text up to a newline, which is taken too; at most `length_max` bytes.
+  /// Returns text up to a newline, which it consumes; at most `length_max` bytes.
   std::string_view line(std::size_t length_max);
 
   [[noreturn]] void fail(Code code, std::string message) const;
@@ -40,7 +40,7 @@ class Input {
   std::size_t opcode_at_ = 0;
 };
 
-/// UTF-8, with surrogates allowed as Python's pickler writes them.
+/// True for UTF-8, including surrogates, which Python's pickler writes.
 bool is_utf8(ByteSpan text);
 
 }  // namespace reprise::pickle

@@ -11,7 +11,7 @@
 namespace reprise::pickle {
 namespace {
 
-/// Memo indices are given out one by one; a writer may leave this many unused.
+/// Memo indices are consecutive; a writer may skip at most this many.
 constexpr std::size_t kMemoSlack = 1024;
 constexpr std::size_t kNameLengthMax = 256;
 
@@ -23,7 +23,7 @@ class Machine {
         graph_(bytes),
         grammar_(grammar),
         globals_(graph_, input_, grammar) {
-    constexpr std::size_t kRoom = 64;  // for what stands in a tensor's pickle
+    constexpr std::size_t kRoom = 64;  // enough for a tensor's pickle
     stack_.reserve(kRoom);
     memo_.reserve(kRoom);
   }
@@ -52,21 +52,21 @@ class Machine {
   NodeId& top();
   [[noreturn]] void no_value() const;
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
-  /// Items above the last mark, which is taken away; call drop() when done with them.
+  /// Returns the items above the last mark and removes the mark; call drop() afterwards.
   std::span<const NodeId> marked();
   void drop(std::span<const NodeId> items) { stack_.resize(stack_.size() - items.size()); }
 
   void integer(ByteSpan digits);
   void span_of(Kind kind, std::uint64_t length);
-  /// Text of Python 2.
+  /// Reads text of Python 2.
   void byte_string(std::uint64_t length);
   void tuple(std::size_t count);
   void pop_or_unmark();
   void put(std::size_t index);
   void get(std::size_t index);
-  /// What the items at the top of the stack go into.
+  /// Returns the object that the items at the top of the stack go into.
   NodeId below(std::span<const NodeId> items);
-  /// Every `step`th item becomes a key of a dict or an item of a set.
+  /// Settles every `step`th item, which becomes a dict key or a set item.
   void settle_keys(std::span<const NodeId> items, std::size_t step);
   void append(NodeId target, std::span<const NodeId> items);
   void set_items(NodeId target, std::span<const NodeId> items);
@@ -319,7 +319,7 @@ std::span<const NodeId> Machine::marked() {
 }
 
 void Machine::integer(ByteSpan digits) {
-  // Bytes beyond the eighth that only repeat the sign do not make it big.
+  // Extra bytes that only repeat the sign do not make it a big integer.
   const auto sign = [&] {
     return (static_cast<unsigned>(digits.back()) & 0x80U) != 0 ? std::byte{0xff} : std::byte{0};
   };

@@ -1,6 +1,6 @@
 #pragma once
-// The stack machine that turns opcodes into a graph. It calls nothing: REDUCE, NEWOBJ and BUILD
-// only note what was asked for, if the rule of the name allows it.
+// Stack machine that turns opcodes into a graph. It calls nothing: REDUCE, NEWOBJ and BUILD only
+// record the request, if the rule of the name allows it.
 
 #include <string>
 #include <vector>
@@ -21,11 +21,11 @@ struct Reading {
   std::vector<std::string> unlisted_names;  ///< sorted, unique
 };
 
-/// Runs the pickle up to its STOP; what follows is ignored. Time and memory are linear in its
-/// length. Throws as decode_value. The graph points into `input`.
+/// Runs the pickle up to its STOP and ignores the rest. Time and memory are linear in its length.
+/// Throws like decode_value. The graph points into `input`.
 Reading read_graph(ByteSpan input, Grammar grammar, const PickleSource& where);
 
-/// An error at a position of the pickle.
+/// Returns an error at a position of the pickle.
 Error error_at(const PickleSource& where, std::size_t position, Code code, std::string message);
 
 }  // namespace reprise::pickle

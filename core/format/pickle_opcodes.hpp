@@ -1,5 +1,5 @@
 #pragma once
-// The 68 opcodes of pickle protocols 0 to 5 and the rule for each.
+// The 68 opcodes of pickle protocols 0 to 5 and a rule for each.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace reprise::pickle {
 enum class OpcodeRule : std::uint8_t {
   kAccepted,
   kTextMode,  ///< protocol 0 and 1 only; no writer of these files uses it
-  kNames,     ///< names or makes a class in a way that no writer of these files uses
+  kNames,     ///< refers to or makes a class in a way no writer of these files uses
   kOutside,   ///< refers to objects or buffers outside the pickle
 };
 
@@ -21,9 +21,9 @@ struct Opcode {
   OpcodeRule rule;
 };
 
-/// All of them, in ascending order of the code.
+/// Returns all opcodes in ascending order of the code.
 std::span<const Opcode> all_opcodes();
-/// Null if there is no such opcode.
+/// Returns null if there is no such opcode.
 const Opcode* opcode_of(std::byte code);
 
 }  // namespace reprise::pickle

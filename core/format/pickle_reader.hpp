@@ -1,8 +1,8 @@
 #pragma once
-// Pickles, read by a grammar into inert values. Nothing is called or imported; names come from a
+// Reads pickles by a grammar into inert values. Nothing is called or imported; names come from a
 // closed list; work and memory are bounded by the length of the input.
 //
-//   who reads                    unlisted name               always refused (os.system, eval, ...)
+//   reader                       unlisted name               always refused (os.system, eval, ...)
 //   .metadata (metadata.hpp)     UNSUPPORTED                 REFUSED_NAME
 //   tensor item's data.pkl       UNSUPPORTED                 REFUSED_NAME
 //   bytes item, common.pt        opaque, names are listed    REFUSED_NAME
@@ -20,46 +20,46 @@
 
 namespace reprise {
 
-/// Where a pickle lies, for messages: offsets in errors are `offset` plus the position in it.
+/// Location of a pickle, for messages: an error's offset is `offset` plus the position in it.
 struct PickleSource {
   std::string file;
-  std::uint64_t offset = 0;  ///< of the pickle's first byte in `file`
-  std::string key = {};      ///< of the tensor or object, if known
+  std::uint64_t offset = 0;  ///< offset of the pickle's first byte in `file`
+  std::string key = {};      ///< key of the tensor or object, if known
 };
 
-/// The storages of the archive that a pickle stands in.
+/// Storages in the archive that contains a pickle.
 class StorageSource {
  public:
   virtual ~StorageSource() = default;
-  /// The little-endian bytes of the record `data/<key>`; nothing if there is no such record. They
-  /// stay valid until the next call.
+  /// Returns the little-endian bytes of the record `data/<key>`, valid until the next call; nothing
+  /// if there is no such record.
   virtual std::optional<ByteSpan> storage(std::string_view key) = 0;
 };
 
-/// What a bytes item or common.pt holds.
+/// Content of a bytes item or common.pt.
 ///
-/// How Python's types map: bytes (also as `_codecs.encode`) to Bytes; bytearray, complex,
-/// torch.Size, torch.device, enums and so on to Object (an enum written as
-/// `getattr(Class, 'MEMBER')` becomes the same Object as `Class(value)`); torch.dtype and bare
-/// classes to Name; tensors to TensorValue, made contiguous. A Parameter is the Object of the call
-/// that makes it of a TensorValue; a tensor of another class, or with attributes, is the Object
-/// `_rebuild_from_type_v2` of class, TensorValue and attributes. numpy arrays are Objects of one
-/// spelling, see numpy_array.hpp.
+/// Maps Python types: bytes (also as `_codecs.encode`) to Bytes; bytearray, complex, torch.Size,
+/// torch.device, enums and so on to Object (an enum written as `getattr(Class, 'MEMBER')` gives
+/// the same Object as `Class(value)`); torch.dtype and bare classes to Name; tensors to
+/// TensorValue, made contiguous. A Parameter becomes an Object that calls its constructor with a
+/// TensorValue; a tensor of another class or with attributes becomes an Object
+/// `_rebuild_from_type_v2` of class, TensorValue and attributes. numpy arrays become Objects in
+/// one form, see numpy_array.hpp.
 struct PickledValue {
   Value value;                              ///< None if opaque
-  bool opaque = false;                      ///< not interpreted: keep the item's bytes as they are
-  std::string reason;                       ///< why it is opaque, for people
+  bool opaque = false;                      ///< not interpreted: keep the item's bytes unchanged
+  std::string reason;                       ///< reason for opaque, for people
   std::vector<std::string> unlisted_names;  ///< "module.name", sorted, unique, at most 64
 };
 
-/// Reads the pickle of a bytes item. `storages` may be null: tensors then make it opaque.
-/// Throws TORN_FILE (malformed, truncated), REFUSED_NAME, LIMIT, UNSUPPORTED (an opcode that has no
-/// place here, more than kMaxNdim dimensions), EXTENT_MISMATCH (a view that leaves its storage).
+/// Reads the pickle of a bytes item. If `storages` is null, tensors make it opaque. Throws
+/// TORN_FILE (malformed, truncated), REFUSED_NAME, LIMIT, UNSUPPORTED (an opcode not allowed here,
+/// more than kMaxNdim dimensions), EXTENT_MISMATCH (a view that exceeds its storage).
 PickledValue decode_value(ByteSpan pickle, const PickleSource& where, StorageSource* storages);
 
-/// What a tensor item's data.pkl says. Units are elements unless named bytes. The view fits the
-/// storage that the pickle claims; whether that storage is there is for the caller to check:
-/// record size >= storage_bytes().
+/// Content of a tensor item's data.pkl. Units are elements unless named bytes. The view fits the
+/// storage size claimed by the pickle; the caller must check that the record is that long: record
+/// size >= storage_bytes().
 struct TensorDescription {
   DType dtype = DType::kFloat32;
   std::string storage_key;
@@ -68,20 +68,20 @@ struct TensorDescription {
   Dims shape;
   Dims strides;
   bool requires_grad = false;
-  SignFlips flips;  ///< of a lazily conjugated or negated view
+  SignFlips flips;  ///< pending conjugation or negation of a lazy view
 
   std::int64_t storage_bytes() const {
     return storage_elements * static_cast<std::int64_t>(size_of(dtype));
   }
-  /// Row-major without gaps: the elements are one range that starts at storage_offset.
+  /// True if row-major without gaps: the elements are one range that starts at storage_offset.
   bool contiguous() const;
 };
 
-/// Throws as decode_value; a sparse or quantized tensor and an unknown dtype are UNSUPPORTED.
+/// Throws like decode_value; sparse or quantized tensors and unknown dtypes are UNSUPPORTED.
 TensorDescription decode_tensor(ByteSpan pickle, const PickleSource& where);
 
-/// The tensor's elements, row-major and contiguous, out of its storage. Throws EXTENT_MISMATCH if
-/// the storage is shorter than the view needs.
+/// Returns the tensor's elements from its storage, row-major and contiguous. Throws EXTENT_MISMATCH
+/// if the storage is shorter than the view needs.
 Bytes gather(const TensorDescription& tensor, ByteSpan storage, const PickleSource& where);
 
 }  // namespace reprise

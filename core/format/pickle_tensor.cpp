@@ -10,9 +10,9 @@ namespace reprise {
 namespace pickle {
 namespace {
 
-/// torch numbers its storages.
+/// Longest storage key; torch uses numbers.
 constexpr std::size_t kStorageKeyMax = 256;
-/// torch has two. One dict of very many, shared by many tensors, would be walked for each.
+/// torch has two flags. A huge dict shared by many tensors would be walked for each of them.
 constexpr std::size_t kFlagsMax = 64;
 
 struct StorageClass {
@@ -34,7 +34,7 @@ constexpr std::array<StorageClass, 12> kStorageClasses{{
     {"ComplexDoubleStorage", DType::kComplex128},
 }};
 
-/// Null if the class is none of these.
+/// Returns null for other classes.
 const StorageClass* storage_class_named(std::string_view name) {
   const auto* found = std::ranges::find(kStorageClasses, name, &StorageClass::name);
   return found == kStorageClasses.end() ? nullptr : found;
@@ -53,7 +53,7 @@ class TensorReader {
  private:
   TensorDescription read_call(std::string_view function, std::span<const NodeId> args);
   TensorDescription read_rebuilt(std::span<const NodeId> args, int version);
-  /// `dtype` is kNoNode where the storage's class tells it.
+  /// `dtype` is kNoNode if the storage's class implies it.
   void read_storage(NodeId node, NodeId dtype, TensorDescription& tensor);
   DType dtype_of(NodeId node);
   Dims extents(NodeId node, const char* what);
@@ -182,7 +182,7 @@ void TensorReader::read_flags(NodeId metadata, TensorDescription& tensor) {
     const bool set = graph_.kind(value) != Kind::kBool || graph_.boolean(value);
     const std::string name(graph_.kind(key) == Kind::kText ? graph_.text(key) : "?");
     if (name == "conj")
-      tensor.flips.conjugate = set;  // a key that stands again takes its last value
+      tensor.flips.conjugate = set;  // a key that is repeated takes its last value here
     if (name == "neg") tensor.flips.negate = set;
     if (!set) return;
     if ((name != "conj" && name != "neg") || !can_flip(tensor.dtype, tensor.flips)) {
@@ -197,7 +197,7 @@ void TensorReader::check_fits(const TensorDescription& tensor) {
   std::int64_t last = tensor.storage_offset;
   bool overflow = false;
   for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
-    if (tensor.shape[d] == 0) return;  // no element, nothing to leave
+    if (tensor.shape[d] == 0) return;  // no elements, so no range to check
   }
   for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
     std::int64_t reach = 0;

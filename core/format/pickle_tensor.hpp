@@ -1,5 +1,5 @@
 #pragma once
-// Tensors in the graph of a pickle: the calls of torch._utils that rebuild them from a storage.
+// Tensors in a pickle's graph: calls of torch._utils that rebuild them from a storage.
 //
 //   _rebuild_tensor     (storage, offset, size, stride)
 //   _rebuild_tensor_v2  (storage, offset, size, stride, requires_grad, hooks [, metadata])
@@ -15,15 +15,15 @@
 
 namespace reprise::pickle {
 
-/// Class of the storage that torch pickles for a dtype; empty for the dtypes that came later, which
-/// have UntypedStorage and name their dtype.
+/// Returns the storage class that torch pickles for a dtype; empty for newer dtypes, which use
+/// UntypedStorage and name their dtype.
 std::string_view storage_class_of(DType dtype);
 
-/// Returns the name of the one of these calls that makes the node, or nothing where it is no
-/// tensor.
+/// Returns the name of the call, one of those above, that makes the node; nothing if the node is
+/// not a tensor.
 std::string_view tensor_call(const Graph& graph, NodeId node);
 
-/// Throws as decode_tensor.
+/// Throws like decode_tensor.
 TensorDescription describe_tensor(const Graph& graph, NodeId node, const PickleSource& where);
 
 }  // namespace reprise::pickle

@@ -31,7 +31,7 @@ void emit_tensor_function(Emitter& out, DType dtype) {
   out.global("torch._utils", typed ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
 }
 
-/// The function's arguments as a tuple.
+/// Writes the function's arguments as a tuple.
 void emit_tensor_arguments(Emitter& out, const TensorForm& form, std::string_view key) {
   const auto& [dtype, shape, requires_grad] = form;
   const std::string_view typed = pickle::storage_class_of(dtype);
@@ -62,8 +62,8 @@ void emit_tensor_arguments(Emitter& out, const TensorForm& form, std::string_vie
   out.memoize();
 }
 
-/// Byte for byte what torch.save writes for a contiguous CPU tensor: it memoizes what it makes, and
-/// within a value it takes classes and texts from the memo.
+/// Writes exactly what torch.save writes for a contiguous CPU tensor: memoizes every object, and
+/// within a value refers to the memo for classes and texts.
 void emit_tensor(Emitter& out, const TensorForm& form, std::string_view key) {
   emit_tensor_function(out, form.dtype);
   emit_tensor_arguments(out, form, key);
@@ -75,7 +75,7 @@ TensorForm form_of(const TensorValue& value) {
   return {value.dtype, value.shape, value.requires_grad};
 }
 
-/// As the reader makes them: class, tensor and attributes.
+/// True for objects as the reader makes them: class, tensor and attributes.
 bool is_typed_tensor(const Object& object) {
   return object.type == Name{"torch._tensor", "_rebuild_from_type_v2"} && object.args.size() == 3 &&
          object.args[1].as<TensorValue>() != nullptr;
@@ -110,7 +110,7 @@ class ValueWriter {
   void emit(const TensorValue& value);
   void emit_typed_tensor(const Object& value);
 
-  /// The key of the storage that the tensor's elements go to.
+  /// Returns the key of the storage for the tensor's elements.
   std::string store(const TensorValue& value);
   void emit_tuple(const List& items);
   void emit_items(const List& items);
@@ -122,7 +122,7 @@ class ValueWriter {
 };
 
 void ValueWriter::emit(const std::string& value) {
-  // Short text repeats (keys of dicts), long text rarely does.
+  // Short text (dict keys) repeats, long text rarely does.
   if (value.size() <= 64) return out_.shared_text(value);
   out_.text(value);
 }

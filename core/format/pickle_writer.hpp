@@ -1,6 +1,6 @@
 #pragma once
-// Values and tensors as torch.save pickles them: protocol 2, with only the opcodes that torch's
-// weights_only unpickler takes.
+// Pickles values and tensors like torch.save: protocol 2, with only the opcodes that torch's
+// weights_only unpickler accepts.
 
 #include <vector>
 
@@ -11,13 +11,13 @@
 
 namespace reprise {
 
-/// The `data.pkl` of a bytes item or common.pt. The payload of the i-th TensorValue met (depth
-/// first, in written order) is appended to `storages` and belongs into the record `data/<i>`; the
-/// spans point into `value`. `storages` may be null if the value holds no tensor.
+/// Returns the `data.pkl` of a bytes item or common.pt. Appends the payload of the i-th TensorValue
+/// (depth first, in written order) to `storages`, to be stored as record `data/<i>`; the spans
+/// point into `value`. `storages` may be null if the value contains no tensor.
 Bytes encode_value(const Value& value, std::vector<ByteSpan>* storages);
 
-/// The `data.pkl` of a tensor item, exactly as torch writes it for a contiguous CPU tensor whose
-/// storage, `data/0`, holds just its elements. Its length depends on dtype and shape alone.
+/// Returns the `data.pkl` of a tensor item, exactly as torch writes it for a contiguous CPU tensor
+/// whose storage, `data/0`, holds only its elements. Its length depends only on dtype and shape.
 Bytes encode_tensor_pickle(DType dtype, const Dims& shape);
 
 }  // namespace reprise

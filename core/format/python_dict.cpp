@@ -26,7 +26,7 @@ void add(std::string& form, char kind, std::string_view text) {
 
 bool add_float(std::string& form, double number) {
   constexpr double kBound = 9223372036854775808.0;  // 2^63
-  if (std::isnan(number)) return false;             // equals nothing
+  if (std::isnan(number)) return false;             // NaN equals nothing
   const bool whole = number == std::trunc(number) && number >= -kBound && number < kBound;
   if (whole) {
     add(form, 'i', static_cast<std::int64_t>(number));
@@ -38,7 +38,7 @@ bool add_float(std::string& form, double number) {
 
 bool add_set(std::string& form, const Set& set);
 
-/// Appends what equal keys have in common; false if the key is to be kept apart.
+/// Appends a form that equal keys share; false if the key equals no other.
 bool add_form(std::string& form, const Value& key) {
   if (key.is_none()) {
     form += 'n';
@@ -70,7 +70,7 @@ bool add_form(std::string& form, const Value& key) {
   return true;
 }
 
-/// Whatever the order of its items.
+/// Appends a form that does not depend on the order of items.
 bool add_set(std::string& form, const Set& set) {
   std::vector<std::string> items(set.items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {

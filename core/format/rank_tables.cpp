@@ -11,14 +11,14 @@
 namespace reprise {
 namespace {
 
-/// A sum that stays at the largest number once it got there: hostile volumes add up.
+/// Adds with saturation, because hostile volumes may overflow.
 std::uint64_t add_up(std::uint64_t sum, std::uint64_t more) {
   return sum > UINT64_MAX - more ? UINT64_MAX : sum + more;
 }
 
 std::uint64_t volume_of(const Box& box) { return static_cast<std::uint64_t>(box.elements()); }
 
-/// One copy of a tensor: pieces of ranks that fit together.
+/// One copy of a tensor, made of pieces of ranks that fit together.
 class Copy {
  public:
   explicit Copy(StoredTensor tensor) : tensor_(std::move(tensor)) {
@@ -26,8 +26,8 @@ class Copy {
     before_ = tensor_.chunks.size();
   }
 
-  /// False, and nothing happened, if one of the tensor's pieces is here already, in other bytes. A
-  /// piece that one of both names no storage for is no second one.
+  /// Adds the tensor's pieces; false, without any effect, if one of them is already here with other
+  /// bytes. A piece for which either side names no storage does not conflict.
   bool take(const StoredTensor& more) {
     if (has_no_room_for(more)) return false;
     for (const StoredChunk& chunk : more.chunks) {
@@ -76,12 +76,12 @@ class Copy {
   }
 
   StoredTensor tensor_;
-  std::map<Box, std::size_t> places_;  ///< of chunks; the first of equal boxes
-  std::size_t before_ = 0;             ///< chunks that were there before the rank at hand
+  std::map<Box, std::size_t> places_;  ///< index of the first chunk with this box
+  std::size_t before_ = 0;             ///< chunks present before the current rank
   std::uint64_t volume_ = 0;
 };
 
-/// Ranks of one key look for company among so many copies that lack pieces.
+/// Limit on incomplete copies that a rank tries to complete.
 constexpr std::size_t kOpenMax = 64;
 
 [[noreturn]] void refuse_drift(const StoredTensor& a, const StoredTensor& b) {
@@ -97,7 +97,7 @@ constexpr std::size_t kOpenMax = 64;
               {.key = a.key});
 }
 
-/// Of ranks that have parts of a tensor each says what the whole is.
+/// Checks that ranks with parts of one tensor agree on the whole.
 void require_agreement(const std::vector<Copy>& copies) {
   const Copy* partial = nullptr;
   for (const Copy& copy : copies) {
@@ -111,7 +111,7 @@ void require_agreement(const std::vector<Copy>& copies) {
 
 std::vector<StoredTensor> copies_of(std::span<StoredTensor> of_ranks) {
   std::vector<Copy> copies;
-  std::vector<std::size_t> open;  // the last ones that lack pieces
+  std::vector<std::size_t> open;  // most recent incomplete ones
   for (StoredTensor& tensor : of_ranks) {
     const auto taken = std::find_if(open.begin(), open.end(),
                                     [&](std::size_t c) { return copies[c].take(tensor); });
@@ -128,7 +128,7 @@ std::vector<StoredTensor> copies_of(std::span<StoredTensor> of_ranks) {
   return tensors;
 }
 
-/// Objects in the same bytes are one.
+/// Merges objects that have the same bytes.
 std::vector<StoredObject> copies_of(std::span<StoredObject> of_ranks) {
   std::map<std::pair<FileIndex, std::uint64_t>, std::size_t> known;
   std::vector<StoredObject> copies;
@@ -144,7 +144,7 @@ std::vector<StoredObject> copies_of(std::span<StoredObject> of_ranks) {
   return copies;
 }
 
-/// Which key of the catalog a rank's key became.
+/// Catalog key that each rank's key was mapped to.
 using KeyNames = std::map<std::pair<std::string, std::int32_t>, std::string>;
 
 template <class Item>
@@ -155,7 +155,7 @@ void mark_own(Item& item, KeyNames& names) {
   item.known_by.own = true;
 }
 
-/// Calls visit(items of one key) for each; they keep the order that they have among themselves.
+/// Calls visit(items of one key) for each key; items keep their relative order.
 template <class Item, class Visit>
 void each_key(std::vector<Item>& items, const Visit& visit) {
   std::stable_sort(items.begin(), items.end(),
@@ -239,7 +239,7 @@ class RankMerger {
     for (const auto& object : merged_.catalog.objects) add(object.key);
   }
 
-  /// In the order of the files; of a key that several ranks share the first.
+  /// Merges in file order; for a key shared by several ranks, the first entry is used.
   void merge_planner_data() {
     std::set<std::string> known;
     for (auto& [rank, entry] : planner_) {

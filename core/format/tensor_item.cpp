@@ -18,12 +18,12 @@ namespace reprise {
 
 namespace {
 
-// A tensor's data.pkl has about 200 bytes.
+// Limit for a tensor's data.pkl, which has about 200 bytes.
 constexpr std::uint64_t kTensorPickleMax = std::uint64_t{64} * 1024;
 
-// Distinct indices reach distinct elements if, in the order of strides, each dimension steps over
-// all that the smaller ones reach. That holds for every permuted or sliced tensor and for no
-// expanded one. `reach` cannot overflow: the view fits its storage.
+// True if several indices may reach one element. They do not if, in order of strides, each
+// dimension steps beyond all that the smaller ones reach: so for every permuted or sliced tensor,
+// and for no expanded one. `reach` cannot overflow, because the view fits its storage.
 bool elements_fall_together(const Dims& size, const Dims& strides) {
   if (std::ranges::find(size, 0) != size.end()) return false;
   std::array<std::size_t, kMaxNdim> order{};

@@ -2,7 +2,7 @@
 // A tensor item: the archive that torch.save writes for one tensor. Records in order: data.pkl,
 // .format_version "1", .storage_alignment "64", byteorder "little", data/0, version "3\n",
 // .data/serialization_id (40 digits). Older files have fewer; data.pkl, data/<key> and version are
-// always there.
+// always present.
 
 #include <cstdint>
 
@@ -15,38 +15,38 @@
 
 namespace reprise {
 
-/// Elements of so many bytes, and an archive around them, would have no 64-bit offsets: together
-/// 2^62 bytes or more, where extents of 0 count as 1.
+/// True if that many element bytes plus their archive exceed 64-bit offsets: together 2^62 bytes or
+/// more, counting extents of 0 as 1.
 bool too_large(std::size_t element_bytes, const Dims& size);
 
-/// Where the elements of a stored tensor are, all checked against the slice. Element [i, j, ...] is
-/// at data_offset + (storage_offset + i * strides[0] + j * strides[1] + ...) * size_of(dtype).
+/// Position of a stored tensor's elements, checked against the slice. Element [i, j, ...] is at
+/// data_offset + (storage_offset + i * strides[0] + j * strides[1] + ...) * size_of(dtype).
 struct TensorItem {
   DType dtype = DType::kFloat32;
   Dims size;
   Dims strides;                     ///< in elements; not always row-major
   std::int64_t storage_offset = 0;  ///< in elements
-  std::uint64_t data_offset = 0;    ///< of the storage's record in the slice, in bytes
-  std::uint64_t data_bytes = 0;     ///< of the record; may exceed what the view needs
-  std::uint32_t crc = 0;            ///< of the record's data_bytes bytes, as stored
+  std::uint64_t data_offset = 0;    ///< byte offset of the storage's record in the slice
+  std::uint64_t data_bytes = 0;     ///< size of that record; may exceed what the view needs
+  std::uint32_t crc = 0;            ///< stored checksum of the record's data_bytes bytes
   bool byteswap = false;            ///< elements are big-endian
-  SignFlips flips = {};             ///< to be applied to elements that were read
+  SignFlips flips = {};             ///< to apply to elements after reading
 
-  /// Row-major, without gaps, from the storage's first element on.
+  /// True if row-major without gaps, starting at the storage's first element.
   bool contiguous() const;
-  std::uint64_t element_bytes() const;  ///< of the elements: volume(size) * size_of(dtype)
+  std::uint64_t element_bytes() const;  ///< volume(size) * size_of(dtype)
 };
 
-/// Reads everything but the elements, in one or two reads. Checksums are not judged, because torch
-/// may be told not to compute them: who needs to know compares all of them (Archive). Beyond what
-/// Archive refuses: UNSUPPORTED (dtype, version, byte order), EXTENT_MISMATCH (a record shorter
-/// than the storage that is claimed, a view that leaves it), TORN_FILE (records missing, data.pkl
-/// is no tensor, strides under which elements fall together).
+/// Reads everything but the elements, in one or two reads. Does not judge checksums, because torch
+/// can be told not to compute them; callers that need them compare all (Archive). Throws like
+/// Archive, and also UNSUPPORTED (dtype, version, byte order), EXTENT_MISMATCH (a record shorter
+/// than the claimed storage, a view that exceeds it), TORN_FILE (missing records, data.pkl is not a
+/// tensor, strides that map several indices to one element).
 TensorItem read_tensor_item(ItemSource& source);
 TensorItem read_tensor_item(Archive& archive);
 
-/// The bytes around a row-major tensor's elements, all known before the elements are:
-/// head (up to data_offset), data_bytes bytes of elements, tail.
+/// The bytes around a row-major tensor's elements, all known before the elements: head (up to
+/// data_offset), data_bytes bytes of elements, tail.
 class TensorItemLayout {
  public:
   TensorItemLayout(DType dtype, const Dims& size);
@@ -56,18 +56,18 @@ class TensorItemLayout {
   std::uint64_t data_bytes() const { return data_bytes_; }
   std::uint64_t tail_bytes() const { return tail_.size(); }
   const Bytes& head() const { return head_; }
-  /// What follows the elements, tail_bytes() long; `crc` is the elements' CRC-32.
+  /// Writes the tail_bytes() bytes after the elements; `crc` is the CRC-32 of the elements.
   void write_tail(std::uint32_t crc, MutableByteSpan out) const;
   Bytes tail(std::uint32_t crc) const;
 
-  /// Where a tail depends on the elements.
+  /// Positions in the tail that depend on the elements.
   struct Places {
-    ArchiveWriter::ChecksumPlaces crc;     ///< of the elements
+    ArchiveWriter::ChecksumPlaces crc;     ///< checksum of the elements
     std::uint64_t id = 0;                  ///< the serialization id
-    ArchiveWriter::ChecksumPlaces id_crc;  ///< of the serialization id
+    ArchiveWriter::ChecksumPlaces id_crc;  ///< checksum of the serialization id
   };
   const Places& places() const { return places_; }
-  /// A tail with zeros in these places.
+  /// Returns a tail with zeros in these positions.
   const Bytes& blank_tail() const { return tail_; }
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// Values together with what of their bytes is no part of them: who compares two files by value
-// alone must know that nothing else stands in them.
+// Values together with the content of their bytes that they omit: comparing two files by value
+// alone is valid only if nothing else is in them.
 
 #include <cstddef>
 #include <string>
@@ -13,18 +13,18 @@ namespace reprise {
 
 struct WholeValue {
   BytesItem item;
-  /// What the value does not tell of, for people: bytes after a pickle, records of an archive that
-  /// nothing refers to. Empty: all is told, but for what every archive of torch has, which says how
-  /// it was written. Means nothing without a value.
+  /// Describes for people what the value omits: bytes after a pickle, records of an archive that
+  /// nothing refers to. Empty: nothing, except what every torch archive has to say how it was
+  /// written. Only meaningful if there is a value.
   std::string left_out;
 };
 
-/// An archive, as read_bytes_item.
+/// Reads an archive like read_bytes_item.
 WholeValue read_whole_item(ItemSource& source);
-/// A pickle that stands by itself; throws as decode_value.
+/// Reads a bare pickle; throws like decode_value.
 WholeValue read_whole_pickle(ItemSource& source);
 
-/// As decode_value; `end` becomes the position after the pickle's STOP.
+/// Same as decode_value; sets `end` to the position after the pickle's STOP.
 PickledValue decode_value(ByteSpan pickle, const PickleSource& where, StorageSource* storages,
                           std::size_t& end);
 

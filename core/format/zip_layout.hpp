@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of the zip format (PKWARE's APPNOTE 6.3) that reader and writer share.
+// Constants of the zip format (PKWARE's APPNOTE 6.3) that reader and writer share.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,14 +27,14 @@ inline constexpr std::uint16_t kFlagDescriptor = 0x0008;  ///< sizes follow the 
 inline constexpr std::uint16_t kFlagUtf8 = 0x0800;
 inline constexpr std::uint16_t kMethodStored = 0;
 inline constexpr std::uint16_t kMethodDeflated = 8;
-inline constexpr unsigned kVersionMax = 63;  ///< that a reader must know: the highest there is
+inline constexpr unsigned kVersionMax = 63;  ///< highest version that exists
 inline constexpr std::uint32_t kDirectoryAttribute = 0x10;
 
 inline constexpr std::uint16_t kWideExtra = 0x0001;  ///< id of the ZIP64 extra field
 inline constexpr std::uint16_t kUnicodeNameExtra = 0x7075;
 inline constexpr std::uint16_t kPaddingExtra = 0x4246;  ///< 'FB': padding before the content
 
-/// A 32-bit field that says "see the ZIP64 field".
+/// Value of a 32-bit field that refers to the ZIP64 field.
 inline constexpr std::uint64_t kSaturated32 = 0xffffffff;
 inline constexpr std::uint64_t kSaturated16 = 0xffff;
 

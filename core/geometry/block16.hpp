@@ -1,5 +1,5 @@
 #pragma once
-// Sixteen bytes at once: the widest load and store that a thread of a GPU has.
+// Sixteen bytes at once: the widest load and store of a GPU thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace reprise {
 
 inline constexpr std::int64_t kBlockBytes = 16;
 
-/// May stand for elements of any type, so the compiler takes it to alias all of them.
+/// May alias elements of any type, and the compiler is told so.
 struct alignas(16) [[gnu::may_alias]] Block16 {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
@@ -20,12 +20,12 @@ struct alignas(16) [[gnu::may_alias]] Block16 {
   }
 };
 
-/// How far `place` is behind the last 16-byte boundary, in bytes.
+/// Returns the distance of `place` from the previous 16-byte boundary, in bytes.
 REPRISE_HD inline std::int64_t lead_of(const std::byte* place) {
   return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(place) % 16U);
 }
 
-/// The 16 bytes from `lead` (1 to 15) on of two blocks that stand one behind the other.
+/// Returns the 16 bytes that begin at `lead` (1 to 15) in two adjacent blocks.
 ///
 ///   first  |......LLLLLLLLLL|      second |HHHHHH..........|
 REPRISE_HD inline Block16 block_between(const Block16& first, const Block16& second,
@@ -39,7 +39,7 @@ REPRISE_HD inline Block16 block_between(const Block16& first, const Block16& sec
   return {(a >> bits) | (b << (64U - bits)), (b >> bits) | (c << (64U - bits))};
 }
 
-/// The `size` bytes (at most 16) from `place` on, the rest 0.
+/// Returns `size` bytes (at most 16) from `place` on, padded with 0.
 REPRISE_HD inline Block16 load_bytes(const std::byte* place, std::int64_t size) {
   Block16 block;
   for (std::int64_t i = 0; i < size; ++i) {
@@ -49,13 +49,13 @@ REPRISE_HD inline Block16 load_bytes(const std::byte* place, std::int64_t size) 
   return block;
 }
 
-/// A stretch of memory that may be read, and no byte around it.
+/// A stretch of memory that may be read; bytes outside it may not.
 struct Readable {
   const std::byte* begin;
   const std::byte* end;
 };
 
-/// The 16 bytes from `place` on, which lie in `all`, by aligned loads wherever these stay in it.
+/// Returns the 16 bytes at `place`, which lie in `all`, using aligned loads where they stay inside.
 REPRISE_HD inline Block16 load_block(const std::byte* place, const Readable& all) {
   const std::int64_t lead = lead_of(place);
   const std::byte* first = place - lead;

@@ -28,7 +28,7 @@ struct Box {
   Dims offset;
   Dims extent;
 
-  /// The whole tensor of shape `extent`.
+  /// Returns the box of a whole tensor of shape `extent`.
   static Box whole(const Dims& extent) { return {Dims::filled(extent.size(), 0), extent}; }
 
   std::size_t ndim() const { return offset.size(); }
@@ -37,24 +37,24 @@ struct Box {
   Interval interval(std::size_t d) const { return {offset[d], offset[d] + extent[d]}; }
 
   friend bool operator==(const Box&, const Box&) = default;
-  /// By offset, then extent.
+  /// Orders by offset, then by extent.
   friend bool operator<(const Box& a, const Box& b) {
     return a.offset == b.offset ? a.extent < b.extent : a.offset < b.offset;
   }
-  /// "[0:2, 4:6]"
+  /// Prints "[0:2, 4:6]".
   friend std::ostream& operator<<(std::ostream& out, const Box& box);
 };
 
 std::string to_string(const Box& box);
 
-/// The common part; nothing if it has no elements. Both boxes have the same ndim.
+/// Returns the common part, or nothing if it has no elements. Both boxes must have equal ndim.
 std::optional<Box> intersect(const Box& a, const Box& b);
-/// True if every element of `inner` is in `outer`. An empty box lies within if its offset and end
-/// do.
+/// True if every element of `inner` is in `outer`. An empty box is inside if its offset and end
+/// are.
 bool contains(const Box& outer, const Box& inner);
-/// `box` without `hole`, as at most 2 * ndim disjoint boxes; `hole` lies within `box`.
+/// Returns `box` without `hole` as at most 2 * ndim disjoint boxes; `hole` must lie within `box`.
 std::vector<Box> subtract(const Box& box, const Box& hole);
-/// `box` seen from a tensor whose first element is at `origin`.
+/// Returns `box` in coordinates of a tensor whose first element is at `origin`.
 Box relative_to(const Box& box, const Dims& origin);
 
 }  // namespace reprise

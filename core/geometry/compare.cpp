@@ -13,13 +13,13 @@
 namespace reprise {
 namespace {
 
-constexpr std::int64_t kBlock = 4096;  // elements whose equality is decided by one memcmp
+constexpr std::int64_t kBlock = 4096;  // elements compared by one memcmp
 
 double larger(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
 }
 
-/// Adds what differs in elements [begin, end), each of `parts` numbers.
+/// Adds the differences in elements [begin, end), each of which has `parts` numbers.
 template <std::size_t parts, class Value>
 void compare_block(const std::byte* left, const std::byte* right, std::int64_t begin,
                    std::int64_t end, const Value& value, Comparison& result) {

@@ -1,5 +1,5 @@
 #pragma once
-// How two elements differ: what a comparison does with each pair, on the host and in a kernel.
+// Difference of two elements, as computed for each pair by host and kernel comparisons.
 
 #include <bit>
 #include <cmath>
@@ -16,10 +16,10 @@
 
 namespace reprise {
 
-/// |a - b|, where equal infinities (of one sign) are 0 apart.
+/// Returns |a - b|; equal infinities (of one sign) are 0 apart.
 REPRISE_HD inline double distance(double a, double b) { return a == b ? 0 : std::fabs(a - b); }
 
-/// |a - b|, rounded only after the subtraction: integers that differ are never 0 apart.
+/// Returns |a - b|, rounded only after subtracting: unequal integers are never 0 apart.
 REPRISE_HD inline double distance(std::uint64_t a, std::uint64_t b) {
   return static_cast<double>(a > b ? a - b : b - a);
 }
@@ -34,15 +34,15 @@ struct Float4Pair {
   double low = 0;
   double high = 0;
 };
-/// The larger of the distances of the low and of the high values.
+/// Returns the larger of the distances of the low and the high values.
 REPRISE_HD inline double distance(Float4Pair a, Float4Pair b) {
   const double low = distance(a.low, b.low);
   const double high = distance(a.high, b.high);
   return low > high ? low : high;
 }
 
-/// The number that an element, or a part of a complex one, is: its bits to its value. 64-bit
-/// integers stay what they are, since a double does not hold them all.
+/// Converts the bits of an element, or of a part of a complex one, to a number. 64-bit integers
+/// stay integers, because a double cannot represent all of them.
 template <class Number>
 struct PlainValue {
   using Result =
@@ -70,12 +70,12 @@ struct HalfValue {
     const std::uint32_t rest = (bits & 0x7fffU) << 13U;
     constexpr std::uint32_t kInfinity = 0x7c00U << 13U;
     if (rest >= kInfinity) return std::bit_cast<float>(sign | 0x7f800000U | (rest - kInfinity));
-    // As a float the exponent is 127 - 15 too small, also that of a subnormal number.
+    // As a float, the exponent is 127 - 15 too small, even for a subnormal number.
     return std::bit_cast<float>(sign | rest) * 0x1p112F;
   }
 };
 
-/// Numbers of one byte that scalar_at() takes apart, all of them beforehand.
+/// Values of one-byte numbers that scalar_at() decodes, as a precomputed table.
 struct TabledValue {
   using Bits = std::uint8_t;
   double values[256];
@@ -84,7 +84,7 @@ struct TabledValue {
   REPRISE_HD double operator()(Bits bits) const { return values[bits]; }
 };
 
-/// The values of float4_e2m1fn_x2, all pairs beforehand.
+/// Values of float4_e2m1fn_x2, precomputed for all pairs.
 struct Float4PairValue {
   using Bits = std::uint8_t;
   Float4Pair values[256];
@@ -93,7 +93,7 @@ struct Float4PairValue {
   REPRISE_HD Float4Pair operator()(Bits bits) const { return values[bits]; }
 };
 
-/// Calls visit(value, parts) with the value of the type's numbers and how many of them make an
+/// Calls visit(value, parts): `value` converts the type's numbers, `parts` is their count per
 /// element, 1 or 2, as a std::integral_constant.
 template <class Visit>
 decltype(auto) with_value_of(DType dtype, Visit&& visit) {
@@ -142,12 +142,12 @@ decltype(auto) with_value_of(DType dtype, Visit&& visit) {
 }
 
 struct Difference {
-  bool differs = false;    ///< in any bit
-  bool undefined = false;  ///< a NaN on one side at least, not the same on both
-  double delta = 0;        ///< else: the larger of the parts' distances
+  bool differs = false;    ///< true if any bit differs
+  bool undefined = false;  ///< NaN on at least one side, not the same on both
+  double delta = 0;        ///< otherwise: the larger of the parts' distances
 };
 
-/// Of the elements of `parts` numbers at two places, at any addresses.
+/// Compares the elements of `parts` numbers at two places, at any alignment.
 template <std::size_t parts, class Value>
 REPRISE_HD inline Difference difference_at(const std::byte* left, const std::byte* right,
                                            const Value& value) {
@@ -168,13 +168,13 @@ REPRISE_HD inline Difference difference_at(const std::byte* left, const std::byt
   return {differs, undefined, delta};
 }
 
-/// What many differences come to; the same in whatever order they are added.
+/// Sum of many differences; independent of the order in which they are added.
 struct DifferenceSum {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
   std::uint64_t mismatches = 0;
-  /// The bits of max_delta. Non-negative doubles order like their bit patterns, and the
-  /// one NaN that is used here has larger ones than infinity.
+  /// Bits of max_delta. Non-negative doubles order like their bit patterns, and the only NaN used
+  /// here is larger than infinity.
   std::uint64_t delta_bits = 0;
   std::uint64_t first = kNone;  ///< index of the first mismatch
 
@@ -191,29 +191,29 @@ struct DifferenceSum {
   }
 };
 
-/// Two runs of elements in blocks of 16 bytes, of which each thread of the comparing kernel has
-/// every n-th. Blocks that are equal are not looked into.
+/// Two runs of elements in blocks of 16 bytes; each thread of the comparing kernel handles every
+/// n-th block. Equal blocks are not examined further.
 template <std::size_t parts, class Value>
 struct CompareBlocks {
   const std::byte* left;
   const std::byte* right;
-  std::int64_t bytes;  ///< of each side, whole elements
+  std::int64_t bytes;  ///< size of each side; whole elements
   Value value;
 
   static constexpr auto kWidth = static_cast<std::int64_t>(parts * sizeof(typename Value::Bits));
 
-  /// The last one may be shorter than the others.
+  /// Counts the blocks; the last one may be shorter.
   REPRISE_HD std::int64_t blocks() const { return (bytes + kBlockBytes - 1) / kBlockBytes; }
   REPRISE_HD std::int64_t whole_blocks() const { return bytes / kBlockBytes; }
-  /// Do both sides' blocks stand at 16-byte boundaries?
+  /// True if the blocks of both sides start at 16-byte boundaries.
   REPRISE_HD bool aligned() const { return (lead_of(left) | lead_of(right)) == 0; }
-  /// Of a whole block of sides that are aligned.
+  /// True if a whole block is equal on both sides, which must be aligned.
   REPRISE_HD bool equal(std::int64_t block) const {
     return reinterpret_cast<const Block16*>(left)[block] ==
            reinterpret_cast<const Block16*>(right)[block];
   }
 
-  /// Adds what differs in a block, wherever it stands.
+  /// Adds the differences in a block at any alignment.
   REPRISE_HD void add(std::int64_t block, DifferenceSum& sum) const {
     const std::int64_t at = block * kBlockBytes;
     const std::int64_t size = bytes - at < kBlockBytes ? bytes - at : kBlockBytes;
@@ -228,7 +228,7 @@ struct CompareBlocks {
     }
   }
 
-  /// Adds what differs in `count` blocks, each `step` behind the one before.
+  /// Adds the differences in `count` blocks that are `step` apart.
   template <int count>
   REPRISE_HD void add_some(std::int64_t block, std::int64_t step, DifferenceSum& sum) const {
     bool same = true;
@@ -237,7 +237,7 @@ struct CompareBlocks {
     for (int k = 0; k < count; ++k) add(block + k * step, sum);
   }
 
-  /// What thread number `thread` of `threads` adds.
+  /// Returns the share of thread number `thread` of `threads`.
   REPRISE_HD DifferenceSum sum_of(std::int64_t thread, std::int64_t threads) const {
     constexpr int kAtOnce = 4;
     DifferenceSum sum;
@@ -258,7 +258,7 @@ struct CompareBlocks {
   }
 };
 
-/// The sum of all elements as a Comparison.
+/// Converts the sum over all elements to a Comparison.
 Comparison comparison_of(const DifferenceSum& sum, std::int64_t elements);
 
 }  // namespace reprise

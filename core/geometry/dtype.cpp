@@ -54,7 +54,7 @@ T read(const std::byte* element) {
   return value;
 }
 
-/// A small float: how its bits are read. `finite` formats (the "fn" kind) have no infinity.
+/// Bit layout of a small float. `finite` formats (the "fn" kind) have no infinity.
 struct SmallFloat {
   int exponent_bits;
   int mantissa_bits;

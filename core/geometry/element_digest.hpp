@@ -1,6 +1,6 @@
 #pragma once
-// What one element adds to the digest of a tensor's content, which is the same under every
-// sharding: a sum, modulo 2^64, over elements by key, global index and bits.
+// The contribution of one element to the digest of a tensor's content, which is the same under
+// every sharding: a sum modulo 2^64 over elements, by key, global index and bits.
 
 #include <cstdint>
 #include <cstring>
@@ -16,8 +16,8 @@ struct WideWord {
   std::uint64_t high = 0;
 };
 
-/// `key` stands for the tensor. The step is odd and its bits have no pattern: places that differ by
-/// few bits' worth of content are farther apart than any tensor is long.
+/// `key` identifies the tensor. The step is odd and its bits have no pattern, so that a move to
+/// another index never looks like a change of a few bits of content.
 REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_t index,
                                                   std::uint64_t bits) {
   constexpr std::uint64_t kStep = 0xd1342543de82ef95ULL;
@@ -28,10 +28,10 @@ REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_
   return mix64(element_digest(key, index, bits.low) ^ bits.high);
 }
 
-/// The same of elements in memory, `Word` wide: an unsigned integer or WideWord.
+/// Same for elements in memory of width `Word`: an unsigned integer or WideWord.
 template <class Word>
 struct ElementDigest {
-  /// Element 0 of the local array, at a multiple of what it is wide, 8 at most.
+  /// Element 0 of the local array, aligned to the element width, up to 8.
   const std::byte* data = nullptr;
   std::uint64_t key = 0;
 

@@ -5,7 +5,7 @@
 namespace reprise {
 namespace {
 
-/// Whether the next outer step is what `inner` comes to after its last turn.
+/// True if the next outer step continues where `inner` ends.
 bool runs_on(const ElementMap::Loop& inner, const ElementPlace& outer) {
   return outer.global == inner.count * inner.step.global && outer.a == inner.count * inner.step.a &&
          outer.b == inner.count * inner.step.b;

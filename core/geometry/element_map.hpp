@@ -1,8 +1,8 @@
 #pragma once
-// Which element stands where, as loops over offsets: what a kernel needs to know of a piece, and
-// the loops of the host over the same elements.
+// Maps elements to positions as loops over offsets: a kernel's description of a piece, and the
+// host's loops over the same elements.
 //
-//   global [4, 6], box [1:3, 0:6], local [2, 6]: both dimensions run on in both, so one loop
+//   global [4, 6], box [1:3, 0:6], local [2, 6]: dimensions are contiguous in both, so one loop
 //     12 times   global 6 + i   local i
 //   box [1:3, 2:4], local [2, 2]: two loops
 //      2 times   global 8 + 6 i        local 2 i
@@ -18,7 +18,7 @@
 namespace reprise {
 
 /// One element: its row-major index in the global tensor and its offsets in two local arrays, in
-/// elements. Also the steps from one element to the next.
+/// elements. Also used for the steps from one element to the next.
 struct ElementPlace {
   std::int64_t global = 0;
   std::int64_t a = 0;
@@ -31,7 +31,7 @@ struct ElementPlace {
   }
 };
 
-/// The elements of one box, row-major. Trivially copyable, for kernels.
+/// The elements of one box, row-major. Trivially copyable, so that kernels can take it.
 struct ElementMap {
   struct Loop {
     std::int64_t count = 0;
@@ -40,10 +40,10 @@ struct ElementMap {
 
   std::int64_t elements = 0;
   ElementPlace first;
-  std::array<Loop, kMaxNdim> loops;  ///< innermost first; none of one turn
+  std::array<Loop, kMaxNdim> loops;  ///< innermost first; none with one iteration
   std::int32_t depth = 0;
 
-  /// 0 <= ordinal < elements.
+  /// Requires 0 <= ordinal < elements.
   REPRISE_HD constexpr ElementPlace at(std::int64_t ordinal) const {
     ElementPlace place = first;
     for (std::int32_t d = 0; d < depth; ++d) {
@@ -57,24 +57,24 @@ struct ElementMap {
   }
 };
 
-/// Offset of a region's first element, and the strides of its dimensions, in elements.
+/// Offset of a region's first element and the strides of its dimensions, in elements.
 struct Strided {
   std::int64_t first = 0;
   Dims strides;
 };
 
-/// Dimensions that run on in all three are one loop.
+/// Dimensions contiguous in all three are merged into one loop.
 ElementMap element_map(const Dims& extents, const Strided& global, const Strided& a,
                        const Strided& b);
-/// `elements` side by side on all sides, from 0 on.
+/// Returns the map of `elements` adjacent elements on all sides, starting at 0.
 ElementMap line_map(std::int64_t elements);
 
-/// Those of two equal lists of boxes of a tensor of `shape`, whose elements stand in two local
-/// arrays; boxes without elements left out.
+/// Returns the maps for two equal lists of boxes of a tensor of `shape`, whose elements are in two
+/// local arrays; omits empty boxes.
 std::vector<ElementMap> element_maps(const Dims& shape, const std::vector<Piece>& a,
                                      const std::vector<Piece>& b);
 
-/// Calls visit(place) for all elements in order. The host's loop.
+/// Calls visit(place) for all elements in order, on the host.
 template <class Visit>
 void for_each_element(const ElementMap& map, const Visit& visit) {
   const ElementMap::Loop inner = map.depth > 0 ? map.loops[0] : ElementMap::Loop{1, {}};

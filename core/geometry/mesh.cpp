@@ -74,7 +74,7 @@ GroupRank Mesh::member_at(std::span<const std::int32_t> coordinates) const {
 
 Group Mesh::group_along(GroupRank member, std::span<const std::string_view> names) const {
   std::vector<GroupRank> found = {member};
-  for (const auto name : names) {  // each axis multiplies what was found, slower than those before
+  for (const auto name : names) {  // each axis varies slower than the ones before
     const auto along = axis(name);
     if (!along) continue;
     std::vector<GroupRank> wider;

@@ -1,14 +1,14 @@
 #pragma once
 // A placement is an ordered list of splits: "axis A splits dimension D". Each split cuts what the
-// earlier ones left, by the ceil-chunk rule of torch.chunk; order is meaning.
+// earlier ones left, by the ceil-chunk rule of torch.chunk, so the order matters.
 //
 //   dimension of 10, tp 2 then fsdp 2            dimension of 10, fsdp 2 then tp 2
 //   tp 0: 0..5   fsdp 0: 0..3  fsdp 1: 3..5      fsdp 0: 0..5   tp 0: 0..3   tp 1: 3..5
 //   tp 1: 5..10  fsdp 0: 5..8  fsdp 1: 8..10     fsdp 1: 5..10  tp 0: 5..8   tp 1: 8..10
 //   so (tp 0, fsdp 1) has 3..5                   and here (tp 0, fsdp 1) has 5..8
 //
-// Axes of the mesh that split nothing hold replicas. This covers FSDP over EP over TP, strided
-// shards, HSDP, and uneven and empty shards.
+// Mesh axes that split nothing hold replicas. This covers FSDP over EP over TP, strided shards,
+// HSDP, and uneven and empty shards.
 
 #include <ostream>
 #include <span>
@@ -20,15 +20,15 @@
 
 namespace reprise {
 
-/// How one split cuts [0, length) into `parts`: the interval of part `index`. A seam: the same rule
-/// must describe and slice.
+/// Rule by which a split cuts [0, length) into `parts`: returns the interval of part `index`. A
+/// seam: describing and slicing must use the same rule.
 using ChunkRule = Interval (*)(std::int64_t length, std::int64_t parts, std::int64_t index);
 
-/// torch.chunk: pieces of ceil(length / parts), the last ones shorter or empty; an empty one begins
-/// at `length`.
+/// Cuts like torch.chunk: pieces of ceil(length / parts), the last ones shorter or empty; an empty
+/// one begins at `length`.
 Interval ceil_chunk(std::int64_t length, std::int64_t parts, std::int64_t index);
 
-/// True if the rule's intervals follow one another from 0 to `length` without gap or overlap.
+/// True if the rule's intervals cover 0 to `length` in order, without gap or overlap.
 bool tiles(ChunkRule rule, std::int64_t length, std::int64_t parts);
 
 class Placement {
@@ -39,17 +39,17 @@ class Placement {
   const std::vector<Split>& splits() const { return splits_; }
   bool replicated() const { return splits_.empty(); }
 
-  /// The box of the given member. O(splits). Throws LAYOUT_MISMATCH if a split names a dimension
-  /// that the shape lacks or an axis twice.
+  /// Returns the box of the given member. O(splits). Throws LAYOUT_MISMATCH if a split names a
+  /// dimension that the shape lacks or an axis twice.
   Box box(const Dims& shape, const Mesh& mesh, GroupRank member, ChunkRule rule = ceil_chunk) const;
-  /// Which copy of its box this member holds: its linear coordinate along the axes that split
-  /// nothing (first axis fastest); 0 is the main copy.
+  /// Returns the number of this member's copy of its box: its linear coordinate along the axes that
+  /// split nothing (first axis fastest); 0 is the main copy.
   std::int32_t replica(const Mesh& mesh, GroupRank member) const;
-  /// Members that hold one box: product of the sizes of the axes that split nothing.
+  /// Returns the number of members per box: the product of sizes of the axes that split nothing.
   std::int32_t replicas(const Mesh& mesh) const;
 
   friend bool operator==(const Placement&, const Placement&) = default;
-  /// "tp/0 fsdp/0"; "replicated"
+  /// Prints "tp/0 fsdp/0" or "replicated".
   friend std::ostream& operator<<(std::ostream& out, const Placement& placement);
 
  private:

@@ -3,7 +3,7 @@
 namespace reprise {
 namespace {
 
-/// Adds a dimension outside of those that are there.
+/// Adds a dimension outside the existing ones.
 void add_outer(StridedCopy& copy, const StridedCopy::Dim& outer) {
   if (copy.dims == 0 && outer.source_step == copy.run_bytes &&
       outer.target_step == copy.run_bytes) {
@@ -22,7 +22,7 @@ void add_outer(StridedCopy& copy, const StridedCopy::Dim& outer) {
   copy.dim[copy.dims++] = outer;
 }
 
-/// Most parts that a run has: exact where all runs start alike.
+/// Returns the most parts a run has: exact if all runs have the same alignment.
 std::int64_t parts_of_run(const StridedCopy& copy) {
   if (copy.run_bytes <= kBlockBytes) return 1;
   bool alike = true;

@@ -1,6 +1,6 @@
 #pragma once
-// A strided copy taken apart: into runs for the CPU, into parts of at most 16 bytes for the threads
-// of a GPU. One description for both; the body that moves a part also runs on the host.
+// Divides a strided copy into runs for the CPU and into parts of at most 16 bytes for GPU threads.
+// One description for both; the code that moves a part also runs on the host.
 //
 //   source  ab..cd..ef..      runs of 2 bytes, one dim {count 3, steps 4 and 2}
 //   target  abcdef
@@ -14,21 +14,21 @@
 
 namespace reprise {
 
-/// Dimensions that are contiguous on both sides are in the run, others that go on from one another
-/// are merged. Plain data: tables of it are read by kernels.
+/// Dimensions contiguous on both sides belong to the run; others that continue each other are
+/// merged. Plain data, because kernels read tables of it.
 struct StridedCopy {
   struct Dim {
     std::int64_t count = 0;
-    std::int64_t source_step = 0;  ///< bytes from one to the next
+    std::int64_t source_step = 0;  ///< bytes from one element to the next
     std::int64_t target_step = 0;
   };
 
   const std::byte* source = nullptr;
   std::byte* target = nullptr;
   std::int64_t run_bytes = 0;   ///< contiguous on both sides
-  std::int64_t runs = 0;        ///< 0: nothing is copied
+  std::int64_t runs = 0;        ///< 0: nothing to copy
   std::int64_t run_parts = 0;   ///< parts of each run; see move_part()
-  std::int64_t first_part = 0;  ///< parts of the copies before it in a table
+  std::int64_t first_part = 0;  ///< number of parts of the copies before it in a table
   std::int32_t dims = 0;
   Dim dim[kMaxNdim];  ///< innermost first
 
@@ -36,19 +36,19 @@ struct StridedCopy {
   std::int64_t bytes() const { return runs * run_bytes; }
 };
 
-/// As copy_strided() does it; strides of 0 are allowed in the source.
+/// Describes the copy that copy_strided() makes; source strides may be 0.
 StridedCopy strided_copy(const ConstStridedView& source, const StridedView& target,
                          const Dims& extents, std::size_t element_bytes);
 
-/// Row-major strides of memory that holds just what a view of `extents` with `strides` touches: a
-/// dimension that does not move in memory is there once and does not move there either.
+/// Row-major strides of memory that holds exactly the elements a view of `extents` with `strides`
+/// touches: a dimension with stride 0 is stored once and keeps stride 0.
 struct Packing {
   Dims extents;
   Dims strides;
 };
 Packing packing_of(const Dims& extents, const Dims& strides);
 
-/// Where run number `run` of a copy begins.
+/// Start of one run of a copy.
 struct RunPlace {
   const std::byte* source;
   std::byte* target;
@@ -65,7 +65,7 @@ REPRISE_HD inline RunPlace run_place(const StridedCopy& copy, std::int64_t run) 
   return place;
 }
 
-/// `bytes` bytes in words; both sides and `bytes` are multiples of the word's size.
+/// Moves `bytes` bytes in words; both addresses and `bytes` must be multiples of the word size.
 template <class Word>
 REPRISE_HD inline void move_words(const std::byte* source, std::byte* target, std::int64_t bytes) {
   struct [[gnu::may_alias]] Alias {
@@ -77,7 +77,7 @@ REPRISE_HD inline void move_words(const std::byte* source, std::byte* target, st
   }
 }
 
-/// A few bytes, in the widest words that both sides allow.
+/// Moves a few bytes, in the widest words that both sides allow.
 REPRISE_HD inline void move_few(const std::byte* source, std::byte* target, std::int64_t bytes) {
   const std::int64_t all = lead_of(source) | lead_of(target) | bytes;
   if (all % 8 == 0) return move_words<std::uint64_t>(source, target, bytes);
@@ -86,9 +86,9 @@ REPRISE_HD inline void move_few(const std::byte* source, std::byte* target, std:
   move_words<std::uint8_t>(source, target, bytes);
 }
 
-/// Moves part number `part` of a copy. Part p of a run is what lies in the p-th aligned 16 bytes of
-/// its target (the first and the last may have fewer, or none); a run of up to 16 bytes is one
-/// part. Neighbours go to neighbouring threads, so that a warp stores whole lines.
+/// Moves part number `part` of a copy. Part p of a run is its overlap with the p-th aligned 16
+/// bytes of the target (the first and the last may have fewer bytes, or none); a run of up to 16
+/// bytes is one part. Adjacent threads move adjacent parts, so that a warp stores whole lines.
 REPRISE_HD inline void move_part(const StridedCopy& copy, std::int64_t part) {
   const RunPlace run = run_place(copy, part / copy.run_parts);
   if (copy.run_parts == 1) return move_few(run.source, run.target, copy.run_bytes);
@@ -103,13 +103,13 @@ REPRISE_HD inline void move_part(const StridedCopy& copy, std::int64_t part) {
   }
 }
 
-/// The parts of a table of copies, numbered through: the body of the kernel that does them all.
+/// All parts of a table of copies in one numbering: the work of the kernel that does all copies.
 struct CopyTable {
-  const StridedCopy* copies = nullptr;  ///< none of them empty
+  const StridedCopy* copies = nullptr;  ///< must not contain empty copies
   std::int64_t count = 0;
 
   REPRISE_HD void operator()(std::int64_t part) const {
-    std::int64_t low = 0;  // the copy is one of [low, high)
+    std::int64_t low = 0;  // the copy is in [low, high)
     std::int64_t high = count;
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;

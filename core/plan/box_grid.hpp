@@ -1,6 +1,6 @@
 #pragma once
-// Boxes that are the product of one list of intervals for each dimension, as meshes cut them.
-// Whether they tile and which of them a region meets is then asked dimension by dimension.
+// Boxes that are the product of one list of intervals per dimension, as cut by meshes. Tests for
+// tiling and for intersection with a region then work dimension by dimension.
 //
 //        [0:3]  [3:5]
 //   [0:2]  0      1        region [1:3, 2:4] meets [0:2] and [2:4] along dimension 0,
@@ -18,15 +18,15 @@ namespace reprise {
 
 class BoxGrid {
  public:
-  /// Nothing if the boxes are no such product, stand in another order than theirs, are empty, or
-  /// have intervals that overlap. O(boxes).
+  /// Returns nothing if the boxes are not such a product, are in another order, are empty, or have
+  /// overlapping intervals. O(boxes).
   static std::optional<BoxGrid> of(std::span<const Box> boxes);
 
-  /// True if each dimension's intervals follow one another over all of `whole`.
+  /// True if each dimension's intervals cover all of `whole` one after another.
   bool tiles(const Box& whole) const;
 
-  /// Calls visit(position of the box, elements in common) for each box that meets `region`, which
-  /// has as many dimensions; in order.
+  /// Calls visit(position of the box, common elements) for each box that meets `region`, in order;
+  /// `region` has as many dimensions as the boxes.
   template <class Visit>
   void meet(const Box& region, const Visit& visit) const {
     std::array<Range, kMaxNdim> ranges;

@@ -1,5 +1,5 @@
 #pragma once
-// Boxes found by region.
+// Finds boxes by region.
 
 #include <cstdint>
 #include <optional>
@@ -10,15 +10,15 @@
 
 namespace reprise {
 
-/// Keeps what it needs of the boxes. Where they form a grid a region's boxes are found by binary
-/// search in each dimension; elsewhere in the dimension in which boxes differ most: quickly where
-/// they are slabs, by a short scan otherwise. Boxes have elements, and all have one ndim.
+/// Copies what it needs of the boxes. If they form a grid, finds boxes by binary search in each
+/// dimension; otherwise searches the dimension in which they differ most: fast for slabs, with a
+/// short scan for others. Boxes must be non-empty and have equal ndim.
 class BoxIndex {
  public:
   explicit BoxIndex(std::span<const Box> boxes);
 
-  /// Calls visit(position) for each box that meets `region`, and perhaps for some that do not; once
-  /// for each.
+  /// Calls visit(position) once for each box that meets `region`, and possibly for some
+  /// others.
   template <class Visit>
   void meet(const Box& region, const Visit& visit) const {
     if (grid_) return grid_->meet(region, [&](std::uint32_t at, std::uint64_t) { visit(at); });
@@ -33,10 +33,10 @@ class BoxIndex {
   bool begins_after(std::size_t i, const Box& region) const;
 
   std::optional<BoxGrid> grid_;
-  std::vector<std::uint32_t> order_;  ///< positions, by where the boxes begin along dim_
+  std::vector<std::uint32_t> order_;  ///< positions, sorted by the boxes' start along dim_
   std::size_t dim_ = 0;
-  std::vector<std::int64_t> begin_;  ///< along dim_, in that order; empty: all are looked at
-  std::vector<std::int64_t> reach_;  ///< furthest end along dim_ up to and with each
+  std::vector<std::int64_t> begin_;  ///< starts along dim_, sorted; empty: scan all boxes
+  std::vector<std::int64_t> reach_;  ///< furthest end along dim_ up to and including each
 };
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
 #pragma once
-// The stored pieces of one tensor, found by region.
+// Finds the stored pieces of one tensor by region.
 
 #include <cstdint>
 #include <optional>
@@ -17,10 +17,10 @@ struct StoredPiece {
   Box box;
 };
 
-/// Pieces without elements are left out.
+/// Omits pieces without elements.
 class ChunkIndex {
  public:
-  /// Throws EXTENT_MISMATCH if a chunk is not of this tensor.
+  /// Throws EXTENT_MISMATCH if a chunk does not belong to this tensor.
   explicit ChunkIndex(const StoredTensor& tensor);
 
   /// Calls visit(piece, common region) for each piece that meets `region`.

@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-/// Safe for any numbers.
+/// True if the box lies within the shape; safe for all numbers.
 bool lies_within(const Dims& shape, const Box& box) {
   if (box.offset.size() != shape.size() || box.extent.size() != shape.size()) return false;
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -17,7 +17,7 @@ bool lies_within(const Dims& shape, const Box& box) {
   return true;
 }
 
-/// A box as its two lists: safe to print whatever it holds.
+/// Prints a box as two lists, which is safe for any content.
 std::string offset_and_extent(const Box& box) {
   return "at " + to_string(box.offset) + " of extent " + to_string(box.extent);
 }

@@ -12,20 +12,20 @@
 
 namespace reprise {
 
-/// Why boxes do not tile. `code` is COVERAGE_GAP, CHUNK_OVERLAP or EXTENT_MISMATCH (a box leaves
-/// the tensor); `where` an element or region that shows it.
+/// Reason why boxes do not tile. `code` is COVERAGE_GAP, CHUNK_OVERLAP or EXTENT_MISMATCH (a box
+/// exceeds the tensor); `where` is an element or region that shows it.
 struct CoverDefect {
   Code code = Code::kCoverageGap;
   Box where;
   std::string message;  ///< names the boxes, for people
 };
 
-/// Arbitrary boxes, at the cost that core/plan/tiling.hpp states, and LIMIT as there. Empty boxes
-/// cover nothing and are allowed if they lie within.
+/// Checks arbitrary boxes, at the cost and with the LIMIT stated in core/plan/tiling.hpp. Empty
+/// boxes cover nothing and are allowed within the tensor.
 std::optional<CoverDefect> prove_cover(const Dims& shape, std::span<const Box> boxes);
 
-/// All members of a mesh under one placement: proved on each dimension's axes. The cost depends on
-/// the axes' sizes, not on their product with other dimensions' axes, nor on replicas.
+/// Checks all members of a mesh under one placement, on each dimension's axes. The cost depends on
+/// the sizes of these axes, not on their product with other dimensions' axes, nor on replicas.
 std::optional<CoverDefect> prove_cover(const Dims& shape, const Mesh& mesh,
                                        const Placement& placement, ChunkRule rule = ceil_chunk);
 

@@ -1,6 +1,6 @@
 #pragma once
-// Two cuts of one tensor against each other: which stored boxes each wanted box meets. Made once
-// for all tensors that are cut alike.
+// Intersects two cuts of one tensor: finds the stored boxes that each wanted box meets. Computed
+// once for all tensors that are cut in the same way.
 
 #include <cstdint>
 #include <span>
@@ -13,7 +13,7 @@ namespace reprise {
 struct Crossing {
   struct Hit {
     std::uint32_t stored;    ///< position of the stored box
-    std::uint64_t elements;  ///< in common
+    std::uint64_t elements;  ///< elements in common
   };
 
   std::vector<std::size_t> first;  ///< wanted box b has hits[first[b]..first[b+1])
@@ -25,7 +25,7 @@ struct Crossing {
 };
 
 /// Calls visit(Crossing::Hit) for each stored box that `wanted` meets, in the order of the index,
-/// which is that of `stored`. An empty box meets nothing.
+/// which is that of `stored`. An empty box meets none.
 template <class Visit>
 void for_each_hit(std::span<const Box> stored, const BoxIndex& index, const Box& wanted,
                   const Visit& visit) {
@@ -35,7 +35,7 @@ void for_each_hit(std::span<const Box> stored, const BoxIndex& index, const Box&
   });
 }
 
-/// `index` is that of `stored`.
+/// `index` must be built from `stored`.
 Crossing cross(std::span<const Box> stored, const BoxIndex& index, std::span<const Box> wanted);
 
 }  // namespace reprise

@@ -1,6 +1,6 @@
 #pragma once
-// One rank's offers of tensors whose boxes follow from no placement, in columns: a job of thousands
-// of ranks has millions of them.
+// One rank's offers of tensors whose boxes do not follow from a placement, stored in columns
+// because a job of thousands of ranks has millions of them.
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace reprise {
 
-/// What all ranks that offer a key have to agree on.
+/// Properties on which all ranks that offer a key must agree.
 struct TensorForm {
   std::string key;
   DType dtype = DType::kFloat32;
@@ -24,24 +24,24 @@ struct TensorForm {
   friend bool operator==(const TensorForm&, const TensorForm&) = default;
 };
 
-/// One offer by itself.
+/// A single offer.
 struct TensorOffer {
   TensorForm form;
   std::vector<Box> boxes;
   std::int32_t replica = 0;
-  std::optional<Box> denied;  ///< where the leaf claims a placement: its box, which is another one
+  std::optional<Box> denied;  ///< box from a placement the leaf claims but does not match
 };
 
 class GivenOffers {
  public:
   GivenOffers() = default;
-  /// Sorted by key. Throws EXTENT_MISMATCH, naming the key, for a box of another number of
-  /// dimensions than its shape.
+  /// Expects offers sorted by key. Throws EXTENT_MISMATCH, naming the key, for a box whose number
+  /// of dimensions is not that of its shape.
   explicit GivenOffers(const std::vector<TensorOffer>& offers);
-  /// To be filled by add(). Ranks that offer the same keys share `forms`.
+  /// Starts empty; fill with add(). Ranks that offer the same keys share `forms`.
   explicit GivenOffers(std::shared_ptr<const std::vector<TensorForm>> forms);
 
-  /// The next offer's boxes: of each the offset, then the extent, one after another.
+  /// Adds the next offer's boxes, one after another: of each the offset, then the extent.
   void add(std::span<const std::int64_t> corners, std::uint32_t boxes, std::int32_t replica,
            const std::optional<Box>& denied);
 
@@ -57,20 +57,20 @@ class GivenOffers {
   const Box* denied(std::size_t i) const;
   TensorOffer offer(std::size_t i) const;
 
-  /// Of all but the forms.
+  /// Returns a digest of everything except the forms.
   std::uint64_t digest() const;
 
  private:
   std::shared_ptr<const std::vector<TensorForm>> forms_ =
       std::make_shared<const std::vector<TensorForm>>();
   std::vector<std::int64_t> corners_;
-  std::vector<std::size_t> first_ = {0};  ///< of corners_, by offer
+  std::vector<std::size_t> first_ = {0};  ///< offers' starts in corners_
   std::vector<std::uint32_t> boxes_;
   std::vector<std::int32_t> replicas_;
-  std::vector<std::pair<std::size_t, Box>> denied_;  ///< by offer; few
+  std::vector<std::pair<std::size_t, Box>> denied_;  ///< by offer; there are few
 };
 
-/// The `box`-th of corners of `ndim` dimensions.
+/// Returns the `box`-th box from corners of `ndim` dimensions.
 Box box_at(std::span<const std::int64_t> corners, std::size_t ndim, std::size_t box);
 
 }  // namespace reprise

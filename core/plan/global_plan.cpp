@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-/// One offered box of a key: its offset, then its extent.
+/// One offered box of a key: offset, then extent.
 struct Holding {
   std::span<const std::int64_t> corners;
   GroupRank rank;
@@ -30,7 +30,7 @@ bool same_box(const Holding& a, const Holding& b) {
   return std::equal(a.corners.begin(), a.corners.end(), b.corners.begin(), b.corners.end());
 }
 
-/// By box, then rank.
+/// Orders by box, then by rank.
 bool before(const Holding& a, const Holding& b) {
   for (std::size_t i = 0; i < a.corners.size(); ++i) {
     if (a.corners[i] != b.corners[i]) return a.corners[i] < b.corners[i];
@@ -38,7 +38,7 @@ bool before(const Holding& a, const Holding& b) {
   return a.rank < b.rank;
 }
 
-/// Who offers which boxes of a key, in numbers: tensors that agree in them are held alike.
+/// Numbers that say who offers which boxes of a key: tensors with equal patterns are held alike.
 struct Pattern {
   Dims shape;
   std::vector<std::int64_t> numbers;
@@ -48,10 +48,10 @@ struct Pattern {
   }
 };
 
-/// Boxes of one tensor whose turn to be given an owner comes together.
+/// Boxes of one tensor that are assigned owners at the same time.
 struct Turn {
   std::uint32_t holders;
-  std::uint64_t bytes;  ///< of each box
+  std::uint64_t bytes;  ///< size of each box
   std::uint32_t tensor;
   const HeldBoxes* held;
   const BoxBatch* batch;
@@ -85,7 +85,7 @@ class Planner {
   }
 
   std::uint64_t signature_of(std::span<const LocalPlan> plans) const {
-    std::map<const void*, std::uint64_t> parts;  // only asked
+    std::map<const void*, std::uint64_t> parts;  // lookups only
     const auto once = [&parts](const auto& part) {
       const auto [at, fresh] = parts.try_emplace(&part, 0);
       if (fresh) at->second = signature(part);
@@ -110,7 +110,7 @@ class Planner {
     }
   }
 
-  /// The first offer's form becomes the tensor's.
+  /// Sets the tensor's form from the first offer and checks the others.
   void check_agreement(PlannedTensor& tensor, std::size_t key) const {
     std::optional<GroupRank> first;
     const auto check = [&](GroupRank rank, const TensorForm& form) {
@@ -141,8 +141,8 @@ class Planner {
     }
   }
 
-  /// One placement for all, and all members of its mesh offer. Sections have no rank in common and
-  /// their ranks are members, so counting them is enough.
+  /// True if there is one placement for all and all members of its mesh offer. Sections have no
+  /// rank in common and their ranks are members, so it is enough to count them.
   bool follows_placement(std::size_t key) const {
     const auto offers = book_.placed(key);
     if (offers.empty() || !book_.given(key).empty()) return false;
@@ -200,7 +200,7 @@ class Planner {
     }
   }
 
-  /// Boxes that follow from placements, where others of the key do not.
+  /// Adds boxes that follow from placements, for keys where others do not.
   void add_placed(const Dims& shape, std::size_t key) {
     for (const SectionOffer& at : book_.placed(key)) {
       const auto& [mesh, placement] = *book_.placements()[at.placement];
@@ -234,7 +234,7 @@ class Planner {
                 {.rank = savers_.member(rank)});
   }
 
-  /// Before anything is computed with numbers that other ranks sent.
+  /// Validates numbers sent by other ranks before anything is computed with them.
   void check_within(const Holding& holding, const Dims& shape) const {
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const std::int64_t offset = holding.corners[d];
@@ -251,7 +251,7 @@ class Planner {
     }
   }
 
-  /// No rank offers a key twice.
+  /// Checks that no rank offers a key twice.
   void check_once(std::size_t key) {
     ranks_.clear();
     const auto add = [this](const std::vector<GroupRank>& ranks) {
@@ -265,8 +265,8 @@ class Planner {
     throw Error(Code::kMultiWriter, name(*twice) + " offers this key twice");
   }
 
-  /// Equal boxes become one; their ranks its holders. Metadata tells chunks apart by their offset
-  /// alone, so empty boxes, which may begin where another does, are left out:
+  /// Merges equal boxes; their ranks become the holders. Omits empty boxes, which may begin where
+  /// another does, because metadata identifies chunks only by their offset:
   ///
   ///   length 3, tp 2 then dp 3:   tp 0: [0:1] [1:2] [2:2]   tp 1: [2:3] [3:3] [3:3]
   void take_boxes(HeldBoxes& held, std::vector<Box>& boxes) {
@@ -393,19 +393,19 @@ class Planner {
   std::span<const LocalPlan> plans_;
   const Group& savers_;
   const PlanRules& rules_;
-  const GlobalPlan* owners_;  ///< null: they are elected
+  const GlobalPlan* owners_;  ///< null: elect them
   OfferBook book_;
   ShardLayouts layouts_;
-  std::map<Pattern, HeldBoxes> given_;  ///< of keys that no placement explains; only asked
+  std::map<Pattern, HeldBoxes> given_;  ///< keys without a placement; lookups only
   std::vector<Turn> turns_;
 
-  // Of the key at hand.
+  // State of the current key.
   std::vector<Holding> holdings_;
-  std::deque<std::vector<std::int64_t>> expanded_;  ///< corners that holdings point to
+  std::deque<std::vector<std::int64_t>> expanded_;  ///< corners that holdings refer to
   std::vector<GroupRank> ranks_;
 };
 
-/// The digest that most ranks have is taken for the right one; among equals the lowest rank's.
+/// Compares with the digest that most ranks have; in a tie, with that of the lowest rank.
 void check_common_state(std::span<const LocalPlan> plans, const Group& savers) {
   std::map<std::uint64_t, std::size_t> votes;
   for (const LocalPlan& plan : plans) ++votes[plan.common_digest];

@@ -1,5 +1,5 @@
 #pragma once
-// The distinct boxes of one tensor, and who holds each: what owners are chosen from.
+// The distinct boxes of one tensor and the ranks that hold each: the input for choosing owners.
 
 #include <cstdint>
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-/// Boxes that come to their owners one after another: as many holders each, as many elements each.
+/// Boxes that get owners one after another: equal numbers of holders and of elements.
 struct BoxBatch {
   std::uint32_t holders = 0;
   std::uint64_t elements = 0;
@@ -19,9 +19,9 @@ struct BoxBatch {
 };
 
 struct HeldBoxes {
-  std::shared_ptr<const std::vector<Box>> boxes;  ///< sorted; empty only if it is alone
+  std::shared_ptr<const std::vector<Box>> boxes;  ///< sorted; an empty box only if it is alone
   std::vector<std::uint32_t> first;  ///< box b is held by holders[first[b]..first[b+1])
-  std::vector<GroupRank> holders;    ///< of one box: ascending
+  std::vector<GroupRank> holders;    ///< ascending for each box
   std::vector<BoxBatch> batches;
 
   std::span<const GroupRank> holders_of(std::uint32_t box) const {
@@ -29,8 +29,8 @@ struct HeldBoxes {
   }
 };
 
-/// Fills `batches` from the rest. Throws EXTENT_MISMATCH where a box has more elements than can be
-/// counted.
+/// Fills `batches` from the other fields. Throws EXTENT_MISMATCH if the number of elements of a box
+/// overflows.
 void batch_boxes(HeldBoxes& held);
 
 }  // namespace reprise

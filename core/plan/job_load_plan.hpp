@@ -1,6 +1,6 @@
 #pragma once
-// What every rank of a job reads of what another job saved, without a catalogue and without a plan
-// for each rank: tensors that are cut alike share one crossing, and ranks are streamed.
+// Computes what each rank of a job reads from another job's save, without a catalogue or a plan per
+// rank: tensors cut in the same way share one crossing, and ranks are streamed.
 
 #include <cstdint>
 #include <map>
@@ -18,15 +18,15 @@ namespace reprise {
 
 class JobLoadPlan {
  public:
-  /// `wanted[r]` is what rank r of `loaders` would offer if it saved: that is what it wants.
-  /// Borrows stored and wanted. Throws NOT_STORED, SHAPE_DRIFT, DTYPE_DRIFT, naming the
-  /// key, and LAYOUT_MISMATCH for a rank that wants by a mesh of which it is no member.
+  /// `wanted[r]` is what rank r of `loaders` would offer if it saved, which is what it wants.
+  /// Borrows stored and wanted. Throws NOT_STORED, SHAPE_DRIFT or DTYPE_DRIFT, naming the key, and
+  /// LAYOUT_MISMATCH for a rank that is not a member of the mesh it uses.
   JobLoadPlan(const GlobalPlan& stored, std::span<const LocalPlan> wanted, const Group& loaders,
               ChunkRule rule = ceil_chunk);
 
-  /// Calls visit(tensor of the stored plan, box of that tensor, bytes) for each stored box of which
-  /// rank `loader` needs some; tensor by tensor, in the order of its own offers. A stored box that
-  /// several boxes of one given tensor meet comes once for each.
+  /// Calls visit(tensor of the stored plan, box of that tensor, bytes) for each stored box from
+  /// which rank `loader` needs elements, tensor by tensor in the order of its own offers. If
+  /// several boxes of a given tensor meet a stored box, it is visited once for each.
   template <class Visit>
   void for_each_read(GroupRank loader, const Visit& visit) const {
     const Place& place = places_[static_cast<std::size_t>(loader.value)];
@@ -37,7 +37,7 @@ class JobLoadPlan {
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  /// A tensor that all ranks of a section want, each its own box.
+  /// A tensor of which every rank of a section wants its own box.
   struct PlacedWish {
     std::uint32_t tensor;
     std::uint32_t placed;  ///< index into the section's placements
@@ -45,7 +45,7 @@ class JobLoadPlan {
     const ShardLayout* layout;
     const Crossing* crossing;
   };
-  /// A tensor of which all ranks of a section want boxes that they give.
+  /// A tensor for which all ranks of a section list the boxes they want.
   struct GivenWish {
     std::uint32_t tensor;
     std::size_t ndim;
@@ -53,8 +53,8 @@ class JobLoadPlan {
     const BoxIndex* index;
   };
   struct Place {
-    std::size_t section = kNone;  ///< of the book's
-    std::size_t forms = kNone;    ///< of its form sections
+    std::size_t section = kNone;  ///< index of a section of the book
+    std::size_t forms = kNone;    ///< index of one of its form sections
   };
 
   template <class Visit>
@@ -96,11 +96,11 @@ class JobLoadPlan {
   std::span<const LocalPlan> wanted_;
   OfferBook book_;
   ShardLayouts layouts_;
-  std::map<const void*, BoxIndex> indices_;                            ///< only asked
-  std::map<std::pair<const void*, const void*>, Crossing> crossings_;  ///< only asked
+  std::map<const void*, BoxIndex> indices_;                            ///< lookups only
+  std::map<std::pair<const void*, const void*>, Crossing> crossings_;  ///< lookups only
   std::vector<std::vector<PlacedWish>> placed_;                        ///< by section
   std::vector<std::vector<GivenWish>> given_;                          ///< by form section
-  std::vector<Place> places_;                                          ///< of ranks
+  std::vector<Place> places_;                                          ///< by rank
 };
 
 }  // namespace reprise

@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-/// The common state as an object: every checkpoint has it, and nobody asks for it by name.
+/// Key of the common state as an object: every checkpoint has it, but nobody requests it by name.
 constexpr std::string_view kCommonStateKey = "common_state/shard_0_1";
 
 struct Hit {
@@ -85,7 +85,7 @@ class Loader {
     plan_.mismatches.push_back({code, key, std::move(message)});
   }
 
-  /// False, with a mismatch, if the stored chunks do not give each wanted element once.
+  /// False, with a mismatch, if the stored chunks do not supply each wanted element exactly once.
   bool find_hits(const TensorLeaf& leaf, std::uint32_t index, const StoredTensor& stored,
                  std::uint32_t tensor) {
     const std::size_t before = hits_.size();
@@ -113,7 +113,7 @@ class Loader {
     return true;
   }
 
-  /// Older files leave out the grid's last extent.
+  /// Finds objects in older files, which omit the grid's last extent.
   const StoredObject* find_with_short_grid(const ObjectLeaf& leaf) const {
     if (leaf.grid.size() < 2) return nullptr;
     Dims grid;

@@ -1,5 +1,5 @@
 #pragma once
-// Which stored bytes a rank reads for what it wants. Pure: wanted boxes x stored boxes.
+// Selects the stored bytes a rank must read. Pure: wanted boxes x stored boxes.
 
 #include <cstdint>
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-/// A destination of a region: piece `piece` of leaf `leaf` takes `region` (global coordinates),
+/// A destination of a region: piece `piece` of leaf `leaf` receives `region` (global coordinates),
 /// which lies within piece `source` of the stored chunk (see pieces_of in core/state/catalog.hpp).
 struct LoadTarget {
   std::uint32_t source = 0;
@@ -21,15 +21,15 @@ struct LoadTarget {
   Box region;
 };
 
-/// What this rank needs of one stored chunk. Overlapping wishes are several targets of one read, so
-/// each byte is read once.
+/// The part of one stored chunk that this rank needs. Overlapping requests become several targets
+/// of one read, so that each byte is read once.
 struct ChunkRead {
   std::uint32_t tensor = 0;  ///< index into Catalog::tensors
   std::uint32_t chunk = 0;   ///< index into its chunks
   std::vector<LoadTarget> targets;
 };
 
-/// A wish that the checkpoint can't fulfil, or fulfils only after a decision of the caller.
+/// A request that the checkpoint cannot meet, or only after a decision of the caller.
 struct LoadMismatch {
   Code code = Code::kNotStored;  ///< NOT_STORED, SHAPE_DRIFT, DTYPE_DRIFT, COVERAGE_GAP
   std::string key;
@@ -43,17 +43,17 @@ struct ObjectRead {
 };
 
 struct LoadPlan {
-  std::vector<ObjectRead> objects;  ///< in the order of the wanted ones
+  std::vector<ObjectRead> objects;  ///< in the order of the wanted objects
   std::vector<ChunkRead> reads;     ///< in file order: by file, then offset
   std::vector<LoadMismatch> mismatches;
-  std::vector<std::string> not_requested;  ///< keys of the catalog that no leaf or object asks for
-  std::uint64_t elements = 0;              ///< wanted, each once per leaf
-  std::uint64_t bytes_needed = 0;          ///< element bytes to be read, each stored byte once
+  std::vector<std::string> not_requested;  ///< catalog keys that no leaf or object requests
+  std::uint64_t elements = 0;              ///< wanted elements, each once per leaf
+  std::uint64_t bytes_needed = 0;          ///< element bytes to read, each stored byte once
 };
 
-/// Where a leaf's wish is wrong it gets a mismatch and no reads. Chunks of the catalog are taken to
-/// tile (prove_cover was called). O((wishes + chunks) log chunks + hits) for chunks that are slabs
-/// of one dimension.
+/// Gives a leaf whose request is wrong a mismatch and no reads. Assumes that the catalog's chunks
+/// tile (prove_cover was called). O((requests + chunks) log chunks + hits) for chunks that are
+/// slabs of one dimension.
 LoadPlan load_plan(std::span<const TensorLeaf> wanted, std::span<const ObjectLeaf> wanted_objects,
                    const Catalog& catalog);
 

@@ -133,7 +133,7 @@ std::vector<PlannedObject> plan_objects(std::span<const LocalPlan> plans, const 
   planned.reserve(shards.size());
   for (std::size_t first = 0; first < shards.size();) {
     std::size_t last = first;
-    // "a/shard_0_1" and "a/shard_1_1" stand together: '/' is in no key.
+    // "a/shard_0_1" and "a/shard_1_1" are adjacent: no key contains '/'.
     while (last < shards.size() && shards[last].place.key == shards[first].place.key) ++last;
     check_grid(std::span(shards).subspan(first, last - first));
     first = last;

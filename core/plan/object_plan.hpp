@@ -1,5 +1,5 @@
 #pragma once
-// Owners of sharded objects, and the proof that the shards of each key form its whole grid.
+// Chooses owners of sharded objects and proves that the shards of each key fill its grid.
 
 #include <span>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace reprise {
 
-/// Sorted by key; the main copy's rank is owner. Throws COVERAGE_GAP (a coordinate that nobody
-/// offers), NO_WRITER, MULTI_WRITER and LAYOUT_MISMATCH (grids that differ, a coordinate outside).
+/// Returns objects sorted by key; the main copy's rank is the owner. Throws COVERAGE_GAP (a
+/// coordinate nobody offers), NO_WRITER, MULTI_WRITER and LAYOUT_MISMATCH (other grids).
 std::vector<PlannedObject> plan_objects(std::span<const LocalPlan> plans, const Group& savers);
 
 }  // namespace reprise

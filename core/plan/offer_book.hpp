@@ -1,5 +1,5 @@
 #pragma once
-// All ranks' offers, by key.
+// The offers of all ranks, by key.
 
 #include <cstdint>
 #include <map>
@@ -11,40 +11,40 @@
 
 namespace reprise {
 
-/// Ranks that share PlacedOffers.
+/// Ranks that share the same PlacedOffers.
 struct Section {
   const PlacedOffers* offers;
   std::vector<GroupRank> ranks;          ///< ascending
-  std::vector<std::uint32_t> placement;  ///< of each of its placements, in OfferBook::placements()
+  std::vector<std::uint32_t> placement;  ///< index in OfferBook::placements() of each placement
 };
 
-/// One section's offer of a key.
+/// The offer of a key by one section.
 struct SectionOffer {
   std::uint32_t section;
   std::uint32_t placement;  ///< index into OfferBook::placements()
   const PlacedOffer* offer;
 };
 
-/// Ranks that share forms.
+/// Ranks that share the same forms.
 struct FormSection {
   const std::vector<TensorForm>* forms;
   std::vector<GroupRank> ranks;  ///< ascending
 };
 
-/// The same key in each rank's given offers of a section.
+/// One key in the given offers of each rank of a section.
 struct FormOffer {
   std::uint32_t section;  ///< index into OfferBook::form_sections()
-  std::uint32_t index;    ///< into GivenOffers
+  std::uint32_t index;    ///< index into GivenOffers
 };
 
-/// Borrows the plans. Equal placements of different sections get one index.
+/// Borrows the plans. Equal placements of different sections share one index.
 class OfferBook {
  public:
   explicit OfferBook(std::span<const LocalPlan> plans);
 
-  /// Sorted.
+  /// Returns the sorted keys.
   std::span<const std::string_view> keys() const { return keys_; }
-  /// Offers of keys()[key], by section.
+  /// Returns the offers of keys()[key], by section.
   std::span<const SectionOffer> placed(std::size_t key) const { return placed_.of(key); }
   std::span<const FormOffer> given(std::size_t key) const { return given_.of(key); }
 
@@ -53,7 +53,7 @@ class OfferBook {
   const std::vector<const Placed*>& placements() const { return placements_; }
 
  private:
-  /// Lists one after another.
+  /// Lists by key, stored one after another.
   template <class T>
   struct Lists {
     std::vector<std::size_t> first;
@@ -62,21 +62,21 @@ class OfferBook {
     std::span<const T> of(std::size_t key) const {
       return std::span(all).subspan(first[key], first[key + 1] - first[key]);
     }
-    /// `ids`: of each entry; entries of one key keep their order.
+    /// `ids` has the key of each entry; entries of one key keep their order.
     void sort(std::size_t keys, std::span<const std::uint32_t> ids);
   };
 
   void find_sections(std::span<const LocalPlan> plans);
   std::uint32_t index_of(const Placed& placed);
-  /// Fills both lists in the order in which offers come.
+  /// Fills both lists in the order of the offers.
   void collect(std::vector<std::uint32_t>& placed_keys, std::vector<std::uint32_t>& given_keys);
-  /// Positions of the keys, which stood in the order in which they came, once they are sorted.
+  /// Sorts the keys; returns the new position of each.
   std::vector<std::uint32_t> sort_keys();
 
   std::vector<Section> sections_;
   std::vector<FormSection> form_sections_;
   std::vector<const Placed*> placements_;
-  std::multimap<std::uint64_t, std::uint32_t> by_signature_;  ///< placements; only asked
+  std::multimap<std::uint64_t, std::uint32_t> by_signature_;  ///< placements; lookups only
   std::vector<std::string_view> keys_;
   Lists<SectionOffer> placed_;
   Lists<FormOffer> given_;

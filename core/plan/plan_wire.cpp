@@ -1,15 +1,15 @@
-// A local plan on the wire:
+// Wire format of a local plan:
 //
 //   magic u32 | common digest u64 | placed offers | forms | given offers | objects
 //   placed offers   placements | tensors (form | placement)
-//   placement       axes (name, size)... | members (difference to the one before)... | splits
+//   placement       axes (name, size)... | members (difference to the previous)... | splits
 //   form            key | dtype u8 | shape
-//   given offer     of the form in its place: boxes (offset, extent)... | replica | denied boxes
+//   given offer     for the form at its index: boxes (offset, extent)... | replica | denied boxes
 //   (0, 1) object          key | replica
 //
-// Placed offers and forms begin with the number of their bytes: equal bytes are read once.
-// Lists and texts begin with their count. Numbers are LEB128, signed ones by zigzag. Each entry of
-// a list takes at least one byte, so no count is believed that exceeds the bytes left.
+// Placed offers and forms begin with their byte count: equal bytes are decoded once. Lists and
+// texts begin with their count. Numbers are LEB128, signed ones zigzag. Each list entry takes at
+// least one byte, so a count that exceeds the remaining bytes is refused.
 
 #include <algorithm>
 #include <limits>
@@ -23,9 +23,9 @@ namespace reprise {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x33504c52;  // "RLP3"
-/// Far more than any mesh has; keeps the cost of checking names bounded.
+/// Limit on axes, far more than any mesh has; bounds the cost of checking names.
 constexpr std::size_t kAxesMax = 64;
-/// Most tensors that room is made for by claim.
+/// Most tensors to reserve space for because of a claimed count.
 constexpr std::size_t kRoomMax = 4096;
 
 class Writer {
@@ -75,7 +75,7 @@ class Writer {
 
 class Reader {
  public:
-  /// `begin`: what to add to positions in messages.
+  /// `begin` is added to positions in messages.
   Reader(ByteSpan bytes, std::size_t begin) : bytes_(bytes), begin_(begin) {}
 
   template <class T>
@@ -95,7 +95,7 @@ class Reader {
     torn("has a number of more than 64 bits", at());
   }
 
-  /// Of entries that take at least a byte each.
+  /// Reads a count of entries that take at least one byte each.
   std::size_t entries(std::size_t most = std::numeric_limits<std::size_t>::max()) {
     const std::uint64_t value = any_count();
     if (value > left() || value > most) {
@@ -246,7 +246,7 @@ TensorForm read_form(Reader& in) {
   return form;
 }
 
-/// Its ends can be computed.
+/// True if the box's ends can be computed.
 bool is_printable(const Box& box) {
   if (box.offset.size() != box.extent.size()) return false;
   for (std::size_t d = 0; d < box.ndim(); ++d) {
@@ -256,7 +256,7 @@ bool is_printable(const Box& box) {
   return true;
 }
 
-/// One rank's boxes after another, without allocating for each.
+/// Reads one rank's boxes one after another without allocating for each.
 class GivenReader {
  public:
   void read(Reader& in, std::size_t ndim, GivenOffers& given) {
@@ -300,7 +300,7 @@ std::vector<TensorForm> read_forms(Reader& in) {
   return forms;
 }
 
-/// Parts of plans by their bytes; those that are there are not read again.
+/// Caches decoded parts of plans by their bytes, so that equal ones are decoded once.
 template <class Part>
 class KnownParts {
  public:

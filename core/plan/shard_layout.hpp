@@ -1,6 +1,6 @@
 #pragma once
-// What a placement says of a shape, for all members of its mesh at once. Many tensors share a
-// shape and a placement, so this is made once for each pair.
+// Applies a placement to a shape for all members of its mesh at once. Computed once per pair,
+// because many tensors share shape and placement.
 
 #include <map>
 #include <optional>
@@ -14,31 +14,31 @@
 
 namespace reprise {
 
-/// The boxes with elements. They are the product of one list of intervals for each dimension; so is
-/// their order.
+/// The non-empty boxes: the product of one list of intervals per dimension, in product
+/// order.
 struct ShardLayout {
-  std::optional<CoverDefect> defect;  ///< set: the rest is empty
-  HeldBoxes held;                     ///< by ranks of the group that saves
-  std::vector<std::uint32_t> box_of;  ///< position of member m's box; kNoBox if that is empty
+  std::optional<CoverDefect> defect;  ///< if set, the rest is empty
+  HeldBoxes held;                     ///< by ranks of the saving group
+  std::vector<std::uint32_t> box_of;  ///< position of member m's box; kNoBox if it is empty
 
   static constexpr std::uint32_t kNoBox = 0xffffffff;
 };
 
-/// The members of a mesh among those who save.
+/// The members of a mesh that take part in the save.
 struct Members {
   std::vector<GroupRank> savers;   ///< ascending
-  std::vector<GroupRank> members;  ///< of each: its place in the mesh
+  std::vector<GroupRank> members;  ///< mesh position of each
 };
 
 class ShardLayouts {
  public:
-  /// Borrows both. Meshes name global ranks; `savers` says which group ranks they are. Throws
-  /// LAYOUT_MISMATCH if a member of a mesh is none of them. Costs what the meshes have members.
+  /// Borrows both. Throws LAYOUT_MISMATCH if a mesh has a member outside `savers`, which maps
+  /// global ranks to group ranks. The cost is proportional to the number of mesh members.
   ShardLayouts(std::span<const Placed* const> placements, const Group& savers, ChunkRule rule);
 
   /// Throws LAYOUT_MISMATCH if the placement does not fit the shape.
   const ShardLayout& of(std::uint32_t placement, const Dims& shape);
-  /// Position of a group rank in the placement's mesh; nothing if it is no member.
+  /// Returns a group rank's position in the placement's mesh; nothing if it is not a member.
   std::optional<GroupRank> member(std::uint32_t placement, GroupRank saver) const;
 
  private:
@@ -48,7 +48,7 @@ class ShardLayouts {
   std::vector<std::map<Dims, ShardLayout>> known_;
 };
 
-/// LAYOUT_MISMATCH if a rank that offers by a mesh is no member of it.
+/// Throws LAYOUT_MISMATCH if a rank offers by a mesh of which it is not a member.
 void check_members(const OfferBook& book, const ShardLayouts& layouts, const Group& savers);
 
 }  // namespace reprise

@@ -1,6 +1,6 @@
 #pragma once
-// Which stored records several ranks need, and who reads what of them: each byte once, all the same
-// number of bytes, and each gets from the others what it did not read. Pure.
+// Finds stored records that several ranks need and assigns their reads: each byte is read once, all
+// ranks read equally many, and each gets the rest from the others. Pure.
 //
 //   ranks 0 1 2 3 need record a, ranks 0 1 need b:
 //
@@ -19,7 +19,7 @@
 
 namespace reprise {
 
-/// The bytes of one stored item. One without bytes may stand where another begins.
+/// The bytes of one stored item. An empty one may begin where another does.
 struct StoredRecord {
   FileIndex file = kNoFile;
   ByteRange range;
@@ -31,30 +31,30 @@ struct StoredRecord {
   }
 };
 
-/// Ranks that need the same records, as copies of one part of a model do.
+/// Ranks that need the same records, such as replicas of one part of a model.
 struct AlikeReaders {
   std::vector<GroupRank> ranks;       ///< ascending
   std::vector<StoredRecord> records;  ///< ascending, each once
 };
 
-/// What one group of ranks goes through together.
+/// One round that a group of ranks runs together.
 struct SharedRound {
   std::size_t group = 0;
   std::vector<StoredRecord> records;  ///< one after another
-  std::uint64_t bytes = 0;            ///< of all
+  std::uint64_t bytes = 0;            ///< total size of the records
 };
 
 struct SharedReads {
-  std::vector<std::vector<GroupRank>> groups;  ///< of two ranks or more, each ascending
-  /// In an order that all ranks keep, so that none waits for another that waits for it.
+  std::vector<std::vector<GroupRank>> groups;  ///< groups of two or more ranks, each ascending
+  /// Rounds in an order that all ranks follow, so that ranks never wait for each other in a cycle.
   std::vector<SharedRound> rounds;
 };
 
-/// Records that one rank alone needs are in no round. A round holds at most `room` bytes, or one
+/// Assigns records that several ranks need to rounds. A round has at most `room` bytes, or a single
 /// record. O(records of all classes, log).
 SharedReads shared_reads(std::span<const AlikeReaders> classes, std::uint64_t room);
 
-/// What the n-th of `members` reads of a round's bytes. Shares differ by at most one byte.
+/// Returns the range that the n-th of `members` reads in a round. Shares differ by at most a byte.
 ByteRange share_of_round(std::uint64_t bytes, std::size_t members, std::size_t n);
 
 }  // namespace reprise

@@ -1,11 +1,11 @@
 #pragma once
-// Says what a load does when the requested keys and the stored keys differ: the strict modes of
-// Megatron's dist_checkpointing (StrictHandling), by their names there. Those names alone keep
+// Decides what a load does if requested and stored keys differ: the strict modes of Megatron's
+// dist_checkpointing (StrictHandling), under the names they have there. Only those names use
 // Megatron's words for the two sides:
 //
-//   here            Megatron     a key
-//   not stored      unexpected   that the job requests and the checkpoint lacks
-//   not requested   missing      that the checkpoint holds and no rank requests
+//   here            Megatron     meaning
+//   not stored      unexpected   the job requests the key, but the checkpoint lacks it
+//   not requested   missing      the checkpoint has the key, but no rank requests it
 
 #include <optional>
 #include <span>
@@ -17,18 +17,18 @@
 
 namespace reprise {
 
-/// The two sides, global over all ranks, sorted; keys that a skip list excuses are taken out
-/// before.
+/// Both sides over all ranks, sorted; keys excused by a skip list have been
+/// removed.
 struct KeyMismatch {
   std::vector<std::string> not_requested;
   std::vector<std::string> not_stored;
 };
 
 struct StrictVerdict {
-  bool refuse = false;           ///< the load must not go on
+  bool refuse = false;           ///< true if the load must not continue
   std::vector<std::string> log;  ///< lines for people, one per side
-  KeyMismatch returned;          ///< what the caller gets back
-  bool drop_not_stored = false;  ///< keys that are not stored are taken out of the request
+  KeyMismatch returned;          ///< mismatch to return to the caller
+  bool drop_not_stored = false;  ///< remove keys that are not stored from the request
 };
 
 StrictVerdict judge(Strictness mode, const KeyMismatch& keys);

@@ -1,12 +1,12 @@
 #pragma once
-// The structure of what a rank saves: everything but the payload. Plans that were made for one
-// structure serve any other state that has the same one.
+// The structure of a rank's saved state: everything except the payload. A plan made for one
+// structure serves every other state with the same structure.
 //
 //     key, dtype, shape, boxes, replica id, placement   of each tensor
 //     key, coordinate, grid, replica id                 of each object
 //     the rank itself
 //
-// Where in memory the elements stand is no structure: the engine asks the live leaves for that.
+// Memory addresses are not part of it: the engine gets those from the live leaves.
 
 #include <cstdint>
 #include <span>
@@ -19,7 +19,7 @@
 
 namespace reprise {
 
-/// One leaf: its key (an object's with coordinate and grid) and a hash of all the rest of it.
+/// One leaf: its key (for objects with coordinate and grid) and a hash of everything else.
 struct StructureEntry {
   std::string key;
   std::uint64_t hash = 0;
@@ -29,12 +29,12 @@ struct StructureEntry {
 
 struct Structure {
   std::vector<StructureEntry> entries;  ///< in the order of the leaves
-  /// Of all entries, in whatever order the leaves came, and of the rank.
+  /// Hash of all entries, independent of the order of the leaves, and of the rank.
   std::uint64_t signature = 0;
 };
 Structure structure_of(const StateDict& state, GlobalRank self);
 
-/// Keys that only one of the two has, and keys that both have with another structure. Sorted.
+/// Keys that only one side has, and keys whose structure differs. Sorted.
 struct StructureChange {
   std::vector<std::string> appeared;
   std::vector<std::string> vanished;
@@ -42,16 +42,16 @@ struct StructureChange {
 };
 StructureChange change_between(const Structure& earlier, const Structure& later);
 
-/// The ranks that make a save, and the structure of what all of them save: what a plan or a choice
-/// of owners is valid for.
+/// The ranks that take part in a save and the structure of everything they save: a plan or a choice
+/// of owners is valid for one such scope.
 struct SaveScope {
-  std::uint64_t structure = 0;  ///< of all ranks' signatures, in group order
+  std::uint64_t structure = 0;  ///< hash of all ranks' signatures, in group order
   std::int32_t world_size = 0;
   std::vector<GlobalRank> savers;  ///< in group order
 
   friend bool operator==(const SaveScope&, const SaveScope&) = default;
 };
-/// Of numbers that stand for the parts of a whole, in order.
+/// Returns an order-dependent hash of the signatures of parts.
 std::uint64_t combined(std::span<const std::uint64_t> signatures);
 std::uint64_t signature(const SaveScope& scope);
 

@@ -17,13 +17,13 @@ std::size_t distinct_begins(std::span<const Box> boxes, std::size_t dim) {
   return static_cast<std::size_t>(std::unique(begins.begin(), begins.end()) - begins.begin());
 }
 
-/// The dimension to sweep over and the one by which the active boxes are kept in order.
+/// The dimension to sweep over, and the one that orders the active boxes.
 struct SweepDims {
   std::size_t sweep = 0;
   std::size_t order = 0;
 };
 
-/// Those in which the boxes differ most.
+/// Chooses the dimensions in which the boxes differ most.
 SweepDims sweep_dims(std::span<const Box> boxes) {
   SweepDims best;
   std::size_t most = 0;
@@ -92,12 +92,12 @@ OverlapSearch search_overlap(std::span<const Box> boxes, std::uint64_t steps_max
 
 namespace {
 
-/// Boxes restricted to the dimensions from `dim` on.
+/// Works on boxes restricted to the dimensions from `dim` on.
 class GapFinder {
  public:
   explicit GapFinder(const Box& whole) : whole_(whole), gap_(whole) {}
 
-  /// True if there is a gap; gap() then holds it.
+  /// True if there is a gap, which gap() then returns.
   bool find(const std::vector<const Box*>& boxes, std::size_t dim) {
     if (dim == whole_.ndim()) return boxes.empty();
     std::vector<Event> events;
@@ -136,7 +136,7 @@ class GapFinder {
     return product;
   }
 
-  /// The first interval between two faces whose boxes do not fill it; empty if all are full.
+  /// Returns the first interval between faces that its boxes do not fill; empty if all are full.
   Interval first_thin_slab(const std::vector<Event>& events, std::size_t dim) const {
     const Wide full = tail_volume(whole_, dim + 1);
     const Interval span = whole_.interval(dim);
@@ -149,7 +149,7 @@ class GapFinder {
       }
       area = event.ends ? area - event.area : area + event.area;
     }
-    return {at, span.end};  // after the last face nothing is alive
+    return {at, span.end};  // no box is active after the last face
   }
 
   Box whole_;

@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-/// Dimensions in which some box does not reach from end to end.
+/// Returns the dimensions in which some box does not span the whole length.
 std::vector<std::size_t> cut_dimensions(const Box& whole, std::span<const Box> boxes) {
   std::vector<std::size_t> dims;
   for (std::size_t d = 0; d < whole.ndim(); ++d) {
@@ -23,7 +23,7 @@ std::vector<std::size_t> cut_dimensions(const Box& whole, std::span<const Box> b
   return dims;
 }
 
-/// Corners as numbers, in lexicographic order of their coordinates.
+/// Numbers corners in the lexicographic order of their coordinates.
 class Corners {
  public:
   Corners(const Box& whole, std::span<const Box> boxes)
@@ -43,7 +43,7 @@ class Corners {
     Dims at;
     std::int64_t count = 0;
   };
-  /// The first corner whose counts do not cancel.
+  /// Returns the first corner whose counts do not cancel.
   std::optional<Left> first_left() const {
     for (std::size_t i = 0; i < corners_.size();) {
       const Wide number = corners_[i] >> 1U;
@@ -57,7 +57,7 @@ class Corners {
   }
 
  private:
-  /// The distinct faces of each cut dimension. False if the numbers of corners overflow.
+  /// Collects the distinct faces of each cut dimension. False if corner numbers would overflow.
   bool number_faces(std::span<const Box> boxes) {
     Wide numbers = 1;
     for (const std::size_t d : dims_) {
@@ -78,7 +78,7 @@ class Corners {
     return true;
   }
 
-  /// `sign` 0: +1 at the first corner; 1: -1. Each step to an end turns it.
+  /// `sign` 0 counts +1 at the first corner, 1 counts -1. Each step to an end flips it.
   void add(const Box& box, unsigned sign) {
     std::vector<Wide> numbers = {sign};
     for (std::size_t c = 0; c < dims_.size(); ++c) {
@@ -114,7 +114,7 @@ class Corners {
   const Box& whole_;
   std::vector<std::size_t> dims_;
   std::vector<std::vector<std::int64_t>> faces_;  ///< by position in dims_
-  std::vector<Wide> corners_;                     ///< twice the number, plus 1 if it counts -1
+  std::vector<Wide> corners_;                     ///< twice the number, plus 1 for a count of -1
 };
 
 TilingFault fault_at(const Corners::Left& left, std::span<const Box> boxes) {

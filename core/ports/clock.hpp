@@ -1,5 +1,5 @@
 #pragma once
-// Time as the lane has it: real, or virtual and the same in every run.
+// The time of a lane: real, or virtual and the same in every run.
 
 #include <cstdint>
 
@@ -8,7 +8,7 @@ namespace reprise {
 class Clock {
  public:
   virtual ~Clock() = default;
-  /// Monotonic, from an arbitrary start.
+  /// Returns monotonic time from an arbitrary start.
   virtual std::uint64_t now_ns() = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a job owns, and what it remembers between its calls.
+// Objects that a job owns, and facts it remembers between calls.
 
 #include <map>
 #include <memory>
@@ -12,9 +12,9 @@ namespace reprise {
 
 struct JobState {
   JobPorts own;
-  std::shared_ptr<Communicator> all;  ///< ranks of the fabric
-  /// Iterations that loads passed over as damaged and that were not saved anew since, by the
-  /// directory that they are in.
+  std::shared_ptr<Communicator> all;  ///< all ranks of the fabric
+  /// Iterations, by directory, that loads skipped as damaged and that have not been saved again
+  /// since.
   std::map<std::string, std::vector<Step>> damaged = {};
 
   Ports ports() const { return {*own.store, *own.fabric, *own.device, *own.tasks, *own.trace}; }

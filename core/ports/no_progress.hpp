@@ -4,7 +4,7 @@
 
 namespace reprise {
 
-/// Progress of long work that nobody watches.
+/// Ignores progress reports.
 class NoProgress final : public Progress {
  public:
   void advance(std::string_view /*what*/, std::uint64_t /*done*/,

@@ -1,5 +1,5 @@
 #pragma once
-// A store that passes everything on to another one: a base for those that look at some calls.
+// A store that forwards everything to another one: a base class for stores that intercept calls.
 
 #include "reprise/store.hpp"
 
@@ -7,7 +7,7 @@ namespace reprise {
 
 class PassingStore : public Store {
  public:
-  /// `inner` is borrowed.
+  /// Borrows `inner`.
   explicit PassingStore(Store& inner) : inner_(inner) {}
 
   StoreCapabilities capabilities() const override { return inner_.capabilities(); }

@@ -1,6 +1,6 @@
 #pragma once
-// Waiting for peers on a real lane without waiting for ever: what every fabric's calls do while
-// their operations are under way. The simulated lane has its scheduler in place of this.
+// Waits for peers on a real lane, but not forever: every fabric call does this while its operations
+// are pending. The simulated lane uses its scheduler instead.
 
 #include <cstdint>
 #include <functional>
@@ -14,28 +14,28 @@
 
 namespace reprise {
 
-/// Half an hour: how long a call waits where nobody says otherwise.
+/// Default limit for the duration of a call: half an hour.
 inline constexpr std::uint64_t kDefaultDeadlineNs = 1'800'000'000'000;
 
-/// Refuses a deadline of 0 with USAGE: there is no call without one, and none that gives up before
-/// it began. A fabric asks this of its limits when it is made.
+/// Throws USAGE for a deadline of 0: every call has a deadline, and none gives up before it starts.
+/// A fabric checks its limits with this when it is created.
 void require_deadline(std::uint64_t deadline_ns);
 
-/// One call's patience: it may consist of several operations, all of which share its deadline.
+/// The deadline of one call, shared by all operations it consists of.
 class Patience {
  public:
   struct Limits {
-    std::uint64_t deadline_ns = 0;  ///< from the call's beginning on; never 0
-    PeerWatch* watch = nullptr;     ///< without one the deadline alone tells
+    std::uint64_t deadline_ns = 0;  ///< from the start of the call; never 0
+    PeerWatch* watch = nullptr;     ///< null: only the deadline ends the wait
   };
 
-  /// All is borrowed for the call, which begins now. `describe` says what is waited for.
+  /// Borrows everything for the call, which begins now. `describe` names what is awaited.
   Patience(Clock& clock, Limits limits, const Group& group, GlobalRank self,
            std::function<std::string()> describe);
 
-  /// Asks `done` until it is true, at first without a pause, then with longer ones. DEADLINE when
-  /// the time is over, PEER_FAILED when the watch says that a member has ended; what `done` throws
-  /// passes. What was waited for is then still under way.
+  /// Calls `done` until it returns true, at first without pauses, then with growing ones. Throws
+  /// DEADLINE when the time is over, PEER_FAILED when the watch reports that a member has ended,
+  /// and anything `done` throws. The awaited operation is then still pending.
   void until(const std::function<bool()>& done);
 
   GlobalRank self() const { return self_; }
@@ -52,7 +52,7 @@ class Patience {
   std::function<std::string()> describe_;
   std::uint64_t give_up_at_ns_;
   std::uint64_t next_look_ns_;
-  std::optional<std::pair<GlobalRank, std::uint64_t>> ended_;  ///< who, and when it was seen
+  std::optional<std::pair<GlobalRank, std::uint64_t>> ended_;  ///< rank, and when its end was seen
 };
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
 #pragma once
-// Who of the ranks is still there, by other means than the fabric, which mostly does not notice.
+// Tells which ranks are alive, independently of the fabric, which often does not notice.
 
 #include "reprise/types.hpp"
 
@@ -8,7 +8,7 @@ namespace reprise {
 class PeerWatch {
  public:
   virtual ~PeerWatch() = default;
-  /// Asked often while a call waits; true once the rank's process can send nothing any more.
+  /// Called often while a call waits; true once the rank's process can send nothing more.
   virtual bool has_ended(GlobalRank rank) = 0;
 };
 

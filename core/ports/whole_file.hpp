@@ -1,5 +1,5 @@
 #pragma once
-// Reads and writes files of a store as a whole.
+// Reads and writes whole files of a store.
 
 #include <cstdint>
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace reprise {
 
-/// All of an open file, which is `name` in messages.
+/// Reads all of an open file; messages call it `name`.
 Bytes read_whole(ReadFile& file, const std::string& name);
-/// The whole file; LIMIT if it is larger than `size_max` bytes.
+/// Reads the whole file; LIMIT if it is larger than `size_max` bytes.
 Bytes read_all(Store& store, const std::string& path, std::uint64_t size_max);
-/// Creates or truncates; the content, not yet the name, would survive a power cut.
+/// Creates or truncates the file; its content, but not yet its name, would survive a power cut.
 void write_durably(Store& store, const std::string& path, ByteSpan content);
-/// Beside its place, synced, renamed over it, directory synced: old or new content, never a mix.
+/// Writes a side file, syncs, renames it over `path`, syncs the directory: old or new, never mixed.
 void write_atomically(Store& store, const std::string& path, ByteSpan content);
 
-/// True if the two are known to be of different files. Some network file systems number a file anew
-/// when they have forgotten it: with the same size and time it counts as the same one.
+/// True if both entries are known to be different files. Some network file systems renumber a file
+/// they have forgotten: with equal size and time it counts as the same.
 bool is_another_file(const Entry& one, const Entry& other);
 
 }  // namespace reprise

@@ -29,24 +29,24 @@ std::vector<ProtocolStep> commit_part(Store& store, CommitTarget& target,
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target);
 std::unique_ptr<ContentSource> leaf_source(Device& device, std::vector<LeafOrigin> origins);
 
-/// Returns the iterations that go, oldest first.
+/// Returns the iterations to remove, oldest first.
 using Outdated = std::vector<Step> (*)(const std::vector<Generation>& present, const Kept& kept);
-/// Retention, in which `which` chooses.
+/// Returns the retention protocol with `which` as the choice.
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target, Outdated which);
 
 struct SaveSeams {
   PlanRules plan;
-  /// Protocols of a save, each a list of named steps: the leader's before anything is written, each
-  /// rank's commit, the leader's after everything is durable.
+  /// Protocols of a save, each a list of named steps: run by the leader before anything is written,
+  /// by each rank to commit, by the leader after everything is durable.
   std::vector<ProtocolStep> (*prepare)(Store&, CommitTarget&) = prepare_protocol;
   std::function<std::vector<ProtocolStep>(Store&, CommitTarget&, const CommitContent&, Part)>
       commit = commit_part;
   std::vector<ProtocolStep> (*retention)(Store&, CommitTarget&) = retention_protocol;
   CacheSeams cache;
-  /// Returns the source of the elements that are staged.
+  /// Returns the source of the staged elements.
   std::unique_ptr<ContentSource> (*source)(Device&, std::vector<LeafOrigin>) = leaf_source;
   StageSeams stage;
-  /// Decides who prepares and commits for all.
+  /// Chooses the rank that prepares and commits for all.
   LeaderSeams leader;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Finding in lists that are sorted by key.
+// Searches lists that are sorted by key.
 
 #include <algorithm>
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-/// The item with that key; null if there is none. `items` is sorted by its member `key`.
+/// Returns the item with that key, or null. `items` must be sorted by its member `key`.
 template <class Item>
 const Item* find_by_key(const std::vector<Item>& items, std::string_view key) {
   const auto found =

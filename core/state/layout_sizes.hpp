@@ -1,9 +1,9 @@
 #pragma once
-// The sizes by which a job is laid out over its ranks: the one list of their names.
+// The only list of the sizes that define a job's layout over its ranks.
 //
-// A further axis is a row here, and a field with its row in sim/job/layout.hpp. Parsing, printing,
-// meshes, groups of copies, the arguments that a checkpoint stores, and what makes scenarios
-// smaller follow. An axis that cuts the model also has a process group of its own: see
+// To add an axis, add a row here and a field with its row in sim/job/layout.hpp. Parsing,
+// printing, meshes, replica groups, stored arguments and scenario shrinking follow
+// automatically. An axis that splits the model also has a process group of its own: see
 // sim/job/groups.hpp.
 
 #include <array>
@@ -13,11 +13,11 @@ namespace reprise {
 
 struct LayoutSize {
   std::string_view name;      ///< "tp"
-  std::string_view argument;  ///< of Megatron, as the common state stores it
-  bool ordered = false;       ///< an axis of --rank-order, to which ranks are dealt
+  std::string_view argument;  ///< Megatron's argument, as the common state stores it
+  bool ordered = false;       ///< an axis of --rank-order, which assigns ranks to axes
 };
 
-/// In the default order of axes, the fastest first; then sizes that are no axis of it.
+/// Lists the axes in default order, fastest first, then the sizes that are not axes.
 inline constexpr std::array kLayoutSizes = {
     LayoutSize{"tp", "tensor_model_parallel_size", true},
     LayoutSize{"cp", "context_parallel_size", true},

@@ -26,7 +26,7 @@ bool take(std::string_view& text, std::string_view begin) {
   return true;
 }
 
-/// The name up to the next dot, with the dot taken; empty if there is none, or nothing behind it.
+/// Takes the name up to the next dot and the dot; empty if there is no dot or nothing after it.
 std::string_view take_name(std::string_view& text) {
   const auto dot = text.find('.');
   if (dot == std::string_view::npos || dot + 1 == text.size()) return {};
@@ -49,7 +49,7 @@ std::optional<std::int64_t> chain_of(std::string_view digits) {
   return number && *number < kChainMax ? number : std::nullopt;
 }
 
-/// "1" of "chained_1.<rest>"; `text` is left as it was if it is no such key.
+/// Takes "1" from "chained_1.<rest>"; leaves `text` unchanged if it is not such a key.
 std::optional<std::int64_t> take_chain(std::string_view& text) {
   std::string_view rest = text;
   if (!take(rest, kChained)) return std::nullopt;
@@ -64,7 +64,7 @@ std::optional<ModulePart> part_named(std::string_view name) {
   return found == kModuleParts.end() ? std::nullopt : std::optional(*found);
 }
 
-/// "vision.1.param_groups": whose, which of a chain, what.
+/// Parses "vision.1.param_groups": module, position in the chain, part.
 std::optional<ModuleKey> parse_part(std::string_view text) {
   ModuleKey key{.module = std::string(take_name(text)), .kind = Kind::kPart, .chain = 0};
   if (key.module.empty()) return std::nullopt;
@@ -76,7 +76,7 @@ std::optional<ModuleKey> parse_part(std::string_view text) {
   return key.chain && key.part ? std::optional(key) : std::nullopt;
 }
 
-/// "3.gbuf_idx_0.<...>" or "3.grad_scaler".
+/// Parses "3.gbuf_idx_0.<...>" or "3.grad_scaler".
 std::optional<ModuleKey> parse_group(std::string_view text) {
   const auto group = number_of(take_name(text));
   if (!group) return std::nullopt;
@@ -87,14 +87,14 @@ std::optional<ModuleKey> parse_group(std::string_view text) {
   return key;
 }
 
-/// The module that a key of the model's own names.
+/// Returns the module named by a key of the model itself.
 std::string module_named_in(std::string_view key) {
   if (take(key, kModality)) return std::string(take_name(key));
   return key.starts_with(kLanguage) ? std::string(kLanguageModule) : std::string();
 }
 
-/// A key of optimizers without "[chained_<i>.]optimizer.": its kind, and its module if it tells
-/// one.
+/// Parses an optimizer key without "[chained_<i>.]optimizer.": its kind, and its module if the key
+/// names one.
 ModuleKey parse_optimizer(std::string_view text) {
   std::string_view rest = text;
   if (take(rest, kMimo)) {
@@ -107,17 +107,17 @@ ModuleKey parse_optimizer(std::string_view text) {
   ModuleKey key{.kind = Kind::kState};
   rest = text;
   if (!take(rest, kState)) return key;
-  key.module = module_named_in(rest);  // where the slot's name comes last
+  key.module = module_named_in(rest);  // the slot's name may come last
   if (key.module.empty() && !take_name(rest).empty()) key.module = module_named_in(rest);
   return key;
 }
 
-/// "[chained_<i>.]optimizer.<...>"; nothing if it is no key of an optimizer.
+/// Parses "[chained_<i>.]optimizer.<...>"; returns nothing if it is not an optimizer key.
 std::optional<ModuleKey> parse_chained(std::string_view text) {
   const auto chain = take_chain(text);
   if (!take(text, kOptimizer) || text.empty()) return std::nullopt;
   ModuleKey key = parse_optimizer(text);
-  // Both may number the optimizer: then the prefix was given before the parts were taken out.
+  // If both number the optimizer, the prefix was added before the parts were split off.
   if (chain && (!key.chain || *key.chain == 0)) key.chain = chain;
   return key;
 }
@@ -132,7 +132,7 @@ std::optional<ModuleKey> parse_prefixed(std::string_view text) {
     key.kind = Kind::kExpertRng;
   } else if (const auto state = parse_chained(text)) {
     key = *state;
-    // Another module's part under this prefix is of nobody's use, but it is optimizer state here.
+    // Another module's part under this prefix has no use, but it is optimizer state.
     if (key.kind == Kind::kPart && key.module != module) key = {.kind = Kind::kState};
   }
   key.module = module;
@@ -140,7 +140,7 @@ std::optional<ModuleKey> parse_prefixed(std::string_view text) {
   return key;
 }
 
-/// "<m>.rng_state"
+/// Parses "<m>.rng_state".
 std::optional<ModuleKey> parse_rng(std::string_view text) {
   const std::string module(take_name(text));
   if (module.empty() || (text != kRng && text != kExpertRng)) return std::nullopt;

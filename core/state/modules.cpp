@@ -12,7 +12,7 @@ namespace {
 using Kind = ModuleKey::Kind;
 using ByName = std::map<std::string, StoredModule>;
 
-/// Megatron's own job names the streams of all encoders so, whatever the modules are called.
+/// Megatron's own job uses this name for the streams of all encoders, whatever the modules' names.
 constexpr std::string_view kEncoders = "encoder";
 
 std::string text_of(const Value* value) {
@@ -22,7 +22,7 @@ std::string text_of(const Value* value) {
 
 bool is_rng(const ModuleKey& key) { return key.kind == Kind::kRng || key.kind == Kind::kExpertRng; }
 
-/// Keys of the catalog, taken apart and sorted to their modules.
+/// Parses the catalog's keys and groups them by module.
 class Reader {
  public:
   void take(const StoredTensor& tensor) {
@@ -51,7 +51,7 @@ class Reader {
     if (is_rng(*key)) take_grid(key->kind, grid, module);
   }
 
-  /// What of it is a checkpoint of several modules.
+  /// Returns the modules if it is a checkpoint of several, otherwise none.
   StoredModules finish(const Value* common) {
     StoredModules found;
     if (common != nullptr) take_claims(*common, found);
@@ -80,8 +80,8 @@ class Reader {
     const bool weight = key.kind == Kind::kWeight;
     module.forms.insert(key.form);
     take_kind(key, module);
-    if (key.module.empty()) return;  // as in a checkpoint of one model
-    // A plain model may call a part of itself "mimo" or "language_model".
+    if (key.module.empty()) return;  // as in a single-model checkpoint
+    // A plain model may have a part named "mimo" or "language_model".
     told_ |= key.form == ModuleForm::kNamed ? key.module != kLanguageModule : !weight;
     own_ |= key.form != ModuleForm::kNamed && !weight && !is_rng(key);
   }
@@ -110,7 +110,7 @@ class Reader {
     }
   }
 
-  /// What tells no module is that of the only one that could have written it.
+  /// Gives keys without a module to the only module that could have written them.
   void give_groups(StoredModules& found) {
     if (!somebodys_.stored()) return;
     const auto is_bare = [](const auto& entry) { return entry.second.form() == ModuleForm::kBare; };
@@ -130,7 +130,7 @@ class Reader {
     }
   }
 
-  /// Streams under the name of a module or of a role go to whom they belong.
+  /// Gives streams named after a module or a role to their modules.
   void give_roles() {
     for (const auto& [role, grids] : roles_) {
       const bool encoders = role == kEncoders && modules_.find(role) == modules_.end();
@@ -172,8 +172,8 @@ class Reader {
     return !optimizer.common.empty();
   }
 
-  /// What rank 0 wrote of the optimizers that it owned, before there were objects for it:
-  /// optimizer[<m>], or optimizer[<m>][<i>]. False if there is nothing.
+  /// Takes optimizer parts that rank 0 wrote before there were objects for them: optimizer[<m>], or
+  /// optimizer[<m>][<i>]. False if there are none.
   bool take_common(const Value& common) {
     const Value* optimizer = common.find("optimizer");
     const auto* entries = optimizer != nullptr ? optimizer->as<Dict>() : nullptr;
@@ -201,13 +201,13 @@ class Reader {
   }
 
   ByName modules_;
-  StoredModule somebodys_;  ///< of keys that tell no module
+  StoredModule somebodys_;  ///< from keys that name no module
   std::map<std::string, std::array<std::optional<Dims>, 2>> roles_;  ///< streams not under "mimo."
   bool told_ = false;
   bool own_ = false;
 };
 
-/// "ranks 2-7", "rank 3", "ranks 0, 2, 4".
+/// Prints "ranks 2-7", "rank 3" or "ranks 0, 2, 4".
 std::string describe_ranks(const List& ranks) {
   constexpr std::size_t kShown = 8;
   std::vector<std::int64_t> numbers;
@@ -239,7 +239,7 @@ ModuleClaim Reader::claim_of(const Value& said) {
     const Value* value = said.find(name);
     const auto* size = value != nullptr ? value->as<std::int64_t>() : nullptr;
     if (size == nullptr) continue;
-    const bool as_tp = *size == 0 && axis == "etp";  // experts like the rest
+    const bool as_tp = *size == 0 && axis == "etp";  // experts same as the rest
     claim.sizes[name] = as_tp ? claim.size(kLayoutSizes.front().argument).value_or(1) : *size;
     if (*size == 1 || as_tp) continue;
     claim.layout +=

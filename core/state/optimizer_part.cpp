@@ -9,13 +9,13 @@ namespace {
 constexpr std::array<const char*, 4> kIdentifier = {"wd_mult", "lr_mult", "is_expert_parallel",
                                                     "is_decoupled_lr"};
 
-/// A group's entry; a torch that ran before Megatron's load put "pre_" before the name.
+/// Returns a group's entry; torch code that ran before Megatron's load may add "pre_" to its name.
 const Value* entry_of(const Value& group, const std::string& name) {
   const Value* entry = group.find(name);
   return entry != nullptr ? entry : group.find("pre_" + name);
 }
 
-/// True, 1 and 1.0 are one key of a Python dict.
+/// Returns a key; True, 1 and 1.0 give the same one, as in a Python dict.
 std::string key_of(const Value& value) {
   if (const auto* truth = value.as<bool>()) return to_string(Value(*truth ? 1.0 : 0.0));
   if (const auto* number = value.as<std::int64_t>()) {
@@ -25,7 +25,7 @@ std::string key_of(const Value& value) {
 }
 
 struct Identifier {
-  std::string key;    ///< to compare
+  std::string key;    ///< for comparison
   std::string words;  ///< for people; empty if the group has none of the entries
 };
 
@@ -57,13 +57,13 @@ std::string complaint_about_groups(const List& groups) {
   return "";
 }
 
-/// What stands alone in a list; null if it is no list of one.
+/// Returns the item of a one-element list; null for other values.
 const Value* only_item(const Value& value) {
   const auto* list = value.as<List>();
   return list != nullptr && list->size() == 1 ? &list->front() : nullptr;
 }
 
-/// The value without the list around it, if the item is of the wanted type.
+/// Returns the value without a list around it, if its type is the wanted one.
 template <class T>
 const T* inside(const Value& value) {
   const Value* item = only_item(value);

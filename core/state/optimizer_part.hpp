@@ -1,6 +1,6 @@
 #pragma once
-// Values that an optimizer stores besides its tensors: what must be true of each by itself. Pure.
-// Megatron saves a sharded object as a list of one; with and without it they are understood.
+// Checks values that an optimizer stores besides its tensors, each by itself. Pure. Megatron saves
+// a sharded object as a list of one; both forms are accepted.
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-/// What is wrong with a value that is stored as such a part, in words; empty if nothing is.
+/// Describes the fault of a value stored as such a part; empty if there is none.
 ///
 ///   param_groups   a list of dicts, or the dict {param_groups: [...]} that a distributed optimizer
 ///                  stores. A load matches groups by (wd_mult, lr_mult, is_expert_parallel,
@@ -21,14 +21,14 @@ namespace reprise {
 ///   param_state_sharding_type   a text
 std::string complaint_about(ModulePart part, const Value& value);
 
-/// The text that a sharding type is; nothing if it is none.
+/// Returns the text of a sharding type; nothing if the value is not one.
 std::optional<std::string> sharding_type_of(const Value& value);
 
-/// How a sharding type lays the state out.
+/// Layout of the state under a sharding type.
 enum class StateForm : std::uint8_t {
-  kBuckets,  ///< the distributed optimizer's own buffers
-  kTensors,  ///< a tensor for each parameter, flattened or not
-  kRefused,  ///< of older releases; recognised, and no load takes it
+  kBuckets,  ///< the distributed optimizer's internal buffers
+  kTensors,  ///< one tensor per parameter, flattened or not
+  kRefused,  ///< from older releases: recognised, but no load accepts it
   kUnknown,
 };
 StateForm form_of_sharding_type(const std::string& type);

@@ -45,19 +45,19 @@ class Differ {
     } else if (both<Object>(a, b)) {
       object(path, *a.as<Object>(), *b.as<Object>());
     }
-    // Nothing within differs alone: kinds, lengths, or how often a key stands in a dict.
+    // If no child differs, the values differ in kind, length, or repetition of a dict key.
     if (seen_ == before) add({path, to_string(a), to_string(b)});
   }
 
   void items(const std::string& path, const List& a, const List& b) {
     if (a.size() != b.size()) return;
     for (std::size_t i = 0; i < a.size() && !full(); ++i) {
-      if (identity_.known(a[i]) == identity_.known(b[i])) continue;  // before its path is written
+      if (identity_.known(a[i]) == identity_.known(b[i])) continue;  // before building its path
       compare(path + "[" + std::to_string(i) + "]", a[i], b[i]);
     }
   }
 
-  /// First entry of each key, by the key's number.
+  /// Maps each key's number to its first entry.
   std::map<ValueIdentity::Number, const Value*> by_key(const Dict& dict) const {
     std::map<ValueIdentity::Number, const Value*> index;
     for (const auto& [key, value] : dict) index.try_emplace(identity_.known(key), &value);
@@ -85,7 +85,7 @@ class Differ {
     }
   }
 
-  /// The keys that both have, in the order of `dict`.
+  /// Returns the keys that both have, in the order of `dict`.
   List shared_keys(const Dict& dict, const Dict& other) const {
     const auto in_other = by_key(other);
     List keys;
@@ -115,7 +115,7 @@ class Differ {
 
   std::size_t most_;
   const Wanted& wanted_;
-  std::uint64_t seen_ = 0;  ///< wanted or not
+  std::uint64_t seen_ = 0;  ///< differences, wanted or not
   ValueIdentity identity_;
   std::vector<ValueDifference> found_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Equal values get one number.
+// Assigns equal values equal numbers.
 
 #include <cstdint>
 #include <map>
@@ -10,21 +10,21 @@
 
 namespace reprise {
 
-/// Numbers from the leaves up: a list is the sequence of its items' numbers, a dict the sorted
-/// sequence of its entries', an OrderedDict the sequence as it stands. So two values are equal if
-/// and only if their numbers are, at a cost of O(n log n) for any content: no hash is trusted.
+/// Numbers values from the leaves up: a list by the sequence of its items' numbers, a dict by the
+/// sorted sequence of its entries', an OrderedDict by the sequence as stored. Two values are equal
+/// if and only if their numbers are, at a cost of O(n log n) for any content: no hash is trusted.
 /// Borrows the values.
 class ValueIdentity {
  public:
   using Number = std::uint32_t;
 
-  /// Of the value and of everything in it.
+  /// Numbers the value and everything in it.
   Number of(const Value& value);
-  /// Of a value that was numbered before, at the same address.
+  /// Returns the number of a value that was numbered before, at the same address.
   Number known(const Value& value) const { return numbers_.at(&value); }
 
  private:
-  /// What is small by value, long content by reference. Ordered by hash first, which is quick;
+  /// Holds small content by value, long content by reference. Ordered by hash first, for speed;
   /// nodes made to collide are told apart by content.
   struct Node {
     std::uint64_t hash = 0;
@@ -41,7 +41,7 @@ class ValueIdentity {
   void add_object(std::string& head, const Object& object);
 
   std::map<Node, Number> nodes_;
-  std::unordered_map<const Value*, Number> numbers_;  ///< only asked, never walked
+  std::unordered_map<const Value*, Number> numbers_;  ///< lookups only, never walked
 };
 
 }  // namespace reprise

@@ -9,10 +9,10 @@ namespace {
 
 constexpr std::size_t kItemsPrinted = 16;
 constexpr std::size_t kTextPrinted = 120;
-/// Of a value written to a stream. What is nested deep and wide is cut, too.
+/// Limit for a value written to a stream. Deep and wide values are cut off as well.
 constexpr std::size_t kLengthPrinted = 4000;
 
-/// Stops descending once `limit` characters are there, so that a large tree costs little.
+/// Stops descending after `limit` characters, so that printing a large tree costs little.
 class Printer {
  public:
   explicit Printer(std::size_t limit) : limit_(limit) {}
@@ -81,7 +81,7 @@ class Printer {
     if (text.size() > kTextPrinted) out_ += "...";
   }
 
-  /// The first ones of `count`, and a word on the rest.
+  /// Prints the first of `count` items and says how many more there are.
   template <class One>
   void sequence(std::size_t count, std::string_view word, One one) {
     for (std::size_t i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
 #pragma once
-// The one list of codes, and the exception type that carries one with the place where it happened.
+// The list of error codes, and the exception type that carries a code and where it happened.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,60 +13,60 @@
 
 namespace reprise REPRISE_API {
 
-/// Names what went wrong, as far as a caller acts on it. The printed names are the enumerators' in
-/// upper case (kCoverageGap is COVERAGE_GAP) and stable; the numbers are not.
+/// Says what went wrong, in as much detail as a caller can act on. Printed names are the
+/// enumerators in upper case (kCoverageGap is COVERAGE_GAP) and stable; the numbers are not.
 enum class Code : std::uint32_t {
-  kUsage,                  ///< the caller asked for something that has no meaning
-  kNotFound,               ///< a file or directory is not there
+  kUsage,                  ///< the request makes no sense
+  kNotFound,               ///< a file or directory does not exist
   kIo,                     ///< the file system failed: read, write, sync, rename
   kNoSpace,                ///< no space left
-  kLocked,                 ///< another writer is at work there
-  kUnsupported,            ///< well-formed, but of a kind that is not handled (says which)
-  kTornFile,               ///< truncated, garbled, or not what its name promises
-  kRefusedName,            ///< a pickle names something that is never accepted
-  kPathEscape,             ///< a stored path leaves the checkpoint's directory
-  kLimit,                  ///< a claimed size or count exceeds what is really there
-  kCoverageGap,            ///< some element or object is in no chunk
+  kLocked,                 ///< another writer holds the path
+  kUnsupported,            ///< well-formed, but of a kind not supported; the message says which
+  kTornFile,               ///< truncated, garbled, or not the kind its name promises
+  kRefusedName,            ///< a pickle refers to a name that is never accepted
+  kPathEscape,             ///< a stored path points outside the checkpoint's directory
+  kLimit,                  ///< a claimed size or count exceeds the data present
+  kCoverageGap,            ///< some element or object is not stored in any chunk
   kChunkOverlap,           ///< chunks of one tensor intersect
   kNoWriter,               ///< a box has no main copy
   kMultiWriter,            ///< a box or object has more than one main copy
-  kFalseReplica,           ///< copies declared equal hold different bytes
+  kFalseReplica,           ///< copies declared equal have different bytes
   kNotStored,              ///< requested but not in the checkpoint
   kNotRequested,           ///< in the checkpoint but not requested
   kShapeDrift,             ///< global shapes disagree
   kDtypeDrift,             ///< element types disagree
-  kExtentMismatch,         ///< stored bytes and claimed extents disagree
+  kExtentMismatch,         ///< stored byte count and claimed extents disagree
   kCommonStateDiverges,    ///< a value stored once for all ranks differs between ranks
   kLayoutMismatch,         ///< groups, meshes or topology disagree
-  kStalePlan,              ///< a cached plan does not fit the live state
-  kStaleDistribution,      ///< a cached choice of owners does not fit the live state or its ranks
-  kStaleMetadata,          ///< cached metadata is not that of the checkpoint that is read
-  kCachePoisoned,          ///< a cache keeps what came of a save that failed
-  kKeysetAsymmetry,        ///< ranks disagree on the keys of one save
+  kStalePlan,              ///< a cached plan does not match the live state
+  kStaleDistribution,      ///< a cached choice of owners does not match the live state or its ranks
+  kStaleMetadata,          ///< cached metadata does not belong to the checkpoint being read
+  kCachePoisoned,          ///< a cache holds results of a save that failed
+  kKeysetAsymmetry,        ///< ranks disagree on the keys of the same save
   kOwnerDisagreement,      ///< ranks disagree on who writes
-  kGroupCollision,         ///< two groups have one name
-  kWrapperMissing,         ///< a level of a state that stands around others is not there
-  kGlobalFallback,         ///< groups were taken from the global registry where that is forbidden
-  kIllegalStatePersisted,  ///< a state that must not be persisted was to be saved
-  kLoadRejected,           ///< stored state that its own reader does not accept
-  kTrackerDangling,        ///< the tracker names a checkpoint that is not there
-  kIncompleteSelected,     ///< a checkpoint was never committed
-  kForeignCheckpoint,      ///< another run's checkpoint
+  kGroupCollision,         ///< two groups have the same name
+  kWrapperMissing,         ///< an outer level of a nested state is missing
+  kGlobalFallback,         ///< groups came from the global registry where that is forbidden
+  kIllegalStatePersisted,  ///< a state that must not be persisted was about to be saved
+  kLoadRejected,           ///< stored state that its own reader rejects
+  kTrackerDangling,        ///< the tracker names a checkpoint that does not exist
+  kIncompleteSelected,     ///< the checkpoint was never committed
+  kForeignCheckpoint,      ///< the checkpoint belongs to another run
   kChecksum,               ///< content and recorded checksum disagree
-  kPeerFailed,             ///< another rank failed; the message is that rank's
+  kPeerFailed,             ///< another rank failed; the message comes from that rank
   kDeadline,               ///< no answer in time
-  kHang,                   ///< all ranks wait and none can go on
+  kHang,                   ///< all ranks wait for each other and none can proceed
   kCollectiveMismatch,     ///< ranks of one group called different operations
-  kStaleDerived,           ///< a derived copy is not what its source gives
-  kInternal,               ///< our own mistake, carried to the other ranks
+  kStaleDerived,           ///< a derived copy does not match its source
+  kInternal,               ///< our own bug, reported to the other ranks
 };
 
-/// Stable upper-case name, for example "COVERAGE_GAP".
+/// Returns the stable upper-case name, for example "COVERAGE_GAP".
 std::string_view name_of(Code code);
-/// Prints that name.
+/// Prints name_of(code).
 std::ostream& operator<<(std::ostream& out, Code code);
 
-/// Where it happened; what is not known stays empty.
+/// Place where an error happened; unknown fields stay empty.
 struct ErrorPlace {
   std::optional<GlobalRank> rank = {};
   std::string key = {};                      ///< tensor or object
@@ -74,7 +74,7 @@ struct ErrorPlace {
   std::optional<std::uint64_t> offset = {};  ///< byte offset in `file`
 };
 
-/// `what()` is one line: code, message, then rank, key, file and offset as far as known.
+/// `what()` is one line: code, message, then rank, key, file and offset if known.
 class Error : public std::exception {
  public:
   Error(Code code, std::string message, ErrorPlace place = {});
@@ -84,7 +84,7 @@ class Error : public std::exception {
   const ErrorPlace& place() const { return place_; }
   const char* what() const noexcept override { return what_.c_str(); }
 
-  /// The same error with the empty fields of its place filled from `outer`.
+  /// Returns this error, with the empty fields of its place filled from `outer`.
   Error within(const ErrorPlace& outer) const;
 
  private:

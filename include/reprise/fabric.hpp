@@ -1,7 +1,7 @@
 #pragma once
 // Communication within one explicit group. All calls are collective: every member makes the same
-// calls in the same order. They block until done or until the fabric's deadline (DEADLINE, naming
-// group, operation and rank). After any error the communicator is not used again.
+// calls in the same order. A call blocks until done or until the fabric's deadline (DEADLINE,
+// naming group, operation and rank). Do not use a communicator again after an error.
 
 #include <cstdint>
 #include <memory>
@@ -19,20 +19,20 @@ class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual const Group& group() const = 0;
-  /// This process within the group.
+  /// Returns the rank of this process within the group.
   virtual GroupRank rank() const = 0;
 
   virtual void barrier() = 0;
-  /// Buffers of any length, in group order.
+  /// Returns the buffers of all members, of any length, in group order.
   virtual std::vector<Bytes> all_gather(ByteSpan mine) = 0;
-  /// `bytes` counts at the root alone.
+  /// Sends the root's `bytes` to all members; `bytes` is ignored on the others.
   virtual Bytes broadcast(GroupRank root, ByteSpan bytes) = 0;
-  /// Elementwise over int64; all members give the same length.
+  /// Reduces int64 values elementwise; all members pass the same number of values.
   virtual std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) = 0;
 };
 
-/// Makes communicators from explicit groups. Making one is collective over the group's members and
-/// over nobody else.
+/// Creates communicators for explicit groups. Creation is collective over the members of the group
+/// and nobody else.
 class Fabric {
  public:
   virtual ~Fabric() = default;

@@ -1,5 +1,5 @@
 #pragma once
-// Looks at checkpoints without the job that wrote them. Not collective: one rank may call alone.
+// Inspects checkpoints without the job that wrote them. Not collective: one rank may call it.
 
 #include <cstdint>
 #include <optional>
@@ -14,9 +14,9 @@ namespace reprise REPRISE_API {
 
 class Job;
 
-/// Hears of long work as it goes on, for a person who waits. `done` and `total` are in bytes or
-/// items of one kind. An exception of it ends the work and reaches
-/// the caller.
+/// Reports progress of long work to a person who waits. `done` and `total` count bytes or items
+/// of one kind. If it throws an exception, the work stops and the caller receives the
+/// exception.
 class Progress {
  public:
   virtual ~Progress() = default;
@@ -24,23 +24,23 @@ class Progress {
 };
 
 enum class Severity : std::uint8_t {
-  kError,    ///< the checkpoint does not hold what it says; a load of it fails or lies
-  kWarning,  ///< usable, but something is not as a good writer leaves it
-  kNote,     ///< legal, worth knowing
+  kError,    ///< the checkpoint is not what it claims; loading it fails or gives wrong data
+  kWarning,  ///< usable, but not as a correct writer would leave it
+  kNote,     ///< legal, but worth knowing
 };
 
-/// "error", "warning", "note".
+/// Returns "error", "warning" or "note".
 std::string_view name_of(Severity severity);
 
 struct Finding {
   Severity severity = Severity::kError;
   Code code = Code::kTornFile;
   std::string message;
-  std::string key = {};                      ///< tensor or object, if it is about one
-  std::string file = {};                     ///< as the user knows it, if it is about one
-  std::optional<std::uint64_t> offset = {};  ///< in that file, in bytes
+  std::string key = {};                      ///< tensor or object it concerns, if any
+  std::string file = {};                     ///< path as the user knows it, if it concerns a file
+  std::optional<std::uint64_t> offset = {};  ///< byte offset in that file
 
-  /// "error COVERAGE_GAP: message [key k, file f, offset o]"
+  /// Prints "error COVERAGE_GAP: message [key k, file f, offset o]".
   friend REPRISE_API std::ostream& operator<<(std::ostream& out, const Finding& finding);
   friend bool operator==(const Finding&, const Finding&) = default;
 };
@@ -49,12 +49,12 @@ using Findings = std::vector<Finding>;
 
 enum class VerifyVerdict : std::uint8_t {
   kWhole,
-  kEmpty,         ///< nothing was named by the metadata, so nothing was examined
-  kNotSupported,  ///< no damage was found, and something is of a kind that is not read
-  kUnreadable,    ///< no damage was found, and something could not be read
+  kEmpty,         ///< the metadata names nothing, so nothing was examined
+  kNotSupported,  ///< no damage found, but some part is of an unsupported kind
+  kUnreadable,    ///< no damage found, but some part could not be read
   kDamaged,
 };
-/// "whole", "empty", "not supported", "unreadable", "damaged".
+/// Returns "whole", "empty", "not supported", "unreadable" or "damaged".
 std::string_view name_of(VerifyVerdict verdict);
 
 struct Verification {
@@ -64,36 +64,36 @@ struct Verification {
   std::uint64_t elements = 0;
   std::uint64_t objects = 0;
   std::uint64_t files = 0;
-  std::uint64_t bytes = 0;  ///< of all items
+  std::uint64_t bytes = 0;  ///< bytes of all items
 };
 
-/// Reads all of the checkpoint that `directory` means, and holds it against its metadata and its
-/// checksums. What is wrong becomes a finding; throws an Error only where nothing could be examined
+/// Reads the whole checkpoint that `directory` refers to and compares it with its metadata and
+/// checksums. Problems become findings; throws an Error only if nothing could be examined
 /// (NOT_FOUND, IO). `progress` may be null.
 Verification verify(Job& job, const std::string& directory, Progress* progress = nullptr);
 
-/// What a diff comes to.
+/// Result of a diff.
 enum class DiffOutcome : std::uint8_t {
-  kSame,            ///< all that takes part was compared, and none of it differs
-  kDifferent,       ///< something differs, whatever else was not compared
-  kNotAllCompared,  ///< nothing differs, and something was not compared
+  kSame,            ///< everything was compared, and nothing differs
+  kDifferent,       ///< something differs; other parts may not have been compared
+  kNotAllCompared,  ///< nothing differs, but something was not compared
   kNothingCompared,
-  kDamaged,  ///< bytes changed after a save, so that no verdict can be relied on
+  kDamaged,  ///< bytes changed after a save, so no verdict is reliable
 };
-/// "same", "different", "not all compared", ...
+/// Returns "same", "different", "not all compared", ...
 std::string_view name_of(DiffOutcome outcome);
 
 struct DiffSummary {
   DiffOutcome outcome = DiffOutcome::kNothingCompared;
-  std::vector<std::string> different;     ///< keys that differ or are on one side alone
-  std::vector<std::string> not_compared;  ///< keys of which nothing can be said
-  std::uint64_t elements = 0;             ///< compared
-  Findings damage;                        ///< wrong checksums: the outcome is kDamaged
+  std::vector<std::string> different;     ///< keys that differ or exist on one side only
+  std::vector<std::string> not_compared;  ///< keys that could not be compared
+  std::uint64_t elements = 0;             ///< elements compared
+  Findings damage;                        ///< wrong checksums; the outcome is then kDamaged
 };
 
 /// Compares the content of two checkpoints, whatever their sharding: tensors bit for bit, objects
-/// and common state as values. Throws an Error where bytes that are needed cannot
-/// be read, UNSUPPORTED if the device's memory is not the host's. `progress` may be null.
+/// and common state as values. Throws an Error if needed bytes cannot be read, and UNSUPPORTED if
+/// the device does not use host memory. `progress` may be null.
 DiffSummary diff(Job& job, const std::string& left, const std::string& right,
                  Progress* progress = nullptr);
 

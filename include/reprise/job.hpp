@@ -1,5 +1,5 @@
 #pragma once
-// One rank of a job that saves and loads: it owns what the engine needs of the world.
+// One rank of a job that saves and loads. It owns the store, fabric and device the engine uses.
 
 #include <chrono>
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace reprise REPRISE_API {
 
-/// The ports of one rank, each replaceable by one of your own. None is null, but `trace` may be:
-/// then events are dropped. A job keeps them alive.
+/// Ports of one rank; you can replace each with your own. Only `trace` may be null: then events are
+/// dropped. A job keeps its ports alive.
 struct JobPorts {
   std::shared_ptr<Store> store;
   std::shared_ptr<Fabric> fabric;
@@ -21,19 +21,19 @@ struct JobPorts {
 };
 
 struct JobOptions {
-  /// How long a rank waits for the others in one collective call before it fails with DEADLINE.
+  /// Longest time a rank waits for the others in one collective call before DEADLINE is thrown.
   std::chrono::nanoseconds deadline = std::chrono::minutes(30);
-  int threads = 1;  ///< that write in the background
+  int threads = 1;  ///< background threads that write
   std::shared_ptr<Trace> trace = {};
-  /// Device in whose memory the tensors live, such as cuda_device(). Null: the host.
+  /// Device whose memory holds the tensors, such as cuda_device(). Null: host memory.
   std::shared_ptr<Device> device = {};
 };
 
-/// Movable, and moved from it takes no calls. A job and all saves of it belong to one thread at a
-/// time. Saves in flight keep what they need of their job alive.
+/// A job can be moved; a moved-from job must not be used. Use a job and its saves from one thread
+/// at a time. A save in flight keeps alive everything it needs from its job.
 class Job {
  public:
-  /// Collective over all ranks of the fabric. USAGE if a port is null.
+  /// Collective over all ranks of the fabric. Throws USAGE if a port is null.
   explicit Job(JobPorts ports);
   Job(Job&&) noexcept;
   Job& operator=(Job&&) noexcept;
@@ -41,7 +41,7 @@ class Job {
 
   GlobalRank rank() const;
   std::int32_t world_size() const;
-  /// Borrowed from the job.
+  /// Returns references to the job's ports; valid while the job lives.
   Ports ports() const;
 
  private:
@@ -49,17 +49,17 @@ class Job {
   std::shared_ptr<struct JobState> state_;
 };
 
-/// Ports of a process that is alone: checkpoints below the directory `root` (relative to the
-/// working directory; it need not exist yet), one rank. Replace `fabric` for
-/// more.
+/// Returns ports for a single-process job. Checkpoints go below the directory `root`, which is
+/// relative to the working directory and need not exist yet. Replace `fabric` to run with more
+/// ranks.
 JobPorts local_ports(const std::string& root, const JobOptions& options = {});
 
-/// A job of this process alone.
+/// Returns a job that consists of this process only.
 Job local_job(const std::string& root, const JobOptions& options = {});
 
-/// A job of all ranks of MPI_COMM_WORLD; every rank sees the same `root`. Collective. Initialises
-/// MPI, and finalises it with the job, unless the program has done so itself. All calls come from
-/// the thread that initialised MPI. Needs the package's component "mpi".
+/// Returns a job over all ranks of MPI_COMM_WORLD; every rank passes the same `root`. Collective.
+/// Initialises MPI, and finalises it with the job, unless the program has initialised it already.
+/// All calls must come from the thread that initialised MPI. Needs the package component "mpi".
 Job mpi_job(const std::string& root, const JobOptions& options = {});
 
 }  // namespace REPRISE_API

@@ -1,7 +1,7 @@
 #pragma once
-// Loads a checkpoint into a job's state, whatever the sharding that it was saved with. Every call
-// is collective: all ranks of the job make the same calls in the same order, and an Error is the
-// same on all of them.
+// Loads a checkpoint into a job's state, whatever sharding it was saved with. Every call is
+// collective: all ranks of the job make the same calls in the same order, and an Error is the same
+// on all ranks.
 
 #include <cstdint>
 #include <optional>
@@ -16,11 +16,11 @@ namespace reprise REPRISE_API {
 class Job;
 class State;
 
-/// What happens when the requested keys and the stored keys are not the same: the strict modes of
-/// Megatron's dist_checkpointing (StrictHandling), by their names there.
+/// Reaction to a mismatch between requested keys and stored keys. These are the strict modes of
+/// Megatron's dist_checkpointing (StrictHandling), under the names they have there.
 enum class Strictness {
-  kAssumeOkUnexpected,  ///< "assume_ok_unexpected": no check here; an absent tensor fails when it
-                        ///< is read
+  kAssumeOkUnexpected,  ///< "assume_ok_unexpected": no check here; reading an absent tensor
+                        ///< fails
   kLogUnexpected,
   kLogAll,
   kRaiseUnexpected,
@@ -32,67 +32,67 @@ enum class Strictness {
 std::string_view name_of(Strictness mode);
 std::optional<Strictness> strictness_named(std::string_view name);
 
-/// Whether what is read is held against the CRC-32 that is stored for it.
+/// Selects if data that is read is checked against its stored CRC-32.
 enum class LoadChecksums : std::uint8_t {
   kIgnored,
-  kVerified,  ///< records of which bytes are needed are read whole
+  kVerified,  ///< reads records whole if any of their bytes are needed
 };
 
-/// Which checkpoint is loaded if the one that the tracker names is damaged.
+/// Selects which checkpoint to load if the one named by the tracker is damaged.
 enum class Fallback : std::uint8_t {
   kNone,
-  kNewestWhole,  ///< to the newest one that is whole; checksums are verified
+  kNewestWhole,  ///< the newest undamaged one; implies checksum verification
 };
 
-/// Who reads from storage what several ranks need.
+/// Selects which rank reads data that several ranks need from storage.
 enum class Reads : std::uint8_t {
-  kByEach,      ///< each of them
-  kOncePerJob,  ///< each its share, and the fabric spreads it
+  kByEach,      ///< each rank reads all it needs
+  kOncePerJob,  ///< each rank reads a share and sends it to the others
 };
 
 struct LoadOptions {
-  /// Within the job's root: a checkpoint, an iteration, or a directory with a tracker.
+  /// Path relative to the job's root: a checkpoint, an iteration, or a directory with a tracker.
   std::string directory;
   Strictness strictness = Strictness::kRaiseAll;
-  /// Keys that may be absent on one side.
+  /// Keys that are allowed to be missing on one side.
   std::vector<std::string> excused = {};
   LoadChecksums checksums = LoadChecksums::kIgnored;
   Fallback fallback = Fallback::kNone;
   Reads reads = Reads::kByEach;
-  std::uint64_t staging_bytes = std::uint64_t{16} << 20U;  ///< what reads go through
+  std::uint64_t staging_bytes = std::uint64_t{16} << 20U;  ///< size of the read buffer
 };
 
 struct LoadResult {
-  std::string directory;                    ///< of the checkpoint, within the job's root
-  std::optional<std::int64_t> step;         ///< of its iteration, if it is one
-  std::uint64_t tensors = 0;                ///< of this rank that were filled
-  std::uint64_t objects = 0;                ///< likewise
-  std::uint64_t elements = 0;               ///< likewise
-  std::uint64_t bytes_read = 0;             ///< element bytes, this rank
-  std::vector<std::string> not_stored;      ///< requested keys, where the strict mode returns them
-  std::vector<std::string> not_requested;   ///< stored keys, likewise
-  std::vector<std::string> excused;         ///< those of the options that were absent
-  std::vector<std::string> fell_back_from;  ///< checkpoints that were passed over, and why
-  std::vector<std::string> log;             ///< for the operator
+  std::string directory;                    ///< checkpoint directory, relative to the job's root
+  std::optional<std::int64_t> step;         ///< its iteration, if it has one
+  std::uint64_t tensors = 0;                ///< tensors of this rank that were filled
+  std::uint64_t objects = 0;                ///< objects of this rank that were filled
+  std::uint64_t elements = 0;               ///< elements of this rank that were filled
+  std::uint64_t bytes_read = 0;             ///< element bytes read by this rank
+  std::vector<std::string> not_stored;      ///< requested but not stored, if the mode returns them
+  std::vector<std::string> not_requested;   ///< stored but not requested, if the mode returns them
+  std::vector<std::string> excused;         ///< keys from LoadOptions::excused that were missing
+  std::vector<std::string> fell_back_from;  ///< checkpoints that were skipped, and why
+  std::vector<std::string> log;             ///< messages for the operator
 };
 
-/// Fills the state's tensors, objects and common state; keys, shapes and dtypes are the state's. A
-/// refusal that follows from names or metadata leaves the tensors as they were. After damaged or
-/// unreadable content they are poisoned (0xBD), and the job may not go on from them.
+/// Fills the state's tensors, objects and common state; the state sets keys, shapes and dtypes. A
+/// refusal because of names or metadata leaves the tensors unchanged. Damaged or unreadable content
+/// leaves them poisoned (0xBD), and the job must not continue with them.
 ///
 /// Throws NOT_FOUND, INCOMPLETE_SELECTED or TRACKER_DANGLING if there is no checkpoint, NOT_STORED
-/// or NOT_REQUESTED by the strict mode, SHAPE_DRIFT, DTYPE_DRIFT, COVERAGE_GAP, CHECKSUM,
-/// TORN_FILE and others, with rank, key, file and offset as far as known.
+/// or NOT_REQUESTED depending on the strict mode, SHAPE_DRIFT, DTYPE_DRIFT, COVERAGE_GAP, CHECKSUM,
+/// TORN_FILE and others, with rank, key, file and offset if known.
 LoadResult load(Job& job, State& state, const LoadOptions& options);
 
-/// Loads as load() does, or returns nothing and leaves the state as it was if no checkpoint was
-/// ever committed in the directory: for a job that may be starting. A first save that died leaves
-/// it so; killed between its last two steps it leaves a whole checkpoint and no tracker, which
-/// Fallback::kNewestWhole finds.
+/// Loads like load(), but if no checkpoint was ever committed in the directory, returns nothing and
+/// leaves the state unchanged: for a job that may be starting for the first time. The same holds if
+/// the first save died. If it was killed between its last two steps there is a complete checkpoint
+/// but no tracker; Fallback::kNewestWhole finds that one.
 std::optional<LoadResult> load_if_any(Job& job, State& state, const LoadOptions& options);
 
-/// The common state alone, for a job that needs it to know what to load. Nothing where a checkpoint
-/// has none.
+/// Reads only the common state, for a job that needs it to decide what to load. Returns nothing if
+/// the checkpoint has none.
 std::optional<Value> read_common(Job& job, const std::string& directory);
 
 }  // namespace REPRISE_API

@@ -14,12 +14,12 @@
 
 namespace reprise REPRISE_API {
 
-/// An ordered list of global ranks: the only notion of "who" here.
+/// An ordered list of global ranks. The library identifies sets of ranks by nothing else.
 class Group {
  public:
-  /// The members, in the order that gives them their ranks within the group. No member twice.
+  /// The order of `members` gives each its rank within the group. No rank may appear twice.
   explicit Group(std::vector<GlobalRank> members);
-  /// Ranks 0 .. size-1.
+  /// Returns the group of ranks 0 .. size-1.
   static Group world(std::int32_t size);
 
   std::int32_t size() const { return static_cast<std::int32_t>(members_.size()); }
@@ -41,7 +41,7 @@ struct Axis {
   friend bool operator==(const Axis&, const Axis&) = default;
 };
 
-/// Position of an axis in its mesh.
+/// Index of an axis in its mesh.
 using AxisIndex = std::size_t;
 
 /// A grid of ranks with named axes.
@@ -53,33 +53,33 @@ using AxisIndex = std::size_t;
 ///     dp 1    2      3          group of rank 2 along tp: {2 3}
 class Mesh {
  public:
-  /// Axes fastest first; `members[i]` stands at the i-th coordinate in that order. The axes' sizes
-  /// multiply to the number of members. Throws LAYOUT_MISMATCH otherwise, or if a name is repeated.
+  /// Axes come fastest first; `members[i]` has the i-th coordinate in that order. Throws
+  /// LAYOUT_MISMATCH if the sizes do not multiply to the number of members, or a name is repeated.
   Mesh(std::vector<Axis> axes, Group members);
-  /// Members 0 .. product-1.
+  /// Uses ranks 0 .. product-1 as members.
   explicit Mesh(const std::vector<Axis>& axes);
 
   const std::vector<Axis>& axes() const { return axes_; }
   const Group& members() const { return members_; }
   std::int32_t size() const { return members_.size(); }
   std::optional<AxisIndex> axis(std::string_view name) const;
-  /// Size of the axis; 1 if there is no axis of that name.
+  /// Returns the axis size; 1 if there is no axis of that name.
   std::int32_t axis_size(std::string_view name) const;
 
-  /// Coordinate along one axis of the i-th member. Arithmetic only.
+  /// Returns the coordinate of the i-th member along one axis. Arithmetic only.
   std::int32_t coordinate(GroupRank member, AxisIndex axis) const {
     return member.value / strides_[axis] % axes_[axis].size;
   }
-  /// 0 if there is no axis of that name.
+  /// Returns 0 if there is no axis of that name.
   std::int32_t coordinate(GroupRank member, std::string_view axis) const;
   GroupRank member_at(std::span<const std::int32_t> coordinates) const;
-  /// The members that differ from `member` only along the named axes, the first named varying
-  /// fastest. Names that are not axes are ignored (size 1).
+  /// Returns the members that differ from `member` only along the named axes; the first name varies
+  /// fastest. Unknown axis names are ignored (size 1).
   Group group_along(GroupRank member, std::span<const std::string_view> names) const;
   Group group_along(GroupRank member, std::string_view name) const;
 
   friend bool operator==(const Mesh&, const Mesh&) = default;
-  /// "tp2 x dp2"
+  /// Prints "tp2 x dp2".
   friend REPRISE_API std::ostream& operator<<(std::ostream& out, const Mesh& mesh);
 
  private:
@@ -88,10 +88,10 @@ class Mesh {
   Group members_;
 };
 
-/// "Axis A splits dimension D", by the ceil-chunk rule of torch.chunk. Of a list of splits each
+/// "Axis A splits dimension D", by the ceil-chunk rule of torch.chunk. In a list of splits, each
 /// cuts what the earlier ones left; axes that split nothing hold replicas.
 struct Split {
-  std::string axis;     ///< name of a mesh axis; an axis that the mesh lacks has size 1
+  std::string axis;     ///< name of a mesh axis; an axis missing from the mesh has size 1
   std::size_t dim = 0;  ///< dimension of the tensor
 
   friend bool operator==(const Split&, const Split&) = default;

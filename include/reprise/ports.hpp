@@ -1,6 +1,6 @@
 #pragma once
-// Everything through which the engine touches the world, for one rank. Store, fabric and device
-// have headers of their own; background work and traces are here.
+// All interfaces through which the engine of one rank touches the world. Store, fabric and device
+// have their own headers; background work and traces are here.
 
 #include <cstdint>
 #include <functional>
@@ -14,38 +14,38 @@
 
 namespace reprise REPRISE_API {
 
-/// A piece of background work. Destroying it unfinished waits for it. Several threads may ask and
-/// wait at once: the caller, and the next piece of work.
+/// A piece of background work. The destructor waits until it is finished. Several threads may query
+/// it and wait for it at once: the caller and the next piece of work.
 class Task {
  public:
   virtual ~Task() = default;
-  /// True once the work returned or threw; does not block.
+  /// True once the work has returned or thrown; does not block.
   virtual bool done() = 0;
-  /// Blocks until done and rethrows what the work threw, to one of those who wait.
+  /// Blocks until done. Rethrows an exception of the work to one of the waiting callers.
   virtual void wait() = 0;
 };
 
-/// Background work of one rank. It stages and writes; it never communicates.
+/// Runs background work of one rank: staging and writing, never communication.
 class Tasks {
  public:
   virtual ~Tasks() = default;
-  /// Starts `work`; runs beside the caller, or before the call returns, as the implementation
-  /// decides.
+  /// Starts `work`. The implementation decides if it runs concurrently or before the call
+  /// returns.
   virtual std::unique_ptr<Task> start(std::function<void()> work) = 0;
 };
 
-/// A phase has two ends; what is traced without one is its end.
+/// A phase has a begin and an end; an event without a phase counts as an end.
 enum class Moment : std::uint8_t { kBegin, kEnd };
 
 struct TraceEvent {
   std::string_view phase;  ///< plan, agree, stage, write, vote, commit, load, ...
-  std::string detail;      ///< key, file or step of a protocol
+  std::string detail;      ///< key, file or protocol step
   std::uint64_t bytes = 0;
   std::uint64_t items = 0;
   Moment moment = Moment::kEnd;
 };
 
-/// Sees what the engine does, for logs, event hashes and reports.
+/// Receives events from the engine, for logs, event hashes and reports.
 class Trace {
  public:
   virtual ~Trace() = default;
@@ -58,7 +58,7 @@ class NoTrace final : public Trace {
   void event(const TraceEvent& /*event*/) override {}
 };
 
-/// Borrowed; their owner, such as a Job, keeps them alive.
+/// References to ports; their owner, such as a Job, keeps them alive.
 struct Ports {
   Store& store;
   Fabric& fabric;

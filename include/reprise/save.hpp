@@ -16,49 +16,49 @@ namespace reprise REPRISE_API {
 class Job;
 class State;
 
-/// What a save writes beside the elements so that damage is found.
+/// Checksums that a save writes next to the elements, so that damage can be detected.
 enum class Checksums : std::uint8_t {
   kNone,
-  kCrc32,           ///< of each record, in its archive
-  kCrc32AndSha256,  ///< and of each file, in a manifest (integrity.json)
+  kCrc32,           ///< one per record, in its archive
+  kCrc32AndSha256,  ///< also one per file, in a manifest (integrity.json)
 };
 
 struct SaveOptions {
-  /// Within the job's root. With a step the checkpoint is `directory/iter_<step>`, and the tracker
-  /// in `directory` names it; without one it is `directory` itself.
+  /// Path relative to the job's root. If `step` is set, the checkpoint is `directory/iter_<step>`
+  /// and the tracker in `directory` names it; otherwise it is `directory` itself.
   std::string directory;
   std::optional<std::int64_t> step = {};
   Checksums checksums = Checksums::kCrc32;
-  /// How many iterations stay in `directory`, this one among them; at least 1, and only with a
+  /// Number of iterations to keep in `directory`, including this one; at least 1, and only with a
   /// step. Nothing: all.
   std::optional<std::int32_t> keep = {};
-  bool replace = true;  ///< false: USAGE if there is a checkpoint of that name
-  /// The most memory for copies of what is being written. Nothing: 8 MiB for save, 256 MiB for
-  /// begin_save; what does not fit is waited for.
+  bool replace = true;  ///< false: throw USAGE if a checkpoint of that name exists
+  /// Most memory to use for copies of data being written. Nothing: 8 MiB for save, 256 MiB for
+  /// begin_save. If the data does not fit, the call waits for space.
   std::optional<std::uint64_t> staging_bytes = {};
 };
 
 struct SaveResult {
-  std::string directory;      ///< of the checkpoint, within the job's root
-  std::uint64_t bytes = 0;    ///< written by this rank
-  std::uint64_t tensors = 0;  ///< in the whole checkpoint
+  std::string directory;      ///< checkpoint directory, relative to the job's root
+  std::uint64_t bytes = 0;    ///< bytes written by this rank
+  std::uint64_t tensors = 0;  ///< tensors in the whole checkpoint
   std::uint64_t objects = 0;
-  std::vector<std::string> log;  ///< for the operator, such as older iterations that could not go
+  std::vector<std::string> log;  ///< for the operator, e.g. iterations that could not be removed
 };
 
-/// A save that is being written while the job goes on. It is committed by poll or finish alone:
-/// destroyed before, it waits for its background work and leaves no checkpoint; the next save of
-/// the same iteration removes what it wrote. Moved from, it takes no calls.
+/// A save that is written in the background. Only poll and finish commit it. If it is destroyed
+/// before that, it waits for its background work and leaves no checkpoint; the next save of the
+/// same iteration removes what it wrote. A moved-from object takes no calls.
 class SaveInFlight {
  public:
   SaveInFlight(SaveInFlight&&) noexcept;
   SaveInFlight& operator=(SaveInFlight&&) noexcept;
   ~SaveInFlight();
 
-  /// True once the checkpoint stands. Commits it if all ranks have written their parts; does not
-  /// wait for those that have not.
+  /// True once the checkpoint is committed. Commits it if all ranks have written their parts; never
+  /// waits for a rank that has not.
   bool poll();
-  /// Waits for all ranks' parts and commits. Returns the same if it is called again.
+  /// Waits for the parts of all ranks and commits. Returns the same result if called again.
   SaveResult finish();
 
  private:
@@ -67,13 +67,13 @@ class SaveInFlight {
   std::unique_ptr<struct Flight> flight_;
 };
 
-/// Copies the state, and returns when it may change. One save at a time is in flight to a directory
-/// (LOCKED otherwise). An Error leaves no checkpoint, and the one that stood there as it was,
-/// unless it comes after the new one was confirmed in its place: then the new one stands, and the
-/// tracker may still name the older one. USAGE on all ranks if their options differ.
+/// Copies the state and returns when it may change. Only one save per directory may be in flight
+/// (LOCKED otherwise). Throws USAGE on all ranks if their options differ. An Error adds no
+/// checkpoint and leaves an existing one intact. The exception is an Error after the new checkpoint
+/// was confirmed: then the new one is there, and the tracker may still name the older one.
 [[nodiscard]] SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options);
 
-/// Returns when the checkpoint stands and would survive a power cut.
+/// Returns when the checkpoint is committed and would survive a power cut.
 SaveResult save(Job& job, const State& state, const SaveOptions& options);
 
 }  // namespace REPRISE_API

@@ -1,5 +1,5 @@
 #pragma once
-// What a rank saves and loads: parts of tensors in its own memory, objects, and common state.
+// The state a rank saves and loads: parts of tensors in its own memory, objects, and common state.
 
 #include <complex>
 #include <cstddef>
@@ -15,21 +15,22 @@
 
 namespace reprise REPRISE_API {
 
-/// The part of a tensor that one rank holds, and where in the tensor it lies.
+/// The part of a tensor held by one rank, and its position in the tensor.
 struct Sharded {
-  Dims shape;                        ///< of the whole tensor
-  Dims offset;                       ///< of this rank's part, one per dimension
-  Dims extent;                       ///< likewise; 0 where the rank holds nothing
-  std::int32_t replica = 0;          ///< 0: the main copy, which is written
+  Dims shape;                        ///< shape of the whole tensor
+  Dims offset;                       ///< offset of this rank's part, one per dimension
+  Dims extent;                       ///< extent of this rank's part; 0 if it holds nothing
+  std::int32_t replica = 0;          ///< 0: the main copy, which is the one written
   std::shared_ptr<const Mesh> mesh;  ///< the same on all ranks
   std::vector<Split> splits;
 
   std::size_t local_elements() const { return static_cast<std::size_t>(volume(extent)); }
 };
 
-/// What `rank` holds of a tensor of `shape` under these splits; without any, all of it. Throws
-/// LAYOUT_MISMATCH if the mesh lacks the rank or a split's axis, a split names a dimension that the
-/// shape lacks, or an axis is named twice; USAGE for a negative extent.
+/// Returns the part of a tensor of `shape` that `rank` holds under these splits; without splits,
+/// the whole tensor. Throws LAYOUT_MISMATCH if the mesh lacks the rank or the axis of a split, a
+/// split names a dimension that the shape lacks, or an axis is named twice; USAGE for a negative
+/// extent.
 Sharded sharded(const Dims& shape, const Mesh& mesh, std::vector<Split> splits, GlobalRank rank);
 
 namespace detail {
@@ -37,7 +38,7 @@ template <class>
 inline constexpr bool kNoElement = false;
 }
 
-/// The element type of a C++ type. 16-bit and 8-bit floats have none: name their DType.
+/// The element type of a C++ type. 16-bit and 8-bit floats have none; name their DType explicitly.
 template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, float>) {
@@ -61,21 +62,21 @@ constexpr DType dtype_of() {
   }
 }
 
-/// An object's place in a small grid of objects of one key.
+/// Position of an object in a small grid of objects with the same key.
 struct ObjectPlace {
   Dims coordinate;
   Dims grid;
-  std::int32_t replica = 0;  ///< 0: the main copy, which is written
+  std::int32_t replica = 0;  ///< 0: the main copy, which is the one written
 };
-/// Each rank has an object of its own.
+/// Places one separate object on each rank.
 inline ObjectPlace one_per_rank(GlobalRank rank, std::int32_t world_size) {
   return {{rank.value}, {world_size}, 0};
 }
-/// All ranks have the same object; rank 0 writes it.
+/// Places the same object on all ranks; rank 0 writes it.
 inline ObjectPlace same_on_all(GlobalRank rank) { return {{0}, {1}, rank.value}; }
 
-/// Tensors and objects by key. The tensors' memory stays the caller's: a save reads it until
-/// begin_save (or save) returns, a load writes it. Moved from, it takes no calls.
+/// Tensors and objects by key. The caller keeps owning the tensors' memory: a save reads it until
+/// begin_save (or save) returns, and a load writes to it. A moved-from State takes no calls.
 class State {
  public:
   State();
@@ -83,20 +84,20 @@ class State {
   State& operator=(State&&) noexcept;
   ~State();
 
-  /// `data` holds the part's elements, row-major, in memory of the job's device. USAGE if there is
-  /// a tensor of that key, or if `data` is null and the part has elements.
+  /// `data` holds the elements of this rank's part, row-major, in memory of the job's device.
+  /// Throws USAGE if a tensor with that key exists, or if `data` is null and the part has elements.
   template <class T>
   void add(const std::string& key, const Sharded& part, T* data) {
     add(key, part, dtype_of<T>(), data);
   }
   void add(const std::string& key, const Sharded& part, DType dtype, void* data);
 
-  /// USAGE if there is an object of that key at that coordinate.
+  /// Throws USAGE if an object with that key exists at that coordinate.
   void add_object(const std::string& key, const ObjectPlace& place, Value value);
-  /// As it was added, or as the last load read it. NOT_FOUND if this rank has none of that key.
+  /// Returns the object as added, or as last loaded. Throws NOT_FOUND if this rank has no such key.
   const Value& object(const std::string& key) const;
 
-  /// A dict, the same on all ranks: iteration, arguments, schedules. A load replaces it.
+  /// A dict that is the same on all ranks: iteration, arguments, schedules. A load replaces it.
   Value common = Dict{};
 
  private:

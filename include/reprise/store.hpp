@@ -1,6 +1,6 @@
 #pragma once
-// Where checkpoints live. Paths are relative to the store's root, '/'-separated, without "..".
-// All calls block. Every failure is an Error with code, file and offset; nothing is retried.
+// Storage for checkpoints. Paths are relative to the store's root, '/'-separated, without "..". All
+// calls block. Every failure is an Error with code, file and offset; nothing is retried.
 
 #include <cstdint>
 #include <memory>
@@ -15,30 +15,30 @@
 namespace reprise REPRISE_API {
 
 struct Entry {
-  std::string name;  ///< within its directory
+  std::string name;  ///< file name without its directory
   bool directory = false;
   std::uint64_t size = 0;
-  bool link = false;  ///< the name is a symbolic link; the rest is said of what it leads to
-  /// When its content was last changed, in nanoseconds since 1970; nothing where the store keeps no
-  /// times.
+  bool link = false;  ///< the name is a symbolic link; the other fields describe its target
+  /// Time of the last change of the content, in nanoseconds since 1970; nothing if the store does
+  /// not record times.
   std::optional<std::int64_t> modified_ns = {};
-  /// Tells this file from all others that are there at the same time; nothing where the store
-  /// can't.
+  /// Distinguishes this file from all others that exist at the same time; nothing if the store
+  /// cannot.
   std::optional<std::uint64_t> identity = {};
 };
 
-/// An open file. Safe to use from several threads at once at different offsets.
+/// An open file. Several threads may read different offsets at once.
 class ReadFile {
  public:
   virtual ~ReadFile() = default;
   virtual std::uint64_t size() const = 0;
-  /// Fills `out` from `offset`. A file that ends before is TORN_FILE.
+  /// Fills `out` from `offset`. Throws TORN_FILE if the file ends too early.
   virtual void read_at(std::uint64_t offset, MutableByteSpan out) = 0;
-  /// Fills the parts one after another with what begins at `offset`; one request where the store
-  /// has such.
+  /// Fills the parts one after another with the bytes from `offset` on, in a single request if the
+  /// store supports that.
   virtual void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts);
-  /// What stat() said of the open file when it was opened, but for its name: of this file, whatever
-  /// stands under its name by now. Nothing where that is not known.
+  /// Returns what stat() reported when this file was opened, except for the name. It describes this
+  /// file even if its name refers to another file by now. Nothing if unknown.
   virtual std::optional<Entry> entry() const { return std::nullopt; }
 };
 
@@ -46,13 +46,13 @@ class WriteFile {
  public:
   virtual ~WriteFile() = default;
   virtual void write_at(std::uint64_t offset, ByteSpan bytes) = 0;
-  /// Returns when the file's content would survive a power cut.
+  /// Returns when the content of the file would survive a power cut.
   virtual void sync() = 0;
-  /// Reports what a destructor could not. The file takes no more calls after it.
+  /// Reports errors that a destructor could not. The file must not be used afterwards.
   virtual void close() = 0;
 };
 
-/// A path that one writer holds until this is destroyed, or until its process ends.
+/// A lock on a path. One writer holds it until this object is destroyed or its process ends.
 class StoreLock {
  public:
   StoreLock(std::string token, std::string warning)
@@ -61,9 +61,9 @@ class StoreLock {
   StoreLock(const StoreLock&) = delete;
   StoreLock& operator=(const StoreLock&) = delete;
 
-  /// Returns 16 hexadecimal digits that no other lock has: for names that nobody else makes.
+  /// Returns 16 hexadecimal digits unique to this lock, for building unique names.
   const std::string& token() const { return token_; }
-  /// Says why this lock keeps nobody out, where the store has no locks; empty if it does.
+  /// Says why this lock does not exclude other writers, if the store has no locks; empty otherwise.
   const std::string& warning() const { return warning_; }
 
  private:
@@ -71,24 +71,24 @@ class StoreLock {
   std::string warning_;
 };
 
-/// Traits of a store that its callers know before they use it.
+/// Capabilities of a store that callers must know before they use it.
 struct StoreCapabilities {
-  bool exchange = false;   ///< replaces a tree in one step
-  bool locks = true;       ///< keeps a second writer out, instead of warning that it can't
-  bool renames = true;     ///< gives a file or a tree any other name
-  bool lists_lag = false;  ///< lists miss what was just written, and still show what was removed
+  bool exchange = false;   ///< can replace a tree in one step
+  bool locks = true;       ///< can exclude a second writer; if not, it warns instead
+  bool renames = true;     ///< can give a file or a tree any other name
+  bool lists_lag = false;  ///< listings may omit recent writes and still show removed files
 
   friend bool operator==(const StoreCapabilities&, const StoreCapabilities&) = default;
 };
 
-/// A staged file or tree, and the name under which readers look for it. The two stand in one
-/// directory, and `staged` is `name`, a dot, and more: a store that can't rename keeps one small
-/// object for each name, which says where its content is.
+/// A staged file or tree, and the final name that readers look for. Both are in the same directory,
+/// and `staged` is `name`, a dot, and a suffix: a store that cannot rename keeps a small object per
+/// name that points to its content.
 struct NameChange {
   std::string staged;
   std::string name;
-  /// Lock under which the name changes: LOCKED, and nothing changes, if another writer has taken
-  /// it since. Null if nobody else writes there.
+  /// Lock that protects the name: if another writer has taken it since, throws LOCKED and changes
+  /// nothing. Null if there is no other writer.
   const StoreLock* by = nullptr;
 };
 
@@ -96,41 +96,41 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  /// What is known of a file system before its first call: it tells `exchange` and `locks` later.
+  /// Returns what is known before the first call; a file system may learn the rest later.
   virtual StoreCapabilities capabilities() const { return {}; }
 
   virtual std::unique_ptr<ReadFile> open(const std::string& path) = 0;
-  /// Creates or truncates.
+  /// Creates or truncates the file.
   virtual std::unique_ptr<WriteFile> create(const std::string& path) = 0;
-  /// Nothing if there is nothing at `path`.
+  /// Returns nothing if nothing exists at `path`.
   virtual std::optional<Entry> stat(const std::string& path) = 0;
-  /// Sorted by name; NOT_FOUND if there is no such directory.
+  /// Returns entries sorted by name. Throws NOT_FOUND if there is no such directory.
   virtual std::vector<Entry> list(const std::string& directory) = 0;
-  /// With parents; no error if it exists.
+  /// Creates a directory and its parents; no error if it exists.
   virtual void make_directory(const std::string& path) = 0;
-  /// Makes what was staged visible under its name, in one step. It replaces a file of that name; a
-  /// directory of that name is an error.
+  /// Makes a staged file or tree visible under its final name, in one step. Replaces a file of that
+  /// name; throws if there is a directory of that name.
   virtual void publish(const NameChange& change) = 0;
-  /// Makes a staged tree visible in place of the tree that has the name. The old one stands at
-  /// `staged` from then on. Both happen in one step: UNSUPPORTED if this store can't.
+  /// Swaps a staged tree with the tree that has the final name, in one step. The old tree is then
+  /// at `staged`. Throws UNSUPPORTED if this store cannot do that.
   virtual void replace(const NameChange& change) = 0;
-  /// Takes its name from a file or tree, which stands at `staged` from then on, in one step.
+  /// Moves a file or tree from its final name to `staged`, in one step.
   virtual void put_aside(const NameChange& change) = 0;
-  /// A file or a whole tree; no error if it is not there. Links are removed and never followed.
+  /// Removes a file or a whole tree; no error if absent. Links are removed, never followed.
   virtual void remove(const std::string& path) = 0;
-  /// Removes a directory in which nothing is. False if something is; no error if it is not there.
+  /// Removes an empty directory. False if it is not empty; no error if it does not exist.
   virtual bool remove_empty(const std::string& directory);
-  /// Returns when names created, changed or removed in `directory` would survive a power cut.
+  /// Returns when all name changes in `directory` would survive a power cut.
   virtual void sync_directory(const std::string& directory) = 0;
-  /// Holds `path`, whose directory exists, against every other lock of it, by whichever process or
-  /// store. LOCKED, naming the holder, if there is one.
+  /// Locks `path`, whose directory must exist, against all other lock holders in any process or
+  /// store. Throws LOCKED, naming the holder, if it is taken.
   virtual std::unique_ptr<StoreLock> lock(const std::string& path) = 0;
-  /// Bytes that can be written below `directory`, or nothing where that is not known.
+  /// Returns the bytes that can be written below `directory`; nothing if unknown.
   virtual std::optional<std::uint64_t> free_bytes(const std::string& directory) {
     static_cast<void>(directory);
     return std::nullopt;
   }
-  /// The path as the user knows it, for messages.
+  /// Returns the path as the user knows it, for messages.
   virtual std::string display(const std::string& path) const = 0;
 };
 

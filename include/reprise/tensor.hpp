@@ -1,5 +1,5 @@
 #pragma once
-// Element types with the names and sizes of PyTorch, shapes, and strided views of memory.
+// Element types with PyTorch's names and sizes, shapes, and strided views of memory.
 
 #include <array>
 #include <cstddef>
@@ -25,7 +25,7 @@ enum class DType : std::uint8_t {
   kFloat8E4M3FNUZ,
   kFloat8E5M2FNUZ,
   kFloat8E8M0FNU,
-  kFloat4E2M1FNx2,  ///< two values a byte; an element here is the byte, as in PyTorch
+  kFloat4E2M1FNx2,  ///< two values per byte; one element here is the byte, as in PyTorch
   kInt64,
   kInt32,
   kInt16,
@@ -40,24 +40,24 @@ enum class DType : std::uint8_t {
   kComplex32,
 };
 
-/// Bytes of one element.
+/// Returns the size of one element in bytes.
 std::size_t size_of(DType dtype);
-/// PyTorch's name without the module: "bfloat16", "float8_e4m3fn".
+/// Returns PyTorch's name without the module: "bfloat16", "float8_e4m3fn".
 std::string_view name_of(DType dtype);
 std::optional<DType> dtype_named(std::string_view name);
 std::span<const DType> all_dtypes();
 inline std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }
 
 namespace detail {
-/// Throws: a ninth dimension is a mistake of the program.
+/// Throws, because a ninth dimension is a programming error.
 [[noreturn]] void too_many_dims();
 }  // namespace detail
 
-/// Most dimensions that a tensor may have here: a 5-d convolution, an expert axis, a layer axis and
-/// one for flattened ranges.
+/// Largest number of dimensions a tensor may have: a 5-d convolution, an expert axis, a layer axis
+/// and one for flattened ranges.
 inline constexpr std::size_t kMaxNdim = 8;
 
-/// A short list of int64, one per dimension: shapes, offsets, strides. Allocates nothing.
+/// A short list of int64, one per dimension: shapes, offsets, strides. Never allocates.
 class Dims {
  public:
   constexpr Dims() = default;
@@ -67,7 +67,7 @@ class Dims {
   explicit Dims(std::span<const std::int64_t> values) {
     for (const auto value : values) push_back(value);
   }
-  /// `ndim` times `value`.
+  /// Returns `ndim` entries, all equal to `value`.
   static Dims filled(std::size_t ndim, std::int64_t value) {
     Dims dims;
     for (std::size_t d = 0; d < ndim; ++d) dims.push_back(value);
@@ -95,14 +95,14 @@ class Dims {
     }
     return true;
   }
-  /// Lexicographic; a shorter list comes before its extensions.
+  /// Compares lexicographically; a shorter list comes before its extensions.
   friend constexpr bool operator<(const Dims& a, const Dims& b) {
     for (std::size_t d = 0; d < a.size_ && d < b.size_; ++d) {
       if (a.values_[d] != b.values_[d]) return a.values_[d] < b.values_[d];
     }
     return a.size_ < b.size_;
   }
-  /// "[4, 6]"
+  /// Prints "[4, 6]".
   friend REPRISE_API std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
  private:
@@ -110,23 +110,23 @@ class Dims {
   std::size_t size_ = 0;
 };
 
-/// Product of the extents; 1 for no dimensions. For extents that are known to be sane.
+/// Returns the product of the extents; 1 for no dimensions. Only for extents already validated.
 std::int64_t volume(const Dims& extents);
-/// The same for extents that come from outside: nothing if one is negative or the product does not
-/// fit an int64.
+/// Same for extents from outside: returns nothing if one is negative or the product does not fit in
+/// an int64.
 std::optional<std::int64_t> checked_volume(const Dims& extents);
 
-/// Row-major strides in elements. As PyTorch does, an extent of 0 counts as 1, so (0, 7) has (7,
-/// 1).
+/// Returns row-major strides in elements. As in PyTorch, an extent of 0 counts as 1, so (0, 7) has
+/// strides (7, 1).
 Dims contiguous_strides(const Dims& extents);
 
-/// Row-major linear index of `index` in `extents`, and back.
+/// Converts `index` to its row-major linear index within `extents`, and back.
 std::int64_t linear_index(const Dims& index, const Dims& extents);
 Dims index_at(std::int64_t linear, const Dims& extents);
 
 std::string to_string(const Dims& dims);
 
-/// One side of a strided copy; `strides` in elements, non-negative.
+/// One side of a strided copy; `strides` are in elements and not negative.
 struct StridedView {
   std::byte* data = nullptr;
   Dims strides;

@@ -1,5 +1,5 @@
 #pragma once
-// Ranks, steps and bytes: the words that every other header uses.
+// Types for ranks, steps and bytes that every other header uses.
 
 #include <compare>
 #include <cstddef>
@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-/// Marks the namespace blocks whose names the shared library exports: those of the public headers.
-/// Friends that are defined elsewhere need it again, as the block's mark does not reach them.
+/// Marks namespace blocks whose names the shared library exports: those of the public headers.
+/// Friends defined elsewhere need the mark again, because the block's mark does not reach them.
 #define REPRISE_API __attribute__((visibility("default")))
 
 namespace reprise REPRISE_API {
@@ -19,8 +19,8 @@ using Bytes = std::vector<std::byte>;
 using ByteSpan = std::span<const std::byte>;
 using MutableByteSpan = std::span<std::byte>;
 
-/// An integer that converts to no other kind of integer. `value` is public: arithmetic is done on
-/// it in the open, so that a change of meaning is visible where it happens.
+/// An integer that does not convert to any other kind of integer. `value` is public, so that
+/// arithmetic is explicit and a change of meaning is visible where it happens.
 template <class Tag, class Rep>
 struct TypedInt {
   Rep value{};
@@ -29,11 +29,11 @@ struct TypedInt {
   friend std::ostream& operator<<(std::ostream& out, TypedInt id) { return out << id.value; }
 };
 
-/// A process of the job, counted over the whole world.
+/// A process of the job, numbered across the whole world.
 using GlobalRank = TypedInt<struct GlobalRankTag, std::int32_t>;
 /// A position within one group; meaningless without that group.
 using GroupRank = TypedInt<struct GroupRankTag, std::int32_t>;
-/// Completed training iterations.
+/// Number of completed training iterations.
 using Step = TypedInt<struct StepTag, std::int64_t>;
 
 }  // namespace REPRISE_API

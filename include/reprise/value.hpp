@@ -1,6 +1,6 @@
 #pragma once
-// Inert values: what common state and sharded objects are made of, and what a pickle is read into.
-// Nothing here is ever called. A tree: sharing in a pickle is expanded within a budget.
+// Inert values, which make up common state and objects and which pickles are read into. Nothing
+// here is ever called. A value is a tree: sharing within a pickle is expanded, up to a budget.
 
 #include <concepts>
 #include <cstddef>
@@ -34,7 +34,7 @@ struct Tuple {
   friend REPRISE_API bool operator==(const Tuple&, const Tuple&);
 };
 
-/// Items in written order; equality does not depend on it.
+/// Items in written order; equality ignores the order.
 struct Set {
   List items;
   bool frozen = false;
@@ -47,7 +47,7 @@ struct BigInt {
   friend bool operator==(const BigInt&, const BigInt&) = default;
 };
 
-/// A class or function by name: "torch", "float32".
+/// A class or function, referred to by name: "torch", "float32".
 struct Name {
   std::string module;
   std::string name;
@@ -55,7 +55,7 @@ struct Name {
   friend auto operator<=>(const Name&, const Name&) = default;
 };
 
-/// An instance, kept as the instructions that would make it.
+/// An instance, stored as the instructions that would construct it.
 struct Object {
   enum class How : std::uint8_t {
     kCall,  ///< REDUCE: type(*args)
@@ -68,16 +68,16 @@ struct Object {
   List list_items;           ///< appended after construction (list and deque subclasses)
   Dict dict_items;           ///< set after construction (OrderedDict and other dict subclasses)
 
-  /// True if the order of `dict_items` is part of the value, as in Python an OrderedDict's is.
+  /// True if the order of `dict_items` matters for equality, as in Python's OrderedDict.
   bool keeps_order() const { return type.module == "collections" && type.name == "OrderedDict"; }
   friend REPRISE_API bool operator==(const Object&, const Object&);
 };
 
-/// A tensor inside a bytes item. A Parameter is an Object that is called with one.
+/// A tensor inside a bytes item. A Parameter is an Object whose arguments contain one of these.
 struct TensorValue {
   DType dtype = DType::kFloat32;
   Dims shape;
-  Bytes data;  ///< row-major, contiguous, whatever the strides were
+  Bytes data;  ///< row-major and contiguous, even if the stored strides were not
   bool requires_grad = false;
   friend bool operator==(const TensorValue&, const TensorValue&) = default;
 };
@@ -90,15 +90,15 @@ class Value {
   Value() = default;
   // Implicit on purpose: values are written as literals.
   Value(NoneType) {}
-  // A number is taken as what it is: a pointer becomes no bool, and an enumerator, a
-  // std::vector<bool>'s element or any other thing that merely converts to a number becomes none.
+  // Numbers convert only from exact types: a pointer does not become a bool, and an enumerator, a
+  // std::vector<bool> element or anything else that is only convertible to a number is rejected.
   template <std::same_as<bool> T>
   Value(T value) : variant_(value) {}
-  /// An integer of at most 64 bits; what int64 can't hold becomes a BigInt.
+  /// Takes any integer of at most 64 bits; one that does not fit in an int64 becomes a BigInt.
   template <std::integral T>
   requires(!std::same_as<T, bool> && sizeof(T) <= sizeof(std::int64_t)) Value(T value)
       : variant_(integer(value)) {}
-  /// A float or a double, which hold no more than Python's float.
+  /// Takes a float or a double; Python's float can hold both exactly.
   template <std::floating_point T>
   requires(sizeof(T) <= sizeof(double)) Value(T value) : variant_(static_cast<double>(value)) {}
   Value(const char* value) : variant_(std::string(value)) {}
@@ -125,17 +125,17 @@ class Value {
   const Variant& variant() const { return variant_; }
   bool is_none() const { return as<NoneType>() != nullptr; }
 
-  /// The value under a string key of a dict, or of an object's state dict; null if there is none.
+  /// Returns the value under a string key of a dict or of an object's state dict; null if absent.
   const Value* find(std::string_view key) const;
-  /// The value under a string key of a dict; a new entry, None, if there is none. USAGE if this is
-  /// no dict.
+  /// Returns the value under a string key of a dict; adds an entry with None if there is none.
+  /// Throws USAGE if this is not a dict.
   Value& operator[](std::string_view key);
 
-  /// Bit for bit: doubles by their bits, so NaN equals itself and -0.0 differs from 0.0; int 1,
-  /// float 1.0 and True all differ. Lists, tuples and OrderedDicts in order; other dicts by key,
-  /// and sets, whatever the order. Tensors by dtype, shape, elements and requires_grad.
+  /// Compares bit for bit: doubles by their bits, so NaN equals itself and -0.0 differs from 0.0;
+  /// int 1, float 1.0 and True all differ. Order matters in lists, tuples and OrderedDicts, but not
+  /// in other dicts and sets. Tensors compare by dtype, shape, elements and requires_grad.
   friend REPRISE_API bool operator==(const Value& a, const Value& b);
-  /// Much as Python prints it, long content shortened; for people.
+  /// Prints much like Python, for people; long content is shortened.
   friend REPRISE_API std::ostream& operator<<(std::ostream& out, const Value& value);
 
  private:
@@ -153,21 +153,21 @@ class Value {
 
 std::string to_string(const Value& value, std::size_t length_max = 200);
 
-/// Where two values differ first: a path such as `['optimizer'][0]['lr']`, and both sides printed.
+/// A place where two values differ: a path such as `['optimizer'][0]['lr']`, and both sides.
 struct ValueDifference {
   std::string path;
   std::string left;
   std::string right;
-  bool one_sided = false;  ///< only one side has something at this path
+  bool one_sided = false;  ///< true if only one side has a value at this path
 };
-/// Empty vector if equal; at most `most` differences in the order of the left side. With `wanted`
-/// only those for which it says yes: the others neither count nor take a place. Where an
-/// OrderedDict has its keys in another order, that is a difference at "<path>.keys()".
+/// Returns at most `most` differences, in the order of the left side; empty if the values are
+/// equal. If `wanted` is given, differences it rejects are skipped and do not count. If the keys of
+/// an OrderedDict are in another order, that is a difference at "<path>.keys()".
 std::vector<ValueDifference> differences(
     const Value& left, const Value& right, std::size_t most,
     const std::function<bool(const ValueDifference&)>& wanted = {});
 
-/// Returns equal hashes for equal values.
+/// Returns a hash; equal values have equal hashes.
 std::uint64_t hash_of(const Value& value);
 
 }  // namespace REPRISE_API

@@ -4,7 +4,7 @@
 namespace reprise {
 namespace {
 
-/// As many as keep the bus busy: 256 KiB on their way. The rest of the GPU is the job's.
+/// Enough to keep the bus busy: 256 KiB in flight. The job has the rest of the GPU.
 constexpr std::int64_t kCopyBlocks = 64;
 
 }  // namespace

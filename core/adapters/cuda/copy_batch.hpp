@@ -1,5 +1,5 @@
 #pragma once
-// Strided copies that one kernel moves. No vendor type is named here; included by this folder only.
+// Strided copies moved by one kernel. Names no vendor types; only this folder includes it.
 
 #include <cstddef>
 #include <vector>
@@ -11,11 +11,11 @@
 
 namespace reprise {
 
-/// A table of copies, filled by the host and read by the device, and what is to be done once they
-/// are through. Reused: nothing is allocated while it is filled but by delivery of unpinned memory.
+/// A table of copies, filled by the host and read by the device, with work to do when they are
+/// done. Reused: filling it allocates nothing except for deliveries to unpinned memory.
 class CopyBatch {
  public:
-  /// What still goes from pinned memory to where it belongs, by the host.
+  /// A copy that the host makes at the end, from pinned memory to its destination.
   struct Delivery {
     ConstStridedView pinned;
     StridedView host;
@@ -25,22 +25,22 @@ class CopyBatch {
 
   explicit CopyBatch(int device);
 
-  /// A copy that is not empty, between memory that the device reaches.
+  /// Adds a non-empty copy between memory that the device can reach.
   void add(const StridedCopy& copy);
-  /// Keeps `pinned` until the batch is through, and then delivers.
+  /// Keeps `pinned` alive until the batch is done. The next one also delivers then.
   void keep(StagingMemory pinned) { kept_.push_back(std::move(pinned)); }
   void deliver_later(const Delivery& delivery) { deliveries_.push_back(delivery); }
 
   bool full() const { return count_ == kCopiesMax || bytes_ >= kBytesMax; }
-  /// Queues the kernel on `stream`, if there are copies, and the batch's end.
+  /// Queues the kernel on `stream`, if there are copies, and records the batch's end.
   void queue(CudaStreamRef stream);
-  /// Blocks until the batch is through, and delivers; then it is empty.
+  /// Blocks until the batch is done, delivers, and empties it.
   void finish();
-  /// Queued work of `stream` from now on comes after the batch.
+  /// Makes work queued on `stream` from now on run after the batch.
   void hold_back(CudaStreamRef stream) const { done_.hold_back(stream); }
 
  private:
-  /// So many that a launch hardly shows beside them, so few that the device begins early.
+  /// Large enough to make the launch negligible, small enough for the device to begin early.
   static constexpr std::int64_t kCopiesMax = 256;
   static constexpr std::int64_t kBytesMax = std::int64_t{4} << 20U;
 
@@ -56,7 +56,7 @@ class CopyBatch {
   std::vector<Delivery> deliveries_;
 };
 
-/// Queues that all of a table is copied. The table is the device's own memory.
+/// Queues all copies of a table, which must be in the device's own memory.
 void queue_copies(CudaStreamRef stream, const CopyTable& table, std::int64_t parts);
 
 }  // namespace reprise

@@ -30,7 +30,7 @@ Code code_of(cudaError_t result) {
 }  // namespace
 
 void cuda_failed(cudaError_t result, std::string_view what) {
-  // Else a later launch would take the blame; one that the device does not recover from stays.
+  // Clears the error, which a later launch would report otherwise; an unrecoverable one stays.
   static_cast<void>(cudaGetLastError());
   std::ostringstream text;
   text << what << ": " << cudaGetErrorString(result) << " (" << cudaGetErrorName(result);

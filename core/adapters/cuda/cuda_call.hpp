@@ -1,6 +1,6 @@
 #pragma once
-// The one place where CUDA's results are checked. Included by the sources of this folder and of
-// sim/cuda only.
+// The only place that checks CUDA's results. Included only by the sources of this folder and of
+// sim/cuda.
 
 #include <cuda_runtime_api.h>
 
@@ -8,12 +8,12 @@
 
 namespace reprise {
 
-/// `what` failed: the error with CUDA's words and the device that is current. Without memory that
-/// is NO_SPACE, without a device or a driver that fit UNSUPPORTED, else INTERNAL: a broken kernel
-/// or argument. A kernel's failure is told by the call that comes across it, not by its launch.
+/// Throws because `what` failed, with CUDA's message and the current device: NO_SPACE if memory ran
+/// out, UNSUPPORTED without a matching device or driver, otherwise INTERNAL: a faulty kernel or
+/// argument. The call that detects a kernel's failure reports it, not its launch.
 [[noreturn]] void cuda_failed(cudaError_t result, std::string_view what);
 
-/// `what` names the call.
+/// Throws if the call named `what` failed.
 inline void check_cuda(cudaError_t result, std::string_view what) {
   if (result != cudaSuccess) cuda_failed(result, what);
 }

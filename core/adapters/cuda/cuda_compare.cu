@@ -18,16 +18,16 @@ __device__ DifferenceSum from_lane(const DifferenceSum& mine, int ahead) {
           __shfl_down_sync(kAllLanes, mine.first, ahead)};
 }
 
-/// The warp's sum, in its first lane.
+/// Returns the warp's sum in its first lane.
 __device__ DifferenceSum sum_of_warp(DifferenceSum sum) {
   for (int ahead = kWarp / 2; ahead > 0; ahead /= 2) sum.add(from_lane(sum, ahead));
   return sum;
 }
 
-using Word = unsigned long long;  // as CUDA's atomics have it; std::uint64_t is another type
+using Word = unsigned long long;  // type of CUDA's atomics; std::uint64_t differs
 static_assert(sizeof(Word) == sizeof(std::uint64_t));
 
-/// Sums, maxima and minima: whoever comes first, the result is the same.
+/// Adds sums, maxima and minima; the result does not depend on the order.
 __device__ void add_to(DifferenceSum* total, const DifferenceSum& sum) {
   if (sum.mismatches == 0) return;
   atomicAdd(reinterpret_cast<Word*>(&total->mismatches), sum.mismatches);

@@ -1,5 +1,5 @@
 #pragma once
-// Comparison where the elements are: on a GPU.
+// Compares elements in GPU memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace reprise {
 
-/// As compare_elements(), of elements that the device reaches. In one pass, after what the compute
-/// stream had queued; blocks until it is done. UNSUPPORTED if built without CUDA.
+/// Same as compare_elements(), for memory that the device can reach. Makes one pass, after the work
+/// queued on the compute stream; blocks until done. Throws UNSUPPORTED if built without CUDA.
 Comparison compare_on_device(CudaDevice& device, DType dtype, const std::byte* left,
                              const std::byte* right, std::int64_t elements);
 

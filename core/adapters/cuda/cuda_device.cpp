@@ -14,17 +14,17 @@
 namespace reprise {
 namespace {
 
-/// From here on a copy engine, which takes nothing of the processors, is as fast as a kernel.
+/// Size from which a copy engine, which uses no multiprocessors, is as fast as a kernel.
 constexpr std::int64_t kLargeBytes = std::int64_t{512} << 10U;
 
-/// At 50 GB/s half a millisecond, beside which a wait of some 10 us hardly shows.
+/// Takes half a millisecond at 50 GB/s, so that a wait of some 10 us is negligible.
 constexpr std::uint64_t kBatchBytes = std::uint64_t{32} << 20U;
 
 bool goes_at_once(const StridedCopy& copy) {
   return copy.runs == 1 && copy.run_bytes >= kLargeBytes;
 }
 
-/// Bytes from the first to the last that a view touches.
+/// Returns the distance in bytes from the first to the last byte of a view.
 std::size_t span_bytes(const Dims& extents, const Dims& strides, std::size_t element_bytes) {
   std::int64_t last = 0;
   for (std::size_t d = 0; d < extents.size(); ++d) last += (extents[d] - 1) * strides[d];
@@ -33,13 +33,13 @@ std::size_t span_bytes(const Dims& extents, const Dims& strides, std::size_t ele
 
 }  // namespace
 
-/// Batches come in the order of the events that they stand for:
+/// Batches are in the order of the events that represent them:
 ///
 ///   events   1 2 3 4 | 5 6 | 7 8 9 ...
 ///   batches  queued        | open: filled, not queued yet (gathers only)
 struct CudaDevice::State {
   struct Batch {
-    std::uint64_t first_event = 0;  ///< that has copies in it; others are of the events after it
+    std::uint64_t first_event = 0;  ///< first event with copies here; later copies have later ones
     std::unique_ptr<CopyBatch> copies;
   };
 
@@ -55,7 +55,7 @@ struct CudaDevice::State {
   ~State() {
     try {
       copies.wait();
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): nobody is left to hear it
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no caller is left to tell
     }
   }
 
@@ -71,7 +71,7 @@ struct CudaDevice::State {
     return *open.copies;
   }
 
-  /// What is queued for copies from now on comes after what compute has queued.
+  /// Makes copies queued from now on run after everything compute has queued.
   void after_compute() {
     computed.record(compute);
     computed.hold_back(copies.ref());
@@ -85,13 +85,13 @@ struct CudaDevice::State {
   }
 
   void start(const StridedCopy& copy) {
-    CopyBatch& batch = open_batch();  // its end is that of copies that go at once, too
+    CopyBatch& batch = open_batch();  // its end covers direct copies, too
     if (!goes_at_once(copy)) return batch.add(copy);
     after_compute();
     copy_bytes(copies.ref(), copy.source, copy.target, static_cast<std::size_t>(copy.run_bytes));
   }
 
-  /// The same view in pinned memory that stays until the batch is through.
+  /// Returns the same view in pinned memory that lives until the batch is done.
   StridedView pinned_view(const Dims& extents, const Dims& strides, std::size_t element_bytes) {
     const Packing packing = packing_of(extents, strides);
     StagingMemory memory =
@@ -135,7 +135,7 @@ struct CudaDevice::State {
         strided_copy({pinned.data, pinned.strides}, copy.device, copy.extents, copy.element_bytes));
   }
 
-  /// One gather() or scatter(). If it fails, none of its copies is under way.
+  /// Performs one gather() or scatter(). If it fails, none of its copies is pending.
   template <class Copy>
   DeviceEvent call(std::span<const Copy> all, void (State::*one)(const Copy&)) {
     ++last_event;
@@ -154,7 +154,7 @@ struct CudaDevice::State {
     try {
       flush();
       wait(last_event);
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): another error is told
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): another error is reported
     }
   }
 
@@ -168,14 +168,14 @@ struct CudaDevice::State {
   }
 
   CudaIdentity identity;
-  std::optional<CudaStream> own;  ///< to compute on
+  std::optional<CudaStream> own;  ///< own compute stream
   CudaStreamRef compute;
   CudaStream copies;
   CudaEvent computed;
   std::shared_ptr<PinnedPool> pool;
   KernelResult result;
   std::uint64_t last_event = 0;
-  Batch open;                ///< none, or with something in it
+  Batch open;                ///< null, or non-empty
   std::deque<Batch> queued;  ///< oldest first
   std::vector<std::unique_ptr<CopyBatch>> spare;
 };
@@ -201,7 +201,7 @@ DeviceEvent CudaDevice::gather(std::span<const GatherCopy> copies) {
 
 DeviceEvent CudaDevice::scatter(std::span<const ScatterCopy> copies) {
   use_cuda_device(state_->identity.index);
-  state_->flush();  // gathers that were asked for before
+  state_->flush();  // earlier gathers
   const DeviceEvent event = state_->call(copies, &State::scatter);
   state_->flush();
   if (!state_->queued.empty()) state_->queued.back().copies->hold_back(state_->compute);

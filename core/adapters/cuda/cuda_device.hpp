@@ -1,5 +1,5 @@
 #pragma once
-// The device port over CUDA.
+// Implements the device port with CUDA.
 
 #include <memory>
 #include <span>
@@ -13,37 +13,37 @@ namespace reprise {
 
 class KernelResult;
 
-/// A rank's hold on a GPU, which other ranks may share. It has two streams:
+/// A rank's handle to a GPU, which it may share with other ranks. It has two streams:
 ///
 ///   compute  | step n ......|                  |. step n + 1 ...
-///   copies                  |  gather  |           a gather comes after what compute had queued;
-///                                                  the job waits for it before it goes on
+///   copies                  |  gather  |           a gather runs after work compute had queued;
+///                                                  the job waits for it before it continues
 ///   compute  | ...... |                 | step ...
-///   copies            |  scatter        |          a scatter too, and what is queued after it
-///                                                  comes after the scatter
+///   copies            |  scatter        |          so does a scatter, and work queued after it
+///                                                  runs after the scatter
 ///
 /// Large contiguous copies are queued at once, one by one. All others, of any shape, are collected
-/// and moved by one kernel per batch, straight between the device and pinned staging. A gather's
-/// batch is queued when it is full and at the latest when one of its events is waited for; an event
-/// stands for its whole batch. What is staged in other memory than staging() goes through pinned
-/// memory of the device's own. Used by one thread at a time, whichever; staging() by all.
+/// and moved by one kernel per batch, directly between the device and pinned staging. A gather's
+/// batch is queued when it is full, or when one of its events is waited for; an event represents
+/// its whole batch. Copies to other memory than staging() pass through the device's own pinned
+/// memory. Any single thread at a time may use it; staging() is open to all.
 ///
-/// Errors of copies are thrown by the call that comes across them and by all after it.
+/// Errors of copies are thrown by the call that detects them and by all later calls.
 class CudaDevice final : public Device {
  public:
-  /// UNSUPPORTED if there is no such device, or the program was built without CUDA.
+  /// Throws UNSUPPORTED if there is no such device, or the program was built without CUDA.
   CudaDevice(const std::string& node, int index);
-  /// The same for a job that computes on a stream of its own, which outlives the device.
+  /// Same, for a job that computes on its own stream, which must outlive the device.
   CudaDevice(const std::string& node, CudaStreamRef compute);
-  /// Waits for the copies that are under way.
+  /// Waits for pending copies.
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
 
   const CudaIdentity& identity() const;
-  /// Where the job queues what it computes.
+  /// Returns the stream on which the job computes.
   CudaStreamRef compute_stream() const;
-  /// For kernels of the compute stream that tell the host a few numbers.
+  /// Returns a few numbers for kernels of the compute stream to report to the host.
   KernelResult& result();
 
   std::string name() const override;

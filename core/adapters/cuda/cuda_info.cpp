@@ -6,7 +6,7 @@ namespace reprise {
 
 std::vector<std::string> cuda_devices() {
   int count = 0;
-  // A machine without a driver or a device answers with an error; that means none.
+  // A machine without a driver or a device returns an error, which counts as none.
   if (cudaGetDeviceCount(&count) != cudaSuccess) return {};
   std::vector<std::string> devices;
   for (int index = 0; index < count; ++index) {
@@ -18,7 +18,7 @@ std::vector<std::string> cuda_devices() {
 }
 
 std::string cuda_why_none() {
-  int driver = 0;  // what cudaGetDeviceCount says then is that it is too old
+  int driver = 0;  // cudaGetDeviceCount would only call it too old
   if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return "no driver is installed";
   int count = 0;
   cudaDeviceProp properties = {};

@@ -1,5 +1,5 @@
 #pragma once
-// What the machine has in the way of CUDA devices.
+// Lists the machine's CUDA devices.
 
 #include <cstdint>
 #include <ostream>
@@ -8,26 +8,26 @@
 
 namespace reprise {
 
-/// One line per device that CUDA sees, "<index>: <name>"; empty if there are none, no driver, or
-/// the program was built without CUDA.
+/// Returns one line "<index>: <name>" per device visible to CUDA; empty if there are none, no
+/// driver, or the program was built without CUDA.
 std::vector<std::string> cuda_devices();
-/// Why CUDA sees none, in its words; empty if it sees one, or without CUDA in the program.
+/// Returns CUDA's reason for finding no device; empty if it finds one or the program lacks CUDA.
 std::string cuda_why_none();
-/// Version of the CUDA runtime, "13.0"; empty if the program was built without CUDA.
+/// Returns the version of the CUDA runtime, "13.0"; empty if the program was built without CUDA.
 std::string cuda_version();
 
-/// Which device a rank runs on. Ranks that share one have equal identities.
+/// Identifies the device of a rank. Ranks that share a device have equal identities.
 struct CudaIdentity {
   std::string node;
-  int index = 0;  ///< among the devices that this process sees
+  int index = 0;  ///< index among the devices visible to this process
   std::string name;
   std::uint64_t memory_bytes = 0;
 
   friend bool operator==(const CudaIdentity&, const CudaIdentity&) = default;
-  /// "<node>:<index> (<name>, <n> MiB)"
+  /// Prints "<node>:<index> (<name>, <n> MiB)".
   friend std::ostream& operator<<(std::ostream& out, const CudaIdentity& identity);
 };
-/// Of device `index` of this machine, which is called `node`. UNSUPPORTED if there is none.
+/// Returns the identity of this machine's device `index`; `node` names it. UNSUPPORTED if none.
 CudaIdentity cuda_identity(const std::string& node, int index);
 
 }  // namespace reprise

@@ -7,13 +7,13 @@
 namespace reprise {
 namespace {
 
-// The text is made where it is needed only.
+// Builds the message only if it is needed.
 void check_made(cudaError_t result, const char* call, std::size_t bytes) {
   if (result == cudaSuccess) return;
   cuda_failed(result, std::string(call) + " of " + std::to_string(bytes) + " bytes");
 }
 
-// A thread that has not used CUDA yet would else begin with device 0, and hold some of it.
+// Otherwise a thread that is new to CUDA would start on device 0 and use some of its memory.
 bool can_free(int device) { return cudaSetDevice(device) == cudaSuccess; }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// Owners of a device's memory and of pinned host memory. No vendor type is named here.
+// Owners of device memory and of pinned host memory. Names no vendor types.
 
 #include <cstddef>
 #include <utility>
@@ -9,9 +9,9 @@
 
 namespace reprise {
 
-/// Memory of a device, its content undefined; at 256-byte boundaries at least. NO_SPACE if there is
-/// not enough, UNSUPPORTED if built without CUDA. Making and freeing it may wait for all of the
-/// device, so neither belongs into a loop; any thread may free it.
+/// Device memory with undefined content, aligned to at least 256 bytes. Throws NO_SPACE if there is
+/// not enough, UNSUPPORTED if built without CUDA. Allocating and freeing may wait for the whole
+/// device, so avoid both in loops; any thread may free it.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -23,7 +23,7 @@ class DeviceMemory {
   }
   ~DeviceMemory();  // NOLINT(performance-trivially-destructible): does nothing in no_cuda.cpp
 
-  std::byte* data() const { return data_; }  ///< an address of the device; null if of no bytes
+  std::byte* data() const { return data_; }  ///< device address; null if empty
   std::size_t size() const { return size_; }
 
  private:
@@ -38,9 +38,9 @@ class DeviceMemory {
   std::size_t size_ = 0;
 };
 
-/// Host memory that stays where it is, so that devices copy from and to it by themselves and
-/// kernels reach it under the same address. Making it costs far more than plain memory. Errors as
-/// DeviceMemory's.
+/// Page-locked host memory, which devices can copy from and to by themselves and kernels reach
+/// at the same address. Far more expensive to allocate than plain memory. Throws like
+/// DeviceMemory.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
@@ -68,11 +68,11 @@ class PinnedMemory {
   std::size_t size_ = 0;
 };
 
-/// Queues a copy of whole memory, of the host or of a device on either side. Host memory that is
-/// not pinned makes the call block.
+/// Queues a copy between contiguous memory of the host or a device on either side. The call blocks
+/// if host memory is not pinned.
 void copy_bytes(CudaStreamRef stream, const std::byte* source, std::byte* target,
                 std::size_t bytes);
-/// Queues that each of the bytes becomes `value`.
+/// Queues setting each of the bytes to `value`.
 void fill_bytes(CudaStreamRef stream, std::byte* target, std::byte value, std::size_t bytes);
 
 }  // namespace reprise

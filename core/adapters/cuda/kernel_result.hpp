@@ -1,5 +1,5 @@
 #pragma once
-// A few numbers that kernels add up and the host reads.
+// A few numbers that kernels accumulate and the host reads.
 
 #include <array>
 #include <cstddef>
@@ -10,18 +10,18 @@
 
 namespace reprise {
 
-/// One at a time: begin(), queue kernels that work on what it returned, end().
+/// For one use at a time: begin(), queue kernels that use its result, end().
 class KernelResult {
  public:
   explicit KernelResult(int device);
 
-  /// Queues that the numbers are `first`, at an address of the device.
+  /// Queues storing `first` at a device address and returns the address.
   template <class T>
   T* begin(CudaStreamRef stream, const T& first) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kBytes);
     return static_cast<T*>(begin_bytes(stream, &first, sizeof first));
   }
-  /// Waits for the kernels that were queued on `stream` and returns what they made of it.
+  /// Waits for the kernels queued on `stream` and returns the final numbers.
   template <class T>
   T end(CudaStreamRef stream) {
     T result;

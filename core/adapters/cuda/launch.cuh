@@ -1,5 +1,5 @@
 #pragma once
-// Kernels that do one thing for each index. Included by .cu files of this folder and of sim/cuda.
+// Kernels that do one thing per index. Included by .cu files of this folder and of sim/cuda.
 
 #include <cuda_runtime.h>
 
@@ -12,7 +12,7 @@
 namespace reprise {
 
 inline constexpr int kThreadsPerBlock = 256;
-/// Blocks of that size that a multiprocessor holds at once; more would only wait for their turn.
+/// Blocks of that size that a multiprocessor holds at once; more would only wait.
 inline constexpr std::int64_t kBlocksPerProcessor = 8;
 
 inline int processors_of(int device) {
@@ -22,14 +22,14 @@ inline int processors_of(int device) {
   return count;
 }
 
-/// As many blocks as `count` threads need, and no more than the device holds at once.
+/// Returns the blocks needed for `count` threads, up to the number the device holds at once.
 inline std::int64_t blocks_for(int device, std::int64_t count) {
   return std::min((count + kThreadsPerBlock - 1) / kThreadsPerBlock,
                   processors_of(device) * kBlocksPerProcessor);
 }
 
-/// Queues kernel(args...) with `blocks` blocks of kThreadsPerBlock threads. `what` names it in the
-/// error of a launch that is refused.
+/// Queues kernel(args...) with `blocks` blocks of kThreadsPerBlock threads. If the launch is
+/// refused, the error calls the kernel `what`.
 template <class... Parameters, class... Args>
 void launch_blocks(CudaStreamRef stream, std::int64_t blocks, const char* what,
                    void (*kernel)(Parameters...), const Args&... args) {
@@ -49,10 +49,10 @@ __global__ void for_each_index(std::int64_t count, Body body) {
   }
 }
 
-/// Queues body(i) for each i of [0, count), in no order. `Body` is a small struct with
-/// `REPRISE_HD void operator()(std::int64_t) const`, copied to the device with what it holds; what
-/// it points at is the device's or pinned, and stays until the stream has come past the launch.
-/// Nothing is launched for a count of 0. At most `blocks_max` blocks, by default all that fit.
+/// Queues body(i) for each i in [0, count), in any order. `Body` is a small struct with `REPRISE_HD
+/// void operator()(std::int64_t) const`; it is copied to the device, and memory it points to must
+/// be device or pinned memory that lives until the stream has passed the launch. A count of 0
+/// launches nothing. Uses at most `blocks_max` blocks, by default all that fit.
 template <class Body>
 void launch(CudaStreamRef stream, std::int64_t count, const Body& body,
             std::int64_t blocks_max = 0) {

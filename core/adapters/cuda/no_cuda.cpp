@@ -1,4 +1,4 @@
-// The adapter where there is no CUDA.
+// Replaces the adapter in builds without CUDA.
 #include "core/adapters/cuda/cuda_compare.hpp"
 #include "core/adapters/cuda/cuda_device.hpp"
 #include "core/adapters/cuda/cuda_memory.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// Pinned host memory that is used again: to pin it takes longer than to copy to it.
+// Reuses pinned host memory, because pinning takes longer than copying to it.
 
 #include <cstddef>
 #include <map>
@@ -12,15 +12,15 @@
 
 namespace reprise {
 
-/// What is given back is kept for the next. All that is pinned is at most twice what was once given
-/// out at a time: where a size is new, others go first. Used by several threads.
+/// Keeps returned memory for reuse. Pins at most twice the largest amount ever in use at one time:
+/// to make room for a new size, other blocks are freed. May be used by several threads.
 class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
  public:
   static std::shared_ptr<PinnedPool> create(int device);
 
-  /// Whole pages. Keeps the pool alive. Errors as PinnedMemory's.
+  /// Returns whole pages, which keep the pool alive. Throws like PinnedMemory.
   StagingMemory take(std::size_t bytes);
-  /// Does [first, first + bytes) lie in memory that is given out?
+  /// True if [first, first + bytes) lies in memory that is in use.
   bool holds(const std::byte* first, std::size_t bytes) const;
 
  private:
@@ -28,13 +28,13 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
     PinnedMemory memory;
     bool given = true;
   };
-  using Blocks = std::map<const std::byte*, Block, std::less<>>;  ///< by their first byte
+  using Blocks = std::map<const std::byte*, Block, std::less<>>;  ///< by address of first byte
 
   explicit PinnedPool(int device) : device_(device) {}
-  /// A spare block of that size, neither too small nor so large that another would miss it; else
-  /// the end.
+  /// Returns a spare block for that size, large enough but not so large that another request would
+  /// miss it; otherwise end().
   Blocks::iterator spare(std::size_t bytes);
-  /// Spare blocks that have to go before so much more is pinned.
+  /// Removes the spare blocks that must be freed before `bytes` more bytes are pinned.
   std::vector<PinnedMemory> make_room(std::size_t bytes);
   void give_back(const std::byte* first) noexcept;
 

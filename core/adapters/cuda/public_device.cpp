@@ -1,4 +1,4 @@
-// The device of a program outside.
+// Creates devices for programs outside this project.
 #include <unistd.h>
 
 #include <memory>

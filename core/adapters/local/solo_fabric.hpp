@@ -1,5 +1,5 @@
 #pragma once
-// A world of one rank.
+// A fabric with only one rank.
 
 #include "reprise/fabric.hpp"
 
@@ -9,7 +9,7 @@ class SoloFabric final : public Fabric {
  public:
   GlobalRank rank() const override { return {0}; }
   std::int32_t world_size() const override { return 1; }
-  /// LAYOUT_MISMATCH for any group but {0}.
+  /// Throws LAYOUT_MISMATCH for any group but {0}.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 };
 

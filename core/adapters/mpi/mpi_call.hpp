@@ -1,6 +1,6 @@
 #pragma once
-// The one place where MPI's results are checked, and what other headers hide of MPI. Included by
-// this folder's sources only.
+// The only place that checks MPI's results, and MPI details that other headers hide. Included only
+// by this folder's sources.
 
 #include <mpi.h>
 
@@ -10,12 +10,12 @@
 
 namespace reprise {
 
-/// See MpiSession::world().
+/// Declared here for MpiSession::world().
 struct MpiWorld {
   MPI_Comm comm = MPI_COMM_NULL;
 };
 
-/// Throws PEER_FAILED with MPI's words. Communicators here return errors (MPI_ERRORS_RETURN).
+/// Throws PEER_FAILED with MPI's message. Communicators here return errors (MPI_ERRORS_RETURN).
 inline void check_mpi(int result, const std::string& what, GlobalRank rank) {
   if (result == MPI_SUCCESS) return;
   std::string text(MPI_MAX_ERROR_STRING, '\0');

@@ -1,5 +1,5 @@
 #pragma once
-// A communicator over MPI. Included by this folder's sources only.
+// A communicator over MPI. Included only by this folder's sources.
 
 #include <mpi.h>
 
@@ -17,9 +17,9 @@ namespace reprise {
 
 class Patience;
 
-/// What MPI reads and writes during a call stands in buffers on the heap that are left to it for
-/// ever if the call fails: the operation is still pending then and may write when a late peer
-/// comes.
+/// MPI reads and writes heap buffers during a call. If the call fails they are left to
+/// MPI forever, because the operation is still pending and may write when a late peer
+/// arrives.
 class MpiCommunicator final : public Communicator {
  public:
   struct Setting {
@@ -28,7 +28,7 @@ class MpiCommunicator final : public Communicator {
     MpiLimits limits;
   };
 
-  /// Takes over `comm`, whose ranks are the group's.
+  /// Takes ownership of `comm`, whose ranks are the group's.
   MpiCommunicator(Setting setting, Group group, MPI_Comm comm);
   ~MpiCommunicator() override;
   MpiCommunicator(const MpiCommunicator&) = delete;
@@ -45,7 +45,7 @@ class MpiCommunicator final : public Communicator {
   using Start = std::function<int(MPI_Request*)>;
   struct Buffers;
 
-  // Counts the call, refuses it on a broken communicator, breaks it where anything throws.
+  // Counts the call; throws if the communicator is broken; breaks it if anything throws.
   template <class Body>
   auto call(const char* operation, Body&& body);
   // Starts one MPI operation and waits for it, see finish_mpi.
@@ -63,7 +63,7 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_;
   const char* operation_ = "";
   std::uint64_t sequence_ = 0;
-  Patience* patience_ = nullptr;  ///< of the call that is being made
+  Patience* patience_ = nullptr;  ///< of the current call
   std::optional<Error> broken_;
 };
 

@@ -13,10 +13,10 @@
 namespace reprise {
 namespace {
 
-constexpr int kTag = 7100;      // for MPI_Comm_create_group's own messages
+constexpr int kTag = 7100;      // for MPI_Comm_create_group's messages
 constexpr int kMeetTag = 7101;  // for ours before it
 
-// An MPI_Group of global ranks, freed with its owner.
+// Owns an MPI_Group of global ranks.
 class RankGroup {
  public:
   RankGroup(MPI_Comm all, const Group& group, GlobalRank self) {
@@ -50,8 +50,8 @@ MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
   }
 }
 
-// In round i each member tells the one 2^i places on that it and all behind it have come; after
-// log2(n) rounds all have heard of all. Messages are empty: no buffer outlives a failure.
+// In round i each member tells the one 2^i places on that it and those behind it have arrived;
+// after log2(n) rounds all know of all. Messages are empty: no buffer outlives a failure.
 void MpiFabric::meet(const Group& group, const std::string& what) {
   Patience patience(clock_, {.deadline_ns = limits_.deadline_ns, .watch = limits_.watch}, group,
                     rank(), [&what] { return what; });
@@ -88,7 +88,7 @@ std::shared_ptr<Communicator> MpiFabric::communicator(const Group& group) {
     return std::make_shared<MpiCommunicator>(
         MpiCommunicator::Setting{.session = session_, .clock = clock_, .limits = limits_}, group,
         comm);
-  } catch (const std::exception&) {  // the others may have it, and never see this rank there
+  } catch (const std::exception&) {  // others may succeed and wait for this rank
     session_.abandon();
     throw;
   }

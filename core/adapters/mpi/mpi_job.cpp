@@ -1,4 +1,4 @@
-// A job over MPI_COMM_WORLD.
+// Creates a job over MPI_COMM_WORLD.
 #include <exception>
 #include <memory>
 #include <utility>
@@ -12,14 +12,14 @@
 namespace reprise {
 namespace {
 
-/// The fabric with all that it borrows.
+/// The fabric with everything it borrows.
 struct MpiRank {
   explicit MpiRank(std::uint64_t deadline_ns)
       : session(deadline_ns), fabric(session, clock, {.deadline_ns = deadline_ns}) {}
   MpiRank(const MpiRank&) = delete;
   MpiRank& operator=(const MpiRank&) = delete;
-  /// MPI finalises when all ranks have come to it, however long that takes. So they meet first, and
-  /// where one does not come MPI is left as it is.
+  /// MPI finalises only when all ranks arrive, however long that takes. So the ranks meet first,
+  /// and if one does not arrive, MPI is not finalised.
   ~MpiRank() {
     if (!session.finalizes()) return;
     try {

@@ -1,5 +1,5 @@
 #pragma once
-// Waiting for MPI without waiting for ever. Included by this folder's sources only.
+// Waits for MPI, but not forever. Included only by this folder's sources.
 
 #include <mpi.h>
 
@@ -9,8 +9,8 @@
 
 namespace reprise {
 
-/// Starts an operation and tests it until it is done. Errors as Patience's, and PEER_FAILED where
-/// MPI says so. The operation is then still pending.
+/// Starts an operation and tests it until it is done. Throws like Patience, and PEER_FAILED if MPI
+/// reports that. After an error the operation is still pending.
 void finish_mpi(Patience& patience, const std::function<int(MPI_Request*)>& start);
 
 }  // namespace reprise

@@ -1,4 +1,4 @@
-// The adapter where there is no MPI.
+// Replaces the adapter in builds without MPI.
 #include "core/adapters/mpi/mpi_fabric.hpp"
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/base/check.hpp"
@@ -21,7 +21,7 @@ NodePlace MpiSession::node_place() const { return {}; }
 
 std::string mpi_version() { return {}; }
 
-// No session, no fabric: what follows is never reached.
+// Never reached: without a session there is no fabric.
 MpiFabric::MpiFabric(MpiSession& session, Clock& clock, MpiLimits limits)
     : session_(session), clock_(clock), limits_(limits) {
   CHECK(false);

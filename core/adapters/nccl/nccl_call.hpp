@@ -1,5 +1,5 @@
 #pragma once
-// The one place where NCCL's results are checked. Included by this folder's sources only.
+// The only place that checks NCCL's results. Included only by this folder's sources.
 
 #include <nccl.h>
 
@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-/// UNSUPPORTED where NCCL refuses what it was asked for, as two ranks on one device; PEER_FAILED
-/// where it says that a peer is gone; all else is this rank's own: INTERNAL.
+/// Returns UNSUPPORTED if NCCL refuses the request, such as two ranks on one device; PEER_FAILED if
+/// it reports a lost peer; INTERNAL for all errors of this rank's own.
 inline Code code_of(ncclResult_t failure) {
   switch (failure) {
     case ncclInvalidUsage:
@@ -35,7 +35,7 @@ inline bool has_failed(ncclResult_t result) {
       {.rank = patience.self()});
 }
 
-/// An operation that is still under way is no failure.
+/// Throws on failure; an operation still in progress is not a failure.
 inline void check_nccl(ncclResult_t result, const Patience& patience) {
   if (has_failed(result)) nccl_failed(result, code_of(result), patience);
 }

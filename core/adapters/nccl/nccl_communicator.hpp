@@ -1,5 +1,5 @@
 #pragma once
-// A communicator over NCCL. Included by this folder's sources only.
+// A communicator over NCCL. Included only by this folder's sources.
 
 #include <memory>
 #include <optional>
@@ -16,7 +16,7 @@ namespace reprise {
 
 class NcclCommunicator final : public Communicator {
  public:
-  /// `link` is connected and nobody else's until this is gone.
+  /// `link` must be connected and is used by nobody else while this exists.
   explicit NcclCommunicator(std::shared_ptr<NcclLink> link);
   ~NcclCommunicator() override;
   NcclCommunicator(const NcclCommunicator&) = delete;
@@ -30,13 +30,13 @@ class NcclCommunicator final : public Communicator {
   std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override;
 
  private:
-  // Counts the call, refuses it on a broken communicator, breaks it where `body(patience)` throws.
+  // Counts the call; throws if the communicator is broken; breaks it if `body(patience)` throws.
   template <class Body>
   auto call(const char* operation, Body&& body);
   std::string describe() const;
 
   std::vector<std::uint64_t> gather_sizes(std::uint64_t mine, Patience& patience);
-  // Each member's buffer to all, cut into rounds; `mine` is this one's.
+  // Sends each member's buffer to all, cut into rounds; `mine` is this member's.
   std::vector<Bytes> exchange(std::span<const std::uint64_t> sizes, ByteSpan mine,
                               Patience& patience);
   void run_round(const Round& round, ByteSpan mine, Patience& patience);
@@ -45,7 +45,7 @@ class NcclCommunicator final : public Communicator {
   std::shared_ptr<NcclLink> link_;
   const char* operation_ = "";
   std::uint64_t sequence_ = 0;
-  bool within_call_ = false;  ///< stays true where one did not return
+  bool within_call_ = false;  ///< stays true if a call did not return
   std::optional<Error> broken_;
 };
 

@@ -23,8 +23,8 @@ std::string making(const Group& group) {
   return text.str();
 }
 
-// From the group's first member to all. Where it can't make one it sends nothing, so that the
-// others need not wait to learn that.
+// Shares an id made by the group's first member. If it cannot make one, it sends an empty message,
+// so that the others learn that without waiting.
 ncclUniqueId shared_id(Communicator& members, const Patience& patience) {
   ncclUniqueId id = {};
   ncclResult_t made = ncclSuccess;
@@ -66,8 +66,8 @@ Communicator& NcclFabric::introduced(const Group& group) {
   return *members;
 }
 
-// The first link of the group that no member uses any more. All members have made the same ones in
-// the same order, but may not be through with the same.
+// Returns the group's first link that no member uses any more. All members have created the same
+// links in the same order, but may have finished with different ones.
 std::shared_ptr<NcclLink> NcclFabric::idle_link(const Group& group, Communicator& members) {
   std::vector<std::shared_ptr<NcclLink>> known;
   std::vector<std::int64_t> idle;
@@ -110,8 +110,8 @@ std::shared_ptr<Communicator> NcclFabric::communicator(const Group& group) {
   }
 }
 
-// Ending one link waits for its members, who all end theirs in the order of their making: no circle
-// of waiting.
+// Closing a link waits for its members, but all close theirs in order of creation, so there is no
+// circular wait.
 void NcclFabric::close() {
   if (abandoned()) return;
   for (const auto& link : links_) {

@@ -11,10 +11,10 @@
 namespace reprise {
 namespace {
 
-// Of a device's some hundred processors: what goes here is little, and the rest is the job's. Each
-// also costs buffers on the device.
+// Multiprocessors to use, out of about a hundred: little data passes here, and the job needs the
+// rest. Each one also costs buffers on the device.
 constexpr int kProcessorsMost = 4;
-constexpr std::uint64_t kStagingLeast = 1U << 16U;  // most calls are small: one size for them all
+constexpr std::uint64_t kStagingLeast = 1U << 16U;  // one size for the many small calls
 
 }  // namespace
 
@@ -25,7 +25,7 @@ NcclLink::NcclLink(Setting setting, Group group, GlobalRank self)
       memory_(std::make_unique<Memory>(setting.device)) {}
 
 NcclLink::~NcclLink() {
-  // Freeing waits for the device, where something may wait for a peer.
+  // Freeing waits for the device, which may be waiting for a peer.
   if (comm_ != nullptr || abandoned_) static_cast<void>(memory_.release());
 }
 
@@ -46,7 +46,7 @@ bool NcclLink::member_has_ended() const {
          });
 }
 
-// A peer's end may come out of NCCL as a failure of this rank's own sockets or threads.
+// NCCL may report a peer's end as a failure of this rank's own sockets or threads.
 void NcclLink::check(ncclResult_t result, const Patience& patience) const {
   if (!has_failed(result)) return;
   nccl_failed(result, member_has_ended() ? Code::kPeerFailed : code_of(result), patience);
@@ -59,8 +59,8 @@ ncclResult_t NcclLink::state(const Patience& patience) const {
   return state;
 }
 
-// What NCCL was asked for it may still be preparing in a thread of its own; nothing may be queued
-// behind it before that is over.
+// Waits for work that NCCL may still be preparing in its own thread; nothing may be queued before
+// that has finished.
 void NcclLink::settle(Patience& patience) {
   patience.until([&] { return state(patience) != ncclInProgress; });
 }
@@ -80,7 +80,7 @@ MutableByteSpan NcclLink::staging(std::uint64_t bytes) {
     const auto size = static_cast<std::size_t>(std::bit_ceil(std::max(bytes, kStagingLeast)));
     memory_->host = PinnedMemory(setting_.device, size);
     memory_->device = DeviceMemory(setting_.device, size);
-    // What lies between two parts comes back with them, and tools want to know it written.
+    // Gaps between parts are copied back too, and tools require initialised memory.
     fill_bytes(memory_->stream.ref(), memory_->device.data(), std::byte{0}, size);
   }
   return memory_->host.bytes();
@@ -97,13 +97,13 @@ void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, Patienc
   copy_bytes(stream, device, host, down);
   memory_->done.record(stream);
   patience.until([&] {
-    static_cast<void>(state(patience));  // else a peer's end would only show as a deadline
+    static_cast<void>(state(patience));  // otherwise a peer's end looks like a timeout
     return memory_->done.done();
   });
 }
 
-// To destroy blocks, but after the settled finalize, which met the peers, nobody else is waited
-// for.
+// Destroying blocks, but after the settled finalize, in which all peers took part, it waits for
+// nobody else.
 void NcclLink::close(Patience& patience) {
   check(ncclCommFinalize(comm_), patience);
   settle(patience);
@@ -111,9 +111,9 @@ void NcclLink::close(Patience& patience) {
   memory_.reset();
 }
 
-// NCCL first tells the device and its own threads to stop, then waits for them and for peers on the
-// same node that may never come. So it does that in a thread of its own, and nobody asks for the
-// outcome.
+// NCCL first stops the device and its own threads, then waits for them and for peers on
+// the same node that may never arrive. So it runs in its own thread, and nobody waits for
+// it.
 void NcclLink::abandon() {
   abandoned_ = true;
   if (comm_ != nullptr) {

@@ -1,6 +1,6 @@
 #pragma once
-// What NCCL has of one communicator, with the memory through which bytes go to it. Included by this
-// folder's sources only.
+// NCCL resources of one communicator, with the memory through which its bytes pass. Included only
+// by this folder's sources.
 
 #include <nccl.h>
 
@@ -17,9 +17,9 @@
 
 namespace reprise {
 
-/// Bytes go from pinned memory to the device's, NCCL works there in place, and they come back. One
-/// communicator at a time has a link. What is queued on the device may go on after a failure, so
-/// that a link which failed frees nothing.
+/// Copies bytes from pinned to device memory, lets NCCL work there in place, and copies them back.
+/// One communicator at a time uses a link. Work queued on the device may continue after a failure,
+/// so a link that failed frees nothing.
 class NcclLink {
  public:
   struct Setting {
@@ -27,13 +27,13 @@ class NcclLink {
     NcclLimits limits;
     int device;
   };
-  /// Queues one operation, or several in one NCCL group, over `device`, where staging's copy is.
+  /// Queues one operation, or several in one NCCL group, on `device`, which has staging's copy.
   using Start =
       std::function<ncclResult_t(std::byte* device, ncclComm_t comm, cudaStream_t stream)>;
 
-  /// `self` is a member; memory and stream, but no connection yet.
+  /// `self` must be a member. Creates memory and stream, but no connection yet.
   NcclLink(Setting setting, Group group, GlobalRank self);
-  /// Aborts nothing and frees nothing unless close() came first.
+  /// Neither aborts nor frees anything, unless close() came first.
   ~NcclLink();
   NcclLink(const NcclLink&) = delete;
   NcclLink& operator=(const NcclLink&) = delete;
@@ -42,21 +42,21 @@ class NcclLink {
   GroupRank rank() const { return *group_.rank_of(self_); }
   GlobalRank self() const { return self_; }
   const NcclLimits& limits() const { return setting_.limits; }
-  /// Of a call that begins now; `describe` is asked for its messages.
+  /// Returns the patience of a call that begins now; messages use `describe`.
   Patience patience(std::function<std::string()> describe) const;
 
-  /// Collective over the group, with the id that one member made.
+  /// Connects with the id created by one member. Collective over the group.
   void connect(const ncclUniqueId& id, Patience& patience);
-  /// Pinned memory of at least so many bytes; what it held is lost when it grows.
+  /// Returns pinned memory of at least `bytes` bytes; its content is lost when it grows.
   MutableByteSpan staging(std::uint64_t bytes);
-  /// Collective: takes `up` of staging to the device, does what `start` queues, brings back
-  /// [0, down). Returns when all of that is done. Errors as Patience's and check_nccl's;
-  /// PEER_FAILED also where NCCL fails otherwise and the watch says that a member has ended.
+  /// Collective. Copies `up` of staging to the device, runs the work that `start` queues, and
+  /// copies back [0, down). Returns when everything is done. Throws like Patience and check_nccl;
+  /// also PEER_FAILED if NCCL fails otherwise but the watch reports that a member has ended.
   void run(ByteRange up, std::uint64_t down, const Start& start, Patience& patience);
-  /// Collective: frees NCCL's part and the memory.
+  /// Frees the NCCL part and the memory. Collective.
   void close(Patience& patience);
 
-  /// Gives up: NCCL's part is told to end, and is not waited for.
+  /// Gives up: tells NCCL to stop, but does not wait for it.
   void abandon();
   bool abandoned() const { return abandoned_; }
 

@@ -1,11 +1,11 @@
 #pragma once
-// Which NCCL the program runs with.
+// Version of NCCL in use.
 
 #include <string>
 
 namespace reprise {
 
-/// "major.minor.patch"; empty if the program was built without NCCL.
+/// Returns "major.minor.patch"; empty if the program was built without NCCL.
 std::string nccl_version();
 
 }  // namespace reprise

@@ -1,4 +1,4 @@
-// The adapter where there is no NCCL.
+// Replaces the adapter in builds without NCCL.
 #include "core/adapters/nccl/nccl_fabric.hpp"
 #include "core/adapters/nccl/nccl_version.hpp"
 #include "core/adapters/nccl/own_host.hpp"

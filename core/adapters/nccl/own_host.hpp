@@ -1,14 +1,14 @@
 #pragma once
-// Several ranks on one device, for tests.
+// Lets tests run several ranks on one device.
 
 #include "reprise/types.hpp"
 
 namespace reprise {
 
-/// Lets this process look to NCCL like one on a host of its own, which talks to the others over the
-/// loopback interface: NCCL refuses two ranks of one host on one device. Sets the process's
-/// environment, which NCCL reads once; call it before anything of this folder and before there are
-/// threads. Far slower than what a node's devices have between them.
+/// Makes this process look to NCCL like one on a separate host that reaches the others over the
+/// loopback interface, because NCCL refuses two ranks of one host on one device. Sets the process's
+/// environment, which NCCL reads once; call it before anything of this folder and before starting
+/// threads. Far slower than real connections within a node.
 void pose_as_own_host(GlobalRank rank);
 
 }  // namespace reprise

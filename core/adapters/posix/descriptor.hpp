@@ -1,5 +1,5 @@
 #pragma once
-// The owner of a file descriptor.
+// Owner of a file descriptor.
 
 #include "core/adapters/posix/syscall.hpp"
 
@@ -7,18 +7,18 @@ namespace reprise::posix {
 
 class Descriptor {
  public:
-  /// Takes over an open descriptor.
+  /// Takes ownership of an open descriptor.
   static Descriptor adopt(int fd) { return Descriptor(fd); }
   Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
   Descriptor& operator=(Descriptor&&) = delete;
-  /// Closes without a report.
+  /// Closes without reporting errors.
   ~Descriptor();
 
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
-  /// Gives the descriptor up without closing it.
+  /// Gives up ownership of the descriptor without closing it.
   int release();
-  /// Closes and reports. Closed afterwards, whatever happens.
+  /// Closes and reports errors. The descriptor is closed in either case.
   void close(const CallSite& site);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Host memory as the job's device: copies are done when the call returns.
+// Host memory as the job's device: copies are complete when the call returns.
 
 #include <string>
 
@@ -9,7 +9,7 @@ namespace reprise {
 
 class HostDevice final : public Device {
  public:
-  /// Known as "<node>:<index>".
+  /// Names the device "<node>:<index>".
   HostDevice(const std::string& node, int index);
 
   std::string name() const override { return name_; }

@@ -56,15 +56,15 @@ class OpenFile final : public ReadFile {
         offset += parts.front().size();
       }
       if (got == 0) continue;
-      read_at(offset + got, parts.front().subspan(got));  // the call ended within a part
+      read_at(offset + got, parts.front().subspan(got));  // it ended within a part
       offset += parts.front().size();
       parts = parts.subspan(1);
     }
   }
 
  private:
-  /// Bytes that the call got, at least one; where it is needed in a message is put together only
-  /// when there is something to say.
+  /// Returns the bytes transferred by the call, at least one; builds the message only when there is
+  /// an error.
   template <class Call>
   std::size_t read(const char* name, std::uint64_t offset, std::size_t wanted, const Call& call) {
     auto got = call();
@@ -111,8 +111,8 @@ class CreatedFile final : public WriteFile {
   }
 
  private:
-  /// Has the disk begin with what lies before `end`, so that sync() finds little left to wait for.
-  /// What goes wrong in that, sync() tells.
+  /// Makes the disk start writing the data before `end`, so that sync() has little left to wait
+  /// for. sync() reports any errors.
   void send_off(std::uint64_t end) {
     constexpr std::uint64_t kStretch = std::uint64_t{16} << 20U;
     if (end < sent_ + kStretch) return;
@@ -123,7 +123,7 @@ class CreatedFile final : public WriteFile {
 
   Descriptor fd_;
   std::string path_;
-  std::uint64_t sent_ = 0;  ///< the disk was given what lies before
+  std::uint64_t sent_ = 0;  ///< writing started for data before this offset
 };
 
 [[noreturn]] void fail_to_open(const std::string& path, int error) {
@@ -147,7 +147,7 @@ void require_regular(const struct stat& status, const std::string& path) {
 }  // namespace
 
 Entry entry_of(std::string name, const struct stat& status) {
-  constexpr std::int64_t kNanoseconds = 1'000'000'000;  // in a second
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;  // per second
   const bool directory = S_ISDIR(status.st_mode);
   return {
       .name = std::move(name),
@@ -160,8 +160,8 @@ Entry entry_of(std::string name, const struct stat& status) {
 std::unique_ptr<ReadFile> open_file(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) fail_to_open(path, errno);
-  require_regular(status, path);  // to open a device may have an effect by itself
-  // O_NONBLOCK: a pipe that took the file's place must not make the reader wait for a writer.
+  require_regular(status, path);  // opening a device may have side effects
+  // O_NONBLOCK: the reader must not wait for a writer if a pipe has replaced the file.
   auto fd = Descriptor::adopt(checked(
       {"open", path}, [&path] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   checked({"fstat", path}, [&] { return ::fstat(fd.get(), &status); });

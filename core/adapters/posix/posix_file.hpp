@@ -1,5 +1,5 @@
 #pragma once
-// Open files of a PosixStore.
+// Files opened by a PosixStore.
 
 #include <sys/stat.h>
 
@@ -10,12 +10,12 @@
 
 namespace reprise::posix {
 
-/// Returns what the status says as an entry of that name.
+/// Converts a stat result to an entry of that name.
 Entry entry_of(std::string name, const struct stat& status);
-/// Opens a regular file for reading; `path` as the system takes it. Links are followed. What they
-/// lead to is not opened if it is a directory, a device or a pipe.
+/// Opens a regular file for reading; the system resolves `path`. Links are followed, but a
+/// directory, device or pipe is never opened.
 std::unique_ptr<ReadFile> open_file(const std::string& path);
-/// Creates or truncates. Links are refused.
+/// Creates or truncates the file. Links are refused.
 std::unique_ptr<WriteFile> create_file(const std::string& path);
 
 }  // namespace reprise::posix

@@ -39,7 +39,7 @@ std::string utc_now() {
   return text.data();
 }
 
-/// Names the holder, for the messages of other processes.
+/// Describes this process as the holder, for messages of other processes.
 std::string this_holder() {
   return std::string(kHeldBy) + "process " + std::to_string(::getpid()) + " on host " +
          this_host() + " since " + utc_now() + "\n";
@@ -59,7 +59,7 @@ std::string new_token(const std::string& file) {
   return hex(value);
 }
 
-/// Is that the file which the name leads to?
+/// True if the path leads to that open file.
 bool stands_at(int fd, const std::string& file) {
   struct stat open = {};
   struct stat named = {};
@@ -77,7 +77,7 @@ bool stands_at(int fd, const std::string& file) {
               {.file = held});
 }
 
-/// Gets the lock of an open file. Nothing if it was got, else why this file system has none.
+/// Locks an open file. Returns nothing on success, or the reason why this file system has no locks.
 std::optional<std::string> get_lock(int fd, const std::string& file, const std::string& held) {
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     switch (errno) {
@@ -97,13 +97,13 @@ std::optional<std::string> get_lock(int fd, const std::string& file, const std::
   return std::nullopt;
 }
 
-/// Throws USAGE if the file is not a lock of ours: we leave other people's files alone.
+/// Throws USAGE if the file is not one of our lock files, because others' files are left alone.
 void require_of_ours(std::string_view text, const std::string& file) {
   if (text.empty() || text.starts_with(kHeldBy)) return;
   throw Error(Code::kUsage, "a file is where a lock is to be; rename it", {.file = file});
 }
 
-/// Puts this process's name into the lock file.
+/// Writes this process's name to the lock file.
 void sign(int fd, const std::string& file) {
   require_of_ours(text_in(fd), file);
   const std::string text = this_holder();
@@ -111,7 +111,7 @@ void sign(int fd, const std::string& file) {
   checked({"pwrite", file}, [&] { return ::pwrite(fd, text.data(), text.size(), 0); });
 }
 
-/// The name of a user, for people.
+/// Returns the name of a user, for people.
 std::string user_of(uid_t id) {
   constexpr std::size_t kRoom = 4096;
   std::array<char, kRoom> text = {};
@@ -122,7 +122,7 @@ std::string user_of(uid_t id) {
          ")";
 }
 
-/// Another user's lock file that this one may not write.
+/// Throws for another user's lock file that this user may not write.
 [[noreturn]] void refuse_foreign(const std::string& file, const std::string& held) {
   struct stat status = {};
   checked({"lstat", file}, [&] { return ::lstat(file.c_str(), &status); });
@@ -137,15 +137,15 @@ std::string user_of(uid_t id) {
 
 bool is_of_rights(int error) { return error == EACCES || error == EPERM; }
 
-/// The file that another user left cannot be signed. If its lock is free whoever held it is dead,
-/// and it is removed, as who may write to the directory may do; else its holder is told, by name.
+/// Removes another user's lock file, which cannot be signed, if its lock is free because the holder
+/// died; write access to the directory permits that. Otherwise throws, naming the holder.
 void remove_foreign(const std::string& file, const std::string& held) {
   const int raw = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (raw == -1 && errno == ENOENT) return;
   if (raw == -1) refuse_foreign(file, held);
   const auto fd = Descriptor::adopt(raw);
   require_of_ours(text_in(fd.get()), file);
-  // Over NFS a lock is taken by those alone who may write: EBADF.
+  // Over NFS only users with write access can lock a file; others get EBADF.
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) refuse_held(fd.get(), held);
     if (errno != EINTR) refuse_foreign(file, held);
@@ -153,8 +153,8 @@ void remove_foreign(const std::string& file, const std::string& held) {
   if (stands_at(fd.get(), file) && ::unlink(file.c_str()) != 0) refuse_foreign(file, held);
 }
 
-/// Opens the lock file, which is made if it is not there. Nothing if it was another user's: then it
-/// is gone.
+/// Opens the lock file, creating it if needed. Returns nothing if it was another user's file, which
+/// has then been removed.
 std::optional<Descriptor> open_to_lock(const std::string& file, const std::string& held) {
   for (;;) {
     const int fd =
@@ -176,7 +176,7 @@ class FileLock final : public StoreLock {
       : StoreLock(new_token(file), std::move(warning)),
         fd_(std::move(fd)),
         file_(std::move(file)) {}
-  /// The name goes while the lock is held; who has the file open already finds it gone then.
+  /// Removes the name while holding the lock; a process that has the file open will then notice.
   ~FileLock() override {
     if (stands_at(fd_.get(), file_)) ::unlink(file_.c_str());
   }
@@ -193,7 +193,7 @@ std::unique_ptr<StoreLock> take_lock(const std::string& file, const std::string&
     auto fd = open_to_lock(file, held);
     if (!fd) continue;
     const auto warning = get_lock(fd->get(), file, held);
-    if (!stands_at(fd->get(), file)) continue;  // the one who had it has just removed it
+    if (!stands_at(fd->get(), file)) continue;  // its previous holder has just removed it
     sign(fd->get(), file);
     return std::make_unique<FileLock>(std::move(*fd), file, warning.value_or(""));
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Locks of a PosixStore.
+// Locks for a PosixStore.
 
 #include <memory>
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace reprise::posix {
 
-/// Holds the lock file `file`, which is made, and removed when the lock ends; `held` is what it
-/// stands for, in messages. The system drops the lock with the process (flock), on network file
-/// systems for all hosts unless they are mounted with local locks. Where there are no locks it has
-/// a warning. LOCKED, naming host, process and time, if another has it, or naming the user if a
-/// file that this one may not write is in the way and can be neither read nor removed; USAGE if
-/// `file` is somebody's own.
+/// Locks the file `file`, creating it, and removes it when the lock ends; messages call the
+/// locked path `held`. The system drops the lock with the process (flock), on network file
+/// systems for all hosts unless they are mounted with local locks. If locks are not available, it
+/// has a warning. Throws LOCKED naming host, process and time of another holder, or naming the
+/// user if their file can be neither written, read nor removed; USAGE if `file` is not a lock
+/// file.
 std::unique_ptr<StoreLock> take_lock(const std::string& file, const std::string& held);
 
 }  // namespace reprise::posix

@@ -36,7 +36,7 @@ std::string name_in(const std::string& path) { return path.substr(path.rfind('/'
 
 bool none_there(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
 
-// Follows links; a link to nowhere is an entry of its own. Nothing if there is nothing.
+// Returns the entry, following links; a dangling link is an entry itself. Nothing if absent.
 std::optional<Entry> entry_at(int directory_fd, const std::string& name, const std::string& path) {
   struct stat status = {};
   if (::fstatat(directory_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -69,7 +69,7 @@ std::vector<std::string> names_in(DIR* stream, const std::string& path) {
   std::vector<std::string> names;
   for (;;) {
     errno = 0;
-    // Each stream is used by one thread alone, which is all that readdir asks for.
+    // Only one thread uses each stream, which is all that readdir requires.
     const dirent* entry = ::readdir(stream);  // NOLINT(concurrency-mt-unsafe)
     if (entry == nullptr) break;
     names.emplace_back(entry->d_name);
@@ -80,7 +80,7 @@ std::vector<std::string> names_in(DIR* stream, const std::string& path) {
   return names;
 }
 
-// Makes one directory; no error if it is there.
+// Creates one directory; no error if it exists.
 void make_one_directory(const std::string& path) {
   if (::mkdir(path.c_str(), kDirectoryMode) == 0) return;
   const int error = errno;
@@ -89,7 +89,7 @@ void make_one_directory(const std::string& path) {
   posix::fail({"mkdir", path}, error);
 }
 
-// rename(2) with RENAME_EXCHANGE; 0, or -1 with errno.
+// Calls rename(2) with RENAME_EXCHANGE; returns 0, or -1 with errno.
 int swap_names(const std::string& a, const std::string& b) {
   return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
 }
@@ -128,7 +128,7 @@ std::vector<Entry> PosixStore::list(const std::string& directory) {
   const auto stream = open_directory(path);
   std::vector<Entry> entries;
   for (const auto& name : names_in(stream.get(), path)) {
-    // What another rank removes meanwhile is not there.
+    // An entry that another rank has removed meanwhile is skipped.
     if (auto entry = entry_at(::dirfd(stream.get()), name, path + "/" + name)) {
       entries.push_back(std::move(*entry));
     }
@@ -149,7 +149,7 @@ void PosixStore::make_directory(const std::string& path) {
 void PosixStore::rename(const std::string& from, const std::string& to) {
   check_store_entry(from);
   check_store_entry(to);
-  // rename(2) alone would put a directory in the place of an empty one.
+  // rename(2) by itself would replace an empty directory.
   if (const auto there = stat(to); there && there->directory) {
     throw Error(Code::kIo, "rename: a directory is in the way; remove or exchange it first",
                 {.file = display(to)});
@@ -176,7 +176,7 @@ void PosixStore::replace(const NameChange& change) {
   }
   if (swap_names(display(a), display(b)) == 0) return;
   const int error = errno;
-  // EINVAL: of the file system, as neither lies within the other.
+  // EINVAL comes from the file system, since neither directory lies within the other.
   if (error == EINVAL || error == ENOSYS || error == EOPNOTSUPP) {
     throw Error(Code::kUnsupported, "exchange: this file system cannot swap two directories",
                 {.file = display(a)});
@@ -187,7 +187,7 @@ void PosixStore::replace(const NameChange& change) {
 void PosixStore::remove(const std::string& path) {
   check_store_entry(path);
   std::error_code failure;
-  std::filesystem::remove_all(display(path), failure);  // removes links, does not follow them
+  std::filesystem::remove_all(display(path), failure);  // removes links without following
   if (failure && failure.value() != ENOTDIR) {
     posix::fail({"remove", display(path)}, failure.value());
   }
@@ -208,7 +208,7 @@ void PosixStore::sync_directory(const std::string& directory) {
 
 std::unique_ptr<StoreLock> PosixStore::lock(const std::string& path) {
   check_store_entry(path);
-  if (parent_path(path).empty()) make_directory("");  // the root need not exist yet
+  if (parent_path(path).empty()) make_directory("");  // the root may not exist yet
   const std::string beside = join_path(parent_path(path), "." + name_in(path) + ".lock");
   return posix::take_lock(display(beside), display(path));
 }

@@ -1,5 +1,5 @@
 #pragma once
-// A store over a directory of the machine's file system.
+// A store in a directory of the machine's file system.
 
 #include <optional>
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace reprise {
 
-/// Safe to use from several threads. The root may be a symbolic link and need not exist yet; within
+/// May be used by several threads. The root may be a symbolic link and need not exist yet. Within
 /// it, links to directories are followed; links to files are followed for reading, wherever they
-/// lead, and refused for writing (PATH_ESCAPE). Messages carry the failing call, its errno as text
-/// and the whole path.
+/// lead, and refused for writing (PATH_ESCAPE). Messages include the failing call, its errno as
+/// text and the full path.
 class PosixStore final : public Store {
  public:
-  /// `root`: absolute, or relative to the working directory; "" is the working directory.
+  /// `root` is absolute or relative to the working directory; "" is the working directory.
   explicit PosixStore(std::string root);
 
   std::unique_ptr<ReadFile> open(const std::string& path) override;
@@ -29,7 +29,7 @@ class PosixStore final : public Store {
   void remove(const std::string& path) override;
   bool remove_empty(const std::string& directory) override;
   void sync_directory(const std::string& directory) override;
-  /// Locks a file beside it, `.<name>.lock`, and removes that file with the lock.
+  /// Locks the side file `.<name>.lock`, and removes that file with the lock.
   std::unique_ptr<StoreLock> lock(const std::string& path) override;
   std::optional<std::uint64_t> free_bytes(const std::string& directory) override;
   std::string display(const std::string& path) const override;

@@ -1,5 +1,5 @@
 #pragma once
-// The one place where the result of a system call is checked.
+// The only place that checks results of system calls.
 
 #include <cerrno>
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace reprise::posix {
 
-/// What is called, on which file, where in it: for the message.
+/// The call, its file and the offset, for error messages.
 struct CallSite {
   const char* call = "";
   std::string path = {};                     ///< as the user knows it
-  std::optional<std::uint64_t> offset = {};  ///< in bytes
+  std::optional<std::uint64_t> offset = {};  ///< offset in bytes
 };
 
-/// Throws the Error of `errno_value`: NO_SPACE, NOT_FOUND (also: a parent is no directory),
-/// PATH_ESCAPE for a symbolic link that is not followed, UNSUPPORTED for what the kernel or file
-/// system cannot do, else IO.
+/// Throws the Error for `errno_value`: NO_SPACE, NOT_FOUND (also if a parent is not a directory),
+/// PATH_ESCAPE for a symbolic link that may not be followed, UNSUPPORTED if the kernel or file
+/// system cannot do it, otherwise IO.
 [[noreturn]] void fail(const CallSite& site, int errno_value);
 
-/// Calls until it is not interrupted; throws by fail() if the result is -1.
+/// Repeats the call while it is interrupted; throws by fail() if the result is -1.
 template <class Call>
 auto checked(const CallSite& site, Call&& call) {
   for (;;) {

@@ -33,7 +33,7 @@ class ThreadTask final : public Task {
 
  private:
   const std::shared_future<void> result_;
-  std::atomic<bool> asked_ = false;  // what the work threw is thrown once
+  std::atomic<bool> asked_ = false;  // the work's exception is thrown once
 };
 
 }  // namespace
@@ -45,7 +45,7 @@ struct ThreadTasks::Pool {
   bool closing = false;
   std::vector<std::jthread> threads;
 
-  // The next piece; an empty one when the pool closes and nothing is left.
+  // Takes the next piece of work; an empty one if the pool is closing and no work is left.
   std::packaged_task<void()> take() {
     std::unique_lock lock(mutex);
     wake.wait(lock, [this] { return closing || !queue.empty(); });

@@ -1,5 +1,5 @@
 #pragma once
-// Background work on a few threads.
+// Runs background work on a few threads.
 
 #include <memory>
 
@@ -7,9 +7,9 @@
 
 namespace reprise {
 
-/// Work runs in the order in which it was started, `thread_count` pieces at a time. A piece may
-/// start others, but must not wait for one that is not running yet: it would hold the thread that
-/// the other one needs. Destroying the pool first runs all that was started.
+/// Runs work in the order it was started, `thread_count` pieces at a time. A piece may start
+/// others, but must not wait for one that is not running yet: it would occupy the thread that the
+/// other needs. The destructor first runs all work that was started.
 class ThreadTasks final : public Tasks {
  public:
   explicit ThreadTasks(int thread_count);
