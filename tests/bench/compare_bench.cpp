@@ -1,4 +1,4 @@
-// How fast two states in memory are compared, beside reading both: see docs/speed.md.
+// Measures how fast two states in memory are compared, relative to reading both: see docs/speed.md.
 
 #include <cstring>
 

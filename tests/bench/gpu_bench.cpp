@@ -1,5 +1,5 @@
-// How fast a GPU's state is saved, loaded and compared, beside what its bus and its memory can do:
-// see docs/gpu.md. Without a GPU nothing is run, and that is said.
+// Measures how fast a GPU's state is saved, loaded and compared, relative to its bus and its
+// memory: see docs/gpu.md. Without a GPU it runs nothing and says so.
 
 #include <chrono>
 #include <cstdio>

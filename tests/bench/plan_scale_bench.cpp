@@ -1,6 +1,6 @@
-// Plans of whole jobs on one core. `seconds` runs from the ranks' plans on the wire to the proved
-// global plan with its owners, or over every rank's reads; what the ranks did before, each for
-// itself, is not in it.
+// Plans whole jobs on one core. `seconds` is the time from the ranks' encoded plans to the proved
+// global plan with its owners, or the time for every rank's reads; it excludes the earlier work of
+// each rank.
 
 #include <benchmark/benchmark.h>
 #include <malloc.h>

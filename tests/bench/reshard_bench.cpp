@@ -1,5 +1,5 @@
-// What a load under another layout reads: how many bytes beside those that it needs, counted at the
-// store, and how fast, beside pread of as many bytes: see docs/speed.md.
+// Measures the reads of a load under another layout: bytes read relative to bytes needed, counted
+// at the store, and speed relative to pread of as many bytes: see docs/speed.md.
 
 #include <cstring>
 #include <map>

@@ -1,5 +1,5 @@
-// How many byte-exact round trips and how many plans a second, beside what they can't do without:
-// see docs/speed.md. Times of two threads are those of two cores that do nothing else.
+// Measures byte-exact round trips and plans per second, relative to the work that they can't avoid:
+// see docs/speed.md. Times of two threads assume two idle cores.
 
 #include <benchmark/benchmark.h>
 

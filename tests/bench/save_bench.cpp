@@ -1,4 +1,4 @@
-// How fast a rank saves, beside pwrite of the same bytes: see docs/speed.md.
+// Measures how fast a rank saves, relative to pwrite of the same bytes: see docs/speed.md.
 
 #include <filesystem>
 #include <functional>

@@ -1,5 +1,5 @@
-// The border between the library and a program outside: what the public headers and the shared
-// libraries let through.
+// Checks that public headers and shared libraries expose nothing internal to an outside
+// program.
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-// A program outside: the package in an empty prefix, the examples built with it, and run.
+// Installs the package into an empty prefix, builds the examples with it, and runs them.
 
 #include <gmock/gmock.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// What is added to the report of a run, and what the gate makes of a report without it.
+// Additions to the report of a run, and the gate's answer to a report without them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

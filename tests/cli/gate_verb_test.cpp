@@ -1,4 +1,4 @@
-// `reprise gate` from outside: a real report, spoilt in many ways, against a real baseline.
+// `reprise gate` as a process: a real report, damaged in many ways, against a real baseline.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What `inspect` says of content is what torch says of it: tests/data holds both.
+// `inspect` reports the same content as torch: tests/data has both.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

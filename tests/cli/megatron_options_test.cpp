@@ -1,5 +1,5 @@
-// Megatron's options of `reprise run` from outside: what each does to the checkpoints that are
-// left.
+// Megatron's options of `reprise run` as a process: the effect of each on the checkpoints that
+// remain.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

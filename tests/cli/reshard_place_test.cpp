@@ -1,4 +1,4 @@
-// Where `reshard` writes: nothing is lost there that it did not write, and a signal leaves nothing.
+// Output places of `reshard`: it destroys no foreign files, and a signal leaves nothing behind.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// `reprise run` from outside: lanes, mutants, reports, what it says about wrong input.
+// `reprise run` as a process: lanes, mutants, reports, errors for wrong input.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

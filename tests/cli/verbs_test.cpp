@@ -1,4 +1,4 @@
-// The program from outside: what it prints and how it exits.
+// The program as a process: output and exit codes.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// The input is a pickle: read alone, and as data.pkl of an item whose zip around it is right, which
-// is how bytes items, tensor items and common.pt bring pickles in.
+// The input is a pickle: read alone, and as data.pkl in an otherwise correct item, which is how
+// bytes items, tensor items and common.pt contain pickles.
 
 #include "core/base/hash.hpp"
 #include "core/format/archive.hpp"

@@ -1,4 +1,4 @@
-// A GPU keeps the contract of a device, and what it says of its streams.
+// A GPU keeps the contract of a device and its promises about streams.
 #include <cstring>
 
 #include "tests/contracts/copy_cases.hpp"

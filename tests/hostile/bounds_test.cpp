@@ -1,5 +1,5 @@
-// What everything that reads costs, whatever its input claims. See bounded.hpp; costs_test.cpp has
-// what is shared and repeated, at several sizes.
+// Costs of all readers, whatever their input claims. See bounded.hpp; costs_test.cpp tests shared
+// and repeated structures at several sizes.
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// Structures in which something is shared, repeated, deep or made to collide, at sizes from 64 KiB
-// to 4 MiB: whoever walks the same thing for each of many others pays with the square of the size,
-// and is beyond the bounds.
+// Structures with shared, repeated, deep or colliding parts, at sizes from 64 KiB to 4 MiB: a
+// reader that walks one part again for each of many others needs quadratic time and exceeds the
+// bounds.
 
 #include <gtest/gtest.h>
 

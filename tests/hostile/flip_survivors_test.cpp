@@ -1,6 +1,6 @@
-// Which flipped bits of a checkpoint of another program does verify call whole, and what is read
-// then? tests/interop/flips.py asks this of a checkpoint that torch just wrote, and holds the
-// answer against torch and Python's zipfile.
+// Finds flipped bits of another program's checkpoint that verify calls whole, and the content read
+// then. tests/interop/flips.py uses it on a checkpoint that torch just wrote, and compares the
+// answer with torch and Python's zipfile.
 
 #include <gtest/gtest.h>
 

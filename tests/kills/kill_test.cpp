@@ -1,6 +1,6 @@
-// Processes killed (SIGKILL) inside real saves on a real file system: the previous checkpoint loads
-// or the new one does. What a killed process wrote stays in the page cache; what a power cut
-// forgets is tried on the simulated store (tests/sim/faults).
+// Kills processes (SIGKILL) inside real saves on a real file system: the previous checkpoint loads
+// or the new one does. Writes of a killed process stay in the page cache; the simulated store tests
+// the losses of a power cut (tests/sim/faults).
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>

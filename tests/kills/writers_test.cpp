@@ -1,6 +1,6 @@
-// Two real processes at one place of a real file system: two that write, and one that writes beside
-// one that reads. One of two writers gets the place, the other is refused by name or comes after
-// it; what is found then is one of the two, whole.
+// Two real processes at one place of a real file system: two writers, or a writer and a reader. One
+// of two writers gets the place, the other is refused by name or comes after it; the result is one
+// of the two, whole.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

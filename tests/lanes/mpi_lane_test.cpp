@@ -1,5 +1,5 @@
-// The lane with real processes: what each rank leaves of a life in which another one dies or hangs,
-// and that nobody is left behind.
+// The lane with real processes: the records of each rank if another one dies or hangs, and no
+// process left behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// The fabric over NCCL, introduced by MPI's, under mpirun: the contract, deadlines, large buffers.
+// The fabric over NCCL, set up over MPI, under mpirun: the contract, deadlines, large buffers.
 #include "core/adapters/nccl/nccl_fabric.hpp"
 
 #include <gmock/gmock.h>

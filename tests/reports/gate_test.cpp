@@ -1,4 +1,4 @@
-// The gate, as rows: what is spoilt -> the words of the refusal.
+// The gate, as rows: damage -> words of the refusal.
 
 #include "reports/gate.hpp"
 

@@ -1,4 +1,4 @@
-// parse_report is the inverse of to_json, and refuses all that it is not.
+// parse_report is the inverse of to_json, and refuses everything else.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// A job that may be at its start: it goes on from what was committed, and begins again where a
+// A job that may be at its start: it continues from a committed checkpoint, and starts again if a
 // first save died.
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Which checkpoints a load may take, and what counts as damage: all small roots, all codes.
+// Checkpoints that a load may choose, and codes that count as damage: all small roots, all codes.
 
 #include "core/engine/candidates.hpp"
 

@@ -1,5 +1,5 @@
-// What a diff says of files beside the payload: by value where they are read, else by bytes, and
-// never the same in silence.
+// diff of files next to the payload: it compares values if it can read the files, else bytes, and
+// never silently calls them the same.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// All ranks' ideas of their groups, and who leads a group, whatever its global ranks are.
+// All ranks' views of their groups, and the leader of a group for any global ranks.
 
 #include "core/engine/group_claims.hpp"
 

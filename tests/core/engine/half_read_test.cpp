@@ -1,5 +1,5 @@
-// A load that falls back: what was half read from the damaged checkpoint is filled from an older
-// one, or the load is refused, however lenient it is about keys.
+// A load that falls back: tensors that were partly read from the damaged checkpoint are filled from
+// an older one, or the load is refused, however lenient it is about keys.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

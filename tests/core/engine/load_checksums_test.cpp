@@ -1,5 +1,5 @@
-// Loads that hold what they read against the stored checksums, and loads that don't: from real
-// checkpoints, with one byte changed, into memory of either kind.
+// Loads that verify the stored checksums, and loads that don't: from real checkpoints, with one
+// byte changed, into memory of either kind.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// What a save may remove, what it leaves when it fails, who may write beside it, and what a load
-// says of which the checkpoint was replaced meanwhile. On a real file system.
+// Files that a save may remove, files that a failed save leaves, concurrent writers, and loads of a
+// checkpoint that is replaced meanwhile. On a real file system.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What is reused from save to save, what is not, and that nobody can tell from the bytes.
+// State that is or is not reused from save to save, without any effect on the bytes.
 
 #include <gtest/gtest.h>
 

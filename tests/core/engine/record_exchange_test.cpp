@@ -1,4 +1,4 @@
-// What several ranks need is read from storage once, and is the same as if each had read it.
+// Data for several ranks is read from storage once, with the same result as if each had read it.
 #include "core/engine/record_exchange.hpp"
 #include "core/ports/whole_file.hpp"
 

@@ -1,5 +1,5 @@
-// reshard: every fixture under several cuts holds the same content afterwards, judged by diff; the
-// bytes that are not interpreted are the same bytes.
+// reshard: every fixture has the same content under several cuts, as judged by diff; bytes that are
+// not interpreted do not change.
 
 #include "core/engine/reshard.hpp"
 #include "core/ports/whole_file.hpp"

@@ -1,4 +1,4 @@
-// Which checkpoints go: a table, and every small world against what is to hold in all of them.
+// Checkpoints that are removed: a table, and every small world checked for invariants.
 
 #include "core/engine/retention.hpp"
 

@@ -1,4 +1,4 @@
-// What a save takes away of what was set aside, in which order, and what it leaves alone.
+// Set-aside directories that a save removes, their order, and those that it leaves.
 
 #include "core/engine/set_aside.hpp"
 #include "core/ports/whole_file.hpp"

@@ -1,5 +1,5 @@
 // Metadata whose chunks overlap and leave a gap of the same volume: every count of elements is
-// right, also in what a rank asks for, and yet some element is nowhere. Nobody calls that whole.
+// right, even that of a rank's request, and yet an element is missing. Nobody calls that whole.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// verify where something stands in the way that is no damage: links, files of the user's own, keys
-// that only look like shards, formats that are not read, files that can't be opened.
+// verify meets obstacles that are no damage: links, a user's own files, keys that only look like
+// shards, unsupported formats, files that can't be opened.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

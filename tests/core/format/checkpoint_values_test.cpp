@@ -1,5 +1,5 @@
-// Every tensor of every real checkpoint, pasted together from its items, has the bytes that torch
-// said it has.
+// Every tensor of every real checkpoint, assembled from its items, has the bytes that torch
+// recorded.
 
 #include <gtest/gtest.h>
 

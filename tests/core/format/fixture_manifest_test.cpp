@@ -1,4 +1,4 @@
-// Every fixture says who made it, and is still what was made: tests/data/manifest.json.
+// Every fixture records its origin and is unchanged: tests/data/manifest.json.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

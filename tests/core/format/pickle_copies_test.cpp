@@ -1,5 +1,5 @@
 // Python copies states and arguments, or computes from them, at the opcode that uses them. The
-// graph refers to them, so what would change them later is not read.
+// graph refers to them instead, so later changes to them are refused.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Names outside of the list: those that run code are refused however they are spelled, all others
-// are kept as bytes.
+// Names outside the list: those that run code are refused in any spelling, all others are kept as
+// bytes.
 
 #include <gtest/gtest.h>
 

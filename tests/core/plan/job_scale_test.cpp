@@ -1,4 +1,4 @@
-// Plans of jobs of a thousand ranks against an enumerator that knows elements and ranks alone.
+// Plans of jobs of a thousand ranks against an enumerator that knows only elements and ranks.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Who writes what, as real Megatron-Core decides it: tests/data/mcore_0.16.1_owners.txt.
+// Writers of shards agree with real Megatron-Core: tests/data/mcore_0.16.1_owners.txt.
 
 #include <gmock/gmock.h>
 

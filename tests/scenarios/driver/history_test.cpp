@@ -1,4 +1,4 @@
-// What a scenario's actions tell: saves, parents, and how far random streams have moved.
+// Facts derived from a scenario's actions: saves, parents, and positions of random streams.
 
 #include "scenarios/driver/history.hpp"
 

@@ -1,5 +1,5 @@
-// Each thing that a checkpoint keeps, made wrong on its way into the job, is seen by a judge or
-// refused within two steps. What would not be seen could be lost without anybody knowing.
+// Each part of a checkpoint, changed on its way into the job, is noticed by a judge or refused
+// within two steps. Otherwise its loss could go unnoticed.
 
 #include <gtest/gtest.h>
 

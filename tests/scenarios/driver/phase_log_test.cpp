@@ -1,4 +1,4 @@
-// What a person reads who watches a rank.
+// Log lines for a person who watches a rank.
 #include "scenarios/driver/phase_log.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What ranks find out: on real jobs, over the simulated world.
+// Findings of ranks: on real jobs, in the simulated world.
 
 #include "scenarios/driver/rank_program.hpp"
 

@@ -1,4 +1,4 @@
-// Random streams stand where the steps since they began say, and no two are the same.
+// Random streams are at the position that their steps give, and no two are the same.
 
 #include "scenarios/driver/rng_judge.hpp"
 #include "core/base/codes.hpp"

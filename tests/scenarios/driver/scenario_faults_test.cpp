@@ -1,4 +1,4 @@
-// The language of faults, re-runs, caches and groups: read, written back, and refused where wrong.
+// The language of faults, re-runs, caches and groups: read, written back, and refused if wrong.
 
 #include <gtest/gtest.h>
 

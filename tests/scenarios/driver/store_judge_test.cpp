@@ -1,4 +1,4 @@
-// What a life leaves in the store, made wrong one thing at a time.
+// The store after a life, with one thing wrong at a time.
 
 #include "scenarios/driver/store_judge.hpp"
 #include "core/ports/whole_file.hpp"

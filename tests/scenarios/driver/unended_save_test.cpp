@@ -1,4 +1,4 @@
-// A job does not end before what it began to save stands, or is known to have failed.
+// A job does not end before each save that it began is committed or known to have failed.
 
 #include <gtest/gtest.h>
 

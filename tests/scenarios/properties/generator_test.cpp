@@ -1,5 +1,5 @@
-// Random scenarios are valid, varied and functions of their seed; what must come of them is told by
-// rules of their own.
+// Random scenarios are valid, varied and functions of their seed; separate rules give their
+// expected outcomes.
 
 #include "scenarios/driver/generator.hpp"
 

@@ -1,5 +1,5 @@
 // Properties of random scenarios. The cases are those of the commit, unless REPRISE_PROPERTY_SEED
-// names others; a failure is shrunk and left as a file under regress-found in the build folder.
+// gives others; a failure is shrunk and written to regress-found in the build folder.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

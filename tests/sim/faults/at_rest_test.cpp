@@ -1,5 +1,5 @@
-// Bits that flip and ends that are lost while nobody looks: the load refuses on all ranks, by one
-// named error, or nothing that was read is another one.
+// Bits flipped and ends cut at rest: the load refuses on all ranks with one named error, or the
+// content that was read is unchanged.
 #include "sim/faults/at_rest.hpp"
 #include "core/ports/whole_file.hpp"
 

@@ -1,6 +1,6 @@
-// Every kind of fault at every place of a save and of a load, two ranks, the real engine. What
-// comes of it is one of three things: it went through; it failed alike on all ranks and what was
-// there before is there still; what is there is refused with a named reason on all ranks.
+// Every kind of fault at every place of a save and of a load, two ranks, the real engine. There are
+// three outcomes: it succeeds; it fails in the same way on all ranks and the previous state
+// remains; or all ranks refuse the content with a named reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

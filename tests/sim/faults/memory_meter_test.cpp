@@ -1,4 +1,4 @@
-// What a save and a load hold beside the job's own memory: something, and no more than they say.
+// Memory of a save and a load beyond the job's own: not zero, and not above the declared bound.
 #include "sim/faults/memory_meter.hpp"
 #include "core/ports/whole_file.hpp"
 

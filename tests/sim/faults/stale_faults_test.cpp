@@ -1,4 +1,4 @@
-// A rank whose store lags behind: what it sees of a tracker and of a checkpoint, and the others.
+// A rank whose store lags behind: its view of tracker and checkpoint, and that of other ranks.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The groups of a job: in every order of the axes, on any ranks, given, half given or not at all.
+// The groups of a job: in every order of the axes, on any ranks, passed, half passed or not at all.
 
 #include "sim/job/groups.hpp"
 

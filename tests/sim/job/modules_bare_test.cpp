@@ -1,4 +1,4 @@
-// Keys of modules without their prefix, as of old: how they are written, read, told apart, refused.
+// Keys of modules in the old form without prefix: written, read, assigned to modules, refused.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a job of modules leaves in a checkpoint, and what it makes of one.
+// Checkpoints that a job of modules saves and loads.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

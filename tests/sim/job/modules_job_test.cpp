@@ -1,4 +1,4 @@
-// Jobs of several modules train the same bits wherever their modules stand.
+// Jobs of several modules train the same bits on any ranks.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

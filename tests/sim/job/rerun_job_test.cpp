@@ -1,5 +1,5 @@
-// The rerun machine inside the job: what is rewound, what is stored, what is taken back, and that
-// training comes out as if nothing had happened.
+// The rerun machine inside the job: state that is rewound, stored, and restored, and training that
+// ends as if nothing had happened.
 
 #include <gtest/gtest.h>
 

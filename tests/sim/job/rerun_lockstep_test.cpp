@@ -1,5 +1,5 @@
-// The rerun machine beside a table of its own (rerun_table), step by step: whatever the ranks see,
-// both must be in the same state, make the same move, leave with the same code, and store the same.
+// The rerun machine against an independent table (rerun_table), step by step: for all results, both
+// must be in the same state, make the same move, leave with the same code, and store the same.
 
 #include <gtest/gtest.h>
 

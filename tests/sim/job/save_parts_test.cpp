@@ -1,4 +1,4 @@
-// Saves that leave the optimizer or the random states out, and what a job makes of them.
+// Saves without the optimizer or the random states, and jobs that load them.
 
 #include <gtest/gtest.h>
 

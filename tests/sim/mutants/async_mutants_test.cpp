@@ -1,5 +1,5 @@
-// Mutants of saves beside training: where each shows, and where its needs are not met and it must
-// not.
+// Mutants of saves during training: visible in some setups, and invisible if their needs are not
+// met.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Wrong caches need several saves and loads in one life: a script for each.
+// Wrong caches need several saves and loads in one life: each has a script.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Wrong rerun machines: two lives through the real engine, beside the same two with right
+// Wrong rerun machines: two lives through the real engine, compared with the same two under right
 // decisions.
 
 #include <gtest/gtest.h>

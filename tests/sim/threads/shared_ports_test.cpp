@@ -1,5 +1,5 @@
-// What a rank's threads share on real lanes: faults and the meter at its ports, driven by the job's
-// thread and by the background of its saves at once; ThreadSanitizer sees them.
+// State shared by a rank's threads on real lanes: faults and meter of its ports, used by the job's
+// thread and by the background of its saves at once; ThreadSanitizer checks them.
 #include <gtest/gtest.h>
 
 #include "core/engine/save_queue.hpp"

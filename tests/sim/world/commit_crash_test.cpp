@@ -1,5 +1,5 @@
 // Every crash of a save: at each call to the store, as the end of the process or as a power cut,
-// and once more while the next save cleans up. A reader then finds one whole checkpoint.
+// and again while the next save cleans up. A reader then finds one whole checkpoint.
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// What one rank tells the others arrives cut off or changed: a save and a load end with an error
-// that has a name, or go on where the change means nothing to them. None reads beyond what came,
-// and nobody waits.
+// A message from one rank to the others is cut off or changed: a save and a load end with a named
+// error, or continue if the change does not matter to them. None reads beyond the message, and
+// nobody waits.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Ranks that disagree on a group of theirs: refused on all of them, and nothing is written.
+// Ranks that disagree on one of their groups: all of them refuse, and nothing is written.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// One rank of two or three fails alone, by what is no Error: at each of its calls to the store, in
-// a save and in a load that may fall back. No rank waits for it: all end alike, with the same error
-// or with none.
+// One rank of two or three fails alone, by an exception other than Error: at each of its calls to
+// the store, in a save and in a load that may fall back. No rank waits for it: all end in the same
+// way, with the same error or with none.
 
 #include <gtest/gtest.h>
 

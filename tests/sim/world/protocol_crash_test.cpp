@@ -1,7 +1,7 @@
 // Every crash of every protocol: at each begin and end that the engine itself traces and at each
-// change of the store between them, of each rank, as the end of its process or as a power cut; and
-// each of these calls failing, or only pretending to have renamed. Then a fresh job loads one
-// committed checkpoint, the same on all ranks, and goes on saving.
+// change of the store between them, on each rank, as the end of its process or as a power cut; and
+// each of these calls failing, or only pretending to have renamed. Then a new job loads one
+// committed checkpoint, the same on all ranks, and continues to save.
 
 #include <gtest/gtest.h>
 

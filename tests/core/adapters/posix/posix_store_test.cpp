@@ -1,4 +1,4 @@
-// The store over real directories: the contract, and what only a real file system has.
+// The store on real directories: the contract, and features that only a real file system has.
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/ports/whole_file.hpp"
 
