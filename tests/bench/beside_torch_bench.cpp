@@ -198,7 +198,7 @@ class Worker {
     return state;
   }
 
-  /// What was loaded is what the content has there.
+  /// Checks that the loaded bytes are those of the content.
   void check(const Box& box, const StateDict& loaded) const {
     const auto all = content_.first(target_.size());
     const auto row = static_cast<std::size_t>(box.extent[1]) * size_of(kType);

@@ -68,7 +68,7 @@ StateDict state_of(const MeshPtr& mesh, const Placement& placement, GroupRank ra
   return state;
 }
 
-/// What each rank sends.
+/// Returns the messages of each rank.
 std::vector<Bytes> wires_of(const MeshPtr& mesh, const Placement& placement, std::int64_t tensors) {
   std::vector<Bytes> wires;
   for (std::int32_t r = 0; r < mesh->size(); ++r) {
@@ -88,7 +88,7 @@ double mebibytes_now() {
   return static_cast<double>(info.uordblks + info.hblkhd) / (1 << 20);
 }
 
-/// Of this core's time: plans use one thread, and other work on the machine does not count.
+/// Measures only this core's time: plans use one thread, and other load does not count.
 class Timer {
  public:
   double seconds() const { return now() - start_; }

@@ -98,7 +98,7 @@ std::vector<Box> blocks_of(const Dims& shape, const Grid& grid) {
   return boxes;
 }
 
-/// Each rank's block of `loaded` is that of `saved`, whose blocks stand one after another.
+/// Checks each rank's block of `loaded` against `saved`, whose blocks are one after another.
 void require_equal(const ReshardRow& row, ByteSpan saved, ByteSpan loaded) {
   const auto whole = [&](const Grid& grid, ByteSpan blocks) {
     Bytes tensor(blocks.size());

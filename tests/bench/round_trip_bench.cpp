@@ -157,7 +157,7 @@ std::uint64_t run_world(const Mesh& mesh, Store& store,
   return result.events;
 }
 
-/// What a round trip took and did.
+/// Time and amounts of a round trip.
 struct Trip {
   std::uint64_t elements = 0;  ///< compared
   std::uint64_t calls = 0;     ///< of ports
@@ -301,7 +301,7 @@ void per_state(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kRoundTrip.bytes));
 }
 
-/// Nothing that moves the state twice, out of the saver and into the loader, takes less.
+/// A lower bound: moves the state twice, out of the saver and into the loader.
 void copies_of_the_state(benchmark::State& state) {
   const Bytes content = content_of(Stream(1), kRoundTrip.bytes);
   Bytes stored(content.size());
@@ -323,7 +323,7 @@ void crc32_of_the_state(benchmark::State& state) {
 }
 BENCHMARK(crc32_of_the_state)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-/// What an integrity manifest would cost; the round trips write none.
+/// Measures the cost of an integrity manifest; the round trips write none.
 void sha256_of_the_state(benchmark::State& state) {
   const Bytes content = content_of(Stream(1), kRoundTrip.bytes);
   for (auto _ : state) benchmark::DoNotOptimize(sha256_of(content));

@@ -50,7 +50,7 @@ class ReshardPlace : public testing::Test {
   }
 
   enum class Out : std::uint8_t { kToo, kLeftOut };
-  /// Everything in the directory of OUT, whatever it is; without what stands at OUT if so asked.
+  /// Lists everything in the directory of OUT; optionally without OUT itself.
   std::map<std::string, std::string> all(Out out = Out::kToo) const {
     std::map<std::string, std::string> found;
     for (const auto& entry : fs::recursive_directory_iterator(directory_.path())) {

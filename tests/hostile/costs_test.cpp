@@ -265,7 +265,7 @@ class Colliding {
     half *= inverse();
     return (half ^ (half >> 47U)) * inverse();
   }
-  /// Of kFactor modulo 2^64, by Newton.
+  /// Computes the inverse of kFactor modulo 2^64, by Newton.
   static std::uint64_t inverse() {
     std::uint64_t x = kFactor;
     for (int i = 0; i < 6; ++i) x *= 2 - kFactor * x;

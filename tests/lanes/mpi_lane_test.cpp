@@ -40,7 +40,7 @@ class MpiLane : public testing::Test {
   }
 };
 
-/// Three ranks that save twice; `fault` stands before the second save.
+/// Three ranks that save twice; `fault` comes before the second save.
 Scenario with_fault(const std::string& fault) {
   return parse_scenario(
       "proves: nothing\n"
@@ -230,7 +230,7 @@ TEST_F(MpiLane, srun_is_told_to_let_survivors_live__2_ranks) {
   EXPECT_THAT(words, testing::StartsWith("--kill-on-bad-exit=0 --wait=0 -n 3 "));
 }
 
-/// What ranks say of themselves is said before they end: how they end is the launcher's word.
+/// Ranks write their records before they end: only the launcher knows how they end.
 TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ranks) {
   struct Row {
     std::string what;

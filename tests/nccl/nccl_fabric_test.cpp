@@ -67,7 +67,7 @@ TEST_F(Nccl, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   fabric.close();
 }
 
-/// Of one rank and a length, so that a byte from elsewhere is seen.
+/// Returns bytes that depend on rank and length, so that misplaced bytes are noticed.
 Bytes bytes_of(GlobalRank rank, std::size_t size) {
   Bytes bytes(size);
   for (std::size_t i = 0; i < size; ++i) {

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// What is said about the text; empty if it is a report.
+/// Returns the error for the text; empty if it is a report.
 std::string complaint(const std::string& text) {
   try {
     parse_report(text, "r.json");

@@ -75,7 +75,7 @@ void make(Store& store, const Root& root) {
   write(store, "run/" + std::string(kTrackerFile), text);
 }
 
-/// Of the iteration that the note ends with, moved aside or not.
+/// Returns the iteration at the end of the note, moved aside or not.
 std::string digit_of(const std::string& note) {
   return note.substr(note.rfind("iter_000000") + 11, 1);
 }

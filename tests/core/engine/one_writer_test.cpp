@@ -146,7 +146,7 @@ class Flipper {
   bool swapped_ = false;
 };
 
-/// How a save of content 8 ends on each of two ranks.
+/// Returns how a save of content 8 ends on each of two ranks.
 std::vector<std::optional<Code>> save_on_two(const std::string& directory, const Flip& flip,
                                              Flipper& flipper) {
   SaveSettings options = options_of(flip.step);

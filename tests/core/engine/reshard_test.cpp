@@ -264,7 +264,7 @@ TEST_F(Reshard, RefusesWhatTheStoreDidNotKeep) {
   }
 }
 
-/// As torch writes with checksums switched off: 0 in the directory of each archive.
+/// Sets 0 in the directory of each archive, as torch does with checksums switched off.
 void clear_checksums(const std::filesystem::path& file) {
   PosixStore raw(file.parent_path().string());
   Bytes bytes = read_all(raw, file.filename().string(), 1U << 30U);
@@ -419,7 +419,7 @@ TEST_F(Reshard, LeavesNothingWhereverProgressEndsIt) {
       return std::ranges::count_if(ends.names(),
                                    [&](const std::string& name) { return name.ends_with(path); });
     };
-    // Where it was written, and where it was read back.
+    // The place where it was written, and the one where it was read.
     EXPECT_GE(told("__0_1.distcp"), 2);
     EXPECT_EQ(told("__0_0.distcp"), 1);
     break;

@@ -59,7 +59,7 @@ TEST(Retention, a_table_of_what_goes) {
       {"wwdw", 4, 3, ""},    //
       {"ddw", 3, 3, ""},     //
       {"wwd", 2, 2, ""},     // beyond the tracker nothing goes
-      {"wd", 2, 1, "1"},     // what was saved anew is whole
+      {"wd", 2, 1, "1"},     // a new save makes it whole
       {"wd", 2, 2, ""},      //
   };
   for (const Row& row : rows) {
@@ -71,7 +71,7 @@ TEST(Retention, a_table_of_what_goes) {
 
 TEST(Retention, several_copies_of_one_step_are_one_checkpoint) {
   std::vector<Generation> copies = present("www");
-  copies.insert(copies.begin() + 1, copies[1]);  // the second step stands there twice
+  copies.insert(copies.begin() + 1, copies[1]);  // the second step occurs twice
   EXPECT_EQ(digits(outdated(copies, kept("www", 3, 2))), "1");
   EXPECT_EQ(digits(outdated(copies, kept("www", 3, 1))), "12");
 }

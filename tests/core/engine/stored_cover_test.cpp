@@ -45,7 +45,7 @@ bool is_wrong_cover(std::optional<Code> code) {
   return code == Code::kChunkOverlap || code == Code::kCoverageGap;
 }
 
-/// All elements are alike, so that no content tells one chunk from another.
+/// All elements are equal, so that no content distinguishes chunks.
 void add(WrittenCheckpoint& checkpoint, const CoverRow& row, const std::vector<Box>& boxes) {
   std::vector<std::pair<Box, Bytes>> parts;
   for (const Box& box : boxes) {
@@ -54,7 +54,7 @@ void add(WrittenCheckpoint& checkpoint, const CoverRow& row, const std::vector<B
   checkpoint.bytes("other", 3, 1).chunks("w", DType::kUInt8, row.shape, parts);
 }
 
-/// Of one rank, its rows of the tensor.
+/// Returns one rank's rows of the tensor.
 std::optional<Code> load_rows(const Ports& ports, const CoverRow& row, Bytes& memory) {
   const auto ranks = ports.fabric.world_size();
   const std::int64_t rows = row.shape[0] / ranks;

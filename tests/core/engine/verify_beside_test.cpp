@@ -212,7 +212,7 @@ TEST(Verify, AFileThatCantBeOpenedIsOneFindingWithItsCause) {
   }
 }
 
-/// What is said of a directory that is no checkpoint.
+/// Returns the message for a directory that is no checkpoint.
 std::string words_without(Store& store, const std::string& path) {
   const auto error = contracts::error_of([&] { locate(store, path); });
   return error ? error->what() : "nothing was thrown";

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Directories below tests/data whose tensors an expected.json beside them describes.
+// Directories below tests/data whose tensors an expected.json next to them describes.
 std::vector<std::string> checkpoints() {
   std::vector<std::string> found;
   const fs::path root = REPRISE_TEST_DATA;

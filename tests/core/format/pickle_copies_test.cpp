@@ -10,7 +10,7 @@
 namespace reprise::test {
 namespace {
 
-/// What stands in the memo.
+/// Content of the memo.
 std::string from(char where) { return "h"s + where; }
 
 struct Row {

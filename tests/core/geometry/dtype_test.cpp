@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-/// What the top of a format's range means.
+/// Meaning of the top of a format's range.
 enum class Top { kInfinity, kOneNan, kNegativeZeroIsNan };
 
 /// Another way to the same value: walk from zero up, one step of the least bit at a time.

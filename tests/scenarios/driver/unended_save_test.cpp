@@ -8,7 +8,7 @@
 namespace reprise::driver {
 namespace {
 
-/// How a rank's life ended, and what it knows of its save.
+/// The end of a rank's life, and the state of its save.
 IncarnationRecord life(Ending ending, bool stands, std::optional<Code> code) {
   RankRecord rank;
   rank.ending = ending;

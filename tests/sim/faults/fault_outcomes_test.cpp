@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::int32_t kRanks = 2;
 
-/// How the incarnation ends that the fault was in.
+/// The end of the incarnation with the fault.
 enum class Cut { kProcesses, kPower };
 
-/// What is reported as done and was not: a save may not notice, and the next load has to.
+/// Faults that falsely report success: a save may not notice, and the next load has to.
 bool lies(FaultKind kind) {
   switch (kind) {
     case FaultKind::kShortWrite:
@@ -228,7 +228,7 @@ TEST(FaultOutcomes, of_every_call_of_a_load) {
   outcomes.print("load, every call");
 }
 
-/// Phases and steps as the trace of a save tells of them, per rank.
+/// Returns phases and steps in the trace of a save, per rank.
 using Steps = std::set<std::pair<std::string, std::string>>;
 
 Steps steps_of_save(std::int32_t rank) {

@@ -62,7 +62,7 @@ TEST(AddressSet, agrees_with_a_bitmap) {
   }
 }
 
-/// What a rank does by hand, between the begin of `read` and what comes after it.
+/// Actions of a rank between the begin of `read` and the next phase.
 std::uint64_t load_peak(const std::function<void(const Ports&, ReadFile&)>& reads) {
   SimStore store;
   write_durably(store, "file", Bytes(1000));

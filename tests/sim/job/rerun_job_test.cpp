@@ -43,7 +43,7 @@ std::string device_of(const Setting& setting, std::int32_t rank) {
   return setting.nodes + ":" + std::to_string(rank);
 }
 
-/// What a rank's device makes of the loss.
+/// Returns the loss that a rank's device reports.
 std::function<double(const ResultCall&, double)> result_of(const Setting& setting,
                                                            std::int32_t rank) {
   if (setting.bad.empty()) return {};

@@ -66,7 +66,7 @@ RerunDiagnosis gravest(const Walk& walk, std::size_t ranks) {
   return RerunDiagnosis::kNone;
 }
 
-/// What a rank rejects: no number, or one of its own.
+/// Reason for a rejection: not a number, or a rule of the rank's own.
 double bad_value(std::size_t rank) {
   return rank % 2 == 1 ? std::numeric_limits<double>::quiet_NaN()
                        : 100.0 + static_cast<double>(rank);
@@ -128,7 +128,7 @@ struct Account {
   std::vector<std::string> differences;
 };
 
-/// What a save left.
+/// Result of a save.
 struct OnDisk {
   Stored kind = Stored::kNothing;
   Walk walk;  ///< as it was then
@@ -221,7 +221,7 @@ class Lockstep {
         if (exit) {
           got.code = exit->code;
           got.save = exit->save;
-          // Who leaves to be restarted elsewhere has not found out yet.
+          // A rank that leaves to be restarted elsewhere has no diagnosis yet.
           const auto known =
               exit->code == kExitAfterDiagnosis ? gravest(walk_, ranks()) : RerunDiagnosis::kNone;
           if (exit->diagnosis != known) {
@@ -243,7 +243,7 @@ class Lockstep {
     return expected;
   }
 
-  /// As the job saves: the common part once, an object for each rank, or nothing at all.
+  /// Saves like the job: the common part once, an object for each rank, or nothing at all.
   void save() {
     disk_ = {.kind = walk_.stored(),
              .walk = walk_,
@@ -362,7 +362,7 @@ class Lockstep {
     compare_stored(machine);
   }
 
-  /// What a save would leave now.
+  /// Returns the result of a save at this point.
   void compare_stored(const RerunMachine& machine) {
     const Stored expected = walk_.stored();
     const bool emitted =
@@ -408,7 +408,7 @@ class Lockstep {
     if (!(machine.encode_object({data()}) == idle)) differ("a sentinel is not idle");
   }
 
-  /// Where a rank's iterator stands in the iteration that is tried, or was last.
+  /// Returns the position of a rank's iterator in the current or last iteration.
   DataPosition data() const {
     return {.cursor = kBatch * (completed_ + 1), .kept = {{kBatch * completed_, kBatch}}};
   }

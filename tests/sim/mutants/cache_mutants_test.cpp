@@ -59,7 +59,7 @@ const std::vector<Row>& rows() {
   return all;
 }
 
-/// What came of a script, by code.
+/// Results of a script, by code.
 class Script {
  public:
   Script(std::vector<Act> acts, const Policies& policies)

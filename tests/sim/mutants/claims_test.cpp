@@ -42,7 +42,7 @@ struct Claim {
   std::vector<std::string> mutants;
 };
 
-/// What stands between backquotes.
+/// Returns the words between backquotes.
 std::vector<std::string> names_in(const std::string& cell) {
   static const std::regex kName("`([^`]+)`");
   std::vector<std::string> names;
@@ -113,7 +113,7 @@ bool names(const std::string& text, std::string_view mutant) {
   return false;
 }
 
-/// What is wrong with the page, a sentence each.
+/// Returns the problems of the page, a sentence each.
 std::vector<std::string> flaws_in(const std::string& page,
                                   const std::map<std::string, std::string>& tests) {
   std::set<std::string> known;

@@ -20,7 +20,7 @@ constexpr std::int64_t kSaves = 6;
 
 void give_no_life() { FAIL() << "nobody was to die"; }
 
-/// A rank of a job that saves beside its training, with its saves in one queue.
+/// A rank of a job that saves during its training, with its saves in one queue.
 class SavingRank {
  public:
   SavingRank(const Ports& ports, FaultBook& book)

@@ -133,7 +133,7 @@ void save(Store& store, CommitTarget target, std::int64_t n, const Commit& proto
   run_protocol(protocol(store, target, content, Part::kLeader), phase::kCommit, trace);
 }
 
-/// Which generation a reader finds; throws or fails if it isn't a whole one.
+/// Returns the generation that a reader finds; throws or fails if it isn't a whole one.
 std::int64_t found(Store& store, const std::string& path) {
   Checkpoint checkpoint = Checkpoint::open(store, path);
   const auto common = checkpoint.common();
@@ -261,7 +261,7 @@ TEST_P(CommitCrash, needs_no_root_whose_name_was_durable_before) {
   }
 }
 
-// Where no tracker follows, nothing else makes the new name durable.
+// If no tracker follows, nothing else makes the new name durable.
 TEST_P(CommitCrash, what_a_save_said_is_saved_survives_a_power_cut_right_after) {
   for (const Case& row : kCases) {
     for (const std::int64_t saves : {1, 2, 3}) {

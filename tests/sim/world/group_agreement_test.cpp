@@ -90,7 +90,7 @@ void save(TrainingJob& job, Ports& ports, const CheckpointGroups& groups) {
 
 using Refusals = std::map<GlobalRank, std::optional<Error>>;
 
-/// Every member of the job was refused so, and told of the group and of both ideas.
+/// Requires that every member was refused with a message on the group and both views.
 void expect_refused(const Refusals& refusals, std::string_view group) {
   EXPECT_EQ(refusals.size(), kRanks.size());
   for (const auto& [rank, error] : refusals) {

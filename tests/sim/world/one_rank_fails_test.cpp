@@ -40,7 +40,7 @@ void load(const Ports& ports) {
   reprise::load(ports, *all_ranks(ports), job.state, options);
 }
 
-/// What all ranks end with: the name of an error, or "well". Otherwise it says who ended how.
+/// Returns the common end of all ranks, an error's name or "well", or else how each ended.
 std::string ending_of(const RunResult& result) {
   std::set<std::string> endings;
   for (const RankOutcome& rank : result.ranks) {
