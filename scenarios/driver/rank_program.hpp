@@ -37,7 +37,7 @@ struct RankPart {
   sim::FaultPowers powers;
   /// Called when the record is consistent: a save begins or ends well, an action is done.
   std::function<void()> keep_record = {};
-  PhaseLog* log = nullptr;  ///< told of the job's step; hears of phases as a trace of `ports`
+  PhaseLog* log = nullptr;  ///< gets the job's step, and phases as a trace of `ports`
   const Interference* interference = nullptr;
   /// Memory of the job's arrays; `ports.device` copies from and to it.
   sim::Processor& processor = sim::host_processor();

@@ -11,7 +11,7 @@ namespace reprise::driver {
 
 struct StoredStart {
   std::string directory;  ///< absolute path of the one with `.metadata`
-  sim::CommonState told;  ///< common state stored in the checkpoint
+  sim::CommonState told;  ///< common state in the checkpoint
   sim::KeyForm keys = sim::KeyForm::kPrefixed;
 };
 

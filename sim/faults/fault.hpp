@@ -35,7 +35,7 @@ enum class FaultKind : std::uint8_t {
   kReadError,  ///< fails (IO)
   kFlipRead,   ///< one bit is flipped in memory
 
-  // What a rank sees of the store from then on, as one whose caches lag behind.
+  // The rank's view of the store from then on, as with outdated caches.
   kStaleTracker,  ///< the tracker still names the checkpoint before the newest
   kStaleStore,    ///< likewise, and the newest checkpoint is missing
 

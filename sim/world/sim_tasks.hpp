@@ -10,7 +10,7 @@ namespace reprise::sim {
 
 /// Time at which background work runs.
 enum class Background : std::uint8_t {
-  kAnyTime,  ///< beside the rank, as scheduled
+  kAnyTime,  ///< at the same time as the rank, as scheduled
   kLate,     ///< only when somebody waits for it: like a slow disk
 };
 

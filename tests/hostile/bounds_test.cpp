@@ -391,7 +391,7 @@ struct Silent final : Trace, Progress {
   void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
 };
 
-/// Makes `count` tensors, each of them the whole of a file of one large item.
+/// Makes that many tensors, each of them the whole of a file of one large item.
 MemoryTree sharing_tree(std::size_t tensors) {
   const Dims shape = {std::int64_t{4} << 20U};
   const TensorItemLayout layout(DType::kUInt8, shape);

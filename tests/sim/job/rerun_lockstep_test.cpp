@@ -66,7 +66,7 @@ RerunDiagnosis gravest(const Walk& walk, std::size_t ranks) {
   return RerunDiagnosis::kNone;
 }
 
-/// Reason for a rejection: not a number, or a rule of the rank's own.
+/// Returns a value that the rank rejects: NaN, or a number of its own.
 double bad_value(std::size_t rank) {
   return rank % 2 == 1 ? std::numeric_limits<double>::quiet_NaN()
                        : 100.0 + static_cast<double>(rank);

@@ -45,7 +45,7 @@ Lives of(const std::vector<ModuleConfig>& modules) {
   lives.modules = side_by_side(modules);
   return lives;
 }
-/// Objects of which the first is on rank 0, and the other is not.
+/// Returns lives of a job with `first` on rank 0 and a language model that is not.
 Lives of(const ModuleConfig& first) {
   return of({first, module("language", "language-tiny", "tp1")});
 }

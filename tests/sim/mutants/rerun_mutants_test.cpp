@@ -97,7 +97,7 @@ std::string text_of(const std::set<std::string>& verdicts) {
   return text;
 }
 
-/// Returns each rank's deviations in a story, by name.
+/// Observations of each rank in a story; the key names the defect if they differ.
 using Shown = std::map<std::pair<std::string, GlobalRank>, std::string>;
 constexpr const char* kError = "an error of this code";
 
