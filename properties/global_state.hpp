@@ -26,7 +26,7 @@ struct GlobalTensor {
 };
 
 struct GlobalObject {
-  std::string key;  ///< with coordinate and grid
+  std::string key;  ///< key with coordinate and grid
   Value value;
 };
 

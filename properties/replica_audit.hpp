@@ -21,12 +21,12 @@ namespace reprise {
 /// Elements without defined bytes, such as a bucket's padding: they count as zeros.
 struct Undefined {
   std::string key;
-  Box box;  ///< in the global tensor
+  Box box;  ///< box in the global tensor
 };
 
 /// One box of a tensor, or one object, that a rank passes to a save.
 struct HeldItem {
-  std::string key;  ///< with coordinate for an object
+  std::string key;  ///< key; an object's includes the coordinate
   Box box;          ///< box of a tensor; without dimensions for an object
   std::int32_t replica = 0;
   /// Hashes of the elements, row-major, in at most kAuditBlocks equal blocks (the last is shorter);

@@ -17,7 +17,7 @@ namespace reprise {
 struct FirstMismatch {
   GlobalRank rank;
   std::string key;
-  Dims index;         ///< in the global tensor
+  Dims index;         ///< index in the global tensor
   std::string saved;  ///< value and bits, "0.125 (0x3e00)"
   std::string loaded;
   std::string comes_from;  ///< "layers.1.fc1[64, 0], which is rank 1's"; or says that nobody has it

@@ -32,7 +32,7 @@ struct LaneFloor {
   std::set<std::string> mutants;
   std::uint64_t runs_doubled = 0;
   std::uint64_t seed = 1;
-  Project project = {};  ///< of the run; a commit without a hash can't be compared
+  Project project = {};  ///< project of the run; a commit without a hash can't be compared
 };
 
 /// Sums for a quick comparison of lanes.

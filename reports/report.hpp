@@ -91,7 +91,7 @@ struct ScenarioResult {
   std::string proves;
   Verdict verdict = Verdict::kNotRun;
   std::string code;    ///< code of reprise/error.hpp; empty on pass
-  std::string reason;  ///< in words
+  std::string reason;  ///< explanation in words
   double seconds = 0;
   std::string event_hash;  ///< empty if the lane has none
   std::int32_t world = 0;

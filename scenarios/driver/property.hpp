@@ -20,7 +20,7 @@ namespace reprise::driver {
 struct Failure {
   std::string verdict;
   std::string code;    ///< code of the first problem
-  std::string reason;  ///< in words
+  std::string reason;  ///< explanation in words
 
   bool like(const Failure& other) const { return verdict == other.verdict && code == other.code; }
 };
@@ -51,7 +51,7 @@ std::optional<Failure> failure_of(const Property& property, const Scenario& scen
 /// A failure after shrinking.
 struct Counterexample {
   Failure failure;
-  Scenario scenario;      ///< with a `recorded` block if it fails in a plain run
+  Scenario scenario;      ///< smallest form; has a `recorded` block if it fails in a plain run
   std::size_t tries = 0;  ///< number of variants that were run
   std::string file;       ///< path of the written file; empty: none
 };

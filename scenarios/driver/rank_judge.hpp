@@ -25,7 +25,7 @@ namespace reprise::driver {
 /// A finished load from the job's point of view.
 struct FinishedLoad {
   const LoadReport& report;
-  const StateDict& state;  ///< as it was loaded
+  const StateDict& state;  ///< state that was loaded
   Inventory requested;
   Inventory stored;  ///< empty except on rank 0
   std::uint64_t bytes_read = 0;
@@ -96,11 +96,11 @@ class RankJudge {
   std::shared_ptr<Twin> twin_;
   std::vector<SavePoint> saves_;     ///< saves of all incarnations so far
   std::size_t saves_before_;         ///< number of saves of earlier incarnations
-  Position position_;                ///< of this job, by the scenario's actions
+  Position position_;                ///< progress of this job, by the scenario's actions
   std::optional<SavePoint> source_;  ///< save that the job was loaded from
   std::optional<Holders> holders_;   ///< holders under source_'s layout, filled on first use
   Comparison total_;
-  Destination destination_;  ///< of the current load
+  Destination destination_;  ///< memory that the current load fills
 };
 
 }  // namespace reprise::driver

@@ -17,8 +17,8 @@ namespace reprise::driver {
 
 enum class Ending : std::uint8_t {
   kReturned,
-  kFailed,  ///< by an Error: see `code` and `message`
-  kDefect,  ///< by a mistake of ours
+  kFailed,  ///< ended by an Error: see `code` and `message`
+  kDefect,  ///< ended by a mistake of ours
   kHung,    ///< it never came to an end
   kLost,    ///< it left no record
 };
@@ -56,7 +56,7 @@ struct SaveEvidence {
 
 struct RankRecord {
   Ending ending = Ending::kLost;
-  std::optional<Code> code = {};  ///< of the failure
+  std::optional<Code> code = {};  ///< code of the failure
   std::string message;            ///< whole line of the failure
   reports::RankResult result;
   std::int64_t first_step = 0;
@@ -65,9 +65,9 @@ struct RankRecord {
   std::optional<reports::FirstDifference> first_difference;
   std::vector<RulingText> rulings;
   std::vector<AuditPage> audits;    ///< one per save, even if the save failed later
-  std::vector<LoadEvidence> loads;  ///< that finished
+  std::vector<LoadEvidence> loads;  ///< loads that finished
   bool read_began = false;          ///< by its last load: refused from then on, it leaves poison
-  std::vector<SaveEvidence> saves;  ///< that were begun
+  std::vector<SaveEvidence> saves;  ///< saves that began
   std::optional<Outcome> outcome;   ///< how the load at the start of the life ended
   int exit_code = 0;                ///< code with which the job asked to end
   std::string diagnosis;            ///< result of the rerun machine; empty: none

@@ -37,7 +37,7 @@ class SavesInFlight {
 
   const Ports& inner_;
   PhaseLog* log_;
-  std::map<std::size_t, OneSave> saves_;  ///< by number
+  std::map<std::size_t, OneSave> saves_;  ///< keyed by number
 };
 
 }  // namespace reprise::driver

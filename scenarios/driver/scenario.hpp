@@ -104,7 +104,7 @@ struct FaultAction {
   std::optional<sim::FileKind> file = {};  ///< file that the call must concern; nothing: any
   std::int64_t delay_ms = 0;               ///< late, lost
   std::int64_t bit = 0;                    ///< flip_write, flip_read
-  Fires fires = Fires::kYes;               ///< whether it must fire
+  Fires fires = Fires::kYes;               ///< kMaybe: it may stay away
 
   friend bool operator==(const FaultAction&, const FaultAction&) = default;
 };
@@ -153,7 +153,7 @@ struct IncarnationPlan {
   /// modules that name none.
   sim::Layout layout;
   sim::Sharding optimizer_sharding = sim::Sharding::kFullyReshardable;
-  std::vector<sim::ModuleConfig> modules = {};  ///< with their ranks
+  std::vector<sim::ModuleConfig> modules = {};  ///< modules with their ranks
   std::vector<Action> actions;
   /// Mode of the rerun machine; nothing: an older job without one.
   std::optional<sim::RerunMode> rerun = sim::RerunMode::kDisabled;
@@ -213,7 +213,7 @@ struct CheckpointPlan {
 enum class Outcome : std::uint8_t {
   kContinued,  ///< from the newest committed checkpoint, or one whose save was interrupted
   kFellBack,   ///< from an older committed checkpoint
-  kRefused,    ///< by a named error, on all ranks
+  kRefused,    ///< refused by a named error, on all ranks
 };
 std::string_view name_of(Outcome outcome);
 
@@ -224,9 +224,9 @@ struct Expectation {
   bool every_rank_owns = true;       ///< false: a rank may own nothing
   std::vector<Outcome> outcomes = {
       Outcome::kContinued};                          ///< that the lives after the first may end in
-  std::optional<std::int64_t> loaded_step;           ///< of the last life
-  std::optional<std::string> diagnosis;              ///< of the last life that had one
-  std::optional<std::uint64_t> replans;              ///< of all lives together
+  std::optional<std::int64_t> loaded_step;           ///< step that the last life must load
+  std::optional<std::string> diagnosis;              ///< result of the last life that had one
+  std::optional<std::uint64_t> replans;              ///< sum over all lives
   std::optional<std::vector<std::int64_t>> skipped;  ///< iterations, in the last life
   std::map<std::int64_t, double> rates;              ///< learning rates by step, in the last life
   std::vector<std::string> log;                      ///< each must occur in some line of the log
@@ -254,7 +254,7 @@ struct Recorded {
   std::string code;
   std::optional<RecordedDifference> first_difference;
   std::string event_hash;
-  std::string commit;  ///< with a '+' if the tree had other changes
+  std::string commit;  ///< hash, with a '+' if the tree had other changes
   std::string build;
   std::string mutant;  ///< mutant that was on; empty: none
   std::uint64_t seed = 1;
@@ -264,7 +264,7 @@ struct Recorded {
 
 struct Scenario {
   std::string name;  ///< path below the catalogue without the extension, then the row of the table
-  std::string file;  ///< as it was passed in
+  std::string file;  ///< path as it was passed in
   std::string row;   ///< "[k=1,save=tp2-dp2]" in a table; else empty
   std::string proves;
   std::vector<std::string> tags;
@@ -275,7 +275,7 @@ struct Scenario {
   std::int32_t ranks_per_node = 0;  ///< 0: one node for all
   bool random_by_dp = false;        ///< true: random streams differ by rank of dp x cp
   std::int64_t rerun_samples = 0;   ///< results needed before one can be a spike; 0: default
-  sim::Schedule schedule = {};      ///< of learning rate and weight decay
+  sim::Schedule schedule = {};      ///< learning rate and weight decay
   CheckpointPlan checkpoint;
   std::vector<IncarnationPlan> incarnations;
   Expectation expect;

@@ -24,7 +24,7 @@ struct BucketSizes {
 
 struct BucketEntry {
   std::size_t parameter = 0;  ///< position in `sizes`
-  Interval range;             ///< in the bucket
+  Interval range;             ///< elements in the bucket
 
   friend bool operator==(const BucketEntry&, const BucketEntry&) = default;
 };

@@ -28,7 +28,7 @@ struct ContentMetadata {
 /// A save or a load of a module for which metadata are built.
 struct MetadataCall {
   std::string_view caller;         ///< "save"
-  const ModuleConfig& module;      ///< with its ranks
+  const ModuleConfig& module;      ///< module with its ranks
   const CheckpointGroups& groups;  ///< groups that the call uses
   const GroupRegistry& registry;
   GlobalRank self;

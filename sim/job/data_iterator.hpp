@@ -53,7 +53,7 @@ class DataIterator {
  private:
   DataPosition position_;
   Wrapping wrapping_ = Wrapping::kWrapped;
-  std::size_t at_ = 0;  ///< in `kept` while replaying
+  std::size_t at_ = 0;  ///< index in `kept` while replaying
 };
 
 /// Encodes in Megatron's form: {saved_microbatches: [{first, count}], replaying, replay_pos}.

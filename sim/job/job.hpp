@@ -224,7 +224,7 @@ class TrainingJob {
   struct Making {
     const JobPolicy& policy;
     Module& module;
-    CheckpointGroups groups;  ///< with the dp_cp_group of the metadata
+    CheckpointGroups groups;  ///< groups with the dp_cp_group of the metadata
     ContentMetadata metadata;
     ModuleKeys keys;
     SaveParts parts = {};

@@ -17,7 +17,7 @@
 namespace reprise::sim {
 
 struct LocalTensor {
-  Dims shape;  ///< of the local array
+  Dims shape;  ///< shape of the local array
   /// For each dimension the intervals of the global one, in the order of the local indices.
   std::vector<std::vector<Interval>> global;
 

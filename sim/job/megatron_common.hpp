@@ -33,7 +33,7 @@ struct RunIdentity {
 
 /// Parts of the training state that a save holds besides the weights.
 struct SaveParts {
-  bool optimizer = true;  ///< with its schedule and loss scale
+  bool optimizer = true;  ///< optimizer with its schedule and loss scale
   bool random = true;
 
   friend bool operator==(const SaveParts&, const SaveParts&) = default;
@@ -43,7 +43,7 @@ struct CommonState {
   Progress progress;
   /// Modules of the saving job; of their settings only those that decide how a checkpoint is read.
   std::vector<ModuleConfig> modules;
-  OptimizerSettings optimizer;  ///< only for a job that is one model
+  OptimizerSettings optimizer;  ///< set only for a job that is one model
   RunIdentity identity;
   SaveParts parts = {};
   std::optional<Group> dp_cp_group = {};  ///< group of the metadata; empty after a read

@@ -49,7 +49,7 @@ struct Place {
 struct ParameterSpec {
   std::string key;       ///< "decoder.layers.0.mlp.linear_fc1.weight"
   std::string full_key;  ///< key with the module's prefix
-  Dims shape;            ///< of the global tensor
+  Dims shape;            ///< shape of the global tensor
   /// Number of unpadded rows if dimension 0 is padded to a multiple of `rows_multiple` x tp, as in
   /// vocabularies: the other rows are zeros and are not trained. 0: all rows.
   std::int64_t live_rows = 0;
@@ -129,7 +129,7 @@ struct MoeSizes {
   std::int64_t expert_ffn = 7;
   std::int64_t shared_ffn = 10;           ///< width of the shared expert; 0: none
   std::int64_t vocabulary = 512;          ///< over 30 ranks: 28 full shards, one of 8, one empty
-  std::int64_t key_value = 0;             ///< as in GptSizes
+  std::int64_t key_value = 0;             ///< same meaning as in GptSizes
   std::int64_t streams = 3;               ///< hyper-connections; 0: none
   std::optional<LatentAttention> latent;  ///< replaces plain attention
   std::int64_t mtp_layers = 0;  ///< multi-token prediction, on the last stage with an embedding

@@ -23,7 +23,7 @@ struct ModuleConfig {
   std::string name;  ///< "vision"; empty: the job is one model
   std::string model = "gpt-tiny";
   Layout layout = {};
-  std::vector<GlobalRank> ranks = {};  ///< as in members_of
+  std::vector<GlobalRank> ranks = {};  ///< same form as in members_of
   Sharding optimizer_sharding = Sharding::kFullyReshardable;
   LossScale loss_scale = {};  ///< initial loss scale
   bool frozen = false;        ///< true: not trained; its optimizer is an empty stub

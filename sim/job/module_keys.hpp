@@ -26,7 +26,7 @@ namespace reprise::sim {
 enum class KeyForm : std::uint8_t {
   kPrefixed,
   kBare,
-  kMixed,  ///< only settings bare, as in a job that prefixed some keys; no load accepts
+  kMixed,  ///< only settings bare, as if a job had prefixed only some keys; loads refuse
            ///< it
 };
 /// Returns "prefixed", "bare", "mixed".
@@ -35,10 +35,10 @@ std::optional<KeyForm> key_form_named(std::string_view name);
 
 /// Prefixes of a module's keys; empty for a job that is one model.
 struct ModuleKeys {
-  std::string before;    ///< of all keys except those of settings and streams
-  std::string within;    ///< of the model's own keys, inside other keys, too
-  std::string settings;  ///< of the keys of settings_key()
-  std::string streams;   ///< of "rng_state" and "expert_rng_state"
+  std::string before;    ///< prefix of all keys except those of settings and streams
+  std::string within;    ///< prefix of the model's own keys within other keys
+  std::string settings;  ///< prefix of the keys of settings_key()
+  std::string streams;   ///< prefix of "rng_state" and "expert_rng_state"
 };
 
 /// `prefix` returns the prefix for a module's name.

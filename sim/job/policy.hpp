@@ -92,7 +92,7 @@ std::int32_t replica_of(const Placement& placement, const Mesh& mesh, GroupRank 
 // --- random states -------------------------------------------------------------------------------
 
 struct RandomStates {
-  std::span<const HostRng> host;    ///< of one rank, or of all of its dp x cp group if they differ
+  std::span<const HostRng> host;    ///< streams of one rank, or of its dp x cp group if they differ
   const HostRng* expert = nullptr;  ///< nullptr: the model has no experts
   const CheckpointGroups& groups;
   const ContentMetadata& metadata;

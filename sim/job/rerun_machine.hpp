@@ -38,7 +38,7 @@ struct RerunExit {
 /// A result to validate.
 struct Validation {
   double value = 0;
-  bool rejected = false;     ///< by the caller's own rule
+  bool rejected = false;     ///< true if the caller's own rule rejects it
   std::string_view message;  ///< name of the rule; identifies the call with its count of uses
   bool fatal = true;
   double tolerance = 0;  ///< largest relative difference that counts as reproduced
@@ -151,7 +151,7 @@ class RerunMachine {
   std::int64_t iteration_ = 0;
   bool first_iteration_complete_ = false;
   RerunDiagnosis diagnosis_ = RerunDiagnosis::kNone;
-  RerunVotes world_;  ///< of the last run
+  RerunVotes world_;  ///< votes in the last run
   FaultContext fault_;
   LargeValues large_;
   std::map<std::string, std::int64_t, std::less<>> calls_;  ///< in the current run, by message

@@ -32,10 +32,10 @@ enum class RerunMode : std::uint8_t { kDisabled, kValidateResults, kReportDeterm
 /// The numbers are those on disk. Only the first and the fourth are ever persisted.
 enum class RerunState : std::uint8_t {
   kNotRunningYet,                ///< between iterations
-  kInitialRun,                   ///< in the first run of an iteration
-  kRerunningInPlace,             ///< in its second run
+  kInitialRun,                   ///< first run of an iteration
+  kRerunningInPlace,             ///< second run of an iteration
   kWillRerunFromCheckpoint,      ///< a fault checkpoint is due, or was loaded
-  kRerunningFromCheckpoint,      ///< in the one run after a restart
+  kRerunningFromCheckpoint,      ///< the only run after a restart
   kRerunningAgainFromCheckpoint  ///< that run used the suspicious device
 };
 

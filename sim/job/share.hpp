@@ -29,7 +29,7 @@ struct ShareRule {
 };
 
 struct ShareTable {
-  std::vector<std::vector<Share>> shares;  ///< by parameter, then by rank of the group
+  std::vector<std::vector<Share>> shares;  ///< indexed by parameter, then by rank of the group
   std::vector<std::int64_t> arena;         ///< number of elements that each rank of the group keeps
   std::vector<Bucket> buckets;             ///< for dp_reshardable
 };

@@ -40,7 +40,7 @@ class SimDevice final : public Device {
   RankLife& life_;
   std::string name_;
   std::uint64_t last_event_ = 0;
-  std::map<std::uint64_t, std::vector<Copy>> queued_;  ///< by event
+  std::map<std::uint64_t, std::vector<Copy>> queued_;  ///< keyed by event
 };
 
 }  // namespace reprise::sim

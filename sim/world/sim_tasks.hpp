@@ -11,7 +11,7 @@ namespace reprise::sim {
 /// Time at which background work runs.
 enum class Background : std::uint8_t {
   kAnyTime,  ///< at the same time as the rank, as scheduled
-  kLate,     ///< only when somebody waits for it: like a slow disk
+  kLate,     ///< starts only when somebody waits for it, like a slow disk
 };
 
 class SimTasks final : public Tasks {

@@ -31,8 +31,8 @@ struct WorldOptions {
 
 enum class RankEnd : std::uint8_t {
   kReturned,
-  kFailed,  ///< by an Error
-  kDefect,  ///< by any other exception: CHECK, or an unexpected one
+  kFailed,  ///< ended by an Error
+  kDefect,  ///< ended by any other exception: CHECK, or an unexpected one
   kKilled,
   kHung  ///< it was alive when the world deadlocked or did not finish
 };
