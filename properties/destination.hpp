@@ -30,7 +30,7 @@ class Destination {
   /// Hashes all pieces, which are in host memory.
   explicit Destination(const StateDict& before);
 
-  /// Rules BIT_MISMATCH for each tensor of `after`, in host memory, with a piece that is neither
+  /// Reports BIT_MISMATCH for each tensor of `after`, in host memory, with a piece that is neither
   /// unchanged nor all poison.
   RefusalEvidence refused(GlobalRank rank, const StateDict& after) const;
 

@@ -45,7 +45,7 @@ struct RankState {
   const StateDict* state = nullptr;
 };
 
-/// Assembles the states of at least one rank. Rules REPLICA_MISMATCH if two ranks hold different
+/// Assembles the states of at least one rank. Reports REPLICA_MISMATCH if two ranks hold different
 /// bits of one element or different values of one object, and COVERAGE_GAP, SHAPE_DRIFT,
 /// DTYPE_DRIFT, COMMON_STATE_DIVERGES.
 GlobalState assemble(std::span<const RankState> ranks, Rulings& rulings);

@@ -18,17 +18,17 @@ Inventory keys_of(const StateDict& state);
 Inventory common_paths_of(const Value& common);
 
 /// Checks that three sets of keys are equal: those of the job, of its save, and of its load. An
-/// excused key also covers the objects of that key. Rules KEYSET_ASYMMETRY once per key and names
+/// excused key also covers the objects of that key. Reports KEYSET_ASYMMETRY once per key and names
 /// the side that lacks it.
 Rulings judge_inventory(const Inventory& live, const Inventory& saved, const Inventory& requested,
                         std::span<const std::string> excused);
 
-/// Checks that all ranks together request exactly the keys of the checkpoint. Rules
+/// Checks that all ranks together request exactly the keys of the checkpoint. Reports
 /// KEYSET_ASYMMETRY once for each other key.
 Rulings judge_request(const Inventory& requested, const Inventory& stored,
                       std::span<const std::string> excused);
 
-/// Rules LOST_OBJECT for each entry of the live common state that the save lacks.
+/// Reports LOST_OBJECT for each entry of the live common state that the save lacks.
 Rulings judge_common_inventory(const Value& live, const Value& saved);
 
 }  // namespace reprise

@@ -66,7 +66,7 @@ std::string differing_elements(const HeldItem& a, const HeldItem& b);
 /// kAll if the pages of all ranks are present. A missing page can hold the main copy.
 enum class Pages : std::uint8_t { kAll, kSome };
 
-/// Rules FALSE_REPLICA if copies of one box or object differ, with both ranks and the block of the
+/// Finds FALSE_REPLICA if copies of one box or object differ, with both ranks and the block of the
 /// first difference; MULTI_WRITER for a second main copy; NO_WRITER for none, if all pages are
 /// present; COMMON_STATE_DIVERGES. At most one ruling of a kind per key.
 Rulings judge_replicas(std::span<const AuditPage> pages, Pages which);

@@ -13,7 +13,7 @@ namespace reprise {
 inline constexpr std::byte kUnsettled{0xA5};      ///< copies out of the job's memory, for a save
 inline constexpr std::byte kUnsettledLoad{0xB5};  ///< copies into it, for a load
 
-/// Rules TORN_SNAPSHOT, or NOT_FILLED for the pattern of a load, for each tensor with a piece that
+/// Finds TORN_SNAPSHOT, or NOT_FILLED for the pattern of a load, for each tensor with a piece that
 /// holds the pattern in 16 adjacent bytes, or entirely if it is smaller. Pieces of less than 4
 /// bytes are not checked.
 Rulings judge_settled(const RankState& loaded);

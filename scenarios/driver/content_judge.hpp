@@ -9,7 +9,7 @@
 namespace reprise::driver {
 
 /// Compares each tensor and object of each successful save that was not overwritten with the hashes
-/// that the rank with the main copy took when the save began. Rules TORN_SNAPSHOT if the job
+/// that the rank with the main copy took when the save began. Reports TORN_SNAPSHOT if the job
 /// trained during the save, else BIT_MISMATCH, and names that rank.
 ///
 /// Skips padded tensors, whose padding is undefined; saves of a life in which the store lied; and

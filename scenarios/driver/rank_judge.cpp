@@ -483,7 +483,7 @@ void RankJudge::judge_modules(const sim::CommonState& stored, const SavePoint& e
   }
 }
 
-/// Rules on keys that the load left in the checkpoint although the scenario does not say so.
+/// Reports keys that the load left in the checkpoint although the scenario does not say so.
 void RankJudge::judge_excused(const std::vector<std::string>& excused, const SavePoint& source) {
   for (const auto& name : excused) {
     const auto parsed = parse_object_key(name);

@@ -7,7 +7,7 @@
 
 namespace reprise::driver {
 
-/// Rules RESTART_LOOP if a life ended with the same diagnosis as an earlier one, loaded from the
+/// Reports RESTART_LOOP if a life ended with the same diagnosis as an earlier one, loaded from the
 /// same fault checkpoint under the same layout, and its log doesn't announce the re-run.
 Judgement restart_loop_of(std::span<const IncarnationRecord> lives);
 
