@@ -8,7 +8,7 @@
 
 namespace reprise::driver {
 
-/// USAGE for an unknown kind or moment.
+/// Throws USAGE for an unknown kind or moment.
 sim::FaultSpec spec_of(const FaultAction& fault);
 /// Returns one fault for each of the action's ranks.
 std::vector<sim::FaultSpec> specs_of(const BadResultAction& bad);

@@ -63,7 +63,7 @@ class LoggedPorts {
   Ports ports_;
 };
 
-/// USAGE with the known names if `level` is none of them.
+/// Throws USAGE with the known names if `level` is none of them.
 void require_log_level(const std::string& level);
 
 /// "DIR/placements/ep2/life1-rank0.log"

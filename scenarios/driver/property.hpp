@@ -41,7 +41,7 @@ struct Property {
 /// deterministic two runs have one event hash, verdict and digest
 /// survives      continuity also holds with a random fault
 std::span<const Property> properties();
-/// USAGE with the known names if there is no such property.
+/// Throws USAGE with the known names if there is no such property.
 const Property& property_named(std::string_view name);
 
 /// Returns how the scenario breaks the property, if it does. A thrown error counts as a failure.

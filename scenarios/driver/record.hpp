@@ -86,7 +86,7 @@ struct RankRecord {
 
 std::string to_json(const RankRecord& record);
 std::string to_json(const Past& past);
-/// TORN_FILE if the text is not such a document.
+/// Throws TORN_FILE if the text is not such a document.
 RankRecord parse_record(const std::string& text, const std::string& file);
 /// Takes the modules from the scenario.
 Past parse_past(const std::string& text, const Scenario& scenario);

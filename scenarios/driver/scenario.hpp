@@ -21,7 +21,7 @@ namespace reprise::driver {
 
 enum class LaneKind : std::uint8_t { kSim, kMpi, kGpu };
 std::string_view name_of(LaneKind lane);
-/// USAGE with the known names if there is no such lane.
+/// Throws USAGE with the known names if there is no such lane.
 LaneKind lane_named(std::string_view name);
 
 struct TrainAction {

@@ -21,7 +21,7 @@ std::string read_model(YamlMap& map);
 sim::Sharding read_sharding(YamlMap& map);
 /// Reads the key `ranks`; empty if there is none.
 std::vector<std::int32_t> read_ranks(YamlMap& map);
-/// USAGE unless `ranks` is 0 or the number of places in the layout.
+/// Throws USAGE unless `ranks` is 0 or the number of places in the layout.
 void require_place_for_each(std::size_t ranks, const sim::Layout& layout, YamlMap& map);
 
 }  // namespace reprise::driver

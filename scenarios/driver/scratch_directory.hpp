@@ -7,7 +7,7 @@ namespace reprise::driver {
 
 class ScratchDirectory {
  public:
-  /// IO if the directory can't be created.
+  /// Throws IO if the directory can't be created.
   ScratchDirectory();
   ~ScratchDirectory();
   ScratchDirectory(const ScratchDirectory&) = delete;

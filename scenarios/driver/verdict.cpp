@@ -78,7 +78,7 @@ Judgement difference_of(const IncarnationRecord& life) {
   return {};
 }
 
-// --- what was expected of all lives --------------------------------------------------------------
+// --- expectations for all lives ------------------------------------------------------------------
 
 Judgement contradicted(const std::string& what, const std::string& wanted, const std::string& is) {
   return fail(judged::kVerdictDisagreement, what + " was to be " + wanted + " and is " + is);

@@ -27,7 +27,7 @@ class FaultSeat {
   void ends(std::string_view phase, std::string_view step) { act(book_.ends(rank_, phase, step)); }
 
   void sleep(std::uint64_t duration_ns) { powers_.sleep(duration_ns); }
-  /// USAGE if the store has no leases.
+  /// Throws USAGE if the store has no leases.
   void take_lease(const std::string& path);
   [[noreturn]] void die();
   [[noreturn]] void fail(Code code, const PortCall& call) const;

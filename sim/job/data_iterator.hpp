@@ -39,7 +39,7 @@ class DataIterator {
   explicit DataIterator(DataPosition position, Wrapping wrapping = Wrapping::kWrapped)
       : position_(std::move(position)), wrapping_(wrapping) {}
 
-  /// USAGE after more reads than before the rewind: all runs of an iteration read the same.
+  /// Throws USAGE after more reads than before the rewind: all runs of an iteration read the same.
   SampleRange next(std::int64_t count);
   /// Goes back to the first batch of the iteration. UNSUPPORTED if plain.
   void rewind();

@@ -24,7 +24,7 @@ struct Copy {
   }
 };
 
-// --- what changes elements: each its own, so the order does not matter --------------------------
+// --- changes of elements: each its own, so the order does not matter ----------------------------
 
 /// Sets every element to `value`.
 template <class T>
@@ -101,7 +101,7 @@ struct Widen {
 using ElementWork =
     std::variant<Fill<std::uint16_t>, Fill<float>, StartWeights, StartMasters, AdamUpdate, Widen>;
 
-// --- what adds up over elements: whole numbers, so the order does not matter ---------------------
+// --- sums over elements: integers, so the order does not matter ----------------------------------
 
 /// Up to five sums, modulo 2^64.
 struct Sums {
@@ -160,7 +160,7 @@ using ElementTerm =
     std::variant<LossTerm, GradientTerm, DigestTerm<std::uint8_t>, DigestTerm<std::uint16_t>,
                  DigestTerm<std::uint32_t>, DigestTerm<std::uint64_t>, DigestTerm<WideWord>>;
 
-// --- what is looked for ---------------------------------------------------------------------
+// --- searches -------------------------------------------------------------------------------
 
 /// True for a stored weight that differs from the rounded stored master.
 struct StaleWeight {

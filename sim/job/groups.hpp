@@ -55,7 +55,7 @@ inline constexpr std::array<GroupName, 8> kGroupNames = {
 /// A subset of these, by index.
 using GroupSet = std::bitset<kGroupNames.size()>;
 inline constexpr GroupSet kAllGroups{(1U << kGroupNames.size()) - 1};
-/// USAGE with the known names if an argument is not one of them.
+/// Throws USAGE with the known names if an argument is not one of them.
 GroupSet groups_named(std::span<const std::string> arguments);
 std::vector<std::string_view> arguments_of(const GroupSet& groups);
 

@@ -51,7 +51,7 @@ std::uint64_t streams_seed(std::uint64_t run_seed, std::string_view module);
 Value encode(std::span<const HostRng> streams);
 /// Encodes a list of one.
 Value encode(const HostRng& rng);
-/// NOT_STORED if the value does not have that form or is empty.
+/// Throws NOT_STORED if the value does not have that form or is empty.
 std::vector<HostRng> decode_rng(const Value& value);
 
 }  // namespace reprise::sim

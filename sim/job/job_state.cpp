@@ -373,7 +373,7 @@ Value TrainingJob::common(const JobPolicy& policy, const Basis& basis,
   return encode(state, policy.metadata.written);
 }
 
-// --- what is handed over ------------------------------------------------------------------------
+// --- the state for a save -----------------------------------------------------------------------
 
 StateDict TrainingJob::module_leaves(const Making& making, Value& common) const {
   Module& module = making.module;

@@ -56,7 +56,7 @@ struct CommonState {
 /// Omits `optimizer` and `opt_param_scheduler` without the optimizer, and sets `no_save_optim` in
 /// `args`; likewise `no_save_rng`.
 Value encode(const CommonState& state, Value (*metadata)(const ContentMetadata&) = stripped);
-/// NOT_STORED for the first entry that is missing or has another type; UNSUPPORTED for
+/// Throws NOT_STORED for the first entry that is missing or has another type; UNSUPPORTED for
 /// another checkpoint version. Parts that were left out on purpose have default
 /// values.
 CommonState decode_common(const Value& common);

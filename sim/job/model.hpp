@@ -145,7 +145,7 @@ ModelSpec moe(std::string name, const MoeSizes& sizes);
 /// vocabulary; and, for plans, real ones: "llama3-8b", "llama3-405b", "gpt3-175b",
 /// "mixtral-8x7b", "deepseek-v3".
 std::span<const std::string_view> model_names();
-/// USAGE with a suggestion if there is no such model.
+/// Throws USAGE with a suggestion if there is no such model.
 ModelSpec model_named(std::string_view name);
 
 /// LAYOUT_MISMATCH if the layout distributes another number of layers than the model has, or has

@@ -26,7 +26,7 @@ struct OptimizerEntry {
 };
 
 Value encode(const OptimizerEntry& entry);
-/// NOT_STORED as in Entries, WRAPPER_MISSING if the groups have no wrapper. `path` is for
+/// Throws NOT_STORED as in Entries, WRAPPER_MISSING if the groups have no wrapper. `path` is for
 /// messages.
 OptimizerEntry decode_optimizer(const Value& value, const std::string& path);
 

@@ -23,7 +23,7 @@
 
 namespace reprise::sim {
 
-// --- what is loaded, and how it reaches the next step ------------------------------------------
+// --- loaded state, and its way to the next step ------------------------------------------------
 
 /// State that the refresh after a load works on; outlives its steps.
 struct Loaded {
@@ -53,7 +53,7 @@ std::vector<RefreshStep> refresh_protocol(const Loaded& loaded);
 /// Returns the state unchanged: the right inventory.
 StateDict whole_state(StateDict state);
 
-// --- how a tensor is described to a checkpoint -------------------------------------------------
+// --- description of a tensor for a checkpoint --------------------------------------------------
 
 /// A rank's part of a tensor and all inputs that determine it.
 struct Holding {

@@ -63,7 +63,7 @@ std::string_view name_of(RerunState state);
 std::string_view name_of(RerunDiagnosis diagnosis);
 std::string_view name_of(RerunStatus status);
 std::span<const std::string_view> rerun_modes();
-/// USAGE with the known names if there is no such mode.
+/// Throws USAGE with the known names if there is no such mode.
 RerunMode rerun_mode_named(std::string_view name);
 RerunDiagnosis rerun_diagnosis_named(std::string_view name);
 
@@ -112,7 +112,7 @@ class RerunVotes {
 enum class CheckpointFormat : std::uint8_t { kTorchDist, kTorch, kTorchDcp, kFsdpDtensor, kZarr };
 std::span<const std::string_view> checkpoint_formats();
 std::string_view name_of(CheckpointFormat format);
-/// USAGE with a suggestion for any other name.
+/// Throws USAGE with a suggestion for any other name.
 CheckpointFormat checkpoint_format_named(std::string_view name);
 
 /// Encode enum members in the form of Megatron's reader: RerunState(3),
@@ -120,7 +120,7 @@ CheckpointFormat checkpoint_format_named(std::string_view name);
 Value encode(RerunMode mode);
 Value encode(RerunState state);
 Value encode(RerunDiagnosis diagnosis);
-/// LOAD_REJECTED if the value is not such a member.
+/// Throws LOAD_REJECTED if the value is not such a member.
 RerunMode decode_mode(const Value& value);
 RerunState decode_state(const Value& value);
 RerunDiagnosis decode_diagnosis(const Value& value);

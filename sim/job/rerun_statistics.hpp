@@ -28,7 +28,7 @@ class LargeValues {
 
   Value encode_counts() const;
   Value encode_maxima() const;
-  /// LOAD_REJECTED if the values do not have that form.
+  /// Throws LOAD_REJECTED if the values do not have that form.
   void decode(const Value& counts, const Value& maxima);
 
   struct Samples {

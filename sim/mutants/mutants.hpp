@@ -51,7 +51,7 @@ struct Mutant {
 
 /// Returns all of them, sorted by name.
 std::span<const Mutant> mutants();
-/// USAGE with a suggestion if there is no such mutant.
+/// Throws USAGE with a suggestion if there is no such mutant.
 const Mutant& mutant_named(std::string_view name);
 
 }  // namespace reprise::sim

@@ -49,7 +49,7 @@ Steps tracker_everywhere(Store& store, CommitTarget& target, const CommitContent
   return steps;
 }
 
-// --- what goes ----------------------------------------------------------------------------------
+// --- removed checkpoints ------------------------------------------------------------------------
 
 /// Selects by the numbers in the names, ignoring the tracker; `spared` names count as present.
 std::vector<Step> all_but(std::set<std::int64_t> steps, std::size_t spared) {
@@ -120,7 +120,7 @@ Steps retention_by_count(Store& store, CommitTarget& target) {
 
 Steps no_retention(Store&, CommitTarget&) { return {}; }
 
-// --- what is loaded -----------------------------------------------------------------------------
+// --- the choice of a load -----------------------------------------------------------------------
 
 std::optional<std::size_t> whole_for_me(const std::vector<reprise::Votes>& votes, GroupRank self) {
   const auto own = static_cast<std::size_t>(self.value);

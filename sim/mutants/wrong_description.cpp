@@ -110,7 +110,7 @@ const PartitionRules& head_before_hc_head() {
   return rules;
 }
 
-// --- whose share --------------------------------------------------------------------------------
+// --- shares -------------------------------------------------------------------------------------
 
 /// Counts the sharing ranks on this rank's node that come before it.
 std::int32_t place_in_node(const Holding& holding) {

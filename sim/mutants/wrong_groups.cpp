@@ -59,7 +59,7 @@ CheckpointGroups with_half_a_pair(const GroupCall& call) {
   return groups;
 }
 
-// --- whose dp x cp group metadata carry ----------------------------------------------------------
+// --- the dp x cp group in metadata ---------------------------------------------------------------
 
 constexpr const char* kStashedGroup = "dp_cp_group";
 

@@ -13,7 +13,7 @@ std::optional<Step> of_the_leader(const TrackedSteps& tracked, GroupRank leader)
   return tracked.at(static_cast<std::size_t>(leader.value));
 }
 
-// --- what is asked for --------------------------------------------------------------------------
+// --- requests of a load -------------------------------------------------------------------------
 
 StateDict first_bucket(StateDict state) {
   std::erase_if(state.tensors, [](const TensorLeaf& leaf) {
@@ -44,7 +44,7 @@ StateDict bf16_masters(StateDict state) {
   return state;
 }
 
-// --- how it reaches the next step ---------------------------------------------------------------
+// --- the way to the next step -------------------------------------------------------------------
 
 std::vector<RefreshStep> without(std::vector<RefreshStep> steps, std::string_view name) {
   std::erase_if(steps, [name](const RefreshStep& step) { return step.name == name; });

@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-// --- what a module's optimizer says of itself ----------------------------------------------------
+// --- settings of a module's optimizer ------------------------------------------------------------
 
 std::vector<ObjectLeaf> nothing_extracted(Dict& /*entry*/, const ChainPlace& /*place*/) {
   return {};

@@ -31,7 +31,7 @@ class SimLeases {
   /// hexadecimal digits; skips fences for which `is_used` is true.
   std::unique_ptr<StoreLock> take(const Place& place, const StoreCapabilities& capabilities,
                                   const std::function<bool(const std::string&)>& is_used);
-  /// LOCKED if another writer has taken the path that `lock` holds.
+  /// Throws LOCKED if another writer has taken the path that `lock` holds.
   void require_held(const StoreLock& lock, const std::string& display) const;
   void pass_term() { now_ns_ += kTermNs; }
 

@@ -260,7 +260,7 @@ TEST(LoadChecksums, a_changed_element_is_one_error_on_all_ranks_with_rank_key_fi
   }
 }
 
-// --- a writer that was told not to compute them -------------------------------------------------
+// --- a writer without checksums -----------------------------------------------------------------
 
 /// Sets the checksums of all records to 0, where the directories of the archives have them.
 void clear_checksums(Bytes& content) {

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 constexpr int kSteps = 5;
 
-// --- where modules stand ------------------------------------------------------------------------
+// --- ranks of modules ---------------------------------------------------------------------------
 
 struct Grids {
   std::string what;
