@@ -21,7 +21,7 @@ Dims shape_of(std::int64_t tensor) {
   return {65536 + 4096 * (tensor % 7), 128 + 64 * (tensor % 3)};
 }
 
-/// What a rank gives by hand of a tensor, whose shape it fills in.
+/// Returns a rank's box of a tensor and sets the tensor's shape.
 using BoxOf = Box (*)(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape);
 
 Box row_of(std::int32_t rank, std::int32_t ranks, const Dims& shape) {

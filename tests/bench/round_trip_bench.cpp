@@ -176,7 +176,7 @@ Trip round_trip(Stream draw, const CaseBounds& bounds) {
     auto group = ports.fabric.communicator(Group::world(ports.fabric.world_size()));
     auto save = Save::begin(ports, group, memory.state,
                             {.target = CommitTarget::iteration("run", Step{1})});
-    memory.poison();  // what is saved was taken by now
+    memory.poison();  // the save has already copied it
     save.finish();
   });
   trip.calls += run_world(*made.mesh[1], store, [&](Ports& ports, GlobalRank rank) {

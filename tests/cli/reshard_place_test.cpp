@@ -233,8 +233,8 @@ TEST_F(ReshardPlace, what_a_killed_one_left_goes_with_the_next_one) {
 
 class ReshardSignals : public ReshardPlace, public testing::WithParamInterface<int> {
  protected:
-  /// At `event` beside OUT the program gets the signal. The lock's file is there already, so that
-  /// the first that is created is the directory to write into.
+  /// Sends the program a signal at `event` in the parent of OUT. The lock's file already exists, so
+  /// that the first file created is the directory to write into.
   ProgramResult run_until(int event, const Words& options) const {
     write(directory_.path() + "/.out.lock", "");
     return run(kIn, options, {.tripwire = Tripwire{directory_.path(), event, GetParam()}});

@@ -86,8 +86,8 @@ class Flipper {
     target ^= mask;
   }
 
-  /// All of verify is asked where its comparison with the manifest alone finds nothing, and for
-  /// the metadata.
+  /// Runs all of verify if its comparison with the manifest alone finds nothing, and for the
+  /// metadata.
   Outcome outcome(const std::string& file) const {
     const bool payload = file.ends_with(".distcp");
     if (manifest_ && payload && judge_.refused_by_manifest(tree_)) return Outcome::kRefused;

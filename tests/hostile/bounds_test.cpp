@@ -300,7 +300,7 @@ Bytes claiming(std::uint64_t records, std::uint64_t directory_bytes, std::uint64
   put(kWideEnd - 40, directory_bytes);
   put(kWideEnd - 48, offset);
   std::fill_n(item.end() - 14, 12,
-              std::byte{0xff});  // what the short record says: see the long one
+              std::byte{0xff});  // content of the short record: see the long one
   return item;
 }
 

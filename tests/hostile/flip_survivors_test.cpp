@@ -42,8 +42,8 @@ std::string hex_of(std::string_view text) {
   return hex;
 }
 
-/// What is read of a checkpoint, as a line: tensors by type, shape and checksum of their elements;
-/// an object by the key under which the undamaged checkpoint has the same value.
+/// Describes a checkpoint's content in a line: tensors by type, shape and checksum of their
+/// elements; an object by the key under which the undamaged checkpoint has the same value.
 class Account {
  public:
   explicit Account(Store& undamaged) {

@@ -213,7 +213,7 @@ void expect_one_was_refused(const Exits& exits, const std::string& what) {
   EXPECT_GE(done, kTrials);
 }
 
-/// What is found after two writers of the contents 1 and 2: that of one that said that it is there.
+/// Checks the result of two writers of the contents 1 and 2: it is that of a writer that succeeded.
 void expect_of_one(const std::array<int, 2>& exits, std::int64_t found) {
   ASSERT_TRUE(found == 1 || found == 2) << "a mixture";
   EXPECT_EQ(exits[static_cast<std::size_t>(found - 1)], kDone) << found;

@@ -192,8 +192,8 @@ TEST_F(MpiLane, rank_that_hangs_on_is_killed_and_that_is_said__3_ranks) {
   EXPECT_EQ(life.record.ranks[0].ending, Ending::kFailed) << life.record.ranks[0].message;
 }
 
-/// A launcher of another kind, which here is mpirun in disguise: `around` stands for the lines in
-/// which "$@" are its words.
+/// A launcher of another kind, here mpirun in disguise: `around` gives the lines in which "$@" are
+/// its words.
 class Launcher {
  public:
   explicit Launcher(const std::string& around) : path_(bin_.path() + "/launcher") {

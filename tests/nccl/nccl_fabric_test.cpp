@@ -98,7 +98,7 @@ TEST_F(Nccl, buffers_larger_than_the_staging_memory_arrive_whole) {
   fabric.close();
 }
 
-// What NCCL has is used again only once all are through with it: here one rank drops its
+// NCCL reuses its resources only once all ranks have finished with them: here one rank drops its
 // communicator before, the others after the next one was made.
 TEST_F(Nccl, communicator_that_one_member_still_has_is_not_mixed_with_the_next) {
   Introduced introduced;

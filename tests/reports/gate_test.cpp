@@ -98,7 +98,7 @@ TEST(Gate, accepts_what_shows_more) {
         r.properties.push_back({.name = "p", .cases = 1, .verdict = Verdict::kPass});
       },
       [](Report& r) { ++r.properties[0].cases; },
-      [](Report& r) {  // what the baseline skipped
+      [](Report& r) {  // skipped in the baseline
         r.scenarios[3] = sample_scenario("skipped");
         r.skipped.clear();
       },

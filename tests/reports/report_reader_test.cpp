@@ -100,8 +100,8 @@ TEST(ReportReader, no_field_is_forgotten) {
             (std::set<std::string>{"loss", "max_delta", "run", "schema_version", "verdict"}));
 }
 
-/// What is said where that field is not there; empty: an older report may lack it, or it is one of
-/// the names that somebody gave.
+/// Returns the error if that field is missing; empty if an older report may lack it, or if it is
+/// one of the names that users choose.
 std::string complaint_without(const std::string& at, const std::string& key) {
   const std::string name = at.empty() ? key : at + "." + key;
   for (const char* optional : {"bound_bytes", "left_to_time", "property_cases", "empty"}) {

@@ -57,7 +57,7 @@ struct TwoTensors {
     return std::ranges::all_of(*buffers[tensor], [content](std::byte b) { return b == content; });
   }
 
-  std::vector<std::unique_ptr<Bytes>> buffers;  ///< as in the state
+  std::vector<std::unique_ptr<Bytes>> buffers;  ///< in the order of the state
   StateDict state;
 };
 

@@ -93,7 +93,7 @@ TEST_F(OneWriter, links_are_removed_and_what_they_lead_to_is_not) {
   EXPECT_THAT(names("run"), ElementsAre("iter_0000002", "latest_checkpointed_iteration.txt"));
 }
 
-/// When a byte of a small file changes, once, and what is saved: step 1 stands before.
+/// Time of a single change to a byte of a small file, and the save: step 1 exists before.
 struct Flip {
   const char* when;
   bool swapped;    ///< into its place
@@ -150,7 +150,7 @@ class Flipper {
 std::vector<std::optional<Code>> save_on_two(const std::string& directory, const Flip& flip,
                                              Flipper& flipper) {
   SaveSettings options = options_of(flip.step);
-  options.image.checksums = Checksums::kCrc32AndSha256;  // so that there is an integrity.json
+  options.image.checksums = Checksums::kCrc32AndSha256;  // writes an integrity.json
   std::vector<std::optional<Code>> ends(2);
   run_ranks(
       2, directory,

@@ -168,7 +168,7 @@ struct Loaded {
   std::size_t unpoisoned = 0;
   std::size_t touched = 0;
   std::vector<std::uint64_t> for_all;  ///< by rank
-  std::vector<std::uint64_t> taken;    ///< likewise: what its tensors were made of
+  std::vector<std::uint64_t> taken;    ///< likewise: the source of its tensors
   std::vector<std::string> errors;     ///< likewise
   int most = 0;                        ///< times that a byte was read
 };

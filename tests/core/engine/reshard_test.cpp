@@ -365,8 +365,8 @@ TEST_F(Reshard, LeavesOutWhatIsNoFile) {
   EXPECT_FALSE(store_.stat("out/pipe"));
 }
 
-/// What stands in OUT is whole wherever IN was: a manifest that was cut is neither handed on nor
-/// taken for a user's own.
+/// OUT is whole wherever IN was: a truncated manifest is neither copied nor treated as a user's own
+/// file.
 TEST_F(Reshard, RefusesAManifestThatCantBeRead) {
   run("torch_2.15.0/plain", {.rule = over_ranks(2), .writers = 2});
   Bytes cut = write_integrity({{{"__0_0.distcp", {}}}});

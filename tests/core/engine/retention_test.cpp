@@ -48,11 +48,11 @@ TEST(Retention, a_table_of_what_goes) {
   };
   const Row rows[] = {
       {"w", 1, 1, ""},      {"ww", 2, 1, "1"},     {"ww", 2, 2, ""},
-      {"www", 3, 2, "1"},   {"w.w.w", 5, 1, "13"}, {"wu.w", 4, 1, "1"},  // what is unfinished stays
+      {"www", 3, 2, "1"},   {"w.w.w", 5, 1, "13"}, {"wu.w", 4, 1, "1"},  // unfinished ones stay
       {"wuu", 1, 1, ""},                                                 //
-      {"www", 2, 1, "1"},    // what is newer than the tracker stays, and takes no place
+      {"www", 2, 1, "1"},    // those newer than the tracker stay, and do not count
       {"www", 2, 2, ""},     //
-      {"wdw", 3, 2, ""},     // what was passed over as damaged takes no place
+      {"wdw", 3, 2, ""},     // those rejected as damaged do not count
       {"wdw", 3, 1, "12"},   // and goes when others of its age do
       {"wdww", 4, 2, "12"},  //
       {"wwdw", 4, 2, "1"},   //

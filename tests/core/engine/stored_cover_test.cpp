@@ -24,7 +24,7 @@ namespace {
 using contracts::code_of;
 using test::WrittenCheckpoint;
 
-constexpr std::byte kBefore{0x5A};  // what the job's memory holds
+constexpr std::byte kBefore{0x5A};  // content of the job's memory
 
 struct CoverRow {
   const char* what;

@@ -16,8 +16,8 @@ struct Spelling {
   std::string name;
 };
 
-/// How os.system and its kind may be written; what stands in Python's library, torch and numpy and
-/// leads there.
+/// Spellings of os.system and similar names, and names in Python's library, torch and numpy that
+/// lead there.
 std::vector<Spelling> spellings() {
   return {
       {"os", "system"},

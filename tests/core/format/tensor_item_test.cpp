@@ -25,7 +25,7 @@ TensorItem read_item(ByteSpan item) {
   return read_tensor_item(source);
 }
 
-// Of all records, also of those that are not read for the tensor; false if one can't be read.
+// Checks all records, even those that the tensor does not need; false if one can't be read.
 bool has_its_checksums(ByteSpan item) try {
   SpanSource source(item);
   Archive archive(source);

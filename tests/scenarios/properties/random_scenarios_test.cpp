@@ -27,7 +27,7 @@ rc::Gen<Scenario> any_scenario(const Property& property) {
 }
 
 struct Checked {
-  bool held = false;  ///< as RapidCheck sees it
+  bool held = false;  ///< RapidCheck's result
   Distribution distribution;
   std::optional<Counterexample> found;
 };

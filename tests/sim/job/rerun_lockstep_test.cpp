@@ -131,11 +131,11 @@ struct Account {
 /// Result of a save.
 struct OnDisk {
   Stored kind = Stored::kNothing;
-  Walk walk;  ///< as it was then
+  Walk walk;  ///< state of the walk at that time
   Value common;
   std::vector<Value> objects;
   std::vector<FaultContext> faults;
-  std::vector<int> devices;  ///< on which it was
+  std::vector<int> devices;  ///< devices used at that time
   Layout layout;
   std::int64_t iteration = 0;
 };
@@ -515,8 +515,8 @@ void one_rejected_iteration(Choices& choices, Lockstep& world) {
   world.end();
 }
 
-/// Any ranks reject; at up to three restarts all of them, the first alone or none is where it was,
-/// perhaps after it was elsewhere; then all are elsewhere.
+/// Any ranks reject; at up to three restarts all of them, only the first or none is on its old
+/// device, perhaps after a restart elsewhere; then all are elsewhere.
 void restarts_in_the_same_place(Choices& choices, Lockstep& world) {
   quiet_iteration(world);
   world.begin();
@@ -549,8 +549,8 @@ void restarts_in_the_same_place(Choices& choices, Lockstep& world) {
   world.end();
 }
 
-/// Whatever may be seen in whatever state, fatal or not anew each time, or nothing at all;
-/// iterations and the restarts between them.
+/// Any possible result in any state, fatal or not at random each time, or none at all; iterations
+/// and the restarts between them.
 void anything(Choices& choices, Lockstep& world) {
   const auto kind = [&] { return choices.yes() ? Kind::kMild : Kind::kFatal; };
   std::vector<Place> places(world.ranks(), Place::kElsewhere);

@@ -89,8 +89,8 @@ std::map<std::string, std::string> tests_of_the_tree() {
   return tests;
 }
 
-/// The text in which a mutant of the line has to stand: what the scenario says that it catches, or
-/// the test's file; empty if there is no such thing.
+/// Returns the text that must contain a mutant of the line: the mutants that the scenario declares,
+/// or the test's file; empty if there is no such thing.
 std::string text_of_evidence(const std::string& name,
                              const std::map<std::string, std::string>& tests) {
   if (const auto test = tests.find(name); test != tests.end()) return test->second;

@@ -276,8 +276,8 @@ TEST_P(CommitCrash, what_a_save_said_is_saved_survives_a_power_cut_right_after) 
   }
 }
 
-// A tracker that moves before the payload stands in its place: the field's defect, caught by a
-// crash in between.
+// A tracker that moves before the payload is in its place: Megatron's defect, caught by a crash in
+// between.
 TEST_P(CommitCrash, a_tracker_that_moves_first_is_left_dangling) {
   Policies historical;
   tracker_before_payload(historical);

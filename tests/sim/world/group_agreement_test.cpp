@@ -101,8 +101,8 @@ void expect_refused(const Refusals& refusals, std::string_view group) {
   }
 }
 
-/// What the odd rank takes for its group; nothing if such a group can't be taken so: one rank has
-/// no order and no other member.
+/// Returns the wrong group of the odd rank; nothing if there is no such wrong group: a single rank
+/// has no order and no other member.
 std::optional<Group> taken_by_odd_one(const Disagreement& disagreement, const Group& right,
                                       GlobalRank self) {
   if (right.size() == 1 && disagreement.name != "an idle rank more") return std::nullopt;
