@@ -1,9 +1,9 @@
 #pragma once
-// Who holds which element, by going through all elements one by one. The reference for geometry and
-// plans; it shares no code with them and knows only plain numbers.
+// Finds the holder of each element by visiting the elements one by one. It is the reference for
+// geometry and plans; it shares no code with them and uses only plain numbers.
 //
-// A split gives each element a part in the obvious way: the elements that are left are dealt out
-// ceil(n / parts) at a time. So a rank's elements are found by asking each element where it went.
+// A split assigns elements to parts in the obvious way: it deals out the remaining elements ceil(n
+// / parts) at a time. To find a rank's elements, it asks each element for its part.
 
 #include <cstdint>
 #include <string>
@@ -23,23 +23,23 @@ struct Grid {
 /// "axis splits dim", in order.
 using Splits = std::vector<std::pair<std::string, int>>;
 
-/// Coordinates of the member at position `member`, one per axis, by counting up from zero.
+/// Returns the coordinates of the member at position `member`, one per axis, counting up from zero.
 std::vector<int> coordinates(const Grid& grid, int member);
 
-/// For each element of the tensor in row-major order the index of the element, dimension by
-/// dimension.
+/// Returns the index of each element of the tensor, dimension by dimension, in row-major
+/// order.
 std::vector<Numbers> all_indices(const Numbers& shape);
 
-/// held[m][e]: does the member at position m hold element e (row-major)?
+/// Returns held[m][e]: true if the member at position m holds element e (row-major).
 std::vector<std::vector<bool>> holders(const Numbers& shape, const Grid& grid,
                                        const Splits& splits);
 
-/// Members (as ranks) that differ from the one at `member` along the named axes alone, in the order
-/// of their coordinates along these axes, the first named varying fastest.
+/// Returns the members (as ranks) that differ from the one at `member` only along the named axes,
+/// ordered by their coordinates on these axes; the first named axis varies fastest.
 std::vector<int> group_along(const Grid& grid, int member, const std::vector<std::string>& names);
 
-/// How many of the boxes (offset, extent) hold each element of the tensor, row-major; boxes may
-/// leave it.
+/// Counts the boxes (offset, extent) that hold each element of the tensor, row-major. Boxes may
+/// extend beyond the tensor.
 std::vector<int> times_covered(const Numbers& shape,
                                const std::vector<std::pair<Numbers, Numbers>>& boxes);
 

@@ -1,6 +1,6 @@
 #pragma once
-// One number for a job's content, the same under every sharding. The parts of the ranks add up,
-// modulo 2^64, so that nothing needs to be gathered.
+// Digests a job's content to one number that is the same under every sharding. The parts of the
+// ranks add up modulo 2^64, so nothing needs to be gathered.
 
 #include <array>
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace reprise {
 
-/// What a leaf's pieces add, `key` standing for the tensor: the sum of their elements' digests
-/// (core/geometry/element_digest.hpp).
+/// Returns the sum of the digests of a leaf's elements (core/geometry/element_digest.hpp). `key`
+/// identifies the tensor.
 using LeafDigest = std::function<std::uint64_t(const TensorLeaf& leaf, std::uint64_t key)>;
-/// Of leaves in host memory, whose elements stand at multiples of what they are wide, 8 at most.
+/// Digests leaves in host memory; elements are aligned to their size, which is at most 8 bytes.
 std::uint64_t host_leaf_digest(const TensorLeaf& leaf, std::uint64_t key);
 
-/// This rank's part: over the tensors of which it holds the main copy, each element by key, global
-/// index and bits. `of_leaf`: who sums up where the leaves are.
+/// Returns this rank's part: every element of the tensors whose main copy it holds, by key, global
+/// index and bits. `of_leaf` computes the sum where the leaf's memory is.
 std::uint64_t content_digest(const StateDict& state, const LeafDigest& of_leaf = host_leaf_digest);
 
-/// What values add, on one rank alone: for a common state without what depends on the layout.
+/// Returns the part of a value that only one rank adds: a common state without its layout entries.
 std::uint64_t value_digest(const Value& value);
 
-/// As two numbers whose sums over up to 2^31 ranks fit an int64, and back from the sums.
+/// Splits a digest into two numbers whose sums over up to 2^31 ranks fit an int64, and joins them.
 std::array<std::int64_t, 2> halves_of(std::uint64_t digest);
 std::uint64_t digest_of(const std::array<std::int64_t, 2>& sums);
 

@@ -25,7 +25,7 @@ float float_at(const std::byte* at) {
   return value;
 }
 
-/// To nearest, ties to even; the low half of a float's bits is cut off. A NaN stays one.
+/// Rounds to nearest, ties to even; drops the low half of a float's bits. A NaN stays a NaN.
 std::uint16_t rounded(float value) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
@@ -36,7 +36,7 @@ std::uint16_t rounded(float value) {
   return static_cast<std::uint16_t>(high + (up ? 1U : 0U));
 }
 
-/// The weight that a master gives, as bytes of the weight's type; what is too much stays zero.
+/// Returns the weight of a master as bytes of the weight's type; unused bytes stay zero.
 std::array<std::byte, sizeof(float)> derived(DType dtype, const std::byte* master) {
   std::array<std::byte, sizeof(float)> bytes{};
   if (dtype == DType::kFloat32) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a refused load left of the memory that it was to fill: the bits from before it, or poison.
+// Checks the memory that a refused load was to fill: it has the old bits or poison.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,25 +13,25 @@
 
 namespace reprise {
 
-/// What a load that failed while it read leaves in every tensor that it was to fill.
+/// Byte that a load that fails while reading writes over every tensor that it was to fill.
 inline constexpr std::byte kLoadPoison{0xBD};
 
-/// What was looked at of a destination after a refusal.
+/// Tensors and elements that were checked after a refusal.
 struct RefusalEvidence {
   Rulings rulings;
   std::uint64_t tensors = 0;
   std::uint64_t elements = 0;
 };
 
-/// The memory that a load is to fill, as it was before.
+/// Hashes of the memory that a load will fill, taken before the load.
 class Destination {
  public:
   Destination() = default;
-  /// Takes the hashes of all pieces, which are in host memory.
+  /// Hashes all pieces, which are in host memory.
   explicit Destination(const StateDict& before);
 
-  /// BIT_MISMATCH for each tensor of `after`, in host memory, of which some piece has neither its
-  /// bits from before nor poison alone.
+  /// Reports BIT_MISMATCH for each tensor of `after`, in host memory, with a piece that is neither
+  /// unchanged nor all poison.
   RefusalEvidence refused(GlobalRank rank, const StateDict& after) const;
 
  private:

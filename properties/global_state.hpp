@@ -1,5 +1,5 @@
 #pragma once
-// The state of a whole job in one place: what the ranks' pieces add up to. For judging small jobs.
+// Assembles the state of a whole job from the ranks' pieces. For judging small jobs.
 
 #include <span>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-/// Who held a box; the first of several holders counts as its owner.
+/// A rank that held a box; the first of several holders counts as its owner.
 struct Holder {
   Box box;
   GlobalRank rank;
@@ -26,7 +26,7 @@ struct GlobalTensor {
 };
 
 struct GlobalObject {
-  std::string key;  ///< with coordinate and grid
+  std::string key;  ///< key with coordinate and grid
   Value value;
 };
 
@@ -39,18 +39,18 @@ struct GlobalState {
   const GlobalObject* object(std::string_view key) const;
 };
 
-/// What one rank holds. Borrowed; the leaves' data is host memory.
+/// State of one rank. Borrowed; the leaves' data is host memory.
 struct RankState {
   GlobalRank rank;
   const StateDict* state = nullptr;
 };
 
-/// Puts the ranks' states together; at least one. Rulings: REPLICA_MISMATCH where two ranks hold
-/// different bits of one element or different values of one object, COVERAGE_GAP, SHAPE_DRIFT,
+/// Assembles the states of at least one rank. Reports REPLICA_MISMATCH if two ranks hold different
+/// bits of one element or different values of one object, and COVERAGE_GAP, SHAPE_DRIFT,
 /// DTYPE_DRIFT, COMMON_STATE_DIVERGES.
 GlobalState assemble(std::span<const RankState> ranks, Rulings& rulings);
 
-/// Copies the box's elements, row-major, out of a tensor.
+/// Copies the elements of the box out of a tensor, row-major.
 Bytes elements_of(const GlobalTensor& tensor, const Box& box);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
 #pragma once
-// Does everything that the job has also go into the checkpoint, and come back? Keys alone.
+// Checks by keys that everything in the job goes into the checkpoint and comes back.
 
 #include <span>
 #include <string>
@@ -17,18 +17,18 @@ using Inventory = std::vector<std::string>;
 Inventory keys_of(const StateDict& state);
 Inventory common_paths_of(const Value& common);
 
-/// The three sets must be the same: what the job has, what it hands to a save, what it requests of
-/// a load. An excused key covers the objects of that key, too. One KEYSET_ASYMMETRY for each key,
-/// saying which side lacks it.
+/// Checks that three sets of keys are equal: those of the job, of its save, and of its load. An
+/// excused key also covers the objects of that key. Reports KEYSET_ASYMMETRY once per key and names
+/// the side that lacks it.
 Rulings judge_inventory(const Inventory& live, const Inventory& saved, const Inventory& requested,
                         std::span<const std::string> excused);
 
-/// What all ranks together request of a load is what the checkpoint holds. One KEYSET_ASYMMETRY for
-/// each key that is not.
+/// Checks that all ranks together request exactly the keys of the checkpoint. Reports
+/// KEYSET_ASYMMETRY once for each other key.
 Rulings judge_request(const Inventory& requested, const Inventory& stored,
                       std::span<const std::string> excused);
 
-/// Every entry of the live common state is saved: LOST_OBJECT for each that is not.
+/// Reports LOST_OBJECT for each entry of the live common state that the save lacks.
 Rulings judge_common_inventory(const Value& live, const Value& saved);
 
 }  // namespace reprise

@@ -1,7 +1,7 @@
 #pragma once
-// Whose value is this? A wrong element is looked for, with its wrong neighbours, in the state that
-// was saved, and then in other states that a suspect might have brought in. Narrow types repeat
-// themselves: then the answer says that it is ambiguous.
+// Finds the source of a wrong element. It searches for the element and its wrong neighbours in the
+// saved state, then in the other suspected states. Values of narrow types often occur more than
+// once: the answer then says that it is ambiguous.
 
 #include <functional>
 #include <memory>
@@ -20,36 +20,36 @@ struct Origin {
   std::string text;
 };
 
-/// The wrong elements from `index` on, as far as they stand side by side; `key` and `index` say
-/// where they should have come from.
+/// A run of adjacent wrong elements that starts at `index`; `key` and `index` name the place that
+/// their values should have come from.
 struct WrongRun {
   std::string key;
   Dims index;
   DType dtype = DType::kFloat32;
   ByteSpan elements;
-  std::span<const Piece> pieces;  ///< of the leaf that holds them
+  std::span<const Piece> pieces;  ///< pieces of the leaf that holds them
 };
 
-/// A state that wrong elements may come from at their own place.
+/// A state in which wrong elements may have the same place.
 struct OtherState {
-  std::string what;  ///< "of step 3"
+  std::string what;  ///< description: "of step 3"
   std::shared_ptr<const GlobalState> state;
   Code code = judged::kStaleBytes;
 };
 
-/// Where to look besides the saved state; asked only when something is wrong.
+/// Places to search besides the saved state; called only when something is wrong.
 struct Suspects {
-  /// Who held which box of that tensor when it was saved, main copies first. Without it the holders
-  /// in the saved state count.
+  /// Returns the holders of each box of the tensor in the save, main copies first. If not set, uses
+  /// the holders in the saved state.
   std::function<std::vector<Holder>(const std::string& key)> holders;
   std::function<std::vector<OtherState>()> others;
 };
 
-/// ZERO_FILL, NOT_FILLED, TORN_SNAPSHOT (what a copy leaves until it was waited for), WRONG_OWNER
-/// (another tensor's), PERMUTED_SHARDS (another rank's shard at the same place within it),
-/// PERMUTED_COMPONENTS (another component's of a fused tensor, of which each rank holds equal
-/// boxes), SHIFTED_BYTES (another place's of the same tensor), STALE_BYTES or what the other state
-/// says; else BIT_MISMATCH.
+/// Returns one of ZERO_FILL, NOT_FILLED, TORN_SNAPSHOT (a copy that nobody waited for), WRONG_OWNER
+/// (from another tensor), PERMUTED_SHARDS (from another rank's shard, same place within it),
+/// PERMUTED_COMPONENTS (from another component of a fused tensor of which each rank holds equal
+/// boxes), SHIFTED_BYTES (from another place of the same tensor), STALE_BYTES or the code of the
+/// other state; else BIT_MISMATCH.
 Origin origin_of(const GlobalState& saved, const WrongRun& wrong, const Suspects& suspects = {});
 
 }  // namespace reprise

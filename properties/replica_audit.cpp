@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-/// The piece's elements, row-major, with zeros where nobody defines them.
+/// Returns the piece's elements, row-major, with zeros for undefined ones.
 Bytes defined_elements(const TensorLeaf& leaf, const Piece& piece,
                        std::span<const Undefined> undefined) {
   const std::size_t width = size_of(leaf.dtype);
@@ -59,7 +59,7 @@ struct Copy {
 
 std::string name(GlobalRank rank) { return "rank " + std::to_string(rank.value); }
 
-/// "objects" have no dimensions, and so do scalars; both are one thing as a whole.
+/// Objects and scalars have no dimensions: both are compared as a whole.
 std::string where(const HeldItem& item) {
   return item.box.ndim() == 0 ? "" : " " + to_string(item.box);
 }

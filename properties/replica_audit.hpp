@@ -1,12 +1,12 @@
 #pragma once
-// Are copies that ranks declare equal really equal? Asked of what the ranks hand to a save, before
-// the engine keeps one copy of each and the others are gone.
+// Checks that copies declared equal are equal. It looks at the states that ranks pass to a save,
+// before the engine keeps one copy of each and drops the others.
 //
 //   rank 0: w [0:4] replica 0 hash a       rank 2: w [0:4] replica 1 hash b     a != b:
 //   FALSE_REPLICA
 //
-// Each rank lists hashes alone; the pages of all ranks are compared outside of the job. Boxes that
-// overlap and are not equal are the plan's business.
+// Each rank lists only hashes; the pages of all ranks are compared outside the job. Boxes that
+// overlap without being equal are checked by the plan.
 
 #include <cstdint>
 #include <span>
@@ -18,26 +18,26 @@
 
 namespace reprise {
 
-/// Elements whose bytes nobody defines, such as a bucket's padding: they count as zeros.
+/// Elements without defined bytes, such as a bucket's padding: they count as zeros.
 struct Undefined {
   std::string key;
-  Box box;  ///< in the global tensor
+  Box box;  ///< box in the global tensor
 };
 
-/// One box of a tensor, or one object, as a rank hands it to a save.
+/// One box of a tensor, or one object, that a rank passes to a save.
 struct HeldItem {
-  std::string key;  ///< an object's with coordinate and grid
-  Box box;          ///< of a tensor; without dimensions for an object
+  std::string key;  ///< key; an object's includes the coordinate
+  Box box;          ///< box of a tensor; without dimensions for an object
   std::int32_t replica = 0;
-  /// Of the elements, row-major, cut into at most kAuditBlocks equal blocks (the last is shorter);
-  /// one for an object.
+  /// Hashes of the elements, row-major, in at most kAuditBlocks equal blocks (the last is shorter);
+  /// one hash for an object.
   std::vector<std::uint64_t> hashes;
 
   friend bool operator==(const HeldItem&, const HeldItem&) = default;
 };
 inline constexpr std::int64_t kAuditBlocks = 8;
 
-/// An entry of the common state's first level.
+/// An entry at the first level of the common state.
 struct HeldCommon {
   std::string path;
   std::uint64_t hash = 0;
@@ -45,30 +45,30 @@ struct HeldCommon {
   friend bool operator==(const HeldCommon&, const HeldCommon&) = default;
 };
 
-/// What one rank handed to one save.
+/// Everything that one rank passed to one save.
 struct AuditPage {
   GlobalRank rank;
   std::int64_t step = 0;
-  std::vector<HeldItem> items;  ///< sorted by key and box; empty boxes left out
+  std::vector<HeldItem> items;  ///< sorted by key and box, without empty boxes
   std::vector<HeldCommon> common;
 
   friend bool operator==(const AuditPage&, const AuditPage&) = default;
 };
 
-/// Host memory.
+/// The state is in host memory.
 AuditPage audit_page(GlobalRank rank, Step step, const StateDict& saved,
                      std::span<const Undefined> undefined = {});
 
-/// Returns "; the first that differs is ..." with the elements among which two copies of one box
-/// differ first; empty for objects.
+/// Returns "; the first that differs is ..." with the block of elements in which two copies of one
+/// box first differ; empty for objects.
 std::string differing_elements(const HeldItem& a, const HeldItem& b);
 
-/// Are these the pages of all ranks? A page that is not there can hold the main copy.
+/// kAll if the pages of all ranks are present. A missing page can hold the main copy.
 enum class Pages : std::uint8_t { kAll, kSome };
 
-/// FALSE_REPLICA for copies of one box or object that differ, naming both ranks and the elements
-/// among which the first difference is; MULTI_WRITER for a second main copy; with all pages
-/// NO_WRITER for none; COMMON_STATE_DIVERGES. At most one ruling of a kind for a key.
+/// Finds FALSE_REPLICA if copies of one box or object differ, with both ranks and the block of the
+/// first difference; MULTI_WRITER for a second main copy; NO_WRITER for none, if all pages are
+/// present; COMMON_STATE_DIVERGES. At most one ruling of a kind per key.
 Rulings judge_replicas(std::span<const AuditPage> pages, Pages which);
 
 }  // namespace reprise

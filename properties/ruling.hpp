@@ -1,5 +1,5 @@
 #pragma once
-// What a judge says: a code, and a sentence with the place.
+// The finding of a judge: a code, and a sentence that names the place.
 
 #include <optional>
 #include <ostream>

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kRunMax = 8;  // neighbours that identify a value
 
-/// The elements of a piece, row-major.
+/// Returns the elements of a piece, row-major.
 Bytes packed(const TensorLeaf& leaf, const Piece& piece) {
   const std::size_t width = size_of(leaf.dtype);
   Bytes elements(static_cast<std::size_t>(piece.box.elements()) * width);
@@ -20,7 +20,7 @@ Bytes packed(const TensorLeaf& leaf, const Piece& piece) {
   return elements;
 }
 
-/// How many elements from `at` on differ without a gap, at most `most`.
+/// Returns the number of adjacent differing elements from `at` on, at most `most`.
 std::int64_t wrong_run(const Bytes& saved, const Bytes& loaded, std::size_t width, std::int64_t at,
                        std::int64_t most) {
   std::int64_t run = 1;

@@ -1,7 +1,7 @@
 #pragma once
-// Was everything that a checkpoint holds copied before it was written, and everything that was
-// loaded before the job went on? Simulated devices leave a pattern where a copy goes until somebody
-// waits for it, one for each direction.
+// Checks that every copy was complete before a checkpoint was written or a loaded job continued.
+// Simulated devices fill the destination of a copy with a pattern until somebody waits for the
+// copy; each direction has its own pattern.
 
 #include <cstddef>
 
@@ -10,12 +10,12 @@
 
 namespace reprise {
 
-inline constexpr std::byte kUnsettled{0xA5};      ///< out of the job's memory, for a save
-inline constexpr std::byte kUnsettledLoad{0xB5};  ///< into it
+inline constexpr std::byte kUnsettled{0xA5};      ///< copies out of the job's memory, for a save
+inline constexpr std::byte kUnsettledLoad{0xB5};  ///< copies into it, for a load
 
-/// TORN_SNAPSHOT or, for that of a load, NOT_FILLED for each tensor of which a piece holds the
-/// pattern, in 16 bytes side by side or, if it is smaller, as a whole. Pieces of less than 4 bytes
-/// tell nothing.
+/// Finds TORN_SNAPSHOT, or NOT_FILLED for the pattern of a load, for each tensor with a piece that
+/// holds the pattern in 16 adjacent bytes, or entirely if it is smaller. Pieces of less than 4
+/// bytes are not checked.
 Rulings judge_settled(const RankState& loaded);
 
 }  // namespace reprise

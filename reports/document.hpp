@@ -1,6 +1,6 @@
 #pragma once
-// A JSON document that is read strictly: every complaint names file and field. For the readers of
-// this folder.
+// Reads a JSON document strictly: every error names file and field. Used by the readers of this
+// folder.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,20 +12,20 @@
 
 namespace reprise::reports {
 
-/// Of report.json: raised when a field changes its meaning or goes.
+/// Version of report.json: raised when a field changes its meaning or is removed.
 inline constexpr std::int64_t kSchemaVersion = 2;
 
-/// A value together with where it stands. The document must outlive it.
+/// A value and its path in the document. The document must outlive it.
 class JsonField {
  public:
   JsonField(const nlohmann::json& value, std::string_view file, std::string path)
       : value_(value), file_(file), path_(std::move(path)) {}
 
-  /// A field that must be there.
+  /// Returns a required field.
   JsonField at(const std::string& key) const;
   bool has(const std::string& key) const;
   std::vector<JsonField> items() const;
-  /// Of an object: names in order, with their values.
+  /// Returns the members of an object in order, with their names.
   std::vector<std::pair<std::string, JsonField>> entries() const;
 
   std::string text() const;
@@ -34,7 +34,7 @@ class JsonField {
   std::uint64_t count() const;  ///< an integer from 0 to 2^64 - 1
   std::int64_t integer() const;
   std::int32_t small_integer() const;
-  /// A number, "nan", "inf" or "-inf".
+  /// Reads a number, "nan", "inf" or "-inf".
   double number() const;
   bool is_null() const { return value_.is_null(); }
 
@@ -49,15 +49,15 @@ class JsonField {
   std::string path_;  ///< "scenarios[3].name"; empty for the whole document
 };
 
-/// ReadError if the text is empty, cut off, no JSON, no object, or names a
-/// field twice.
+/// Parses the text. ReadError if it is empty, cut off, not JSON, not an object, or names a field
+/// twice.
 nlohmann::json parse_document(const std::string& text, const std::string& file);
 
-/// A number as the documents hold it: what is none is a word, "nan", "inf" or "-inf".
+/// Returns a finite number as it is, and others as the word "nan", "inf" or "-inf".
 nlohmann::json number_or_word(double value);
 
-/// The text of a document: keys sorted, two spaces, a newline at the end; what is no UTF-8 is
-/// replaced.
+/// Returns the text of a document: sorted keys, two spaces, a newline at the end. Replaces invalid
+/// UTF-8.
 std::string text_of(const nlohmann::json& document);
 
 }  // namespace reprise::reports

@@ -16,7 +16,7 @@ std::string counted(std::uint64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-/// The first key that is in no list of excused ones; empty if all are.
+/// Returns the first key that is in no list of excused ones; empty if there is none.
 std::string unexcused(const std::vector<std::string>& keys,
                       const std::vector<std::string>& excused) {
   for (const auto& key : keys) {
@@ -25,22 +25,22 @@ std::string unexcused(const std::vector<std::string>& keys,
   return "";
 }
 
-/// Lane `files` judges whole checkpoints, which may hold objects alone; elsewhere elements count.
+/// Lane `files` judges whole checkpoints, which may have only objects; other lanes count elements.
 bool compared_nothing(const RankResult& rank, const std::string& lane) {
   return lane == "files" ? rank.compared == 0 : rank.elements == 0;
 }
 
-/// It came to its end. A scenario that is to be refused ends in an error: then keys may lack.
+/// True if it finished. A scenario with an expected refusal ends in an error and may lack keys.
 bool returned(const ScenarioResult& result) {
   return result.incarnations.empty() || result.incarnations.back().exit_code == 0;
 }
 
-/// A planned fault ended the last life before anything could be compared.
+/// True if a planned fault ended the last life before it could compare anything.
 bool may_have_nothing(const ScenarioResult& result) {
   return !result.incarnations.empty() && result.incarnations.back().outcome == "cut_short";
 }
 
-/// Empty: the rank's counts bear a pass out.
+/// Returns a flaw in the rank's counts; empty if they support a pass.
 std::string flaw_in_counts(const RankResult& rank) {
   if (!rank.owns && (rank.elements != 0 || rank.compared != 0)) {
     return "owns nothing and yet compared " + counted(rank.elements, "element");
@@ -58,7 +58,7 @@ std::string flaw_in_counts(const RankResult& rank) {
   return rank.metrics_finite ? "" : "has metrics that are not finite";
 }
 
-/// Empty: all keys were there.
+/// Returns a missing key; empty if there is none.
 std::string flaw_in_cover(const RankResult& rank) {
   const std::pair<const std::vector<std::string>&, const char*> lists[] = {
       {rank.not_requested, "did not request "},
@@ -72,7 +72,7 @@ std::string flaw_in_cover(const RankResult& rank) {
   return "";
 }
 
-/// The first rank's flaw, with the number of ranks that have one, too.
+/// Returns the first rank's flaw, with the number of ranks that have one.
 std::string flaw_in_ranks(const ScenarioResult& result, const std::string& lane) {
   std::string first;
   std::uint64_t others = 0;
@@ -100,7 +100,7 @@ std::string flaw_in_rank_list(const ScenarioResult& result, const std::string& l
              std::to_string(result.world);
     }
   }
-  // Distinct and none below 0: they are all there if the last one is one less than their number.
+  // They are distinct and not negative: complete if the last one is one less than their number.
   if (static_cast<std::size_t>(*seen.rbegin()) + 1 != seen.size()) {
     return "lists rank " + std::to_string(*seen.rbegin()) + ", but not all before it";
   }
@@ -134,7 +134,7 @@ std::string flaw_in_course(const ScenarioResult& result) {
   return "";
 }
 
-/// Empty: nothing held more than it had declared, where it had.
+/// Returns a flaw in memory use; empty if nothing exceeded its declared bound.
 std::string flaw_in_memory(const ScenarioResult& result) {
   if (!result.bound_bytes) return "";
   const auto& peak = result.peak_bytes;
@@ -164,7 +164,7 @@ std::string flaw_in_size(const ScenarioResult& result) {
   return "";
 }
 
-/// Empty: what it says in words is what a pass says.
+/// Returns a flaw in the texts; empty if they are those of a pass.
 std::string flaw_in_words(const ScenarioResult& result) {
   if (!result.code.empty()) return "has the code " + result.code;
   if (!result.reason.empty()) return "gives a reason: " + result.reason;
@@ -174,7 +174,7 @@ std::string flaw_in_words(const ScenarioResult& result) {
   return "";
 }
 
-/// Empty: the scenario's entries bear a pass out.
+/// Returns a flaw in the scenario's entries; empty if they support a pass.
 std::string flaw_in(const ScenarioResult& result, const std::string& lane) {
   for (const auto& flaw :
        {flaw_in_words(result), flaw_in_size(result), flaw_in_rank_list(result, lane),
@@ -203,7 +203,7 @@ void weigh_scenarios(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
-/// What was planned, run and skipped has to add up.
+/// Checks that the planned, run and skipped scenarios add up.
 void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
   std::set<std::string> listed;
   std::set<std::string> not_run;
@@ -232,7 +232,7 @@ void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
-/// Empty: no value came up in more cases than there were.
+/// Returns a flaw; empty if no value occurred in more cases than there were.
 std::string flaw_in_distribution(const PropertyResult& property) {
   for (const auto& [axis, values] : property.distribution) {
     for (const auto& [value, count] : values) {

@@ -18,7 +18,7 @@ std::string than(std::uint64_t now, const std::string& noun, std::uint64_t befor
   return std::to_string(now) + " " + noun + ", the baseline has " + std::to_string(before);
 }
 
-/// Collects what speaks against one report.
+/// Collects reasons to refuse one report.
 class RefusalCollector {
  public:
   RefusalCollector(std::string file, std::vector<Refusal>& refusals)
@@ -62,7 +62,7 @@ void check_skipped(const std::string& name, const ScenarioFloor& now, const Lane
   }
 }
 
-/// What equal seeds make equal: at any commit, or by one program.
+/// The values that equal seeds make equal: at any commit, or by one program.
 struct Comparable {
   bool seed = false;
   bool program = false;
@@ -83,7 +83,7 @@ void check_same(const std::string& name, const ScenarioFloor& now, const Scenari
                     with.program ? "one program with one seed makes one: run the lane again"
                                  : "if it is meant, write a new baseline with --write-baseline");
   };
-  // Older baselines have neither; what ended in a refusal has a course alone.
+  // Older baselines have neither; a result that ended in a refusal has only a course.
   if (with.seed && !(before.digest.empty() && before.course.empty())) {
     if (now.course != before.course) differs("what came of it", now.course, before.course);
     if (now.digest != before.digest) differs("the content digest", now.digest, before.digest);
@@ -110,7 +110,7 @@ void check_scenario(const std::string& name, const ScenarioFloor& before, const 
     refusals.refuse(name, "the baseline has it, the report has not", kShowAgain);
     return;
   }
-  if (!now->second.skipped.empty()) return;  // check_skipped's word
+  if (!now->second.skipped.empty()) return;  // check_skipped reports it
   check_same(name, now->second, before, with, refusals);
   const Compared& least = before.compared;
   const Compared& compared = now->second.compared;
@@ -137,7 +137,7 @@ void check_totals(const LaneFloor& shown, const LaneFloor& floor, RefusalCollect
   }
 }
 
-/// What a plain run leaves out altogether, and the baseline has.
+/// Parts of the baseline that a plain run omits completely.
 struct LeftOut {
   bool properties = false;
   bool mutants = false;
@@ -152,14 +152,14 @@ LeftOut left_out(const LaneFloor& shown, const LaneFloor& floor) {
           .doubled = shown.runs_doubled == 0 && floor.runs_doubled != 0};
 }
 
-/// A report is handed in as a directory, or as the file in it.
+/// Returns the directory of a report that is named by directory or file.
 std::string directory_of(const std::string& file) {
   if (!file.ends_with(".json")) return file;
   const auto slash = file.rfind('/');
   return slash == std::string::npos ? "." : file.substr(0, std::max<std::size_t>(slash, 1));
 }
 
-/// One reason with the command that mends it all, not one for each mutant.
+/// Gives one reason with the command that adds everything, not one for each mutant.
 void check_full(const Submission& submission, const LaneFloor& shown, const LaneFloor& floor,
                 RefusalCollector& refusals) {
   const LeftOut lacks = left_out(shown, floor);
@@ -180,7 +180,7 @@ void check_full(const Submission& submission, const LaneFloor& shown, const Lane
 }
 
 void check_others(const LaneFloor& shown, const LaneFloor& floor, RefusalCollector& refusals) {
-  const LeftOut lacks = left_out(shown, floor);  // that is check_full's word
+  const LeftOut lacks = left_out(shown, floor);  // check_full reports these
   for (const auto& [name, cases] : floor.properties) {
     if (lacks.properties) break;
     const auto now = shown.properties.find(name);
@@ -239,7 +239,7 @@ void judge_one(const Submission& submission, const Baseline& baseline, const Gat
   ruling.lanes.push_back({report.lane, totals_of(shown), totals_of(floor->second)});
 }
 
-/// One report for each lane, neither less nor more.
+/// Requires exactly one report for each lane.
 void check_lanes(std::span<const Submission> submissions, const Baseline& baseline,
                  const GateOptions& options, GateRuling& ruling) {
   std::map<std::string, std::string> seen;
@@ -263,7 +263,7 @@ void check_lanes(std::span<const Submission> submissions, const Baseline& baseli
   }
 }
 
-/// Text of a report must not break a line, nor reach a terminal as a command.
+/// A report's text must neither break a line nor send commands to a terminal.
 void make_one_line(std::string& text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');

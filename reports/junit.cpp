@@ -7,12 +7,12 @@
 namespace reprise::reports {
 namespace {
 
-/// XML has no place for control characters, not even escaped ones.
+/// XML forbids control characters, even escaped ones.
 void set(pugi::xml_node node, const char* name, const std::string& text) {
   node.append_attribute(name) = printable(text, LineBreaks::kKept).c_str();
 }
 
-/// Counts as it writes: what did not pass is a failure or skipped, never a pass.
+/// Counts while it writes: a result that is no pass is a failure or skipped.
 class Suite {
  public:
   explicit Suite(pugi::xml_node node) : node_(node) {}

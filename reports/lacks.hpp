@@ -1,5 +1,5 @@
 #pragma once
-// What a report does not show because nobody asked for it. Pure.
+// Lists the evidence that a report lacks because nobody requested it. Pure.
 
 #include <string>
 #include <vector>
@@ -8,16 +8,16 @@
 
 namespace reprise::reports {
 
-/// In words, what a full run of that lane has and this one has not: runs doubled, and on the lane
-/// `sim` mutants and random cases; then first what the report is good for without. Empty: nothing,
-/// or no scenario was run, or the lane is one of files.
+/// Describes the parts of a full run of that lane that this run lacks: doubled runs, and on the
+/// lane `sim` mutants and random cases; the first line says what the report is still good for.
+/// Empty if nothing is lacking, no scenario ran, or the lane is one of files.
 std::vector<std::string> lacks_of(const Report& report);
 
-/// Takes back what `not_claimed` said of this, and says it again as the report is now.
+/// Replaces the lines on this in `not_claimed` by those for the report as it is now.
 void restate_lacks(Report& report);
 
-/// The command lines, joined by "&&", that make a full report of the lane `sim` in `directory`, or
-/// add to the one there what it lacks.
+/// Returns the command lines, joined by "&&", that make a full report of the lane `sim` in
+/// `directory`, or add the missing parts to the report there.
 std::string command_for_full(const Report& report, const std::string& directory);
 
 }  // namespace reprise::reports

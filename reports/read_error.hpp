@@ -1,5 +1,5 @@
 #pragma once
-// What is thrown about a document that can't be read.
+// The exception for a document that can't be read.
 
 #include <stdexcept>
 

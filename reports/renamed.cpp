@@ -34,7 +34,7 @@ void rename_codes_in(std::string& text) {
   }
 }
 
-/// Renames the codes in those texts of an object that are there.
+/// Renames the codes in those texts of an object that exist.
 void rename_codes(Json& object, std::initializer_list<const char*> fields) {
   for (const char* field : fields) {
     if (!object.is_object() || !object.contains(field)) continue;

@@ -138,7 +138,7 @@ Verdict verdict_of(const MutantResult& mutant) {
   return mutant.caught ? Verdict::kPass : Verdict::kFail;
 }
 
-/// The order in which verdicts prevail.
+/// Returns the verdict with the highest precedence.
 Verdict worst_of(const std::vector<Verdict>& verdicts) {
   for (const auto verdict : {Verdict::kFail, Verdict::kInconclusive, Verdict::kPass}) {
     if (std::find(verdicts.begin(), verdicts.end(), verdict) != verdicts.end()) return verdict;

@@ -1,7 +1,7 @@
 #pragma once
-// report.json: one document that says what was run, what was shown, and what was not. These are its
-// fields; docs/report.md explains them. Counts are integers, keys are sorted, so that equal runs
-// give equal text but for the times.
+// report.json: a document that says what was run, what was shown, and what was not. docs/report.md
+// explains these fields. Counts are integers and keys are sorted, so that equal runs give equal
+// text except for the times.
 
 #include <cstdint>
 #include <map>
@@ -15,20 +15,20 @@ namespace reprise::reports {
 enum class Verdict : std::uint8_t { kPass, kFail, kInconclusive, kNotRun };
 /// "pass", "fail", "inconclusive", "not_run"
 std::string name_of(Verdict verdict);
-/// Inverse of name_of; empty if there is no such name.
+/// Returns the verdict with this name; empty if there is none.
 std::optional<Verdict> verdict_named(std::string_view name);
 
 struct RankResult {
   std::int32_t rank = 0;
-  std::int64_t loaded_step = -1;  ///< -1: nothing was loaded
-  bool owns = true;  ///< false: this rank holds nothing, and compared nothing for that reason
-  std::uint64_t compared = 0;  ///< tensors and objects
+  std::int64_t loaded_step = -1;  ///< -1: it loaded nothing
+  bool owns = true;               ///< false: this rank holds no state, and so compared none
+  std::uint64_t compared = 0;     ///< tensors and objects
   std::uint64_t elements = 0;
   double max_delta = 0;  ///< a number, "nan" or "inf" in the file
   std::uint64_t bit_mismatches = 0;
   bool metrics_finite = true;
-  std::vector<std::string> not_stored;     ///< requested, absent from the checkpoint
-  std::vector<std::string> not_requested;  ///< stored, and requested by no rank
+  std::vector<std::string> not_stored;     ///< requested, but absent from the checkpoint
+  std::vector<std::string> not_requested;  ///< stored, but requested by no rank
   std::vector<std::string> excused;
   std::vector<std::string> shape_mismatches;
   std::vector<std::string> dtype_mismatches;
@@ -37,7 +37,7 @@ struct RankResult {
 struct Incarnation {
   std::string layout;
   std::string outcome = "ran";  ///< or continued, fell_back, refused, cut_short, failed
-  std::string code = {};        ///< by which the life ended, where it was refused or failed
+  std::string code = {};        ///< code that ended the life if it was refused or failed
   int exit_code = 0;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
@@ -59,21 +59,21 @@ struct FirstDifference {
   std::vector<std::int64_t> index;
   std::string saved;
   std::string loaded;
-  std::string comes_from;  ///< whose value it really is, where that can be told
+  std::string comes_from;  ///< actual source of the value, if known
 };
 
 struct PeakBytes {
   std::uint64_t snapshot = 0;
   std::uint64_t stage = 0;
   std::uint64_t load = 0;
-  std::uint64_t empty = 0;  ///< in a save or a load, by a rank that holds no part of any tensor
+  std::uint64_t empty = 0;  ///< peak of a rank without any part of a tensor, in a save or load
 };
 
-/// What each operation declared that it may hold, before it began; snapshots are part of `stage`.
+/// Bounds that each operation declared before it began; `stage` includes snapshots.
 struct BoundBytes {
   std::uint64_t stage = 0;
   std::uint64_t load = 0;
-  std::uint64_t empty = 0;  ///< of such a rank, whatever the tensors' sizes; 0: there was none
+  std::uint64_t empty = 0;  ///< of such a rank, independent of tensor sizes; 0: there was none
 };
 
 struct FaultResult {
@@ -82,7 +82,7 @@ struct FaultResult {
   bool armed = false;
   bool reached = false;
   bool fired = false;
-  bool must_fire = true;  ///< false: it may stay away, and is no reason to doubt a pass
+  bool must_fire = true;  ///< false: it need not fire, and a pass is valid without it
 };
 
 struct ScenarioResult {
@@ -90,21 +90,21 @@ struct ScenarioResult {
   std::string file;
   std::string proves;
   Verdict verdict = Verdict::kNotRun;
-  std::string code;    ///< of the vocabulary of reprise/error.hpp; empty on pass
-  std::string reason;  ///< in words
+  std::string code;    ///< code of reprise/error.hpp; empty on pass
+  std::string reason;  ///< explanation in words
   double seconds = 0;
-  std::string event_hash;  ///< empty where the lane has none
+  std::string event_hash;  ///< empty if the lane has none
   std::int32_t world = 0;
   std::vector<std::string> layouts;
   PeakBytes peak_bytes;
-  std::optional<BoundBytes> bound_bytes = {};  ///< nothing: written by a commit that declared none
+  std::optional<BoundBytes> bound_bytes = {};  ///< nothing: the commit that wrote it declared none
   std::vector<RankResult> ranks;
   std::vector<Incarnation> incarnations;
   std::uint64_t replans = 0;
   std::string diagnosis;
   std::string content_digest;
-  /// A life began after a save beside training that had not come to its end: whether that one
-  /// stands is left to time.
+  /// True if a life began after a save during training that had not finished: timing then decides
+  /// if its checkpoint exists.
   bool left_to_time = false;
   std::vector<TrainingPoint> trajectory;
   std::optional<FirstDifference> first_difference;
@@ -118,12 +118,12 @@ struct PropertyResult {
   std::uint64_t cases = 0;
   std::uint64_t seed = 0;
   Verdict verdict = Verdict::kNotRun;
-  std::optional<std::string> counterexample = {};  ///< the smallest case that failed
-  /// Axis, value, cases in which it came up; empty: it was not counted.
+  std::optional<std::string> counterexample = {};  ///< smallest case that failed
+  /// Number of cases by axis and value; empty: not counted.
   std::map<std::string, std::map<std::string, std::uint64_t>> distribution = {};
 };
 
-/// One historical defect, switched on.
+/// A historical defect that was switched on.
 struct MutantResult {
   std::string name;
   std::string defect;
@@ -135,7 +135,7 @@ struct MutantResult {
     std::string property = {};  ///< empty: a scenario caught it
   };
   std::vector<By> caught_by;
-  /// Random cases in which a property asked something of it; none: scenarios alone did.
+  /// Number of random cases in which a property called the mutant; 0: only scenarios did.
   std::uint64_t property_cases = 0;
 };
 
@@ -165,9 +165,9 @@ struct Report {
   Machine machine;
   std::string started;  ///< UTC, ISO 8601
   double seconds = 0;
-  std::string mutant = {};   ///< that was switched on in all scenarios; empty: none
-  std::uint64_t seed = 1;    ///< of the simulated scheduler
-  bool interrupted = false;  ///< by a signal, so that the rest was not run
+  std::string mutant = {};   ///< mutant that was on in all scenarios; empty: none
+  std::uint64_t seed = 1;    ///< seed of the simulated scheduler
+  bool interrupted = false;  ///< true if a signal ended the run early
   Verdict verdict = Verdict::kNotRun;
   std::vector<ScenarioResult> scenarios;
   std::uint64_t planned = 0;
@@ -179,32 +179,32 @@ struct Report {
   std::vector<std::string> not_claimed;
 };
 
-/// fail if any scenario failed, else inconclusive if any was, not_run if none ran, else pass.
+/// Returns fail if any scenario failed, else inconclusive if any was, not_run if none ran, or pass.
 Verdict overall(const std::vector<ScenarioResult>& scenarios);
-/// The same over all that a report holds: a property counts like a scenario, a mutant passes if it
-/// was caught and fails if it survived, a run that took another course when doubled is a failure,
-/// and one that was interrupted is inconclusive.
+/// Extends it to the whole report: a property counts like a scenario, a mutant passes if it was
+/// caught and fails if it survived, a doubled run that took another course is a failure, and an
+/// interrupted one is inconclusive.
 Verdict overall(const Report& report);
 
-/// What is the matter where not every mutant was caught.
+/// The problem if not every mutant was caught.
 struct MutantsFinding {
   std::string code;  ///< VALIDATOR_VACUOUS: none was caught; MUTANT_SURVIVED; empty: all were
   std::string reason;
 };
 MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants);
 
-/// The document, canonical: sorted keys, two spaces, a newline at the end.
+/// Returns the document in canonical form: sorted keys, two spaces, a newline at the end.
 std::string to_json(const Report& report);
-/// Reads what to_json wrote; to_json of the result is the same text. A document of version 1 is
-/// brought up to date first. Strict: a ReadError names file
-/// and field of what is cut off, missing, of another type, or counted wrong. Fields that it doesn't
-/// know are passed over.
+/// Reads the output of to_json; to_json of the result is the same text. Converts a
+/// document of version 1 first. Strict: a ReadError names file and field of
+/// anything cut off, missing, of another type, or miscounted. Ignores unknown
+/// fields.
 Report parse_report(const std::string& text, const std::string& file);
-/// JUnit XML made from a report.json, with that file's SHA-256 as a property.
+/// Returns JUnit XML made from a report.json, with that file's SHA-256 as a property.
 std::string to_junit(const Report& report, const std::string& report_sha256);
-/// What each rank of the last incarnation showed, ranks that showed the same on one line.
+/// Returns the results of the last incarnation's ranks; ranks with equal results share a line.
 std::string to_rank_table(const ScenarioResult& result);
-/// The table that a person reads in a terminal of `columns` columns.
+/// Returns the table for a person at a terminal of `columns` columns.
 std::string to_table(const Report& report, int columns);
 
 }  // namespace reprise::reports

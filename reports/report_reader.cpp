@@ -89,7 +89,7 @@ FaultResult fault_at(const JsonField& node) {
           .must_fire = node.at("must_fire").flag()};
 }
 
-/// A baseline may be older than this field.
+/// Reads a field that a baseline may be too old to have.
 std::uint64_t empty_at(const JsonField& bytes) {
   return bytes.has("empty") ? bytes.at("empty").count() : 0;
 }
@@ -190,7 +190,7 @@ Machine machine_at(const JsonField& node) {
           .cuda = node.at("cuda").text()};
 }
 
-/// The document's one derived count.
+/// Checks the only derived count of the document.
 void check_run(const JsonField& run, const std::vector<ScenarioResult>& scenarios) {
   const auto ran = std::count_if(scenarios.begin(), scenarios.end(), [](const auto& result) {
     return result.verdict != Verdict::kNotRun;

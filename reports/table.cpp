@@ -14,13 +14,13 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-/// What names and layouts keep of their columns.
+/// Minimum widths of names and layouts.
 constexpr std::array<std::size_t, 2> kLeast = {16, 13};
 
-/// Columns that are there even if they are empty.
+/// Number of columns that are kept even if empty.
 constexpr std::size_t kAlways = 7;
 
-/// Scenarios side by side that are rows of one file: "placements/changes[k=1]".
+/// Consecutive scenarios that are rows of one file: "placements/changes[k=1]".
 struct Rows {
   std::string name;  ///< of the file
   std::span<const ScenarioResult> results;
@@ -28,7 +28,7 @@ struct Rows {
 
 std::string file_part(const std::string& name) { return name.substr(0, name.find('[')); }
 
-/// Rows of one file that all passed stand together; any other scenario by itself.
+/// Joins rows of one file that all passed; any other scenario stays separate.
 std::vector<Rows> folded(std::span<const ScenarioResult> results) {
   std::vector<Rows> all;
   for (std::size_t begin = 0; begin < results.size();) {
@@ -86,7 +86,7 @@ std::string layouts_of(const Rows& rows) {
   return layouts;
 }
 
-/// "transient_error", "2 diagnoses"; empty: none.
+/// Returns "transient_error", "2 diagnoses"; empty if none.
 std::string diagnoses_of(std::span<const ScenarioResult> results) {
   std::set<std::string> different;
   for (const auto& result : results) {
@@ -115,7 +115,7 @@ Row row_of(const Rows& rows) {
           diagnoses_of(rows.results)};
 }
 
-/// A column in which no scenario has anything is left out.
+/// Drops a column in which all scenarios are empty.
 void drop_empty_columns(std::vector<Row>& rows) {
   for (std::size_t c = rows.front().size(); c-- > 0;) {
     const bool empty =
@@ -133,8 +133,8 @@ std::vector<std::size_t> widths_of(const std::vector<Row>& rows) {
   return widths;
 }
 
-/// The widest that the columns can be made to fit into: layouts and names give way, in this order,
-/// then what not every scenario has goes.
+/// Returns the widest columns that fit: first shortens layouts, then names, then drops columns that
+/// some scenarios leave empty.
 std::vector<std::size_t> fitted(std::vector<Row>& rows, std::size_t room) {
   std::vector<std::size_t> widths = widths_of(rows);
   std::size_t total = 2 * (widths.size() - 1);
@@ -150,7 +150,7 @@ std::vector<std::size_t> fitted(std::vector<Row>& rows, std::size_t room) {
   return fitted(rows, room);
 }
 
-/// Columns of text, each as wide as its widest cell; the last one is not padded.
+/// Prints columns of text, each as wide as its widest cell, without padding the last one.
 void print_columns(const std::vector<Row>& rows, std::ostream& out) {
   const auto widths = widths_of(rows);
   for (const auto& row : rows) {
@@ -177,7 +177,7 @@ void print_properties(const std::vector<PropertyResult>& properties, std::ostrea
   }
 }
 
-/// The first scenario that caught it, how many more did, and the properties.
+/// Names the first scenario that caught it, the number of others, and the properties.
 std::string catchers_of(const MutantResult& mutant) {
   if (!mutant.caught) return "SURVIVED";
   if (mutant.caught_by.empty()) return "";
@@ -193,7 +193,7 @@ std::string catchers_of(const MutantResult& mutant) {
   return name + more + properties + ": " + first.reason;
 }
 
-/// A line for each reason, however many scenarios have it.
+/// Prints one line per reason, however many scenarios have it.
 void print_skipped(const std::vector<Skipped>& all, std::ostream& out) {
   std::map<std::string, std::vector<std::string>> by_reason;
   for (const auto& skipped : all) by_reason[skipped.reason].push_back(skipped.scenario);

@@ -1,6 +1,6 @@
 #pragma once
-// A checkpoint as it is named on the command line: a directory with `.metadata` (or per-rank ones),
-// an iteration directory, or a root with latest_checkpointed_iteration.txt.
+// A checkpoint named on the command line: a directory with `.metadata` (or one per rank), an
+// iteration directory, or a root with latest_checkpointed_iteration.txt.
 
 #include <filesystem>
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace reprise::cli {
 
-/// The directory above the named one is the store's root, so that what lies beside a checkpoint is
-/// seen, too.
+/// The root of the store is the parent of the named directory, so that files next to a checkpoint
+/// are visible, too.
 struct StoredPath {
   std::unique_ptr<PosixStore> store;
   std::string path;  ///< within the store
@@ -19,10 +19,10 @@ struct StoredPath {
   std::string display() const { return store->display(path); }
 };
 
-/// IO if the path can't be followed: a loop of links, a directory that may not be searched.
+/// IO if the path can't be followed: a loop of links, or a directory without permission to search.
 StoredPath stored_path(const std::string& argument);
 
-/// Absolute, with links followed as far as there is something. IO as above.
+/// Returns an absolute path; follows links in the part that exists. IO as above.
 std::filesystem::path resolved(const std::string& path);
 
 }  // namespace reprise::cli

@@ -1,5 +1,5 @@
 #pragma once
-// Where a verb prints to, and what main learned of the surroundings.
+// Output streams of a verb, and facts about the environment that main collected.
 
 #include <cstddef>
 #include <optional>
@@ -13,11 +13,11 @@ namespace reprise::cli {
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  std::size_t out_width = 0;  ///< columns if stdout is a terminal; 0: not one, nothing is shortened
+  std::size_t out_width = 0;  ///< columns of the terminal on stdout; 0: none, nothing is shortened
   bool err_is_terminal = false;
-  std::ostream* terminal = nullptr;  ///< `err` for those who move its cursor
-  std::string executable = {};       ///< path of this program, for launching it again
-  /// This process's number among those that a launcher of MPI programs started.
+  std::ostream* terminal = nullptr;  ///< `err` for code that moves its cursor
+  std::string executable = {};       ///< path of this program, to start it again
+  /// Rank of this process if an MPI launcher started it.
   std::optional<GlobalRank> launched_as = {};
 };
 

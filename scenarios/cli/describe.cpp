@@ -11,7 +11,7 @@
 namespace reprise::cli {
 namespace {
 
-/// Distinct offsets in each dimension, joined by 'x', if they form the whole grid of the chunks.
+/// Returns the number of offsets per dimension, joined by 'x', if they form a whole grid of chunks.
 std::string grid_of(const std::vector<Box>& boxes) {
   std::string text;
   std::size_t cells = 1;
@@ -30,7 +30,7 @@ bool there(Checkpoint& checkpoint, std::string_view name) {
       .has_value();
 }
 
-/// What an optimizer's own object or args say, or what its keys show.
+/// Returns the sharding in an optimizer's own object or args, or the one that its keys show.
 std::string sharding_of(const StoredModule& module, const StoredOptimizer& optimizer) {
   if (optimizer.sharding_type) return *optimizer.sharding_type;
   if (module.claim && module.claim->sharding_type) return *module.claim->sharding_type;
@@ -50,7 +50,7 @@ std::string_view short_name(ModulePart part) {
   return "";
 }
 
-/// A distributed optimizer keeps a part if each of its groups does.
+/// True if each group of a distributed optimizer stores the part.
 bool groups_have(const StoredOptimizer& optimizer, ModulePart part) {
   return !optimizer.groups.empty() &&
          std::all_of(optimizer.groups.begin(), optimizer.groups.end(),

@@ -1,5 +1,5 @@
 #pragma once
-// What a script learns from the program.
+// Exit codes of the program, for scripts.
 
 namespace reprise::cli {
 

@@ -19,7 +19,7 @@ void blame(const Finding& finding, reports::ScenarioResult& result) {
   result.reason = words_of(finding);
 }
 
-/// The code of a difference of form; elements that differ have none.
+/// Returns the code of a difference in form; differing elements have none.
 std::string code_of(DiffVerdict verdict) {
   switch (verdict) {
     case DiffVerdict::kShape:
@@ -75,8 +75,8 @@ void explain(const DiffReport& report, reports::ScenarioResult& result) {
   }
 }
 
-/// The first tensor, object or file that was not compared and may not be excused, and how many
-/// there are.
+/// Describes the first tensor, object or file that was not compared and is not excused, and counts
+/// the others.
 std::string words_for_uncompared(const DiffReport& report, LayoutBound bound) {
   std::string first;
   std::uint64_t count = 0;

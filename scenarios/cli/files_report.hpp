@@ -1,6 +1,6 @@
 #pragma once
-// report.json of the lane `files`: stored checkpoints judged where they lie, so that checkpoints of
-// real training jobs can be gated like scenarios.
+// Makes the report.json of the lane `files`, which judges stored checkpoints in place, so that
+// checkpoints of real training jobs can be gated like scenarios.
 
 #include <string>
 #include <utility>
@@ -14,16 +14,16 @@ namespace reprise::cli {
 
 reports::ScenarioResult verify_result(const std::string& path, const VerifyReport& report);
 
-/// A diff as the command line asked for it.
+/// A diff with the arguments of the command line.
 struct AskedDiff {
   std::string left;
   std::string right;
-  std::string options;  ///< as they were given, quoted for a shell; empty or with a space behind
+  std::string options;  ///< as given, quoted for a shell; empty or with a trailing space
   LayoutBound layout_bound = LayoutBound::kDecides;
 };
 reports::ScenarioResult diff_result(const AskedDiff& asked, const DiffReport& report);
 
-/// Writes report.json and junit.xml into `directory`. `seconds`: of the whole command.
+/// Writes report.json and junit.xml into `directory`. `seconds` is the time of the whole command.
 void write_files_report(std::vector<reports::ScenarioResult> results, double seconds,
                         const std::string& directory);
 

@@ -1,17 +1,17 @@
 #pragma once
-// SIGINT and SIGTERM as a question: has one come? A second one ends the program at once.
+// Records SIGINT and SIGTERM until somebody asks. A second signal ends the program at once.
 
 namespace reprise::cli {
 
 class Interrupts {
  public:
-  /// Takes both signals for as long as it lives; there is one at a time.
+  /// Handles both signals as long as the object lives; there is only one at a time.
   Interrupts();
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  /// True once a signal has come.
+  /// True once a signal has arrived.
   static bool came();
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What `--json` prints: one document with sorted keys, counts as integers.
+// The output of `--json`: one document with sorted keys and integer counts.
 
 #include <string>
 #include <utility>
@@ -14,11 +14,11 @@
 
 namespace reprise::cli {
 
-/// What is printed where a verb comes to an error before it has anything to print.
+/// Returns the output of a verb that fails before it has any other output.
 std::string error_json(const Error& error);
 
-/// `checkpoints`: as named on the command line, with what was found; `unread`: those of which
-/// nothing can be said, and why.
+/// `checkpoints`: reports by path as named on the command line; `unread`: paths that could not be
+/// read, with the error.
 std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>& checkpoints,
                         const std::vector<std::pair<std::string, Error>>& unread);
 
@@ -27,15 +27,15 @@ std::string diff_json(const AskedDiff& asked, const DiffReport& report);
 std::string reshard_json(const std::string& source, const std::string& target,
                          const ReshardReport& report);
 
-/// What `inspect` reads beyond the metadata.
+/// Content that `inspect` reads beyond the metadata.
 struct InspectContent {
   bool digests = false;  ///< SHA-256 of tensors (driver::TensorDigest) and of objects' items
   bool values = false;   ///< objects and the common state, as value_json writes them
 };
 
-/// Tensors with their chunks, objects, files; keys that the filter wants. `digest` reads what is
-/// to be hashed. Where an object or the common state can't be read, its "error" stands in its place
-/// and in `unread`, and the rest follows.
+/// Lists tensors with their chunks, objects, files; only keys that the filter wants. `digest` reads
+/// the bytes to hash. If an object or the common state can't be read, its "error" replaces it and
+/// is also added to `unread`, and the output continues.
 std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
                          const InspectContent& content, driver::TensorDigest& digest,
                          Findings& unread);

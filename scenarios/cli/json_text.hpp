@@ -1,5 +1,5 @@
 #pragma once
-// JSON as `--json` prints it.
+// Text form of JSON for `--json`.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -7,10 +7,10 @@
 namespace reprise::cli {
 
 /// Returns the document as indented ASCII text that ends with a line break. Keys come from files:
-/// letters that a terminal obeys are written as "\u001b". Halves of characters (surrogates, which
-/// Python's pickler writes as three bytes) can't stand in JSON that every parser reads: they become
-/// the six letters \udcff, as on the terminal, so that two keys stay two. Other bytes that are no
-/// UTF-8 become "\ufffd".
+/// control characters are escaped as "\u001b". Surrogates (which Python's pickler writes as three
+/// bytes) can't occur in JSON that every parser reads: each becomes the six letters \udcff, as on
+/// the terminal, so that different keys stay different. Other bytes that are not UTF-8 become
+/// "\ufffd".
 std::string json_text(nlohmann::json document);
 
 }  // namespace reprise::cli

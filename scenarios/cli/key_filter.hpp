@@ -1,6 +1,6 @@
 #pragma once
-// Which keys take part: `--keys REGEX` and `--ignore REGEX`, each repeatable, searched anywhere in
-// the key.
+// Selects keys by `--keys REGEX` and `--ignore REGEX`, each repeatable, searched anywhere in the
+// key.
 
 #include <memory>
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace reprise::cli {
 
-/// A regular expression (ECMAScript). USAGE if it is none; `option` names where it came from.
+/// A regular expression (ECMAScript). USAGE if it is malformed; `option` names its source.
 class KeyPattern {
  public:
   KeyPattern(const std::string& pattern, const std::string& option);
 
-  /// Of keys longer than 1024 characters the first 1024 are looked at.
+  /// Searches only the first 1024 characters of a longer key.
   bool found_in(std::string_view key) const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// How a verb declares its arguments. The values live in the verb and are filled before it runs.
+// Declares the arguments of a verb. The values are members of the verb, filled before it runs.
 
 #include <cstdint>
 #include <string>
@@ -15,23 +15,23 @@ class Options {
  public:
   explicit Options(CLI::App& app) : app_(app) {}
 
-  /// A required argument without a dash; `name` in capitals, as in the help.
+  /// Declares a required argument without a dash; `name` in capitals, as in the help.
   Options& positional(std::string& value, const std::string& name, const std::string& help);
-  /// One or more of them.
+  /// Declares one or more such arguments.
   Options& positional(std::vector<std::string>& values, const std::string& name,
                       const std::string& help);
-  /// Any number of them; what `values` holds already is taken where none are given.
+  /// Declares any number of them; if none are given, `values` keeps its content.
   Options& optional_positional(std::vector<std::string>& values, const std::string& name,
                                const std::string& help);
-  /// `name` is "--json", or "-q,--quiet".
+  /// Declares a flag; `name` is "--json" or "-q,--quiet".
   Options& flag(bool& value, const std::string& name, const std::string& help);
-  /// An option with a value, shown as `what`: "REGEX".
+  /// Declares an option with a value, which the help shows as `what`: "REGEX".
   Options& text(std::string& value, const std::string& name, const std::string& what,
                 const std::string& help);
-  /// The same, repeatable.
+  /// Declares a repeatable option with a value.
   Options& texts(std::vector<std::string>& values, const std::string& name, const std::string& what,
                  const std::string& help);
-  /// An integer of at least `least`.
+  /// Declares an option with an integer of at least `least`.
   Options& number(std::int64_t& value, const std::string& name, std::int64_t least,
                   const std::string& help);
 

@@ -16,7 +16,7 @@
 namespace reprise::cli {
 namespace {
 
-/// True if they are the same, or if `inner` is somewhere below `outer`.
+/// True if they are equal or `inner` is somewhere below `outer`.
 bool lies_within(const std::string& inner, const std::string& outer) {
   const auto within = resolved(inner);
   const auto above = resolved(outer);
@@ -29,13 +29,13 @@ std::vector<Aside> set_aside_of(const StoredPath& out) {
   return above && above->directory ? asides_of(*out.store, out.path) : std::vector<Aside>();
 }
 
-/// Returns where the checkpoint is that a crash left beside its place, if nothing stands there.
+/// Returns the path to which a crash moved the checkpoint, if its place is empty.
 std::optional<std::string> moved_aside(const StoredPath& out) {
   if (out.store->stat(out.path)) return std::nullopt;
   return replaced_copy(*out.store, out.path);
 }
 
-/// Lists files that a checkpoint may have and that are a user's own in this one, beside plain DCP.
+/// Lists files with names of a checkpoint's that are a user's own next to plain DCP.
 std::vector<std::string> own_by_name_alone(Store& store, const std::string& directory) {
   std::vector<std::string> names;
   const auto add = [&](std::string_view name) {
@@ -48,7 +48,7 @@ std::vector<std::string> own_by_name_alone(Store& store, const std::string& dire
     const auto common = checkpoint.common();
     if (!common || common->source != kCommonFile) add(kCommonFile);
   } catch (const Error&) {
-    // What is damaged can't tell, and may be replaced.
+    // A damaged checkpoint does not list its files and may be replaced.
   }
   return names;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Where a verb writes a checkpoint: what may stand there, and what must not be lost by it.
+// Checks the place where a verb writes a checkpoint, so that nothing is lost.
 
 #include <cstdint>
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace reprise::cli {
 
-/// Throws USAGE if IN, a path for people, and OUT are one directory or lie within each other, or if
-/// IN lies in what writing OUT would move or remove. Links are followed.
+/// Throws USAGE if IN, a path for people, and OUT are the same directory or one contains the other,
+/// or if IN is in a directory that writing OUT would move or remove. Follows links.
 void require_apart(const std::string& in, const StoredPath& out);
 
-/// What becomes of a checkpoint that stands at OUT.
+/// Treatment of an existing checkpoint at OUT.
 enum class Standing : std::uint8_t { kKept, kReplaced };
 
-/// Throws USAGE if something stands at OUT that is to be kept, or that is not a checkpoint and
-/// nothing else. A checkpoint that a crash left beside its place counts as standing there.
+/// Throws USAGE if OUT exists and must be kept, or contains anything other than a checkpoint. A
+/// checkpoint that a crash left next to its place counts as existing there.
 void require_free(const StoredPath& out, Standing standing);
 
-/// Lists, as paths for people, what a writer of OUT left unfinished.
+/// Lists, as paths for people, the unfinished files of earlier writers of OUT.
 std::vector<std::string> unfinished_of(const StoredPath& out);
 
 }  // namespace reprise::cli

@@ -4,7 +4,7 @@
 
 namespace reprise::cli {
 
-/// The first so many of the letters that wait.
+/// Forwards the first `count` waiting letters.
 bool PlainText::pass_on(std::size_t count) {
   const std::string text =
       printable(std::string_view(pending_).substr(0, count), LineBreaks::kKept);

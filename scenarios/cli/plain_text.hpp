@@ -1,5 +1,5 @@
 #pragma once
-// The edge of the program: what goes to a terminal, a pipe or a file by way of a stream.
+// Filters everything that the program writes to a terminal, a pipe or a file through a stream.
 
 #include <ostream>
 #include <streambuf>
@@ -7,14 +7,14 @@
 
 namespace reprise::cli {
 
-/// Passes lines on to another stream as printable() writes them out, whatever a key or a path
-/// holds. What has no line break yet waits for one, or for a flush.
+/// Forwards each line to another stream in the form of printable(), whatever a key or a path
+/// contains. An incomplete line waits for its line break or a flush.
 class PlainText final : public std::streambuf {
  public:
-  /// `sink` is borrowed.
+  /// Borrows `sink`.
   explicit PlainText(std::ostream& sink) : sink_(sink) {}
 
-  /// True once anything was passed on or waits.
+  /// True once anything was forwarded or waits.
   bool used() const { return used_; }
 
  protected:

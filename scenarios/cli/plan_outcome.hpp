@@ -1,5 +1,5 @@
 #pragma once
-// What a plan costs each rank.
+// Costs of a plan for each rank.
 
 #include <cstdint>
 #include <span>
@@ -14,7 +14,7 @@ namespace reprise::cli {
 struct PlanOutcome {
   std::uint64_t items = 0;           ///< chunks to write, or chunks to read over all ranks
   std::vector<std::uint64_t> bytes;  ///< per rank
-  double seconds = 0;                ///< that planning took
+  double seconds = 0;                ///< time that planning took
 
   std::uint64_t most() const;
   double mean() const;
@@ -22,17 +22,17 @@ struct PlanOutcome {
   double balance() const;
 };
 
-/// A planned save: what every rank would compute, proof of cover included.
+/// A planned save: the result that every rank would compute, with the proof of cover.
 struct PlannedSave {
   GlobalPlan plan;
   PlanOutcome outcome;
 };
 PlannedSave plan_save(std::span<const LocalPlan> offers);
 
-/// What each rank of another job reads of it. Throws what JobLoadPlan throws.
+/// Returns the reads of each rank of another job. Throws the errors of JobLoadPlan.
 PlanOutcome plan_load(const GlobalPlan& stored, std::span<const LocalPlan> wanted);
 
-/// Each rank's load plan. Throws the first mismatch as an Error.
+/// Plans the load of each rank. Throws the first mismatch as an Error.
 PlanOutcome plan_load(std::span<const StateDict> states, const Catalog& catalog);
 
 }  // namespace reprise::cli

@@ -18,10 +18,10 @@ std::string slot_key(sim::Slot slot, const std::string& key) {
   return sim::slot_key(sim::Sharding::kFullyReshardable, slot, key);
 }
 
-/// What the ranks of one pipeline stage offer.
+/// The offers of the ranks of one pipeline stage.
 class Stage {
  public:
-  /// `rank`: one of them.
+  /// `rank` is one of them.
   Stage(const sim::ModelSpec& model, const sim::Layout& layout, GlobalRank rank) {
     PlacedOffers offers;
     for (const auto kind : sim::kinds_of(model)) {
@@ -75,8 +75,8 @@ class Stage {
     offers.tensors.push_back(std::move(offer));
   }
 
-  /// A fused dimension is cut component by component, and the share of the optimizer is a part of
-  /// what is left, so up to as many boxes as components.
+  /// Cuts a fused dimension component by component. The share of the optimizer is a part of the
+  /// rest, so there are at most as many boxes as components.
   static void add_fused(const sim::Family& family, const sim::LocalParameter& parameter,
                         GlobalRank rank, std::vector<TensorOffer>& offers) {
     const sim::ParameterSpec& spec = parameter.spec;
@@ -100,7 +100,7 @@ class Stage {
     }
   }
 
-  /// Place of the rank among those that share its optimizer.
+  /// Returns the index of the rank among those that share its optimizer.
   static GroupRank sharing_rank(const sim::Family& family, GlobalRank rank) {
     const GroupRank member = *family.mesh->members().rank_of(rank);
     std::vector<std::int32_t> coordinates;
@@ -114,7 +114,7 @@ class Stage {
   std::shared_ptr<const PlacedOffers> placed_;
 };
 
-/// Stages on which a parameter stands that is `wanted`.
+/// Returns the stages that have a `wanted` parameter.
 template <class Wanted>
 std::int64_t stages_with(const sim::ModelSpec& model, const sim::Layout& layout, Wanted wanted) {
   std::set<std::int32_t> stages;
@@ -125,7 +125,7 @@ std::int64_t stages_with(const sim::ModelSpec& model, const sim::Layout& layout,
   return static_cast<std::int64_t>(stages.size());
 }
 
-/// What of the model stands on each stage, so that nobody looks through all of it for each.
+/// Returns the part of the model on each stage, so that nobody searches the whole model for each.
 std::vector<sim::ModelSpec> by_stage(const sim::ModelSpec& model, const sim::Layout& layout) {
   sim::ModelSpec bare = model;
   bare.parameters.clear();
@@ -197,7 +197,7 @@ std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout&
       std::any_of(model.parameters.begin(), model.parameters.end(),
                   [](const sim::ParameterSpec& parameter) { return parameter.expert.has_value(); });
   const Mesh experts = sim::expert_mesh(layout);
-  // Ranks that hold the same tensors: of a stage, and of an expert rank where these have their own.
+  // Key: ranks with the same tensors have one stage and, if experts own tensors, one expert rank.
   std::map<std::pair<std::size_t, std::int32_t>, std::unique_ptr<Stage>> stages;
   std::vector<LocalPlan> plans;
   plans.reserve(static_cast<std::size_t>(layout.world_size()));

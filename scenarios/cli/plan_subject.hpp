@@ -1,5 +1,5 @@
 #pragma once
-// What `plan` plans with: what each rank of a job would offer or ask for, without data.
+// Input of `plan`: the tensors that each rank of a job would offer or request, without data.
 
 #include <string>
 #include <vector>
@@ -12,21 +12,21 @@
 
 namespace reprise::cli {
 
-/// By rank: weights in bfloat16, the optimizer's three tensors in float32, as fully_reshardable
-/// jobs save them. Ranks of one pipeline stage share all that follows from placements, so it is
-/// described once for each stage; boxes of fused tensors are each rank's own.
+/// Returns the offers by rank: weights in bfloat16 and the optimizer's three tensors in float32, as
+/// fully_reshardable jobs save them. Ranks of one pipeline stage share all parts that follow from
+/// placements, computed once per stage; boxes of fused tensors are computed per rank.
 std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout& layout);
 
-/// Returns how many shares of tensors all ranks hold together: what a plan costs. Refuses a layout
-/// that does not fit.
+/// Returns the number of tensor shares that all ranks hold together: the cost of a plan. Refuses a
+/// layout that does not fit.
 std::uint64_t shares_of(const sim::ModelSpec& model, const sim::Layout& layout);
 
-/// What a layout leaves idle, in words: "4 ranks hold no expert: ..."; empty if every rank has its
-/// part. The layout fits the model.
+/// Describes the ranks that a layout leaves idle: "4 ranks hold no expert: ..."; empty if every
+/// rank has a part. The layout must fit the model.
 std::vector<std::string> idle_notes(const sim::ModelSpec& model, const sim::Layout& layout);
 
-/// By rank: every tensor of a catalog, dimension 0 cut over `ranks` ranks; what has none is whole
-/// on each.
+/// Returns the state of each rank: every tensor of a catalog, with dimension 0 cut into `ranks`
+/// parts; a tensor without dimensions is whole on each rank.
 std::vector<StateDict> states_of(const Catalog& catalog, std::int32_t ranks);
 
 }  // namespace reprise::cli

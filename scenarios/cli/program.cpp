@@ -30,7 +30,7 @@ std::string version_line() {
                      info.dirty ? "+" : "", info.build);
 }
 
-/// Names of a parser's options, with their dashes.
+/// Returns the names of a parser's options, with their dashes.
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -39,13 +39,13 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-/// The verb's parser that was reached, or the program's.
+/// Returns the parser of the chosen verb, or the program's.
 CLI::App& reached(CLI::App& app) {
   const auto used = app.get_subcommands();
   return used.empty() ? app : *used.front();
 }
 
-/// What to say about a command line that can't be read, with a suggestion where one is close.
+/// Explains why a command line can't be parsed, with a suggestion if one is close.
 std::string explain(CLI::App& app, const CLI::ParseError& error, const Verbs& verbs) {
   CLI::App& at = reached(app);
   std::string text = error.what();
@@ -69,7 +69,7 @@ std::string explain(CLI::App& app, const CLI::ParseError& error, const Verbs& ve
   return fmt::format("reprise{}: {}\nTry 'reprise{} --help'.\n", verb, text, verb);
 }
 
-/// Too little memory is no defect of the program: what is read asks for more than there is.
+/// Lack of memory is not a defect of the program: the input needs more than there is.
 Error error_of(const std::exception& caught, const CLI::App& parser) {
   const auto* memory = dynamic_cast<const std::bad_alloc*>(&caught);
   if (memory == nullptr) return error_from(caught);
@@ -81,13 +81,13 @@ Error error_of(const std::exception& caught, const CLI::App& parser) {
   return limit_from(*memory, join(named, " "));
 }
 
-/// An option of that name that takes no value.
+/// True if the option of that name, which takes no value, is set.
 bool is_set(const CLI::App& parser, const std::string& name) {
   const CLI::Option* option = parser.get_option_no_throw(name);
   return option != nullptr && option->get_items_expected_max() == 0 && option->count() > 0;
 }
 
-/// The program's streams, with nothing in what passes that a terminal would obey.
+/// The program's streams, without control characters for a terminal.
 class Edge {
  public:
   explicit Edge(const Console& outside) : out_text_(outside.out), err_text_(outside.err) {
@@ -102,7 +102,7 @@ class Edge {
   const Console& console() const { return console_; }
   bool printed() const { return out_text_.used(); }
 
-  /// `code`, unless what was printed did not arrive.
+  /// Returns `code`, unless the output could not be written.
   ExitCode leave(ExitCode code) {
     out_.flush();
     if (out_.good()) return code;

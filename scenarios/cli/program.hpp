@@ -1,6 +1,6 @@
 #pragma once
-// Reads the command line, runs one verb, and turns what it throws into words and an exit code: the
-// only place where that is done.
+// Reads the command line, runs one verb, and turns its exceptions into messages and exit codes. No
+// other file does that.
 
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace reprise::cli {
 
-/// `arguments` without the program's name.
+/// `arguments` excludes the program's name.
 ExitCode run_program(const std::vector<std::string>& arguments, const Verbs& verbs,
                      const Console& console);
 

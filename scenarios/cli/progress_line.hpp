@@ -1,5 +1,5 @@
 #pragma once
-// Progress of long work as one line on stderr, if that is a terminal. Nothing in the first second.
+// Shows progress of long work as one line on stderr, if that is a terminal, after the first second.
 
 #include <cstdint>
 #include <ostream>
@@ -29,7 +29,7 @@ class ProgressLine final : public Progress {
   std::string_view verb_;
   bool enabled_;
   bool drawn_ = false;
-  std::uint64_t next_ns_ = 0;  ///< when the line may be drawn again
+  std::uint64_t next_ns_ = 0;  ///< earliest time to draw the line again
 };
 
 }  // namespace reprise::cli

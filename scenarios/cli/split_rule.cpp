@@ -25,7 +25,7 @@ std::int64_t number_in(std::string_view digits, const std::string& word) {
   return value;
 }
 
-/// The expression may hold '=' and ':' itself: the last ones count.
+/// The expression may itself contain '=' and ':': the last ones count.
 Split parse(const std::string& word) {
   const auto equals = word.rfind('=');
   const auto colon = word.rfind(':');

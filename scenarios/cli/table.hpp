@@ -1,6 +1,6 @@
 #pragma once
-// A table for a terminal. Where the terminal is too narrow, long cells of the flexible column are
-// shortened in the middle; written to a file or a pipe, nothing is.
+// A table for a terminal. If the terminal is too narrow, long cells of the flexible column are
+// shortened in the middle; output to a file or a pipe is never shortened.
 
 #include <cstdint>
 #include <string>
@@ -17,7 +17,7 @@ struct Column {
   Align align = Align::kLeft;
 };
 
-/// "model.la...weight"; at least 5 characters stay.
+/// Returns "model.la...weight"; keeps at least 5 characters.
 std::string shorten_middle(const std::string& text, std::size_t width);
 
 class Table {
@@ -25,7 +25,7 @@ class Table {
   /// The first column is the flexible one.
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  /// As many cells as columns.
+  /// Adds a row; it has as many cells as there are columns.
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
   void print(const Console& console) const;

@@ -1,5 +1,5 @@
 #pragma once
-// A value as JSON from which it can be told exactly: types that JSON lacks are objects of one key.
+// Writes a value as JSON without loss: types that JSON lacks become objects with a single key.
 //
 //   None, bool, int64, str, list   as JSON has them
 //   larger int       {"int": "<two's complement, little-endian, hexadecimal>"}

@@ -1,5 +1,5 @@
 #pragma once
-// A value as an indented tree, one scalar a line, long lists and texts shortened.
+// Prints a value as an indented tree, one scalar per line, with long lists and texts shortened.
 
 #include <ostream>
 
@@ -7,7 +7,7 @@
 
 namespace reprise::cli {
 
-/// Nested deeper than `depth_max`, a value is printed on one line.
+/// Prints values nested deeper than `depth_max` on one line.
 void print_tree(std::ostream& out, const Value& value, int indent, int depth_max = 8);
 
 }  // namespace reprise::cli

@@ -1,5 +1,5 @@
 #pragma once
-// A verb of the program. One file per verb; verbs.cpp lists them.
+// A verb of the program. Each verb has its own file; verbs.cpp lists them.
 
 #include <memory>
 #include <string_view>
@@ -15,9 +15,9 @@ class Verb {
  public:
   virtual ~Verb() = default;
   virtual std::string_view name() const = 0;
-  /// Empty: the verb is not for people and stays out of the help.
+  /// Text for the help; empty: the verb is internal and the help omits it.
   virtual std::string_view summary() const = 0;
-  /// Lines for the end of the help, indented by two.
+  /// Returns lines for the end of the help, indented by two.
   virtual std::string_view examples() const = 0;
   /// Called once, before the command line is read.
   virtual void declare(Options& options) = 0;
@@ -39,7 +39,7 @@ std::unique_ptr<Verb> make_plan();
 std::unique_ptr<Verb> make_gate();
 std::unique_ptr<Verb> make_rank();
 
-/// In the order of the help.
+/// Returns the verbs in the order of the help.
 Verbs all_verbs();
 
 }  // namespace reprise::cli

@@ -19,7 +19,7 @@ std::string form_of(const std::optional<TensorDiff::Side>& side) {
   return side ? fmt::format("{} {}", name_of(side->dtype), to_string(side->shape)) : "-";
 }
 
-/// What a tensor's row says beyond its verdict.
+/// Returns the remarks of a tensor's row besides its verdict.
 std::string words_for(const TensorDiff& tensor) {
   if (tensor.first) {
     return fmt::format("{} of {} elements, max_delta {:g}, first at {}: {} | {}",
@@ -46,7 +46,7 @@ ExitCode exit_code_of(DiffOutcome outcome) {
   return ExitCode::kInconclusive;
 }
 
-/// For a shell: 'a word', with quotes in it escaped.
+/// Quotes a word for a shell: 'a word', with quotes in it escaped.
 std::string quoted(const std::string& word) {
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -189,7 +189,7 @@ class DiffVerb final : public Verb {
                        report.files_compared == 1 ? "file" : "files");
   }
 
-  /// What was compared, and after it what was not.
+  /// Describes what was compared, and then what was not.
   static std::string counts_of(const DiffReport& report, LayoutBound bound) {
     std::string text =
         fmt::format("{} elements ({}) of {} tensors and {} objects{} compared",
@@ -224,7 +224,7 @@ class DiffVerb final : public Verb {
         console.out << "nothing was compared: " << counts << '\n';
         return;
       case DiffOutcome::kDamaged:
-        return;  // the findings have said so
+        return;  // the findings already say so
     }
   }
 

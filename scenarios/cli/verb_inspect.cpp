@@ -26,7 +26,7 @@ struct ObjectRow {
   std::uint64_t bytes = 0;
 };
 
-/// What one payload file holds.
+/// Content of one payload file.
 struct FileRow {
   std::uint64_t chunks = 0;
   std::uint64_t objects = 0;
@@ -120,7 +120,7 @@ class InspectVerb final : public Verb {
   }
 
  private:
-  /// What was hashed has to be what was saved, and a filter has to leave something.
+  /// The hashed bytes must match their checksums, and a filter must leave something.
   static ExitCode judge(const Catalog& catalog, const KeyFilter& filter,
                         const driver::TensorDigest& digest, const Console& console) {
     bool damaged = false;

@@ -75,7 +75,7 @@ class MutantsVerb final : public Verb {
         request, [&](std::size_t done, std::size_t total, const std::string& what) {
           if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, what);
         });
-    // Of named files, what they declare is asked; of the catalogue, that it leaves none out.
+    // Named files are asked for the mutants that they declare; the catalogue must cover all.
     if (!paths_.empty() && only_.empty()) {
       std::erase_if(outcomes, [](const auto& outcome) { return outcome.trials.empty(); });
     }
@@ -90,7 +90,7 @@ class MutantsVerb final : public Verb {
     return trial.caught ? "caught" : trial.asked ? "survived" : "not asked";
   }
 
-  /// Rows of one file that caught it by one code stand on one line.
+  /// Prints rows of one file that caught it by the same code on one line.
   static void add_trials(const std::string& name, const std::vector<driver::Trial>& trials,
                          Table& table) {
     const auto file = [](const driver::Trial& trial) {
@@ -119,7 +119,7 @@ class MutantsVerb final : public Verb {
     }
   }
 
-  /// Whom no random case caught: then it is scenarios alone that show it.
+  /// Prints mutants that no random case caught: only scenarios show them.
   static void print_properties(const Console& console,
                                const std::vector<driver::MutantOutcome>& outcomes) {
     std::size_t tried = 0;

@@ -4,8 +4,8 @@
 namespace reprise::cli {
 namespace {
 
-/// What the launcher of the lanes mpi and gpu starts; not for people, so it is left out of the
-/// help.
+/// The verb that the launcher of the lanes mpi and gpu starts; it is not for people, so the help
+/// omits it.
 class RankVerb final : public Verb {
  public:
   std::string_view name() const override { return "rank"; }

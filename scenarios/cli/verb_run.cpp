@@ -129,12 +129,12 @@ class RunVerb final : public Verb {
                        .executable = console.executable,
                        .ranks_per_gpu = checked_ranks_per_gpu(),
                        .log = checked_log(request.lane)};
-    if (!mutant_.empty()) sim::mutant_named(mutant_);  // a wrong name is said before anything runs
+    if (!mutant_.empty()) sim::mutant_named(mutant_);  // report a wrong name before anything runs
     require_known_ranks();
     return request;
   }
 
-  /// Tags are those of the whole catalogue that is named: fewer rows of it may have none of them.
+  /// Checks tags against the whole named catalogue: a selection of rows may have none of them.
   void require_known_ranks() const {
     if (ranks_.empty() || ranks_ == "all") return;
     std::set<std::string> tags;
@@ -178,7 +178,7 @@ class RunVerb final : public Verb {
     }
   }
 
-  /// Each scenario as a file of its own, with this run's outcome.
+  /// Writes each scenario to its own file, with the outcome of this run.
   void record(const std::vector<driver::Scenario>& scenarios, const driver::RunRequest& request,
               const reports::Report& report) const {
     for (std::size_t i = 0; i < scenarios.size(); ++i) {

@@ -20,7 +20,7 @@ std::string counted(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
 }
 
-/// What "whole" does not say.
+/// Returns a reservation that "whole" does not include.
 std::string_view reservation(const VerifyReport& report) {
   if (report.verdict() != VerifyVerdict::kWhole || report.manifest) return "";
   if (!report.payload_read) return "; the payload was not read";
@@ -42,7 +42,7 @@ ExitCode exit_code_of(const VerifyReport& report, bool strict) {
   return strict && report.strict_warnings() != 0 ? ExitCode::kFail : ExitCode::kPass;
 }
 
-/// Several checkpoints: input that can't be used outweighs damage, damage an empty one.
+/// For several checkpoints: unusable input outweighs damage, damage outweighs an empty one.
 ExitCode worse_of(ExitCode a, ExitCode b) {
   const auto rank = [](ExitCode code) {
     return code == ExitCode::kUnusable       ? 3
@@ -53,7 +53,7 @@ ExitCode worse_of(ExitCode a, ExitCode b) {
   return rank(a) < rank(b) ? b : a;
 }
 
-/// A cause that occurs often is shown so many times, and then counted.
+/// A frequent cause is shown this many times, and then only counted.
 constexpr std::size_t kShownOfOneKind = 20;
 
 std::string verdict_line(const VerifyReport& report) {

@@ -1,4 +1,4 @@
-// What this program was built from: printed by --version and written into every report.
+// Version, commit and build type of this program: printed by --version, written into every report.
 #pragma once
 
 #include <string_view>
@@ -6,11 +6,11 @@
 namespace reprise {
 
 struct BuildInfo {
-  std::string_view version;  // of the project, as CMakeLists.txt says it: "0.1.0"
+  std::string_view version;  // version of the project in CMakeLists.txt: "0.1.0"
   std::string_view commit;   // full hash, or "unknown" outside a git clone
-  bool dirty;                // the tree differed from the commit, untracked files included
+  bool dirty;                // true if the tree differed from the commit, untracked files included
   std::string_view build;    // build type and compiler: "Release GNU 12.2.0"
-  bool has_mpi;              // adapters compiled in; their libraries may still fail at run time
+  bool has_mpi;              // true if the adapters are built in; their libraries may still fail
   bool has_cuda;
   bool has_nccl;
 };

@@ -34,7 +34,7 @@ void add_files(const std::string& path, std::vector<std::string>& files) {
   }
 }
 
-/// The cells of "[a=1,b=2]".
+/// Returns the cells of "[a=1,b=2]".
 std::set<std::string> cells_of(std::string_view row) {
   std::set<std::string> cells;
   if (row.size() < 2) return cells;
@@ -53,8 +53,8 @@ bool has_cells(const Scenario& scenario, const std::vector<std::string>& wanted)
                      [&cells](const std::string& cell) { return cells.contains(cell); });
 }
 
-/// So many rows, in their order. Which ones follows from their names and the seed, so that a row
-/// that is added takes the place of one other at most.
+/// Keeps this many rows, in their order. The choice depends on their names and the seed, so that an
+/// added row replaces at most one other.
 void keep_some(const Selection& selection, std::vector<Scenario>& rows) {
   if (selection.rows_max == 0 || rows.size() <= selection.rows_max) return;
   const auto draw = [&selection](const Scenario& scenario) {
@@ -67,7 +67,7 @@ void keep_some(const Selection& selection, std::vector<Scenario>& rows) {
   std::erase_if(rows, [&](const Scenario& row) { return draw(row) > last; });
 }
 
-/// The wanted rows of one path.
+/// Returns the wanted rows of one path.
 std::vector<Scenario> rows_of(const std::string& path) {
   const FileAndRows wanted = split_rows(path);
   std::vector<Scenario> all = parse_scenarios(read_yaml_text(wanted.file), wanted.file);
@@ -98,7 +98,7 @@ void keep_tagged(const std::string& tag, std::vector<Scenario>& scenarios) {
                   (tags.empty() ? "; none has any" : "; the tags are: " + join(tags, ", ")));
 }
 
-/// Reports, kept checkpoints and courses tell scenarios apart by their names.
+/// Names must differ: reports, kept checkpoints and courses identify scenarios by them.
 void refuse_equal_names(const std::vector<Scenario>& scenarios) {
   std::map<std::string, std::string> files;
   for (const auto& scenario : scenarios) {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kStaging = std::size_t{1} << 20;
 
-/// A checkpoint as a reader of single items.
+/// Reads single items of a checkpoint.
 class Stored {
  public:
   explicit Stored(Checkpoint checkpoint) : checkpoint_(std::move(checkpoint)) {
@@ -27,7 +27,7 @@ class Stored {
     for (const auto& object : checkpoint_.catalog().objects) objects_[object.key] = &object;
   }
 
-  /// Hashed as the ranks hash what they hold; nothing if it is not there or has another shape.
+  /// Hashes an item as the ranks hash theirs; nothing if it does not exist or has another shape.
   std::optional<HeldItem> item_like(const HeldItem& held) {
     const auto tensor = tensors_.find(held.key);
     if (tensor != tensors_.end()) return tensor_part(*tensor->second, held);
@@ -79,7 +79,7 @@ class Stored {
   std::map<std::string, const StoredObject*> objects_;
 };
 
-/// One save as all ranks saw it.
+/// One save from the point of view of all ranks.
 struct WholeSave {
   Step step;
   bool certain = false;
@@ -106,7 +106,7 @@ std::size_t saves_in(const IncarnationRecord& life) {
   return saves;
 }
 
-/// A later save of the same step stands in its place.
+/// True if a later save of the same step replaced it.
 bool is_replaced(const IncarnationRecord& life, std::size_t number) {
   for (std::size_t later = number + 1; later < saves_in(life); ++later) {
     if (save_of(life, later).step == save_of(life, number).step) return true;
@@ -118,7 +118,7 @@ void compare(Stored& stored, const AuditPage& page, const WholeSave& save, Rulin
   for (const auto& held : page.items) {
     if (held.replica != 0 || save.padded.contains(held.key)) continue;
     const auto found = stored.item_like(held);
-    if (!found || found->hashes == held.hashes) continue;  // what is not there is another ruling
+    if (!found || found->hashes == held.hashes) continue;  // missing items are judged elsewhere
     rulings.push_back({save.beside > 0 ? judged::kTornSnapshot : judged::kBitMismatch, held.key,
                        "rank " + std::to_string(page.rank.value) +
                            " handed it to the save of step " + std::to_string(save.step.value) +
@@ -138,7 +138,7 @@ Rulings judge_contents(Store& store, const IncarnationRecord& life) {
     if (!save.certain || is_replaced(life, number)) continue;
     const std::string directory = CommitTarget::iteration(kCheckpointRoot, save.step).directory;
     try {
-      if (!holds_metadata(store, directory)) continue;  // retention took it
+      if (!holds_metadata(store, directory)) continue;  // removed by retention
       Stored stored(Checkpoint::open(store, directory));
       for (const auto& rank : life.ranks) {
         if (number < rank.audits.size()) compare(stored, rank.audits[number], save, rulings);

@@ -1,6 +1,6 @@
 #pragma once
-// Does a committed checkpoint hold, bit for bit, what the ranks handed to its save? Asked of the
-// store when the life has ended, before anything else looks at it.
+// Checks that a committed checkpoint holds, bit for bit, what the ranks passed to its save. Reads
+// the store when the life has ended, before anything else reads it.
 
 #include "properties/ruling.hpp"
 #include "reprise/store.hpp"
@@ -8,12 +8,12 @@
 
 namespace reprise::driver {
 
-/// For each tensor and object of each save of the life that ended well and still stands: what the
-/// checkpoint holds against the hashes that the rank with the main copy took when the save was
-/// begun. TORN_SNAPSHOT if steps were trained beside the save, else BIT_MISMATCH, naming that rank.
+/// Compares each tensor and object of each successful save that was not overwritten with the hashes
+/// that the rank with the main copy took when the save began. Reports TORN_SNAPSHOT if the job
+/// trained during the save, else BIT_MISMATCH, and names that rank.
 ///
-/// Left out are padded tensors, whose padding nobody defines; saves of a life in which the store
-/// lied; and what can't be read, of which the store's judge says so.
+/// Skips padded tensors, whose padding is undefined; saves of a life in which the store lied; and
+/// items that can't be read, which judge_store reports.
 Rulings judge_contents(Store& store, const IncarnationRecord& life);
 
 }  // namespace reprise::driver

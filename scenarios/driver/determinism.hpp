@@ -1,6 +1,6 @@
 #pragma once
-// The same scenarios once more, on the simulated lane and in a second process: what came of them
-// must be the same, on that lane to the event hash.
+// Runs the same scenarios again on the simulated lane in a second process. The results must be the
+// same, and on that lane the event hashes, too.
 
 #include <cstdint>
 #include <string>
@@ -10,29 +10,29 @@
 
 namespace reprise::driver {
 
-/// The course that a run took.
+/// The parts of a result that must not differ between two runs.
 struct Course {
   std::string name;
   std::string verdict;
   std::string event_hash;
   std::string content_digest;
-  std::vector<std::int64_t> begins;  ///< the step that each life went on from
-  bool left_to_time = false;         ///< which checkpoint that was
+  std::vector<std::int64_t> begins;  ///< step that each life continued from
+  bool left_to_time = false;         ///< true if timing decides which checkpoint a life loads
 
   friend bool operator==(const Course&, const Course&) = default;
 };
 
 Course course_of(const reports::ScenarioResult& result);
 std::vector<Course> courses_of(const reports::Report& report);
-/// Of a report.json; TORN_FILE if it is none.
+/// Reads the courses from a report.json. TORN_FILE if it is not one.
 std::vector<Course> courses_in(const std::string& report_json, const std::string& file);
-/// Runs the request in another process of `options.executable`. INTERNAL if that leaves no report.
+/// Runs the request in another process of `options.executable`. INTERNAL if it writes no report.
 std::vector<Course> courses_elsewhere(const RunRequest& request);
 
-/// Fills the report's determinism, and turns scenarios that took another course there into failures
-/// with the code NOT_DETERMINISTIC or, of a report of another lane, LANES_DISAGREE: other verdict,
-/// other content. Where time alone says which checkpoint a life goes on from, lanes may go on from
-/// different ones, and have other content then. What was not run here is not compared.
+/// Fills the report's determinism, and fails each scenario whose verdict or content differs there,
+/// with the code NOT_DETERMINISTIC, or LANES_DISAGREE if this report is of another lane. Where
+/// timing decides which checkpoint a life loads, lanes may load different ones and then hold other
+/// content. Scenarios that were not run here are not compared.
 void compare_courses(const std::vector<Course>& elsewhere, reports::Report& report);
 
 }  // namespace reprise::driver

@@ -37,7 +37,7 @@ void add_layout(const Layout& layout, Values& values) {
   if (layout.etp != 0 && layout.etp != layout.tp) values.emplace("layout", "etp");
 }
 
-/// One for a job that is one model.
+/// Returns one module if the job is one model.
 std::vector<ModuleConfig> modules_of(const IncarnationPlan& plan) {
   if (!plan.modules.empty()) return plan.modules;
   return {{.layout = plan.layout, .optimizer_sharding = plan.optimizer_sharding}};

@@ -1,5 +1,5 @@
 #pragma once
-// What random scenarios are drawn with.
+// Random choices for the generators of scenarios.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace reprise::driver {
 
-/// True once in `in` times.
+/// True with probability 1/`in`.
 inline bool chance(Stream& random, std::uint64_t in) { return random.below(in) == 0; }
 
-/// From `least` to `most`.
+/// Returns a number from `least` to `most`, both included.
 inline std::int64_t number(Stream& random, std::int64_t least, std::int64_t most) {
   return least +
          static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most - least + 1)));

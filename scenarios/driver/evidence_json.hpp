@@ -1,6 +1,6 @@
 #pragma once
-// The evidence of a record that is judged beside that of the other ranks, as JSON: short, since
-// there is a line of it for every box of every save.
+// Writes the evidence that is judged across ranks as JSON, and reads it. The form is short because
+// every box of every save has a line of it.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,15 +10,15 @@
 
 namespace reprise::driver {
 
-/// A code by its name; the empty text is none.
+/// Writes a code by its name, and no code as the empty text.
 nlohmann::json put_code(std::optional<Code> code);
 nlohmann::json put_all(const std::vector<AuditPage>& pages);
 nlohmann::json put_all(const std::vector<LoadEvidence>& loads);
 nlohmann::json put_all(const std::vector<SavePoint>& points);  ///< without their layouts
 nlohmann::json put_all(const std::vector<SaveEvidence>& saves);
 nlohmann::json put_all(const std::vector<sim::FaultState>& faults);
-/// They throw what nlohmann's reader throws, and std::invalid_argument for a number that is none or
-/// a code that nobody knows.
+/// The take functions throw the exceptions of nlohmann's reader, and std::invalid_argument for a
+/// malformed number or an unknown code.
 std::optional<Code> take_code(const nlohmann::json& json);
 std::vector<AuditPage> take_audits(const nlohmann::json& json);
 std::vector<LoadEvidence> take_loads(const nlohmann::json& json);

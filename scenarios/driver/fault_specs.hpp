@@ -1,5 +1,5 @@
 #pragma once
-// The faults of a scenario as the ports know them.
+// Converts the faults of a scenario to those that the ports understand.
 
 #include <vector>
 
@@ -8,9 +8,9 @@
 
 namespace reprise::driver {
 
-/// USAGE for a kind or moment that there is not.
+/// Throws USAGE for an unknown kind or moment.
 sim::FaultSpec spec_of(const FaultAction& fault);
-/// One for each of its ranks.
+/// Returns one fault for each of the action's ranks.
 std::vector<sim::FaultSpec> specs_of(const BadResultAction& bad);
 
 }  // namespace reprise::driver

@@ -1,6 +1,6 @@
 #pragma once
-// The options of a training job that Megatron calls so, laid over the scenarios of a run: each
-// overrides what a scenario says under its own key.
+// Options of a training job, named as in Megatron, that apply to every scenario of a run: each
+// overrides the scenario's own key.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 namespace reprise::driver {
 
 struct FieldOptions {
-  std::int64_t save_interval = 0;  ///< 0: as the scenario's
+  std::int64_t save_interval = 0;  ///< 0: the scenario's own
   bool no_save_optim = false;
   bool no_save_rng = false;
   bool no_load_optim = false;
@@ -19,20 +19,20 @@ struct FieldOptions {
   bool no_load_rng = false;
   bool finetune = false;
   bool fully_reshardable = false;  ///< dist-ckpt-optim-fully-reshardable
-  std::string load = {};           ///< directory, as for stored_start(); empty: none
+  std::string load = {};           ///< directory for stored_start(); empty: none
 
   bool any() const { return !(*this == FieldOptions{}); }
 
   friend bool operator==(const FieldOptions&, const FieldOptions&) = default;
 };
 
-/// As on a command line: "--finetune --load 'runs/llm'".
+/// Returns the options as on a command line: "--finetune --load 'runs/llm'".
 std::string to_string(const FieldOptions& options);
 
-/// Overrides each scenario's own keys, and adds the options, without directories, to its name, so
-/// that its result is not taken for that of the scenario in the catalogue:
-/// "mimo/layouts[...]{--finetune}". Without options they stay as they are. Reads the checkpoint
-/// that `load` names, and throws what stored_start() does.
+/// Overrides the keys of each scenario and appends the options, without directories, to its name,
+/// so that nobody takes its result for that of the scenario in the catalogue:
+/// "mimo/layouts[...]{--finetune}". Without options the scenarios do not change. Reads the
+/// checkpoint that `load` names; throws the errors of stored_start().
 void override_by(const FieldOptions& options, std::vector<Scenario>& scenarios);
 
 }  // namespace reprise::driver

@@ -31,7 +31,7 @@ std::string replaced(std::string word, const std::string& name, const std::strin
   return word;
 }
 
-/// Returns a digest of the elements of all tensors by key, whatever their chunks are; nothing where
+/// Returns a digest of the elements of all tensors by key, whatever their chunks are; nothing if
 /// the checkpoint can't be read.
 std::optional<std::string> content_of(Store& store, const std::string& directory) try {
   Checkpoint checkpoint = Checkpoint::open(store, directory);
@@ -46,8 +46,8 @@ std::optional<std::string> content_of(Store& store, const std::string& directory
   return std::nullopt;
 }
 
-/// What a checkpoint of a job of ours tells of itself besides its step and its grids. What its job
-/// left behind on the way is not told. Another's checkpoint tells nothing.
+/// Takes from a checkpoint of our own jobs what it records besides step and grids. It does not
+/// record what its job left out on the way. Another program's checkpoint records nothing.
 void take_what_is_told(Store& store, const std::string& directory, SavePoint& point) try {
   Checkpoint checkpoint = Checkpoint::open(store, directory);
   const auto common = checkpoint.common();
@@ -61,7 +61,7 @@ void take_what_is_told(Store& store, const std::string& directory, SavePoint& po
   return;
 }
 
-/// The lane's store as a directory, for as long as the program runs.
+/// Exposes the lane's store as a directory while the program runs.
 class OnDisk {
  public:
   explicit OnDisk(Lane& lane) : lane_(lane), own_(lane.directory()) {
@@ -90,7 +90,7 @@ class OnDisk {
 
 class ForeignLife {
  public:
-  /// `store` as the program is to find it.
+  /// `store` is the store that the program will see.
   ForeignLife(const Scenario& scenario, std::size_t number, Store& store, const Past& past)
       : plan_(scenario.incarnations[number]),
         modules_(modules_of(scenario, number)),
@@ -111,7 +111,7 @@ class ForeignLife {
              ": " + log_tail);
   }
 
-  /// It could go on to write when it has been judged.
+  /// A leftover process could continue to write after the judgement.
   void judge_leftovers(const ProcessEnd& end) {
     if (end.left_some) {
       rule(judged::kVerdictDisagreement, "the command ended and left processes behind");
@@ -166,8 +166,8 @@ class ForeignLife {
     return CommitTarget::iteration(kCheckpointRoot, leaves().value_or(Step{})).directory;
   }
 
-  /// What it says that it leaves is a save like others from here on. That of a step that was saved
-  /// before holds the same.
+  /// Treats the announced checkpoint as a save like others from here on. If its step was saved
+  /// before, the content must be the same.
   void judge_step(Store& store) {
     if (!leaves()) return;
     const Step step = *leaves();
@@ -207,7 +207,7 @@ class ForeignLife {
   std::size_t number_;
   const Past& past_;
   const SavePoint* before_ = nullptr;   ///< the save of the step that it leaves
-  std::optional<std::string> content_;  ///< of that, where it is there
+  std::optional<std::string> content_;  ///< content of that save, if it exists
   RankRecord rank_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// An incarnation that is somebody else's program: a framework's own save or load, a script. It is
-// judged by the checkpoints that it leaves.
+// Runs an incarnation that is another program: a framework's own save or load, or a script. The
+// judges see only the checkpoints that it leaves.
 
 #include <string>
 
@@ -10,13 +10,13 @@
 
 namespace reprise::driver {
 
-/// Runs it over the lane's store, or over a copy on disk that is taken back. The record has one
-/// rank, which tells what the newest checkpoint holds afterwards. Rulings:
+/// Runs the program on the lane's store, or on a copy on disk that is copied back afterwards. The
+/// record has one rank, with the content of the newest checkpoint after the run. Rulings:
 ///
-///   VERDICT_DISAGREEMENT  another exit code, or its time was over, or it left processes behind
-///   TRACKER_DANGLING      what the tracker names is not whole
-///   COMMIT_MISSING        it was to leave a checkpoint of another step, or any
-///   BIT_MISMATCH          that step was saved before, and its tensors held something else
+///   VERDICT_DISAGREEMENT  another exit code, or it ran out of time, or it left processes behind
+///   TRACKER_DANGLING      the tracker names a checkpoint that is not whole
+///   COMMIT_MISSING        it left no checkpoint of the step that it was to commit
+///   BIT_MISMATCH          that step was saved before with other tensor contents
 IncarnationRecord run_foreign(const Scenario& scenario, std::size_t number, Lane& lane,
                               const LaneOptions& options, const Past& past);
 

@@ -19,7 +19,7 @@ namespace {
 using sim::Layout;
 
 constexpr std::array<std::string_view, 3> kModels = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
-/// Stages of a pipeline; more only leaves more of them without layers.
+/// Largest number of pipeline stages; more would only leave more of them without layers.
 constexpr std::int32_t kStagesMax = 4;
 constexpr std::int64_t kBatchLeast = 4096;
 constexpr std::array kMoments = {sim::FaultMoment::kBefore, sim::FaultMoment::kDuring,
@@ -35,7 +35,7 @@ std::vector<std::int32_t> divisors(std::int32_t n) {
   return all;
 }
 
-/// The smallest prime that divides n > 1.
+/// Returns the smallest prime that divides n > 1.
 std::int32_t prime_of(std::int32_t n) {
   std::int32_t p = 2;
   while (n % p != 0) ++p;
@@ -52,7 +52,7 @@ std::vector<std::string_view> factor_axes() {
   return axes;
 }
 
-/// Deals the world's prime factors out to the axes.
+/// Distributes the world's prime factors over the axes.
 void draw_sizes(Stream& random, std::int32_t world, Layout& layout) {
   const auto axes = factor_axes();
   for (std::int32_t left = world; left > 1;) {
@@ -110,7 +110,7 @@ void change_size(Stream& random, std::string_view axis, Layout& layout) {
   layout.set_size(axis, one_of(random, kSizes));
 }
 
-/// Changes one thing; what hangs on it (stages on pp, replicas on dp) is drawn anew.
+/// Changes one size; redraws those that depend on it (stages on pp, replicas on dp).
 void change_one(Stream& random, const sim::ModelSpec& model, Layout& layout) {
   switch (random.below(model.has_experts() ? 7 : 5)) {
     case 0:
@@ -131,7 +131,7 @@ void change_one(Stream& random, const sim::ModelSpec& model, Layout& layout) {
   }
 }
 
-/// Another layout: near the one before, or any.
+/// Returns another layout: similar to the previous one, or any.
 Layout next_layout(Stream& random, const std::string& model, const Layout& before,
                    const CaseLimits& limits) {
   if (chance(random, 8)) return before;
@@ -152,7 +152,7 @@ void add_training(Stream& random, std::int64_t steps_max, std::vector<Action>& a
   if (steps > 0) actions.emplace_back(TrainAction{steps});
 }
 
-/// Some steps, a save, and perhaps more of both; sometimes the job goes back to what it saved.
+/// Adds some steps, a save, and perhaps more of both; sometimes the job reloads its own save.
 void add_saving(Stream& random, std::vector<Action>& actions) {
   add_training(random, 3, actions);
   actions.emplace_back(SaveAction{});
@@ -164,7 +164,7 @@ void add_saving(Stream& random, std::vector<Action>& actions) {
   }
 }
 
-/// All of them; a mode that is missing here is a test's business.
+/// All modes that random scenarios use; tests cover the others.
 constexpr std::array kStrictModes = {
     Strictness::kAssumeOkUnexpected, Strictness::kLogUnexpected, Strictness::kLogAll,
     Strictness::kRaiseUnexpected,    Strictness::kRaiseAll,      Strictness::kReturnUnexpected,
@@ -176,7 +176,7 @@ Strictness draw_strictness(Stream& random) {
   return kStrictModes.at(static_cast<std::size_t>(number(random, 0, last)));
 }
 
-/// Saves beside training, some with hardly any staging, some of them slow.
+/// Draws saves during training, some with very little staging, some of them slow.
 void draw_async(Stream random, CheckpointPlan& plan) {
   plan.async = chance(random, 2);
   if (!plan.async) return;
@@ -192,9 +192,9 @@ bool refuses_absent(Strictness mode) {
          mode == Strictness::kRaiseAll;
 }
 
-/// A third of the jobs validate results, under formats and with iterators that differ from life to
-/// life. The last one, which saves nothing, may force the template of its load where the strict
-/// mode refuses what is not there.
+/// Makes a third of the jobs validate results, under formats and iterators that differ from life to
+/// life. The last life, which saves nothing, may force the template of its load if the strictness
+/// refuses absent objects.
 void draw_rerun(Stream random, Scenario& scenario) {
   if (!chance(random, 3)) return;
   for (auto& plan : scenario.incarnations) {
@@ -208,7 +208,7 @@ void draw_rerun(Stream random, Scenario& scenario) {
   scenario.incarnations.back().rerun_template = sim::RerunTemplate::kForced;
 }
 
-/// All but the incarnations.
+/// Draws everything except the incarnations.
 Scenario random_job(Stream& random) {
   Scenario scenario;
   scenario.proves = "A random job goes on from its checkpoints as if it had never stopped.";
@@ -225,7 +225,7 @@ Scenario random_job(Stream& random) {
   return scenario;
 }
 
-/// A quarter of the cases are jobs of modules, drawn from a stream of their own.
+/// Makes a quarter of the cases jobs of modules, drawn from a separate stream.
 void draw_grids(Stream& random, const CaseLimits& limits, Scenario& scenario,
                 IncarnationPlan& plan) {
   plan.layout = random_layout(random, scenario.model, random_world(random, limits));
@@ -249,7 +249,7 @@ void change_for_restart(Stream& random, const std::string& model, const CaseLimi
   if (chance(random, 2)) plan.optimizer_sharding = random_sharding(random);
 }
 
-/// The job's ranks in another order, and up to three more that are no members.
+/// Returns the job's ranks in another order, with up to three other ranks in the gaps.
 std::vector<std::int32_t> random_members(Stream& random, std::int32_t count) {
   std::vector<std::int32_t> ranks;
   const auto world = count + static_cast<std::int32_t>(number(random, 0, 3));
@@ -288,7 +288,7 @@ FaultAction random_write_fault(Stream& random, const IncarnationPlan& plan) {
   return fault;
 }
 
-/// Before the life's last save, which then may fail.
+/// Inserts the fault before the life's last save, which then may fail.
 void add_fault(Stream& random, IncarnationPlan& plan) {
   auto& actions = plan.actions;
   const bool crash = chance(random, 2);
@@ -297,19 +297,19 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
     auto* save = std::get_if<SaveAction>(&*--action);
     if (save == nullptr) continue;
     save->fails.how = Failing::How::kMaybe;
-    actions.insert(action, {FinalizeAction{}, fault});  // it strikes none that was begun before
+    actions.insert(action, {FinalizeAction{}, fault});  // affects no save that began earlier
     break;
   }
-  // The job may go on; what it goes back to would then be open.
+  // The job may go on; the target of a reload would then be undetermined.
   std::erase_if(actions, [](const Action& one) { return std::holds_alternative<LoadAction>(one); });
 }
 
-/// The life ends with a fault checkpoint; another device decides; then the job goes on.
+/// Ends the life with a fault checkpoint; another device decides; then the job goes on.
 void add_rerun(Stream& random, std::size_t life, Scenario& scenario) {
   for (auto& plan : scenario.incarnations) {
     plan.rerun = sim::RerunMode::kValidateResults;
-    plan.format = sim::CheckpointFormat::kTorchDist;  // else what was found out is lost
-    plan.iterators = sim::Wrapping::kWrapped;         // a batch is wanted again
+    plan.format = sim::CheckpointFormat::kTorchDist;  // other formats lose the diagnosis
+    plan.iterators = sim::Wrapping::kWrapped;         // a batch is read again
   }
   IncarnationPlan& plan = scenario.incarnations[life];
   BadResultAction bad;
@@ -377,7 +377,7 @@ Scenario random_scenario(Stream random, const CaseLimits& limits) {
 Scenario random_faulty_scenario(Stream random, const CaseLimits& limits) {
   Scenario scenario = random_scenario(random.split("scenario"), limits);
   scenario.proves = "A random job goes on from a committed checkpoint, whatever goes wrong.";
-  for (auto& plan : scenario.incarnations) {  // what was saved last is open, and so what is refused
+  for (auto& plan : scenario.incarnations) {  // the last save is uncertain, and so are refusals
     forget_buckets(plan);
     plan.rerun_template = sim::RerunTemplate::kAsStored;
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Random scenarios: jobs, layouts to save under and to load under, ways to keep the optimizer. A
-// case is a function of its stream alone, so a seed names all of them.
+// Random scenarios: jobs, layouts to save and to load under, optimizer shardings. A case depends on
+// its stream alone, so a seed identifies all of them.
 
 #include <cstdint>
 #include <string>
@@ -16,18 +16,18 @@ struct CaseLimits {
 };
 
 sim::Sharding random_sharding(Stream& random);
-/// Ranks of a world: half of the time few.
+/// Returns a number of ranks; a small one half of the time.
 std::int32_t random_world(Stream& random, const CaseLimits& limits);
-/// A layout of `world` ranks that the model can be cut by; passes sim::check.
+/// Returns a layout of `world` ranks that fits the model and passes sim::check.
 sim::Layout random_layout(Stream& random, const std::string& model, std::int32_t world);
 
-/// A whole scenario, expectations included. Half of its loads change one or two axes of the layout
-/// before, the others draw a new one; a third of its lives have members in another order, some of
-/// them with gaps between. One in four is a job of modules, see random_modules.hpp.
+/// Returns a whole scenario with its expectations. Half of its loads change one or two axes of the
+/// previous layout, the others draw a new one; a third of its lives order their ranks differently,
+/// some with gaps. One scenario in four is a job of modules, see random_modules.hpp.
 Scenario random_scenario(Stream random, const CaseLimits& limits);
-/// One in which something goes wrong: a rank dies at some moment of some phase, a write or a sync
-/// fails, or a device computes wrongly and the job is restarted on another one. It must go on from
-/// a committed checkpoint all the same.
+/// Returns a scenario with a fault: a rank dies at some moment of some phase, a write or a sync
+/// fails, or a device computes wrong results and the job restarts on another one. The job must
+/// still continue from a committed checkpoint.
 Scenario random_faulty_scenario(Stream random, const CaseLimits& limits);
 
 }  // namespace reprise::driver

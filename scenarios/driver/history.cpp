@@ -14,7 +14,7 @@ bool same_expert_streams(const sim::Layout& a, const sim::Layout& b) {
   return a.pp == b.pp && a.ep == b.ep && a.expert_tp() == b.expert_tp();
 }
 
-/// Whether a job that loads it is what it would be if it had never stopped.
+/// True if a job that loads the save differs from one that never stopped.
 bool is_a_turn(const SavePoint& saved, const std::vector<sim::ModuleConfig>& own,
                const sim::LoadChoice& choice) {
   const bool whole =

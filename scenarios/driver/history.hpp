@@ -1,7 +1,7 @@
 #pragma once
-// What a scenario has come to at some point, as its actions tell it and without having seen any
-// run: which saves there are, and how far the random streams have moved. A load that takes another
-// checkpoint than it should is seen by this.
+// Follows the actions of a scenario, without looking at any run, to tell which saves exist at some
+// point and how far the random streams have moved. The judges use it to detect a load of the wrong
+// checkpoint.
 
 #include <cstdint>
 #include <map>
@@ -14,9 +14,9 @@
 
 namespace reprise::driver {
 
-/// Steps that a module's random streams have drawn since they last began anew. Host streams come
-/// back from a checkpoint where tp and pp are as when it was saved (and, where they differ by rank
-/// of dp x cp, that size), expert streams where pp, ep and etp are; else they begin anew.
+/// Steps that a module's random streams have drawn since they last started. A load restores host
+/// streams if tp and pp are unchanged (and dp x cp, if the streams differ by its rank), and expert
+/// streams if pp, ep and etp are unchanged; otherwise they start again.
 struct StreamAges {
   std::int64_t host = 0;
   std::int64_t expert = 0;
@@ -24,15 +24,15 @@ struct StreamAges {
   friend bool operator==(const StreamAges&, const StreamAges&) = default;
 };
 
-/// By module; of a job that is one model under the empty name.
+/// Ages by module. A job that is one model has the empty name.
 using Ages = std::map<std::string, StreamAges>;
 
-/// A load after which the job is not what it would be without it: something was left behind, or
-/// modules came and went. The uninterrupted job has to do the same.
+/// A load that changes the job: it left something out, or modules came or went. The uninterrupted
+/// job has to make the same change.
 struct Turn {
-  Step at;                      ///< of the checkpoint
-  std::size_t incarnation = 0;  ///< that loaded it
-  bool optimizer = true;        ///< the checkpoint held it
+  Step at;                      ///< step of the checkpoint
+  std::size_t incarnation = 0;  ///< incarnation that loaded it
+  bool optimizer = true;        ///< true if the checkpoint held it
   bool release = false;
 
   friend bool operator==(const Turn&, const Turn&) = default;
@@ -40,37 +40,37 @@ struct Turn {
 
 struct SavePoint {
   Step step;
-  std::size_t incarnation = 0;  ///< that saved it
+  std::size_t incarnation = 0;  ///< incarnation that saved it
   std::vector<sim::ModuleConfig> modules = {};
   std::optional<std::int64_t> parent_step =
-      {};  ///< of the checkpoint that the saving job came from
+      {};  ///< of the checkpoint that the saving job was loaded from before
   Ages ages = {};
-  bool certain = true;      ///< false: it did not come to its end, and may be there all the same
-  bool damaged = false;     ///< since then, or by a store that lied
-  bool random = true;       ///< it holds the random streams
-  bool optimizer = true;    ///< it holds the optimizers' state
-  bool release = false;     ///< it was given the name of one
-  std::int64_t beside = 0;  ///< steps that were trained while it was in flight
-  std::vector<Turn> turns = {};  ///< of the job that saved it, in order
+  bool certain = true;           ///< false: the save did not finish, but its checkpoint may exist
+  bool damaged = false;          ///< later, or by a store that lied
+  bool random = true;            ///< true if it holds the random streams
+  bool optimizer = true;         ///< true if it holds the optimizers' state
+  bool release = false;          ///< true if it was renamed to a release
+  std::int64_t beside = 0;       ///< steps that the job trained while it was in flight
+  std::vector<Turn> turns = {};  ///< turns of the saving job, in order
 
   friend bool operator==(const SavePoint&, const SavePoint&) = default;
 };
 
-/// What the lives before have come to, for the next one.
+/// Effects of the earlier lives that the next one depends on.
 struct Past {
-  std::vector<SavePoint> saves;        ///< in order
-  std::vector<sim::FaultSpec> faults;  ///< that outlive a life
-  bool tracker_damaged = false;        ///< and not written since
+  std::vector<SavePoint> saves;        ///< all saves, in order
+  std::vector<sim::FaultSpec> faults;  ///< faults that outlive a life
+  bool tracker_damaged = false;        ///< damaged and not written since
 };
 
-/// The newest save that is certain, or -1.
+/// Returns the index of the newest certain save, or -1.
 std::ptrdiff_t newest_certain(const std::vector<SavePoint>& saves);
 
-/// How a life went on from the save of that step; nothing where none was made there, or it can't
-/// be: Outcome::kContinued from the newest that is certain or a later one, else kFellBack.
+/// Returns how a life continues from the save of step `loaded`: kContinued if it is the newest
+/// certain one or later, else kFellBack. Nothing if no save was made there or it can't be loaded.
 std::optional<Outcome> outcome_of(const std::vector<SavePoint>& saves, Step loaded);
 
-/// A running job.
+/// State of a running job as the actions define it.
 class Position {
  public:
   Position(const Scenario& scenario, std::size_t incarnation);
@@ -83,7 +83,7 @@ class Position {
   const std::vector<sim::ModuleConfig>& modules() const { return modules_; }
   std::size_t incarnation() const { return incarnation_; }
   void train(std::int64_t steps);
-  void skip();  ///< one iteration: streams stand still
+  void skip();  ///< one iteration that leaves the streams alone
   void load(const SavePoint& saved);
   SavePoint save(const SaveAction& action = {}) const;
 
@@ -94,17 +94,17 @@ class Position {
   bool random_by_dp_;
 };
 
-/// Modules of that life's job, with their ranks.
+/// Returns the modules of that life's job, with their ranks.
 std::vector<sim::ModuleConfig> modules_of(const Scenario& scenario, std::size_t incarnation);
 
-/// The saves of all incarnations before that one, in order, of a scenario without faults.
+/// Returns the saves of all earlier incarnations, in order, of a scenario without faults.
 std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t incarnation);
 
-/// The latest of that step; nothing if there is none.
+/// Returns the latest save of that step; null if there is none.
 const SavePoint* save_of(const std::vector<SavePoint>& saves, Step step);
 
-/// Those of which the checkpoint of that step may be, newest first: a save that did not come to its
-/// end may have left what was there before.
+/// Returns the saves that may have written the checkpoint of that step, newest first: a save that
+/// did not finish may have left the earlier checkpoint in place.
 std::vector<const SavePoint*> saves_that_may_stand(const std::vector<SavePoint>& saves, Step step);
 
 }  // namespace reprise::driver

@@ -7,7 +7,7 @@
 namespace reprise::driver {
 namespace {
 
-/// A member of a group that cannot speak: enough for a job that is made and not run.
+/// A communicator that can't communicate: enough for a job that is built but not run.
 class SilentCommunicator final : public Communicator {
  public:
   SilentCommunicator(Group group, GroupRank rank) : group_(std::move(group)), rank_(rank) {}
@@ -48,7 +48,7 @@ class SilentFabric final : public Fabric {
   std::int32_t world_size_;
 };
 
-/// One that has all of the ranks.
+/// Returns the size of a world that contains all of these ranks.
 std::int32_t world_of(const Group& ranks) {
   std::int32_t world = 0;
   for (const GlobalRank rank : ranks.members()) world = std::max(world, rank.value + 1);

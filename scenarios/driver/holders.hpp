@@ -1,5 +1,5 @@
 #pragma once
-// Who holds which box of each tensor under a layout: for saying whose value a wrong element is.
+// Finds the rank that holds each box of each tensor, to name the source of a wrong element.
 
 #include <map>
 #include <set>
@@ -11,13 +11,13 @@
 
 namespace reprise::driver {
 
-/// By key, main copies first, then by rank. Found by making every rank's job, without any
-/// communication, and asking it what it holds in model space.
+/// Holders by key, main copies first, then by rank. Builds every rank's job without communication
+/// and asks it for the boxes that it holds in model space.
 using Holders = std::map<std::string, std::vector<Holder>>;
 Holders holders_of(const sim::JobConfig& config);
 
-/// The values that the named objects (with coordinate and grid) have in a job that was just made,
-/// found likewise; what no rank has is left out.
+/// Returns the values of the named objects (with coordinate and grid) in a newly built job, found
+/// in the same way. Omits keys that no rank has.
 std::map<std::string, Value> objects_of(const sim::JobConfig& config, std::set<std::string> keys);
 
 }  // namespace reprise::driver

@@ -1,23 +1,23 @@
 #pragma once
-// The job that a scenario describes.
+// Builds the config of the job that a scenario describes.
 
 #include "scenarios/driver/scenario.hpp"
 #include "sim/job/job.hpp"
 
 namespace reprise::driver {
 
-/// Name of a rank's device, "node0:1"; a restart on other devices is on other nodes.
+/// Returns the name of a rank's device, "node0:1". A restart on other devices uses other nodes.
 std::string device_of(const Scenario& scenario, std::size_t incarnation, GlobalRank rank);
 
-/// Of that incarnation, as if it were the first; iterations that the scenario expects to be skipped
-/// are.
+/// Returns the config of that incarnation as if it were the first. It skips the iterations that the
+/// scenario expects to be skipped.
 sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation);
 
-/// The same before it loads: it starts from other values, so that what was not restored can't pass
-/// for restored.
+/// Returns the same config for a job that has not loaded yet: it starts from other values, so that
+/// a value that was not restored can't pass for a restored one.
 sim::JobConfig unloaded_config_of(const Scenario& scenario, std::size_t incarnation);
 
-/// What a save hands over, as Megatron's --no-save-optim and --no-save-rng say.
+/// Returns the parts that a save includes, as --no-save-optim and --no-save-rng of Megatron select.
 sim::SaveParts parts_of(const SaveAction& save);
 
 }  // namespace reprise::driver

@@ -1,5 +1,5 @@
 #pragma once
-// What a verdict rests on: the first thing that was found wrong, or nothing.
+// The reason for a verdict: the first problem that was found, or nothing.
 
 #include <cstdint>
 #include <optional>
@@ -11,15 +11,15 @@ namespace reprise::driver {
 
 struct Judgement {
   reports::Verdict verdict = reports::Verdict::kPass;
-  std::optional<Code> code = {};  ///< of what is wrong
+  std::optional<Code> code = {};  ///< code of the problem
   std::string reason = {};
-  std::optional<std::size_t> life = {};   ///< in which it was found; nothing: in all together
-  std::optional<std::int32_t> rank = {};  ///< that it is about
+  std::optional<std::size_t> life = {};   ///< life with the problem; nothing: not in one life
+  std::optional<std::int32_t> rank = {};  ///< rank with the problem
 };
 
 Judgement fail(Code code, std::string reason);
 
-/// Messages of errors and rulings begin with their code, which the finding already has.
+/// Removes the code from the start of a message, since the finding has it already.
 std::string without_code(const std::string& text, Code code);
 
 /// "rank 3"

@@ -1,6 +1,6 @@
 #pragma once
-// Where a scenario runs. A lane runs one incarnation after the other; between them only the store
-// lives on.
+// A lane runs the incarnations of a scenario one after the other; only the store survives from one
+// to the next.
 
 #include <cstdint>
 #include <functional>
@@ -17,46 +17,46 @@
 
 namespace reprise::driver {
 
-/// Of one collective, on every lane.
+/// Deadline of one collective, on every lane.
 inline constexpr std::uint64_t kCollectiveDeadlineS = 60;
 
 struct LaneOptions {
-  std::uint64_t seed = 1;  ///< of the simulated scheduler
+  std::uint64_t seed = 1;  ///< seed of the simulated scheduler
   std::string mutant;      ///< name; empty: none
-  std::string keep;        ///< directory that keeps the checkpoints; empty: they go away
+  std::string keep;        ///< directory for the checkpoints; empty: they are deleted
   std::string launcher = "mpirun";
-  std::string executable;          ///< of this program, for lanes that start processes
-  std::uint64_t deadline_s = 120;  ///< of one incarnation in real time
-  std::int32_t ranks_per_gpu = 1;  ///< on the lane gpu; as many as share a device at most
+  std::string executable;          ///< path of this program, for lanes that start processes
+  std::uint64_t deadline_s = 120;  ///< real time that one incarnation may take
+  std::int32_t ranks_per_gpu = 1;  ///< most ranks that share a device on the lane gpu
   LogOptions log;
-  /// Shared by all scenarios that are run with copies of these options.
+  /// Shared by all scenarios that run with copies of these options.
   std::shared_ptr<TwinBook> twins = std::make_shared<TwinBook>();
 };
 
-/// One scenario's life on a lane.
+/// Runs the incarnations of one scenario.
 class Lane {
  public:
   virtual ~Lane() = default;
-  /// `past`: what the incarnations before have come to.
+  /// `past` holds the effects of the earlier incarnations.
   virtual IncarnationRecord run(std::size_t incarnation, const Past& past) = 0;
-  /// Where the checkpoints are, for those who look between incarnations.
+  /// Store of the checkpoints, for judges that read it between incarnations.
   virtual Store& store() = 0;
-  /// Where that is on disk; empty: nowhere.
+  /// Directory of that store; empty if it is not on disk.
   virtual std::string directory() const { return {}; }
-  /// Called once after the last incarnation: puts the checkpoints where they are kept.
+  /// Called once after the last incarnation: moves the checkpoints to where they are kept.
   virtual void finish() = 0;
 };
 
-/// Ranks as fibers on one thread, over a store that forgets what was not synced.
+/// Runs ranks as fibers on one thread, over a store that loses unsynced writes in a crash.
 std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options);
-/// Ranks as processes that a launcher starts, over a real directory: kMpi or kGpu.
+/// Runs ranks as processes of a launcher, over a real directory: kMpi or kGpu.
 std::unique_ptr<Lane> make_process_lane(LaneKind lane, const Scenario& scenario,
                                         const LaneOptions& options);
 
-/// Leaves out the ranks that are no members of the job; they must have ended well, else they stay.
+/// Removes ranks that are not members of the job if they ended well; others stay.
 void keep_members(const IncarnationPlan& plan, IncarnationRecord& record);
 
-/// Why the lane can't run the scenario here; nothing if it can.
+/// Returns the reason why the lane can't run the scenario here; nothing if it can.
 std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario,
                                    const LaneOptions& options);
 

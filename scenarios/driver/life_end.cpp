@@ -9,18 +9,18 @@
 namespace reprise::driver {
 namespace {
 
-/// A rank that tells of another's end only.
+/// True if the rank's error only reports that another rank ended.
 bool is_echo(const RankRecord& rank) {
   return rank.ending == Ending::kFailed && rank.code == Code::kPeerFailed;
 }
 
-/// The code of a rank that did not return.
+/// Returns the code of a rank that did not return.
 Code code_of(const RankRecord& rank) { return rank.code.value_or(Code::kInternal); }
 
 std::string message_of(const RankRecord& rank) { return without_code(rank.message, code_of(rank)); }
 
-/// How the worst ended rank ended. Our own mistakes and hangs come before errors, which all ranks
-/// share, and causes before echoes.
+/// Returns the worst ending of a rank. Our own mistakes and hangs come before errors, which all
+/// ranks share, and causes before echoes.
 Judgement ending_of(const IncarnationRecord& life) {
   for (const bool echo : {false, true}) {
     for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
@@ -33,7 +33,7 @@ Judgement ending_of(const IncarnationRecord& life) {
   return {};
 }
 
-/// Refused with that code and those words on every rank.
+/// Checks that every rank refused with this code and these words.
 Judgement refusal_of(const IncarnationRecord& life, Code code, const std::string& says) {
   for (const auto& rank : life.ranks) {
     const std::string wanted =
@@ -55,20 +55,20 @@ bool is_last(const Scenario& scenario, std::size_t number) {
   return number + 1 == scenario.incarnations.size();
 }
 
-/// The code with which this life's load must be refused; nothing: it must not.
+/// Returns the code with which this life's load must be refused; nothing if it must not.
 std::optional<Code> refusal_planned(const Scenario& scenario, std::size_t number) {
   const auto& fails = scenario.incarnations[number].fails;
   return fails || !is_last(scenario, number) ? fails : scenario.expect.refusal;
 }
 
-/// What each rank must say then.
+/// Returns the text that each rank's message must contain then.
 const std::string& refusal_says(const Scenario& scenario, std::size_t number) {
   const IncarnationPlan& plan = scenario.incarnations[number];
   return plan.fails ? plan.fails_says : scenario.expect.refusal_says;
 }
 
-/// All ranks refused the load that the life began with, by one named error, and the scenario leaves
-/// that open.
+/// True if all ranks refused the load at the start of the life with the same named error, and the
+/// scenario allows that.
 bool refused_as_allowed(const Scenario& scenario, std::size_t number,
                         const IncarnationRecord& life) {
   const auto& outcomes = scenario.expect.outcomes;
@@ -82,15 +82,15 @@ bool refused_as_allowed(const Scenario& scenario, std::size_t number,
   });
 }
 
-/// A planned fault ended this rank's life.
+/// True if a planned fault ended this rank's life.
 bool died_as_planned(const RankRecord& rank) {
   return std::any_of(rank.faults.begin(), rank.faults.end(), [](const sim::FaultState& fault) {
     return fault.fired && sim::ends_life(fault.spec.kind);
   });
 }
 
-/// The code by which ranks end where a fault of this kind struck and nobody died; nothing where
-/// that depends on what it met.
+/// Returns the code with which ranks end after a fault of this kind without a death; nothing if
+/// that depends on the call that it hit.
 std::optional<Code> code_after(sim::FaultKind kind) {
   switch (kind) {
     case sim::FaultKind::kWriteError:
@@ -105,8 +105,8 @@ std::optional<Code> code_after(sim::FaultKind kind) {
   }
 }
 
-/// True if a rank can end by that code because another one died, or because of a further fault that
-/// was planned.
+/// True if a rank can end with this code because another rank died, or because of a further planned
+/// fault.
 bool follows_from_death(const IncarnationRecord& life, Code code) {
   if (code == Code::kPeerFailed || code == Code::kDeadline) return true;
   return std::any_of(life.ranks.begin(), life.ranks.end(), [code](const RankRecord& rank) {
@@ -116,7 +116,7 @@ bool follows_from_death(const IncarnationRecord& life, Code code) {
   });
 }
 
-/// A life in which some rank was to die and did. The others may not have noticed, or ended by an
+/// Judges a life in which a rank died as planned. The others may not have noticed, or ended with an
 /// error that follows from it.
 Judgement death_of(const IncarnationRecord& life) {
   for (const auto& rank : life.ranks) {
@@ -145,9 +145,9 @@ bool has_fired(const IncarnationRecord& life, sim::FaultKind kind) {
   });
 }
 
-/// A life in which some rank was to fail its peers, and did: all ranks learn by the named error
-/// that a participant is missing, or came when the deadline was over. Who came too late may find
-/// that the others have ended.
+/// Judges a life in which a rank failed its peers as planned: the named error tells all ranks that
+/// a participant is missing or missed the deadline. A rank that is too late may find that the
+/// others have ended.
 Judgement failed_peer_of(const IncarnationRecord& life) {
   const bool peer_failed = has_fired(life, sim::FaultKind::kFails);
   for (const auto& rank : life.ranks) {

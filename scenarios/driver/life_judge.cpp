@@ -19,7 +19,7 @@ void sort_unique(Inventory& keys) {
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
 }
 
-/// Of the ranks that came to it, the i-th piece of evidence.
+/// Returns the i-th piece of evidence of each rank that has one.
 template <class Item>
 std::vector<Item> each_ranks(const IncarnationRecord& life, std::vector<Item> RankRecord::*list,
                              std::size_t i) {
@@ -40,7 +40,7 @@ Rulings judge_saves(const IncarnationRecord& life) {
   }
 }
 
-/// All ranks go on from one checkpoint.
+/// Checks that all ranks load one checkpoint.
 void judge_generation(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
   for (const auto& load : loads) {
     if (load.step == loads.front().step) continue;
@@ -54,8 +54,8 @@ void judge_generation(const std::vector<LoadEvidence>& loads, Rulings& rulings) 
   }
 }
 
-/// What was live is what the checkpoint holds: a plan that was made of another state leaves keys
-/// out in silence.
+/// Checks that the checkpoint holds the live state: a plan made for another state silently omits
+/// keys.
 Rulings judge_plans(const IncarnationRecord& life) {
   Rulings rulings;
   for (std::size_t i = 0;; ++i) {
@@ -86,7 +86,7 @@ Rulings judge_plans(const IncarnationRecord& life) {
   }
 }
 
-/// A save ends alike on all ranks that live to see it.
+/// Checks that a save ends the same way on all ranks that live to see it.
 Rulings judge_endings(const IncarnationRecord& life) {
   Rulings rulings;
   for (std::size_t i = 0;; ++i) {
@@ -108,7 +108,7 @@ Rulings judge_endings(const IncarnationRecord& life) {
   }
 }
 
-/// What a job has begun to save stands before it exits.
+/// Checks that every save that a job began is committed before it exits.
 Rulings judge_unended(const IncarnationRecord& life) {
   Rulings rulings;
   for (const auto& rank : life.ranks) {
@@ -124,7 +124,7 @@ Rulings judge_unended(const IncarnationRecord& life) {
   return rulings;
 }
 
-/// Where one read brings a byte to all ranks, they together read no more than is stored.
+/// Checks that all ranks together read no more than is stored, if one read serves all ranks.
 void judge_reads(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
   std::uint64_t read = 0;
   std::uint64_t allowed = 0;
@@ -146,7 +146,7 @@ Rulings judge_loads(const IncarnationRecord& life) {
     const auto loads = each_ranks(life, &RankRecord::loads, i);
     if (loads.empty()) return rulings;
     judge_generation(loads, rulings);
-    if (loads.size() < life.ranks.size()) continue;  // others may have asked for more
+    if (loads.size() < life.ranks.size()) continue;  // other ranks may have requested more
     judge_reads(loads, rulings);
     LoadEvidence all;
     for (const auto& load : loads) {
@@ -167,7 +167,7 @@ Rulings judge_loads(const IncarnationRecord& life) {
   }
 }
 
-/// A tensor that each rank lacks stands nowhere, and no rank's comparison shows it.
+/// Finds tensors that every rank lacks: no single rank's comparison shows them.
 Rulings judge_absent(const IncarnationRecord& life) {
   if (life.ranks.empty()) return {};
   Inventory nowhere = life.ranks.front().absent;
@@ -187,7 +187,7 @@ Rulings judge_absent(const IncarnationRecord& life) {
   return rulings;
 }
 
-/// Its peers may each learn of it at another point.
+/// True if a rank died. Its peers may each notice at another point.
 bool has_dead(const IncarnationRecord& life) {
   return std::any_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
     return rank.ending == Ending::kLost || rank.ending == Ending::kHung || failed_its_peers(rank);

@@ -1,5 +1,5 @@
 #pragma once
-// The machine that a report was made on.
+// Describes the machine that makes a report.
 
 #include <string>
 

@@ -1,5 +1,5 @@
 #pragma once
-// A model given as a file, for planning without data:
+// Reads a model from a file, for planning without data:
 //
 //   gpt: {layers: 32, hidden: 4096, ffn: 11008, vocabulary: 128256}
 //
@@ -15,10 +15,10 @@
 
 namespace reprise::driver {
 
-/// Throws USAGE naming file and line, NOT_FOUND.
+/// Throws USAGE with file and line, or NOT_FOUND.
 sim::ModelSpec read_model_file(const std::string& file);
 sim::ModelSpec parse_model(const std::string& text, const std::string& file);
-/// A model of the simulated job by its name, or the file of that name if it ends in .yaml.
+/// Returns a built-in model by its name, or reads the file of that name if it ends in .yaml.
 sim::ModelSpec model_of(const std::string& name_or_file);
 
 }  // namespace reprise::driver

@@ -19,7 +19,7 @@ bool declares(const Scenario& scenario, std::string_view mutant) {
   return std::find(scenario.caught.begin(), scenario.caught.end(), mutant) != scenario.caught.end();
 }
 
-/// The verdict's own code counts: an effect behind another cause would be luck.
+/// Only the verdict's own code counts: an effect behind another cause would be luck.
 bool is_expected(const sim::Mutant& mutant, const std::string& code) {
   return std::any_of(mutant.caught_as.begin(), mutant.caught_as.end(),
                      [&code](Code expected) { return name_of(expected) == code; });
@@ -35,7 +35,7 @@ void require_known_mutants(const std::vector<Scenario>& scenarios) {
   }
 }
 
-/// One run that has to be made: a scenario, with a mutant or without.
+/// One run to make: a scenario, with or without a mutant.
 struct Task {
   std::size_t scenario = 0;
   const sim::Mutant* mutant = nullptr;
@@ -49,7 +49,7 @@ std::vector<Task> tasks_of(const std::vector<Scenario>& scenarios, const std::st
     for (const auto& mutant : sim::mutants()) {
       if (!only.empty() && mutant.name != only) continue;
       if (!declares(scenarios[i], mutant.name)) continue;
-      if (tasks.size() == before) tasks.push_back({.scenario = i});  // without any, once
+      if (tasks.size() == before) tasks.push_back({.scenario = i});  // once without a mutant
       tasks.push_back({.scenario = i, .mutant = &mutant});
     }
   }
@@ -73,15 +73,15 @@ void run_tasks(const std::vector<Scenario>& scenarios, const MutantRequest& requ
   });
 }
 
-/// What a case is called, with what is said to see it again.
+/// Returns the name of a case, with the numbers needed to repeat it.
 std::string name_of_case(std::uint64_t number, std::uint64_t seed) {
   return "case " + std::to_string(number) + " of seed " + std::to_string(seed);
 }
 
-/// Properties whose verdict is that of one run, so that a failure is judged as a scenario's.
+/// Properties whose verdict is that of one run, so that a failure is judged like a scenario's.
 constexpr std::array kOfOneRun = {std::string_view("continuity"), std::string_view("survives")};
 
-/// The cases of one property, each run once without any mutant.
+/// The cases of one property, each run once without a mutant.
 struct Cases {
   const Property* property = nullptr;
   std::vector<Scenario> scenarios;
@@ -222,7 +222,7 @@ std::vector<reports::MutantResult> results_of(const std::vector<MutantOutcome>& 
     }
     for (const auto& trial : outcome.properties) {
       result.property_cases += trial.asked;
-      // What scenarios let through has survived, whatever a random case came upon.
+      // A mutant that passed a scenario has survived, even if a random case caught it.
       if (!trial.caught || !result.caught) continue;
       result.caught_by.push_back({.scenario = {},
                                   .verdict = trial.caught->code,

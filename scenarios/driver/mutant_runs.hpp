@@ -1,5 +1,5 @@
 #pragma once
-// Each mutant against the scenarios that declare to catch it, and against random ones.
+// Runs each mutant in the scenarios that declare to catch it, and in random ones.
 
 #include <cstdint>
 #include <optional>
@@ -16,47 +16,47 @@ namespace reprise::driver {
 struct Trial {
   std::string scenario;
   bool caught = false;
-  bool asked = true;   ///< false: nothing was asked of the mutant, so it could not be caught
-  std::string code;    ///< that it was caught as
-  std::string reason;  ///< the verdict's, or why it does not count
+  bool asked = true;   ///< false: no call reached the mutant, so nothing could catch it
+  std::string code;    ///< code of the failure that caught it
+  std::string reason;  ///< reason of the verdict, or why the trial does not count
 };
 
-/// Caught: the scenario passes without the mutant and fails with it, its verdict's code one that
-/// the mutant is to be caught as, and not by a CHECK, an unexpected exception or a deadline. Pure.
+/// A trial is caught if the scenario passes without the mutant and fails with it, by a code that
+/// the mutant declares and not by a CHECK, an unexpected exception or a deadline. Pure.
 Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const ScenarioRun& with);
 
-/// One mutant in random cases of one property, up to the first that catches it.
+/// One mutant in random cases of one property, up to the first case that catches it.
 struct PropertyTrial {
   std::string property;
-  std::uint64_t cases = 0;      ///< that were tried
-  std::uint64_t asked = 0;      ///< those of them that asked something of the mutant
-  std::optional<Trial> caught;  ///< its scenario is "case 3 of seed 1"
+  std::uint64_t cases = 0;      ///< number of cases run
+  std::uint64_t asked = 0;      ///< number of cases that called the mutant
+  std::optional<Trial> caught;  ///< trial of the scenario "case 3 of seed 1"
 };
 
 struct MutantOutcome {
   const sim::Mutant* mutant = nullptr;
-  std::vector<Trial> trials;  ///< in the scenarios' order; empty: no scenario declares it
-  std::vector<PropertyTrial> properties;  ///< what they find is told; it makes no verdict
+  std::vector<Trial> trials;  ///< in the order of the scenarios; empty: no scenario declares it
+  std::vector<PropertyTrial> properties;  ///< findings are reported; they make no verdict
 
-  /// Some scenario declares it, and all that do catch it.
+  /// True if some scenario declares the mutant and all that do catch it.
   bool caught() const;
-  /// True if some scenario asked nothing of it, and all others caught it.
+  /// True if some scenario never called the mutant and all others caught it.
   bool inconclusive() const;
-  /// In a word or two: "caught", "survived", "not asked", "not declared".
+  /// Returns "caught", "survived", "not asked" or "not declared".
   std::string_view verdict() const;
 };
 
 struct MutantRequest {
   Selection selection;
-  std::string only;  ///< a mutant's name; empty: all
+  std::string only;  ///< name of a mutant; empty: all
   LaneOptions options;
   std::size_t jobs = 1;
-  /// Random cases of each property that is a verdict on one run (continuity, survives), for each
-  /// mutant that some scenario declares; 0: none. They are those of options.seed.
+  /// Number of random cases per property that judges a single run (continuity, survives), for each
+  /// mutant that some scenario declares; 0: none. The cases depend on options.seed.
   std::uint64_t property_cases = 0;
 };
 
-/// All mutants, or one, in the registry's order, on the simulated lane. USAGE for a scenario that
+/// Runs one mutant or all, in registry order, on the simulated lane. USAGE for a scenario that
 /// declares a mutant that does not exist.
 std::vector<MutantOutcome> run_mutants(const MutantRequest& request, const Started& started);
 

@@ -13,7 +13,7 @@ using sim::ModuleConfig;
 
 constexpr sim::Sharding kBuckets = sim::Sharding::kDpReshardable;
 
-/// The sizes that decide which elements a model-parallel rank has, in words.
+/// Describes the sizes that decide which elements a model-parallel rank has.
 std::string parts_of(const Layout& layout) {
   std::string text = "tp" + std::to_string(layout.tp) + " pp" + std::to_string(layout.pp) + " vpp" +
                      std::to_string(layout.vpp) + " ep" + std::to_string(layout.ep) + " etp" +
@@ -22,7 +22,7 @@ std::string parts_of(const Layout& layout) {
   return text;
 }
 
-/// Of a job that is one model: a module without a name.
+/// Returns the modules; a job that is one model has one without a name.
 std::vector<ModuleConfig> modules_of(const IncarnationPlan& plan) {
   if (!plan.modules.empty()) return plan.modules;
   return {{.layout = plan.layout, .optimizer_sharding = plan.optimizer_sharding}};
@@ -34,7 +34,7 @@ bool saves_surely(const Action& action) {
          (train != nullptr && train->save_interval > 0 && train->steps >= train->save_interval);
 }
 
-/// Of the life's newest checkpoint, as far as a load takes notice.
+/// True if the life's newest checkpoint has it, as far as a load depends on it.
 bool holds_optimizer(const IncarnationPlan& plan) {
   bool holds = true;
   for (const auto& action : plan.actions) {
@@ -49,7 +49,7 @@ bool is_named(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Modules that one side has and the other has not, or has as another model.
+/// Returns the refusal for modules that one side lacks or has as another model.
 std::optional<ExpectedRefusal> refused_modules(const std::vector<ModuleConfig>& saved,
                                                const std::vector<ModuleConfig>& own,
                                                const sim::LoadChoice& choice) {
@@ -74,7 +74,7 @@ std::optional<ExpectedRefusal> refused_modules(const std::vector<ModuleConfig>& 
   return std::nullopt;
 }
 
-/// Which of the pipeline's stages hold anything.
+/// Returns for each pipeline stage if it holds anything.
 std::vector<bool> stages_that_own(const Layout& layout, const std::string& model) {
   const std::int64_t layers = sim::model_named(model).layers;
   std::vector<bool> owns(static_cast<std::size_t>(layout.pp));
@@ -94,7 +94,7 @@ const Wanted* last_of(const IncarnationPlan& plan) {
   return found;
 }
 
-/// A job ends by itself where a result was wrong, or where the life before ended so.
+/// True if every exit has a reason: a wrong result, or a life before that ended with one.
 bool exits_have_reasons(const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
     const IncarnationPlan& plan = scenario.incarnations[i];
@@ -104,7 +104,7 @@ bool exits_have_reasons(const Scenario& scenario) {
   return true;
 }
 
-/// What is done to a checkpoint for the next life to load it.
+/// True if the life ends with changes to its checkpoint, for the next life to load.
 bool ends_in_damage(const IncarnationPlan& plan) {
   return last_of<DamageAction>(plan) != nullptr || last_of<ReleaseAction>(plan) != nullptr;
 }
@@ -121,7 +121,7 @@ bool modules_fit(const IncarnationPlan& plan) {
   }
 }
 
-/// They stood on the same ranks, and still need as many.
+/// True if they used the same ranks, and still need equally many.
 bool may_be_colocated(const std::vector<ModuleConfig>& modules) {
   const ModuleConfig& first = modules.front();
   const auto& ranks = first.ranks;
@@ -155,7 +155,7 @@ std::int32_t members_of(const IncarnationPlan& plan) {
   return plan.modules.empty() ? plan.layout.world_size() : plan.world_size();
 }
 
-/// A forced template asks for this rank's object whatever the checkpoint has.
+/// A forced template requests this rank's object whatever the checkpoint has.
 std::optional<ExpectedRefusal> refused_template(const IncarnationPlan& saved,
                                                 const IncarnationPlan& loading) {
   if (loading.rerun_template == sim::RerunTemplate::kAsStored) return std::nullopt;
@@ -229,7 +229,7 @@ void expect_what_must_come(Scenario& scenario) {
       saved = &lives[i];
     }
   }
-  // What a life that loads is held to; the first one shows nothing.
+  // Applies to a life that loads; the first one compares nothing.
   scenario.expect.every_rank_owns =
       std::all_of(std::next(lives.begin()), lives.end(),
                   [&](const auto& plan) { return every_rank_owns(plan, scenario.model); });
@@ -240,7 +240,7 @@ void fit_members(Scenario& scenario) {
     fit_ranks(plan);
     for (auto& action : plan.actions) {
       const auto fit = [&plan](std::int32_t& rank) {
-        if (!plan.has_member(rank)) rank = plan.world_size() - 1;  // the last one is a member
+        if (!plan.has_member(rank)) rank = plan.world_size() - 1;  // the last rank is a member
       };
       if (auto* fault = std::get_if<FaultAction>(&action)) fit(fault->rank);
       if (auto* bad = std::get_if<BadResultAction>(&action)) {

@@ -18,7 +18,7 @@ namespace {
 
 using sim::FileKind;
 
-/// As a rank saw them that lived through all that any rank did.
+/// Returns the saves as seen by a rank that lived as long as any other.
 std::vector<SavePoint> saves_of(const IncarnationRecord& life) {
   std::vector<SavePoint> saves;
   for (const auto& rank : life.ranks) {
@@ -74,7 +74,7 @@ void do_one(Store& store, const DamageAction& damage, Past& past) {
   }
 }
 
-/// The newest checkpoint under the name of a release beside it, and the tracker says so.
+/// Copies the newest checkpoint to the name of a release, and updates the tracker.
 void make_release(Store& store, Past& past) {
   const std::string from = locate(store, kCheckpointRoot).directory;
   const Tracker release{};
@@ -84,7 +84,7 @@ void make_release(Store& store, Past& past) {
   store.sync_directory(kCheckpointRoot);
   write_atomically(store, join_path(kCheckpointRoot, std::string(kTrackerFile)),
                    write_tracker(release));
-  past.tracker_damaged = true;  // it names no iteration until the next save
+  past.tracker_damaged = true;  // the tracker has no iteration until the next save
   for (auto save = past.saves.rbegin(); save != past.saves.rend(); ++save) {
     if (CommitTarget::iteration(kCheckpointRoot, save->step).directory != from) continue;
     save->release = true;

@@ -1,5 +1,5 @@
 #pragma once
-// From what a life left behind to what the next one is told.
+// Derives the input of the next life from what a life left behind.
 
 #include "reprise/store.hpp"
 #include "scenarios/driver/history.hpp"
@@ -8,16 +8,16 @@
 
 namespace reprise::driver {
 
-/// Adds the life's saves, certain where some rank saw them end well and no fault lied about the
-/// store, and the faults that outlive it.
+/// Adds the faults that outlive the life, and its saves. A save is certain if some rank saw it end
+/// well and no fault lied about the store.
 void add_life(const IncarnationRecord& life, Past& past);
 
-/// True if a fault fired that reports as done what was not, or writes what it was not given: then
-/// what the life saved may be damaged.
+/// True if a fault fired that reports work that was not done or writes other bytes: the saves of
+/// the life may then be damaged.
 bool was_lied_to(const IncarnationRecord& life);
 
-/// Does to the store what the plan has for the time after the life. Throws an Error if there is no
-/// such file or checkpoint.
+/// Damages the store as the plan says for the time after the life. Throws an Error if the file or
+/// checkpoint does not exist.
 void do_between_lives(Store& store, const IncarnationPlan& plan, Past& past);
 
 }  // namespace reprise::driver

@@ -56,7 +56,7 @@ struct PhaseLog::State {
   Step step = {};
   std::optional<Step> save = {};
   using Name = std::pair<std::optional<Step>, std::string>;
-  std::map<Name, std::uint64_t> begun = {};  ///< when, by save, phase and step of a protocol
+  std::map<Name, std::uint64_t> begun = {};  ///< start, by save, phase and protocol step
 };
 
 PhaseLog::PhaseLog(const LogOptions& options, const Rank& own, Clock& clock, Trace& inner)

@@ -1,6 +1,6 @@
 #pragma once
-// One line a phase and rank for a person who watches: rank, step, phase, bytes, items, seconds.
-// What the engine tells as trace events becomes text here, at the edge.
+// Writes a line per phase and rank for a person to read: rank, step, phase, bytes, items, seconds.
+// The engine emits trace events; this file turns them into text.
 
 #include <cstdint>
 #include <memory>
@@ -14,33 +14,33 @@
 namespace reprise::driver {
 
 struct LogOptions {
-  std::string level = "off";  ///< off, info (phases), debug (steps of protocols, too)
-  /// Where each rank of each life has a file of its own; empty: all go to stderr.
+  std::string level = "off";  ///< off, info (phases), debug (also steps of protocols)
+  /// Directory with a file for each rank of each life; empty: all lines go to stderr.
   std::string directory;
 
   bool on() const { return level != "off"; }
 };
 
-/// A trace that writes, and hands on to another one.
+/// A trace that writes lines and forwards each event to another trace.
 class PhaseLog final : public Trace {
  public:
-  /// Whose lines they are.
+  /// Names the rank that the lines belong to.
   struct Rank {
     std::string scenario;
     std::size_t life = 0;
     GlobalRank rank = {};
   };
-  /// `clock` and `inner` are borrowed. IO where the file can't be made.
+  /// Borrows `clock` and `inner`. Throws IO if the file can't be created.
   PhaseLog(const LogOptions& options, const Rank& own, Clock& clock, Trace& inner);
   ~PhaseLog() override;
   PhaseLog(const PhaseLog&) = delete;
   PhaseLog& operator=(const PhaseLog&) = delete;
 
   void event(const TraceEvent& event) override;
-  /// Of the job, from here on.
+  /// Sets the step of the job for later lines.
   void at(Step step);
-  /// The events that come next are of the save of that step, however far the job is; nothing: of
-  /// none. Of each step there is one save at a time.
+  /// Assigns the next events to the save of that step, whatever step the job is at; nothing: to no
+  /// save. Each step has at most one save at a time.
   void within(std::optional<Step> save);
 
  private:
@@ -48,10 +48,10 @@ class PhaseLog final : public Trace {
   std::unique_ptr<State> state_;
 };
 
-/// A rank's ports, with a log in them if one is wanted.
+/// A rank's ports, with a log if one is wanted.
 class LoggedPorts {
  public:
-  /// `inner` and `clock` are borrowed.
+  /// Borrows `inner` and `clock`.
   LoggedPorts(const LogOptions& options, const PhaseLog::Rank& own, const Ports& inner,
               Clock& clock);
 
@@ -63,7 +63,7 @@ class LoggedPorts {
   Ports ports_;
 };
 
-/// USAGE with the names that there are, if `level` is none of them.
+/// Throws USAGE with the known names if `level` is none of them.
 void require_log_level(const std::string& level);
 
 /// "DIR/placements/ep2/life1-rank0.log"

@@ -24,7 +24,7 @@ constexpr auto kProcessPoll = std::chrono::milliseconds(5);
 constexpr auto kLookForGrace = std::chrono::milliseconds(100);
 constexpr auto kGrace = std::chrono::seconds(3);
 
-/// Groups that a signal to this program is passed on to: they stand apart and would live on. 0:
+/// Process groups to which a signal to this program is forwarded: otherwise they would survive. 0:
 /// free.
 std::array<std::atomic<pid_t>, 64> running_groups = {};
 static_assert(std::atomic<pid_t>::is_always_lock_free);
@@ -37,7 +37,7 @@ extern "C" void pass_on(int signal) {
   std::raise(signal);
 }
 
-/// While a child runs, signals that end this program end the child, too.
+/// Forwards signals that end this program to the child, while it runs.
 class PassOn {
  public:
   explicit PassOn(pid_t child) {
@@ -103,7 +103,7 @@ bool wait_for(pid_t child, Duration limit, int& status) {
   return false;
 }
 
-/// False where it has to be killed; `end` then says why.
+/// Returns false if the child must be killed; `end` then has the reason.
 bool wait_within(pid_t child, const ProcessLimits& limits, ProcessEnd& end, int& status) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::seconds(limits.deadline_s);

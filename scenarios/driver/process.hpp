@@ -1,5 +1,5 @@
 #pragma once
-// A child process with a deadline.
+// Runs a child process with a deadline.
 
 #include <chrono>
 #include <cstdint>
@@ -12,20 +12,20 @@ namespace reprise::driver {
 
 struct ProcessLimits {
   std::uint64_t deadline_s = 0;
-  /// Asked now and then: how much longer it may run, once it has nothing left to do.
+  /// Polled from time to time: returns how much longer the process may run, once its work is done.
   std::function<std::optional<std::chrono::seconds>()> grace = {};
 };
 
 struct ProcessEnd {
-  bool timed_out = false;  ///< it was killed at its deadline, with its whole process group
-  bool cut_short = false;  ///< it was killed when its grace was over, likewise
+  bool timed_out = false;  ///< true if it was killed at its deadline, with its whole process group
+  bool cut_short = false;  ///< true if it was killed at the end of its grace, likewise
   int exit_code = 0;       ///< 128 + signal if a signal ended it
-  /// Others of its process group outlived it, and were killed.
+  /// True if other processes of its group outlived it and were killed.
   bool left_some = false;
 };
 
-/// Runs `arguments` (the program is looked up in PATH) with its output appended to `log`. IO if it
-/// can't be started.
+/// Runs `arguments` (the program is looked up in PATH) and appends the output to `log`. IO if the
+/// program can't be started.
 ProcessEnd run_process(const std::vector<std::string>& arguments, const std::string& log,
                        const ProcessLimits& limits);
 

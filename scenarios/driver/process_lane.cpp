@@ -1,5 +1,5 @@
-// The driver's side of the lanes with real processes: it launches the ranks of one incarnation
-// after the other, judges by the records that they leave, and leaves nobody behind.
+// The driver's side of the lanes with real processes: launches the ranks of one incarnation after
+// the other, judges them by their records, and leaves no process behind.
 #include <signal.h>
 #include <unistd.h>
 
@@ -30,11 +30,11 @@ constexpr const char* kScenarioFile = "scenario.yaml";
 constexpr auto kLanePoll = std::chrono::milliseconds(10);
 constexpr int kLooks = 100;
 constexpr auto kGraceTold = std::chrono::seconds(15);
-constexpr auto kGraceLost = std::chrono::seconds(2);  // the verdict is a failure whatever it does
+constexpr auto kGraceLost = std::chrono::seconds(2);  // the verdict is a failure anyway
 
-/// Survivors of a dead rank must live on, until they have told how they found out. mpirun puts its
-/// own files into `directory`: one that ends removes the place that all of a user's share, and one
-/// that starts meanwhile may not find it.
+/// Survivors of a dead rank must live until they have recorded how they noticed. mpirun puts its
+/// own files into `directory`: an mpirun that ends removes the directory that all of a user's
+/// share, and one that starts meanwhile may not find it.
 std::vector<std::string> launch_words(const std::string& launcher, const fs::path& directory) {
   if (launcher == "srun") return {launcher, "--kill-on-bad-exit=0", "--wait=0"};
   std::vector<std::string> words = {launcher, "--oversubscribe", "--enable-recovery"};
@@ -52,8 +52,8 @@ std::int32_t records_in(const std::string& directory, std::int32_t world) {
   return found;
 }
 
-/// A launcher ends when its ranks have; mpirun does not always, where one died on its way in. When
-/// all have told how it went, they may still have something to close.
+/// A launcher should end when its ranks have; mpirun sometimes does not, if one died during the
+/// start. Even when all ranks have written their records, they may still have something to close.
 std::optional<std::chrono::seconds> grace_of(RankLocks& locks, const std::string& records,
                                              std::int32_t world) {
   if (records_in(records, world) == world) return kGraceTold;
@@ -66,15 +66,15 @@ std::optional<std::chrono::seconds> grace_of(RankLocks& locks, const std::string
   return begun ? std::optional(kGraceLost) : std::nullopt;
 }
 
-/// What it has started goes with it.
+/// Ends the process with everything that it started.
 void end_with_group(pid_t process) {
   const pid_t group = ::getpgid(process);
   if (group > 0 && group != ::getpgrp()) ::kill(-group, SIGKILL);
   ::kill(process, SIGKILL);
 }
 
-/// Ends what outlives the launcher, be it a rank or one of the launcher's own helpers; what it
-/// found.
+/// Ends every process that outlives the launcher, ranks or helpers of the launcher; returns their
+/// ids.
 std::vector<std::int64_t> end_all(const std::string& records) {
   std::vector<std::int64_t> found;
   for (int look = 0; look < kLooks; ++look) {
@@ -87,7 +87,7 @@ std::vector<std::int64_t> end_all(const std::string& records) {
   return found;
 }
 
-/// What can't be told from the ranks' records: they are written before a rank leaves.
+/// Returns rulings that ranks can't record themselves: they write records before they exit.
 std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd& end,
                                    const std::vector<RankRecord>& ranks,
                                    const std::vector<std::int64_t>& left) {
@@ -123,7 +123,7 @@ class ProcessLane final : public Lane {
       : lane_(lane), scenario_(scenario), options_(options), work_(scratch_.path()) {
     store_ = options.keep.empty() ? work_ / "store" : fs::path(options.keep) / scenario.name;
     fs::create_directories(store_);
-    std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);  // one row, where it is of a table
+    std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);  // one row, if it is from a table
     store_ports_ = std::make_unique<PosixStore>(store_.string());
   }
 

@@ -32,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kDeadlineNs = kCollectiveDeadlineS * 1'000'000'000;
-/// Where a scenario plays with time, all of it passes so many times as fast.
+/// Factor by which all time runs faster in scenarios that depend on time.
 constexpr std::uint64_t kHaste = 10;
 
 bool plays_with_time(const std::vector<sim::FaultState>& faults) {
@@ -40,7 +40,7 @@ bool plays_with_time(const std::vector<sim::FaultState>& faults) {
                      [](const sim::FaultState& fault) { return fault.spec.delay_ns > 0; });
 }
 
-/// Beside its place and renamed: a record is there whole or not at all.
+/// Writes a temporary file and renames it: a record is complete or absent.
 void write_record(const RankTask& task, const RankRecord& record) {
   const fs::path file = record_file(task.records, record.result.rank);
   const fs::path beside = file.string() + ".tmp";
@@ -51,7 +51,7 @@ void write_record(const RankTask& task, const RankRecord& record) {
   fs::rename(beside, file);
 }
 
-/// A rank that does not even come to its life says why, too.
+/// Also records why a rank failed before its life began.
 [[noreturn]] void leave_error(const RankTask& task, GlobalRank rank, const Error& error) {
   RankRecord record;
   record.result.rank = rank.value;
@@ -62,8 +62,8 @@ void write_record(const RankTask& task, const RankRecord& record) {
   std::_Exit(1);
 }
 
-/// A rank's way into MPI. Where it knows its number before that, nobody waits for a peer that dies
-/// on the way.
+/// A rank's start of MPI. If the rank knows its number before that, nobody waits for a peer that
+/// dies on the way.
 class Entry {
  public:
   Entry(const RankTask& task, std::optional<GlobalRank> rank) : task_(task) {
@@ -73,7 +73,7 @@ class Entry {
                    [&task, self = *rank](const Error& error) { leave_error(task, self, error); });
   }
 
-  /// Of this rank, as MPI counts.
+  /// Returns the locks for this rank, as numbered by MPI.
   RankLocks& locks(GlobalRank rank) {
     if (!locks_) locks_.emplace(task_.records, rank);
     return *locks_;
@@ -141,7 +141,7 @@ class ProcessRank {
                 "the scenario has no incarnation " + std::to_string(task.incarnation));
   }
 
-  /// For those who leave it from another thread.
+  /// Called by a thread that ends the process.
   void keep_record() {
     const std::lock_guard lock(mutex_);
     kept_ = record_;
@@ -157,8 +157,8 @@ class ProcessRank {
     write_record(task_, record);
   }
 
-  /// On whatever thread the fault strikes. What is written beside training ends the rank while its
-  /// job goes on: then the record is the one that was kept last.
+  /// Called on the thread where the fault strikes. A fault in a background write ends the rank
+  /// while its job continues: then the record is the last one that was kept.
   void die() {
     const bool on_own_thread = std::this_thread::get_id() == thread_;
     RankRecord record = on_own_thread ? record_ : kept_record();
@@ -180,8 +180,8 @@ class ProcessRank {
     std::this_thread::sleep_for(std::chrono::nanoseconds(ns / haste_));
   }
 
-  /// All ranks leave MPI together; false where they do not come to that. Nobody waits for a rank
-  /// that failed by itself: it lets go of its lock first.
+  /// Makes all ranks leave MPI together; false if some do not arrive. Nobody waits for a rank that
+  /// failed by itself: it releases its lock first.
   bool part() {
     const bool well = record_.ending == Ending::kReturned;
     if (!well) locks_.let_go();
@@ -195,7 +195,7 @@ class ProcessRank {
     }
   }
 
-  /// Else those who ended well would wait for one that does not come to close.
+  /// Otherwise the ranks that ended well would wait for one that never closes.
   bool all_are(bool well) {
     const std::vector<std::int64_t> own = {well ? 1 : 0};
     return parting_->all_reduce(Reduce::kMin, own)[0] == 1;
@@ -214,7 +214,7 @@ class ProcessRank {
   std::unique_ptr<RankHardware> hardware_;
   std::thread::id thread_ = std::this_thread::get_id();
   RankRecord record_;
-  std::mutex mutex_;  ///< of the record's file, and of:
+  std::mutex mutex_;  ///< guards the record's file and the next member
   RankRecord kept_;
 };
 

@@ -18,7 +18,7 @@ struct Status {
   std::int64_t group = 0;
 };
 
-/// Of a line "id (name) state parent group ..."; a name may hold anything.
+/// Parses a line "id (name) state parent group ..."; a name may contain anything.
 Status status_of(const std::string& line) {
   Status status;
   const auto name_end = line.rfind(')');
@@ -29,7 +29,7 @@ Status status_of(const std::string& line) {
   return status;
 }
 
-/// A process may end while it is looked at: its files are empty then.
+/// A process may end while it is inspected: its files are empty then.
 bool lives(const Status& status) { return status.state != 'Z' && status.state != 'X'; }
 
 std::vector<std::int64_t> processes_where(

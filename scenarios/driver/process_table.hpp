@@ -1,5 +1,5 @@
 #pragma once
-// The processes of this machine, as the system lists them.
+// Lists the processes of this machine.
 
 #include <cstdint>
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace reprise::driver {
 
-/// Ids of living processes of that process group. Linux (/proc); empty elsewhere.
+/// Returns the ids of living processes of that process group. Linux (/proc); empty elsewhere.
 std::vector<std::int64_t> members_of(std::int64_t group);
 
-/// Ids of living processes that were started with that word, this one excepted. Likewise.
+/// Returns the ids of other living processes that have this word on their command line. Likewise.
 std::vector<std::int64_t> started_with(const std::string& word);
 
 }  // namespace reprise::driver

@@ -1,6 +1,6 @@
 #pragma once
-// What must hold of every scenario that makes sense, and what is done with one of which it does
-// not: it is shrunk and written to a file.
+// Properties that hold for every scenario that makes sense. A scenario that breaks one is shrunk
+// and written to a file.
 
 #include <cstdint>
 #include <functional>
@@ -16,11 +16,11 @@
 
 namespace reprise::driver {
 
-/// How a scenario broke a property. Two failures are alike if verdict and code are the same.
+/// Describes how a scenario broke a property. Two failures are alike if verdict and code are equal.
 struct Failure {
   std::string verdict;
-  std::string code;    ///< of the first thing that was found
-  std::string reason;  ///< in words
+  std::string code;    ///< code of the first problem
+  std::string reason;  ///< explanation in words
 
   bool like(const Failure& other) const { return verdict == other.verdict && code == other.code; }
 };
@@ -29,31 +29,31 @@ struct Property {
   std::string_view name;
   std::string_view says;
   std::optional<Failure> (*check)(const Scenario&, const LaneOptions&);  ///< see failure_of()
-  Scenario (*draw)(Stream random, const CaseLimits& limits);             ///< a case
-  std::uint64_t cases;  ///< that are tried unless told otherwise
+  Scenario (*draw)(Stream random, const CaseLimits& limits);             ///< draws a case
+  std::uint64_t cases;  ///< default number of cases
 };
 
-/// continuity    the scenario passes with elements compared on every rank that owns any and no bit
-///               different, or is refused exactly as the requirements say
-/// layout-free   what the job holds at the end has the digest of the same scenario on one rank
-/// stored-alike  the tensors that the first incarnation stores are, by their bytes on disk, those
+/// continuity    the scenario passes with elements compared on every rank that owns any, without a
+///               difference, or is refused exactly as the requirements say
+/// layout-free   the final state has the digest of the same scenario on one rank
+/// stored-alike  the tensors that the first incarnation stores have the same bytes on disk as those
 ///               that it stores under the last one's layout
 /// deterministic two runs have one event hash, verdict and digest
-/// survives      with a random fault, too
+/// survives      continuity also holds with a random fault
 std::span<const Property> properties();
-/// USAGE with the names that there are.
+/// Throws USAGE with the known names if there is no such property.
 const Property& property_named(std::string_view name);
 
-/// How the scenario breaks the property, if it does; an error that comes through counts, too.
+/// Returns how the scenario breaks the property, if it does. A thrown error counts as a failure.
 std::optional<Failure> failure_of(const Property& property, const Scenario& scenario,
                                   const LaneOptions& options);
 
-/// A failure, made small.
+/// A failure after shrinking.
 struct Counterexample {
   Failure failure;
-  Scenario scenario;      ///< with a `recorded` block if it fails on its own
-  std::size_t tries = 0;  ///< variants that were run to get there
-  std::string file;       ///< that it was written to; empty: none
+  Scenario scenario;      ///< smallest form; has a `recorded` block if it fails in a plain run
+  std::size_t tries = 0;  ///< number of variants that were run
+  std::string file;       ///< path of the written file; empty: none
 };
 
 struct PropertyRequest {
@@ -61,7 +61,7 @@ struct PropertyRequest {
   std::uint64_t cases = 100;
   CaseLimits limits;
   LaneOptions lane;
-  std::string out;  ///< folder for counterexamples; empty: they are not written
+  std::string out;  ///< directory for counterexamples; empty: they are not written
 };
 
 /// Shrinks a scenario that fails so, and writes it as <out>/<property>-<code>-<hash>.yaml.
@@ -74,15 +74,15 @@ struct PropertyRun {
   std::optional<Counterexample> counterexample;
 };
 
-/// A case of the property: it has its own ones of each seed.
+/// Returns a case of the property. Each property draws its own cases from a seed.
 Scenario case_of(const Property& property, std::uint64_t seed, std::uint64_t number,
                  const CaseLimits& limits);
 
-/// Case after case; stops at the first failure.
+/// Runs case after case and stops at the first failure.
 PropertyRun run_property(const Property& property, const PropertyRequest& request);
 
-/// A number from a commit's hash, so that each commit tries other cases and the same ones every
-/// time; 1 where the commit is not known.
+/// Returns a number derived from a commit's hash, so that each commit tries other cases, the same
+/// on every run; 1 if the commit is unknown.
 std::uint64_t seed_of_commit(std::string_view commit);
 
 }  // namespace reprise::driver

@@ -36,7 +36,7 @@ bool can_be(const Layout& layout) {
   }
 }
 
-/// The buckets of such a layout over that many ranks: another dp, and the rest as it is.
+/// Returns a layout with the same buckets on that many ranks: another dp, the rest unchanged.
 std::optional<Layout> with_other_dp(Layout layout, std::int32_t size) {
   const std::int32_t parts = layout.world_size() / layout.dp;
   if (size % parts != 0) return std::nullopt;
@@ -51,7 +51,7 @@ bool in_buckets(const ModuleConfig& module) {
   return module.optimizer_sharding == sim::Sharding::kDpReshardable;
 }
 
-/// Up to `most` ranks. Of a module that is new to the job, any number.
+/// Returns sizes up to `most` ranks: any size for a module that is new to the job.
 Sizes possible_sizes(const ModuleConfig& module, std::int32_t most) {
   const bool any = module.ranks.empty() || !in_buckets(module);
   Sizes sizes;
@@ -61,7 +61,7 @@ Sizes possible_sizes(const ModuleConfig& module, std::int32_t most) {
   return sizes;
 }
 
-/// One size for each module, which add up to `world` at most; none if there are no such.
+/// Returns one size per module with a sum of at most `world`; empty if there are none.
 Sizes disjoint_sizes(Stream& random, const Modules& modules, std::int32_t world) {
   std::int32_t needed = 0;
   for (const auto& module : modules) {
@@ -80,7 +80,7 @@ Sizes disjoint_sizes(Stream& random, const Modules& modules, std::int32_t world)
   return dealt;
 }
 
-/// One size for all of them.
+/// Returns one size for all of them.
 Sizes colocated_sizes(Stream& random, const Modules& modules, std::int32_t world) {
   Sizes shared = possible_sizes(modules.front(), world);
   for (const auto& module : modules) {
@@ -101,7 +101,7 @@ void lay_out(Stream& random, std::int32_t size, ModuleConfig& module) {
   }
 }
 
-/// The world's ranks in order, or in one case of three in any.
+/// Returns the world's ranks in order, or in one case of three in random order.
 std::vector<GlobalRank> random_ranks(Stream& random, std::int32_t count) {
   std::vector<GlobalRank> ranks;
   for (std::int32_t rank = 0; rank < count; ++rank) ranks.push_back({rank});
@@ -125,7 +125,7 @@ void deal_ranks(Stream& random, Stand stand, Modules& modules) {
   }
 }
 
-/// Sizes, layouts and ranks; false if the modules can't stand so.
+/// Draws sizes, layouts and ranks; false if the modules do not fit.
 bool place(Stream& random, Stand stand, std::int32_t world, Modules& modules) {
   const Sizes sizes = stand == Stand::kDisjoint ? disjoint_sizes(random, modules, world)
                                                 : colocated_sizes(random, modules, world);
@@ -147,7 +147,7 @@ ModuleConfig random_module(Stream& random, std::string name, std::string_view mo
 
 Modules random_modules(Stream& random, const CaseLimits& limits) {
   Modules modules;
-  const std::uint64_t encoders = random.below(3);  // the first, the second, both
+  const std::uint64_t encoders = random.below(3);  // the first, the second, or both
   if (encoders != 1) modules.push_back(random_module(random, "vision", "vision-tiny"));
   if (encoders != 0) modules.push_back(random_module(random, "audio", "audio-tiny"));
   for (auto& module : modules) module.frozen = chance(random, 8);

@@ -1,5 +1,5 @@
 #pragma once
-// Modules of random jobs: two or three, an encoder or two and a language model, in any order.
+// Draws the modules of random jobs: one or two encoders and a language model, in any order.
 //
 //   disjoint    vision tp2 on 0 1, language dp3 on 2 3 4      in order, or dealt at random
 //   colocated   vision tp2 on 0 1, language dp2 on 0 1
@@ -12,12 +12,12 @@
 
 namespace reprise::driver {
 
-/// Disjoint where the world is large enough, and in one case of three colocated. Layouts of any
-/// kind, a sharding for each, in a quarter a loss scale that overflows, few encoders frozen.
+/// Disjoint if the world is large enough, but colocated in one case of three. Draws any layout and
+/// a sharding for each; a quarter have a loss scale that overflows, a few have a frozen encoder.
 std::vector<sim::ModuleConfig> random_modules(Stream& random, const CaseLimits& limits);
 
-/// The same modules after a restart: other sizes, another order, disjoint for colocated and back.
-/// Buckets (dp_reshardable) that were saved only change their dp.
+/// Returns the modules after a restart: other sizes, another order, disjoint for colocated or back.
+/// Modules that were saved in buckets (dp_reshardable) change only their dp.
 std::vector<sim::ModuleConfig> changed_modules(Stream& random,
                                                std::vector<sim::ModuleConfig> before,
                                                const CaseLimits& limits);

@@ -42,7 +42,7 @@ class GpuHardware final : public RankHardware {
   Device& device() override { return device_; }
   sim::Processor& processor() override { return *processor_; }
   bool abandoned() const override { return fabric_.abandoned(); }
-  /// Where one rank ended badly the others don't wait for it.
+  /// If one rank ended badly, the others don't wait for it.
   bool close(bool all_well) override {
     if (all_well) fabric_.close();
     return all_well && !fabric_.abandoned();
@@ -54,7 +54,7 @@ class GpuHardware final : public RankHardware {
   NcclFabric fabric_;
 };
 
-/// Ranks of a node take its devices in turn.
+/// Assigns the devices of a node to its ranks in turn.
 std::unique_ptr<RankHardware> gpu_hardware(const RankBase& base) {
   const auto devices = static_cast<std::int32_t>(cuda_devices().size());
   if (devices == 0) {

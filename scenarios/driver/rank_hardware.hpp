@@ -1,5 +1,5 @@
 #pragma once
-// What a rank of a lane with real processes works on: memory, arithmetic, the way to its peers.
+// Memory, arithmetic and communication of a rank on a lane with real processes.
 
 #include <cstdint>
 #include <memory>
@@ -22,37 +22,37 @@ class RankHardware {
   virtual Fabric& fabric() = 0;
   virtual Device& device() = 0;
   virtual sim::Processor& processor() = 0;
-  /// True once something failed between this rank and its peers that they would have to free
+  /// True once a failure left resources that this rank and its peers would have to free
   /// together.
   virtual bool abandoned() const = 0;
-  /// Frees what peers can only free together, of which nothing is used any more; collective over
-  /// the world. `all_well`: so did all ranks end, and none has abandoned anything; they agree on
-  /// that before. False if the process is to leave by _Exit.
+  /// Frees unused resources that peers can only free together; collective over the world.
+  /// `all_well`: the ranks have agreed that all of them ended well and none has abandoned anything.
+  /// Returns false if the process must leave by _Exit.
   virtual bool close(bool all_well) = 0;
 };
 
-/// What every rank has, whatever it works on. Borrowed.
+/// Parts that every rank has, whatever its hardware. Borrowed.
 struct RankBase {
   MpiSession& session;
   Fabric& mpi;
   Clock& clock;
   PeerWatch& watch;
-  std::uint64_t deadline_ns = 0;  ///< of a collective
+  std::uint64_t deadline_ns = 0;  ///< time limit of a collective
 };
 
-/// kMpi: host memory, and MPI between ranks. kGpu: the memory of one of the node's devices, and
-/// NCCL, which MPI introduces the ranks to. Collective over the world. UNSUPPORTED where the
-/// program was built without, or there is no device.
+/// Returns host memory and MPI for kMpi; for kGpu, the memory of one of the node's devices and
+/// NCCL, which is set up over MPI. Collective over the world. UNSUPPORTED if the program was built
+/// without it or there is no device.
 std::unique_ptr<RankHardware> make_hardware(LaneKind lane, const RankBase& base);
 
-/// What a machine has for ranks.
+/// Devices that a machine has for ranks.
 struct GpuRoom {
   std::size_t devices = 0;
-  std::string why_none;  ///< where there are none
+  std::string why_none;  ///< reason if there are no devices
   std::int32_t ranks_per_gpu = 1;
 };
 
-/// Why so many ranks can't run on this machine's devices, or in that room; nothing if they can.
+/// Returns why this many ranks can't run on this machine or in that room; nothing if they can.
 std::optional<std::string> why_no_gpus(std::int32_t ranks, std::int32_t ranks_per_gpu);
 std::optional<std::string> why_no_room(std::int32_t ranks, const GpuRoom& room);
 

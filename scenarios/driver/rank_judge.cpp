@@ -20,7 +20,7 @@ namespace reprise::driver {
 namespace {
 
 constexpr double kLossUnit = 1.0 / (1 << 20);
-/// Objects that training moves; each is judged apart, once the job has taken it.
+/// True for objects that training changes; each is judged separately after the job took it.
 bool lives_on(const std::string& key) {
   constexpr std::array<std::string_view, 4> kEnds = {"rerun_state_machine_state", ".param_groups",
                                                      ".grad_scaler", ".optimizer"};
@@ -28,8 +28,8 @@ bool lives_on(const std::string& key) {
          std::any_of(kEnds.begin(), kEnds.end(), [&key](auto end) { return key.ends_with(end); });
 }
 
-/// A weight that is wrong although its master is right is a stale copy, and that explains it: such
-/// rulings come before those on the weights themselves.
+/// Puts rulings on derived copies before those on the weights: if the master is right, a stale copy
+/// explains a wrong weight.
 Rulings explained(const Rulings& state, const Rulings& derived) {
   std::set<std::string> wrong;
   for (const auto& ruling : state) wrong.insert(ruling.key);
@@ -58,14 +58,14 @@ std::vector<Undefined> padding(const sim::TrainingJob& job, const StateDict& sav
   return undefined;
 }
 
-/// Of a common state that was saved without it.
+/// Adjusts a common state that was saved without the optimizer.
 void leave_out_optimizer(Value& common) {
   std::erase_if(*common.as<Dict>(), [](const auto& entry) {
     return entry.first == Value("optimizer") || entry.first == Value("opt_param_scheduler");
   });
 }
 
-/// As far as a common state tells of them.
+/// Compares modules as far as a common state records them.
 bool same_modules(const std::vector<sim::ModuleConfig>& stored,
                   const std::vector<sim::ModuleConfig>& saved) {
   return sim::same_grids(stored, saved) &&
@@ -75,7 +75,7 @@ bool same_modules(const std::vector<sim::ModuleConfig>& stored,
          });
 }
 
-/// Whether what a scenario says of a load leaves this key in the checkpoint. `now` is after it.
+/// True if the scenario lets the load leave this key in the checkpoint. `now` is after the load.
 bool may_stay_behind(const std::string& key, const SavePoint& source, const Position& now,
                      const sim::LoadChoice& choice) {
   const std::string module = sim::owner_of(key, source.modules);
@@ -83,7 +83,7 @@ bool may_stay_behind(const std::string& key, const SavePoint& source, const Posi
   const bool weights_alone = choice.finetune || source.release;
   if (key == "rerun_state_machine_state") {
     return weights_alone || !sim::same_grids(source.modules, now.modules()) ||
-           source.incarnation != now.incarnation();  // by another mode, or an older job
+           source.incarnation != now.incarnation();  // another mode, or an older job
   }
   if (own == nullptr) return std::count(choice.drops.begin(), choice.drops.end(), module) > 0;
   if (is_stream(key)) {
@@ -151,7 +151,7 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   compare(job, "right after the load");
 }
 
-/// The newest checkpoint that was surely committed, or a later one; an older one where the scenario
+/// Requires the newest certainly committed checkpoint or a later one; an older one if the scenario
 /// allows it.
 void RankJudge::judge_source(Step location) {
   if (saves_.empty()) return;
@@ -216,8 +216,8 @@ void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& a
         rank_}});
 }
 
-/// Each iteration of the uninterrupted job takes the next samples, whether it trains on them or
-/// not.
+/// Each iteration of the uninterrupted job takes the next samples, even if it does not train on
+/// them.
 void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
   const std::int64_t batch = sim::Progress{}.global_batch_size;
   const sim::SampleRange right{position_.step.value * batch, batch};
@@ -268,8 +268,8 @@ std::size_t RankJudge::saving(sim::TrainingJob& job, const StateDict& saved,
   return record_.saves.size() - 1;
 }
 
-/// What the job holds against what it hands over as that. A tensor that is described by other boxes
-/// than the job's own is the description's business.
+/// Compares the job's state with the state that it passes to the save. Skips tensors described by
+/// other boxes than the job's own; those are judged with the description.
 void RankJudge::judge_handed_over(const StateDict& live, const AuditPage& handed,
                                   std::span<const Undefined> undefined) {
   const sim::OnHost own(processor_, live);
@@ -299,8 +299,8 @@ void RankJudge::judge_handed_over(const StateDict& live, const AuditPage& handed
   }
 }
 
-/// A tensor is handed over as a part of what the job has, not of a larger or smaller one: a job
-/// that asks for it by the same wrong shape would never see it.
+/// A passed tensor must be part of the job's tensor of the same shape: a job that requests it with
+/// the same wrong shape would never notice.
 void RankJudge::judge_shapes(const StateDict& live, const StateDict& handed) {
   std::map<std::string, const Dims*> right;
   for (const auto& leaf : live.tensors) right[leaf.key] = &leaf.shape;
@@ -377,8 +377,8 @@ void RankJudge::keep_first(const StateEvidence& evidence, const std::string& whe
                                .comes_from = first.comes_from + " (" + when + ")"};
 }
 
-/// Objects that no training moves, such as the sizes of buckets, against what a job of the saving
-/// layout has.
+/// Compares objects that training does not change, such as the sizes of buckets, with those of a
+/// job in the saving layout.
 void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected) {
   std::map<std::string, const Value*> values;
   std::set<std::string> keys;
@@ -398,8 +398,8 @@ void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected
   }
 }
 
-/// Places in the memory of the job that saved them mean nothing to another, which takes its own:
-/// only here are they seen.
+/// Indices in the memory of the saving job mean nothing to another job, which uses its own: only
+/// this check can see them.
 void RankJudge::judge_groups(const ObjectLeaf& leaf) {
   const bool wrapped = leaf.key.ends_with(std::string(".") + sim::kWrapper);
   if (!wrapped && !leaf.key.ends_with(std::string(".") + sim::kParamGroups)) return;
@@ -415,8 +415,8 @@ void RankJudge::judge_groups(const ObjectLeaf& leaf) {
   }
 }
 
-/// Of the saves that may stand at that step the one that the checkpoint says it is; the newest, to
-/// be held against it, where it is none of them.
+/// Returns the save that the checkpoint says it is, among those that may exist at that step; the
+/// newest one, for the comparison, if it is none of them.
 const SavePoint* RankJudge::save_told_by(const Value& common, Step step) const {
   const auto may_stand = saves_that_may_stand(saves_, step);
   if (may_stand.empty()) return nullptr;
@@ -433,8 +433,8 @@ bool RankJudge::tells_of(const sim::CommonState& stored, const SavePoint& save) 
          stored.identity.parent_step == save.parent_step && stored.parts.random == save.random;
 }
 
-/// As it came from the checkpoint: the job takes only what it knows of. Who saved it, under which
-/// layout, come from where, never enters the training, so the twin can't tell; the scenario does.
+/// Judges the common state as read: the job takes only the entries that it knows. The saving run,
+/// layout and parent never affect training, so the twin can't judge them; the scenario does.
 void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
   const auto twin = twin_after(expected.turns);
   Value right = sim::layout_free(twin->state(expected.step)->common);
@@ -483,7 +483,7 @@ void RankJudge::judge_modules(const sim::CommonState& stored, const SavePoint& e
   }
 }
 
-/// Keys that the load left in the checkpoint by name, though nothing in the scenario says so.
+/// Reports keys that the load left in the checkpoint although the scenario does not say so.
 void RankJudge::judge_excused(const std::vector<std::string>& excused, const SavePoint& source) {
   for (const auto& name : excused) {
     const auto parsed = parse_object_key(name);
@@ -495,7 +495,7 @@ void RankJudge::judge_excused(const std::vector<std::string>& excused, const Sav
   }
 }
 
-/// The uninterrupted job that does at each turn what the interrupted one did.
+/// Returns the uninterrupted job that makes the same turns as the interrupted one.
 std::shared_ptr<Twin> RankJudge::twin_after(std::span<const Turn> turns) {
   if (turns.empty()) return twins_.twin(config_of(scenario_, 0));
   const Turn& last = turns.back();
@@ -522,8 +522,8 @@ Suspects RankJudge::suspects() {
           .others = [this] { return other_states(); }};
 }
 
-/// Steps that were trained beside the save that was loaded, earlier saves, the step before, and
-/// what the job had before it loaded.
+/// Returns the states after steps trained during the loaded save, earlier saves, the step before,
+/// and the state before the load.
 std::vector<OtherState> RankJudge::other_states() {
   std::set<Step> steps;
   for (const auto& save : saves_) steps.insert(save.step);

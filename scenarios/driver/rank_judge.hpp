@@ -1,7 +1,7 @@
 #pragma once
-// What one rank finds out about itself while its job runs, and the evidence that it leaves for
-// those who see all ranks. It holds the job against the one that was never interrupted and against
-// what the scenario says has happened; it changes nothing and speaks to no other rank.
+// Judges one rank while its job runs, and collects evidence for the judges that see all ranks. It
+// compares the job with the uninterrupted one and with the past that the scenario describes. It
+// changes nothing and does not communicate.
 
 #include <memory>
 #include <optional>
@@ -22,50 +22,50 @@
 
 namespace reprise::driver {
 
-/// A load as the job sees it.
+/// A finished load from the job's point of view.
 struct FinishedLoad {
   const LoadReport& report;
-  const StateDict& state;  ///< as it was taken
+  const StateDict& state;  ///< state that was loaded
   Inventory requested;
   Inventory stored;  ///< empty except on rank 0
   std::uint64_t bytes_read = 0;
-  std::uint64_t bytes_allowed = 0;  ///< likewise
+  std::uint64_t bytes_allowed = 0;  ///< nonzero only on rank 0
 };
 
 class RankJudge {
  public:
-  /// States that it is given stand where the job's arrays do; it reads them back to judge them.
-  /// Both are borrowed. `record` gets the rulings and the evidence.
+  /// Borrows both. States passed to the judge live in the memory of the job's arrays; it copies
+  /// them to the host to judge them. Writes rulings and evidence to `record`.
   RankJudge(const RankPart& part, RankRecord& record);
 
-  /// Before the job takes it: its own checks may refuse it.
+  /// Called before the job takes the state: the job's own checks may refuse it.
   void filled(const StateDict& loaded);
-  /// After the job took it.
+  /// Called after the job took the state.
   void loaded(sim::TrainingJob& job, const FinishedLoad& load);
-  /// Before a load fills what the job asks of it.
+  /// Called before a load fills the state that the job requests.
   void asks(const StateDict& wanted);
-  /// After a load that was refused before anything was read: the job is held against what it was
-  /// before.
+  /// Called after a load that was refused before it read anything: compares the job with its state
+  /// before the load.
   void refused(sim::TrainingJob& job);
-  /// After a load that was refused while it read: each tensor that it was to fill has its bits from
-  /// before, or is poisoned.
+  /// Called after a load that was refused while it read: each requested tensor must have its bits
+  /// from before or be poisoned.
   void refused_while_read(const StateDict& wanted);
   void stepped(const sim::StepRecord& own, const sim::AppliedSamples& applied);
-  /// After a stretch of training.
+  /// Called after a stretch of training.
   void trained(sim::TrainingJob& job);
-  /// Before the job's state goes to the engine. Returns the save's number in this life.
+  /// Called before the job's state goes to the engine. Returns the save's number in this life.
   std::size_t saving(sim::TrainingJob& job, const StateDict& saved, const SaveAction& plan);
-  /// That save ended well, and this is what the checkpoint holds (on the first rank).
+  /// Called when that save ended well. `stored`: keys of the checkpoint, on the first rank.
   void saved(std::size_t save, const SaveReport& report, Inventory stored);
   void save_failed(std::size_t save, const Error& error);
-  /// `what` may hold `bound` bytes beside the job's own memory, and held so many.
+  /// Records that `what` held `bytes` bytes beyond the job's own memory, with `bound` as the limit.
   void held(const std::string& what, std::uint64_t bytes, std::uint64_t bound);
-  /// The job does not as the scenario says.
+  /// Rules that the job contradicts the scenario.
   void contradict(const std::string& what);
 
  private:
   void compare(sim::TrainingJob& job, const std::string& when);
-  /// Counts what was compared; streams are judged by themselves.
+  /// Counts the compared elements; streams are judged separately.
   StateEvidence held_against(const GlobalState& expected, const StateDict& own,
                              const std::string& when);
   void count(const StateEvidence& evidence, const StateDict& own);
@@ -94,13 +94,13 @@ class RankJudge {
   sim::Processor& processor_;
   RankRecord& record_;
   std::shared_ptr<Twin> twin_;
-  std::vector<SavePoint> saves_;     ///< of all incarnations up to now
-  std::size_t saves_before_;         ///< of those before this one
-  Position position_;                ///< of this job, as the scenario tells it
-  std::optional<SavePoint> source_;  ///< what the job was loaded from
-  std::optional<Holders> holders_;   ///< of source_'s layout, once somebody asked
+  std::vector<SavePoint> saves_;     ///< saves of all incarnations so far
+  std::size_t saves_before_;         ///< number of saves of earlier incarnations
+  Position position_;                ///< progress of this job, by the scenario's actions
+  std::optional<SavePoint> source_;  ///< save that the job was loaded from
+  std::optional<Holders> holders_;   ///< holders under source_'s layout, filled on first use
   Comparison total_;
-  Destination destination_;  ///< of the load at hand
+  Destination destination_;  ///< memory that the current load fills
 };
 
 }  // namespace reprise::driver

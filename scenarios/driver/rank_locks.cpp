@@ -19,7 +19,7 @@ struct flock whole_file() {
   return lock;
 }
 
-/// Whether another process holds the lock on an open file.
+/// True if another process holds the lock on an open file.
 bool is_held(int fd) {
   struct flock lock = whole_file();
   return ::fcntl(fd, F_GETLK, &lock) != -1 && lock.l_type != F_UNLCK;
@@ -27,7 +27,7 @@ bool is_held(int fd) {
 
 }  // namespace
 
-// Under its name the file stands locked from the beginning.
+// The file is locked before it gets its name.
 RankLocks::RankLocks(std::string directory, GlobalRank self) : directory_(std::move(directory)) {
   const std::string file = lock_file(directory_, self);
   const std::string beside = file + ".tmp";
@@ -39,7 +39,7 @@ RankLocks::RankLocks(std::string directory, GlobalRank self) : directory_(std::m
   std::filesystem::rename(beside, file);
 }
 
-/// Null while its file is not there yet.
+/// Returns null until the peer's file exists.
 const posix::Descriptor* RankLocks::peer(GlobalRank rank) {
   const auto known = peers_.find(rank);
   if (known != peers_.end()) return &known->second;

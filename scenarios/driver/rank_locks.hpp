@@ -1,6 +1,6 @@
 #pragma once
-// Which ranks of a launch are still alive, told by locks on files: the system lets go of a
-// process's locks when it ends, however it ends.
+// Tells which ranks of a launch are still alive, by locks on files: the system releases a process's
+// locks when it ends, however it ends.
 
 #include <map>
 #include <mutex>
@@ -14,27 +14,27 @@
 
 namespace reprise::driver {
 
-/// A rank's own lock, and a look at its peers', from any thread; or the look alone. All in one
-/// directory, which each launch has anew.
+/// Holds a rank's own lock and watches its peers' locks, from any thread; or only watches. All
+/// locks of a launch are in one new directory.
 class RankLocks final : public PeerWatch {
  public:
-  /// Takes no lock.
+  /// Only watches; takes no lock.
   explicit RankLocks(std::string directory) : directory_(std::move(directory)) {}
-  /// Takes `self`'s lock. IO if it can't be had.
+  /// Takes `self`'s lock. IO if that fails.
   RankLocks(std::string directory, GlobalRank self);
 
-  /// True where the rank has taken its lock, whether or not it holds it still.
+  /// True if the rank has taken its lock, even if it has released it since.
   bool has_begun(GlobalRank rank);
-  /// True where the rank had taken its lock and holds it no more.
+  /// True if the rank has taken its lock and released it.
   bool has_ended(GlobalRank rank) override;
-  /// From here on the others take this rank for ended.
+  /// Releases the own lock: from now on the others consider this rank ended.
   void let_go();
 
  private:
   const posix::Descriptor* peer(GlobalRank rank);
 
   std::string directory_;
-  std::mutex mutex_;  ///< of what is below
+  std::mutex mutex_;  ///< guards the members below
   std::optional<posix::Descriptor> own_;
   std::map<GlobalRank, posix::Descriptor> peers_;
 };

@@ -23,11 +23,11 @@
 namespace reprise::driver {
 namespace {
 
-/// More iterations than any job takes to find a reason to leave.
+/// More iterations than any job needs to find a reason to leave.
 constexpr int kTriesToExit = 8;
 
-/// What the checkpoint holds, for the judges; nothing if it can't be read, which the load tells by
-/// itself.
+/// Returns the keys of the checkpoint for the judges; nothing if it can't be read, which the load
+/// reports itself.
 Inventory stored_keys(Store& store, const std::string& directory) {
   Inventory keys;
   try {
@@ -41,7 +41,7 @@ Inventory stored_keys(Store& store, const std::string& directory) {
   return keys;
 }
 
-/// Of all tensors and objects, each once; 0 if it can't be read.
+/// Returns the bytes of all tensors and objects, each once; 0 if the checkpoint can't be read.
 std::uint64_t stored_bytes(Store& store, const std::string& directory) {
   std::uint64_t bytes = 0;
   try {
@@ -66,7 +66,7 @@ std::vector<CacheKind> kinds_of(const CheckpointPlan& plan) {
   return kinds;
 }
 
-/// Of any tensor of more than one element.
+/// True if the rank has no part of any tensor with more than one element.
 bool holds_nothing(const StateDict& state) {
   return std::all_of(state.tensors.begin(), state.tensors.end(), [](const TensorLeaf& leaf) {
     return volume(leaf.shape) <= 1 || leaf.pieces.empty();
@@ -95,7 +95,7 @@ std::vector<std::string> split(const std::vector<Bytes>& texts) {
   return lines;
 }
 
-/// Whether a load has begun to fill the job's leaves.
+/// Notes when a load begins to fill the job's leaves.
 class ReadWatch final : public Trace {
  public:
   ReadWatch(Trace& inner, bool& began) : inner_(inner), began_(began) {}
@@ -110,7 +110,7 @@ class ReadWatch final : public Trace {
   bool& began_;
 };
 
-/// The ports of a rank: metered, and faulty where faults are planned.
+/// The ports of a rank: metered, and with faults if some are planned.
 class RankPorts {
  public:
   RankPorts(const RankPart& part, RankRecord& record)
@@ -264,7 +264,7 @@ class RankProgram {
 
   // --- loading -----------------------------------------------------------------------------------
 
-  /// A load that is refused leaves the job as it was, where the scenario says that it will be.
+  /// A refused load must leave the job unchanged, if the scenario expects the refusal.
   void load() {
     record_.read_began = false;
     try {
@@ -326,7 +326,7 @@ class RankProgram {
                rank_ports_.meter().bytes_read(), bytes_allowed(report)});
   }
 
-  /// That all ranks together may have read.
+  /// Returns the number of bytes that all ranks together may read.
   std::uint64_t bytes_allowed(const LoadReport& report) {
     if (!scenario_.checkpoint.reads_once || !is_first()) return 0;
     return stored_bytes(part_.ports.store, report.location.directory);
@@ -366,12 +366,12 @@ class RankProgram {
     held_nothing("a load", rank_ports_.meter().peaks().load, report.bound_empty);
   }
 
-  /// As the job's own description has it, whatever it hands over. First asked between iterations.
+  /// Uses the job's own description, not the saved state. First called between iterations.
   bool holds_nothing() {
     if (!holds_nothing_) holds_nothing_ = driver::holds_nothing(job_.live_state());
     return *holds_nothing_;
   }
-  /// Of a rank that has no part of any tensor.
+  /// Records the peak of a rank without any part of a tensor.
   void held_nothing(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
     if (!holds_nothing()) return;
     judge_.held(what + " of a rank that holds nothing", bytes, bound);
@@ -406,13 +406,13 @@ class RankProgram {
       record_.diagnosis = sim::name_of(exit.diagnosis);
     }
     say({exit.why});
-    log_results();  // whatever becomes of the save
+    log_results();  // even if the save fails
     if (!exit.save) return;
     save({});
     saved_at_exit_ = true;
   }
 
-  /// Of all ranks, by the first.
+  /// Collects the lines of all ranks on the first.
   void log_results() {
     if (!logs_results()) return;
     const auto& own = job_.rerun().log();
@@ -454,7 +454,7 @@ class RankProgram {
     if (!async) saves_.finalize();
   }
 
-  /// The call that only a mutant makes; the state is kept for it as long as the save is in flight.
+  /// Returns the call that only a mutant makes; it keeps the state while the save is in flight.
   std::function<void()> call_after_failure(const StateDict& state, PlanCache* cache) {
     const auto call = part_.policies.save_failed;
     if (call == nullptr || cache == nullptr) return [] {};
@@ -470,7 +470,7 @@ class RankProgram {
     if (checkpoint.keep > 0) options.target.keep = static_cast<std::int32_t>(checkpoint.keep);
     options.target.damaged = damaged_;
     ImageOptions& image = options.image;
-    if (!async) {  // it is waited for
+    if (!async) {  // wait for it
       image.staging_bytes_max = std::max(kBlockingStaging, 4 * ports_.device.batch_bytes());
     }
     if (checkpoint.staging_bytes > 0) {
@@ -504,7 +504,7 @@ class RankProgram {
     judge_.contradict("the save was to fail with " + to_string(plan.fails) + " and ended well");
   }
 
-  /// By one save, and by all that were in flight with it.
+  /// Peaks of one save, and of all saves in flight at that time.
   struct Held {
     sim::MemoryPeaks alone;
     sim::MemoryPeaks together;
@@ -560,11 +560,11 @@ class RankProgram {
   SaveQueue saves_;
   sim::LoadRequest request_;           ///< of the last load
   bool arrived_ = false;               ///< it was filled
-  std::vector<Step> damaged_;          ///< iterations that were passed over, and not saved anew
+  std::vector<Step> damaged_;          ///< iterations that were passed over, not yet saved again
   std::optional<bool> holds_nothing_;  ///< of any tensor
   bool left_ = false;
   bool saved_at_exit_ = false;
-  std::size_t logged_ = 0;  ///< lines of the machine's log
+  std::size_t logged_ = 0;  ///< number of lines already taken from the machine's log
 };
 
 }  // namespace
@@ -576,7 +576,7 @@ std::optional<Error> run_rank(const RankPart& part, RankRecord& record) {
     record.ending = Ending::kReturned;
     return std::nullopt;
   }
-  record.result.owns = false;  // nothing, if it can't even be made
+  record.result.owns = false;  // false if the job can't even be made
   try {
     RankProgram(part, record).run();
     record.ending = Ending::kReturned;

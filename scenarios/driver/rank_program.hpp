@@ -1,5 +1,5 @@
 #pragma once
-// What one rank does in one incarnation: the same program on every lane.
+// Runs one rank in one incarnation: the same program on every lane.
 
 #include <functional>
 #include <optional>
@@ -16,37 +16,37 @@
 
 namespace reprise::driver {
 
-/// Where the checkpoints of a scenario stand within its store.
+/// Directory of a scenario's checkpoints within its store.
 inline constexpr const char* kCheckpointRoot = "checkpoints";
 
-/// What happens to a loaded state on its way to the job; for trying whether the judges see it.
+/// Changes a loaded state before the job gets it, to test that the judges notice.
 struct Interference {
-  std::function<void(Value& common)> common;  ///< wherever it is read
+  std::function<void(Value& common)> common;  ///< called wherever it is read
   std::function<void(GlobalRank rank, StateDict& loaded)> state;
 };
 
-/// What a rank is given. All is borrowed.
+/// Everything that a rank is given. All of it is borrowed.
 struct RankPart {
   const Scenario& scenario;
   std::size_t incarnation = 0;
-  const Past& past;  ///< of the incarnations before
+  const Past& past;  ///< effects of the earlier incarnations
   const sim::Policies& policies;
   TwinBook& twins;
   const Ports& ports;
-  sim::FaultBook& faults;  ///< with what faults_of() lists; ranks may share it
+  sim::FaultBook& faults;  ///< holds the faults of faults_of(); ranks may share it
   sim::FaultPowers powers;
-  /// Called where the record is of one piece: a save begins or ends well, an action is done.
+  /// Called when the record is consistent: a save begins or ends well, an action is done.
   std::function<void()> keep_record = {};
-  PhaseLog* log = nullptr;  ///< told of the job's step; it hears of phases as a trace of `ports`
+  PhaseLog* log = nullptr;  ///< gets the job's step, and phases as a trace of `ports`
   const Interference* interference = nullptr;
-  /// That has the job's arrays; `ports.device` copies from and to them.
+  /// Memory of the job's arrays; `ports.device` copies from and to it.
   sim::Processor& processor = sim::host_processor();
 };
 
-/// Does it and compares with a job of `twins` that was never interrupted. All incarnations but the
-/// first begin by loading into a fresh job of another seed. Errors end up in the record, which is
-/// filled as things happen, and the one that ended the rank is returned; what ends a killed rank
-/// passes. A rank that is no member of the job does nothing.
+/// Runs the rank's job and compares it with an uninterrupted job of `twins`. All incarnations but
+/// the first begin by loading into a fresh job with another seed. Fills the record as things
+/// happen, errors included, and returns the error that ended the rank; an exception that ends a
+/// killed rank passes through. A rank that is not a member of the job does nothing.
 std::optional<Error> run_rank(const RankPart& part, RankRecord& record);
 
 }  // namespace reprise::driver

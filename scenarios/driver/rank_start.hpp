@@ -1,5 +1,5 @@
 #pragma once
-// A rank's way into its launch, where MPI would wait for ever for a peer that died.
+// Guards the start of a rank, since MPI would wait forever for a peer that died.
 
 #include <chrono>
 #include <condition_variable>
@@ -15,23 +15,23 @@
 namespace reprise::driver {
 
 struct StartLimits {
-  std::chrono::milliseconds begun{10'000};    ///< until every peer has taken its lock
-  std::chrono::milliseconds through{60'000};  ///< until the whole start is over
+  std::chrono::milliseconds begun{10'000};    ///< time until every peer must have its lock
+  std::chrono::milliseconds through{60'000};  ///< time until the whole start must be over
 };
 
-/// Returns why `self`, which began `since` ago, should wait no longer: a peer has ended
-/// (PEER_FAILED), has not begun (DEADLINE), or something hangs (DEADLINE). Nothing while all is
-/// well.
+/// Returns why `self`, which began `since` ago, should give up: a peer has ended
+/// (PEER_FAILED), a peer has not begun (DEADLINE), or the start hangs (DEADLINE). Nothing
+/// while all is well.
 std::optional<Error> why_give_up(RankLocks& locks, GlobalRank self, std::int32_t world,
                                  std::chrono::milliseconds since, const StartLimits& limits);
 
-/// Looks at the peers' locks on a thread of its own while it lives, and calls `give_up` there once
-/// there is a reason; `give_up` ends the process.
+/// Watches the peers' locks on its own thread while the object lives, and calls `give_up` there
+/// once there is a reason; `give_up` ends the process.
 class RankStart {
  public:
   using GiveUp = std::function<void(const Error&)>;
 
-  /// `locks` is borrowed, and holds this rank's own already.
+  /// Borrows `locks`, which already holds this rank's own lock.
   RankStart(RankLocks& locks, GlobalRank self, std::int32_t world, GiveUp give_up);
   ~RankStart();
   RankStart(const RankStart&) = delete;

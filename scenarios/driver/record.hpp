@@ -1,6 +1,6 @@
 #pragma once
-// What one rank leaves behind of one incarnation: the evidence that the driver judges by. On lanes
-// with real processes it is a file, so that a verdict needs no launcher's exit code.
+// Evidence that one rank leaves of one incarnation, for the driver to judge. On lanes with real
+// processes it is a file, so that a verdict does not depend on the launcher's exit code.
 
 #include <cstdint>
 #include <optional>
@@ -17,92 +17,92 @@ namespace reprise::driver {
 
 enum class Ending : std::uint8_t {
   kReturned,
-  kFailed,  ///< by an Error: `code` and `message` say which
-  kDefect,  ///< by our own mistake
+  kFailed,  ///< ended by an Error: see `code` and `message`
+  kDefect,  ///< ended by a mistake of ours
   kHung,    ///< it never came to an end
   kLost,    ///< it left no record
 };
 
-/// A judge's finding that is no difference of an element.
+/// A judge's finding other than a different element.
 struct RulingText {
   Code code = Code::kInternal;
   std::string text;
-  std::optional<std::int32_t> rank = {};  ///< that it is about, where a rank's record does not say
+  std::optional<std::int32_t> rank = {};  ///< subject of the ruling, if it is not the record's rank
 };
 
-/// One load: what this rank asked for, and what the checkpoint holds.
+/// One load: keys that this rank requested, and keys that the checkpoint holds.
 struct LoadEvidence {
   std::int64_t step = -1;
   Inventory requested;
-  Inventory stored;  ///< from rank 0 alone; empty where it could not be read
+  Inventory stored;  ///< from rank 0 alone; empty if it could not be read
   std::vector<std::string> excused;
-  std::uint64_t bytes_read = 0;  ///< of payload, by this rank
-  /// That all ranks together may read; from rank 0 alone; 0: as many as they like.
+  std::uint64_t bytes_read = 0;  ///< payload bytes that this rank read
+  /// Bytes that all ranks together may read; from rank 0 alone; 0: no limit.
   std::uint64_t bytes_allowed = 0;
 
   friend bool operator==(const LoadEvidence&, const LoadEvidence&) = default;
 };
 
-/// One save, as this rank saw it.
+/// One save from this rank's point of view.
 struct SaveEvidence {
   SavePoint point;
-  /// By which it failed; nothing: it ended well, or the rank did not see its end.
+  /// Code of its failure; nothing: it ended well, or the rank did not see its end.
   std::optional<Code> code = {};
-  Inventory live;         ///< what this rank had that was to be saved
-  Inventory stored;       ///< what the checkpoint held right afterwards; from the first rank alone
-  bool reused = false;    ///< a plan from before
-  Inventory padded = {};  ///< tensors of which this rank holds elements that nobody defines
+  Inventory live;         ///< keys that this rank had to save
+  Inventory stored;       ///< keys of the checkpoint right after the save; from the first rank
+  bool reused = false;    ///< true if it used a cached plan
+  Inventory padded = {};  ///< tensors of which this rank holds undefined elements
 };
 
 struct RankRecord {
   Ending ending = Ending::kLost;
-  std::optional<Code> code = {};  ///< of the failure
-  std::string message;            ///< of the failure, whole line
+  std::optional<Code> code = {};  ///< code of the failure
+  std::string message;            ///< whole line of the failure
   reports::RankResult result;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
   std::vector<reports::TrainingPoint> trajectory;
   std::optional<reports::FirstDifference> first_difference;
   std::vector<RulingText> rulings;
-  std::vector<AuditPage> audits;    ///< one a save; there even if the save then failed
-  std::vector<LoadEvidence> loads;  ///< that came to their end
-  bool read_began = false;          ///< in its last load: one that is refused then leaves poison
-  std::vector<SaveEvidence> saves;  ///< that were begun
-  std::optional<Outcome> outcome;   ///< of the load that the life began with
-  int exit_code = 0;                ///< with which the job asked to end
-  std::string diagnosis;            ///< of the rerun machine; empty: none
+  std::vector<AuditPage> audits;    ///< one per save, even if the save failed later
+  std::vector<LoadEvidence> loads;  ///< loads that finished
+  bool read_began = false;          ///< by its last load: refused from then on, it leaves poison
+  std::vector<SaveEvidence> saves;  ///< saves that began
+  std::optional<Outcome> outcome;   ///< how the load at the start of the life ended
+  int exit_code = 0;                ///< code with which the job asked to end
+  std::string diagnosis;            ///< result of the rerun machine; empty: none
   std::uint64_t replans = 0;
   std::vector<std::int64_t> skipped;    ///< iterations
   std::vector<std::string> log;         ///< lines for the operator
-  std::vector<sim::FaultState> faults;  ///< that were planned for this rank
-  /// Tensors of the uninterrupted job of which this rank had none when it was compared; sorted.
+  std::vector<sim::FaultState> faults;  ///< planned for this rank
+  /// Keys of the uninterrupted job that this rank did not have when it was compared; sorted.
   Inventory absent;
-  std::string content_digest;  ///< of the whole job at the end, equal on all ranks
+  std::string content_digest;  ///< digest of the whole job at the end, equal on all ranks
   reports::PeakBytes peak_bytes;
   reports::BoundBytes bound_bytes;
   std::uint64_t asked =
-      0;  ///< calls of the mutant's functions by this rank; where it has a process
+      0;  ///< calls to the mutant's functions by this rank, if it has a process of its own
 };
 
 std::string to_json(const RankRecord& record);
 std::string to_json(const Past& past);
-/// TORN_FILE if it is no such document.
+/// Throws TORN_FILE if the text is not such a document.
 RankRecord parse_record(const std::string& text, const std::string& file);
-/// Modules are the scenario's.
+/// Takes the modules from the scenario.
 Past parse_past(const std::string& text, const Scenario& scenario);
 
-/// All ranks of one incarnation.
+/// Records of all ranks of one incarnation.
 struct IncarnationRecord {
   std::string layout;
   std::vector<RankRecord> ranks;    ///< members of the job
-  std::int32_t world = 0;           ///< ranks of the world; 0: the members alone
-  std::vector<RulingText> rulings;  ///< on what the life left: in the store, and of processes
+  std::int32_t world = 0;           ///< number of ranks of the world; 0: the members alone
+  std::vector<RulingText> rulings;  ///< on what the life left in the store, and on its processes
   std::string event_hash;           ///< empty where the lane has none
-  std::string launch_error;         ///< why the lane could not run it at all
-  std::uint64_t asked = 0;          ///< calls of the mutant's functions, of all ranks
+  std::string launch_error;         ///< reason why the lane could not run it at all
+  std::uint64_t asked = 0;          ///< calls to the mutant's functions by all ranks
 };
 
-/// Whether some rank's log has a line with that text in it.
+/// True if some rank's log has a line that contains the text.
 bool is_logged(const IncarnationRecord& life, std::string_view text);
 
 }  // namespace reprise::driver

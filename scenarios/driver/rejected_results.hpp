@@ -1,5 +1,5 @@
 #pragma once
-// The log of rejected results, which outlives the lives of a job beside its checkpoints.
+// Log of rejected results. It outlives the lives of a job, next to its checkpoints.
 
 #include <string>
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace reprise::driver {
 
-/// The lines that earlier lives wrote; none if there is no file.
+/// Returns the lines that earlier lives wrote; none if there is no file.
 std::vector<std::string> rejected_results(Store& store, const std::string& root);
-/// Puts lines behind those that are there, durably. One rank calls it.
+/// Appends lines durably. Only one rank calls it.
 void add_rejected_results(Store& store, const std::string& root,
                           const std::vector<std::string>& lines);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Was it the same this time? A run against what its scenario file recorded of an earlier one. Pure.
+// Compares a run with the result that its scenario file recorded of an earlier run. Pure.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace reprise::driver {
 
-/// What a file keeps of a run with these options by this program.
+/// Returns what a scenario file records of a run with these options by this program.
 Recorded record_of(const reports::ScenarioResult& result, const LaneOptions& options,
                    const BuildInfo& build);
 

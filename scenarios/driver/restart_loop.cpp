@@ -14,14 +14,14 @@ bool exited_with(const IncarnationRecord& life, int code) {
   return !life.ranks.empty() && life.ranks.front().exit_code == code;
 }
 
-/// The life left a fault checkpoint of that step.
+/// True if the life left a fault checkpoint of that step.
 bool left_fault_at(const IncarnationRecord& life, std::int64_t step) {
   if (!exited_with(life, sim::kExitForRerun)) return false;
   const auto& saves = life.ranks.front().saves;
   return !saves.empty() && saves.back().point.step == Step{step};
 }
 
-/// Both ended with a diagnosis, from one checkpoint.
+/// True if both ended with a diagnosis, loaded from one checkpoint.
 bool went_round(const IncarnationRecord& before, const IncarnationRecord& life) {
   return exited_with(before, sim::kExitAfterDiagnosis) &&
          exited_with(life, sim::kExitAfterDiagnosis) && before.layout == life.layout &&
@@ -30,7 +30,7 @@ bool went_round(const IncarnationRecord& before, const IncarnationRecord& life) 
 
 }  // namespace
 
-// Each restart runs its iteration again; from the second on somebody has to be told.
+// Each restart runs its iteration again; from the second on the log must say so.
 Judgement restart_loop_of(std::span<const IncarnationRecord> lives) {
   for (std::size_t i = 1; i < lives.size(); ++i) {
     const auto before = lives.first(i);

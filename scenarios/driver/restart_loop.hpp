@@ -1,5 +1,5 @@
 #pragma once
-// Restarts from one fault checkpoint that go round without anybody being told.
+// Detects a job that keeps restarting from one fault checkpoint without telling anybody.
 
 #include <span>
 
@@ -7,8 +7,8 @@
 
 namespace reprise::driver {
 
-/// RESTART_LOOP: a life ended with a diagnosis as one before it did, from the same fault checkpoint
-/// under the same layout, and its log doesn't say that the iteration is run again.
+/// Reports RESTART_LOOP if a life ended with the same diagnosis as an earlier one, loaded from the
+/// same fault checkpoint under the same layout, and its log doesn't announce the re-run.
 Judgement restart_loop_of(std::span<const IncarnationRecord> lives);
 
 }  // namespace reprise::driver

@@ -13,7 +13,7 @@ namespace {
 
 using sim::HostRng;
 
-/// How one kind of stream begins; the seed is its module's.
+/// Start of one kind of stream; the seed is its module's.
 struct Stream {
   std::string_view key;
   HostRng (*fresh)(std::uint64_t seed, const Dims& coordinate, std::int32_t dp);
@@ -33,7 +33,7 @@ HostRng fresh_expert(std::uint64_t seed, const Dims& coordinate, std::int32_t /*
 }
 
 constexpr std::array kStreams = {
-    // the longer key first: the other is its end
+    // the longer key first: it ends in the other one
     Stream{sim::kExpertRngKey, fresh_expert, &StreamAges::expert},
     Stream{sim::kRngKey, fresh_host, &StreamAges::host},
 };
@@ -45,7 +45,7 @@ const Stream* stream_of(const std::string& key) {
   return nullptr;
 }
 
-/// "vision" of "mimo.vision.rng_state".
+/// Returns "vision" for "mimo.vision.rng_state".
 std::string module_of(const std::string& key, const Stream& stream) {
   constexpr std::string_view kMimo = "mimo.";
   const auto prefix = std::string_view(key).substr(0, key.size() - stream.key.size());
@@ -53,7 +53,7 @@ std::string module_of(const std::string& key, const Stream& stream) {
   return std::string(prefix.substr(kMimo.size(), prefix.size() - kMimo.size() - 1));
 }
 
-/// One object, with what is known of its stream.
+/// One object with the facts about its stream.
 struct Judged {
   const ObjectLeaf& leaf;
   const Stream& stream;
@@ -69,7 +69,7 @@ HostRng advanced(HostRng rng, std::int64_t steps) {
   return rng;
 }
 
-/// The steps, up to some more than expected, after which this stream has that state.
+/// Returns the number of steps, up to a few more than expected, that lead to this state.
 std::optional<std::int64_t> age_of(const Value& state, HostRng rng, std::int64_t expected) {
   constexpr std::int64_t kFurther = 16;
   for (std::int64_t age = 0; age <= expected + kFurther; ++age) {
@@ -83,7 +83,7 @@ std::string steps_text(std::int64_t steps) {
   return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
-/// The ruling on one state that is not what it should be.
+/// Returns the ruling on a wrong state.
 Ruling ruling_of(GlobalRank rank, const Judged& judged) {
   const ObjectLeaf& leaf = judged.leaf;
   const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
@@ -109,7 +109,7 @@ Ruling ruling_of(GlobalRank rank, const Judged& judged) {
           "the stream " + should + " since it began, and has drawn for " + steps_text(*age), rank};
 }
 
-/// Another module's stream at the same place, or another data-parallel rank's.
+/// Finds another module's stream at the same place, or another data-parallel rank's.
 std::optional<Ruling> taken_from_others(GlobalRank rank, const Judged& judged,
                                         const StreamSource& source, const Ages& ages) {
   constexpr std::int32_t kOthers = 16;

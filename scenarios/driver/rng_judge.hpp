@@ -1,6 +1,6 @@
 #pragma once
-// A random stream moves its own tally and nothing else, so it is judged by itself: where must it
-// stand after so many steps?
+// Judges random streams separately: a stream moves only its own tally, so its position after a
+// number of steps is known.
 
 #include <cstdint>
 
@@ -11,23 +11,23 @@
 
 namespace reprise::driver {
 
-/// Is it one of the objects that judge_streams judges?
+/// True if judge_streams judges this object.
 bool is_stream(const std::string& key);
 
-/// Where the streams of a run begin.
+/// Initial state of the streams of a run.
 struct StreamSource {
   std::uint64_t seed = 0;
-  bool by_dp = false;  ///< otherwise on each rank of dp x cp, which is an object's replica id
+  bool by_dp = false;  ///< true: by dp; else by dp x cp, which is an object's replica id
 };
 
-/// The random states among a rank's objects, each this rank's own alone. RNG_STREAM_COLLAPSE: it is
-/// the stream of another coordinate of its grid, or of another module; RNG_DRIFT: its own, but not
-/// where `ages` says, or nobody's.
+/// Judges the random states that only this rank holds. RNG_STREAM_COLLAPSE: the stream belongs to
+/// another coordinate of its grid or to another module. RNG_DRIFT: it is its own but not at the
+/// position that `ages` gives, or it is nobody's.
 Rulings judge_streams(GlobalRank rank, const StateDict& live, const StreamSource& source,
                       const Ages& ages);
 
-/// The steps that a checkpoint's streams have drawn, as they say themselves. Throws what a load of
-/// them would.
+/// Returns the number of steps that a checkpoint's streams record. Throws the errors that a load of
+/// them throws.
 Ages ages_told_by(Checkpoint& checkpoint);
 
 }  // namespace reprise::driver

@@ -52,14 +52,14 @@ std::unique_ptr<Lane> make_lane(const Scenario& scenario, LaneKind lane,
                                 : make_process_lane(lane, scenario, options);
 }
 
-/// Ranks of the largest of its incarnations.
+/// Returns the number of ranks of the largest incarnation.
 std::int32_t largest_world(const Scenario& scenario) {
   std::int32_t ranks = 0;
   for (const auto& life : scenario.incarnations) ranks = std::max(ranks, life.world_size());
   return ranks;
 }
 
-/// A mutant of which nothing was asked can't turn a run red, so its pass shows nothing.
+/// A mutant that was never called can't make a run fail, so its pass proves nothing.
 void require_asked(const std::string& mutant, const std::vector<IncarnationRecord>& lives,
                    ScenarioRun& run) {
   run.unasked = std::all_of(lives.begin(), lives.end(),
@@ -79,7 +79,7 @@ void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
               {.file = kept.string()});
 }
 
-/// A signal reaches processes that this one started, too: what did not pass then shows nothing.
+/// A signal also reaches processes that this one started: a failure then proves nothing.
 ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest& request) {
   ScenarioResult result;
   if (!request.interrupted()) {
@@ -94,7 +94,7 @@ ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest
   return result;
 }
 
-/// By the largest world that was run: its ranks take the devices in turn.
+/// Counts devices by the largest world that ran: its ranks take the devices in turn.
 std::size_t gpus_used(const reports::Report& report) {
   std::int64_t ranks = 0;
   for (const auto& result : report.scenarios) {
@@ -103,7 +103,7 @@ std::size_t gpus_used(const reports::Report& report) {
   return std::min(report.machine.gpus.size(), static_cast<std::size_t>(ranks));
 }
 
-/// What a report on this lane does not show, in words.
+/// Describes the evidence that a report on this lane lacks.
 std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& options,
                                         const reports::Report& report) {
   std::vector<std::string> texts;

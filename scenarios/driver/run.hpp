@@ -1,5 +1,5 @@
 #pragma once
-// Runs scenarios on a lane and puts the report together.
+// Runs scenarios on a lane and assembles the report.
 
 #include <cstdint>
 #include <functional>
@@ -12,25 +12,25 @@
 
 namespace reprise::driver {
 
-/// One scenario, incarnation by incarnation. A lane that can't run it here gives not_run and says
-/// why.
+/// Runs one scenario, incarnation by incarnation. If the lane can't run it here, the result is
+/// not_run with the reason.
 reports::ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane,
                                      const LaneOptions& options);
 
-/// Its incarnations on a lane that can run it, one after the other, as far as it may go on.
+/// Runs the incarnations one after the other, as long as they may go on, on a lane that can.
 std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
                                          const LaneOptions& options);
 
-/// After each incarnation: judges what it left in the store, adds it to the past, and does the
-/// damage that its plan ends with.
+/// Called after each incarnation: judges the store that it left, adds it to the past, and does the
+/// damage at the end of its plan.
 void end_life(const Scenario& scenario, std::size_t number, Store& store, IncarnationRecord& life,
               Past& past);
 
-/// What is known of a run besides its result.
+/// A result and facts about the run that it does not contain.
 struct ScenarioRun {
   reports::ScenarioResult result;
-  bool broke_down = false;  ///< some rank ended by our own mistake or too late
-  bool unasked = false;     ///< a mutant was on, and nothing was asked of it
+  bool broke_down = false;  ///< true if some rank ended by our own mistake or too late
+  bool unasked = false;     ///< true if a mutant was on and no call reached it
 };
 ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptions& options);
 
@@ -38,30 +38,30 @@ struct RunRequest {
   Selection selection;
   LaneKind lane = LaneKind::kSim;
   LaneOptions options;
-  std::size_t jobs = 1;  ///< scenarios at a time; on lanes with real ranks, worlds of them
-  /// True once no further scenario is to be begun: the rest is not run.
+  std::size_t jobs = 1;  ///< number of scenarios at a time; on lanes with real ranks, of worlds
+  /// True once no further scenario may start; the remaining ones are not run.
   std::function<bool()> interrupted = [] { return false; };
 };
 
-/// Called as each scenario begins, from any thread, one at a time.
+/// Called as each scenario starts, from any thread, one call at a time.
 using Started = std::function<void(std::size_t done, std::size_t total, const std::string& name)>;
 
-/// All of them, in the files' order.
+/// Runs all selected scenarios in file order.
 reports::Report run_all(const RunRequest& request, const Started& started);
-/// The same of scenarios that were read already.
+/// Runs scenarios that were already read.
 reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& request,
                           const Started& started);
 
-/// What every report says of the program and the machine.
+/// Returns a report with the facts about program and machine that every report has.
 reports::Report empty_report(const std::string& lane);
-/// The report of a run of this program in that directory, for something to be added; a new one
-/// where there is none. USAGE if the one there is of another lane, commit or build, ReadError if it
-/// can't be read.
+/// Returns the report of this program in that directory, to add results to it, or a new one if
+/// there is none. USAGE if it is of another lane, commit or build, ReadError if it can't be
+/// read.
 reports::Report report_to_add_to(const std::string& directory, const std::string& lane);
-/// Throws IO, naming the directory, if no file can be written there; it is made if need be.
+/// Throws IO, naming the directory, if no file can be written there. Creates the directory.
 void require_writable(const std::string& directory);
-/// `directory`/report.json and junit.xml, made if need be, with what the report lacks under
-/// `not_claimed`.
+/// Writes report.json and junit.xml to `directory`, which it creates, and lists in `not_claimed`
+/// what the report lacks.
 void write_report(const reports::Report& report, const std::string& directory);
 
 }  // namespace reprise::driver

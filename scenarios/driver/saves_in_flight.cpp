@@ -3,7 +3,7 @@
 namespace reprise::driver {
 namespace {
 
-/// Says whose events they are.
+/// Adds the number of the save to its events.
 class TraceOfSave final : public Trace {
  public:
   TraceOfSave(Trace& inner, PhaseLog* log, Step step) : inner_(inner), log_(log), step_(step) {}

@@ -1,6 +1,6 @@
 #pragma once
-// What a rank knows of its saves one by one, however many are in flight: what each holds beside the
-// job's memory, and which lines of the log are its own.
+// Tracks a rank's saves in flight one by one: the memory that each uses beyond the job's own, and
+// the log lines that belong to it.
 
 #include <cstddef>
 #include <map>
@@ -16,20 +16,20 @@ namespace reprise::driver {
 
 class SavesInFlight {
  public:
-  /// Both are borrowed; null: nothing is logged.
+  /// Borrows both; null: logs nothing.
   SavesInFlight(const Ports& inner, PhaseLog* log);
   ~SavesInFlight();
   SavesInFlight(const SavesInFlight&) = delete;
   SavesInFlight& operator=(const SavesInFlight&) = delete;
 
-  /// The ports of a save of `saved` at `step`, until it has ended; `own` is the job's memory.
+  /// Ports for a save of `saved` at `step`, valid until it has ended; `own` is the job's memory.
   const Ports& begin(std::size_t number, Step step, std::span<const ByteSpan> own,
                      const StateDict& saved);
-  /// After the engine let go of it.
+  /// Called after the engine released the save.
   void end(std::size_t number);
 
   sim::MemoryPeaks peaks(std::size_t number) const;
-  /// The sum over all of them.
+  /// Returns the sum over all saves.
   sim::MemoryPeaks peaks_together() const;
 
  private:
@@ -37,7 +37,7 @@ class SavesInFlight {
 
   const Ports& inner_;
   PhaseLog* log_;
-  std::map<std::size_t, OneSave> saves_;  ///< by number
+  std::map<std::size_t, OneSave> saves_;  ///< keyed by number
 };
 
 }  // namespace reprise::driver

@@ -66,7 +66,7 @@ void read_rates(YamlMap rates, Expectation& expected) {
   }
 }
 
-/// Of rerun, caches and faults.
+/// Reads expectations about rerun, caches and faults.
 void read_findings(YamlMap& expect, Expectation& expected) {
   expected.loaded_step = expect.integer_in("loaded_step", 0, INT64_MAX);
   expected.diagnosis = expect.word("diagnosis", kDiagnoses);
@@ -117,7 +117,7 @@ void read_plans(YamlMap& checkpoint, CheckpointPlan& plan) {
                                                 : "names plans and assumes nothing");
 }
 
-/// Saves beside training.
+/// Reads options for saves during training.
 void read_async(YamlMap& checkpoint, CheckpointPlan& plan) {
   plan.async = checkpoint.flag("async").value_or(false);
   plan.late = checkpoint.word("background", kBackgrounds) == "late";
@@ -128,7 +128,7 @@ void read_async(YamlMap& checkpoint, CheckpointPlan& plan) {
           .value_or(0);
 }
 
-/// What the simulated store can do.
+/// Reads the capabilities of the simulated store.
 void read_store(YamlMap map, StoreCapabilities& store) {
   store.exchange = map.flag("exchange").value_or(store.exchange);
   store.locks = map.flag("locks").value_or(store.locks);
@@ -219,7 +219,7 @@ void read_caught(YamlMap& top, Scenario& scenario) {
   }
 }
 
-/// One scenario of the file; `bindings` are its row's.
+/// Reads one scenario of the file; `bindings` are its row's.
 Scenario read_one(const YAML::Node& root, const std::string& file, Bindings* bindings) {
   Scenario scenario;
   scenario.file = file;

@@ -9,7 +9,7 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::int64_t kDimMax = 15;
-/// A mode of the rerun machine, or none: the job is older than it.
+/// Word for a job that is older than the rerun machine.
 constexpr std::string_view kOlderJob = "unknown";
 constexpr std::array<std::string_view, 2> kTemplates = {"stored", "forced"};
 constexpr std::array<std::string_view, 2> kIterators = {"wrapped", "plain"};
@@ -29,7 +29,7 @@ void read_optimizer(YamlMap optimizer, Scenario& scenario) {
   optimizer.refuse_unknown();
 }
 
-/// Samples of a batch are 8, so the first step's rate is that of 0 samples.
+/// A batch has 8 samples; the first step uses the rate at 0 samples.
 void read_schedule(YamlMap map, sim::Schedule& schedule) {
   const auto samples = [&map](const char* key, std::int64_t& into) {
     into = map.integer_in(key, 0, kSamplesMax).value_or(into);
@@ -68,7 +68,7 @@ void read_members(YamlMap& map, IncarnationPlan& plan) {
   require_place_for_each(plan.ranks.size(), plan.layout, map);
 }
 
-/// Names of groups as arguments: tp_group.
+/// Reads names of group arguments: tp_group.
 void read_group_names(YamlMap& map, const char* key, std::vector<std::string>& names) {
   if (!map.has(key)) return;
   names = map.texts(key);
@@ -114,7 +114,7 @@ void read_life(YamlMap& map, IncarnationPlan& plan) {
   if (const auto skips = map.flag("skips")) plan.skips = *skips;
 }
 
-/// A restart's layout: the job is one model from there on, if it was not before.
+/// Reads a restart's layout: the job is one model from there on, if it was not before.
 void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan& plan) {
   if (scenario.model.empty()) {
     restart.fail(restart.node("layout"),
@@ -124,7 +124,7 @@ void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan&
   plan.layout = read_layout(restart, plan.layout.order, scenario.model);
 }
 
-/// A module keeps the sharding that it had, whether it named it or not.
+/// A module keeps its sharding even if the restart does not name the module.
 void require_meaning(YamlMap& restart, const IncarnationPlan& plan) {
   if (plan.modules.empty() || !restart.has("sharding") || restart.has("modules")) return;
   restart.fail(restart.node("sharding"),

@@ -1,16 +1,16 @@
 #pragma once
-// Who runs, in a scenario file: `job`, and what a `restart` makes of it.
+// Reads `job` and `restart` of a scenario file: the ranks, layouts and modules that run.
 
 #include "scenarios/driver/scenario.hpp"
 #include "scenarios/driver/yaml_map.hpp"
 
 namespace reprise::driver {
 
-/// Adds the first incarnation. USAGE as YamlMap gives it; likewise below.
+/// Adds the first incarnation. Throws the USAGE errors of YamlMap, as do the functions below.
 void read_job(YamlMap job, Scenario& scenario);
-/// The incarnation that follows, without its actions: what is not named stays as it was.
+/// Returns the next incarnation without its actions: keys that are not given keep their value.
 IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario);
-/// An incarnation's command, for `incarnation: {command: ...}`.
+/// Reads the command of `incarnation: {command: ...}`.
 ForeignProgram read_foreign(YamlMap map);
 IncarnationPlan like_the_last(const Scenario& scenario);
 

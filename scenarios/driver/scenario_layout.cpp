@@ -13,7 +13,7 @@ namespace {
 
 void read_stages(YamlMap& map, sim::Layout& layout) {
   if (!map.has("stage_layers")) {
-    static_cast<void>(map.node("stage_layers"));  // known for suggestions
+    static_cast<void>(map.node("stage_layers"));  // makes the key known
     return;
   }
   for (const auto& item : map.items("stage_layers")) {
@@ -57,7 +57,7 @@ sim::Layout read_layout(YamlMap& map, const std::string& order, const std::strin
     if (layout.world_size() > kWorldMax) map.fail(node, "has a layout of too large a world");
     return layout;
   } catch (const Error& error) {
-    if (!error.place().file.empty()) throw;  // a key's own error, which knows its line
+    if (!error.place().file.empty()) throw;  // a key's own error, which has its line
     map.fail(node, "has a layout that can't be: " + error.message());
   }
 }

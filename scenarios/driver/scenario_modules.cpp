@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 2> kPlaces = {"disjoint", "colocated"};
 constexpr std::array<std::string_view, 2> kGroupOrders = {"decayed_first", "plain_first"};
 constexpr std::array<std::string_view, 3> kKeyForms = {"prefixed", "bare", "mixed"};
 
-/// The job's own rule for names, asked of one module alone.
+/// Applies the job's own rule for names to a single module.
 void require_name(YamlMap& map, const std::string& key, const std::string& name) {
   const std::array<ModuleConfig, 1> alone = {ModuleConfig{.name = name}};
   try {
@@ -31,7 +31,7 @@ void require_name(YamlMap& map, const std::string& key, const std::string& name)
   }
 }
 
-/// A power of two: the training step is exact under no other.
+/// Reads a power of two: the training step is exact only for those.
 void read_loss_scale(YamlMap& map, sim::LossScale& loss_scale) {
   if (const auto scale = map.integer_in("loss_scale", 1, kLossScaleMax)) {
     if (!std::has_single_bit(static_cast<std::uint64_t>(*scale))) {
@@ -43,7 +43,7 @@ void read_loss_scale(YamlMap& map, sim::LossScale& loss_scale) {
       map.integer_in("growth_interval", 1, kGrowthMax).value_or(loss_scale.growth_interval);
 }
 
-/// `before` is the module of that name in the life before, or nullptr.
+/// `before` is the module of that name in the previous life, or nullptr.
 ModuleConfig read_module(YamlMap map, const std::string& name, const ModuleConfig* before,
                          sim::Sharding sharding) {
   ModuleConfig module{.name = name};
@@ -79,7 +79,7 @@ std::vector<ModuleConfig> read_list(YamlMap& map, const IncarnationPlan& plan) {
   return modules;
 }
 
-/// One grid over the other, from rank 0.
+/// Puts all grids on the same ranks, from rank 0.
 std::vector<ModuleConfig> colocated(std::vector<ModuleConfig> modules, YamlMap& map) {
   const std::int32_t size = modules.front().layout.world_size();
   for (auto& module : modules) {
@@ -95,7 +95,7 @@ std::vector<ModuleConfig> colocated(std::vector<ModuleConfig> modules, YamlMap& 
   return modules;
 }
 
-/// What modules have each for itself.
+/// Refuses keys that each module has for itself.
 void refuse_beside(YamlMap& map) {
   for (const char* key : {"model", "layout", "ranks"}) {
     if (!map.has(key)) continue;

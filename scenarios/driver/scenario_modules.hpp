@@ -1,5 +1,5 @@
 #pragma once
-// The modules of a job in a scenario file.
+// Reads the modules of a job in a scenario file:
 //
 //   modules:
 //     vision: {model: vision-tiny, layout: tp2}
@@ -10,16 +10,16 @@
 
 namespace reprise::driver {
 
-/// What `modules` and `place` of a job or of a restart make of the plan; nothing where there is
-/// neither. Each module gets its ranks: those that it names, or as `place` deals them out.
-/// Whether grids fit together is the job's to say, in words that scenarios expect. USAGE as YamlMap
-/// gives it; likewise below.
+/// Applies `modules` and `place` of a job or restart to the plan; does nothing if it has neither.
+/// Each module gets the ranks that it names, or those that `place` assigns. The job itself checks
+/// that grids fit together, with messages that scenarios expect. Throws the USAGE errors of
+/// YamlMap, as do the functions below.
 void read_modules(YamlMap& map, IncarnationPlan& plan);
 
-/// The options of a restart's loads. `plan` has the modules that it is to have.
+/// Reads the options for the loads of a restart. `plan` already has its final modules.
 sim::LoadChoice read_load_choice(YamlMap& restart, const IncarnationPlan& plan);
 
-/// `group_order` and `keys`: forms that differ between versions of the field.
+/// Reads `group_order` and `keys`: forms that differ between versions of Megatron.
 void read_forms(YamlMap& map, IncarnationPlan& plan);
 
 }  // namespace reprise::driver

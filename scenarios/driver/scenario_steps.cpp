@@ -62,7 +62,7 @@ std::int32_t read_rank(YamlMap& map) {
   return static_cast<std::int32_t>(map.integer_in("rank", 0, kHighestRank).value_or(0));
 }
 
-/// What is planned at a rank that does nothing in this life would never happen.
+/// Refuses a fault at a rank that does nothing in this life: it would never fire.
 void require_member(YamlMap& map, const char* key, std::int64_t rank, const IncarnationPlan& plan) {
   const bool fits = rank >= 0 && rank <= kHighestRank;
   if (fits && plan.has_member(static_cast<std::int32_t>(rank))) return;
@@ -130,7 +130,7 @@ void read_place(YamlMap& map, FaultAction& fault) {
   fault.file = read_file_kind(map, "file");
 }
 
-/// All but bad results, which are a step of their own.
+/// Returns all faults except bad results, which are a separate step.
 std::vector<std::string_view> world_faults() {
   auto names = sim::fault_names();
   std::erase(names, sim::name_of(sim::FaultKind::kBadResult));
@@ -175,7 +175,7 @@ DamageAction read_damage(YamlMap map) {
   return damage;
 }
 
-/// `- save`, `- finalize`, `- reallocate`, `- load`, `- release`, `- restart`
+/// Reads `- save`, `- finalize`, `- reallocate`, `- load`, `- release`, `- restart`.
 void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario& scenario) {
   auto& actions = scenario.incarnations.back().actions;
   const std::string& word = node.Scalar();
@@ -196,7 +196,7 @@ void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario&
   }
 }
 
-/// `- incarnation: {command: [...]}`; where nothing stands before it, the first life is that.
+/// Reads `- incarnation: {command: [...]}`; becomes the first life if no other precedes it.
 void add_foreign(ForeignProgram foreign, Scenario& scenario) {
   const bool first = scenario.incarnations.size() == 1 &&
                      scenario.incarnations.front().actions.empty() &&
@@ -205,7 +205,7 @@ void add_foreign(ForeignProgram foreign, Scenario& scenario) {
   scenario.incarnations.back().foreign = std::move(foreign);
 }
 
-/// `- train: 3`, `- restart: {layout: {tp: 4}}`
+/// Reads `- train: 3`, `- restart: {layout: {tp: 4}}`.
 void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
   const IncarnationPlan& plan = scenario.incarnations.back();
   auto& actions = scenario.incarnations.back().actions;
@@ -233,13 +233,13 @@ void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
   step.refuse_unknown();
 }
 
-/// What is done to stored checkpoints after the life has ended.
+/// True if the action changes stored checkpoints after the life has ended.
 bool is_afterwards(const Action& action) {
   return std::holds_alternative<DamageAction>(action) ||
          std::holds_alternative<ReleaseAction>(action);
 }
 
-/// The order of the steps within one life.
+/// Checks the order of the steps within one life.
 void require_order(const YamlMap& top, const IncarnationPlan& plan, const YAML::Node& root) {
   bool exited = false;
   bool ended = false;
@@ -264,7 +264,7 @@ void require_order(const YamlMap& top, const IncarnationPlan& plan, const YAML::
   if (!idle) top.fail(root, "does something in a life whose load is to fail");
 }
 
-/// Whether that much training, from that iteration on, comes by a save; counts it.
+/// True if this training, from that iteration on, reaches a save; advances the iteration.
 bool saves_on_the_way(const Action& action, std::int64_t& iteration) {
   const auto* train = std::get_if<TrainAction>(&action);
   if (train == nullptr) return false;
@@ -292,7 +292,7 @@ void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Nod
   bool loads = scenario.incarnations.size() > 1;
   bool saved = false;
   for (const auto& plan : scenario.incarnations) {
-    loads = loads || plan.foreign;  // what it leaves is read
+    loads = loads || plan.foreign;  // its checkpoint is read
     saved = saved || plan.foreign;
   }
   std::int64_t trained = 0;

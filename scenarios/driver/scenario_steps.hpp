@@ -1,15 +1,15 @@
 #pragma once
-// What happens, in a scenario file: `steps`.
+// Reads `steps` of a scenario file.
 
 #include "scenarios/driver/scenario.hpp"
 #include "scenarios/driver/yaml_map.hpp"
 
 namespace reprise::driver {
 
-/// Adds what each incarnation does, and the incarnations after the first. USAGE as YamlMap gives
-/// it.
+/// Adds the actions of each incarnation, and the incarnations after the first. Throws the USAGE
+/// errors of YamlMap.
 void read_steps(YamlMap& top, Scenario& scenario);
-/// Can the steps be done in this order? USAGE if not, or if nothing would be compared.
+/// Throws USAGE if the steps can't be done in this order, or if they would compare nothing.
 void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Node& root);
 
 }  // namespace reprise::driver

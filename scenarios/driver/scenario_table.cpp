@@ -15,7 +15,7 @@
 namespace reprise::driver {
 namespace {
 
-constexpr std::int64_t kRowsMax = 1000;         // each is read like a file of its own
+constexpr std::int64_t kRowsMax = 1000;         // each row is read like a separate file
 constexpr std::size_t kSampledFrom = 20000;     // two axes of all orders
 constexpr std::string_view kSample = "sample";  // no axes
 constexpr std::string_view kSeed = "seed";
@@ -31,7 +31,7 @@ bool is_name_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/// Letters that a shell and a file system leave alone.
+/// Keeps only letters that are safe in a shell and a file system.
 std::string plain(const std::string& text) {
   std::string name;
   for (const char c : text) {
@@ -46,7 +46,7 @@ bool is_number(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// A value as it stands in a row's name: {tp: 2, order: dp-tp} is "tp2-order.dp-tp".
+/// Returns a value as part of a row's name: {tp: 2, order: dp-tp} is "tp2-order.dp-tp".
 std::string label_of(const YAML::Node& value) {
   if (value.IsScalar()) return plain(value.Scalar());
   std::string label;
@@ -80,7 +80,7 @@ void require_value(const YAML::Node& value, const std::string& file) {
 using Values = std::vector<std::pair<std::string, YAML::Node>>;
 using Nodes = std::vector<YAML::Node>;
 
-// --- words that stand for lists ------------------------------------------------------------------
+// --- words for lists -----------------------------------------------------------------------------
 
 template <class Texts>
 Nodes nodes_of(const Texts& texts) {
@@ -107,7 +107,7 @@ Nodes every_rank(std::int32_t world) {
 
 constexpr std::array<std::string_view, 3> kMoments = {"before", "during", "after"};
 
-/// What a word stands for on that axis; nothing if it is none.
+/// Returns the list that a word stands for on that axis; nothing if it is not such a word.
 Nodes values_of_word(const std::string& axis, const std::string& word,
                      const std::function<std::int32_t()>& world) {
   if (word == "all_orders") return every_order();
@@ -137,7 +137,7 @@ Nodes values_of(const std::string& axis, const YAML::Node& value, const std::str
 
 // --- rows ----------------------------------------------------------------------------------------
 
-/// The row, longer by each of the values.
+/// Extends the row by each of the values.
 void add_axis(const std::string& axis, const Nodes& values, const Values& row,
               const std::string& file, std::vector<Values>& rows) {
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -148,7 +148,7 @@ void add_axis(const std::string& axis, const Nodes& values, const Values& row,
   }
 }
 
-/// Every combination; the last axis changes fastest.
+/// Returns every combination; the last axis changes fastest.
 std::vector<Values> product_of(const YAML::Node& axes, const std::string& file,
                                std::size_t rows_max, const WorldOf& world) {
   const YamlMap map(axes, file, "each");  // refuses repeated names
@@ -173,7 +173,7 @@ std::vector<Values> product_of(const YAML::Node& axes, const std::string& file,
   return rows;
 }
 
-/// So many of the rows, in their order; which ones depends on the seed alone.
+/// Returns this many of the rows, in their order; the choice depends only on the seed.
 std::vector<Values> sampled(std::vector<Values> rows, std::size_t count, std::uint64_t seed) {
   Stream random = Stream(seed).split("sample");
   std::set<std::size_t> chosen;

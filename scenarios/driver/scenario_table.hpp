@@ -1,13 +1,13 @@
 #pragma once
-// A file that says `each:` stands for many scenarios: one for each row of a table of values.
+// A file with `each:` describes many scenarios: one for each row of a table of values.
 //
 //   each: {save: [tp2 dp2, ep2 dp4], k: [0, 1]}      every combination: 4 rows
 //   each: [{save: tp2, load: dp3}, {save: tp4, load: tp2}]     these 2 rows
 //   each: {rank: all, moment: all, order: all_orders}     words that stand for lists
 //   each: {from: all_orders, to: all_orders, sample: 40, seed: 7}     40 rows of the 14400
 //
-// In a table of combinations $axis.next is the value after the row's in that axis's list; the first
-// comes after the last.
+// In a table of combinations $axis.next is the value after the row's in that axis's list; the last
+// value is followed by the first.
 
 #include <yaml-cpp/yaml.h>
 
@@ -25,11 +25,11 @@ struct TableRow {
   Bindings bindings;
 };
 
-/// Ranks of the first incarnation's world, given the values of the axes before; may fail.
+/// Returns the world size of the first incarnation, given the values of earlier axes; may fail.
 using WorldOf = std::function<std::int32_t(Bindings& before)>;
 
-/// USAGE naming file and line for no rows, too many, rows with other names than the first, and rows
-/// that are the same.
+/// Throws USAGE with file and line for no rows, too many, rows whose names differ from the first
+/// row's, and equal rows.
 std::vector<TableRow> table_rows(const YAML::Node& each, const std::string& file,
                                  const WorldOf& world);
 

@@ -1,4 +1,4 @@
-// Scenarios as text.
+// Writes scenarios as text.
 
 #include <yaml-cpp/yaml.h>
 
@@ -25,7 +25,7 @@ void put_list(YAML::Emitter& out, const char* key, const Items& items) {
   out << YAML::EndSeq;
 }
 
-/// The order always: a layout that names none keeps the one before.
+/// Always writes the order: a layout without one keeps the previous one.
 void put_layout(YAML::Emitter& out, const sim::Layout& layout) {
   const sim::Layout one;
   out << YAML::Key << "layout" << YAML::Value << YAML::Flow << YAML::BeginMap;
@@ -44,7 +44,7 @@ void put_flag(YAML::Emitter& out, const char* key, bool value) {
   out << YAML::Key << key << YAML::Value << value;
 }
 
-/// What is as unless told is left out.
+/// Omits defaults.
 void put_module(YAML::Emitter& out, const sim::ModuleConfig& module) {
   const sim::LossScale usual;
   out << YAML::Key << module.name << YAML::Value << YAML::Flow << YAML::BeginMap;
@@ -64,7 +64,7 @@ void put_module(YAML::Emitter& out, const sim::ModuleConfig& module) {
   out << YAML::EndMap;
 }
 
-/// Who runs: one model's layout, or modules with their ranks.
+/// Writes one model's layout, or modules with their ranks.
 void put_grids(YAML::Emitter& out, const IncarnationPlan& plan) {
   if (plan.modules.empty()) return put_layout(out, plan.layout);
   out << YAML::Key << "modules" << YAML::Value << YAML::BeginMap;
@@ -72,7 +72,7 @@ void put_grids(YAML::Emitter& out, const IncarnationPlan& plan) {
   out << YAML::EndMap;
 }
 
-/// What a life has of its own, as the next one keeps it.
+/// Writes the settings of a life that the next one keeps.
 void put_life(YAML::Emitter& out, const IncarnationPlan& plan) {
   put(out, "rerun", plan.rerun ? std::string(sim::name_of(*plan.rerun)) : "unknown");
   if (plan.modules.empty()) put_list(out, "ranks", plan.ranks);
@@ -97,7 +97,7 @@ std::string life_text(const IncarnationPlan& plan) {
   return out.c_str();
 }
 
-/// All of it or, where it is as it is unless told, nothing.
+/// Writes all of it, or nothing if it has the defaults.
 void put_life_of_one(YAML::Emitter& out, const Scenario& scenario, const IncarnationPlan& plan) {
   const std::string usual = life_text({});
   const auto is_usual = [&usual](const auto& each) { return life_text(each) == usual; };
@@ -184,7 +184,7 @@ void put_foreign(YAML::Emitter& out, const ForeignProgram& foreign) {
   out << YAML::EndMap << YAML::EndMap;
 }
 
-/// Step by step; what a step leaves out is what it is unless told.
+/// Writes step by step; omits defaults.
 struct ActionWriter {
   YAML::Emitter& out;
 

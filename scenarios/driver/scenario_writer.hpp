@@ -1,5 +1,5 @@
 #pragma once
-// What is written into a scenario file that people wrote.
+// Edits a scenario file that a person wrote.
 
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace reprise::driver {
 
-/// The file's text with this `recorded:` block in place of any that it had; all else stays as it
-/// is.
+/// Returns the file's text with this `recorded:` block in place of an older one. Nothing else
+/// changes.
 std::string with_record(const std::string& text, const Recorded& recorded);
 
 }  // namespace reprise::driver

@@ -1,5 +1,5 @@
 #pragma once
-// A directory of its own for as long as the object lives.
+// A temporary directory that lives as long as the object.
 
 #include <string>
 
@@ -7,7 +7,7 @@ namespace reprise::driver {
 
 class ScratchDirectory {
  public:
-  /// IO if none can be made.
+  /// Throws IO if the directory can't be created.
   ScratchDirectory();
   ~ScratchDirectory();
   ScratchDirectory(const ScratchDirectory&) = delete;

@@ -15,9 +15,9 @@ namespace {
 using sim::Layout;
 using sim::ModuleConfig;
 
-/// From simple to less so; what is not here is the last.
+/// Ordered from simple to complex; unlisted models come last.
 constexpr std::array<std::string_view, 3> kModels = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
-/// Of modules, likewise; with those that are only ever written by hand.
+/// Models of modules in the same order, including those that only people use.
 constexpr std::array<std::string_view, 7> kModuleModels = {
     "audio-tiny",  "vision-tiny", "gpt-tiny",    "language-tiny",
     "hybrid-tiny", "moe-tiny",    "language-moe"};
@@ -64,7 +64,7 @@ std::vector<ModuleConfig> side_by_side_anew(std::vector<ModuleConfig> modules) {
   return side_by_side(std::move(modules));
 }
 
-/// In the order of the ranks, which they keep.
+/// Sorts modules by their ranks, which do not change.
 std::vector<ModuleConfig> in_rank_order(std::vector<ModuleConfig> modules) {
   for (auto& module : modules) std::sort(module.ranks.begin(), module.ranks.end());
   return modules;
@@ -111,7 +111,7 @@ bool fits(const IncarnationPlan& plan, const std::string& model) {
                      [](const auto& module) { return fits(module.layout, module.model); });
 }
 
-/// Collects variants; those that can't be are left out.
+/// Collects variants and drops invalid ones.
 class Variants {
  public:
   explicit Variants(const Scenario& from) : from_(from), weight_(weight_of(from)) {}
@@ -148,7 +148,7 @@ void drop_lives(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Of a job that is one model its own, else those of its modules.
+/// Returns the layout of a job that is one model, or those of its modules.
 std::vector<Layout*> layouts_of(IncarnationPlan& plan) {
   if (plan.modules.empty()) return {&plan.layout};
   std::vector<Layout*> layouts;
@@ -156,7 +156,7 @@ std::vector<Layout*> layouts_of(IncarnationPlan& plan) {
   return layouts;
 }
 
-/// In all lives, in one alone, in one module alone.
+/// Changes layouts in all lives, in one life, in one module.
 void change_layouts(const Scenario& from, Variants& variants,
                     const std::function<void(Layout&)>& change) {
   variants.add([&change](Scenario& scenario) {
@@ -200,7 +200,7 @@ std::vector<std::string> module_names(const Scenario& scenario) {
   return names;
 }
 
-/// In all lives, wherever it is.
+/// Changes the module in all lives that have it.
 void change_module(Scenario& scenario, const std::string& name,
                    const std::function<void(ModuleConfig&)>& change) {
   for (auto& plan : scenario.incarnations) {
@@ -210,7 +210,7 @@ void change_module(Scenario& scenario, const std::string& name,
   }
 }
 
-/// The job is one model: what it was in that module. Nothing where a life lacks the module.
+/// Makes the job one model with the settings of that module. Nothing if a life lacks the module.
 void make_one_model(Scenario& scenario, const std::string& name) {
   auto& lives = scenario.incarnations;
   const bool everywhere = std::all_of(lives.begin(), lives.end(), [&name](const auto& plan) {
@@ -228,7 +228,7 @@ void make_one_model(Scenario& scenario, const std::string& name) {
   }
 }
 
-/// The gap that it leaves is closed by fit_members().
+/// fit_members() closes the gap that the module leaves.
 void drop_module(Scenario& scenario, const std::string& name) {
   for (auto& plan : scenario.incarnations) {
     if (plan.modules.size() < 2) continue;
@@ -238,7 +238,7 @@ void drop_module(Scenario& scenario, const std::string& name) {
   }
 }
 
-/// Fewer modules, none, simpler ones.
+/// Tries fewer modules, none, simpler ones.
 void shrink_modules(const Scenario& from, Variants& variants) {
   const auto names = module_names(from);
   for (const auto& name : names) {
@@ -263,7 +263,7 @@ void shrink_modules(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Ranks as they are dealt to modules that name none, or at least in order.
+/// Tries the default ranks of modules, or at least ordered ones.
 void shrink_ranks(const Scenario& from, Variants& variants) {
   for (auto* simpler_ranks : {side_by_side_anew, in_rank_order}) {
     variants.add([simpler_ranks](Scenario& scenario) {
@@ -278,7 +278,7 @@ void shrink_ranks(const Scenario& from, Variants& variants) {
   }
 }
 
-/// All modules alike, so that those that share their ranks go on sharing them.
+/// Changes all modules alike, so that those that share their ranks still do.
 void shrink_grids(const Scenario& from, Variants& variants) {
   const auto lay_out = [](std::int32_t size, IncarnationPlan& plan) {
     for (auto& module : plan.modules) module.layout = {.dp = size};
@@ -293,8 +293,8 @@ void shrink_grids(const Scenario& from, Variants& variants) {
   }
 }
 
-/// The rerun machine's keys as they are unless told; the mode alone is another matter where the job
-/// is to exit.
+/// Resets the rerun machine's keys to their defaults, except for the mode, which matters if the job
+/// must exit.
 void drop_rerun(Variants& variants) {
   const auto add = [&variants](auto IncarnationPlan::*key) {
     variants.add([key](Scenario& scenario) {
@@ -307,7 +307,7 @@ void drop_rerun(Variants& variants) {
   add(&IncarnationPlan::rerun);
 }
 
-/// Saves and loads of everything, in the usual forms.
+/// Tries saves and loads of everything, in the usual forms.
 void drop_options(const Scenario& from, Variants& variants) {
   for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
     variants.add([i](Scenario& scenario) { scenario.incarnations[i].load = {}; });
@@ -322,7 +322,7 @@ void drop_options(const Scenario& from, Variants& variants) {
   drop_rerun(variants);
 }
 
-/// Layouts become those of simpler jobs: one rank, one axis less, a size less.
+/// Tries simpler layouts: one rank, one axis less, a smaller size.
 void shrink_layouts(const Scenario& from, Variants& variants) {
   change_layouts(from, variants, [](Layout& layout) { layout = {}; });
   change_layouts(from, variants, [](Layout& layout) {
@@ -378,7 +378,7 @@ void shrink_actions(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Of another rank, in another place: the lowest first.
+/// Tries another rank and another place: the lowest first.
 void shrink_faults(const Scenario& from, Variants& variants) {
   for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
     variants.add([i](Scenario& scenario) { scenario.incarnations[i].ranks.clear(); });
@@ -401,7 +401,7 @@ void set_sharding(sim::Sharding sharding, IncarnationPlan& plan) {
   for (auto& module : plan.modules) module.optimizer_sharding = sharding;
 }
 
-/// As in the life before.
+/// Keeps the sharding of the previous life.
 void keep_sharding(const IncarnationPlan& before, IncarnationPlan& plan) {
   plan.optimizer_sharding = before.optimizer_sharding;
   for (auto& module : plan.modules) {
@@ -430,7 +430,7 @@ void shrink_shardings(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Saves are waited for.
+/// Makes the job wait for its saves.
 void drop_async(CheckpointPlan& plan) {
   const CheckpointPlan usual;
   plan.async = usual.async;
@@ -442,7 +442,7 @@ void drop_async(CheckpointPlan& plan) {
 void shrink_job(Variants& variants) {
   for (const auto model : kModels) {
     variants.add([model](Scenario& scenario) {
-      if (scenario.model.empty()) return;  // of modules each has its own
+      if (scenario.model.empty()) return;  // modules have their own models
       scenario.model = model;
       for (auto& plan : scenario.incarnations) {
         plan.layout.stage_layers.clear();

@@ -17,7 +17,7 @@
 namespace reprise::driver {
 namespace {
 
-// What the device leaves where nobody waited is what the judges look for.
+// The judges look for the pattern that the device leaves if nobody waited.
 static_assert(sim::SimDevice::kUngathered == kUnsettled);
 static_assert(sim::SimDevice::kUnscattered == kUnsettledLoad);
 
@@ -47,7 +47,7 @@ Ending ending_of(sim::RankEnd end) {
   return Ending::kLost;
 }
 
-/// A rank that never came to write its record gets one from what the world saw of its end.
+/// Fills the record of a rank that never wrote one from its end in the world.
 void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
   if (outcome.end == sim::RankEnd::kReturned) return;
   const bool told = record.ending == Ending::kFailed || record.ending == Ending::kDefect;
@@ -66,7 +66,7 @@ void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
   }
 }
 
-/// To the records of the ranks that they were planned for.
+/// Adds the faults to the records of the ranks that they were planned for.
 void take_faults(const sim::FaultBook& book, IncarnationRecord& record) {
   for (const auto& state : book.states()) {
     const auto rank = static_cast<std::size_t>(state.spec.place.rank.value);
@@ -124,10 +124,10 @@ class SimLane final : public Lane {
     record.layout = sim::to_string(modules_of(scenario_, incarnation));
     take_faults(faults, record);
     keep_members(plan, record);
-    // The next one begins when every lease is over and lists show all.
+    // The next incarnation begins when every lease is over and lists are complete.
     store_.pass_term();
     store_.settle();
-    store_.crash();  // an incarnation ends as hard as it can: what was not synced is gone
+    store_.crash();  // the hardest end of an incarnation: unsynced changes are lost
     return record;
   }
 

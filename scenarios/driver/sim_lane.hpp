@@ -1,5 +1,5 @@
 #pragma once
-// One incarnation on the simulated cluster, whatever its ranks do.
+// Runs one incarnation on the simulated cluster, for any program of the ranks.
 
 #include <functional>
 #include <memory>
@@ -14,10 +14,10 @@
 
 namespace reprise::driver {
 
-/// The code of ranks that were still waiting when none could go on; the message names each rank's
+/// The code for ranks that still waited when none could continue; the message names each rank's
 /// group, sequence number and operation.
 
-/// What the world lends to a rank's program.
+/// Everything that the world lends to a rank's program.
 struct RankSeat {
   const Ports& ports;
   Clock& clock;
@@ -25,23 +25,23 @@ struct RankSeat {
   sim::FaultPowers powers;
 };
 
-/// The ranks' records, in rank order, as far as the program filled them; they say how each rank
-/// ended. What the program returns ended the rank, and its peers learn of it.
+/// Returns the ranks' records in rank order, as far as the program filled them, each with the way
+/// the rank ended. An error that the program returns ends the rank, and its peers learn of it.
 IncarnationRecord run_in_world(
     const sim::WorldOptions& options, Store& store,
     const std::function<std::optional<Error>(const RankSeat& seat, RankRecord& record)>& program);
 
-/// Where a rank's arrays live: the processor that has them, and the device that copies them.
+/// Memory of a rank's arrays: the processor that has them and the device that copies them.
 struct RankMemory {
   sim::Processor& processor;
   Device& device;
 };
-/// What it refers to lives as long as the world does.
+/// The references stay valid as long as the world lives.
 using MemoryOf = std::function<RankMemory(const RankSeat& seat)>;
-/// The host's memory and the world's own device.
+/// Returns the host's memory and the world's own device.
 RankMemory host_memory(const RankSeat& seat);
 
-/// The simulated lane over arrays that live elsewhere.
+/// Makes the simulated lane with arrays in the memory of `memory`.
 std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options,
                                     MemoryOf memory);
 

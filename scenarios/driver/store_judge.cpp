@@ -20,7 +20,7 @@ namespace {
 
 std::string printed(Step step) { return std::to_string(step.value); }
 
-/// What is the matter with the checkpoint at `path`; empty: it is whole.
+/// Describes the problem with the checkpoint at `path`; empty if it is whole.
 std::string wrong_with(Store& store, const std::string& path, PayloadCheck payload) {
   NoProgress unwatched;
   try {
@@ -38,7 +38,7 @@ std::string wrong_with(Store& store, const std::string& path, PayloadCheck paylo
   }
 }
 
-/// A save that did not end may have left what was there before.
+/// A save that did not end may have left the earlier checkpoint in place.
 bool may_be_damaged(const std::vector<SavePoint>& saves, const SavePoint& save) {
   if (save.damaged || save.certain) return save.damaged;
   return std::any_of(saves.data(), &save, [&save](const SavePoint& before) {
@@ -90,8 +90,8 @@ class StoreJudge {
                                      " ended well, and the tracker names step " + printed(*named_));
   }
 
-  /// The saves that the life with the last save may have passed over as damaged when it loaded:
-  /// those since the one that it came from. It need not be the disk that was damaged.
+  /// Returns the saves that the life with the last save may have rejected as damaged in its load:
+  /// those since the one that it loaded. The cause need not be damage on disk.
   static std::set<const SavePoint*> passed_over(const std::vector<SavePoint>& saves) {
     std::set<const SavePoint*> found;
     if (saves.empty()) return found;
@@ -104,7 +104,7 @@ class StoreJudge {
     return found;
   }
 
-  /// Of each step its last save, newest first.
+  /// Returns the last save of each step, newest first.
   std::vector<const SavePoint*> newest_first() const {
     std::vector<const SavePoint*> saves;
     std::set<Step> steps;
@@ -116,14 +116,14 @@ class StoreJudge {
     return saves;
   }
 
-  /// What is newer than the tracker says takes no place. Nor does what is damaged and was passed
-  /// over; damage that no load has seen does. A store that lied may have lost what it held.
+  /// A save newer than the tracker's does not count. Nor does one that is damaged and was rejected
+  /// by a load; unnoticed damage does count. A store that lied may have lost its content.
   bool takes_place(const SavePoint& save) const {
     if (!past_.tracker_damaged && named_ && *named_ < save.step) return false;
     return !(save.damaged && save.certain && passed_over_.contains(&save));
   }
 
-  /// Nothing goes before as many newer ones have their place as are kept.
+  /// Returns the saves that must be kept: those with fewer than `keep` newer ones that count.
   std::vector<const SavePoint*> to_be_kept() const {
     std::vector<const SavePoint*> kept;
     std::int64_t places = 0;
@@ -148,8 +148,8 @@ class StoreJudge {
     judge_count();
   }
 
-  /// Only what was passed over may stand beside those that are kept, until as many are newer. A
-  /// save that did not end may have left its cleaning to the next one.
+  /// Besides the kept ones only rejected checkpoints may remain, until as many are newer. A save
+  /// that did not end may have left the cleanup to the next one.
   void judge_count() {
     if (plan_.keep == 0 || !past_.saves.back().certain) return;
     std::int64_t kept = 0;
@@ -180,7 +180,7 @@ class StoreJudge {
                                              std::string(sim::name_of(snapshot->state)) +
                                              ", which nobody can go on from");
     } catch (const Error&) {
-      return;  // not whole, and that was said
+      return;  // not whole, which was already ruled on
     }
   }
 
@@ -188,7 +188,7 @@ class StoreJudge {
   const CheckpointPlan& plan_;
   const Past& past_;
   std::ptrdiff_t newest_;
-  std::optional<Step> named_;  ///< by the tracker
+  std::optional<Step> named_;  ///< step in the tracker
   std::set<const SavePoint*> passed_over_;
   Rulings rulings_;
 };

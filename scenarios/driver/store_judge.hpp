@@ -1,5 +1,5 @@
 #pragma once
-// What a life left in the store, read by a judge of its own between lives.
+// An independent judge that reads the store between lives.
 
 #include "properties/ruling.hpp"
 #include "reprise/store.hpp"
@@ -8,7 +8,7 @@
 
 namespace reprise::driver {
 
-/// `past` holds the saves up to now.
+/// Judges the store after a life. `past` holds the saves so far.
 ///
 ///   COMMIT_MISSING          a save ended well, and the tracker names an older one, or none
 ///   TRACKER_DANGLING        the tracker names what is not there, or not whole
@@ -19,7 +19,7 @@ namespace reprise::driver {
 ///                           have passed over does not count
 ///   ILLEGAL_STATE_PERSISTED the rerun machine's state is neither idle nor waiting for a re-run
 ///
-/// What was damaged on purpose is passed over.
+/// Passes over checkpoints that were damaged on purpose.
 Rulings judge_store(Store& store, const CheckpointPlan& plan, const Past& past);
 
 }  // namespace reprise::driver

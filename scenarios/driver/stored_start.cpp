@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
   throw Error(Code::kUsage, "a scenario can't begin from it: " + what, {.file = directory});
 }
 
-/// Directories below `directory` that runs of this scenario left, under whatever options.
+/// Returns directories below `directory` that runs of this scenario left, with any options.
 std::vector<fs::path> left_by(const std::string& directory, const Scenario& scenario) {
   const fs::path plain = fs::path(directory) / scenario.name;
   const std::string overridden = plain.filename().string() + "{";
@@ -41,7 +41,7 @@ fs::path place_of(const std::string& directory, const Scenario& scenario) {
       fs::absolute(left.empty() ? fs::path(directory) : left.front() / kCheckpointRoot));
 }
 
-/// A grid that nobody can stand on is not handed on to lives that would.
+/// Refuses an impossible grid before lives would use it.
 void require_possible(const sim::CommonState& told) {
   for (const auto& module : told.modules) sim::check(module.layout);
   if (told.is_one_model()) return;
@@ -60,7 +60,7 @@ ForeignProgram copy_of(const std::string& directory, Step step) {
       .leaves = step.value};
 }
 
-/// Loss scales are not told; a job begins with its own.
+/// The checkpoint does not record loss scales; a job starts with its own.
 std::vector<sim::ModuleConfig> with_scales_of(const std::vector<sim::ModuleConfig>& own,
                                               std::vector<sim::ModuleConfig> modules) {
   for (auto& module : modules) {
@@ -70,8 +70,8 @@ std::vector<sim::ModuleConfig> with_scales_of(const std::vector<sim::ModuleConfi
   return modules;
 }
 
-/// On the grids and by the shardings that the checkpoint tells; where it is of another kind of job
-/// the load says so.
+/// Applies the grids and shardings that the checkpoint records; if it is of another kind of job,
+/// the load reports that.
 void lay_out(const sim::CommonState& told, IncarnationPlan& plan) {
   plan.ranks.clear();
   if (told.is_one_model() != plan.modules.empty()) return;

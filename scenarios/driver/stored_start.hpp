@@ -1,5 +1,5 @@
 #pragma once
-// A checkpoint from outside of a scenario, from which its first life begins.
+// Lets the first life of a scenario start from an existing checkpoint.
 
 #include <string>
 
@@ -10,19 +10,19 @@
 namespace reprise::driver {
 
 struct StoredStart {
-  std::string directory;  ///< absolute, of its `.metadata`
-  sim::CommonState told;  ///< by the checkpoint of itself
+  std::string directory;  ///< absolute path of the one with `.metadata`
+  sim::CommonState told;  ///< common state in the checkpoint
   sim::KeyForm keys = sim::KeyForm::kPrefixed;
 };
 
-/// Finds the scenario's own checkpoint under `directory`, where a run with --save left it, or else
-/// takes `directory` for a checkpoint. Throws an error that names the place where there is none,
-/// where it is no training job's of ours, and where it is a release, which is of no iteration.
+/// Finds the scenario's own checkpoint under `directory`, where a run with --save left it; else
+/// takes `directory` itself for the checkpoint. Throws an error that names the place if there is
+/// none, if no training job of ours wrote it, or if it is a release, which has no iteration.
 StoredStart stored_start(const std::string& directory, const Scenario& scenario);
 
-/// Puts a life before the first that is a command and leaves a copy of the checkpoint; all others
-/// may load it. What the scenario says of iterations counts from the checkpoint's on, unless the
-/// first load takes weights alone. Expected learning rates are left out: they are of other steps.
+/// Adds a first life, a command, that leaves a copy of the checkpoint; all others may load it.
+/// Iterations in the scenario count from the checkpoint's, unless the first load takes only
+/// weights. Expected learning rates are dropped: they apply to other steps.
 void begin_from(const StoredStart& start, Scenario& scenario);
 
 }  // namespace reprise::driver

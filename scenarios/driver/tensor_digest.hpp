@@ -1,6 +1,6 @@
 #pragma once
-// What a tensor holds in 64 digits, whatever its chunks are: any other program that hashes the same
-// elements says the same.
+// A 64-digit digest of a tensor that does not depend on its chunks: any other program that hashes
+// the same elements gets the same digest.
 
 #include <string>
 
@@ -11,24 +11,24 @@ namespace reprise::driver {
 
 class TensorDigest {
  public:
-  /// `checkpoint` outlives it.
+  /// `checkpoint` outlives the object.
   explicit TensorDigest(Checkpoint& checkpoint);
 
-  /// SHA-256, in hexadecimal, of the whole tensor's elements, row-major and little-endian. Read
-  /// block by block: memory does not grow with the tensor. Throws what TensorReader throws, and the
-  /// first time what require_apart throws. A wrong checksum is in checksums().
+  /// Returns the SHA-256 in hexadecimal of the whole tensor's elements, row-major, little-endian.
+  /// Reads block by block: memory does not grow with the tensor. Throws the errors of TensorReader,
+  /// and on the first call those of require_apart. Counts wrong checksums in checksums().
   std::string of(const StoredTensor& tensor);
-  /// SHA-256 of an object's item as it is stored; its records are counted, too.
+  /// Returns the SHA-256 of an object's item as it is stored; counts its records, too.
   std::string of(const StoredObject& object);
   const ChecksumTally& checksums() const { return checksums_; }
 
  private:
   Checkpoint& checkpoint_;
   HostDevice device_;
-  ChecksumTally checksums_;  ///< of all that was read
+  ChecksumTally checksums_;  ///< over everything read
   Bytes block_;
   Bytes staging_;
-  bool apart_ = false;  ///< no two items share bytes
+  bool apart_ = false;  ///< true once no two items are known to share bytes
 };
 
 }  // namespace reprise::driver

@@ -1,14 +1,14 @@
 #pragma once
-// A small text file, whole.
+// Reads a small text file whole.
 
 #include <filesystem>
 #include <string>
 
 namespace reprise::driver {
 
-/// Empty where there is none or it can't be read: what is asked of the text tells.
+/// Returns the text; empty if there is no file or it can't be read: the caller's checks will tell.
 std::string text_of(const std::filesystem::path& file);
-/// Its last 400 characters, "..." before them if there are more: what a message shows of a log.
+/// Returns the last 400 characters, after "..." if there are more, for messages that quote a log.
 std::string tail_of(const std::filesystem::path& file);
 
 }  // namespace reprise::driver

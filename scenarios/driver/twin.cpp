@@ -8,7 +8,7 @@ namespace reprise::driver {
 
 namespace {
 
-/// What is trained, on one rank.
+/// Returns the same training on one rank.
 sim::JobConfig on_one_rank(const sim::JobConfig& config) {
   sim::JobConfig alone;
   alone.model = config.model;

@@ -1,7 +1,7 @@
 #pragma once
-// The job that was never interrupted, whole on one rank: the state after n steps is the same under
-// every layout, so one such job serves all ranks of a world and all scenarios of a process that
-// train the same.
+// The uninterrupted job, whole on one rank. The state after n steps is the same under every
+// layout, so one such job serves all ranks of a world and all scenarios of a process that train
+// the same.
 
 #include <list>
 #include <memory>
@@ -18,30 +18,30 @@ namespace reprise::driver {
 
 class Twin;
 
-/// Where a twin begins that is not a fresh job: as another one stood after `at` iterations, but for
-/// what its config's `load` leaves behind and for its modules.
+/// Start of a twin that is not a fresh job: the state of another twin after `at` iterations, except
+/// for the parts that its config's `load` leaves out and for its modules.
 struct TwinStart {
-  std::shared_ptr<Twin> before;  ///< nullptr: as a fresh job
+  std::shared_ptr<Twin> before;  ///< nullptr: a fresh job
   Step at = {};
 
   friend bool operator==(const TwinStart&, const TwinStart&) = default;
 };
 
-/// Trains as far as it is asked, and again from the start where an older state is asked for that it
-/// did not keep. Any thread. What it answers depends on its config and start alone.
+/// Trains as far as it is asked, and again from the start if it is asked for an older state that it
+/// did not keep. Thread-safe. Its answers depend only on its config and start.
 class Twin {
  public:
-  /// Of the config counts what is trained; who trains it, and where, does not.
+  /// Uses only the parts of the config that affect training, not the ranks or devices.
   explicit Twin(const sim::JobConfig& config, TwinStart start = {});
 
-  /// Of the step that completes `step` iterations; at least one after its start.
+  /// Returns the record of iteration number `step`, which comes after the start.
   sim::StepRecord record(Step step);
-  /// In model space, after so many steps. Kept by whoever holds it; the latest kStatesKept that
-  /// were asked for are kept here, too.
+  /// Returns the state in model space after `step` steps. Callers share ownership; the twin itself
+  /// keeps the latest kStatesKept states that were asked for.
   std::shared_ptr<const GlobalState> state(Step step);
 
   bool trains_like(const sim::JobConfig& config, const TwinStart& start = {}) const;
-  /// Steps trained in all, for tests of what is trained twice.
+  /// Returns the number of steps trained in all, for tests of repeated training.
   std::int64_t steps_trained();
 
   static constexpr std::size_t kStatesKept = 16;
@@ -49,7 +49,7 @@ class Twin {
  private:
   void train_to(Step step);
   void restart();
-  /// A job of its own that has come so far.
+  /// Returns a new job that has trained up to `step`.
   std::unique_ptr<sim::TrainingJob> job_at(Step step);
 
   sim::JobConfig config_;
@@ -57,16 +57,16 @@ class Twin {
   std::mutex mutex_;
   SoloFabric fabric_;
   std::unique_ptr<sim::TrainingJob> job_;
-  std::optional<Step> first_;             ///< iterations at its start, once it was made
-  std::vector<sim::StepRecord> records_;  ///< of the iterations since then
+  std::optional<Step> first_;             ///< iterations at the start, once the job exists
+  std::vector<sim::StepRecord> records_;  ///< one per iteration since then
   std::list<std::pair<Step, std::shared_ptr<const GlobalState>>> states_;  ///< latest first
   std::int64_t trained_ = 0;
 };
 
-/// The twins of a process. Any thread.
+/// The twins of a process. Thread-safe.
 class TwinBook {
  public:
-  /// The one that trains like a job of this config, made if need be.
+  /// Returns the twin that trains like a job of this config; creates it if there is none.
   std::shared_ptr<Twin> twin(const sim::JobConfig& config, const TwinStart& start = {});
 
   static constexpr std::size_t kTwinsKept = 8;

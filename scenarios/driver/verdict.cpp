@@ -23,9 +23,9 @@ namespace {
 using reports::ScenarioResult;
 using reports::Verdict;
 
-/// What is found at a save is a cause, what differs after a load or in a later step an effect; the
-/// nearer a finding is to the cause, the sooner it says what to mend. Ranks that went on from
-/// different checkpoints explain all else.
+/// Ranks findings: a finding at a save is a cause, a difference after a load or in a later step an
+/// effect. The nearer a finding is to the cause, the more it helps. Ranks that continued from
+/// different checkpoints explain everything else.
 int distance_from_cause(Code code) {
   static const std::map<Code, int> kDistances = {
       {judged::kMixedGeneration, -1}, {Code::kFalseReplica, 0},  {Code::kNoWriter, 0},
@@ -36,7 +36,7 @@ int distance_from_cause(Code code) {
   return at == kDistances.end() ? 1 : at->second;
 }
 
-/// True if the code is nearer to the cause than what was found before, if anything was.
+/// True if the code is nearer to the cause than the earlier finding, if there was one.
 bool is_nearer(Code code, const Judgement& found) {
   return !found.code || distance_from_cause(code) < distance_from_cause(*found.code);
 }
@@ -46,7 +46,7 @@ std::optional<std::int32_t> number_of(const std::optional<GlobalRank>& rank) {
   return rank->value;
 }
 
-/// What the judges found, the cause first.
+/// Returns the judges' findings, the cause first.
 Judgement difference_of(const IncarnationRecord& life) {
   Judgement found;
   const auto consider = [&found](Code code, const std::string& text,
@@ -78,13 +78,13 @@ Judgement difference_of(const IncarnationRecord& life) {
   return {};
 }
 
-// --- what was expected of all lives --------------------------------------------------------------
+// --- expectations for all lives ------------------------------------------------------------------
 
 Judgement contradicted(const std::string& what, const std::string& wanted, const std::string& is) {
   return fail(judged::kVerdictDisagreement, what + " was to be " + wanted + " and is " + is);
 }
 
-/// Of the last life that came to one; "none" if none did. The gravest of its ranks'.
+/// Returns the gravest diagnosis of the last life that has one; "none" if none has.
 std::string diagnosis_of(std::span<const IncarnationRecord> lives) {
   constexpr std::array<std::string_view, 3> kGravest = {"persistent_error", "transient_error",
                                                         "correct_result"};
@@ -98,7 +98,7 @@ std::string diagnosis_of(std::span<const IncarnationRecord> lives) {
   return "none";
 }
 
-/// Of all lives; all ranks plan again together.
+/// Sums over all lives; all ranks plan again together.
 std::uint64_t replans_of(std::span<const IncarnationRecord> lives) {
   std::uint64_t replans = 0;
   for (const auto& life : lives) {
@@ -119,7 +119,7 @@ std::string text_of(const std::vector<std::int64_t>& numbers) {
   return numbers.empty() ? "none" : join(numbers, ", ");
 }
 
-/// As near as a number that a person writes down can be.
+/// True if the numbers agree as closely as a person can write them.
 bool is_as_written(double rate, double written) {
   constexpr double kWritten = 1e-6;
   return std::abs(rate - written) <= kWritten * std::abs(written);
@@ -131,7 +131,7 @@ std::string text_of(double rate) {
   return text.str();
 }
 
-/// Those of steps that no life took are none.
+/// Steps that no life took have no rates.
 Judgement rates_of(const Expectation& expect, std::span<const IncarnationRecord> lives) {
   std::map<std::int64_t, double> taken;
   for (const auto& life : lives) {
@@ -195,18 +195,18 @@ Judgement vacuous(std::string reason) {
   return {Verdict::kInconclusive, judged::kOracleVacuous, std::move(reason)};
 }
 
-/// A fault of a life's plan, and what became of it.
+/// A fault of a life's plan and its state.
 struct PlannedFault {
   sim::FaultSpec spec;
   Fires fires = Fires::kYes;
-  std::optional<sim::FaultState> state = {};  ///< nothing: no rank's record knows of it
+  std::optional<sim::FaultState> state = {};  ///< nothing: no rank's record has it
 };
 
-/// As the plan has them, whatever the records hold.
+/// Lists the faults of the plan, whatever the records contain.
 std::vector<PlannedFault> planned_faults(const IncarnationPlan& plan,
                                          const IncarnationRecord& life) {
   std::vector<PlannedFault> faults;
-  std::map<std::int32_t, std::size_t> left;  // by rank: faults of this life
+  std::map<std::int32_t, std::size_t> left;  // number of this life's faults by rank
   for (const auto& action : plan.actions) {
     const std::size_t before = faults.size();
     if (const auto* fault = std::get_if<FaultAction>(&action)) {
@@ -217,7 +217,7 @@ std::vector<PlannedFault> planned_faults(const IncarnationPlan& plan,
     for (std::size_t i = before; i < faults.size(); ++i) ++left[faults[i].spec.place.rank.value];
   }
   for (auto& fault : faults) {
-    // Those of earlier lives stand before the life's own in a rank's record.
+    // In a rank's record, faults of earlier lives come before the life's own.
     const std::size_t from_end = left[fault.spec.place.rank.value]--;
     const auto record = std::find_if(life.ranks.begin(), life.ranks.end(), [&](const auto& rank) {
       return rank.result.rank == fault.spec.place.rank.value;
@@ -248,13 +248,13 @@ Judgement unfired_of(const Scenario& scenario, std::span<const IncarnationRecord
   return {};
 }
 
-/// Every life that began with a load has something to show, on every rank.
+/// Requires that every life that began with a load compared something on every rank.
 Judgement vacuity_of(std::span<const IncarnationRecord> lives, const Expectation& expect) {
   for (std::size_t life = 1; life < lives.size(); ++life) {
     const bool cut_short = has_planned_end(lives[life]);
     const std::string where = "incarnation " + std::to_string(life) + ", ";
     for (const auto& rank : lives[life].ranks) {
-      if (cut_short && rank.loads.empty()) continue;  // before anything could be compared
+      if (cut_short && rank.loads.empty()) continue;  // ended before anything could be compared
       if (rank.result.owns && rank.result.elements == 0) {
         return vacuous(where + rank_text(rank) + " owns state and compared nothing");
       }
@@ -276,7 +276,7 @@ Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationReco
   const IncarnationRecord& last = lives.back();
   if (!last.launch_error.empty()) return {Verdict::kInconclusive, Code::kIo, last.launch_error};
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    // A judge's word comes first: it says why, where an error mostly says that.
+    // A judge's finding comes first: it gives a cause, an error mostly only a fact.
     const Judgement judged = difference_of(lives[i]);
     const Judgement ended = unplanned_end_of(scenario, i, lives[i]);
     const bool by_end = !judged.code || (ended.code && is_nearer(*ended.code, judged));
@@ -294,7 +294,7 @@ Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationReco
   return {};
 }
 
-/// Of everything that was found, with counts.
+/// Returns all codes that were found, with counts.
 std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord> lives) {
   std::map<std::string, std::uint64_t> codes;
   for (const auto& life : lives) {
@@ -308,7 +308,7 @@ std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord>
   return codes;
 }
 
-/// "; also WRONG_OWNER x 3, STALE_DERIVED x 1": what else came up behind the first finding.
+/// Returns "; also WRONG_OWNER x 3, STALE_DERIVED x 1": the other codes besides the first finding.
 std::string others_text(const std::map<std::string, std::uint64_t>& codes,
                         const std::string& first) {
   std::string text;
@@ -319,7 +319,7 @@ std::string others_text(const std::map<std::string, std::uint64_t>& codes,
   return text;
 }
 
-/// That of the rank which the finding is about, else of any rank of its life, else of any life.
+/// Prefers the rank of the finding, else any rank of its life, else any life.
 std::optional<reports::FirstDifference> first_difference_of(
     std::span<const IncarnationRecord> lives, const Judgement& found) {
   const reports::FirstDifference* nearest = nullptr;
@@ -347,7 +347,7 @@ std::string difference_text(const reports::FirstDifference& first) {
          first.comes_from;
 }
 
-/// What the job's launcher would see.
+/// Returns the exit code that the job's launcher would see.
 int exit_code_of(const IncarnationRecord& life) {
   const bool returned = std::all_of(life.ranks.begin(), life.ranks.end(), [](const auto& rank) {
     return rank.ending == Ending::kReturned;
@@ -390,9 +390,9 @@ bool saves_beside_training(const Scenario& scenario, std::size_t number) {
          });
 }
 
-/// True if a life began after a save beside training that had not come to its end: it may have gone
-/// on from that one or from what stood before, as far as the background had come. Other saves stand
-/// still where a fault strikes.
+/// True if a life began after a save during training that had not ended: depending on the progress
+/// of the background, it may load that save or the previous one. Other saves do not progress after
+/// a fault.
 bool left_to_time(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
   Past past;
   for (const auto& life : lives.first(lives.size() - 1)) {
@@ -403,7 +403,7 @@ bool left_to_time(const Scenario& scenario, std::span<const IncarnationRecord> l
   return false;
 }
 
-/// By rank; those that are no members of the job hold nothing.
+/// Returns results by rank; ranks that are not members of the job hold nothing.
 std::vector<reports::RankResult> all_ranks_of(const IncarnationRecord& life) {
   std::map<std::int32_t, reports::RankResult> ranks;
   for (std::int32_t rank = 0; rank < life.world; ++rank) {

@@ -17,8 +17,8 @@ constexpr std::uintmax_t kFileBytesMax = 64 * 1024;
 constexpr std::size_t kNodesMax = 64 * 1024;  // a file of that size has fewer
 constexpr int kDepthMax = 32;
 
-/// Bytes of the UTF-8 letter that the text begins with; 0 if it is none, or a code point that is no
-/// letter and never will be. yaml-cpp would take those and write something else.
+/// Returns the length of the first UTF-8 letter; 0 if it is malformed or a code point that is not a
+/// letter. yaml-cpp would accept those and write something else.
 std::size_t letter_bytes(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return 1;
@@ -48,8 +48,8 @@ bool is_text(std::string_view text) {
   return true;
 }
 
-/// What yaml-cpp lets through: aliases make a small text an endless tree, or one that grows with
-/// each level; bytes that are no text.
+/// Refuses input that yaml-cpp accepts: aliases that turn a small text into an endless or
+/// exponential tree; bytes that are not text.
 void check_tree(const YAML::Node& node, const std::string& file, int depth,
                 std::size_t& nodes_left) {
   const auto refuse = [&](const char* why) {
@@ -77,7 +77,7 @@ void check_tree(const YAML::Node& node, const std::string& file, int depth,
 YamlMap::YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings)
     : node_(node), file_(std::move(file)), what_(std::move(what)), bindings_(bindings) {
   if (!node_.IsMap()) fail(node_, "is to be a mapping (key: value)");
-  std::set<std::string_view> seen;  // the node keeps the texts
+  std::set<std::string_view> seen;  // the node owns the texts
   for (const auto& entry : node_) {
     if (!entry.first.IsScalar()) fail(entry.first, "has a key that is no text");
     if (!seen.insert(entry.first.Scalar()).second) {
@@ -264,7 +264,7 @@ std::string YamlMap::required(std::string_view key) {
   return *value;
 }
 
-/// A key that is nearly this one was probably meant to be it.
+/// Suggests a similar key, which was probably meant.
 void YamlMap::fail_lacking(std::string_view key) const {
   const std::array<std::string_view, 1> wanted = {key};
   for (const auto& entry : node_) {

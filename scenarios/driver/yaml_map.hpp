@@ -1,7 +1,7 @@
 #pragma once
-// A YAML mapping read strictly: unknown and duplicate keys are errors with a suggestion, and every
-// error names file and line. yaml-cpp itself keeps duplicates in silence. Values written as $name
-// stand for what a table binds to that name.
+// Reads a YAML mapping strictly: unknown and duplicate keys are errors with a suggestion, and every
+// error names file and line. yaml-cpp itself silently keeps duplicates. A value written as $name is
+// replaced by the value that a table binds to it.
 
 #include <yaml-cpp/yaml.h>
 
@@ -19,7 +19,7 @@
 
 namespace reprise::driver {
 
-/// Values for $names. Borrowed by the maps that read with them.
+/// Values for $names. Maps that use them borrow them.
 struct Bindings {
   std::vector<std::pair<std::string, YAML::Node>> values;
   std::set<std::string> used;  ///< names that were read
@@ -28,44 +28,44 @@ struct Bindings {
 class YamlMap {
  public:
   /// `what` names the mapping in messages: "job", "step 3". Throws USAGE if `node` is no mapping or
-  /// repeats a key. With `bindings`, each value that is a scalar $name is what it is bound to;
-  /// USAGE for a name that is not.
+  /// repeats a key. With `bindings`, replaces each scalar value $name by its binding; USAGE for a
+  /// name without one.
   YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings = nullptr);
 
   bool has(std::string_view key) const;
-  /// The node under `key`, which counts as known from here on; an undefined node if it is not
-  /// there.
+  /// Returns the node under `key`, and counts the key as known; an undefined node if there is
+  /// none.
   YAML::Node node(std::string_view key);
-  /// The same, but it must be there.
+  /// Like node(), but USAGE if there is none.
   YAML::Node required_node(std::string_view key);
   YamlMap map(std::string_view key);
   std::optional<std::string> text(std::string_view key);
-  /// A code that an error carries, by its name.
+  /// Reads the name of an error code.
   std::optional<Code> code(std::string_view key);
   std::optional<std::int64_t> integer(std::string_view key);
-  /// From `least` to `most`.
+  /// Reads an integer from `least` to `most`.
   std::optional<std::int64_t> integer_in(std::string_view key, std::int64_t least,
                                          std::int64_t most);
   std::optional<double> number(std::string_view key);
   std::optional<bool> flag(std::string_view key);  ///< true, false, yes, no
-  /// One of these words; another is refused with the one that may have been meant.
+  /// Reads one of these words; the error for another word suggests the closest one.
   std::optional<std::string> word(std::string_view key, std::span<const std::string_view> words);
-  /// One of these values by its name, as name_of() says it.
+  /// Reads one of these values by its name_of().
   template <class T>
   std::optional<T> one_of(std::string_view key, std::initializer_list<T> values);
-  /// Such words in a list, none twice, or one alone.
+  /// Reads a list of such words without duplicates, or a single word.
   std::vector<std::string> words(std::string_view key, std::span<const std::string_view> words);
   std::vector<std::int64_t> integers(std::string_view key);  ///< a list, or one number
   std::vector<std::string> texts(std::string_view key);      ///< a list, or one text
-  /// As text(), but it must be there.
+  /// Like text(), but USAGE if there is none.
   std::string required(std::string_view key);
 
-  /// The items of the list under `key`, which must be there.
+  /// Returns the items of the list under `key`; USAGE if there is none.
   std::vector<YAML::Node> items(std::string_view key);
-  /// The mapping's keys in the file's order.
+  /// Returns the mapping's keys in the file's order.
   std::vector<std::string> keys() const;
 
-  /// Throws USAGE for a key that was never asked for; the keys asked for are the suggestions.
+  /// Throws USAGE for a key that no call has asked for, and suggests one of those asked for.
   void refuse_unknown() const;
   [[noreturn]] void fail(const YAML::Node& at, const std::string& message) const;
   const std::string& file() const { return file_; }
@@ -94,9 +94,9 @@ std::optional<T> YamlMap::one_of(std::string_view key, std::initializer_list<T> 
   return values.begin()[place];
 }
 
-/// The file's content. NOT_FOUND, or USAGE for more than 64 KiB.
+/// Returns the file's content. NOT_FOUND, or USAGE for more than 64 KiB.
 std::string read_yaml_text(const std::string& file);
-/// USAGE with the line for text that is no YAML, is not UTF-8, or whose aliases make it endless.
+/// Parses the text. USAGE with the line if it is no YAML, not UTF-8, or has endless aliases.
 YAML::Node load_yaml(const std::string& text, const std::string& file);
 
 }  // namespace reprise::driver

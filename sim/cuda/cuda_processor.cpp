@@ -12,8 +12,8 @@
 namespace reprise::sim {
 namespace {
 
-/// Device memory that was given back is given out again to whoever asks for as much. Everything is
-/// done on one stream, so what comes next comes after whatever used it before.
+/// Reuses freed device memory for requests of the same size. All work is on one stream, so new work
+/// on a piece of memory comes after the old.
 class MemoryPool {
  public:
   explicit MemoryPool(int device) : device_(device) {}
@@ -45,7 +45,7 @@ class CudaProcessor final : public Processor {
 
   void copy_in(ByteSpan host, std::byte* to) override {
     copy_bytes(stream(), host.data(), to, host.size());
-    wait();  // the host may change it after this
+    wait();  // the host may change it afterwards
   }
   void copy_out(const std::byte* from, MutableByteSpan host) override {
     copy_bytes(stream(), from, host.data(), host.size());

@@ -1,5 +1,5 @@
 #pragma once
-// A GPU as the processor of a job.
+// Makes a GPU the processor of a job.
 
 #include <memory>
 
@@ -8,10 +8,10 @@
 
 namespace reprise::sim {
 
-/// All work is queued on the device's compute stream, so the device's copies come after what was
-/// computed before them, and what is computed after a scatter comes after it. The device is
-/// borrowed and used by the same thread. UNSUPPORTED if built without CUDA; NO_SPACE where
-/// allocate() finds the GPU full.
+/// Queues all work on the device's compute stream, so the device's copies come after earlier
+/// computation, and computation that follows a scatter comes after it. Borrows the device, which
+/// the same thread must use. UNSUPPORTED if built without CUDA; NO_SPACE if allocate() finds the
+/// GPU full.
 std::unique_ptr<Processor> make_cuda_processor(CudaDevice& device);
 
 }  // namespace reprise::sim

@@ -1,5 +1,5 @@
 #pragma once
-// Queues the work of a job on elements of a GPU.
+// Queues the job's work on elements in the memory of a GPU.
 
 #include <span>
 
@@ -9,14 +9,14 @@
 
 namespace reprise::sim {
 
-/// Both sides are the device's memory.
+/// Source and target are both in device memory.
 void queue_copy(CudaStreamRef stream, const StridedCopy& copy);
-/// On each element of the map, in no order.
+/// Applies the work to each element of the map, in any order.
 void queue_work(CudaStreamRef stream, const ElementMap& over, const ElementWork& work);
-/// Adds to `sums`, at an address of the device.
+/// Adds to `sums`, which is in device memory.
 void queue_sum(CudaStreamRef stream, const ElementMap& over, const ElementTerm& term, Sums* sums);
-/// `found`, at an address of the device, becomes `before` and the ordinal of the first stale
-/// element if that is less.
+/// Sets `found`, in device memory, to `before` plus the ordinal of the first stale element, unless
+/// it is already less.
 void queue_search(CudaStreamRef stream, const ElementMap& over, const StaleWeight& stale,
                   std::int64_t before, std::int64_t* found);
 

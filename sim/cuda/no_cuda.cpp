@@ -1,4 +1,4 @@
-// The processor where there is no CUDA.
+// The processor of builds without CUDA.
 #include "reprise/error.hpp"
 #include "sim/cuda/cuda_processor.hpp"
 

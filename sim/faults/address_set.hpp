@@ -1,5 +1,5 @@
 #pragma once
-// A set of addresses, kept as ranges that do not touch.
+// A set of addresses, kept as ranges that do not touch each other.
 
 #include <cstdint>
 #include <map>
@@ -8,14 +8,14 @@ namespace reprise::sim {
 
 struct AddressRange {
   std::uintptr_t begin = 0;
-  std::uintptr_t end = 0;  ///< past the last byte
+  std::uintptr_t end = 0;  ///< end, exclusive
 
   bool empty() const { return begin >= end; }
 };
 
 class AddressSet {
  public:
-  /// Cheap where the range lies in one that is there.
+  /// Adds the range; cheap if an existing range contains it.
   void add(AddressRange range);
   bool meets(AddressRange range) const;
   bool covers(AddressRange range) const;

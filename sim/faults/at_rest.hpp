@@ -1,5 +1,5 @@
 #pragma once
-// What time and hardware do to files that nobody has open.
+// Damage that time and hardware do to files that nobody has open.
 
 #include <cstdint>
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace reprise::sim {
 
-/// One bit of a file is another one from now on, durably. `byte` and `bit` count modulo the file's
-/// length and 8. USAGE for an empty file.
+/// Flips one bit of a file, durably. `byte` and `bit` count modulo the file's length and 8. USAGE
+/// for an empty file.
 void flip_bit(Store& store, const std::string& path, std::uint64_t byte, unsigned bit = 0);
-/// The last `bytes` bytes of a file are gone, durably; all of them if there are fewer.
+/// Removes the last `bytes` bytes of a file, durably; all of them if it has fewer.
 void cut(Store& store, const std::string& path, std::uint64_t bytes);
 
 }  // namespace reprise::sim

@@ -1,5 +1,5 @@
 #pragma once
-// What goes wrong in the world, as plain data: which kind, at which place, and how far it came.
+// Faults of the world as plain data: their kind, place, and progress.
 
 #include <cstdint>
 #include <optional>
@@ -17,121 +17,121 @@ enum class FaultKind : std::uint8_t {
   kCrash,  ///< the rank dies
 
   // One write to a file.
-  kWriteError,  ///< fails (IO), nothing of it reaches the file
+  kWriteError,  ///< fails (IO), nothing reaches the file
   kNoSpace,     ///< half of it reaches the file, then NO_SPACE
-  kShortWrite,  ///< half of it reaches the file, all of it is reported as done
+  kShortWrite,  ///< half of it reaches the file, the call reports all of it
   kTornWrite,   ///< half of it reaches the disk, then the rank dies
-  kFlipWrite,   ///< one bit of it is another one in the file
+  kFlipWrite,   ///< one bit is flipped in the file
 
   // Making durable, and names.
   kSyncError,           ///< a file's sync fails (IO)
   kDirectorySyncError,  ///< a directory's sync fails (IO)
-  kLostSync,            ///< a file's sync is reported as done and was not
-  kLostRename,          ///< a rename or exchange is reported as done and was not
-  kLeaseLost,           ///< before one another writer takes the lease, whose term is over
-  kFleetingRename,      ///< it is done, and gone after a power cut: its directories' next syncs lie
+  kLostSync,            ///< reports success without making the file durable
+  kLostRename,          ///< reports success without renaming or exchanging
+  kLeaseLost,           ///< another writer first takes the lease, whose term is over
+  kFleetingRename,      ///< is done, but lost in a power cut: later directory syncs lie
 
   // One read of a file.
   kReadError,  ///< fails (IO)
-  kFlipRead,   ///< one bit of it is another one in memory
+  kFlipRead,   ///< one bit is flipped in memory
 
-  // What a rank sees of the store from then on, as one whose caches lag behind.
-  kStaleTracker,  ///< the tracker names the checkpoint before the newest
-  kStaleStore,    ///< the same, and the newest is not there
+  // The rank's view of the store from then on, as with outdated caches.
+  kStaleTracker,  ///< the tracker still names the checkpoint before the newest
+  kStaleStore,    ///< likewise, and the newest checkpoint is missing
 
   // One collective call.
-  kLate,   ///< the rank comes to it `delay_ns` late
-  kLost,   ///< the rank never comes to it; its process is ended `delay_ns` later
-  kFails,  ///< the call fails at this rank (PEER_FAILED), which takes no part in it
+  kLate,   ///< the rank arrives `delay_ns` late
+  kLost,   ///< the rank never arrives; its process is ended `delay_ns` later
+  kFails,  ///< the call fails at this rank (PEER_FAILED), which takes no part
 
   kBadResult,  ///< a result that the job validates is wrong
 };
 
 enum class FaultMoment : std::uint8_t {
-  kBefore,  ///< where the phase or step begins; for crash, late and lost
-  kDuring,  ///< at a port call between its begin and its end
-  kAfter,   ///< where it ends; for crash, late and lost
+  kBefore,  ///< at the start of the phase or step; for crash, late and lost
+  kDuring,  ///< at a port call between start and end
+  kAfter,   ///< at the end; for crash, late and lost
 };
 
-/// Where a fault strikes: the n-th time after it was armed that its rank comes to such a place.
+/// Place where a fault strikes: the n-th match by its rank after the fault was armed.
 struct FaultPlace {
   GlobalRank rank = {};
-  /// As the trace says it ("plan", "commit"; see reprise/ports.hpp); empty: anywhere.
+  /// Phase name as in the trace ("plan", "commit"; see reprise/ports.hpp); empty: anywhere.
   std::string phase = {};
-  /// Of a protocol ("swap_in"): the rank that runs it alone comes there. Empty: the phase from its
-  /// first begin to its last end.
+  /// Step of a protocol ("swap_in"), which only the rank that runs it reaches. Empty: the phase
+  /// from its first begin to its last end.
   std::string step = {};
   FaultMoment moment = FaultMoment::kDuring;
-  /// From 0. kBefore, kAfter: of such begins, ends. kDuring: of calls that this kind can strike;
+  /// Counts from 0. kBefore, kAfter: such begins, ends. kDuring: calls that this kind can strike;
   /// for a crash that is any call, for a write error a write to a file, and so on.
   std::int64_t nth = 0;
-  /// The file that the call is about; nothing: anything. Calls without a file then do not count.
+  /// File that the call must concern; nothing: any. If set, calls without a file do not count.
   std::optional<FileKind> file = {};
 };
 
 enum class ResultFault : std::uint8_t {
   kTransientError,   ///< wrong in one run
   kPersistentError,  ///< wrong in every run on one device
-  kCorrectResult,    ///< the same in every run everywhere: it is no fault of any device
+  kCorrectResult,    ///< the same in every run everywhere: no device is at fault
 };
 
-/// What a fatal result is; all three are no finite number.
+/// Value of a fatal result; none is a finite number.
 enum class BadValue : std::uint8_t { kNaN, kInfinity, kMinusInfinity };
 
-/// Which of a job's results is wrong, and how.
+/// Selects the wrong result of a job, and its value.
 struct BadResult {
   ResultFault kind = ResultFault::kTransientError;
-  bool fatal = true;                ///< otherwise a thousand times what is right
-  BadValue value = BadValue::kNaN;  ///< if it is fatal
-  int call = 0;                     ///< which validation of the iteration
+  bool fatal = true;                ///< true: `value`; false: 1000 times the right result
+  BadValue value = BadValue::kNaN;  ///< for a fatal result
+  int call = 0;                     ///< index of the validation in the iteration
   int run = 0;                      ///< kTransientError: 0 the initial run, 1 the first re-run
-  std::int64_t iteration = -1;      ///< that is being tried; -1: told when it is armed
-  std::string device = {};          ///< kPersistentError: the one that is broken, likewise
+  std::int64_t iteration = -1;      ///< iteration being tried; -1: set when armed
+  std::string device = {};          ///< kPersistentError: the broken device; also set when armed
 };
 
 struct FaultSpec {
   FaultKind kind = FaultKind::kCrash;
   FaultPlace place = {};
   std::uint64_t delay_ns = 0;  ///< kLate, kLost
-  /// kFlipWrite, kFlipRead: which bit of the call's bytes; counted modulo their number.
+  /// kFlipWrite, kFlipRead: index of the bit in the call's bytes, modulo their number.
   std::uint64_t bit = 0;
   BadResult result = {};  ///< kBadResult
 };
 
-/// How far a fault came. Each implies the one before.
+/// Progress of a fault. Each flag implies the one before.
 struct FaultState {
   FaultSpec spec;
-  bool armed = false;      ///< it was set
+  bool armed = false;      ///< the program set it
   bool reached = false;    ///< its rank came to its phase, file or result
-  bool fired = false;      ///< it did it
-  std::string where = {};  ///< it fired: "commit/tracker: write of run/iter_0000002..."
+  bool fired = false;      ///< it struck
+  std::string where = {};  ///< place: "commit/tracker: write of run/iter_0000002..."
 };
 
-/// "crash", "write_error", ...; and the inverse.
+/// Returns "crash", "write_error", ...; fault_named() is the inverse.
 std::string_view name_of(FaultKind kind);
 std::vector<std::string_view> fault_names();
 std::optional<FaultKind> fault_named(std::string_view name);
-/// "before", "during", "after"; and the inverse.
+/// Returns "before", "during", "after"; moment_named() is the inverse.
 std::string_view name_of(FaultMoment moment);
 std::vector<std::string_view> moment_names();
 std::optional<FaultMoment> moment_named(std::string_view name);
-/// "transient_error", "persistent_error", "correct_result"; and the inverse.
+/// Returns "transient_error", "persistent_error", "correct_result"; with the inverse.
 std::string_view name_of(ResultFault kind);
 std::vector<std::string_view> result_fault_names();
 std::optional<ResultFault> result_fault_named(std::string_view name);
 
-/// "nan", "inf", "-inf"; and the inverse.
+/// Returns "nan", "inf", "-inf"; bad_value_named() is the inverse.
 std::span<const std::string_view> bad_values();
 std::string_view name_of(BadValue value);
 std::optional<BadValue> bad_value_named(std::string_view name);
 
-/// True if it ends its rank's life.
+/// True if the fault ends its rank's life.
 bool ends_life(FaultKind kind);
-/// True if it outlives its incarnation: what is wrong with a device, or with the model.
+/// True if the fault outlives its incarnation: a broken device, or a problem in the model.
 bool outlives(const FaultSpec& spec);
-/// USAGE, saying why, if such a fault can't be: an error of a write before a phase.
+/// Throws USAGE with the reason if such a fault is impossible: an error of a write before a phase.
 void require_possible(const FaultSpec& spec);
-/// "crash of rank 1 before commit/tracker".
+/// Returns "crash of rank 1 before commit/tracker".
 std::string to_string(const FaultSpec& spec);
 
 }  // namespace reprise::sim

@@ -61,7 +61,7 @@ bool is_wrong_in(const FaultSpec& spec, GlobalRank rank, std::string_view device
   return false;
 }
 
-/// Who validates it: the rank, and wherever a broken device is.
+/// True for the rank of the fault, or on the device that is broken.
 bool is_met_by(const FaultSpec& spec, GlobalRank rank, std::string_view device) {
   return rank == spec.place.rank ||
          (spec.result.kind == ResultFault::kPersistentError && device == spec.result.device);
@@ -171,8 +171,8 @@ FaultBook::Open* FaultBook::find(Place& place, std::string_view phase) {
   return nullptr;
 }
 
-// A phase opens with its first begin and closes with its last end. What an error left open is
-// closed by the next begin of the same phase without a step, and by the next save or load.
+// A phase opens with its first begin and closes with its last end. A phase that an error left open
+// is closed by the next begin of the same phase without a step, and by the next save or load.
 const FaultSpec* FaultBook::begins(GlobalRank rank, std::string_view phase, std::string_view step) {
   const std::scoped_lock lock(mutex_);
   Place& place = places_[rank];

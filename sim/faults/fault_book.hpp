@@ -1,5 +1,5 @@
 #pragma once
-// All faults of one incarnation, and how far each came.
+// Holds all faults of one incarnation and the progress of each.
 
 #include <cstdint>
 #include <deque>
@@ -13,7 +13,7 @@
 
 namespace reprise::sim {
 
-/// The kinds of port calls that a fault can strike.
+/// Kinds of port calls that a fault can strike.
 enum class CallKind : std::uint8_t {
   kWrite,
   kSync,
@@ -25,41 +25,41 @@ enum class CallKind : std::uint8_t {
   kOther,
 };
 
-/// One port call, before it is made.
+/// A port call that is about to be made.
 struct PortCall {
   CallKind kind = CallKind::kOther;
   std::string_view what = {};  ///< "write", "all_gather"
-  std::string_view path = {};  ///< none for calls without a file
+  std::string_view path = {};  ///< empty for calls without a file
 };
 
 /// A result that a job validates.
 struct ResultOf {
   GlobalRank rank = {};
-  std::string_view device = {};  ///< of that rank
-  std::int64_t iteration = 0;    ///< that is being tried
-  int call = 0;                  ///< which validation in it
+  std::string_view device = {};  ///< device of that rank
+  std::int64_t iteration = 0;    ///< iteration being tried
+  int call = 0;                  ///< index of the validation in it
   int run = 0;                   ///< 0: the initial run, 1: the first re-run ...
 };
 
-/// Deterministic: what it says depends on the specs and on the rank's own calls. Ranks' fibers and
-/// a rank's threads may share it. Specs that it gives live as long as it does.
+/// Deterministic: its answers depend only on the specs and on the rank's own calls. Ranks' fibers
+/// and a rank's threads may share it. Specs that it returns live as long as it does.
 class FaultBook {
  public:
-  /// Not armed yet, but for results whose iteration is known. USAGE for what can't be.
+  /// Arms only results whose iteration is known. USAGE for an impossible fault.
   explicit FaultBook(std::vector<FaultSpec> specs);
 
-  /// The program of `rank` is where fault `index` is set; counts where that is the fault's rank.
-  /// From here places are counted.
+  /// Arms fault `index` if it belongs to `rank`, whose program has reached it. Places are counted
+  /// from here on.
   void arm(std::size_t index, GlobalRank rank);
-  /// The same for a bad result of the iteration that is tried next, on the device that tries it.
+  /// Arms a bad result of the next iteration on the device that tries it.
   void arm(std::size_t index, GlobalRank rank, std::int64_t iteration, const std::string& device);
 
-  /// In the order of the specs; iteration and device of results filled in.
+  /// Returns the states in the order of the specs, with iteration and device of results filled in.
   std::vector<FaultState> states() const;
-  /// True once a fault ended the rank's life: a planned end, unlike others.
+  /// True once a planned fault ended the rank's life.
   bool ended(GlobalRank rank) const;
 
-  /// What a device makes of a result.
+  /// Returns the result that a device reports instead of `right`.
   double result_of(const ResultOf& result, double right);
 
   // ---- for the decorators: each returns the fault that strikes, if any
@@ -68,7 +68,7 @@ class FaultBook {
   const FaultSpec* begins(GlobalRank rank, std::string_view phase, std::string_view step);
   const FaultSpec* ends(GlobalRank rank, std::string_view phase, std::string_view step);
   const FaultSpec* strikes(GlobalRank rank, const PortCall& call);
-  /// The rank's life is over: nothing strikes it any more.
+  /// Marks the rank as dead: no fault strikes it any more.
   void bury(GlobalRank rank);
 
  private:
@@ -96,7 +96,7 @@ class FaultBook {
 
   mutable std::mutex mutex_;
   std::deque<FaultState> states_;
-  std::vector<std::int64_t> counts_;  ///< per fault: places that its rank came to
+  std::vector<std::int64_t> counts_;  ///< places that its rank reached, per fault
   std::map<GlobalRank, Place> places_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the decorators of one rank share. Included by this folder's sources only.
+// State shared by the decorators of one rank. Included only by this folder's sources.
 
 #include <string>
 
@@ -14,26 +14,26 @@ class FaultSeat {
   FaultSeat(FaultBook& book, GlobalRank rank, FaultPowers powers)
       : book_(book), rank_(rank), powers_(std::move(powers)) {}
 
-  /// The fault that strikes this call, null for none. From a crash it does not return.
+  /// Returns the fault that strikes this call, or null. Does not return from a crash.
   const FaultSpec* strikes(const PortCall& call) {
     const FaultSpec* fault = book_.strikes(rank_, call);
     if (fault != nullptr && fault->kind == FaultKind::kCrash) die();
     return fault;
   }
-  /// Where a phase or step begins or ends.
+  /// Called when a phase or step begins or ends.
   void begins(std::string_view phase, std::string_view step) {
     act(book_.begins(rank_, phase, step));
   }
   void ends(std::string_view phase, std::string_view step) { act(book_.ends(rank_, phase, step)); }
 
   void sleep(std::uint64_t duration_ns) { powers_.sleep(duration_ns); }
-  /// USAGE where the store has no leases.
+  /// Throws USAGE if the store has no leases.
   void take_lease(const std::string& path);
   [[noreturn]] void die();
   [[noreturn]] void fail(Code code, const PortCall& call) const;
 
  private:
-  /// Between calls: a crash, a delay, a rank that comes no more.
+  /// Acts between calls: a crash, a delay, a rank that never arrives.
   void act(const FaultSpec* fault);
 
   FaultBook& book_;

@@ -6,7 +6,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Late, lost or failing, before the call is made.
+/// Applies a delay, loss or failure before the call is made.
 void come_to(FaultSeat& seat, std::string_view operation) {
   const PortCall call{CallKind::kCollective, operation, {}};
   const FaultSpec* fault = seat.strikes(call);
@@ -42,7 +42,7 @@ class FaultyCommunicator final : public Communicator {
   }
 
  private:
-  /// After its error a communicator gives nothing but that error, as on every lane.
+  /// After an error a communicator only repeats that error, as on every lane.
   void come(std::string_view operation) {
     if (broken_) throw *broken_;
     try {

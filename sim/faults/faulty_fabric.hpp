@@ -1,6 +1,6 @@
 #pragma once
-// A rank that comes late to a collective, never, or fails in it. Included by this folder's sources
-// only.
+// Makes a rank late to a collective, absent, or fail in it. Included only by this folder's
+// sources.
 
 #include <memory>
 

@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Copies are no place for faults of their own, but a rank may die at one.
+/// A device has no faults of its own, but a rank may die at one of its copies.
 class FaultyDevice final : public Device {
  public:
   FaultyDevice(Device& inner, FaultSeat& seat) : inner_(inner), seat_(seat) {}
@@ -33,8 +33,8 @@ class FaultyDevice final : public Device {
   FaultSeat& seat_;
 };
 
-/// Says where the rank is. Before and after: a phase begins for others after what strikes before
-/// it, and has ended for others before what strikes after it.
+/// Tells the book where the rank is. To others a phase begins after the faults before it, and ends
+/// before the faults after it.
 class FaultyTrace final : public Trace {
  public:
   FaultyTrace(Trace& inner, FaultSeat& seat) : inner_(inner), seat_(seat) {}

@@ -1,5 +1,5 @@
 #pragma once
-// One rank's ports with faults in them: decorators around any lane's ports.
+// Adds faults to one rank's ports: decorators around the ports of any lane.
 
 #include <cstdint>
 #include <functional>
@@ -11,26 +11,26 @@
 
 namespace reprise::sim {
 
-/// What a lane lends to faults, for one rank.
+/// Functions that a lane provides to the faults of one rank.
 struct FaultPowers {
   /// Ends the rank's life as a crash does; does not return.
   std::function<void()> die;
-  /// The rank does nothing for so long.
+  /// Pauses the rank for this long.
   std::function<void(std::uint64_t duration_ns)> sleep;
-  /// The term of the lease on `path` ends, and another writer takes it. Empty where the store has
+  /// Ends the term of the lease on `path` and lets another writer take it. Empty if the store has
   /// no leases.
   std::function<void(const std::string& path)> take_lease = {};
 };
 
 class FaultyPorts {
  public:
-  /// Both are borrowed and outlive it; so do the ports that it gives.
+  /// Borrows both, which outlive this object, as do the ports that it returns.
   FaultyPorts(const Ports& inner, FaultBook& book, FaultPowers powers);
   ~FaultyPorts();
   FaultyPorts(const FaultyPorts&) = delete;
   FaultyPorts& operator=(const FaultyPorts&) = delete;
 
-  /// Those of the rank of `inner.fabric`. A crashed rank's are dead: their calls reach nothing.
+  /// Ports of the rank of `inner.fabric`. After a crash they are dead: calls have no effect.
   const Ports& ports() const;
 
  private:

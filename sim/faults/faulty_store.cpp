@@ -51,7 +51,7 @@ class FaultyReadFile final : public ReadFile {
   std::string path_;
 };
 
-/// What stood there before.
+/// A file with the earlier content.
 class StaleFile final : public ReadFile {
  public:
   explicit StaleFile(Bytes content) : content_(std::move(content)) {}
@@ -99,7 +99,7 @@ class FaultyWriteFile final : public WriteFile {
   }
 
  private:
-  /// The half that was written is what a reader will find, even after a power cut: the worst that a
+  /// A reader finds exactly the half that was written, even after a power cut: the worst that a
   /// file system may do.
   [[noreturn]] void tear() {
     inner_->sync();
@@ -115,7 +115,7 @@ class FaultyWriteFile final : public WriteFile {
 
 }  // namespace
 
-// A look at the tracker. The checkpoint that it names stays in its place for all other ranks.
+// A read access to the tracker. The new checkpoint stays visible to all other ranks.
 void FaultyStore::look(std::string_view what, const std::string& path) {
   const bool tracker = kind_of_file(path) == FileKind::kTracker;
   const FaultSpec* fault =

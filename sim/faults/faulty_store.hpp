@@ -1,6 +1,6 @@
 #pragma once
-// A rank's store that fails, lies and flips bits where the book says so. Included by this folder's
-// sources only.
+// A rank's store that fails, lies and flips bits as the book says. Included only by this folder's
+// sources.
 
 #include <mutex>
 #include <set>
@@ -34,22 +34,22 @@ class FaultyStore final : public Store {
   void touch(std::string_view what, const std::string& path) {
     seat_.strikes({CallKind::kOther, what, path});
   }
-  /// False if the call is to be left out.
+  /// False if the call must be skipped.
   bool moves(const PortCall& call, const NameChange& change);
   bool lies(const std::string& directory);
-  /// A look at a path; the store may lag behind from this one on.
+  /// Handles a read access to a path; the store may lag behind from here on.
   void look(std::string_view what, const std::string& path);
-  /// The path is of what this rank does not see yet.
+  /// True if the path belongs to a checkpoint that this rank does not see yet.
   bool hides(const std::string& path);
   std::optional<Bytes> stale_content(const std::string& path);
 
   Store& inner_;
   FaultSeat& seat_;
   std::mutex mutex_;
-  std::set<std::string> lying_;  ///< directories whose syncs do nothing any more
-  std::string tracker_;          ///< that lags behind
-  Bytes stale_;                  ///< its content then
-  std::string hidden_;           ///< a checkpoint that is not there yet
+  std::set<std::string> lying_;  ///< directories whose syncs no longer do anything
+  std::string tracker_;          ///< path of the tracker that lags behind
+  Bytes stale_;                  ///< its old content
+  std::string hidden_;           ///< a checkpoint that is not visible yet
 };
 
 }  // namespace reprise::sim

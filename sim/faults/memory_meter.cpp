@@ -18,7 +18,7 @@ AddressRange range_of(ByteSpan bytes) {
   return {begin, begin + bytes.size()};
 }
 
-/// Elements from the first to the last of a region, with what lies between them.
+/// Returns the number of elements from the first to the last of a region, gaps included.
 std::uint64_t span_of(const Dims& extents, const Dims& strides) {
   std::int64_t last = 0;
   for (std::size_t d = 0; d < extents.size(); ++d) {
@@ -28,7 +28,7 @@ std::uint64_t span_of(const Dims& extents, const Dims& strides) {
   return static_cast<std::uint64_t>(last) + 1;
 }
 
-/// What one rank holds in the operation that it is in.
+/// Memory of one rank in its current operation.
 class Tally {
  public:
   void set_own(std::span<const ByteSpan> own, const StateDict& leaves) {
@@ -59,8 +59,8 @@ class Tally {
     if (phase == phase::kStage) return start(Operation::kSave);
     if (phase == phase::kRead) return start(Operation::kLoad);
     if (phase == phase::kCommit || phase == phase::kCommon) return start(Operation::kNone);
-    // A load's objects are read after its tensors, with what these went through still there, and
-    // after all that is exchanged.
+    // A load reads its objects after its tensors, while the buffers of these still exist, and after
+    // all exchanges.
     if (phase == phase::kObjects) exchanges_ = false;
   }
 
@@ -121,11 +121,11 @@ class Tally {
     exchanges_ = operation == Operation::kLoad;
     if (exchanges_) bytes_read_ = 0;
   }
-  /// What the operation held until now.
+  /// Returns the peaks of the operation so far.
   void count_into(MemoryPeaks& peaks) const {
     std::uint64_t passing = 0;
     for (const auto& [begin, end] : passing_) {
-      // What copies went through later was held all the time.
+      // Memory that copies use later counts as held all the time.
       if (!held_.meets({begin, end})) passing = std::max<std::uint64_t>(passing, end - begin);
     }
     if (operation_ == Operation::kSave) {
@@ -138,7 +138,7 @@ class Tally {
   void keep(AddressRange range) {
     if (!is_counted(range)) held_.add(range);
   }
-  /// As the job's memory, or as what its leaves have beside it.
+  /// True for the job's memory and for other memory of its leaves.
   bool is_counted(AddressRange range) const { return own_.meets(range) || beside_.meets(range); }
   void pass(AddressRange range) {
     if (is_counted(range)) return;
@@ -150,14 +150,14 @@ class Tally {
   mutable std::mutex mutex_;
   Operation operation_ = Operation::kNone;
   AddressSet own_;
-  AddressSet beside_;  ///< of the leaves that are saved or filled
+  AddressSet beside_;  ///< other memory of the leaves that are saved or filled
   AddressSet snapshot_;
   AddressSet held_;
   std::map<std::uintptr_t, std::uintptr_t> passing_;  ///< begin to end
   AddressRange last_read_;
-  bool exchanges_ = false;        ///< a load that reads tensors
-  std::uint64_t brought_ = 0;     ///< by its largest collective
-  std::uint64_t bytes_read_ = 0;  ///< of the last load
+  bool exchanges_ = false;        ///< true while a load reads tensors
+  std::uint64_t brought_ = 0;     ///< result of its largest collective
+  std::uint64_t bytes_read_ = 0;  ///< by the last load
   MemoryPeaks peaks_;
 };
 

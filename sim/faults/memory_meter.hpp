@@ -1,14 +1,14 @@
 #pragma once
-// How much host memory a save or a load holds beside the job's own, as its ports see it.
+// Measures the host memory that a save or a load uses beyond the job's own, as its ports see it.
 //
 //   device   gather:  leaf -> [ host side ]      scatter: [ host side ] -> leaf
 //   store    write_at [ bytes ]                  read_at  [ bytes ]
 //
-// What copies go through, and what is read or written of it, is taken to be held from then on: the
-// bytes of all such addresses together, each counted once. Of buffers that are only read or only
-// written, which pass, the largest one counts. What a collective brings while a load reads tensors
-// is held, too, the largest of all such. The job's own memory does not count; what a leaf has
-// beside it was made for the operation, and is held all the time.
+// From its first use on, memory counts as held if copies go through it and it is also read or
+// written: all such addresses together, each counted once. Of buffers that are only read or only
+// written, which are temporary, the largest one counts. During the read of tensors the largest
+// result of a collective counts, too. The job's own memory does not count; other memory of a leaf
+// was made for the operation and counts all the time.
 
 #include <cstdint>
 #include <memory>
@@ -19,29 +19,29 @@
 
 namespace reprise::sim {
 
-/// In bytes; of the last save and the last load.
+/// Peaks in bytes, of the last save and the last load.
 struct MemoryPeaks {
-  std::uint64_t snapshot = 0;  ///< host sides of a save's gathers
-  std::uint64_t stage = 0;     ///< all that a save held until its commit
+  std::uint64_t snapshot = 0;  ///< host side of a save's gathers
+  std::uint64_t stage = 0;     ///< everything that a save held until its commit
   std::uint64_t load = 0;      ///< while a load read tensors and objects
-  std::uint64_t wire = 0;      ///< of the largest collective so far: what went in and what came out
+  std::uint64_t wire = 0;      ///< largest collective so far: bytes in plus bytes out
 };
 
 class MemoryMeter {
  public:
-  /// The ports are borrowed and outlive it. Several threads of one rank may use them.
+  /// Borrows the ports, which outlive it. Several threads of one rank may use them.
   explicit MemoryMeter(const Ports& inner);
   ~MemoryMeter();
   MemoryMeter(const MemoryMeter&) = delete;
   MemoryMeter& operator=(const MemoryMeter&) = delete;
 
   const Ports& ports() const;
-  /// `own` is the job's memory; `leaves` are saved or filled from here on, in it or beside it.
+  /// `own` is the job's memory; `leaves` are saved or filled from now on, inside or outside it.
   void set_own(std::span<const ByteSpan> own, const StateDict& leaves);
-  /// All of the leaves' memory is the job's.
+  /// Treats all memory of the leaves as the job's own.
   void set_own(const StateDict& leaves);
   MemoryPeaks peaks() const;
-  /// From storage, while the last load read tensors and objects.
+  /// Bytes read from storage while the last load read tensors and objects.
   std::uint64_t bytes_read() const;
 
  private:

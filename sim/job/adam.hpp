@@ -1,5 +1,5 @@
 #pragma once
-// Adam's update of one element. Runs on the host and in kernels, with the same bits.
+// Updates one element by Adam. Runs on the host and in kernels, with the same bits.
 
 #include <cmath>
 
@@ -8,7 +8,7 @@
 
 namespace reprise::sim {
 
-/// The part of an update that is the same for all elements of a parameter.
+/// Values that are the same for all elements of a parameter.
 struct Adam {
   float lr, weight_decay, beta1, beta2, eps, correction1, correction2;
 
@@ -21,7 +21,7 @@ struct Adam {
         correction1(static_cast<float>(1 - power(group.beta1, group.step + 1))),
         correction2(static_cast<float>(1 - power(group.beta2, group.step + 1))) {}
 
-  /// `m` and `v` are the moments, `g` the gradient. The root is rounded correctly on both sides.
+  /// `m` and `v` are the moments, `g` the gradient. The root is rounded correctly on host and GPU.
   REPRISE_HD void apply(float& master, float& m, float& v, float g) const {
     m = beta1 * m + (1.0F - beta1) * g;
     v = beta2 * v + (1.0F - beta2) * (g * g);

@@ -1,6 +1,6 @@
 #pragma once
-// An array of a job, in its processor's memory. Addresses are for work that the processor does and
-// for leaves; the host does not follow them.
+// An array of a job in its processor's memory. Its addresses are for the processor and for leaves;
+// host code must not dereference them.
 
 #include <span>
 #include <type_traits>
@@ -18,7 +18,7 @@ class Array {
 
  public:
   Array() = default;
-  /// Content undefined. The processor is borrowed.
+  /// Borrows the processor. The content is undefined.
   Array(Processor& processor, std::size_t size)
       : processor_(&processor), size_(size), memory_(processor.allocate(size * sizeof(T))) {}
   Array(Array&& other) noexcept = default;
@@ -39,12 +39,12 @@ class Array {
     const ElementMap all = line_map(static_cast<std::int64_t>(size_));
     processor().run({&all, 1}, Fill<T>{address(), value});
   }
-  /// Takes as many elements from the host.
+  /// Copies the values, as many as the array has, from the host.
   void assign(std::span<const T> values) {
     CHECK(values.size() == size_, values.size(), size_);
     processor().copy_in(std::as_bytes(values), memory_.get());
   }
-  /// Copies on the host.
+  /// Returns the content, copied to the host.
   Bytes bytes() const {
     Bytes bytes(size_bytes());
     processor().copy_out(memory_.get(), bytes);
@@ -55,7 +55,7 @@ class Array {
     processor().copy_out(memory_.get(), std::as_writable_bytes(std::span(values)));
     return values;
   }
-  /// The same content in memory of its own.
+  /// Returns an array with the same content in new memory.
   Array clone() const {
     Array other(processor(), size_);
     const BoxCopy all{{memory_.get(), {1}},

@@ -1,7 +1,7 @@
 #pragma once
-// What an element's bits follow from: key, global index, step, data cursor, seed. No layout enters,
-// so any element can be made by itself. Exact arithmetic only: + - x / and square roots. Runs on
-// the host and in kernels.
+// Computes an element's bits from key, global index, step, data cursor and seed. They do not depend
+// on the layout, so any element can be computed on its own. Uses only exact arithmetic (+ - x / and
+// square roots). Runs on the host and in kernels.
 
 #include <bit>
 #include <cstdint>
@@ -28,18 +28,18 @@ REPRISE_HD constexpr float unit_of(std::uint64_t random) {
   return static_cast<float>(static_cast<std::int32_t>(random >> 40U) - (1 << 23)) / 8388608.0F;
 }
 
-/// The parameters' streams of one job.
+/// Returns the stream of a parameter of one job.
 Stream parameter_stream(std::uint64_t seed, std::string_view key);
 
-/// Start value of the element with the given row-major index in the global tensor: within 1/16 of
-/// 1 for norms, of 0 otherwise.
+/// Returns the start value of the element with this row-major index in the global tensor: within
+/// 1/16 of 1 for norms, of 0 otherwise.
 REPRISE_HD constexpr float initial_value(const Stream& parameter, std::int64_t index, bool norm) {
   const float noise = unit_of(parameter.at(static_cast<std::uint64_t>(index))) / 16.0F;
   return norm ? 1.0F + noise : noise;
 }
 
-/// What the batch of one step does to a parameter. `loss` is the step's loss over the whole model:
-/// a wrong element anywhere changes every gradient.
+/// The effect of one step's batch on a parameter. `loss` is the step's loss over the whole model: a
+/// wrong element anywhere changes every gradient.
 struct Batch {
   std::int64_t iteration = 0;
   std::int64_t consumed_samples = 0;
@@ -51,20 +51,20 @@ struct Batch {
 
 /// Nearest integer, halves away from zero.
 REPRISE_HD constexpr float rounded(float value) {
-  constexpr float kExactIntegers = 8388608.0F;  // 2^23: from here on a float is an integer anyway
+  constexpr float kExactIntegers = 8388608.0F;  // 2^23: every larger float is an integer
   if (!(value < kExactIntegers && value > -kExactIntegers)) return value;
   return static_cast<float>(static_cast<std::int32_t>(value + (value < 0 ? -0.5F : 0.5F)));
 }
 
-/// Gradient of one element, as it comes out of a backward pass under a loss scale: rounded to
-/// multiples of 1 / loss_scale, so the scale enters.
+/// Returns the gradient of one element as a backward pass under a loss scale yields it: rounded to
+/// a multiple of 1 / loss_scale, so it depends on the scale.
 REPRISE_HD constexpr float gradient(const Stream& gradients, std::int64_t index, float weight,
                                     float loss_scale) {
   const float noise = unit_of(gradients.at(static_cast<std::uint64_t>(index)));
   return rounded((noise * 0.75F + weight * 0.25F) * loss_scale) / loss_scale;
 }
 
-/// In units of 2^-20; saturates, as infinities and NaNs do.
+/// Returns the square in units of 2^-20; saturates, also for infinities and NaNs.
 REPRISE_HD constexpr std::int64_t square_of(float value) {
   constexpr float kLargest = 1048576.0F;
   const float square = value * value;
@@ -72,7 +72,7 @@ REPRISE_HD constexpr std::int64_t square_of(float value) {
   return static_cast<std::int64_t>(square * 1048576.0F);
 }
 
-/// One element's part of the loss, in units of 2^-20; saturates.
+/// Returns one element's part of the loss, in units of 2^-20; saturates.
 REPRISE_HD constexpr std::int64_t loss_of(const Stream& targets, std::int64_t index, float weight) {
   return square_of(weight - unit_of(targets.at(static_cast<std::uint64_t>(index))));
 }

@@ -1,8 +1,8 @@
 #pragma once
-// What a save says of how its leaves are made, as the field's content_metadata. The making takes
-// the group over which copies are counted, at a save and at a load alike, from here and from
-// nowhere else; a group is of the running job, so it is stripped from what is written and put back
-// on load.
+// Metadata that a save records about its leaves, as Megatron's content_metadata. The functions that
+// make leaves, for a save or a load, take the group over which copies are counted from here and
+// from nowhere else. A group belongs to the running job, so it is stripped before writing and put
+// back on load.
 
 #include <optional>
 #include <string>
@@ -18,37 +18,37 @@ namespace reprise::sim {
 inline constexpr const char* kContentMetadata = "content_metadata";  ///< key in the common state
 
 struct ContentMetadata {
-  /// Nothing: modules have different ones, and are not told here.
+  /// Nothing: the modules have different shardings, recorded elsewhere.
   std::optional<Sharding> optimizer_sharding;
   std::optional<Group> dp_cp_group;
 
   friend bool operator==(const ContentMetadata&, const ContentMetadata&) = default;
 };
 
-/// A save or a load of a module, whose metadata are made.
+/// A save or a load of a module for which metadata are built.
 struct MetadataCall {
   std::string_view caller;         ///< "save"
-  const ModuleConfig& module;      ///< with its ranks
-  const CheckpointGroups& groups;  ///< that the call goes by
+  const ModuleConfig& module;      ///< module with its ranks
+  const CheckpointGroups& groups;  ///< groups that the call uses
   const GroupRegistry& registry;
   GlobalRank self;
 };
 
-/// Of a save: the module's sharding, and the group that the save was given.
+/// Returns the metadata of a save: the module's sharding, and the group that the save was given.
 ContentMetadata built_metadata(const MetadataCall& call);
 
-/// The entry of the common state: without the group.
+/// Returns the entry for the common state, without the group.
 Value stripped(const ContentMetadata& metadata);
 
-/// That of a loaded common state, with this job's group; the sharding stays that of `own` where the
-/// checkpoint says nothing.
+/// Returns the metadata of a loaded common state with this job's group. Keeps the sharding of `own`
+/// if the checkpoint has none.
 ContentMetadata put_back(const Value& common, ContentMetadata own);
 
-/// Of a load: what the checkpoint says, with the group that the load was given. Without a common
-/// state the checkpoint is taken to be of this job's sharding.
+/// Returns the metadata of a load: the checkpoint's, with the group that the load was given.
+/// Without a common state, assumes this job's sharding.
 ContentMetadata loaded_metadata(const Value* common, const MetadataCall& call);
 
-/// How metadata come to be, and what of them is written.
+/// Builds metadata, and selects the part that is written.
 struct MetadataPolicy {
   ContentMetadata (*built)(const MetadataCall&) = built_metadata;
   Value (*written)(const ContentMetadata&) = stripped;

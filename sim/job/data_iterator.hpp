@@ -1,6 +1,6 @@
 #pragma once
-// The batches of training, in order, and again where an iteration is run again. What was read since
-// the iteration began is kept; after a rewind it is read from there and the source stands still.
+// Returns the batches of training in order, and again if an iteration is run again. It keeps the
+// batches since the start of the iteration; after a rewind it reads those, and the source waits.
 //
 //   source   0 .. 7 | 8 .. 15 | 16 ..          cursor: the next sample that the source gives
 //                     kept: [8, 16)            rewind: 8 .. 15 once more; advance: dropped
@@ -20,17 +20,17 @@ struct SampleRange {
   friend bool operator==(const SampleRange&, const SampleRange&) = default;
 };
 
-/// Where an iterator stands.
+/// Position of an iterator.
 struct DataPosition {
   std::int64_t cursor = 0;
-  std::vector<SampleRange> kept;  ///< of the present iteration
+  std::vector<SampleRange> kept;  ///< batches of the current iteration
   bool replaying = false;
 
   friend bool operator==(const DataPosition&, const DataPosition&) = default;
 };
 
-/// Whether batches are kept, so that an iteration can be run again. Where none has to be, the
-/// source alone does.
+/// kWrapped keeps batches so that an iteration can be run again. kPlain reads only from the
+/// source.
 enum class Wrapping : std::uint8_t { kWrapped, kPlain };
 
 class DataIterator {
@@ -39,13 +39,13 @@ class DataIterator {
   explicit DataIterator(DataPosition position, Wrapping wrapping = Wrapping::kWrapped)
       : position_(std::move(position)), wrapping_(wrapping) {}
 
-  /// USAGE after more reads than before the rewind: an iteration reads alike in every run.
+  /// Throws USAGE after more reads than before the rewind: all runs of an iteration read the same.
   SampleRange next(std::int64_t count);
-  /// To the first batch of the iteration. UNSUPPORTED if it is plain.
+  /// Goes back to the first batch of the iteration. UNSUPPORTED if plain.
   void rewind();
-  /// UNSUPPORTED, saying what for and what to do, if it is plain.
+  /// Throws UNSUPPORTED, naming the purpose and the remedy, if the iterator is plain.
   void require_wrapped(std::string_view what_for) const;
-  /// The iteration is over.
+  /// Ends the iteration.
   void advance();
 
   const DataPosition& position() const { return position_; }
@@ -53,12 +53,12 @@ class DataIterator {
  private:
   DataPosition position_;
   Wrapping wrapping_ = Wrapping::kWrapped;
-  std::size_t at_ = 0;  ///< in `kept` while replaying
+  std::size_t at_ = 0;  ///< index in `kept` while replaying
 };
 
-/// As Megatron keeps an iterator: {saved_microbatches: [{first, count}], replaying, replay_pos}.
+/// Encodes in Megatron's form: {saved_microbatches: [{first, count}], replaying, replay_pos}.
 Value encode(const DataPosition& position);
-/// The kept batches. LOAD_REJECTED if it is not of that form.
+/// Returns the kept batches. LOAD_REJECTED if the value does not have that form.
 std::vector<SampleRange> decode_batches(const Value& value);
 
 }  // namespace reprise::sim

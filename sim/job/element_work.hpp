@@ -1,6 +1,6 @@
 #pragma once
-// Everything that the job does to elements, each written once: the host loops over it, a kernel
-// runs it, one thread an element. Pointers are addresses of the processor's memory.
+// Everything that the job does to elements, each written once: the host runs it in a loop, a kernel
+// with one thread per element. Pointers are addresses in the processor's memory.
 
 #include <cstdint>
 #include <variant>
@@ -12,7 +12,7 @@
 
 namespace reprise::sim {
 
-/// Which of several equal ones a rank holds.
+/// Index of a rank's copy among several equal ones.
 struct Copy {
   std::int32_t own = 0;
   std::int32_t of = 1;
@@ -24,18 +24,18 @@ struct Copy {
   }
 };
 
-// --- what changes elements: each its own, so the order does not matter --------------------------
+// --- changes of elements: each its own, so the order does not matter ----------------------------
 
-/// Every element becomes `value`.
+/// Sets every element to `value`.
 template <class T>
 struct Fill {
-  T* to = nullptr;  ///< by a
+  T* to = nullptr;  ///< indexed by a
   T value = {};
 
   REPRISE_HD void operator()(const ElementPlace& at) const { to[at.a] = value; }
 };
 
-/// A parameter's start values. From element `live` on, row-major, there is padding: zeros.
+/// Start values of a parameter. From element `live` on, row-major, there is padding: zeros.
 struct StartValues {
   Stream stream;
   std::int64_t live = 0;
@@ -48,7 +48,7 @@ struct StartValues {
 
 struct StartWeights {
   StartValues values;
-  std::uint16_t* weight = nullptr;  ///< by a
+  std::uint16_t* weight = nullptr;  ///< indexed by a
 
   REPRISE_HD void operator()(const ElementPlace& at) const {
     weight[at.a] = to_bf16(values.of(at.global));
@@ -57,12 +57,12 @@ struct StartWeights {
 
 struct StartMasters {
   StartValues values;
-  float* master = nullptr;  ///< by a
+  float* master = nullptr;  ///< indexed by a
 
   REPRISE_HD void operator()(const ElementPlace& at) const { master[at.a] = values.of(at.global); }
 };
 
-/// What an element's gradient follows from.
+/// Inputs of an element's gradient.
 struct Gradients {
   Stream stream;
   float loss_scale = 1;
@@ -77,10 +77,10 @@ struct AdamUpdate {
   Adam adam;
   Gradients gradients;
   float clip = 1;
-  float* master = nullptr;  ///< by a, as the moments
+  float* master = nullptr;  ///< indexed by a, like the moments
   float* exp_avg = nullptr;
   float* exp_avg_sq = nullptr;
-  std::uint16_t* weight = nullptr;  ///< by b
+  std::uint16_t* weight = nullptr;  ///< indexed by b
 
   REPRISE_HD void operator()(const ElementPlace& at) const {
     if (at.global >= gradients.live) return;
@@ -90,9 +90,9 @@ struct AdamUpdate {
   }
 };
 
-/// Masters out of weights.
+/// Converts weights to masters.
 struct Widen {
-  const std::uint16_t* from = nullptr;  ///< by a, as `to`
+  const std::uint16_t* from = nullptr;  ///< indexed by a, like `to`
   float* to = nullptr;
 
   REPRISE_HD void operator()(const ElementPlace& at) const { to[at.a] = from_bf16(from[at.a]); }
@@ -101,9 +101,9 @@ struct Widen {
 using ElementWork =
     std::variant<Fill<std::uint16_t>, Fill<float>, StartWeights, StartMasters, AdamUpdate, Widen>;
 
-// --- what adds up over elements: whole numbers, so the order does not matter ---------------------
+// --- sums over elements: integers, so the order does not matter ----------------------------------
 
-/// Up to five, modulo 2^64.
+/// Up to five sums, modulo 2^64.
 struct Sums {
   static constexpr int kCount = 5;
   std::uint64_t values[kCount] = {};
@@ -115,13 +115,13 @@ struct Sums {
   std::int64_t operator[](int i) const { return static_cast<std::int64_t>(values[i]); }
 };
 
-/// The loss, in units of 2^-20.
+/// Sums the loss, in units of 2^-20.
 struct LossTerm {
   Stream targets;
   std::int64_t live = 0;
   Copy copy;
   std::int64_t iteration = 0;
-  const std::uint16_t* weight = nullptr;  ///< by a
+  const std::uint16_t* weight = nullptr;  ///< indexed by a
 
   REPRISE_HD Sums operator()(const ElementPlace& at) const {
     if (at.global >= live || !copy.counts(at.global, iteration)) return {};
@@ -129,13 +129,13 @@ struct LossTerm {
   }
 };
 
-/// Squares of gradients in units of 2^-20: of all elements, and of those whose turn it is; of the
-/// latter how many are zero; of all how many are infinite and how many NaN.
+/// Sums squares of gradients in units of 2^-20, over all elements and over those that this replica
+/// contributes; the number of zeros among the latter; and the infinities and NaNs among all.
 struct GradientTerm {
   Gradients gradients;
   Copy copy;
   std::int64_t iteration = 0;
-  const std::uint16_t* weight = nullptr;  ///< by a
+  const std::uint16_t* weight = nullptr;  ///< indexed by a
 
   REPRISE_HD Sums operator()(const ElementPlace& at) const {
     if (at.global >= gradients.live) return {};
@@ -148,10 +148,10 @@ struct GradientTerm {
   }
 };
 
-/// The content digest.
+/// Sums the content digest.
 template <class Word>
 struct DigestTerm {
-  ElementDigest<Word> digest;  ///< by a
+  ElementDigest<Word> digest;  ///< indexed by a
 
   REPRISE_HD Sums operator()(const ElementPlace& at) const { return {{digest(at.global, at.a)}}; }
 };
@@ -160,11 +160,11 @@ using ElementTerm =
     std::variant<LossTerm, GradientTerm, DigestTerm<std::uint8_t>, DigestTerm<std::uint16_t>,
                  DigestTerm<std::uint32_t>, DigestTerm<std::uint64_t>, DigestTerm<WideWord>>;
 
-// --- what is looked for ---------------------------------------------------------------------
+// --- searches -------------------------------------------------------------------------------
 
-/// A stored weight that is not the stored master, rounded.
+/// True for a stored weight that differs from the rounded stored master.
 struct StaleWeight {
-  const float* master = nullptr;  ///< by a, as `stored`
+  const float* master = nullptr;  ///< indexed by a, like `stored`
   const std::uint16_t* stored = nullptr;
 
   REPRISE_HD bool operator()(const ElementPlace& at) const {

@@ -1,5 +1,5 @@
 #pragma once
-// A dict that a checkpoint brings, and its path for messages.
+// A dict of a checkpoint, with its path for messages.
 
 #include <string>
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace reprise::sim {
 
-/// Borrows the value. NOT_STORED names the first entry that is not there or is of another
+/// Borrows the value. Throws NOT_STORED for the first entry that is missing or has another
 /// type.
 class Entries {
  public:

@@ -6,7 +6,7 @@
 namespace reprise::sim {
 namespace {
 
-/// In the field a half-given pair goes on as rank 0 of 1.
+/// Megatron continues with an incomplete pair as rank 0 of 1.
 void require_pair(const GroupCall& call) {
   if (call.given.tp.has_value() == call.given.pp.has_value()) return;
   const bool tp = call.given.tp.has_value();
@@ -17,7 +17,7 @@ void require_pair(const GroupCall& call) {
               {.rank = call.self});
 }
 
-/// What the model needs and was not given.
+/// Returns the groups that the model needs and was not given.
 GroupSet missing_of(const GroupCall& call) {
   GroupSet missing;
   for (std::size_t g = 0; g < kGroupNames.size(); ++g) {

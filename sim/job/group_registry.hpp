@@ -1,12 +1,12 @@
 #pragma once
-// The one place that knows groups which nobody handed over: those that a process-wide registry
-// would hold, as the field's parallel state does. For old callers at the edge; nothing else asks.
+// The only code that knows groups that no caller passed: those of a process-wide registry, like
+// Megatron's parallel state. For old callers at the edge; nothing else uses it.
 
 #include "sim/job/groups.hpp"
 
 namespace reprise::sim {
 
-/// Which of the registry's groups may stand in for groups that were not given.
+/// Selects the groups of the registry that may replace groups that were not given.
 struct RegistryUse {
   GroupSet forbidden = {};
 
@@ -18,14 +18,14 @@ struct RegistryUse {
 inline constexpr RegistryUse RegistryUse::kAllowed{};
 inline constexpr RegistryUse RegistryUse::kForbidden{kAllGroups};
 
-/// The global groups of one process: of ranks 0 .. n-1 in the layout's order, whatever ranks a
-/// module really stands on.
+/// The global groups of one process: ranks 0 .. n-1 in the layout's order, even if a module uses
+/// other ranks.
 class GroupRegistry {
  public:
   GroupRegistry(const Layout& layout, GlobalRank self, RegistryUse fallback);
 
-  /// All of them, for a caller that was not given some. GLOBAL_FALLBACK naming caller and groups if
-  /// one of those is forbidden; LAYOUT_MISMATCH on a rank that is in no global group.
+  /// Returns all groups, for a caller that was not given some. GLOBAL_FALLBACK with caller and
+  /// groups if one of those is forbidden; LAYOUT_MISMATCH on a rank that is in no global group.
   CheckpointGroups groups(std::string_view caller, const GroupSet& not_given = kAllGroups) const;
 
  private:
@@ -34,17 +34,17 @@ class GroupRegistry {
   RegistryUse fallback_;
 };
 
-/// A save or a load, by its groups.
+/// A save or a load with its groups.
 struct GroupCall {
   std::string_view caller;  ///< "save"
   const CheckpointGroups& given;
   const GroupRegistry& registry;
   GlobalRank self;
-  bool experts = false;  ///< the model has some
+  bool experts = false;  ///< true if the model has experts
 };
 
-/// The groups to work with: those given, and for each that the model needs and was not given the
-/// registry's. tp_group and pp_group are a pair: USAGE naming both if one of them alone is given.
+/// Returns the given groups, and the registry's for each group that the model needs and was not
+/// given. tp_group and pp_group are a pair: USAGE with both names if only one of them is given.
 CheckpointGroups resolve(const GroupCall& call);
 
 }  // namespace reprise::sim

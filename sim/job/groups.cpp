@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-/// The group that runs along an axis of a mesh, and the axes within it, fastest first.
+/// A group along an axis of a mesh, and the axes within it, fastest first.
 struct Along {
   std::string_view axis;
   std::string_view argument;
@@ -17,7 +17,7 @@ struct Along {
   std::vector<std::string_view> axes;
 };
 
-/// Copies stand in the group of all copies; those of dp in one of their own, too.
+/// Copies are in the group of all copies; those along dp also have their own.
 const std::vector<Along>& dense_axes() {
   using Groups = CheckpointGroups;
   static const std::vector<Along> all = [] {
@@ -50,8 +50,8 @@ std::string text_of(const std::optional<Group>& group) {
   return group ? "{" + join(group->members(), " ") + "}" : "no group";
 }
 
-/// A pipeline or expert group as far as it is in the mesh, which may have some stages alone, or one
-/// expert's ranks.
+/// Returns the part of a pipeline or expert group in the mesh, which may have only some stages or
+/// one expert's ranks.
 std::optional<Group> part_in(const Mesh& mesh, std::string_view axis,
                              const std::optional<Group>& group) {
   if (!group || group->size() == mesh.axis_size(axis)) return group;

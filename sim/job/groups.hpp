@@ -1,6 +1,6 @@
 #pragma once
-// The process groups that a save or a load is given, each an ordered list of global ranks. Nobody
-// asks global state for them; see group_registry.hpp for callers that have none to give.
+// The process groups passed to a save or a load, each an ordered list of global ranks. Nobody reads
+// them from global state; group_registry.hpp serves callers that have none to pass.
 
 #include <array>
 #include <bitset>
@@ -16,24 +16,24 @@
 
 namespace reprise::sim {
 
-/// What a caller hands over: its own groups, as far as it has them.
+/// Groups that a caller passes, as far as it has them.
 struct CheckpointGroups {
   std::optional<Group> tp;
   std::optional<Group> pp;
   std::optional<Group> dp_cp;
   std::optional<Group> dp;
   std::optional<Group> expt_dp;
-  /// Of the experts, whose tensors and stages may be dealt out otherwise (ours); a model without
-  /// experts needs none of them, nor expt_dp.
+  /// Groups of the experts, whose tensors and stages may be distributed differently (our
+  /// extension). A model without experts needs neither these nor expt_dp.
   std::optional<Group> ep = {};
   std::optional<Group> expt_tp = {};
   std::optional<Group> expt_pp = {};
-  std::string rng_prefix = {};  ///< of the keys of random states: "mimo.vision."
+  std::string rng_prefix = {};  ///< prefix of the keys of random states: "mimo.vision."
 
   friend bool operator==(const CheckpointGroups&, const CheckpointGroups&) = default;
 };
 
-/// Of each module of which a rank has a part, in the job's order; one of a job that is one model.
+/// Groups of each module of which a rank has a part, in job order; one entry in a one-model job.
 using JobGroups = std::vector<CheckpointGroups>;
 
 struct GroupName {
@@ -52,38 +52,38 @@ inline constexpr std::array<GroupName, 8> kGroupNames = {
     GroupName{"expt_tp_group", &CheckpointGroups::expt_tp, true},
     GroupName{"expt_pp_group", &CheckpointGroups::expt_pp, true}};
 
-/// Some of these, by their places.
+/// A subset of these, by index.
 using GroupSet = std::bitset<kGroupNames.size()>;
 inline constexpr GroupSet kAllGroups{(1U << kGroupNames.size()) - 1};
-/// USAGE with those that there are, if one of the arguments names none.
+/// Throws USAGE with the known names if an argument is not one of them.
 GroupSet groups_named(std::span<const std::string> arguments);
 std::vector<std::string_view> arguments_of(const GroupSet& groups);
 
-/// Those of one rank of a job, from the meshes that its tensors are cut by; data-parallel ones run
-/// over cp first, then over the sharing ranks, then over their copies.
+/// Returns the groups of one rank of a job, from the meshes that cut its tensors. Data-parallel
+/// groups vary cp fastest, then the sharing ranks, then their copies.
 CheckpointGroups groups_of(const Mesh& dense, const Mesh& experts, GlobalRank rank);
 
-/// Rank within a group, asked of the group. LAYOUT_MISMATCH naming rank and group if it is none of
-/// its members, or there is no such group.
+/// Returns the rank within the group. LAYOUT_MISMATCH with rank and group if it is not a member or
+/// there is no such group.
 GroupRank rank_in(const std::optional<Group>& group, GlobalRank self);
 
-/// Where groups say that a rank stands in a mesh of dense tensors or of experts, all of it or some
-/// of its pipeline stages: each coordinate is the rank within the group along that axis.
-/// LAYOUT_MISMATCH if a group has not the size that the mesh has there, or does not hold the rank.
+/// Returns a rank's place in a mesh of dense tensors or experts, or of some pipeline stages, from
+/// its groups: each coordinate is the rank within the group along that axis. LAYOUT_MISMATCH if a
+/// group's size differs from the mesh's, or the group does not contain the rank.
 GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank self);
 
-/// What the groups are, and what the meshes say that they be, for all ranks to compare; `module`
-/// is before their names.
+/// Pairs each group with the one that the meshes define, for all ranks to compare. `module` is a
+/// prefix of the names.
 std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const CheckpointGroups& laid_out,
                                   const std::string& module = {});
 
-/// Which groups a job hands to its saves and loads: its own, but for those that it lacks.
+/// Selects the groups that a job passes to its saves and loads: its own, except those it lacks.
 struct GroupSource {
   GroupSet lacks = {};
 
   static const GroupSource kExplicit;  ///< all
-  static const GroupSource kFallback;  ///< none, as callers from before groups were arguments
-  static const GroupSource kHalf;      ///< the tensor-parallel group alone
+  static const GroupSource kFallback;  ///< none, like callers from before groups were arguments
+  static const GroupSource kHalf;      ///< only the tensor-parallel group
 
   friend bool operator==(const GroupSource&, const GroupSource&) = default;
 };

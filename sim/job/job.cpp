@@ -15,7 +15,7 @@ Moved move_elsewhere(Array<T>& array) {
   return {.now = array.address_of(0), .bytes = array.size_bytes(), .old = before.memory()};
 }
 
-/// There are as many ranks as the modules need, and this one is among them.
+/// Checks that there are as many ranks as the modules need, and that this one is among them.
 void check_place(std::span<const ModuleConfig> modules, const Fabric& fabric) {
   const Group members = job_members(modules);
   const bool dealt = modules.front().ranks.empty();
@@ -32,7 +32,7 @@ void check_place(std::span<const ModuleConfig> modules, const Fabric& fabric) {
               {.rank = fabric.rank()});
 }
 
-/// Which of the parameters each group updates.
+/// Assigns to each group the parameters that it updates.
 void deal_out(const Family& family, std::vector<GroupSettings>& groups) {
   for (std::size_t p = 0; p < family.parameters.size(); ++p) {
     const bool plain = family.parameters[p].spec.group == ParameterGroup::kPlain;

@@ -1,4 +1,4 @@
-// What the job asks of a checkpoint, and what it takes from it.
+// The part of the job that builds load requests and takes loaded state.
 
 #include <algorithm>
 #include <set>
@@ -12,7 +12,7 @@
 namespace reprise::sim {
 namespace {
 
-/// The sizes that dp_reshardable state is bound to.
+/// True if the sizes that dp_reshardable state depends on are equal.
 bool same_parts(const Layout& a, const Layout& b) {
   return a.tp == b.tp && a.pp == b.pp && a.ep == b.ep && a.expert_tp() == b.expert_tp() &&
          a.vpp == b.vpp && a.stage_layers == b.stage_layers;
@@ -22,7 +22,7 @@ bool has_buckets(const AskedOfCheckpoint& asked) {
   return asked.metadata.optimizer_sharding == Sharding::kDpReshardable;
 }
 
-/// The unpadded sizes that this job's buckets have.
+/// Returns the unpadded sizes of this job's buckets.
 Value unpadded_of(const OptimizerShard& optimizer) {
   List numbers;
   for (const auto& bucket : optimizer.table().buckets) numbers.emplace_back(bucket.unpadded);
@@ -72,7 +72,7 @@ std::string names_of(std::span<const ModuleConfig> modules) {
                   (other_run ? ", and adopts no other run of that name" : ""));
 }
 
-/// Another run's checkpoint is refused, or taken because the job names that run: then a note.
+/// Refuses another run's checkpoint, or returns a note if the job names that run.
 std::optional<std::string> require_own(const CommonState& stored, std::span<const ModuleConfig> own,
                                        const JobConfig& config) {
   const std::string& run = stored.identity.run;
@@ -89,14 +89,14 @@ std::optional<std::string> require_own(const CommonState& stored, std::span<cons
   return "the checkpoint is of run '" + run + "' and is adopted by run '" + config.run + "'";
 }
 
-/// Another version's checkpoint is taken like one's own; there is a note.
+/// Accepts another version's checkpoint like one's own, with a note.
 std::optional<std::string> told_of_engine(const CommonState& stored, const JobConfig& config) {
   const std::string& engine = stored.identity.engine;
   if (engine == config.engine) return std::nullopt;
   return "the checkpoint was written by '" + engine + "', and this is '" + config.engine + "'";
 }
 
-/// Modules that one side lacks are refused, or named by the job: then there is a note on each.
+/// Refuses modules that one side lacks, or adds a note on each if the job names them.
 void require_modules(std::span<const ModuleConfig> stored, std::span<const ModuleConfig> own,
                      const LoadChoice& choice, std::vector<std::string>& notes) {
   for (const auto& module : own) {
@@ -122,15 +122,15 @@ void require_modules(std::span<const ModuleConfig> stored, std::span<const Modul
 }
 
 bool is_random_key(std::string_view key) {
-  return key.ends_with(kRngKey);  // kExpertRngKey does, too
+  return key.ends_with(kRngKey);  // includes kExpertRngKey
 }
-/// Of a job that is one model, or bare.
+/// Keys of a job that is one model, or bare keys.
 bool is_plain_optimizer_key(std::string_view key) {
   if (key.starts_with("chained_")) key.remove_prefix(std::min(key.find('.') + 1, key.size()));
   return key.starts_with("optimizer.");
 }
 
-/// Keys of the checkpoint for which `left` says yes, objects' without their grids.
+/// Excuses the keys of the checkpoint for which `left` is true, objects' without their grids.
 void excuse(const Catalog* catalog, const std::function<bool(const std::string&)>& left,
             std::vector<std::string>& excused) {
   if (catalog == nullptr) return;
@@ -145,7 +145,7 @@ void excuse(const Catalog* catalog, const std::function<bool(const std::string&)
   }
 }
 
-/// What the checkpoint says of itself twice is the same; where modules differ it is said once.
+/// Two records of the sharding must agree; if modules differ there is only one record.
 void require_one_sharding(const Value& common, const CommonState& stored) {
   if (!stored.parts.optimizer) return;
   CHECK(!stored.modules.empty());
@@ -157,7 +157,7 @@ void require_one_sharding(const Value& common, const CommonState& stored) {
                                       std::string(name_of(sharding)));
 }
 
-/// The state was read as what the common state says of the module; its own word is its object.
+/// The sharding in the module's object must be the one in the common state, by which it was read.
 void require_same_sharding(const Module& module, const std::string& told,
                            const CommonState& stored) {
   const std::string read_as(
@@ -180,12 +180,12 @@ void require_dp_alone(const ModuleConfig& stored, const ModuleConfig& own) {
                   "; save it as fully_reshardable for that");
 }
 
-/// Whether a module's optimizer goes on from what is stored: not where it is, or was, a stub.
+/// True if a module's optimizer loads stored state: not if it is, or was, a stub.
 bool takes_optimizer(const LoadChoice& taking, const ModuleConfig& own, const ModuleConfig& from) {
   return taking.optimizer && !own.frozen && !from.frozen;
 }
 
-/// A module that is trained no more, or again: what its optimizer does with the checkpoint.
+/// Handles the optimizer of a module that is newly frozen, or trained again.
 void leave_frozen(LoadRequest& request, const ModuleConfig& own,
                   std::span<const ModuleConfig> stored, const Catalog* catalog,
                   const ModulePolicy& policy) {
@@ -206,7 +206,7 @@ void leave_frozen(LoadRequest& request, const ModuleConfig& own,
       request.excused);
 }
 
-/// Of all modules: ranks that have no part in one refuse it, too.
+/// Checks all modules: ranks without a part of one refuse it, too.
 void require_readable(std::span<const ModuleConfig> stored, std::span<const ModuleConfig> own,
                       const ModulePolicy& policy) {
   for (const auto& module : own) {
@@ -262,7 +262,7 @@ void TrainingJob::request_random(StateDict& wanted, const ModuleConfig& from,
   }
 }
 
-/// Random states that no rank can take: of all modules, since all ranks have to excuse them.
+/// Excuses random states of all modules that no rank can use, since all ranks must excuse them.
 void TrainingJob::leave_random(LoadRequest& request, std::span<const ModuleConfig> from,
                                KeyForm keys) const {
   for (const auto& module : all_modules_) {
@@ -309,7 +309,7 @@ void TrainingJob::request_module(LoadRequest& request, const ModuleConfig& from,
   if (taking_.random) request_random(request.wanted, from, making);
 }
 
-/// What the checkpoint holds and is not asked for, though nothing is wrong: each with its reason.
+/// Excuses stored keys that are not requested for a good reason, with a note for each.
 void TrainingJob::leave_behind(LoadRequest& request, const SaveParts& saved,
                                std::span<const ModuleConfig> from, const Stored& stored) const {
   const auto note = [&request](const char* text) { request.notes.emplace_back(text); };
@@ -414,7 +414,7 @@ void TrainingJob::take_random(Module& module, const StateDict& loaded, std::uint
   }
 }
 
-/// What a family's optimizer finds of itself in the objects and in the common state.
+/// Collects the entry of a family's optimizer from the objects and the common state.
 OptimizerEntry TrainingJob::entry_of(const Module& module, const Family& family,
                                      const StateDict& loaded) const {
   const AskedOfCheckpoint& asked = module.asked;

@@ -1,5 +1,5 @@
-// An iteration of the job, with the re-runs that its results need, and what the rerun machine puts
-// into a checkpoint and takes from one.
+// Runs an iteration of the job with the re-runs that its results need, and saves and loads the
+// state of the rerun machine.
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ StoredRerun stored_rerun(const RerunSnapshot& snapshot, std::vector<ModuleConfig
   return {snapshot.mode, snapshot.state, snapshot.iteration, std::move(modules)};
 }
 
-/// What the writer says that a reader can do without.
+/// Excuses the keys that the writer marked as optional.
 void leave_unknown(LoadRequest& request, const std::vector<std::string>& optional) {
   for (const auto& key : optional) {
     request.excused.push_back(key);
@@ -70,13 +70,13 @@ void TrainingJob::validate(std::string_view what, int call, double right) {
 }
 
 void TrainingJob::validate_results(std::int64_t own, std::int64_t loss, const Progress& at) {
-  if (!config_.knows_rerun) return;  // nobody looked at results before there was a machine
+  if (!config_.knows_rerun) return;  // older jobs did not validate results
   validate("the loss", 0, static_cast<double>(own) / kLossUnit);
   GradientStatistics all;
   for (const auto& module : modules_) {
     if (module.config.frozen) continue;
     for (const auto& family : module.families) {
-      if (family.settings.loss_scale.overflows()) continue;  // the scaler's matter
+      if (family.settings.loss_scale.overflows()) continue;  // the scaler handles it
       all += family.optimizer->statistics(family.parameters, {at, family.settings, loss});
     }
   }
@@ -131,7 +131,7 @@ std::size_t TrainingJob::index_of(const Module& module) const {
   return static_cast<std::size_t>(found - all_modules_.data());
 }
 
-/// This rank's shares of the modules that are trained.
+/// Updates this rank's shares of the modules that are trained.
 void TrainingJob::update_own(const Progress& at, std::int64_t loss, const StepAgreement& agreed) {
   const double norm = agreed.gradient_norm();
   const bool clips = config_.clip_grad > 0 && norm > config_.clip_grad;
@@ -152,7 +152,7 @@ StepRecord TrainingJob::record_of(const Progress& at, std::int64_t loss,
                     .overflow = agreed.overflow,
                     .gradient_norm = agreed.gradient_norm(),
                     .zeros = agreed.zeros()};
-  std::map<std::string, double> scales;  // modules may stand in another order in another life
+  std::map<std::string, double> scales;  // the order of modules may change between lives
   for (std::size_t m = 0; m < all_modules_.size(); ++m) {
     scales[all_modules_[m].name] = agreed.modules[m].loss_scale;
   }
@@ -186,7 +186,7 @@ StepRecord TrainingJob::skip_iteration() {
   applied_.push_back({data_.next(progress_.global_batch_size), true});
   data_.advance();
   StepRecord record{.lr = progress_.schedule.lr(), .skipped = true};
-  if (all_modules_.size() == 1) {  // else no rank knows all scales without asking
+  if (all_modules_.size() == 1) {  // otherwise no rank knows all scales without asking
     record.loss_scale = modules_.front().families.front().settings.loss_scale.scale;
   }
   progress_.skip();
@@ -249,7 +249,7 @@ StepRecord TrainingJob::step() {
 // --- checkpoints --------------------------------------------------------------------------------
 
 bool TrainingJob::emits_rerun() const {
-  // Whatever policy else describes a state: a save may be with or without the object.
+  // Independent of the policy that describes a state: a save may have the object or not.
   return policy_.rerun.emitted(machine_.mode(), machine_.state(), config_.rerun_options.format);
 }
 

@@ -1,4 +1,4 @@
-// What the job hands to a save.
+// The part of the job that builds the state for a save.
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-/// A list of one number for each bucket.
+/// Returns a list of one number per bucket.
 Value numbers_of(const std::vector<Bucket>& buckets, std::int64_t Bucket::*number) {
   List numbers;
   for (const auto& bucket : buckets) numbers.emplace_back(bucket.*number);
@@ -29,7 +29,7 @@ void append_padding(const Bucket& bucket, std::vector<Box>& padding) {
   }
 }
 
-/// What is left of an optimizer's entry goes the way of all that is no object.
+/// Adds the remaining parts of an optimizer's entry, which are no objects, to the common state.
 void leave_in_common(Value& common, const std::string& module, std::size_t chain, Dict rest) {
   if (rest.empty()) return;
   auto* root = common.as<Dict>();
@@ -43,13 +43,13 @@ void leave_in_common(Value& common, const std::string& module, std::size_t chain
   of_module.emplace_back(static_cast<std::int64_t>(chain), std::move(rest));
 }
 
-/// Which copy of its buckets' objects this rank has.
+/// Returns the index of this rank's copy of its buckets' objects.
 std::int32_t bucket_copy(const Family& family) {
   return family.mesh->coordinate(
       family.member, family.kind == MeshKind::kDense ? "dp_replicate" : "edp_replicate");
 }
 
-/// The part of a leaf that lies in the first `rows` rows of a tensor of `shape_rows`.
+/// Keeps the part of a leaf in the first `rows` rows of a tensor of `shape_rows`.
 void keep_rows(TensorLeaf& leaf, std::int64_t rows, std::int64_t shape_rows) {
   leaf.shape[0] = shape_rows;
   leaf.placed.reset();
@@ -224,7 +224,7 @@ TensorLeaf TrainingJob::leaf(const LocalParameter& parameter, const Description&
   return leaf;
 }
 
-/// Where a vocabulary is padded to another length in the checkpoint, what both have is asked for.
+/// If a vocabulary has another padding in the checkpoint, requests the rows that both have.
 void TrainingJob::fit_to_stored(TensorLeaf& leaf, const ParameterSpec& spec, const Making& making) {
   if (making.catalog == nullptr || spec.live_rows == 0) return;
   const StoredTensor* stored = making.catalog->tensor(making.keys.before + leaf.key);
@@ -373,7 +373,7 @@ Value TrainingJob::common(const JobPolicy& policy, const Basis& basis,
   return encode(state, policy.metadata.written);
 }
 
-// --- what is handed over ------------------------------------------------------------------------
+// --- the state for a save -----------------------------------------------------------------------
 
 StateDict TrainingJob::module_leaves(const Making& making, Value& common) const {
   Module& module = making.module;
@@ -458,7 +458,7 @@ StateDict TrainingJob::model_space() {
     }
     add_random(state, right);
   }
-  // How the state is sharded is of the checkpoint, not of the model.
+  // The sharding of the state belongs to the checkpoint, not to the model.
   std::erase_if(state.objects,
                 [](const ObjectLeaf& leaf) { return leaf.key.ends_with(kShardingType); });
   return state;

@@ -87,7 +87,7 @@ void check_stages(const Layout& layout) {
   }
 }
 
-/// What stands where the order names an axis; the axes there, fastest first.
+/// Axes of the mesh at each name of the order, fastest first.
 using Places = std::vector<std::pair<std::string_view, std::vector<Axis>>>;
 
 Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const Places& places) {
@@ -118,7 +118,7 @@ std::vector<std::string_view> axes_dealt(Dealt dealt) {
   return axes;
 }
 
-/// A reader of "tp2", "tp=2", "order dp-tp"; separators are spaces and commas.
+/// Reads "tp2", "tp=2", "order dp-tp"; separators are spaces and commas.
 class Words {
  public:
   explicit Words(std::string_view text) : text_(text), rest_(text) {}
@@ -148,7 +148,7 @@ class Words {
     skip_equals();
     return take([](char c) { return (c >= 'a' && c <= 'z') || c == '-'; });
   }
-  /// "1-3-2"
+  /// Reads "1-3-2".
   std::vector<std::int64_t> numbers() {
     std::vector<std::int64_t> all{size("layers")};
     while (rest_.starts_with('-')) {
@@ -281,7 +281,7 @@ Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
 std::int32_t stage_of(std::int64_t layer, std::int64_t layers, const Layout& layout) {
   const std::int64_t chunks = std::int64_t{layout.pp} * layout.vpp;
   if (layout.stage_layers.empty() && layer < layers) {
-    // Evenly: the first chunks take one more where it does not come out even.
+    // Even distribution: the first chunks take one more if there is a remainder.
     const std::int64_t each = layers / chunks;
     const std::int64_t larger = layers % chunks;
     const std::int64_t in_larger = larger * (each + 1);

@@ -1,12 +1,12 @@
 #pragma once
-// How a job is laid out over its ranks: a size for each kind of parallelism and the order in which
-// ranks are dealt to them, as Megatron's --rank-order: the first name varies fastest.
+// The layout of a job over its ranks: a size for each kind of parallelism and the order in which
+// ranks are assigned, as in Megatron's --rank-order: the first name varies fastest.
 //
 //   tp2 dp2 in the order tp-cp-ep-dp-pp        the same in the order dp-tp
 //     rank 0: tp 0 dp 0   rank 1: tp 1 dp 0      rank 0: tp 0 dp 0   rank 1: tp 0 dp 1
 //     rank 2: tp 0 dp 1   rank 3: tp 1 dp 1      rank 2: tp 1 dp 0   rank 3: tp 1 dp 1
 //
-// Experts share the ranks of tp x cp x dp, dealt to them as etp x ep x edp. dp may be split into
+// Experts use the ranks of tp x cp x dp, assigned as etp x ep x edp. dp may be split into
 // dp_replicate copies of a smaller group that shards (HSDP).
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 namespace reprise::sim {
 
-/// Names of kLayoutSizes that are axes of an order, or that are not.
+/// Returns the names in kLayoutSizes that are axes of an order, or those that are not.
 template <bool ordered>
 constexpr auto size_names() {
   constexpr auto count = static_cast<std::size_t>(
@@ -36,53 +36,53 @@ constexpr auto size_names() {
   return names;
 }
 
-/// The axes, in the default order.
+/// Names of the axes in the default order.
 inline constexpr auto kAxisNames = size_names<true>();
 
-/// Further sizes that a layout names.
+/// Names of further sizes of a layout.
 inline constexpr auto kFurtherSizes = size_names<false>();
 
-/// More ranks than any job has; beyond it a layout is a typing error.
+/// Upper bound on the ranks of a job; a larger layout is a typing error.
 inline constexpr std::int64_t kRanksMax = std::int64_t{1} << 20U;
 
 struct Layout {
-  /// Names joined by '-', each at most once; every axis larger than 1 is named.
+  /// Names joined by '-', each at most once; includes every axis larger than 1.
   std::string order = default_order();
   std::int32_t tp = 1;
   std::int32_t cp = 1;
   std::int32_t ep = 1;
   std::int32_t dp = 1;
   std::int32_t pp = 1;
-  std::int32_t etp = 0;           ///< tensor parallelism of experts; 0: as tp
+  std::int32_t etp = 0;           ///< tensor parallelism of experts; 0: same as tp
   std::int32_t dp_replicate = 1;  ///< divides dp
-  std::int32_t vpp = 1;           ///< virtual stages on each pipeline stage
-  /// Layers of each of the pp x vpp chunks, in model order; empty: dealt out evenly.
+  std::int32_t vpp = 1;           ///< virtual stages per pipeline stage
+  /// Number of layers of each of the pp x vpp chunks, in model order; empty: even distribution.
   std::vector<std::int64_t> stage_layers;
 
-  /// kAxisNames joined by '-'.
+  /// Returns kAxisNames joined by '-'.
   static std::string default_order();
 
   std::int32_t world_size() const;
   std::int32_t expert_tp() const { return etp == 0 ? tp : etp; }
-  /// Copies of each expert, sharded or not.
+  /// Number of copies of each expert, sharded or not.
   std::int32_t expert_dp() const { return world_size() / pp / (expert_tp() * ep); }
-  /// Size of the axis of that name; USAGE with a suggestion if there is none.
+  /// Returns the size of the axis; USAGE with a suggestion if there is no such axis.
   std::int32_t size_of(std::string_view axis) const;
   void set_size(std::string_view axis, std::int32_t size);
 
   friend bool operator==(const Layout&, const Layout&) = default;
-  /// "tp2 dp2", with " order dp-tp" unless it is the default, and " layers 1-3" where they are
-  /// dealt out by hand; "tp1" for a single rank.
+  /// Prints "tp2 dp2", with " order dp-tp" unless it is the default, and " layers 1-3" if they are
+  /// set explicitly; "tp1" for a single rank.
   friend std::ostream& operator<<(std::ostream& out, const Layout& layout);
 };
 
 std::string to_string(const Layout& layout);
 
-/// Says how ranks are dealt to an axis.
+/// Effect of an axis on the assignment of ranks.
 enum class Dealt : std::uint8_t {
-  kParts,   ///< it takes ranks, each of which holds another part of the model
-  kCopies,  ///< it takes ranks, which hold the same weights and share the optimizer's state
-  kShared,  ///< it takes none, and divides those there are
+  kParts,   ///< takes ranks; each holds another part of the model
+  kCopies,  ///< takes ranks, which hold the same weights and share optimizer state
+  kShared,  ///< takes none; divides existing ranks
 };
 
 using LayoutMember = std::int32_t Layout::*;
@@ -95,7 +95,7 @@ struct LayoutField {
   bool takes_ranks() const { return dealt != Dealt::kShared; }
 };
 
-/// In the order of kLayoutSizes.
+/// Fields in the order of kLayoutSizes.
 inline constexpr std::array kLayoutFields = {
     LayoutField{"tp", &Layout::tp, Dealt::kParts},
     LayoutField{"cp", &Layout::cp, Dealt::kCopies},
@@ -111,36 +111,36 @@ static_assert(std::equal(kLayoutFields.begin(), kLayoutFields.end(), kLayoutSize
                            return field.name == size.name;
                          }));
 
-/// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or leaves out one
-/// that is larger than 1, the ranks can't be dealt out as etp x ep x edp, dp_replicate does not
-/// divide what it splits, or vpp and stage_layers don't fit pp; USAGE for an unknown name in the
+/// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or omits one
+/// larger than 1, the ranks can't be divided into etp x ep x edp, dp_replicate does not
+/// divide its axis, or vpp and stage_layers don't fit pp; USAGE for an unknown name in the
 /// order.
 void check(const Layout& layout);
 
-/// "tp2 dp2", "tp2dp2", "tp=2, dp=2 order=dp-tp layers=1-3": sizes by name, in any order; what is
-/// not named is 1. The result is checked. USAGE with a suggestion on anything else.
+/// Parses "tp2 dp2", "tp2dp2", "tp=2, dp=2 order=dp-tp layers=1-3": sizes by name, in any order;
+/// others are 1. Checks the result. USAGE with a suggestion on anything else.
 Layout parse_layout(std::string_view text);
 
-/// The ranks of a job: the i-th stands at the layout's i-th place. They may be permuted, begin
-/// anywhere and leave gaps; none given: 0 .. n-1. Throws LAYOUT_MISMATCH if they are not as many as
-/// the layout has places, or if one stands twice.
+/// Returns the ranks of a job, with the i-th at the layout's i-th place. They may be permuted,
+/// start anywhere and have gaps; empty: 0 .. n-1. Throws LAYOUT_MISMATCH if their number differs
+/// from the layout's, or if one occurs twice.
 Group members_of(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
 
-/// The mesh of the dense tensors: all axes but ep in the layout's order, dp as dp_shard and
-/// dp_replicate: the two
-/// parts of dp where dp stands, dp_shard the faster; axes that the order leaves out have size 1 and
-/// come last. Checks the layout; `ranks` as in members_of.
+/// Returns the mesh of the dense tensors: all axes but ep in the layout's order,
+/// with dp_shard and dp_replicate in place of dp, dp_shard the faster; axes that the
+/// order omits have size 1 and come last. Checks the layout; `ranks` as in
+/// members_of.
 Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
-/// Axes of that mesh whose ranks hold different parts of the model, or the same, fastest first: dp
-/// as its two parts.
+/// Return the axes of that mesh whose ranks hold different parts of the model, or the same, fastest
+/// first: dp as its two parts.
 const std::vector<std::string_view>& part_axes();
 const std::vector<std::string_view>& copy_axes();
-/// The mesh of the experts on the same ranks: etp where tp stands, ep, edp_shard and edp_replicate
-/// where dp stands, pp.
+/// Returns the mesh of the experts on the same ranks: etp in place of tp, ep, edp_shard and
+/// edp_replicate in place of dp, pp.
 Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks = {});
 
-/// Which pipeline stage a layer of `layers` stands on: chunks of consecutive layers are dealt to
-/// the stages in turn, vpp times around. LAYOUT_MISMATCH if stage_layers do not add up.
+/// Returns the pipeline stage of a layer among `layers`: stages take chunks of consecutive layers
+/// in turn, vpp times around. LAYOUT_MISMATCH if stage_layers do not add up.
 ///
 ///   8 layers   pp2: 0 0 0 0 1 1 1 1   pp2 vpp2: 0 0 1 1 0 0 1 1   pp2 layers 3-5: 0 0 0 1 1 1 1 1
 std::int32_t stage_of(std::int64_t layer, std::int64_t layers, const Layout& layout);

@@ -11,10 +11,10 @@ struct Run {
   std::int64_t global = 0;
 };
 
-/// The parts of [begin, end) that lie in one global interval each.
+/// Splits [begin, end) into parts that are in one global interval each.
 std::vector<Run> runs_of(const std::vector<Interval>& global, Interval wanted) {
   std::vector<Run> runs;
-  std::int64_t at = 0;  // local index at which the interval begins
+  std::int64_t at = 0;  // local index of the interval's begin
   for (const Interval& part : global) {
     const Interval local{std::max(wanted.begin, at), std::min(wanted.end, at + part.length())};
     if (local.length() > 0) runs.push_back({local, part.begin + local.begin - at});
@@ -23,7 +23,7 @@ std::vector<Run> runs_of(const std::vector<Interval>& global, Interval wanted) {
   return runs;
 }
 
-/// Calls visit(local box, global offset) for each part of `box` that is one box globally.
+/// Calls visit(local box, global offset) for each part of `box` that is a box globally.
 template <class Visit>
 void for_each_part(const LocalTensor& tensor, const Box& box, const Visit& visit) {
   if (box.empty()) return;

@@ -1,6 +1,6 @@
 #pragma once
-// What a rank holds of one tensor under model parallelism, as an array of its own, and which parts
-// of the global tensor the local indices stand for.
+// A rank's part of one tensor under model parallelism, as a local array, and the parts of the
+// global tensor that the local indices represent.
 //
 //   fc1 [12, 4] of a gate and an up half, tp 2, rank tp 1: local shape [6, 4]
 //     local rows 0..3 are rows 3..6   (its part of the gate half)
@@ -17,29 +17,29 @@
 namespace reprise::sim {
 
 struct LocalTensor {
-  Dims shape;  ///< of the local array
+  Dims shape;  ///< shape of the local array
   /// For each dimension the intervals of the global one, in the order of the local indices.
   std::vector<std::vector<Interval>> global;
 
   Box whole() const { return Box::whole(shape); }
 };
 
-/// `placement` cuts each component of a fused dimension by itself. LAYOUT_MISMATCH as
+/// `placement` cuts each component of a fused dimension separately. LAYOUT_MISMATCH as in
 /// Placement::box.
 LocalTensor local_tensor(const ParameterSpec& spec, const Placement& placement, const Mesh& mesh,
                          GroupRank member, ChunkRule slice);
 
-/// What local boxes stand for: pieces of a buffer that holds the boxes one after another, each
-/// row-major. Boxes without elements give none.
+/// Returns the global pieces of local boxes in a buffer that holds the boxes one after another,
+/// each row-major. Skips boxes without elements.
 std::vector<Piece> pieces_packed(const LocalTensor& tensor, std::span<const Box> boxes);
-/// The same global boxes in the same order, as pieces of the local array itself.
+/// Returns the same global boxes in the same order as pieces of the local array itself.
 std::vector<Piece> pieces_in_place(const LocalTensor& tensor, std::span<const Box> boxes);
 
-/// Elements of all boxes.
+/// Returns the number of elements of all boxes.
 std::int64_t elements_of(std::span<const Box> boxes);
 
-/// What is copied between a local array of that shape and a buffer that holds the boxes one after
-/// another; of the same processor's memory.
+/// Return the copies between a local array of that shape and a buffer that holds the boxes one
+/// after another, both in the same processor's memory.
 std::vector<BoxCopy> packing(const Dims& shape, std::span<const Box> boxes, const std::byte* array,
                              std::byte* packed, std::size_t element_bytes);
 std::vector<BoxCopy> unpacking(const Dims& shape, std::span<const Box> boxes,

@@ -181,7 +181,7 @@ void decode_identity(const Entries& in, RunIdentity& identity) {
   decode_optional(in, identity.optional);
 }
 
-/// Nothing if they have different ones.
+/// Returns nothing if the modules have different ones.
 std::optional<Sharding> sharding_of_all(const std::vector<ModuleConfig>& modules) {
   const Sharding first = modules.front().optimizer_sharding;
   const bool same = std::all_of(modules.begin(), modules.end(), [first](const auto& module) {
@@ -255,7 +255,7 @@ void strip_layouts(Dict& args) {
   }
 }
 
-/// By what a group is known: jobs may have them in another order.
+/// Returns the identifiers of a group: jobs may have groups in another order.
 std::array<double, 3> identifier_of(const Value& group) {
   const auto number = [&group](const char* key) {
     const Value* found = group.find(key);

@@ -32,7 +32,7 @@ class Builder {
   void matrix(const std::string& name, const Dims& shape, Fused fused = {}) {
     add(name, shape, ParameterGroup::kDecayed, false).fused = fused;
   }
-  /// Of one expert alone.
+  /// Adds a matrix of a single expert.
   void expert_matrix(const std::string& name, const OwnExpert& expert, const Dims& shape,
                      Fused fused = {}) {
     matrix(name + std::to_string(expert.number), shape, fused);
@@ -45,12 +45,12 @@ class Builder {
     add(name, {length}, ParameterGroup::kPlain, true);
   }
   void scalar(const std::string& name) { add(name, {}, ParameterGroup::kPlain, true); }
-  /// A matrix of a row for each word.
+  /// Adds a matrix with a row for each word.
   void words(const std::string& name, std::int64_t vocabulary, std::int64_t hidden,
              std::int64_t padded_to) {
     add(name, {vocabulary, hidden}, ParameterGroup::kDecayed, false).rows_multiple = padded_to;
   }
-  /// What follows belongs to a layer that is called with groups of its own.
+  /// Marks the following parameters as those of a layer that is called with its own groups.
   Builder& leaf_layer() {
     leaf_layer_ = true;
     return *this;
@@ -99,7 +99,7 @@ void add_latent_attention(Builder& build, std::int64_t hidden, const LatentAtten
   build.matrix("self_attention.linear_proj.weight", {hidden, sizes.heads * sizes.head});
 }
 
-/// A state-space layer: its inner size is twice the hidden one, in heads of 4.
+/// Adds a state-space layer: its inner size is twice the hidden one, in heads of 4.
 void add_mixer(Builder& build, std::int64_t hidden) {
   constexpr std::int64_t kHead = 4;
   constexpr std::int64_t kKernel = 4;

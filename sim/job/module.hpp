@@ -1,5 +1,5 @@
 #pragma once
-// One rank's part of a module: its parameters, their optimizers, its random streams.
+// One rank's part of a module: parameters, optimizers, random streams.
 
 #include <memory>
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace reprise::sim {
 
-/// A rank's random streams of a module.
+/// Random streams of a rank for one module.
 struct Streams {
   HostRng host;
   HostRng expert;
@@ -23,17 +23,17 @@ struct Streams {
     host.advance();
     expert.advance();
   }
-  /// One kind of them as it was.
+  /// Restores one kind of streams.
   void put_back(const Streams& before, RandomStream HostRng::*kind) {
     host.*kind = before.host.*kind;
     expert.*kind = before.expert.*kind;
   }
 };
 
-/// What a load asked of a checkpoint, by which what was loaded is found again.
+/// Names under which a load requested state, to find the loaded state again.
 struct AskedOfCheckpoint {
-  std::string rng_prefix;    ///< of the keys of random states
-  ContentMetadata metadata;  ///< with the checkpoint's sharding
+  std::string rng_prefix;    ///< prefix of the keys of random states
+  ContentMetadata metadata;  ///< metadata with the checkpoint's sharding
   ModuleKeys keys;
 };
 
@@ -43,26 +43,26 @@ struct Module {
   std::shared_ptr<const Mesh> dense_mesh;
   std::shared_ptr<const Mesh> expert_mesh;
   std::shared_ptr<Communicator> group;  ///< all of the module's ranks
-  std::vector<Family> families;         ///< a chain of two where it has experts
+  std::vector<Family> families;         ///< two, as a chain, if it has experts
   Streams streams;
-  Streams streams_before;  ///< the iteration's initial run
-  /// Of the ranks of this rank's dp x cp group, in its order, where each has a stream of its own.
+  Streams streams_before;  ///< streams before the iteration's initial run
+  /// Streams of the ranks of this rank's dp x cp group, in its order, if each has its own.
   std::vector<HostRng> streams_over_dp;
-  std::shared_ptr<Communicator> dp_cp;  ///< over which these are told; else nullptr
-  GroupRank place;                      ///< this rank among the module's
-  AskedOfCheckpoint asked;              ///< last
+  std::shared_ptr<Communicator> dp_cp;  ///< group that exchanges these; else nullptr
+  GroupRank place;                      ///< this rank in the module
+  AskedOfCheckpoint asked;              ///< names in the last request
 
   bool is_whole_job() const { return config.name.empty(); }
   std::string prefix() const { return module_prefix(config.name); }
   const Group& members() const { return dense_mesh->members(); }
 };
 
-/// The streams of `order`'s members, in its order, of those that `held`'s members have.
-/// LAYOUT_MISMATCH if one of them has none.
+/// Returns the streams of the members of `order`, in its order, out of those of the members of
+/// `held`. LAYOUT_MISMATCH if one of them is missing.
 std::vector<HostRng> streams_of(const std::optional<Group>& order, std::span<const HostRng> streams,
                                 const Group& held);
 
-/// "module vision", "the job"
+/// Returns "module vision" or "the job".
 std::string who(const Module& module);
 
 }  // namespace reprise::sim

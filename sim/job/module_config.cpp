@@ -16,7 +16,7 @@ bool is_word(char letter) {
   return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '_';
 }
 
-/// A dot or a slash would end the name within a key; a number would be taken for that of a chain.
+/// A dot or a slash would end the name within a key; a number would look like a chain's.
 void check_name(const std::string& name) {
   const bool word = !name.empty() && std::all_of(name.begin(), name.end(), is_word);
   if (word && !(name.front() >= '0' && name.front() <= '9')) return;

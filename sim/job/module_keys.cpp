@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kForms = {"prefixed", "bare", "mixed"};
 
-/// By which the whole model's own keys tell a module.
+/// Returns the part of the model's own keys that identifies a module.
 std::string part_of_model(std::string_view module) {
   if (module == kLanguageModule) return "language_model.";
   return "modality_submodules." + std::string(module) + ".";
@@ -25,7 +25,7 @@ bool has_buckets(const ModuleConfig& module) {
   return !module.frozen && module.optimizer_sharding == Sharding::kDpReshardable;
 }
 
-/// One key of each form, as far as there are some.
+/// One key of each form, if there is one.
 struct FormsSeen {
   std::string prefixed;
   std::string bare;

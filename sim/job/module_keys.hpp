@@ -1,6 +1,6 @@
 #pragma once
-// Under which keys a module's part of a checkpoint stands. Today all of them begin with the
-// module's prefix; checkpoints from before there was one have the bare form.
+// Keys of a module's part of a checkpoint. Today all of them begin with the module's prefix;
+// checkpoints from before the prefix existed have the bare form.
 //
 //                prefixed                                    bare
 //   weights      mimo.<m>.<key>                              modality_submodules.<m>.<key>, of the
@@ -11,7 +11,7 @@
 //   settings     mimo.<m>.optimizer.mimo.<m><s>.<part>       optimizer.mimo.<m><s>.<part>
 //   streams      mimo.<m>.rng_state                          <m>.rng_state
 //
-// Bare buckets do not tell whose they are: one module of a checkpoint can have some.
+// Bare buckets do not name their module: only one module of a checkpoint can have some.
 
 #include <optional>
 #include <span>
@@ -26,36 +26,36 @@ namespace reprise::sim {
 enum class KeyForm : std::uint8_t {
   kPrefixed,
   kBare,
-  kMixed,  ///< settings bare and all else prefixed, as a job that gave its prefix to some; no load
-           ///< takes it
+  kMixed,  ///< only settings bare, as if a job had prefixed only some keys; loads refuse
+           ///< it
 };
-/// "prefixed", "bare", "mixed".
+/// Returns "prefixed", "bare", "mixed".
 std::string_view name_of(KeyForm form);
 std::optional<KeyForm> key_form_named(std::string_view name);
 
-/// What stands before a module's keys; nothing of a job that is one model.
+/// Prefixes of a module's keys; empty for a job that is one model.
 struct ModuleKeys {
-  std::string before;    ///< all keys but settings' and streams'
-  std::string within;    ///< the model's own keys, wherever in a key they stand
-  std::string settings;  ///< those of settings_key()
-  std::string streams;   ///< "rng_state", "expert_rng_state"
+  std::string before;    ///< prefix of all keys except those of settings and streams
+  std::string within;    ///< prefix of the model's own keys within other keys
+  std::string settings;  ///< prefix of the keys of settings_key()
+  std::string streams;   ///< prefix of "rng_state" and "expert_rng_state"
 };
 
-/// `prefix` gives the prefix of a module's name.
+/// `prefix` returns the prefix for a module's name.
 ModuleKeys keys_of(KeyForm form, std::string_view module,
                    std::string (*prefix)(std::string_view) = module_prefix);
 
-/// Throws UNSUPPORTED naming the modules of which bare keys could not tell whose buckets are whose.
+/// Throws UNSUPPORTED with the modules whose buckets bare keys could not tell apart.
 void require_tellable(KeyForm form, std::span<const ModuleConfig> modules);
 
-/// The form in which a checkpoint of modules has its keys; nothing if no key tells. UNSUPPORTED
-/// naming one key of each form if it has both.
+/// Returns the form of the keys in a checkpoint of modules; nothing if no key shows it. UNSUPPORTED
+/// with one key of each form if it has both.
 std::optional<KeyForm> stored_form(const Catalog& catalog);
 
-/// The module whose a stored key is, a tensor's or an object's without coordinates; bare buckets
-/// are of the one module of `stored` that has some. Empty if the key is nobody's.
+/// Returns the module that owns a stored key of a tensor or of an object without coordinates; bare
+/// buckets belong to the one module of `stored` that has some. Empty if no module owns the key.
 std::string owner_of(std::string_view key, std::span<const ModuleConfig> stored);
-/// Whether the key is of some module's optimizer.
+/// True if the key belongs to some module's optimizer.
 bool is_of_optimizer(std::string_view key);
 
 }  // namespace reprise::sim

@@ -8,7 +8,7 @@
 namespace reprise::sim {
 namespace {
 
-/// The entry of that key, or nullptr.
+/// Returns the entry with that key, or nullptr.
 Value* entry_of(Dict& dict, std::string_view key) {
   const auto found = std::find_if(dict.begin(), dict.end(), [key](const auto& entry) {
     return entry.first == Value(std::string(key));

@@ -5,7 +5,7 @@
 namespace reprise::sim {
 namespace {
 
-/// From the first element that the pieces name to behind the last.
+/// Returns the range from the first element of the pieces to the end of the last.
 Interval span_of(const std::vector<Piece>& pieces) {
   Interval all;
   for (const auto& piece : pieces) {

@@ -1,5 +1,5 @@
 #pragma once
-// A state whose elements the host may read, for those who judge it.
+// Gives judges a state whose elements the host can read.
 
 #include <optional>
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace reprise::sim {
 
-/// Where the processor's memory is the host's, the state itself; else the same state with copies of
-/// the elements, made at once and owned by this.
+/// Refers to the state itself if the processor's memory is the host's; else makes copies of the
+/// elements in the constructor and owns them.
 class OnHost {
  public:
-  /// Both are borrowed.
+  /// Borrows both.
   OnHost(Processor& processor, const StateDict& state);
   OnHost(const OnHost&) = delete;
   OnHost& operator=(const OnHost&) = delete;
@@ -23,7 +23,7 @@ class OnHost {
  private:
   const StateDict& given_;
   std::optional<StateDict> copy_;
-  std::vector<Bytes> elements_;  ///< of the copy, leaf by leaf
+  std::vector<Bytes> elements_;  ///< elements of the copy, leaf by leaf
 };
 
 }  // namespace reprise::sim

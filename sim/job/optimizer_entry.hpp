@@ -1,10 +1,10 @@
 #pragma once
-// What an optimizer leaves in a checkpoint beside its tensors, as Megatron lays it out:
+// The entry of an optimizer in a checkpoint besides its tensors, in Megatron's form:
 //
 //   {optimizer: {param_groups: [{params: [], lr, ..., step}, ...]},
 //    grad_scaler: {scale, growth_tracker, growth_interval}, param_state_sharding_type}
 //
-// and which of a running optimizer's groups a stored one is.
+// Also matches stored parameter groups with those of a running optimizer.
 
 #include <string>
 
@@ -26,26 +26,26 @@ struct OptimizerEntry {
 };
 
 Value encode(const OptimizerEntry& entry);
-/// NOT_STORED as Entries, WRAPPER_MISSING if nothing stands around the groups. `path` is
-/// for messages.
+/// Throws NOT_STORED as in Entries, WRAPPER_MISSING if the groups have no wrapper. `path` is for
+/// messages.
 OptimizerEntry decode_optimizer(const Value& value, const std::string& path);
 
-/// What is saved of groups: all but their parameters, which are places in this rank's memory.
+/// Returns the groups without their parameters, which are indices in this rank's memory.
 std::vector<GroupSettings> without_params(std::vector<GroupSettings> groups);
 
-/// By what groups are known, for jobs to be compared that have them in another order.
+/// Sorts groups by their identifiers, to compare jobs that have them in another order.
 void put_in_order(std::vector<GroupSettings>& groups);
 
 struct GroupMatch {
   const std::vector<GroupSettings>& own;
   const std::vector<GroupSettings>& stored;
-  std::string who;  ///< whose: "module vision", for messages
+  std::string who;  ///< owner, for messages: "module vision"
 };
 
-/// The stored settings in the order of the job's own groups, with the own parameters. A group is
-/// known by its multipliers and by whether it is of experts, as the field's
-/// param_group_identifier_keys. UNSUPPORTED naming module and counts for another number of groups
-/// or one that the job has not, GROUP_COLLISION if two groups are known by the same.
+/// Returns the stored settings in the order of the job's own groups, with the own parameters. The
+/// identifiers of a group are its multipliers and whether it is of experts, as in Megatron's
+/// param_group_identifier_keys. UNSUPPORTED with module and counts for another number of groups or
+/// an unknown one, GROUP_COLLISION if two groups have the same identifiers.
 std::vector<GroupSettings> matched_by_identifier(const GroupMatch& match);
 
 }  // namespace reprise::sim

@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-/// A quiet NaN that no arithmetic makes.
+/// A quiet NaN that no arithmetic produces.
 constexpr std::uint32_t kPadding = 0x7fdead00;
 
 Gradients gradients_of(const LocalParameter& parameter, const UpdateInputs& inputs) {
@@ -25,8 +25,8 @@ void append(std::vector<BoxCopy>& all, std::vector<BoxCopy> some) {
   std::move(some.begin(), some.end(), std::back_inserter(all));
 }
 
-/// The shares of all parameters one after another in an array, each made by
-/// copies(parameter, elements, where it begins); over the group, rank by rank.
+/// Packs the shares of all parameters one after another into an array, by copies(parameter,
+/// elements, begin of the share); gathers it over the group, rank by rank.
 template <class T, class Copies>
 std::vector<Bytes> exchanged(const ShareTable& table, GroupRank own, Processor& processor,
                              Communicator& group, const Copies& copies) {
@@ -44,7 +44,7 @@ std::vector<Bytes> exchanged(const ShareTable& table, GroupRank own, Processor& 
   return group.all_gather(mine.bytes());
 }
 
-/// Takes everybody's message apart: copies(parameter, boxes, where the share begins) for each.
+/// Unpacks the messages of all ranks by copies(parameter, boxes, begin of the share).
 template <class T, class Copies>
 void take_apart(const ShareTable& table, const std::vector<Bytes>& messages, Processor& processor,
                 const Copies& copies) {

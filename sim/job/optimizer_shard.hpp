@@ -1,6 +1,6 @@
 #pragma once
-// One rank's share of Adam's state over a list of parameters: fp32 masters and moments in arenas,
-// and how the compute copies are made from them.
+// One rank's share of Adam's state for a list of parameters: fp32 masters and moments in arenas,
+// and the conversion to compute copies.
 
 #include <array>
 #include <optional>
@@ -13,32 +13,32 @@
 
 namespace reprise::sim {
 
-/// What an update goes by.
+/// Inputs of an update.
 struct UpdateInputs {
   const Progress& progress;
   const OptimizerSettings& settings;
   std::int64_t loss = 0;
-  double clip = 1;  ///< gradients are multiplied by it
+  double clip = 1;  ///< factor for the gradients
 };
 
-/// Of this rank's share of the gradients that an update would use.
+/// Statistics of this rank's share of the gradients that an update would use.
 struct GradientStatistics {
-  std::int64_t squares = 0;  ///< of all of them, in units of 2^-20
-  std::int64_t counted = 0;  ///< of those whose turn it is here, likewise
-  std::int64_t zeros = 0;    ///< of the latter, how many are zero
+  std::int64_t squares = 0;  ///< sum over all of them, in units of 2^-20
+  std::int64_t counted = 0;  ///< sum over those that count on this rank
+  std::int64_t zeros = 0;    ///< number of zeros among the latter
   std::int64_t infinite = 0;
   std::int64_t nans = 0;
 
   GradientStatistics& operator+=(const GradientStatistics& other);
-  /// Of all of them; as with numbers of any size, infinite or NaN if one is.
+  /// Returns the norm over all of them; infinite or NaN if a gradient is.
   double norm() const;
 };
 
 class OptimizerShard {
  public:
-  /// `own` is this rank in `group`; arenas are filled with a pattern that is no number, so that
-  /// padding can't pass for content.
-  /// They live where the parameters' arrays do: on `processor`, which is borrowed.
+  /// `own` is this rank in `group`. Fills the arenas with a NaN pattern, so that padding can't pass
+  /// for content. They are in the memory of `processor`, like the parameters' arrays. Borrows
+  /// `processor`.
   OptimizerShard(std::span<const LocalParameter> parameters, const Mesh& group, GroupRank own,
                  std::int32_t instances, const ShareRule& rule, Processor& processor);
 
@@ -47,12 +47,12 @@ class OptimizerShard {
   GroupRank own() const { return own_; }
   const Share& share(std::size_t parameter) const;
 
-  /// This rank's arena of a slot; a parameter's share begins at share(parameter).begin.
+  /// Returns this rank's arena of a slot; a parameter's share begins at share(parameter).begin.
   Array<float>& slot(Slot slot) { return slots_[static_cast<std::size_t>(slot)]; }
-  /// Where a load puts this rank's share of the stored weights.
+  /// Returns the array into which a load puts this rank's share of the stored weights.
   Array<std::uint16_t>& stored() { return stored_; }
 
-  /// Where a parameter's share begins in them.
+  /// Returns the address of a parameter's share in that slot.
   std::byte* slot_data(Slot slot, std::size_t parameter) const {
     return slots_[static_cast<std::size_t>(slot)].address_of(begin(parameter));
   }
@@ -60,33 +60,33 @@ class OptimizerShard {
     return stored_.address_of(begin(parameter));
   }
 
-  /// Pieces of a parameter's share, of a buffer that begins with it; and, in the same order, of the
-  /// compute copy.
+  /// Return the pieces of a parameter's share: in a buffer that begins with it, and in the same
+  /// order in the compute copy.
   const std::vector<Piece>& packed(std::size_t parameter) const { return packed_[parameter]; }
   const std::vector<Piece>& in_place(std::size_t parameter) const { return in_place_[parameter]; }
 
-  /// Masters from start values, moments zero.
+  /// Sets masters to start values, moments to zero.
   void initialise(std::span<const LocalParameter> parameters, std::uint64_t seed);
-  /// The masters of one parameter alone.
+  /// Sets only the masters of one parameter.
   void start_masters(const ParameterSpec& spec, std::size_t parameter, std::uint64_t seed);
-  /// One Adam update of this rank's share, each parameter by the group that names it; gradients
-  /// follow from the compute copy. The new weights are put into this rank's share of it.
+  /// Updates this rank's share once by Adam, each parameter by its group's settings. Computes the
+  /// gradients from the compute copy and writes the new weights to its share of it.
   void step(std::span<LocalParameter> parameters, const UpdateInputs& inputs);
   GradientStatistics statistics(std::span<const LocalParameter> parameters,
                                 const UpdateInputs& inputs) const;
-  /// This rank's share of the compute copies into stored(), for a save that cuts the weights alike.
+  /// Copies this rank's share of the compute copies to stored(), for a save that cuts both alike.
   void pack_stored(std::span<const LocalParameter> parameters);
-  /// Masters out of the stored weights, moments zero: after a load without optimizer state.
+  /// Sets masters from the stored weights and moments to zero: after a load without optimizer.
   void rebuild_slots();
-  /// Global index of the first stored weight of a parameter that is not the master rounded to bf16;
-  /// nothing if all are.
+  /// Returns the global index of the first stored weight of a parameter that is not the master
+  /// rounded to bf16; nothing if there is none.
   std::optional<Dims> first_stale(const ParameterSpec& spec, std::size_t parameter) const;
-  /// Puts the stored weights into this rank's share of the compute copies.
+  /// Copies the stored weights to this rank's share of the compute copies.
   void install_stored(std::span<LocalParameter> parameters);
-  /// Collective over the group: everybody's share of the compute copies, in one message.
+  /// Collective over the group: gathers all shares of the compute copies in one message.
   void gather_weights(std::span<LocalParameter> parameters, Communicator& group) const;
-  /// Collective over the group: takes the slots of `other`, which shares the same parameters
-  /// otherwise over the same group.
+  /// Collective over the group: takes the slots of `other`, which shares the same parameters by
+  /// another rule over the same group.
   void take_slots(std::span<const LocalParameter> parameters, OptimizerShard& other,
                   Communicator& group);
 
@@ -99,7 +99,7 @@ class OptimizerShard {
   float* slot_of(Slot slot, std::size_t parameter) const {
     return reinterpret_cast<float*>(slot_data(slot, parameter));
   }
-  /// Everybody's share of one slot, parameter by parameter, as whole local arrays.
+  /// Gathers all shares of one slot into whole local arrays, one per parameter.
   std::vector<Array<float>> whole_slot(std::span<const LocalParameter> parameters, Slot which,
                                        Communicator& group) const;
 

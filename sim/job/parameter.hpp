@@ -1,5 +1,5 @@
 #pragma once
-// What one rank holds of one parameter for the forward pass: its bf16 compute copy.
+// One rank's part of one parameter for the forward pass: its bf16 compute copy.
 //
 //   fc1 [54, 24], tp2 dp2, rank tp 0 dp 1:
 //     weight  bf16   rows  0..27   the compute copy; dp ranks hold the same
@@ -22,23 +22,23 @@ namespace reprise::sim {
 
 struct LocalParameter {
   ParameterSpec spec;
-  std::shared_ptr<const Mesh> mesh;  ///< the ranks of the stages that hold it
-  GroupRank member;                  ///< this rank, in it
+  std::shared_ptr<const Mesh> mesh;  ///< ranks of the stages that hold it
+  GroupRank member;                  ///< this rank in the mesh
   LocalTensor tensor;
-  std::vector<Piece> pieces;  ///< of `weight`
-  Copy copy;                  ///< of its part
-  Copy share_copy;            ///< of this rank's share of the optimizer's state
-  bool in_sync = true;        ///< gradients are summed with the other stages that hold it
+  std::vector<Piece> pieces;  ///< pieces of `weight`
+  Copy copy;                  ///< copy index of its part
+  Copy share_copy;            ///< copy index of its share of the optimizer's state
+  bool in_sync = true;        ///< true: gradients are summed with the other stages that hold it
 
   Array<std::uint16_t> weight;  ///< the local array, row-major
 };
 
-/// What its elements begin with, weights and masters alike.
+/// Returns the start values of its elements, for weights and masters.
 StartValues start_values(const ParameterSpec& spec, std::uint64_t seed);
-/// Start values of the compute copy, whose array is there.
+/// Fills the compute copy, whose array exists, with start values.
 void initialise(LocalParameter& parameter, std::uint64_t seed);
 
-/// This rank's part of the loss, each element counted once over all ranks.
+/// Returns this rank's part of the loss; each element counts once over all ranks.
 std::int64_t local_loss(const LocalParameter& parameter, const Progress& progress);
 
 }  // namespace reprise::sim

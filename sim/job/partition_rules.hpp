@@ -1,6 +1,6 @@
 #pragma once
-// How a checkpoint splits a parameter, by its name: an ordered list of rules of which the first
-// that fits decides, so the more specific ones come first. "hc_head.weight" is no "head.weight".
+// Maps a parameter's name to its splits in a checkpoint: an ordered list of rules of which the
+// first match applies, so specific ones come first. "hc_head.weight" is not "head.weight".
 
 #include <string>
 #include <string_view>
@@ -10,27 +10,27 @@
 
 namespace reprise::sim {
 
-/// Which mesh a parameter lives on.
+/// Mesh of a parameter.
 enum class MeshKind : std::uint8_t {
   kDense,   ///< tp cp dp pp
   kExpert,  ///< etp ep edp pp
 };
 
 struct PartitionRule {
-  std::string_view part;  ///< fits a key that contains it; with # at its end a digit must follow
+  std::string_view part;  ///< matches a key that contains it; a # at its end stands for a digit
   std::vector<Split> splits;
   MeshKind mesh = MeshKind::kDense;
 };
 
 using PartitionRules = std::vector<PartitionRule>;
 
-/// For all models of this job. Keys that no rule fits are replicated.
+/// Rules for all models of this job. Keys without a matching rule are replicated.
 const PartitionRules& partition_rules();
 
-/// The first rule that fits; nullptr if none does.
+/// Returns the first rule that matches; nullptr if none does.
 const PartitionRule* rule_for(std::string_view key, const PartitionRules& rules);
 
-/// Model-parallel splits of a parameter and the mesh that their axes belong to.
+/// Model-parallel splits of a parameter and the mesh of their axes.
 struct Partition {
   Placement placement;
   MeshKind mesh = MeshKind::kDense;

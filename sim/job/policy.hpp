@@ -1,6 +1,6 @@
 #pragma once
-// The decisions of the job that concern its checkpoints. A default-constructed policy is right; a
-// mutant swaps a function.
+// Decisions of the job about its checkpoints. A default-constructed policy is right; a mutant
+// replaces a function.
 
 #include <cstddef>
 #include <functional>
@@ -23,11 +23,11 @@
 
 namespace reprise::sim {
 
-// --- what is loaded, and how it reaches the next step ------------------------------------------
+// --- loaded state, and its way to the next step ------------------------------------------------
 
-/// What the refresh after a load works on; outlives its steps.
+/// State that the refresh after a load works on; outlives its steps.
 struct Loaded {
-  std::span<Module> modules;  ///< those of which this rank has a part
+  std::span<Module> modules;  ///< modules of which this rank has a part
   Communicator& world;
 
   void for_each_family(const std::function<void(Family&)>& visit) const {
@@ -42,7 +42,7 @@ struct RefreshStep {
   std::function<void()> run;
 };
 
-/// From what was loaded to what the next forward pass uses:
+/// Returns the steps from the loaded state to the state that the next forward pass uses:
 ///
 ///   convert          slots that were kept under another sharding into this job's shares
 ///   check_masters    bf16(master) is the stored weight, on every rank; else STALE_DERIVED on all
@@ -50,30 +50,30 @@ struct RefreshStep {
 ///   gather           the other shares, over the group that shares
 std::vector<RefreshStep> refresh_protocol(const Loaded& loaded);
 
-/// Everything: the right inventory.
+/// Returns the state unchanged: the right inventory.
 StateDict whole_state(StateDict state);
 
-// --- how a tensor is described to a checkpoint -------------------------------------------------
+// --- description of a tensor for a checkpoint --------------------------------------------------
 
-/// What a rank holds of a tensor, and why.
+/// A rank's part of a tensor and all inputs that determine it.
 struct Holding {
   const ParameterSpec& spec;
   const ModelSpec& model;
   const Layout& layout;
   const Group& job;                         ///< all ranks of the module, in the layout's order
-  const std::shared_ptr<const Mesh>& mesh;  ///< the ranks that hold parts or copies of it
+  const std::shared_ptr<const Mesh>& mesh;  ///< ranks that hold parts or copies of it
   GroupRank member;                         ///< this rank, in the mesh
   const LocalTensor& tensor;                ///< its part under model parallelism
-  std::span<const Box> boxes;               ///< of the local array: all of it, or a share
+  std::span<const Box> boxes;               ///< boxes of the local array: all of it, or a share
   Placement placement;                      ///< splits of the model and of the sharing
   bool flat = false;                        ///< the share is a flattened range
-  std::int32_t replica = 0;                 ///< which copy of the boxes
-  std::span<const Share> shares;            ///< of all ranks that share; none for all of it
+  std::int32_t replica = 0;                 ///< index of this rank's copy of the boxes
+  std::span<const Share> shares;            ///< shares of all ranks; empty: the whole part
   GroupRank own;                            ///< this rank among them
-  std::int32_t ranks_per_node = 0;          ///< 0: all on one
+  std::int32_t ranks_per_node = 0;          ///< 0: all on one node
 };
 
-/// What is told: a leaf without bytes. Pieces are those of a buffer that holds the boxes packed.
+/// Description of a leaf without its bytes. Pieces refer to a buffer that holds the boxes packed.
 struct Description {
   std::string key;
   Dims shape;
@@ -82,55 +82,55 @@ struct Description {
   std::optional<Placed> placed;
 };
 
-/// The parameter's own key and global shape, its boxes, and mesh and placement where these alone
-/// decide the boxes.
+/// Returns the parameter's own key, global shape and boxes, and mesh and placement if these alone
+/// determine the boxes.
 Description describe(const Holding& holding);
 
-/// Which copy this member holds of what is placed so; 0 is the main copy.
+/// Returns the copy index of this member under the placement; 0 is the main copy.
 std::int32_t replica_of(const Placement& placement, const Mesh& mesh, GroupRank member);
 
 // --- random states -------------------------------------------------------------------------------
 
 struct RandomStates {
-  std::span<const HostRng> host;  ///< of one rank, or of all of its dp x cp group where they differ
+  std::span<const HostRng> host;    ///< streams of one rank, or of its dp x cp group if they differ
   const HostRng* expert = nullptr;  ///< nullptr: the model has no experts
   const CheckpointGroups& groups;
   const ContentMetadata& metadata;
   GlobalRank self;
 };
 
-/// `rng_state` over (pp, tp), and, private to their EP rank, `expert_rng_state` over (pp, ep, etp);
-/// place and number of places are those of the groups, copies are counted by the metadata's DP
-/// group and by the experts', and the groups' prefix stands before the keys.
+/// Returns `rng_state` over (pp, tp), and, private to their EP rank, `expert_rng_state` over (pp,
+/// ep, etp). The groups give index and size; copies are counted by the metadata's DP group and by
+/// the experts'; keys begin with the groups' prefix.
 std::vector<ObjectLeaf> random_leaves(const RandomStates& states);
 
 // --- modules -------------------------------------------------------------------------------------
 
 /// A layer that makes its own part of a checkpoint.
 struct LeafLayer {
-  std::string_view key;           ///< of a parameter of its
-  const CheckpointGroups& given;  ///< it is called with
+  std::string_view key;           ///< key of one of its parameters
+  const CheckpointGroups& given;  ///< groups that it is called with
   const GroupRegistry& registry;
 };
 CheckpointGroups groups_it_is_given(const LeafLayer& layer);
 
-/// The schedule after a load: the stored one. Whatever was counted here before does not count.
+/// Returns the schedule after a load: the stored one. Samples counted before do not count.
 Schedule stored_schedule(const Schedule& own, const Schedule& stored);
 
-/// The optimizer's sharding by which a checkpoint's state of a module is read: the checkpoint's.
+/// Returns the sharding used to read a module's optimizer state: the checkpoint's.
 Sharding sharding_of_checkpoint(const ModuleConfig& own, const ModuleConfig& stored);
 
-/// Random states of a module, of its ranks or of its experts.
+/// Grids of a module's random states, for its ranks or its experts.
 struct StreamGrids {
   const Layout& stored;
   const Layout& own;
   bool of_experts = false;
-  bool by_dp = false;  ///< they begin otherwise on each rank of dp x cp
+  bool by_dp = false;  ///< true: they differ by rank of dp x cp
 };
-/// Whether each rank finds its own stream in the checkpoint: only where the grids are the same.
+/// True if each rank finds its own stream in the checkpoint: only if the grids are the same.
 bool same_streams(const StreamGrids& grids);
 
-/// What of a module stands where in a checkpoint.
+/// Decides where the parts of a module are in a checkpoint.
 struct ModulePolicy {
   std::string (*prefix)(std::string_view name) = module_prefix;
   std::int32_t (*copy)(const CheckpointGroups&, GlobalRank) = copy_of_module;
@@ -143,7 +143,7 @@ struct ModulePolicy {
   std::string (*owner)(std::string_view key, std::span<const ModuleConfig> stored) = owner_of;
 };
 
-/// What an optimizer's settings become on their way out and in.
+/// Converts an optimizer's settings for a save and a load.
 struct SettingsPolicy {
   std::vector<GroupSettings> (*saved)(std::vector<GroupSettings>) = without_params;
   std::vector<GroupSettings> (*matched)(const GroupMatch&) = matched_by_identifier;
@@ -152,16 +152,16 @@ struct SettingsPolicy {
 
 // --- training -----------------------------------------------------------------------------------
 
-/// Ranks that sum their gradients of a parameter that several stages hold: all of them.
+/// Returns the ranks that sum their gradients of a parameter on several stages: all of them.
 Group all_holders(const Group& holders);
 
-/// Seed of this member's start values.
+/// Returns the seed of this member's start values.
 std::uint64_t common_seed(std::uint64_t seed, const Mesh& mesh, GroupRank member);
 
 // --- memory --------------------------------------------------------------------------------------
 
-/// Storage that was allocated anew, with the content that it had. The old bytes stay readable, as
-/// an allocator's free blocks do on a device.
+/// Storage that was reallocated with its content. The old bytes stay readable, like an allocator's
+/// free blocks on a device.
 struct Moved {
   std::byte* now = nullptr;
   std::size_t bytes = 0;
@@ -172,9 +172,9 @@ struct Moved {
 std::byte* where_it_is(std::byte* data, std::span<const Moved> moved);
 
 struct JobPolicy {
-  /// How a placement cuts dimensions; must be the rule by which the plan describes.
+  /// Rule by which a placement cuts dimensions; must be the one that the plan describes.
   ChunkRule slice = ceil_chunk;
-  /// By which rules a checkpoint is told the placement of a key.
+  /// Rules that give a checkpoint the placement of a key.
   const PartitionRules& (*names)() = partition_rules;
   std::int32_t (*replica)(const Placement&, const Mesh&, GroupRank) = replica_of;
   Description (*described_save)(const Holding&) = describe;
@@ -183,10 +183,10 @@ struct JobPolicy {
   std::vector<ObjectLeaf> (*random)(const RandomStates&) = random_leaves;
   Group (*sync)(const Group&) = all_holders;
   std::uint64_t (*start)(std::uint64_t, const Mesh&, GroupRank) = common_seed;
-  /// What of the whole state is handed to a save, and what of it is requested by a load.
+  /// Select the parts of the whole state that a save writes and a load requests.
   StateDict (*saved)(StateDict) = whole_state;
   StateDict (*requested)(StateDict) = whole_state;
-  /// Which groups a save and a load go by; and what all ranks' ideas of them must be.
+  /// Groups of a save and a load, and the check that all ranks agree on them.
   CheckpointGroups (*save_groups)(const GroupCall&) = resolve;
   CheckpointGroups (*load_groups)(const GroupCall&) = resolve;
   void (*groups)(std::span<const GroupIdeas>) = judge_groups;

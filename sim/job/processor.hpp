@@ -1,9 +1,9 @@
 #pragma once
-// Where a job's arrays live and who does the arithmetic on them: the host, or a GPU. Every
-// processor makes the same bits, and NaNs that arithmetic makes are no part of that.
+// Memory and arithmetic for a job's arrays: the host or a GPU. Every processor computes the same
+// bits, except for NaNs that arithmetic produces.
 //
-// Work on a processor's memory is done in the order in which it is asked for. What returns numbers
-// or bytes waits for all of it; the rest may still be under way when the call returns.
+// Work on a processor's memory runs in the order of the calls. A call that returns numbers or bytes
+// waits for all earlier work; after other calls the work may still be running.
 
 #include <cstdint>
 #include <memory>
@@ -28,36 +28,36 @@ struct BoxCopy {
   std::size_t element_bytes = 1;
 };
 
-/// Errors of a device that fails are its adapter's, from whichever call comes across them.
+/// A failing device throws its adapter's errors, from the first call that notices.
 class Processor {
  public:
   virtual ~Processor() = default;
 
-  /// Whether host code may follow addresses of its memory.
+  /// True if host code may dereference addresses of its memory.
   virtual bool host_memory() const = 0;
-  /// Content undefined; at boundaries of 16 bytes at least. NO_SPACE on a device that is full.
+  /// Returns undefined content, aligned to at least 16 bytes. NO_SPACE if a device is full.
   virtual ArrayMemory allocate(std::size_t bytes) = 0;
-  /// The host's bytes may change once this has returned.
+  /// The caller may change the host's bytes after the call.
   virtual void copy_in(ByteSpan host, std::byte* to) = 0;
-  /// The host's bytes are there once this has returned.
+  /// The host's bytes are complete after the call.
   virtual void copy_out(const std::byte* from, MutableByteSpan host) = 0;
-  /// Copies that do not overlap, in no order.
+  /// Makes copies that do not overlap, in any order.
   virtual void copy(std::span<const BoxCopy> copies) = 0;
 
-  /// The work on each element of the maps, in no order.
+  /// Does the work on each element of the maps, in any order.
   virtual void run(std::span<const ElementMap> over, const ElementWork& work) = 0;
-  /// The sums of the term over all elements of the maps.
+  /// Returns the sums of the term over all elements of the maps.
   virtual Sums sum(std::span<const ElementMap> over, const ElementTerm& term) = 0;
-  /// How many elements of the maps, in their order, stand before the first that is stale; nothing
-  /// if none is.
+  /// Returns how many elements of the maps, in their order, precede the first stale one; nothing if
+  /// none is stale.
   virtual std::optional<std::int64_t> first(std::span<const ElementMap> over,
                                             const StaleWeight& stale) = 0;
 };
 
-/// The host. Holds nothing; any thread.
+/// Returns the host, which has no state. Thread-safe.
 Processor& host_processor();
 
-/// What a leaf's pieces add to content_digest() (see properties), on the processor that has them.
+/// Returns a leaf's part of content_digest() (see properties), computed where its memory is.
 std::uint64_t leaf_digest(Processor& processor, const TensorLeaf& leaf, std::uint64_t key);
 
 }  // namespace reprise::sim

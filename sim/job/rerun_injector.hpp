@@ -1,6 +1,6 @@
 #pragma once
-// Errors put into a job on purpose, to see the machine at work: results are rejected at random and
-// come out in re-runs as the kind of error wants it. The value itself is never changed.
+// Injects errors to test the machine: it rejects results at random, and lets re-runs come out as
+// the kind of error requires. It never changes the value itself.
 
 #include <cstdint>
 #include <optional>
@@ -14,26 +14,26 @@ namespace reprise::sim {
 class ErrorInjector {
  public:
   ErrorInjector() = default;
-  /// One in `rate` results; 0: none. `kind` is not kNone.
+  /// Rejects one in `rate` results; 0: none. `kind` is not kNone.
   ErrorInjector(std::int64_t rate, RerunDiagnosis kind, std::uint64_t seed = 1);
 
   std::int64_t rate() const { return rate_; }
   RerunDiagnosis kind() const { return kind_; }
-  /// What was injected and not yet seen through.
+  /// Returns the injected error that is not yet resolved.
   RerunDiagnosis pending() const { return pending_; }
 
-  /// Whether this result is rejected. Draws; at most one of the ranks of a job that has no more
-  /// ranks than `rate` is hit by a draw.
+  /// True if this result is rejected. Draws a number; if the job has at most `rate` ranks, a draw
+  /// hits at most one of them.
   bool inject(GroupRank place);
-  /// Whether the result is reproduced in that run: what was injected decides, else `really`.
+  /// True if the result counts as reproduced: the injected error decides, else `really`.
   bool reproduced(bool really, RerunState state);
 
-  /// The iteration is over: nothing is pending.
+  /// Ends the iteration: no error is pending.
   void settle() { pending_ = RerunDiagnosis::kNone; }
 
-  /// {error_injection_rate, error_injection_type, injected_error_type}
+  /// Encodes {error_injection_rate, error_injection_type, injected_error_type}.
   Value encode() const;
-  /// LOAD_REJECTED if it is not of that form.
+  /// Throws LOAD_REJECTED if the value does not have that form.
   void decode(const Value& value);
 
  private:

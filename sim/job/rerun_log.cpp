@@ -29,7 +29,7 @@ std::string head(std::string_view device, std::string_view job_id) {
   return "ts=- node=" + parts.node + " device=" + parts.index + " jobID=" + std::string(job_id);
 }
 
-/// What stands between " name=" and the next of the names.
+/// Returns the text between " name=" and the next of the names.
 std::optional<std::string> field(std::string_view line, std::string_view name,
                                  std::string_view next) {
   const auto from = line.find(name);
@@ -49,7 +49,7 @@ std::optional<std::int64_t> number(const std::optional<std::string>& text) {
   return value;
 }
 
-/// "first_rerun_reproducible", also as "RerunValidationStatus.FIRST_RERUN_REPRODUCIBLE".
+/// Converts also "RerunValidationStatus.FIRST_RERUN_REPRODUCIBLE" to "first_rerun_reproducible".
 std::string plain(std::string status) {
   status.erase(0, status.rfind('.') + 1);
   std::transform(status.begin(), status.end(), status.begin(),

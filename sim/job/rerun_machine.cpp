@@ -150,7 +150,7 @@ std::string why(State state, std::int64_t iteration) {
 
 RerunMachine::RerunMachine(RerunSetup setup, RerunPolicy policy)
     : setup_(std::move(setup)), policy_(policy), large_(setup_.large) {
-  // As it comes back from a checkpoint.
+  // Converts it in the same way as a load from a checkpoint does.
   setup_.device = decode_device(node_of(setup_.device), index_of(setup_.device));
 }
 
@@ -228,7 +228,7 @@ void RerunMachine::validate_initial(const Validation& validation, const Validati
 
 void RerunMachine::validate_again(const Validation& validation) {
   const bool in_place = state_ == State::kRerunningInPlace;
-  // What was not reproduced in place was seen through there.
+  // A result that was not reproduced in place has been resolved there.
   if (!in_place && fault_.device.empty()) return;
   const bool same_device = !in_place && fault_.device == setup_.device;
   const bool really = relative_difference(fault_.initial_result.value_or(0), validation.value) <=
@@ -273,7 +273,7 @@ void RerunMachine::validate(const Validation& validation) {
 }
 
 bool RerunMachine::unexpectedly_large(std::string_view name, double value) {
-  // Samples come from results that count: initial runs that nothing was rejected in.
+  // Samples come only from valid results: initial runs without a rejection.
   if (mode() == RerunMode::kReportDeterminismStats) return false;
   if (mode() == RerunMode::kValidateResults &&
       (state_ != State::kInitialRun || fault_.failed || !first_iteration_complete_)) {

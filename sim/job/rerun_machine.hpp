@@ -1,7 +1,7 @@
 #pragma once
-// The rerun machine of one rank. It is driven run by run and does not communicate: votes() of all
-// ranks are joined by the caller (see votes_of_all) and handed to end_run, so all ranks move
-// together.
+// The rerun machine of one rank. Its caller drives it run by run. The machine does not communicate:
+// the caller joins the votes() of all ranks (see votes_of_all) and passes them to end_run, so all
+// ranks move together.
 //
 //   machine.begin(iteration);
 //   do {
@@ -27,53 +27,53 @@
 
 namespace reprise::sim {
 
-/// How the job ends.
+/// The way in which the job ends.
 struct RerunExit {
   int code = 0;
-  bool save = false;                                 ///< before it leaves
-  RerunDiagnosis diagnosis = RerunDiagnosis::kNone;  ///< the ranks' gravest, the same on all
+  bool save = false;                                 ///< save before leaving
+  RerunDiagnosis diagnosis = RerunDiagnosis::kNone;  ///< the gravest of all ranks, the same on all
   std::string why;                                   ///< for the operator
 };
 
-/// A result to be validated.
+/// A result to validate.
 struct Validation {
   double value = 0;
-  bool rejected = false;     ///< by the caller's own rule
-  std::string_view message;  ///< which rule; together with the count of its uses it names the call
+  bool rejected = false;     ///< true if the caller's own rule rejects it
+  std::string_view message;  ///< name of the rule; identifies the call with its count of uses
   bool fatal = true;
-  double tolerance = 0;  ///< relative difference up to which a result counts as reproduced
+  double tolerance = 0;  ///< largest relative difference that counts as reproduced
 };
 
 /// The n-th use of a rule by a rank.
 struct ValidationCall {
   std::string message;
-  std::int32_t rank = 0;      ///< its place in the job
+  std::int32_t rank = 0;      ///< index in the job
   std::int64_t sequence = 0;  ///< from 1
 
   friend bool operator==(const ValidationCall&, const ValidationCall&) = default;
 };
 
-/// What one rank knows of a fault; all of it is persisted.
+/// A rank's knowledge of a fault; all of it is persisted.
 struct FaultContext {
   RerunVotes votes;
   std::optional<ValidationCall> failed;
   std::optional<double> initial_result;
-  std::string device;  ///< suspicious one; empty: none
+  std::string device;  ///< the suspicious one; empty: none
 
   friend bool operator==(const FaultContext&, const FaultContext&) = default;
 };
 
 struct RerunSetup {
   RerunMode mode = RerunMode::kDisabled;
-  GroupRank place;  ///< in the job: whose state it is, on whatever ranks it stands
-  GlobalRank rank;  ///< the process, for people
+  GroupRank place;                     ///< index in the job, independent of its global rank
+  GlobalRank rank;                     ///< the process, for messages
   std::string device = "localhost:0";  ///< "node:index"
-  std::string job_id = "N/A";          ///< of this life, in the log
+  std::string job_id = "N/A";          ///< id of this life in the log
   ErrorInjector injector = {};
   LargeValues::Limits large = {};
 };
 
-/// What a machine leaves in a checkpoint.
+/// State of a machine in a checkpoint.
 struct RerunSnapshot {
   RerunMode mode = RerunMode::kDisabled;
   RerunState state = RerunState::kNotRunningYet;
@@ -87,11 +87,11 @@ class RerunMachine {
 
   RerunMode mode() const { return setup_.mode; }
   RerunState state() const { return state_; }
-  /// Number of the iteration that is or was last tried, the first is 1.
+  /// Returns the number of the last iteration that was begun; the first is 1.
   std::int64_t iteration() const { return iteration_; }
-  /// 0: initial run, 1: first re-run here; a re-run from a checkpoint is 1, too.
+  /// Returns 0 in the initial run, 1 in the first re-run, also in one from a checkpoint.
   int run() const;
-  /// This rank's own, of the last rejected result.
+  /// Returns this rank's own diagnosis of the last rejected result.
   RerunDiagnosis diagnosis() const { return diagnosis_; }
   const FaultContext& fault() const { return fault_; }
   bool first_iteration_complete() const { return first_iteration_complete_; }
@@ -101,39 +101,39 @@ class RerunMachine {
 
   // --- an iteration -----------------------------------------------------------------------------
 
-  /// The first run of iteration number `iteration`; in a machine that was restored, the re-run.
-  /// USAGE within an iteration, and after the job was to leave.
+  /// Starts the first run of iteration number `iteration`; in a restored machine, the re-run. USAGE
+  /// within an iteration, and after the job was told to leave.
   void begin(std::int64_t iteration);
   void validate(const Validation& validation);
-  /// 10 times the largest of the first 100 values of that name, by default; takes samples.
+  /// True if the value exceeds 10 times (default) the largest of the first 100; takes samples.
   bool unexpectedly_large(std::string_view name, double value);
-  /// This rank's, of the present run.
+  /// Returns this rank's votes in the current run.
   RerunVotes votes() const { return fault_.votes; }
   RunEnd end_run(RerunVotes world);
-  /// After the last run: nothing, and the job goes on; or how it leaves.
+  /// Called after the last run: returns how the job leaves, or nothing if it goes on.
   std::optional<RerunExit> conclude();
-  /// The iteration is skipped: what was to be found out about it is dropped.
+  /// Skips the iteration: drops the search for its fault.
   void drop();
 
   // --- checkpoints ------------------------------------------------------------------------------
 
   /// Throws ILLEGAL_STATE_PERSISTED unless the state is 0 or 3.
   RerunSnapshot snapshot() const;
-  /// This rank's object: an idle one in state 0.
+  /// Returns this rank's object: an idle one in state 0.
   Value encode_object(const std::vector<DataPosition>& data) const;
-  /// After it was decided that the state is restored (see RerunPolicy::restored). Mode and
-  /// iteration become the checkpoint's. LOAD_REJECTED for an object that is not of that form.
+  /// Called if the state is restored (see RerunPolicy::restored). Takes mode and iteration from the
+  /// checkpoint. LOAD_REJECTED for an object that does not have that form.
   void restore(const RerunSnapshot& snapshot, const Value& object);
 
   // --- for people -------------------------------------------------------------------------------
 
-  /// Lines for the file of rejected results, of this life.
+  /// Returns this life's lines for the file of rejected results.
   const std::vector<std::string>& log() const { return log_; }
-  /// What the operator is to be told since the last call.
+  /// Returns the messages for the operator since the last call.
   std::vector<std::string> take_notes();
-  /// Of this rank, since they were last cleared.
+  /// Returns the statistics of this rank since they were last cleared.
   DeterminismStatistics& statistics() { return statistics_; }
-  /// Whether the statistics of all ranks are to be reported after this iteration: every second one.
+  /// True if the statistics of all ranks are due after this iteration: every second one.
   bool reports_now() const;
 
  private:
@@ -151,22 +151,22 @@ class RerunMachine {
   std::int64_t iteration_ = 0;
   bool first_iteration_complete_ = false;
   RerunDiagnosis diagnosis_ = RerunDiagnosis::kNone;
-  RerunVotes world_;  ///< of the last run
+  RerunVotes world_;  ///< votes in the last run
   FaultContext fault_;
   LargeValues large_;
-  std::map<std::string, std::int64_t, std::less<>> calls_;  ///< in the present run, by message
+  std::map<std::string, std::int64_t, std::less<>> calls_;  ///< in the current run, by message
   std::vector<std::pair<ValidationCall, double>> results_;  ///< of the initial run, for statistics
   DeterminismStatistics statistics_;
   std::vector<std::string> log_;
   std::vector<std::string> notes_;
 };
 
-/// Collective: what any rank votes for, all get.
+/// Collective: returns the votes of all ranks together.
 RerunVotes votes_of_all(Communicator& world, RerunVotes mine);
 
-/// As it stands in the common state: {mode, state, current_iteration}.
+/// Encodes the entry of the common state: {mode, state, current_iteration}.
 Value encode(const RerunSnapshot& snapshot);
-/// Nothing if the common state has none. LOAD_REJECTED if it is not of that form.
+/// Returns nothing if the common state has no entry. LOAD_REJECTED if it does not have that form.
 std::optional<RerunSnapshot> rerun_of(const Value& common);
 
 }  // namespace reprise::sim

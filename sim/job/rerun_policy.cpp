@@ -22,7 +22,7 @@ RunEnd end_from_checkpoint(RerunVotes world) {
 
 std::string quoted(RerunState state) { return std::string(name_of(state)); }
 
-/// What differs between two jobs, for which rank holds what.
+/// Describes the differences between two jobs that affect which rank holds what.
 std::string change(const std::vector<ModuleConfig>& stored, const std::vector<ModuleConfig>& own) {
   return "it was saved under " + to_string(stored) + " and this job is " + to_string(own);
 }

@@ -1,18 +1,18 @@
 #pragma once
-// The decisions of the rerun machine, each a pure function. A default-constructed policy is right;
-// a mutant swaps a function.
+// Decisions of the rerun machine, each a pure function. A default-constructed policy is right; a
+// mutant replaces a function.
 //
-//   state                     votes of all ranks      next                      then
-//   0 NOT_RUNNING_YET         -                       1                         run
-//   1 INITIAL_RUN             none                    0                         update
-//   1                         rerun                   2                         rewind, run
-//   2 RERUNNING_IN_PLACE      continue                0                         update
-//   2                         checkpoint              3                         rewind, save, exit
-//   16 2                         neither                 2                         rewind, exit 17
-//   3 WILL_RERUN              -                       4                         run
-//   4 RERUNNING_FROM          restart again           5                         exit 16
-//   4                         continue                0                         update
-//   4                         neither                 4                         exit 17
+//   state                     votes of all ranks      next                  then
+//   0 NOT_RUNNING_YET         -                       1                     run
+//   1 INITIAL_RUN             none                    0                     update
+//   1                         rerun                   2                     rewind, run
+//   2 RERUNNING_IN_PLACE      continue                0                     update
+//   2                         checkpoint              3                     rewind, save, exit 16
+//   2                         neither                 2                     rewind, exit 17
+//   3 WILL_RERUN              -                       4                     run
+//   4 RERUNNING_FROM          restart again           5                     exit 16
+//   4                         continue                0                     update
+//   4                         neither                 4                     exit 17
 
 #include <cstdint>
 #include <functional>
@@ -31,42 +31,42 @@ namespace reprise::sim {
 
 // --- running ------------------------------------------------------------------------------------
 
-/// Rules by which a result is rejected.
+/// Names of the rules that reject a result.
 inline constexpr std::string_view kNaNRule = "NaN";
 inline constexpr std::string_view kInfinityRule = "infinity";
 inline constexpr std::string_view kSpikeRule = "spike";
-/// True of all rules but the spike's, which is trained on where it comes again.
+/// True for all rules except the spike's: a spike that is reproduced is used for training.
 bool fatal_unless_spike(std::string_view rule);
 
-/// At the end of a run.
+/// Result of the end of a run.
 struct RunEnd {
   RerunState next = RerunState::kNotRunningYet;
   bool again = false;   ///< run the iteration once more
-  bool rewind = false;  ///< put random streams and data back to where the iteration began
+  bool rewind = false;  ///< restore random streams and data to the start of the iteration
 };
-/// Of the states in which a run can end: 1, 2, 4; else USAGE.
+/// Called in the states in which a run can end: 1, 2, 4; else USAGE.
 RunEnd end_of_run(RerunState state, RerunMode mode, RerunVotes world);
 
-/// A result that was rejected in the initial run, reached again in a later one.
+/// A result that was rejected in the initial run, computed again in a later one.
 struct Reached {
   RerunState state = RerunState::kRerunningInPlace;  ///< or kRerunningFromCheckpoint
   bool reproduced = false;                           ///< within the tolerance
   bool fatal = true;
-  bool same_device = false;  ///< as in the run that made it suspicious
+  bool same_device = false;  ///< true if the device is that of the suspicious run
 };
 RerunVotes judge_again(const Reached& reached);
 
-/// How the job leaves, if it does, between iterations.
+/// The way in which the job leaves between iterations.
 struct Leaving {
   int code = 0;
-  bool save = false;  ///< first
+  bool save = false;  ///< save before leaving
 };
-/// The votes of the last run count in mode disabled alone.
+/// Uses the votes of the last run only in mode disabled.
 std::optional<Leaving> leave_or_go_on(RerunState state, RerunMode mode, RerunVotes world);
 
-/// What is put back before an iteration is run again, and before a fault checkpoint.
+/// State to restore before an iteration is run again, and before a fault checkpoint.
 struct Rewinding {
-  bool again = false;  ///< the iteration is run again; else the job leaves
+  bool again = false;  ///< true: the iteration is run again; false: the job leaves
   std::function<void()> host;
   std::function<void()> device;
   std::function<void()> tracker;
@@ -84,22 +84,22 @@ std::vector<RewindStep> rewind_protocol(const Rewinding& rewinding);
 
 // --- saving -------------------------------------------------------------------------------------
 
-/// 0 and 3.
+/// True for 0 and 3.
 bool may_be_persisted(RerunState state);
-/// In the enabled modes and format torch_dist, whatever the state.
+/// True in the enabled modes and format torch_dist, whatever the state.
 bool emits(RerunMode mode, RerunState state, CheckpointFormat format);
-/// Whether the object has the batches of the iteration in it, which only wrapped iterators keep:
-/// where it is to be run again, and so not between iterations.
+/// True if the object contains the batches of the iteration, which only wrapped iterators keep:
+/// only if it must be run again, so never between iterations.
 bool holds_batches(RerunState state);
-/// Every second iteration, where runs are compared.
+/// True for every second iteration, if runs are compared.
 bool reports_at(RerunMode mode, std::int64_t iteration);
 
-/// One place for each rank: what a rank knows of a fault, no other rank knows.
+/// Returns one place per rank: each rank knows its own faults only.
 ObjectPlace place_by_rank(const Layout& layout, GroupRank place, std::int32_t world);
 
 // --- loading ------------------------------------------------------------------------------------
 
-/// What a checkpoint says of its machine, and under which layout.
+/// State of the machine in a checkpoint, and the modules that saved it.
 struct StoredRerun {
   RerunMode mode = RerunMode::kValidateResults;
   RerunState state = RerunState::kNotRunningYet;
@@ -112,42 +112,42 @@ struct OwnRerun {
   std::vector<ModuleConfig> modules;
 };
 
-/// Whether the template asks for this rank's object: always, whatever mode, state and format, so
-/// that what is saved is requested.
+/// Decides if the template requests this rank's object. Returns true for any mode, state and
+/// format, so that all that is saved is requested.
 bool ask_always(const StoredRerun& stored, const OwnRerun& own);
 
-/// Whether a template that is forced asks for it, of the job's own ranks, without a look at the
-/// checkpoint: always. One that has none is then refused by name, where a job that looks at it does
+/// Decides if a forced template requests the job's own objects without looking at the checkpoint.
+/// Returns true. A checkpoint without them is then refused, where a job that looks at it would do
 /// without.
 bool force_always(RerunMode mode, CheckpointFormat format);
 
-/// Whether a job has anything to do with a stored state: not where it takes weights alone, as from
-/// a release.
+/// Decides if a job uses a stored state. False if it loads only weights, as from a
+/// release.
 bool unless_weights_alone(bool weights_alone);
 
 struct Restoring {
   bool restore = false;
-  std::string note;  ///< for the operator; empty: nothing to say
+  std::string note;  ///< message for the operator; may be empty
 };
-/// A pending state is restored on the same grids unless the job is disabled; anything else of
-/// it is ignored with a note. An idle one is not restored. ILLEGAL_STATE_PERSISTED for a state that
-/// can't be resumed.
+/// Restores a pending state on the same grids unless the job's machine is disabled; ignores any
+/// other pending state with a note. Does not restore an idle one. ILLEGAL_STATE_PERSISTED for a
+/// state that can't be resumed.
 Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own);
 
-/// From where the batches of the next run are read.
+/// Sources for the batches of the next run.
 struct LoadedData {
-  bool restored = false;              ///< the machine was
-  const Value* object = nullptr;      ///< this rank's, if it was loaded
-  std::int64_t consumed_samples = 0;  ///< the data cursor of the checkpoint
+  bool restored = false;              ///< true if the machine was restored
+  const Value* object = nullptr;      ///< this rank's object, if loaded
+  std::int64_t consumed_samples = 0;  ///< data cursor of the checkpoint
 };
-/// Restored: from the buffers, and the source goes on behind them. Else from the cursor, and the
-/// buffers are dropped. Never both.
+/// If restored, reads the buffers and then continues at the source. Else starts at the cursor and
+/// drops the buffers. Never does both.
 DataPosition buffers_or_cursor(const LoadedData& loaded);
-/// The batches in a rank's object. LOAD_REJECTED if it is not of that form.
+/// Returns the batches in a rank's object. LOAD_REJECTED if it does not have that form.
 std::vector<SampleRange> batches_of(const Value& object);
 
-/// What the operator is told when an iteration is about to be re-run from a checkpoint for which
-/// that was done before; `before` counts the restarts. Empty for none.
+/// Returns the message for an iteration that is about to be re-run from a checkpoint again;
+/// `before` counts the earlier restarts. Empty if there was none.
 std::string say_no_progress(std::int64_t iteration, std::int64_t before);
 
 struct RerunPolicy {

@@ -56,7 +56,7 @@ Value member(const char* type, Value value) {
               {.key = "rerun_state_machine"});
 }
 
-/// What the member is made of; the plain value, too, as some writers have it.
+/// Returns the value of an enum member; some writers store the plain value.
 const Value& inside(const Value& value, const char* type) {
   const auto* object = value.as<Object>();
   if (object == nullptr) return value;

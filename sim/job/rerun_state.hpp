@@ -1,13 +1,13 @@
 #pragma once
-// The words of the rerun machine, as the field has them: modes, states, what a validation asks for,
-// what is found out in the end, and how they are written to a checkpoint.
+// The vocabulary of the rerun machine, as in Megatron: modes, states, votes of a validation,
+// diagnoses, and their form in a checkpoint.
 //
-//   initial run --> result rejected --> run again in place --+-- differs     : transient error
-//                                                            +-- reproduced  : fault checkpoint,
-//                                                            exit 16
-//   restarted from it, elsewhere    --> run again -----------+-- differs     : persistent error
-//                                                            +-- reproduced  : the result is
-//                                                            correct
+//   initial run: result rejected
+//     run again in place:            result differs     -> transient error
+//                                    result reproduced  -> fault checkpoint, exit 16
+//   restarted from it, elsewhere
+//     run again:                     result differs     -> persistent error
+//                                    result reproduced  -> the result is correct
 
 #include <cstdint>
 #include <initializer_list>
@@ -20,11 +20,11 @@
 
 namespace reprise::sim {
 
-/// A job that leaves with it is to be restarted from the newest checkpoint, on another device.
+/// Exit code of a job that must be restarted from the newest checkpoint on another device.
 inline constexpr int kExitForRerun = 16;
-/// A job that leaves with it has found out what was wrong.
+/// Exit code of a job that has diagnosed the fault.
 inline constexpr int kExitAfterDiagnosis = 17;
-/// A job whose rerun machine is disabled leaves with it after a fatal result.
+/// Exit code of a job with a disabled rerun machine after a fatal result.
 inline constexpr int kExitRejected = 1;
 
 enum class RerunMode : std::uint8_t { kDisabled, kValidateResults, kReportDeterminismStats };
@@ -32,21 +32,21 @@ enum class RerunMode : std::uint8_t { kDisabled, kValidateResults, kReportDeterm
 /// The numbers are those on disk. Only the first and the fourth are ever persisted.
 enum class RerunState : std::uint8_t {
   kNotRunningYet,                ///< between iterations
-  kInitialRun,                   ///< in the first run of an iteration
-  kRerunningInPlace,             ///< in its second run
+  kInitialRun,                   ///< first run of an iteration
+  kRerunningInPlace,             ///< second run of an iteration
   kWillRerunFromCheckpoint,      ///< a fault checkpoint is due, or was loaded
-  kRerunningFromCheckpoint,      ///< in the one run after a restart
-  kRerunningAgainFromCheckpoint  ///< that run was on the suspicious device
+  kRerunningFromCheckpoint,      ///< the only run after a restart
+  kRerunningAgainFromCheckpoint  ///< that run used the suspicious device
 };
 
 enum class RerunDiagnosis : std::uint8_t {
   kNone,
   kCorrectResult,   ///< another device has the same result
   kTransientError,  ///< the same device has another result
-  kPersistentError  ///< the same device has the same result, another device another one
+  kPersistentError  ///< the same device repeats the result, another device differs
 };
 
-/// How far a rejected result has come, in the log of rejected results.
+/// Stage of a rejected result in the log of rejected results.
 enum class RerunStatus : std::uint8_t {
   kRerunDisabled,
   kInitialRun,
@@ -56,14 +56,14 @@ enum class RerunStatus : std::uint8_t {
   kSecondRerunReproducible
 };
 
-/// "validate_results", "WILL_RERUN_FROM_CHECKPOINT", "transient_error" (and "none"),
+/// Return "validate_results", "WILL_RERUN_FROM_CHECKPOINT", "transient_error" (and "none"),
 /// "first_rerun_reproducible".
 std::string_view name_of(RerunMode mode);
 std::string_view name_of(RerunState state);
 std::string_view name_of(RerunDiagnosis diagnosis);
 std::string_view name_of(RerunStatus status);
 std::span<const std::string_view> rerun_modes();
-/// USAGE with the names that there are.
+/// Throws USAGE with the known names if there is no such mode.
 RerunMode rerun_mode_named(std::string_view name);
 RerunDiagnosis rerun_diagnosis_named(std::string_view name);
 
@@ -72,14 +72,14 @@ std::ostream& operator<<(std::ostream& out, RerunState state);
 std::ostream& operator<<(std::ostream& out, RerunDiagnosis diagnosis);
 std::ostream& operator<<(std::ostream& out, RerunStatus status);
 
-/// What one rank brings to the end of a run, and, joined, what all ranks do.
+/// Vote of one rank at the end of a run; all ranks act on the union.
 enum class Vote : std::uint8_t {
   kRerun,         ///< a result was rejected: run again
-  kCheckpoint,    ///< reproduced and fatal: another device is to decide
+  kCheckpoint,    ///< reproduced and fatal: another device must decide
   kRestartAgain,  ///< still on the suspicious device
   kContinue,      ///< not fatal: go on
   kFail,          ///< fatal, and the machine is disabled
-  // What was found out on some rank; these decide nothing.
+  // Diagnoses of some rank; these decide nothing.
   kTransientError,
   kPersistentError,
   kCorrectResult,
@@ -96,7 +96,7 @@ class RerunVotes {
   void add(Vote vote) {
     bits_ = static_cast<std::uint8_t>(bits_ | 1U << static_cast<unsigned>(vote));
   }
-  /// What any rank wants, all do.
+  /// Returns the union: a vote of any rank counts for all.
   friend RerunVotes operator|(RerunVotes a, RerunVotes b) {
     a.bits_ = static_cast<std::uint8_t>(a.bits_ | b.bits_);
     return a;
@@ -107,20 +107,20 @@ class RerunVotes {
   std::uint8_t bits_ = 0;
 };
 
-/// In which format a job saves its checkpoints, by the field's names. Only what it puts into them
-/// follows from it: they are written as torch_dist.
+/// Formats for the checkpoints of a job, by Megatron's names. The format affects only their
+/// content: all are written as torch_dist.
 enum class CheckpointFormat : std::uint8_t { kTorchDist, kTorch, kTorchDcp, kFsdpDtensor, kZarr };
 std::span<const std::string_view> checkpoint_formats();
 std::string_view name_of(CheckpointFormat format);
-/// USAGE with a suggestion for any other name.
+/// Throws USAGE with a suggestion for any other name.
 CheckpointFormat checkpoint_format_named(std::string_view name);
 
-/// Enum members as Megatron's reader takes them: RerunState(3), RerunMode('validate_results').
-/// No diagnosis is None.
+/// Encode enum members in the form of Megatron's reader: RerunState(3),
+/// RerunMode('validate_results'). No diagnosis is None.
 Value encode(RerunMode mode);
 Value encode(RerunState state);
 Value encode(RerunDiagnosis diagnosis);
-/// LOAD_REJECTED if it is no such member.
+/// Throws LOAD_REJECTED if the value is not such a member.
 RerunMode decode_mode(const Value& value);
 RerunState decode_state(const Value& value);
 RerunDiagnosis decode_diagnosis(const Value& value);

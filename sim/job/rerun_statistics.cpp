@@ -28,7 +28,7 @@ void append_text(Bytes& out, std::string_view text) {
   append(out, as_bytes(text));
 }
 
-/// Takes what append_* put there.
+/// Reads the values that append_* wrote.
 class Cursor {
  public:
   explicit Cursor(ByteSpan bytes) : rest_(bytes) {}

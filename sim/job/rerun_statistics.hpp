@@ -1,6 +1,6 @@
 #pragma once
-// What the machine counts: how large values usually are, and how far results of a re-run are from
-// those of the initial run.
+// Statistics of the machine: usual sizes of values, and the differences between results of a re-run
+// and of the initial run.
 
 #include <cstdint>
 #include <map>
@@ -13,22 +13,22 @@
 
 namespace reprise::sim {
 
-/// By name, the largest magnitude of the first values. Finite ones alone count.
+/// The largest magnitude among the first finite values of each name.
 class LargeValues {
  public:
   struct Limits {
     std::int64_t samples = 100;
-    double times = 10;  ///< the largest of them: from there on a value is unexpected
+    double times = 10;  ///< factor of the largest above which a value is unexpected
   };
   LargeValues() = default;
   explicit LargeValues(Limits limits) : limits_(limits) {}
 
-  /// Takes it as a sample while there are too few, and says no.
+  /// Returns false and takes the value as a sample while there are too few.
   bool unexpectedly_large(std::string_view name, double value);
 
   Value encode_counts() const;
   Value encode_maxima() const;
-  /// LOAD_REJECTED if they are not of that form.
+  /// Throws LOAD_REJECTED if the values do not have that form.
   void decode(const Value& counts, const Value& maxima);
 
   struct Samples {
@@ -43,18 +43,18 @@ class LargeValues {
   std::map<std::string, Samples, std::less<>> by_name_;
 };
 
-/// 0 if both are the same or both no number; infinite where one alone is finite or a number; else
-/// 2 |a - b| / |a + b|.
+/// Returns 0 if both are equal or both NaN; infinity if only one is finite or a number; else 2 |a -
+/// b| / |a + b|.
 double relative_difference(double a, double b);
 
-/// By message of the validation, how far re-runs were off.
+/// Differences of re-runs by message of the validation.
 class DeterminismStatistics {
  public:
   void record(std::string_view message, double difference);
   void join(const DeterminismStatistics& other);
   void clear() { by_message_.clear(); }
   bool empty() const { return by_message_.empty(); }
-  /// One line for each message.
+  /// Returns one line per message.
   std::vector<std::string> lines() const;
 
   Bytes encode() const;

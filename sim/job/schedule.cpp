@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-/// How far the decay has come: 0 at the end of the warm-up, 1 from lr_decay_steps on.
+/// Returns the progress of the decay: 0 at the end of the warm-up, 1 from lr_decay_steps on.
 double decayed(const Schedule& schedule) {
   if (schedule.num_steps >= schedule.lr_decay_steps) return 1;
   return static_cast<double>(schedule.num_steps - schedule.lr_warmup_steps) /

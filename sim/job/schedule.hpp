@@ -1,7 +1,7 @@
 #pragma once
-// Learning rate and weight decay as functions of consumed samples, as Megatron's
-// OptimizerParamScheduler: linear warm-up, then a decay; weight decay from start to end.
-// Own arithmetic, no libm, so every machine gets the same bits.
+// Learning rate and weight decay as functions of consumed samples, like Megatron's
+// OptimizerParamScheduler: linear warm-up, then a decay; weight decay from start to end. Uses no
+// libm, so every machine gets the same bits.
 
 #include <cstdint>
 #include <string>

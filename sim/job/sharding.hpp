@@ -1,6 +1,6 @@
 #pragma once
-// How the distributed optimizer's state is shared out over the data-parallel ranks, and under which
-// keys a checkpoint keeps it. The names are the field's.
+// Ways to distribute the optimizer's state over the data-parallel ranks, and their keys in a
+// checkpoint. The names are Megatron's.
 //
 //   fully_reshardable          boxes of the model's tensors: dp cuts one dimension
 //   fully_sharded_model_space  flattened ranges of the model's tensors: up to 2n-1 boxes each
@@ -24,23 +24,23 @@ enum class Sharding : std::uint8_t {
 
 std::span<const std::string_view> sharding_names();
 std::string_view name_of(Sharding sharding);
-/// UNSUPPORTED for the field's older ones (fully_sharded_bucket_space, dp_zero_gather_scatter),
+/// UNSUPPORTED for Megatron's older ones (fully_sharded_bucket_space, dp_zero_gather_scatter),
 /// USAGE with a suggestion for any other name.
 Sharding sharding_named(std::string_view name);
 
-/// What the optimizer keeps of each element.
+/// Values that the optimizer keeps per element.
 enum class Slot : std::uint8_t { kMaster, kExpAvg, kExpAvgSq };
 inline constexpr std::array kSlots = {Slot::kMaster, Slot::kExpAvg, Slot::kExpAvgSq};
 
-/// Key of a parameter's slot where it is kept tensor by tensor:
+/// Returns the key of a parameter's slot that is kept tensor by tensor:
 /// "optimizer.state.exp_avg.<key>"; under fsdp_dtensor "optimizer.state.<key>.exp_avg".
 std::string slot_key(Sharding sharding, Slot slot, const std::string& key);
-/// Key of a bucket's slot: "optimizer.distributed.dp_group_idx_3.gbuf_idx_0.dtype_(torch.bfloat16,
-/// torch.float32).bucket_idx_1.exp_avg".
+/// Returns the key of a bucket's slot: "optimizer.distributed.dp_group_idx_3.gbuf_idx_0.dtype_(
+/// torch.bfloat16, torch.float32).bucket_idx_1.exp_avg".
 std::string bucket_key(const std::string& group_prefix, std::size_t bucket, Slot slot);
-/// What of a bucket group's objects says how long its buckets are without padding.
+/// Entry in a bucket group's objects with the lengths of its buckets without padding.
 inline constexpr std::string_view kUnpaddedSizes = "per_bucket_numel_unpadded";
-/// "<prefix>optimizer.distributed.dp_group_idx_<index>."
+/// Returns "<prefix>optimizer.distributed.dp_group_idx_<index>.".
 std::string bucket_group_prefix(const std::string& prefix, std::int32_t index);
 
 }  // namespace reprise::sim

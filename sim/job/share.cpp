@@ -10,7 +10,7 @@ std::vector<Box> range_of(const LocalTensor& tensor, Interval range) {
   return boxes_of_range(tensor.whole(), range.begin, range.end);
 }
 
-/// Each tensor by itself; what a rank keeps stands in its arena in the order of the parameters.
+/// Shares out each tensor separately; a rank's arena holds its parts in parameter order.
 template <class Cut>
 ShareTable share_each(std::span<const LocalTensor> tensors, std::int32_t ranks, const Cut& cut) {
   ShareTable table;

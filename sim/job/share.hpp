@@ -1,5 +1,5 @@
 #pragma once
-// Which part of each local tensor's optimizer state a data-parallel rank keeps. Pure.
+// Computes the part of each local tensor's optimizer state that a data-parallel rank keeps. Pure.
 
 #include <span>
 #include <vector>
@@ -18,10 +18,10 @@ struct Share {
   std::int64_t begin = 0;
 };
 
-/// How to share.
+/// Rule by which state is shared.
 struct ShareRule {
   Sharding sharding = Sharding::kFullyReshardable;
-  std::size_t dim = 0;  ///< that boxes are cut along; a tensor with fewer dimensions takes its last
+  std::size_t dim = 0;  ///< dimension that cuts boxes; a tensor with fewer dimensions uses its last
   ChunkRule slice = ceil_chunk;
   BucketSizes buckets;
   std::vector<Bucket> (*layout)(std::span<const std::int64_t>, const BucketGroup&,
@@ -29,18 +29,18 @@ struct ShareRule {
 };
 
 struct ShareTable {
-  std::vector<std::vector<Share>> shares;  ///< by parameter, by rank of the group
-  std::vector<std::int64_t> arena;         ///< elements that each rank of the group keeps
-  std::vector<Bucket> buckets;             ///< of dp_reshardable
+  std::vector<std::vector<Share>> shares;  ///< indexed by parameter, then by rank of the group
+  std::vector<std::int64_t> arena;         ///< number of elements that each rank of the group keeps
+  std::vector<Bucket> buckets;             ///< for dp_reshardable
 };
 
-/// `group` is a mesh of the sharding axes alone, whose i-th member is rank i of the group that
-/// shares; `instances` counts such groups that hold copies.
+/// `group` is a mesh of only the sharding axes, whose i-th member is rank i of the group that
+/// shares; `instances` is the number of such groups, which hold copies.
 ShareTable share_out(std::span<const LocalTensor> tensors, const Mesh& group,
                      std::int32_t instances, const ShareRule& rule);
 
-/// The splits of `dim` along all axes of `group`, the slowest first; none for a tensor without
-/// dimensions.
+/// Returns the splits of `dim` along all axes of `group`, the slowest first; none for a tensor
+/// without dimensions.
 std::vector<Split> share_splits(const Dims& shape, std::size_t dim, const Mesh& group);
 
 }  // namespace reprise::sim

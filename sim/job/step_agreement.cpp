@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kUnit = 1048576;  // 2^20
 
-/// What a module's ranks have together; nothing of a module that this rank has no part in.
+/// Sums over each module's ranks; leaves out modules of which this rank has no part.
 std::vector<std::int64_t> sums_of(std::span<const ModuleStep> own) {
   std::vector<std::int64_t> sums;
   for (const auto& module : own) {
@@ -22,7 +22,7 @@ std::vector<std::int64_t> sums_of(std::span<const ModuleStep> own) {
 }  // namespace
 
 double StepAgreement::gradient_norm() const {
-  std::int64_t squares = 0;  // whole numbers: the same in whatever order modules stand
+  std::int64_t squares = 0;  // integers: the order of modules does not matter
   for (const auto& module : modules) squares += module.squares;
   return std::sqrt(static_cast<double>(squares) / kUnit);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// What all ranks find out together before an update, so that no module goes on where another stops
-// and none waits for one that has.
+// Agreement of all ranks before an update, so that no module continues when another stops, and none
+// waits for one that stopped.
 //
 //   own                    each module's ranks            the world
 //   loss scale overflows   -                              found-inf: MAX
@@ -15,20 +15,20 @@
 
 namespace reprise::sim {
 
-/// What a rank knows of a module of its job.
+/// A rank's knowledge of a module of its job.
 struct ModuleStep {
-  Communicator* group = nullptr;  ///< the module's ranks; nullptr: this rank is none of them
-  bool overflow = false;          ///< its gradients are not finite
+  Communicator* group = nullptr;  ///< ranks of the module; nullptr: this rank is not one of them
+  bool overflow = false;          ///< true if its gradients are not finite
   double loss_scale = 0;
-  std::int64_t squares = 0;  ///< of gradients, each counted once, in units of 2^-20
-  std::int64_t zeros = 0;    ///< gradients that are zero
+  std::int64_t squares = 0;  ///< sum over gradients, each counted once, in units of 2^-20
+  std::int64_t zeros = 0;    ///< number of zero gradients
 };
 
 struct StepAgreement {
-  bool overflow = false;            ///< of some module: nobody updates
-  std::vector<ModuleStep> modules;  ///< as in the job; without groups
+  bool overflow = false;            ///< true if some module overflowed: nobody updates
+  std::vector<ModuleStep> modules;  ///< in job order; without groups
 
-  /// Over all modules; 0 after an overflow.
+  /// Returns the norm over all modules; 0 after an overflow.
   double gradient_norm() const;
   std::int64_t zeros() const;
 };
@@ -36,7 +36,7 @@ struct StepAgreement {
 /// Collective over the world; `own` has an entry for each module of the job, owned or not.
 StepAgreement agree_on_step(Communicator& world, std::span<const ModuleStep> own);
 
-/// Collective over the world: whether all have updated.
+/// Collective over the world: true if all ranks have updated.
 bool all_have_stepped(Communicator& world, bool own);
 
 struct StepPolicy {
@@ -46,9 +46,9 @@ struct StepPolicy {
 
 // The two halves of agree_on_step.
 
-/// found-inf and loss scales of all modules; `agreed.modules` is as many as `own`.
+/// Agrees on found-inf and loss scales of all modules; `agreed.modules` has the size of `own`.
 void agree_on_overflow(Communicator& world, std::span<const ModuleStep> own, StepAgreement& agreed);
-/// Squares and zeros.
+/// Agrees on squares and zeros.
 void agree_on_statistics(Communicator& world, std::span<const ModuleStep> own,
                          StepAgreement& agreed);
 

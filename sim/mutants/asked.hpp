@@ -1,5 +1,5 @@
 #pragma once
-// Counts the calls of mutants' wrong functions: a run in which none was called shows nothing of the
+// Counts the calls of mutants' wrong functions: a run without such a call says nothing about the
 // mutant.
 
 #include <atomic>
@@ -8,8 +8,8 @@
 
 namespace reprise::sim {
 
-/// Calls of wrong functions. A simulated world runs on one thread, so the count of a thread is that
-/// of its world; a process that is one rank has the count of all its threads.
+/// Numbers of calls of wrong functions. A simulated world runs on one thread, so it has the count
+/// of its thread; a process that is one rank has the count of all its threads.
 class AskedCount {
  public:
   static std::uint64_t on_this_thread() { return own_; }
@@ -34,8 +34,8 @@ struct Asked<Wrong> {
   }
 };
 
-/// The wrong function itself, and each call of it is counted. Every mutant puts its functions in
-/// place by this.
+/// The wrong function with a count of its calls. Every mutant installs its functions through
+/// this.
 template <auto Wrong>
 inline constexpr auto asked = &Asked<Wrong>::call;
 

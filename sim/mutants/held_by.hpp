@@ -1,5 +1,5 @@
 #pragma once
-// Where in the world the rank stands that holds something.
+// Finds the rank that holds a part of a tensor.
 
 #include "sim/job/layout.hpp"
 #include "sim/job/policy.hpp"
@@ -10,7 +10,7 @@ inline GlobalRank rank_of(const Holding& holding) {
   return holding.mesh->members().member(holding.member);
 }
 
-/// As a member of a mesh of all ranks of the job.
+/// Returns its rank in a mesh of all ranks of the job.
 inline GroupRank in_world(const Holding& holding) {
   return holding.job.rank_of(rank_of(holding)).value();
 }

@@ -23,7 +23,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Of single subjects; those of several modules stand with their functions.
+/// Mutants of single subjects; the mutants of modules are next to their functions.
 const std::vector<Mutant>& of_one_model() {
   static const std::vector<Mutant> all = {
       {"asymmetric-keys-hang",

@@ -1,6 +1,6 @@
 #pragma once
-// Historical wrong answers by name. A mutant is a set of seams: it puts wrong functions in place of
-// right ones, and a scenario that names it must see the difference.
+// Historical defects by name. A mutant replaces right functions by wrong ones at some seams, and a
+// scenario that names it must notice.
 
 #include <functional>
 #include <span>
@@ -14,7 +14,7 @@
 
 namespace reprise::sim {
 
-/// Every seam that a run is made of.
+/// All seams of a run.
 struct Policies {
   SaveSeams save;
   LoadSeams load;
@@ -23,35 +23,35 @@ struct Policies {
   std::string (*cache_of)(std::string_view kind) = [](std::string_view kind) {
     return std::string(kind);
   };
-  /// Returns the step that the tracker is given, for a job that is at `now` when the save ends.
-  /// Default: that at which it was begun.
+  /// Returns the step for the tracker, for a job that is at `now` when the save ends. Default: the
+  /// step at which the save began.
   Step (*tracker_step)(Step begun, Step now) = nullptr;
-  /// Calls that the job makes right before each save, and after a save that failed. Default: none.
+  /// Calls that the job makes right before each save, and after a failed save. Default: none.
   void (*before_save)(Communicator&, const StateDict&) = nullptr;
   void (*save_failed)(PlanCache&, Communicator&, const StateDict&) = nullptr;
-  /// What the job does for its saves in flight after each iteration.
+  /// Services the job's saves in flight after each iteration.
   void (*iterated)(SaveQueue&) = [](SaveQueue& saves) { saves.poll(); };
-  /// What the job does for its saves in flight before it exits.
+  /// Returns the steps that finish the job's saves in flight before it exits.
   std::vector<ProtocolStep> (*shutdown)(SaveQueue&) = shutdown_protocol;
 };
 
-/// Begins a save as a job with these decisions does, which is at `iteration` when that is asked.
+/// Begins a save with these policies. `iteration` returns the job's current step when it is called.
 Save begin_save(const Policies& policies, const Ports& ports, std::shared_ptr<Communicator> group,
                 const StateDict& state, SaveSettings options,
                 const std::function<Step()>& iteration = {});
 
 struct Mutant {
   std::string_view name;        ///< "no-optimizer-in-dcp/step"
-  std::string_view defect;      ///< what went wrong in the field, one sentence
+  std::string_view defect;      ///< the historical defect in one sentence
   std::string_view seam;        ///< "JobPolicy::requested"
-  std::string_view needs;       ///< smallest layout at which it is visible
-  std::vector<Code> caught_as;  ///< one of these must come up
+  std::string_view needs;       ///< smallest layout that shows it
+  std::vector<Code> caught_as;  ///< a verdict must have one of these codes
   void (*apply)(Policies&);
 };
 
-/// All of them, sorted by name.
+/// Returns all of them, sorted by name.
 std::span<const Mutant> mutants();
-/// USAGE with a suggestion if there is none of that name.
+/// Throws USAGE with a suggestion if there is no such mutant.
 const Mutant& mutant_named(std::string_view name);
 
 }  // namespace reprise::sim

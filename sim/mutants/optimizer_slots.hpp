@@ -1,5 +1,5 @@
 #pragma once
-// Parts of the optimizer's state, by their keys in a checkpoint of any sharding.
+// Selects parts of the optimizer's state by their keys in a checkpoint of any sharding.
 
 #include <string_view>
 
@@ -8,13 +8,13 @@
 
 namespace reprise::sim {
 
-/// "optimizer.state.exp_avg.<key>", "optimizer.state.<key>.exp_avg", "<...>.bucket_idx_0.exp_avg".
+/// Matches "optimizer.state.exp_avg.<key>", "optimizer.state.<key>.exp_avg", "<...>.exp_avg".
 bool holds_slot(std::string_view key, Slot slot);
 
 StateDict without_slot(StateDict state, Slot slot);
 StateDict without_moments(StateDict state);
 
-/// The settings of each parameter group in the common state; none if there are none.
+/// Returns the settings of each parameter group in the common state; empty if there are none.
 std::vector<Dict*> parameter_groups(StateDict& state);
 
 }  // namespace reprise::sim

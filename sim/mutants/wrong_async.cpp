@@ -8,7 +8,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Takes the leaves' memory for the host's own, in which no copy is needed until it is written.
+/// Treats the leaves' memory as the host's own, which needs no copy before it is written.
 class NoCopyYet final : public Device {
  public:
   std::string name() const override { return "the host"; }
@@ -70,7 +70,7 @@ void no_poll(SaveQueue& /*saves*/) {}
 
 std::vector<ProtocolStep> nothing(SaveQueue& /*saves*/) { return {}; }
 
-/// An allocation may have been moved more than once: the latest move is the last.
+/// An allocation may have moved more than once; the latest move is last.
 std::byte* where_it_was(std::byte* data, std::span<const Moved> moved) {
   for (auto move = moved.rbegin(); move != moved.rend(); ++move) {
     if (data < move->now || data >= move->now + move->bytes) continue;

@@ -1,25 +1,25 @@
 #pragma once
-// Wrong decisions on what a job may do while a save is in flight, and on how that save ends.
+// Wrong decisions about the job's rights during a save, and about the end of that save.
 
 #include "sim/mutants/mutants.hpp"
 
 namespace reprise::sim {
 
-/// The snapshot of a tensor is the tensor.
+/// Uses the tensor itself as its snapshot.
 void alias_host_tensors(Policies& policies);
-/// The background waits for the copies into staging, the job does not.
+/// The background waits for the copies into staging, but the job does not.
 void go_on_while_staging(Policies& policies);
-/// A batch is written before its copies are waited for.
+/// Writes a batch before its copies are complete.
 void write_while_staging(Policies& policies);
-/// A batch's memory is filled again although it was not written.
+/// Reuses a batch's memory before it is written.
 void reuse_staging_early(Policies& policies);
-/// The tracker names the step at which the job is when a save ends.
+/// Names in the tracker the job's step at the end of the save.
 void name_live_step(Policies& policies);
-/// Nobody asks after a save while the job trains: the next one or the end of the job commits it.
+/// Nobody polls a save during training: the next save or the end of the job commits it.
 void never_poll(Policies& policies);
-/// What is in flight when the job ends is left to itself.
+/// Abandons saves in flight when the job ends.
 void exit_at_once(Policies& policies);
-/// Tensors are saved from where they first stood.
+/// Saves tensors from their first addresses.
 void keep_handles(Policies& policies);
 
 }  // namespace reprise::sim

@@ -13,7 +13,7 @@ bool fits_always(const SaveScope&, const SaveScope&) { return true; }
 void drop(std::span<const std::string>) {}
 std::string one_slot(std::string_view) { return "checkpoint"; }
 
-/// Leaves the plan as it is, so that the cache no longer holds what came of one save.
+/// Leaves the plan unchanged, so that the cache mixes the content of two saves.
 void keep_offer(PlanCache& cache, Communicator& group, const StateDict& state) {
   const GlobalRank self = group.group().member(group.rank());
   Structure own = structure_of(state, self);

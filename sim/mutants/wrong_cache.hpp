@@ -1,25 +1,25 @@
 #pragma once
-// Wrong decisions about what is kept from save to save.
+// Wrong decisions about caches that outlive a save.
 
 #include "sim/mutants/mutants.hpp"
 
 namespace reprise::sim {
 
-/// A plan that is remembered serves every later save, and what it has no place for is dropped.
+/// Uses a remembered plan for every later save, and drops state that the plan does not contain.
 void forget_signature(Policies& policies);
 
-/// All kinds of checkpoint have one cache, and what is in it is taken without a comparison.
+/// Shares one cache among all kinds of checkpoint, and uses its content without a comparison.
 void share_one_cache(Policies& policies);
 
-/// What ranks offer is remembered before it is known whether the save can be.
+/// Remembers the ranks' offers before the save is known to be valid.
 void remember_before_validation(Policies& policies);
 
-/// Owners are kept under the smallest rank of the group alone; `unverified`: and used without a
-/// look at what they were chosen for.
+/// Keeps owners by the smallest rank of the group only; `unverified`: also uses them without
+/// checking the tensors that they were chosen for.
 void keep_owners_by_smallest_rank(Policies& policies);
 void keep_owners_by_smallest_rank_unverified(Policies& policies);
 
-/// A checkpoint's metadata is kept under its directory alone; `unverified`: likewise.
+/// Keeps a checkpoint's metadata by its directory only; `unverified`: likewise.
 void keep_metadata_by_directory(Policies& policies);
 void keep_metadata_by_directory_unverified(Policies& policies);
 

@@ -49,9 +49,9 @@ Steps tracker_everywhere(Store& store, CommitTarget& target, const CommitContent
   return steps;
 }
 
-// --- what goes ----------------------------------------------------------------------------------
+// --- removed checkpoints ------------------------------------------------------------------------
 
-/// By their names' numbers, whoever the tracker names; `spared` are as good as there.
+/// Selects by the numbers in the names, ignoring the tracker; `spared` names count as present.
 std::vector<Step> all_but(std::set<std::int64_t> steps, std::size_t spared) {
   std::vector<Step> gone;
   while (steps.size() > spared) {
@@ -67,7 +67,7 @@ std::vector<Step> outdated_by_name(const std::vector<Generation>& present, const
   return all_but(steps, static_cast<std::size_t>(kept.count));
 }
 
-/// The one that is being saved is taken for one of those that stay.
+/// Counts the checkpoint that is being saved as one of those that stay.
 std::vector<Step> outdated_by_the_new(const std::vector<Generation>& present, const Kept& kept) {
   std::set<std::int64_t> steps;
   for (const auto& generation : present) {
@@ -90,7 +90,7 @@ Steps scheduled_removal(Store& store, CommitTarget& target) {
   return steps;
 }
 
-/// What stands at the same step makes room before the new one takes its place.
+/// Removes the checkpoint of the same step before the new one takes its place.
 Steps same_step_removed(Store& store, CommitTarget& target, const CommitContent& content,
                         Part part) {
   Steps steps = commit_part(store, target, content, part);
@@ -120,7 +120,7 @@ Steps retention_by_count(Store& store, CommitTarget& target) {
 
 Steps no_retention(Store&, CommitTarget&) { return {}; }
 
-// --- what is loaded -----------------------------------------------------------------------------
+// --- the choice of a load -----------------------------------------------------------------------
 
 std::optional<std::size_t> whole_for_me(const std::vector<reprise::Votes>& votes, GroupRank self) {
   const auto own = static_cast<std::size_t>(self.value);

@@ -1,31 +1,31 @@
 #pragma once
-// Protocols of a save in a wrong order, or counting what does not count: commit, tracker,
+// Save protocols in a wrong order, or with wrong counts: commit, tracker,
 // retention.
 
 #include "sim/mutants/mutants.hpp"
 
 namespace reprise::sim {
 
-/// The tracker names the checkpoint before its payload stands in its place.
+/// Writes the tracker before the checkpoint's payload is in place.
 void tracker_before_payload(Policies& policies);
-/// The tracker names it when the save is scheduled.
+/// Writes the tracker when the save is scheduled.
 void tracker_at_schedule(Policies& policies);
-/// Everybody leaves the tracker to somebody else.
+/// Every rank leaves the tracker to another one.
 void tracker_by_nobody(Policies& policies);
-/// Each rank takes it for its own to write.
+/// Every rank writes the tracker.
 void tracker_by_all(Policies& policies);
 
-/// The older ones go before the new one is durable: when the commit begins; when it is scheduled.
+/// Removes old checkpoints before the new one is durable: when the commit begins; when scheduled.
 void remove_before_durable(Policies& policies);
-/// What stands at the step that is saved goes before the new one stands there.
+/// Removes the old checkpoint of the same step before the new one is in its place.
 void remove_same_step_first(Policies& policies);
 void remove_at_schedule(Policies& policies);
-/// The newest are those with the highest numbers in their names, finished or not.
+/// Keeps the checkpoints with the highest numbers in their names, finished or not.
 void count_unfinished(Policies& policies);
-/// One that a load has just passed over as damaged counts like any other.
+/// Counts a checkpoint that a load has just rejected as damaged.
 void count_damaged(Policies& policies);
 
-/// A rank falls back by what it sees itself.
+/// Each rank chooses a fallback from its own view of the store.
 void choose_alone(Policies& policies);
 
 }  // namespace reprise::sim

@@ -17,7 +17,7 @@ std::int32_t stage_of_layer(std::int64_t layer, const Holding& holding) {
   return stage_of(layer, holding.model.layers, holding.layout);
 }
 
-/// "decoder.layers.2.<name>" with the layer's number among those of its stage.
+/// Returns "decoder.layers.2.<name>" with the layer's number within its stage.
 std::string local_key(const ParameterSpec& spec, const Holding& holding) {
   const std::int64_t layer = spec.places.front().layer;
   const std::int32_t stage = stage_of_layer(layer, holding);
@@ -28,7 +28,7 @@ std::string local_key(const ParameterSpec& spec, const Holding& holding) {
   return key.replace(key.find(number), number.size(), "." + std::to_string(local) + ".");
 }
 
-/// Stages before this one that have another tensor of that name.
+/// Counts the earlier stages that have another tensor with that name.
 std::int32_t stages_before(const std::string& key, const Holding& holding) {
   const std::int32_t own = stage_of_layer(holding.spec.places.front().layer, holding);
   std::int32_t count = 0;
@@ -50,7 +50,7 @@ Description with_local_layers(const Holding& holding) {
 
 // --- experts ------------------------------------------------------------------------------------
 
-/// "...experts.linear_fc1.weight3" with the expert's number among those of its rank.
+/// Uses "...experts.linear_fc1.weight3" with the expert's number within its rank.
 Description with_local_experts(const Holding& holding) {
   Description description = describe(holding);
   const auto& expert = holding.spec.expert;
@@ -65,7 +65,7 @@ Description with_local_experts(const Holding& holding) {
   return description;
 }
 
-/// The experts of this rank as all there are; the other ranks' claim the same boxes as copies.
+/// Describes this rank's experts as all experts; the other ranks declare the same boxes as copies.
 Description without_ep(const Holding& holding) {
   Description description = describe(holding);
   const bool expert = holding.spec.mesh == MeshKind::kExpert;
@@ -79,8 +79,8 @@ Description without_ep(const Holding& holding) {
   return description;
 }
 
-/// The tp ranks' copies one after another along dimension 0, by a placement that the parameter does
-/// not have.
+/// Puts the tp ranks' copies one after another along dimension 0, by a placement that the parameter
+/// does not have.
 Description as_model_shard(const Holding& holding) {
   Description description = describe(holding);
   const std::int32_t tp = holding.mesh->axis("tp") ? holding.mesh->axis_size("tp") : 1;
@@ -110,9 +110,9 @@ const PartitionRules& head_before_hc_head() {
   return rules;
 }
 
-// --- whose share --------------------------------------------------------------------------------
+// --- shares -------------------------------------------------------------------------------------
 
-/// The sharers on this rank's node that stand before it.
+/// Counts the sharing ranks on this rank's node that come before it.
 std::int32_t place_in_node(const Holding& holding) {
   constexpr std::array<std::string_view, 3> kSharing = {"cp", "dp_shard", "edp_shard"};
   const Group sharers = holding.mesh->group_along(holding.member, kSharing);
@@ -124,7 +124,7 @@ std::int32_t place_in_node(const Holding& holding) {
   return before;
 }
 
-/// As much of another's share as fits where the own one goes.
+/// Returns as much of another rank's share as fits into this one's.
 std::vector<Box> cut_to(const Holding& holding, const Share& other) {
   const std::int64_t room = elements_of(holding.boxes);
   if (room == 0 || other.boxes.empty()) return {};
@@ -145,7 +145,7 @@ Description of_place_in_node(const Holding& holding) {
 
 // --- boxes --------------------------------------------------------------------------------------
 
-/// Rows [begin, end) of k interleaved components taken for k equal parts one after another.
+/// Treats rows [begin, end) of k interleaved components as k equal parts one after another.
 LocalTensor with_even_components(const Holding& holding, Interval rows) {
   const std::size_t d = holding.spec.fused.dim;
   const std::int64_t k = holding.spec.fused.components;
@@ -171,7 +171,7 @@ Description as_whole_components(const Holding& holding) {
   return description;
 }
 
-/// As many elements as the share has, from where the canonical chunk begins.
+/// Takes as many elements as the share has, from the begin of the canonical chunk.
 Description as_rows(const Holding& holding) {
   if (!holding.flat || holding.shares.empty() || holding.tensor.shape.empty()) {
     return describe(holding);
@@ -191,7 +191,7 @@ Description as_rows(const Holding& holding) {
 
 std::optional<CoverDefect> always_covers(const Dims&, std::span<const Box>) { return {}; }
 
-/// 512 over 30 are chunks of 18: the last, empty one is to begin at 522.
+/// 512 over 30 are chunks of 18: the last, empty one then begins at 522.
 Interval empty_as_if_full(std::int64_t length, std::int64_t parts, std::int64_t index) {
   const Interval chunk = ceil_chunk(length, parts, index);
   if (chunk.length() > 0) return chunk;

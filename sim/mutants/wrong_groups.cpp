@@ -7,17 +7,17 @@ namespace {
 
 // --- rank spaces --------------------------------------------------------------------------------
 
-/// The first member, told as a global rank and taken as a rank of the group.
+/// Returns the first member's global rank as if it were a rank in the group.
 GroupRank global_rank_of_first(const Group& group) { return {group.member({0}).value}; }
 
-/// A collective that wants its root as a global rank gets one of the group.
+/// Passes a rank in the group to a collective that expects a global rank as its root.
 GroupRank whoever_has_that_global_rank(const Group& group) {
   return group.rank_of(GlobalRank{first_member(group).value}).value_or(GroupRank{-1});
 }
 
 // --- a collective for each key -------------------------------------------------------------------
 
-/// How many ranks have each key, asked of as many ranks as call.
+/// Counts the ranks that have each key, with one collective per key of the caller.
 void reduce_each_key(Communicator& group, const StateDict& state) {
   for (std::size_t key = 0; key < state.tensors.size(); ++key) {
     const std::int64_t one = 1;
@@ -35,7 +35,7 @@ CheckpointGroups global_groups(const GroupCall& call) {
   return groups;
 }
 
-/// Where one group is not given, the registry's stand in for those that were given, too.
+/// If one group is missing, replaces all groups, even given ones, by the registry's.
 CheckpointGroups all_or_none(const GroupCall& call) {
   const CheckpointGroups groups = resolve(call);
   return groups == call.given ? groups : global_groups(call);
@@ -47,7 +47,7 @@ CheckpointGroups with_tp_for_dp(const GroupCall& call) {
   return groups;
 }
 
-/// Of a pair of which one half is not given, a rank counts as rank 0 of 1. A whole pair loses its
+/// If one half of a pair is missing, treats the rank as rank 0 of 1. A whole pair loses its
 /// pipeline half on the way.
 CheckpointGroups with_half_a_pair(const GroupCall& call) {
   CheckpointGroups given = call.given;
@@ -59,7 +59,7 @@ CheckpointGroups with_half_a_pair(const GroupCall& call) {
   return groups;
 }
 
-// --- whose dp x cp group metadata carry ----------------------------------------------------------
+// --- the dp x cp group in metadata ---------------------------------------------------------------
 
 constexpr const char* kStashedGroup = "dp_cp_group";
 
@@ -74,7 +74,7 @@ ContentMetadata loaded_globally(const Value* common, const MetadataCall& call) {
   return metadata;
 }
 
-/// By the sizes of the loading layout, as if its ranks stood in the usual order of axes.
+/// Uses the sizes of the loading layout with the default order of axes.
 ContentMetadata loaded_by_sizes(const Value* common, const MetadataCall& call) {
   Layout layout = call.module.layout;
   layout.order = Layout{}.order;

@@ -1,5 +1,5 @@
 #pragma once
-// Groups taken from the wrong source, and ranks of one space used in another.
+// Groups from the wrong source, and ranks of one space used in another.
 
 #include "sim/mutants/mutants.hpp"
 

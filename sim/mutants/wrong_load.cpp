@@ -13,7 +13,7 @@ std::optional<Step> of_the_leader(const TrackedSteps& tracked, GroupRank leader)
   return tracked.at(static_cast<std::size_t>(leader.value));
 }
 
-// --- what is asked for --------------------------------------------------------------------------
+// --- requests of a load -------------------------------------------------------------------------
 
 StateDict first_bucket(StateDict state) {
   std::erase_if(state.tensors, [](const TensorLeaf& leaf) {
@@ -44,7 +44,7 @@ StateDict bf16_masters(StateDict state) {
   return state;
 }
 
-// --- how it reaches the next step ---------------------------------------------------------------
+// --- the way to the next step -------------------------------------------------------------------
 
 std::vector<RefreshStep> without(std::vector<RefreshStep> steps, std::string_view name) {
   std::erase_if(steps, [name](const RefreshStep& step) { return step.name == name; });
@@ -64,7 +64,7 @@ std::vector<RefreshStep> with_cast(const Loaded& loaded) {
   return steps;
 }
 
-/// What a level of masters holds that no load has reached: some start values.
+/// Fills masters that no load has reached with some start values.
 void start_masters(Family& family) {
   constexpr std::uint64_t kOtherSeed = 0x0ff10ad;
   for (std::size_t p = 0; p < family.parameters.size(); ++p) {
@@ -87,7 +87,7 @@ std::vector<RefreshStep> without_gather(const Loaded& loaded) {
 
 // --- buckets without padding, ranges with it ----------------------------------------------------
 
-/// One slot of all buckets one after another, without what pads them; the same on all ranks.
+/// Gathers one slot of all buckets without their padding; the same on all ranks.
 std::vector<float> gathered(OptimizerShard& shard, Slot which, Communicator& group) {
   const auto all = group.all_gather(shard.slot(which).bytes());
   std::vector<float> buckets;
@@ -106,7 +106,7 @@ std::vector<float> gathered(OptimizerShard& shard, Slot which, Communicator& gro
   return buckets;
 }
 
-/// Where the parameter begins if the padding of the buckets before its own counts.
+/// Returns the begin of the parameter if the padding of earlier buckets counts.
 std::int64_t begin_with_padding(const std::vector<Bucket>& buckets, std::size_t parameter) {
   std::int64_t begin = 0;
   for (const Bucket& bucket : buckets) {

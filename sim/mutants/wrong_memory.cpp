@@ -11,7 +11,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Takes all elements at once and hands them out of its own memory.
+/// Copies all elements at once and serves them from its own memory.
 class CloneSource final : public ContentSource {
  public:
   CloneSource(Device& device, std::vector<LeafOrigin> origins) : origins_(std::move(origins)) {
@@ -34,7 +34,7 @@ class CloneSource final : public ContentSource {
   void settle() override {}
 
  private:
-  /// Bytes of an element.
+  /// Returns the bytes of an element.
   std::size_t width_of(std::size_t item) const {
     const TensorLeaf* leaf = origins_[item].leaf;
     return leaf == nullptr ? 0 : size_of(leaf->dtype);
@@ -48,13 +48,13 @@ std::unique_ptr<ContentSource> clone_source(Device& device, std::vector<LeafOrig
   return std::make_unique<CloneSource>(device, std::move(origins));
 }
 
-/// What was made for empty shards; leaves point into it, so it stays.
+/// Allocates memory for empty shards and keeps it, because leaves point into it.
 std::byte* made(std::size_t bytes) {
   thread_local std::deque<Bytes> all;
   return all.emplace_back(bytes).data();
 }
 
-/// Nothing of it is ever used: copying it into an empty shard copies nothing.
+/// Nobody uses the content: a copy into an empty shard copies nothing.
 StateDict with_whole_for_empty(StateDict state) {
   for (TensorLeaf& leaf : state.tensors) {
     const std::int64_t elements = volume(leaf.shape);
@@ -66,7 +66,7 @@ StateDict with_whole_for_empty(StateDict state) {
   return state;
 }
 
-/// A rank without elements to write fills a tensor's worth of memory all the same.
+/// Fills memory of the size of a tensor on a rank that has nothing to write.
 std::unique_ptr<ContentSource> tensor_for_nothing(Device& device, std::vector<LeafOrigin> origins) {
   constexpr std::int64_t kElements = std::int64_t{1} << 16;
   const bool nothing = std::all_of(origins.begin(), origins.end(), [](const LeafOrigin& origin) {

@@ -1,17 +1,17 @@
 #pragma once
-// Wrong decisions on what is held beside the job's own memory.
+// Wrong decisions about memory beyond the job's own.
 
 #include "sim/mutants/mutants.hpp"
 
 namespace reprise::sim {
 
-/// Every element is cloned before any is staged.
+/// Clones every element before staging any.
 void clone_before_staging(Policies& policies);
-/// Where a rank's shard of a tensor is empty, all of the tensor is made there for a load to fill.
+/// Allocates the whole tensor for a load if the rank's shard of it is empty.
 void materialise_empty_shards(Policies& policies);
-/// A rank that has nothing to write stages a whole tensor.
+/// Stages a whole tensor on a rank that has nothing to write.
 void fill_a_tensor_for_nothing(Policies& policies);
-/// What is loaded is kept until all of it is there.
+/// Keeps loaded data until all of it has arrived.
 void keep_loaded_copy(Policies& policies);
 
 }  // namespace reprise::sim

@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-// --- what a module's optimizer says of itself ----------------------------------------------------
+// --- settings of a module's optimizer ------------------------------------------------------------
 
 std::vector<ObjectLeaf> nothing_extracted(Dict& /*entry*/, const ChainPlace& /*place*/) {
   return {};
@@ -30,7 +30,7 @@ std::vector<ObjectLeaf> with_empty_wrapper(Dict& entry, const ChainPlace& place)
   return objects;
 }
 
-/// Into a wrapper that the common state has brought; where there is none they have no place.
+/// Restores only into a wrapper from the common state; drops the objects if there is none.
 Value into_the_wrapper_that_is_there(Value entry, std::span<const ObjectLeaf> objects) {
   const bool there = entry.find(kWrapper) != nullptr;
   std::vector<ObjectLeaf> placed(objects.begin(), objects.end());
@@ -46,7 +46,7 @@ Sharding own_sharding(const ModuleConfig& own, const ModuleConfig& /*stored*/) {
 
 // --- copies --------------------------------------------------------------------------------------
 
-/// As copy_of_module, over a group of this rank alone in place of one of the module's.
+/// Acts like copy_of_module, but replaces one of the module's groups by this rank alone.
 std::int32_t copy_without(std::optional<Group> CheckpointGroups::*group,
                           const CheckpointGroups& given, GlobalRank self) {
   CheckpointGroups groups = given;
@@ -62,7 +62,7 @@ std::int32_t without_pp(const CheckpointGroups& groups, GlobalRank self) {
 std::int32_t without_dp(const CheckpointGroups& groups, GlobalRank self) {
   return copy_without(&CheckpointGroups::dp_cp, groups, self);
 }
-/// The field's three-part id: (tp, pp, dp), where the module has context parallelism, too.
+/// Uses Megatron's three-part id, (tp, pp, dp), even if the module has context parallelism.
 std::int32_t without_cp(const CheckpointGroups& groups, GlobalRank self) {
   CheckpointGroups dp_alone = groups;
   dp_alone.dp_cp = groups.dp;
@@ -84,7 +84,7 @@ StateDict without_streams(StateDict state) {
   return state;
 }
 
-/// Settings alone were looked for in the form that a checkpoint has.
+/// Detects the form of the checkpoint's keys only from settings.
 std::optional<KeyForm> of_settings_alone(const Catalog& catalog) {
   const auto form = stored_form(catalog);
   return form == KeyForm::kBare ? KeyForm::kMixed : form;
@@ -102,7 +102,7 @@ CheckpointGroups of_the_registry(const LeafLayer& layer) {
 
 bool whatever_grid(const StreamGrids& /*grids*/) { return true; }
 
-/// The first of the data-parallel group's streams is taken for everybody's.
+/// Uses the first stream of the data-parallel group for all of its ranks.
 std::vector<ObjectLeaf> own_stream_alone(const RandomStates& states) {
   const auto own = static_cast<std::size_t>(rank_in(states.groups.dp_cp, states.self).value);
   const std::span<const HostRng> mine =
@@ -150,7 +150,7 @@ bool overflows_here(std::span<const ModuleStep> own) {
   return std::any_of(own.begin(), own.end(), [](const auto& module) { return module.overflow; });
 }
 
-/// All take part, and each goes by what it sees of its own.
+/// All ranks take part, but each decides by its own modules.
 StepAgreement decided_by_each(Communicator& world, std::span<const ModuleStep> own) {
   StepAgreement agreed;
   agree_on_overflow(world, own, agreed);
@@ -163,7 +163,7 @@ bool updated_here(Communicator& world, bool own) {
   return own;
 }
 
-/// Who overflows returns at once; the others reduce their norms.
+/// A rank with an overflow returns at once; the others reduce their norms.
 StepAgreement returned_early(Communicator& world, std::span<const ModuleStep> own) {
   StepAgreement agreed;
   std::vector<ModuleStep> finite(own.begin(), own.end());

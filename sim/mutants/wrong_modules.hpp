@@ -1,6 +1,6 @@
 #pragma once
-// What goes wrong where modules stand on ranks of their own: who writes what a module's optimizer
-// says of itself, under which key, and who decides a step.
+// Defects of jobs whose modules have their own ranks: who writes the settings of a module's
+// optimizer, under which key, and who decides a step.
 
 #include <span>
 
@@ -8,7 +8,7 @@
 
 namespace reprise::sim {
 
-/// Sorted by name.
+/// Returns the mutants, sorted by name.
 std::span<const Mutant> module_mutants();
 
 }  // namespace reprise::sim

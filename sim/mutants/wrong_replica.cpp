@@ -14,7 +14,7 @@ using Axes = std::initializer_list<std::string_view>;
 constexpr std::array<std::string_view, 4> kDataAxes = {"dp_shard", "dp_replicate", "edp_shard",
                                                        "edp_replicate"};
 
-/// The replica id as if the axes had one coordinate.
+/// Returns the replica id as if the axes had one coordinate.
 std::int32_t replica_without(const Placement& placement, const Mesh& mesh, GroupRank member,
                              std::span<const std::string_view> axes) {
   std::vector<std::int32_t> coordinates;
@@ -45,7 +45,7 @@ std::int32_t rank_in_dp(const Placement& placement, const Mesh& mesh, GroupRank 
   return group.rank_of(mesh.members().member(member))->value;
 }
 
-/// Of weights, which are held whole; the optimizer's shares have groups of their own.
+/// For weights, which are held whole; the optimizer's shares have groups of their own.
 Description by_dense_group(const Holding& holding) {
   Description description = describe(holding);
   if (holding.spec.mesh == MeshKind::kExpert && holding.shares.empty()) {
@@ -55,7 +55,7 @@ Description by_dense_group(const Holding& holding) {
   return description;
 }
 
-/// Copies along tp and pp that are no first ones: a rank's own file keeps them, none is main.
+/// Declares copies along tp and pp as later copies: each rank's file keeps them, none is main.
 std::int32_t further_copies(const Holding& holding) {
   const Mesh& mesh = *holding.mesh;
   const auto& splits = holding.placement.splits();

@@ -16,12 +16,12 @@ bool emits_whatever_format(RerunMode mode, State state, CheckpointFormat /*forma
   return emits(mode, state, CheckpointFormat::kTorchDist);
 }
 
-/// As the save would.
+/// Decides like the save.
 bool forces_what_is_emitted(RerunMode mode, CheckpointFormat format) {
   return emits(mode, State::kNotRunningYet, format);
 }
 
-/// A checkpoint without this rank's object is taken for an old one's.
+/// Treats a checkpoint without this rank's object as an old one.
 StrictVerdict without_rerun_objects(Strictness mode, const KeyMismatch& keys) {
   KeyMismatch others = keys;
   for (auto* side : {&others.not_requested, &others.not_stored}) {

@@ -7,7 +7,7 @@
 namespace reprise::sim {
 namespace {
 
-/// 7 over 3 is really 0..3, 3..6, 6..7; this says 0..3, 2..5, 4..7.
+/// 7 over 3 is 0..3, 3..6, 6..7; this returns 0..3, 2..5, 4..7.
 Interval floor_begin(std::int64_t length, std::int64_t parts, std::int64_t index) {
   const std::int64_t begin = index * (length / parts);
   const std::int64_t chunk = (length + parts - 1) / parts;

@@ -1,11 +1,11 @@
 #pragma once
-// Wrong decisions of a save: how shards are described.
+// Wrong descriptions of shards in a save.
 
 #include "sim/mutants/mutants.hpp"
 
 namespace reprise::sim {
 
-/// Shards of ceil(n / parts) are described as beginning at multiples of floor(n / parts).
+/// Describes shards of ceil(n / parts) as beginning at multiples of floor(n / parts).
 void describe_by_floor(Policies& policies);
 
 }  // namespace reprise::sim

@@ -1,20 +1,20 @@
 #pragma once
-// Wrong decisions on what of the job's state goes into a checkpoint.
+// Wrong decisions about the job's state that a checkpoint holds.
 
 #include "sim/mutants/mutants.hpp"
 
 namespace reprise::sim {
 
-/// A part of the optimizer is neither saved nor asked for.
+/// Neither saves nor requests a part of the optimizer.
 void forget_masters(Policies& policies);
 void forget_first_moments(Policies& policies);
 void forget_second_moments(Policies& policies);
-/// The optimizer's step counts are not saved.
+/// Does not save the optimizer's step counts.
 void forget_steps(Policies& policies);
-/// None of these.
+/// Saves none of these.
 void forget_optimizer(Policies& policies);
 
-/// On ranks without experts the step counts stay 0.
+/// Leaves the step counts at 0 on ranks without experts.
 void keep_steps_of_ranks_without_experts(Policies& policies);
 
 }  // namespace reprise::sim

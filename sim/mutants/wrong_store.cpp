@@ -12,7 +12,7 @@
 namespace reprise::sim {
 namespace {
 
-/// The commit over a wrong view of the store, which the steps keep alive.
+/// Commits over a wrong view of the store, which the steps keep alive.
 template <class View>
 Steps over(const std::shared_ptr<View>& view, CommitTarget& target, const CommitContent& content,
            Part part) {
@@ -47,7 +47,7 @@ class ByLists final : public PassingStore {
   }
 };
 
-/// What is written for the staged tree goes to where that one is visible already.
+/// Writes the files of the staged tree to its final, visible place.
 class Visible final : public PassingStore {
  public:
   Visible(Store& inner, const CommitTarget& target) : PassingStore(inner), target_(target) {}

@@ -1,15 +1,15 @@
 #pragma once
-// Commits that take an object store for a file system.
+// Commits that treat an object store as a file system.
 
 #include "sim/mutants/mutants.hpp"
 
 namespace reprise::sim {
 
-/// Names change for a writer whose lease another one has taken.
+/// Changes names for a writer whose lease another writer has taken.
 void change_names_without_fence(Policies& policies);
-/// A list is asked whether something is there.
+/// Uses a list to tell if something exists.
 void trust_lists(Policies& policies);
-/// The small object that makes the checkpoint visible is put before the rest.
+/// Puts the small object that makes the checkpoint visible before the rest.
 void show_before_content(Policies& policies);
 
 }  // namespace reprise::sim

@@ -17,7 +17,7 @@ Group all_but_the_last(const Group& holders) {
   return Group(std::vector<GlobalRank>(members.begin(), members.end() - 1));
 }
 
-/// `expert_rng_state` with one place for all ranks along ep, as if they held copies.
+/// Gives `expert_rng_state` one place for all ranks along ep, as if they held copies.
 std::vector<ObjectLeaf> expert_streams_as_copies(const RandomStates& states) {
   constexpr std::size_t kEpInGrid = 1;  // pp, ep, etp
   auto leaves = random_leaves(states);

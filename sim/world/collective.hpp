@@ -1,5 +1,5 @@
 #pragma once
-// One collective call of a group as its members meet in it.
+// One collective call of a group, in which its members meet.
 
 #include <cstdint>
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace reprise::sim {
 
-/// What must be the same on all members.
+/// Parameters that must be the same on all members.
 struct CollectiveCall {
   std::string_view operation;
   std::uint64_t root = 0;       ///< broadcast
@@ -24,29 +24,29 @@ struct CollectiveCall {
   friend bool operator==(const CollectiveCall&, const CollectiveCall&) = default;
 };
 
-/// "all_reduce(how 1, length 3)", for messages.
+/// Returns "all_reduce(how 1, length 3)", for messages.
 std::string to_string(const CollectiveCall& call);
 
-/// The n-th call of a group. Members put in their bytes; when all have, all take all of them.
+/// The n-th call of a group. Members put in their bytes; when all have, each takes all of them.
 struct Rendezvous {
   CollectiveCall call;
-  GlobalRank first;  ///< who came first and so said what the call is
+  GlobalRank first;  ///< first member to arrive; it defines the call
   std::vector<std::optional<Bytes>> parts;
   std::int32_t arrived = 0;
   std::int32_t left = 0;
 };
 
-/// A group's calls, in order. After an error it gives nothing but that error.
+/// The calls of a group, in order. After an error every call fails with that error.
 struct Channel {
   explicit Channel(Group members);
 
   bool complete(std::uint64_t sequence) const;
-  /// The members that have not come to that call.
+  /// Returns the members that have not arrived at that call.
   std::vector<GlobalRank> missing(std::uint64_t sequence) const;
 
   Group group;
-  std::string name;                 ///< the group's, as it prints itself
-  std::vector<std::uint64_t> next;  ///< per member: the number of its next call
+  std::string name;                 ///< name of the group, as it prints itself
+  std::vector<std::uint64_t> next;  ///< number of the next call, per member
   std::map<std::uint64_t, Rendezvous> rounds;
   std::optional<Error> broken;
   WaitQueue waiting;

@@ -1,5 +1,5 @@
 #pragma once
-// Copies between stores: to keep what a simulated run wrote, and to start from real checkpoints.
+// Copies between stores, to keep the files of a simulated run and to start from real checkpoints.
 
 #include <string>
 
@@ -12,8 +12,8 @@ struct TreePlace {
   std::string directory = {};  ///< "" is the root
 };
 
-/// Everything below `source`, file by file; `target` is made. Synced, names included, if the target
-/// store is to keep it.
+/// Copies everything below `source`, file by file, and creates `target`. Syncs files and names if
+/// the target store must keep them.
 void copy_tree(TreePlace source, TreePlace target);
 
 }  // namespace reprise::sim

@@ -1,5 +1,5 @@
 #pragma once
-// The hash of everything that ranks did to the world, in order.
+// Hashes everything that ranks do to the world, in order.
 
 #include <cstdint>
 #include <initializer_list>
@@ -15,20 +15,20 @@ class EventLog {
  public:
   explicit EventLog(std::int32_t world_size);
 
-  /// One call of a port: its kind, the path or group that it is about, sizes and content hashes.
+  /// Records one call of a port: its kind, its path or group, sizes and content hashes.
   void record(GlobalRank rank, std::string_view kind, std::string_view where,
               std::initializer_list<std::uint64_t> numbers);
 
-  /// What this rank did, in its order.
+  /// Returns the hash of this rank's events in its order.
   std::uint64_t digest(GlobalRank rank) const;
-  /// What all ranks did, in the order in which it happened.
+  /// Returns the hash of all ranks' events in the order in which they happened.
   std::uint64_t digest() const { return all_.digest(); }
   std::uint64_t count() const { return count_; }
 
  private:
   std::vector<Hasher> ranks_;
   Hasher all_;
-  Bytes event_;  ///< the one at hand
+  Bytes event_;  ///< the current one
   std::uint64_t count_ = 0;
 };
 

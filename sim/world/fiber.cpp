@@ -1,5 +1,5 @@
-// The one place of `catch (...)`: whatever a body throws ends its fiber and is handed to whoever
-// asks for it.
+// The only place with `catch (...)`: an exception of a body ends its fiber and is passed to the
+// code that asks for it.
 #include "sim/world/fiber.hpp"
 
 #include <cxxabi.h>
@@ -21,10 +21,10 @@ namespace {
 
 namespace context = boost::context;
 
-constexpr std::size_t kStackBytes = 1U << 20U;  // of address space; pages come as they are touched
+constexpr std::size_t kStackBytes = 1U << 20U;  // address space; pages are allocated on first use
 
-// Stacks of fibers that ended, for the next ones of this thread: to map a stack and to touch its
-// pages for the first time takes longer than most fibers run.
+// Reuses stacks of ended fibers on the same thread: mapping a stack and touching its pages for the
+// first time takes longer than most fibers run.
 class StackPool {
  public:
   StackPool() = default;
@@ -56,7 +56,7 @@ class StackPool {
   std::vector<context::stack_context> free_;
 };
 
-// The pool as Boost wants it.
+// Adapts the pool to Boost's interface.
 struct PooledStack {
   context::stack_context allocate() const { return StackPool::of_this_thread().take(); }
   void deallocate(context::stack_context& stack) const {
@@ -81,8 +81,8 @@ struct CaughtExceptions {
 
 struct Fiber::State {
   std::function<void()> body;
-  context::fiber inside;   // where to go on resume
-  context::fiber outside;  // where to go on suspend
+  context::fiber inside;   // target of a resume
+  context::fiber outside;  // target of a suspend
   CaughtExceptions caught;
   SanitizedStack stack;
   FiberEnd end;
@@ -112,7 +112,7 @@ struct Fiber::State {
     } catch (const RankKilled&) {
       end.killed = true;
     } catch (const context::detail::forced_unwind&) {
-      stack.entered_again();  // Boost's own, for a fiber that goes while it is suspended
+      stack.entered_again();  // Boost's own exception, for a fiber destroyed while suspended
       stack.leaving_last();
       throw;
     } catch (...) {

@@ -1,7 +1,7 @@
 #pragma once
-// A stack of its own that one thread switches to and from: over Boost.Context, with what the C++
-// runtime keeps per thread about exceptions saved and restored at each switch. Without that, a
-// fiber that suspends inside a catch block and then rethrows would deliver another fiber's
+// A fiber with its own stack, to which one thread switches. It uses Boost.Context and saves
+// and restores the C++ runtime's per-thread exception state at each switch. Otherwise a
+// fiber that suspends inside a catch block and then rethrows would throw another fiber's
 // exception.
 
 #include <exception>
@@ -10,33 +10,33 @@
 
 namespace reprise::sim {
 
-/// What a killed rank unwinds by. On purpose no std::exception: nobody catches it by accident.
+/// Unwinds a killed rank. Deliberately no std::exception, so that nobody catches it by accident.
 struct RankKilled {};
 
-/// How a fiber ended.
+/// The way in which a fiber ended.
 struct FiberEnd {
-  std::exception_ptr failure = nullptr;  ///< what the body threw; null if it returned
-  bool killed = false;                   ///< unwound by RankKilled
+  std::exception_ptr failure = nullptr;  ///< exception of the body; null if it returned
+  bool killed = false;                   ///< true if RankKilled unwound it
 };
 
 class Fiber {
  public:
-  /// Runs nothing yet. The stack comes at the first resume, with a guard page below it. A fiber
+  /// Does not run yet. The first resume allocates the stack, with a guard page below it. A fiber
   /// stays on one thread.
   explicit Fiber(std::function<void()> body);
-  /// A suspended fiber's stack is unwound; nothing on it may suspend or catch everything then.
+  /// Unwinds the stack of a suspended fiber; nothing on it may then suspend or catch everything.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// From outside: runs the fiber until it suspends or ends.
+  /// Called from outside: runs the fiber until it suspends or ends.
   void resume();
-  /// From inside: back to where resume() was called.
+  /// Called from inside: returns to the caller of resume().
   void suspend();
 
   bool started() const;
   bool finished() const;
-  /// Once it is finished.
+  /// Called once the fiber has finished.
   const FiberEnd& end() const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// What the ports of one rank share: its life, its place in the schedule, its events.
+// State shared by the ports of one rank: its life, its place in the schedule, its events.
 
 #include <initializer_list>
 #include <string_view>
@@ -11,18 +11,18 @@ namespace reprise::sim {
 
 class RankLife {
  public:
-  /// Both are borrowed.
+  /// Borrows both.
   RankLife(Scheduler& scheduler, EventLog& log, GlobalRank rank)
       : scheduler_(scheduler), log_(log), rank_(rank) {}
 
-  /// Stands at the top of each port call: others may run first; then, unless the rank is dead (see
-  /// Scheduler::require_alive), the call is recorded, and what follows happens at once.
+  /// Called at the start of each port call. Lets other ranks run, then records the call unless the
+  /// rank is dead (see Scheduler::require_alive). The rest of the call runs without a switch.
   void step(std::string_view kind, std::string_view where,
             std::initializer_list<std::uint64_t> numbers = {}) {
     scheduler_.yield();
     log_.record(rank_, kind, where, numbers);
   }
-  /// The same for calls that are no point of interest for other ranks.
+  /// Records a call that does not affect other ranks, without letting them run.
   void note(std::string_view kind, std::string_view where,
             std::initializer_list<std::uint64_t> numbers = {}) {
     scheduler_.require_alive();

@@ -1,5 +1,5 @@
 #pragma once
-// One rank's door to the store that all ranks share.
+// One rank's access to the store that all ranks share.
 
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace reprise::sim {
 
-/// Each call lets other ranks run first and is recorded with sizes and, for writes, a hash of the
-/// content. After the rank's death no call reaches the store, and its open files do nothing.
+/// Lets other ranks run before each call, and records it with sizes and, for writes, a hash of the
+/// content. After the rank's death its calls do not reach the store, and its open files do nothing.
 class RankStore final : public Store {
  public:
   RankStore(RankLife& life, Store& store) : life_(life), store_(store) {}

@@ -1,11 +1,11 @@
 #pragma once
-// Tells AddressSanitizer and ThreadSanitizer about switches of stacks; nothing in other builds.
+// Tells AddressSanitizer and ThreadSanitizer about stack switches; does nothing in other builds.
 
 #include <cstddef>
 
 namespace reprise::sim {
 
-/// One fiber's stack. The calls stand around the switches, in the order in which a fiber lives:
+/// The stack of one fiber. The calls surround the switches, in the order of a fiber's life:
 ///
 ///   outside:  entering() | switch in ........................ switch out | returned()
 ///   inside:                entered_first() ... leaving()/leaving_last() |
@@ -30,8 +30,8 @@ class SanitizedStack {
   std::size_t size_ = 0;
   const void* outer_bottom_ = nullptr;
   std::size_t outer_size_ = 0;
-  void* outer_fake_ = nullptr;  // AddressSanitizer's own stack of the outer context
-  void* inner_fake_ = nullptr;  // and of the fiber
+  void* outer_fake_ = nullptr;  // AddressSanitizer's fake stack of the outer context
+  void* inner_fake_ = nullptr;  // its fake stack of the fiber
   void* tsan_outer_ = nullptr;  // ThreadSanitizer's handles
   void* tsan_inner_ = nullptr;
 };

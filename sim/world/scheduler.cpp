@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::uint64_t kSwitchNs = 1000;  // virtual time that a switch takes
+constexpr std::uint64_t kSwitchNs = 1000;  // virtual time of a switch
 
 }  // namespace
 
@@ -20,11 +20,11 @@ struct Scheduler::Record {
   std::unique_ptr<Fiber> fiber;
   std::function<void(const FiberEnd&)> on_end;
   State state = State::kRunnable;
-  std::uint64_t wait = 0;  // counts this fiber's waits
+  std::uint64_t wait = 0;  // number of this fiber's waits
   Wake wake = Wake::kNotified;
   Waiting waiting;
   std::optional<std::uint64_t> timer;
-  bool sleeping = false;  // wakes by itself
+  bool sleeping = false;  // wakes without a notification
 };
 
 Scheduler::Scheduler(Stream choices, std::uint64_t switches_max)
@@ -69,7 +69,7 @@ void Scheduler::run_next() {
   std::swap(runnable_[chosen], runnable_.back());
   const std::size_t fiber = runnable_.back();
   runnable_.pop_back();
-  if (fibers_[fiber]->state != State::kRunnable) return;  // killed meanwhile
+  if (fibers_[fiber]->state != State::kRunnable) return;  // killed in the meantime
   if (switches_left_ == 0) {
     runnable_.push_back(fiber);
     give_up("the run does not come to an end; some rank polls for what never comes");
@@ -97,7 +97,7 @@ void Scheduler::finish(std::size_t fiber, const FiberEnd& end) {
   Record& record = *fibers_[fiber];
   record.state = State::kEnded;
   --live_;
-  // The fiber that is reset next owns `end`.
+  // The fiber that is destroyed next owns `end`.
   const FiberEnd kept = end;  // NOLINT(performance-unnecessary-copy-initialization)
   record.fiber.reset();
   if (auto on_end = std::exchange(record.on_end, nullptr)) on_end(kept);
@@ -158,7 +158,7 @@ void Scheduler::require_alive() const {
   throw RankKilled{};
 }
 
-// Takes a blocked fiber out of its wait, whatever the reason.
+// Ends the wait of a blocked fiber, whatever the reason.
 void Scheduler::make_runnable(std::size_t fiber, Wake wake) {
   Record& record = *fibers_[fiber];
   if (record.timer) timers_.erase({*record.timer, fiber});
@@ -202,8 +202,8 @@ void Scheduler::fire_timers() {
   }
 }
 
-// Nobody can run. Time goes on to the next timer if some fiber will wake by itself; if all wait for
-// each other, no deadline would help.
+// No fiber can run. Advances time to the next timer if some fiber will wake by itself; if all wait
+// for each other, no deadline would help.
 bool Scheduler::advance_time() {
   if (sleeping_ == 0) return false;
   now_ns_ = std::max(now_ns_, timers_.begin()->first);

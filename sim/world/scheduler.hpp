@@ -1,5 +1,5 @@
 #pragma once
-// Who runs next. Fibers on one thread; the choice comes from a seeded stream, time is virtual.
+// Runs all fibers on one thread; the order comes from a seeded stream, time is virtual.
 
 #include <cstdint>
 #include <functional>
@@ -19,7 +19,7 @@
 
 namespace reprise::sim {
 
-/// What a fiber waits for, for verdicts. `group` is borrowed while it waits.
+/// The operation that a fiber waits for, for verdicts. Borrows `group` during the wait.
 struct Waiting {
   std::string_view operation;
   const Group* group = nullptr;
@@ -28,50 +28,50 @@ struct Waiting {
 
 enum class Wake : std::uint8_t { kNotified, kDeadline, kKilled };
 
-/// Fibers that wait for one thing.
+/// Fibers that wait for the same event.
 class WaitQueue {
  private:
   friend class Scheduler;
   struct Ticket {
     std::size_t fiber;
-    std::uint64_t wait;  // which of the fiber's waits; an old one is ignored
+    std::uint64_t wait;  // number of the fiber's wait; old ones are ignored
   };
   std::vector<Ticket> tickets_;
 };
 
 class Scheduler {
  public:
-  /// A run that takes more than `switches_max` switches is a deadlock verdict: ranks that poll for
-  /// what never comes.
+  /// Reports a deadlock if a run takes more than `switches_max` switches: ranks then poll for
+  /// something that never happens.
   explicit Scheduler(Stream choices, std::uint64_t switches_max);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// A fiber of `owner`, ready to run. `on_end` is called outside of all fibers when it ended.
+  /// Adds a fiber of `owner`, ready to run. Calls `on_end` outside of all fibers when it has ended.
   void spawn(GlobalRank owner, std::function<void()> body,
              std::function<void(const FiberEnd&)> on_end);
-  /// Until every fiber has ended. If none can go on, that is the verdict, and all are killed.
+  /// Runs until every fiber has ended. If none can continue, sets the verdict and kills all.
   void run();
-  /// DEADLOCK, naming what each rank waits for.
+  /// Returns DEADLOCK with the operation that each rank waits for; nothing if there was none.
   const std::optional<Error>& verdict() const { return verdict_; }
 
   // ---- from inside a fiber
 
-  /// Lets others run first, perhaps. A killed rank does not return from it.
+  /// May let others run first. Does not return in a killed rank.
   void yield();
-  /// Until notified or `deadline_ns`. Never throws: a killed rank's destructors may wait, too.
+  /// Blocks until notified or `deadline_ns`. Never throws, since destructors of a killed rank wait.
   Wake wait(WaitQueue& queue, const Waiting& what, std::optional<std::uint64_t> deadline_ns = {});
   void sleep_until(std::uint64_t wake_ns);
-  /// Throws RankKilled if the running fiber's rank is dead; an Error while that rank unwinds
-  /// already, because a destructor that catches Errors must not end the program.
+  /// Throws RankKilled if the running fiber's rank is dead; throws an Error if that rank is already
+  /// unwinding, because a destructor that catches Errors must not end the program.
   void require_alive() const;
 
   // ---- from anywhere
 
   void notify_all(WaitQueue& queue);
-  /// Kills all fibers of the rank, the youngest first: background work may look at the stack of the
-  /// fiber that started it. From one of them it does not return. Again is no error.
+  /// Kills all fibers of the rank, the youngest first: background work may use the stack of the
+  /// fiber that started it. Does not return to a killed caller. A second call does nothing.
   void kill(GlobalRank rank);
   bool is_dead(GlobalRank rank) const { return dead_.contains(rank); }
   std::uint64_t now_ns() const { return now_ns_; }

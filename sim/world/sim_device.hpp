@@ -1,5 +1,5 @@
 #pragma once
-// A device whose copies are as late as their events allow.
+// A device whose copies complete as late as their events allow.
 
 #include <map>
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace reprise::sim {
 
-/// Host memory. A copy is done when somebody waits for its own event and not before; until then
-/// what it goes to is poisoned. So a reader that did not wait reads poison, and a job that changes
-/// its state too early changes what is staged. What nobody waits for is never done: it touches no
-/// memory that may be gone by then.
+/// Host memory. A copy is made only when somebody waits for its own event; until then its target is
+/// poisoned. So a reader that did not wait reads poison, and a job that changes its state too early
+/// changes the staged data. A copy that nobody waits for is never made: its memory may be gone by
+/// then.
 class SimDevice final : public Device {
  public:
-  /// What stands in staging before a gather is waited for, and on the device before a scatter is.
+  /// Poison in staging before a gather is waited for, and on the device before a scatter is.
   static constexpr std::byte kUngathered{0xA5};
   static constexpr std::byte kUnscattered{0xB5};
 
@@ -40,7 +40,7 @@ class SimDevice final : public Device {
   RankLife& life_;
   std::string name_;
   std::uint64_t last_event_ = 0;
-  std::map<std::uint64_t, std::vector<Copy>> queued_;  ///< by event
+  std::map<std::uint64_t, std::vector<Copy>> queued_;  ///< keyed by event
 };
 
 }  // namespace reprise::sim

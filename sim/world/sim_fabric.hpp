@@ -1,5 +1,5 @@
 #pragma once
-// One rank's door to the network.
+// One rank's access to the network.
 
 #include <memory>
 
@@ -15,7 +15,7 @@ class SimFabric final : public Fabric {
 
   GlobalRank rank() const override { return life_.rank(); }
   std::int32_t world_size() const override { return world_size_; }
-  /// Call #0 of the group is the making of its communicator.
+  /// The creation of the communicator is call #0 of the group.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
  private:

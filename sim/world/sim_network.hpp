@@ -1,5 +1,5 @@
 #pragma once
-// Where the ranks of one incarnation meet: all groups' channels, and who is gone.
+// Network of the ranks of one incarnation: the channels of all groups, and the ranks that are gone.
 
 #include <cstdint>
 #include <map>
@@ -15,19 +15,19 @@ namespace reprise::sim {
 
 class SimNetwork {
  public:
-  /// A member waits for `deadline_after_ns` of virtual time at most. Without it, it waits until the
-  /// world is seen to be deadlocked.
+  /// A member waits at most `deadline_after_ns` of virtual time. Without it, it waits until the
+  /// world is found to be deadlocked.
   SimNetwork(Scheduler& scheduler, std::optional<std::uint64_t> deadline_after_ns);
 
-  /// The n-th channel that this member asks for by this very group.
+  /// Returns the n-th channel on this member's n-th request for exactly this group.
   std::shared_ptr<Channel> channel(const Group& group, GlobalRank member);
 
-  /// One collective call of `member`: its part in, everybody's parts out, in group order. Throws
-  /// COLLECTIVE_MISMATCH, PEER_FAILED, DEADLINE, or what broke the channel before.
+  /// Makes one collective call of `member`: takes its part, returns all parts in group order.
+  /// Throws COLLECTIVE_MISMATCH, PEER_FAILED, DEADLINE, or the error that broke the channel before.
   std::vector<Bytes> meet(RankLife& life, Channel& channel, const CollectiveCall& call,
                           ByteSpan mine);
 
-  /// The rank died or failed with `why`: peers that wait for it, now or later, get PEER_FAILED.
+  /// Marks a rank that died or failed with `why`: peers that wait for it get PEER_FAILED.
   void gone(GlobalRank rank, const Error& why);
 
  private:

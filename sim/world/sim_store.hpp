@@ -1,6 +1,6 @@
 #pragma once
-// A store in memory that forgets what was not synced. It outlives incarnations: the driver keeps it
-// and gives it to one World after the other.
+// A store in memory that loses unsynced changes in a crash. It outlives incarnations: the driver
+// passes it to one World after the other.
 
 #include <cstdint>
 #include <deque>
@@ -14,32 +14,32 @@
 
 namespace reprise::sim {
 
-/// Behaves as the posix adapter does, errors included; it has no links. This is the store itself,
+/// Behaves like the posix adapter, including errors; it has no links. This is the store itself,
 /// without a schedule: drivers and judges use it directly, ranks through RankStore.
 ///
-/// Without `renames` it behaves as an object store does. A file is an object that is there, for
-/// good, once it was synced or closed. A name and what is staged for it share one small object,
-/// which a conditional put changes: publish(), replace() and put_aside() are one such put each, and
+/// Without `renames` it behaves like an object store. A file is an object that exists permanently
+/// once it was synced or closed. A name and its staged content share one small object, which a
+/// conditional put changes: publish(), replace() and put_aside() are one such put each, and
 /// UNSUPPORTED between other names. Locks are leases.
 class SimStore final : public Store {
  public:
-  /// `name` is what messages call its root. Capabilities are what this store pretends to have.
-  /// `seed` decides how far each list lags.
+  /// `name` is the root's name in messages. The store pretends to have `capabilities`. `seed`
+  /// decides how far each list lags.
   explicit SimStore(std::string name = "sim:", StoreCapabilities capabilities = {.exchange = true},
                     std::uint64_t seed = 0);
 
-  /// Names whose last changes a list that lags may miss, in the whole store.
+  /// Number of last name changes in the whole store that a lagging list may miss.
   static constexpr std::size_t kListLag = 8;
 
-  /// Power cut: file content is what it was at its last sync, the names in a directory are what
-  /// they were at its last sync_directory. Files that are open keep working on what is no longer
-  /// there. Without `renames` nothing is lost but objects that were never put.
+  /// Cuts the power: file content reverts to its last sync, the names in a directory to its last
+  /// sync_directory. Open files keep working on nodes that no longer exist. Without `renames` only
+  /// objects that were never put are lost.
   void crash();
-  /// Everything survives: what an orderly shutdown leaves.
+  /// Makes everything durable, like an orderly shutdown.
   void sync_all();
-  /// Lets more time pass than the term of a lease.
+  /// Advances time by more than the term of a lease.
   void pass_term() { leases_.pass_term(); }
-  /// Lets lists catch up with what is there.
+  /// Lets lists catch up with the store.
   void settle() { changes_.clear(); }
 
   StoreCapabilities capabilities() const override { return capabilities_; }
@@ -54,8 +54,8 @@ class SimStore final : public Store {
   void remove(const std::string& path) override;
   bool remove_empty(const std::string& directory) override;
   void sync_directory(const std::string& directory) override;
-  /// Ends with its owner, as the stack of a rank that is killed is unwound. A lease does not end by
-  /// that: see SimLeases.
+  /// The lock ends with its owner, when the stack of a killed rank is unwound. A lease does not:
+  /// see SimLeases.
   std::unique_ptr<StoreLock> lock(const std::string& path) override;
   std::string display(const std::string& path) const override;
 
@@ -65,11 +65,11 @@ class SimStore final : public Store {
   InodePtr existing_directory(const char* call, const std::string& path) const;
   [[noreturn]] void fail(Code code, const std::string& what, const std::string& path) const;
   void move(const std::string& from, const std::string& to);
-  /// Refuses what this store can't do, and a writer whose lease another one has taken.
+  /// Refuses changes that this store does not support, and a writer that has lost its lease.
   void require_allowed(const char* call, const NameChange& change) const;
-  /// Puts a name into a directory, or takes it out if `node` is null.
+  /// Puts a name into a directory, or removes it if `node` is null.
   void set_name(const InodePtr& directory, const std::string& name, const InodePtr& node);
-  /// The names that a list shows.
+  /// Returns the names that a list shows.
   Names listed(const InodePtr& directory);
 
   struct Change {
@@ -82,7 +82,7 @@ class SimStore final : public Store {
   StoreCapabilities capabilities_;
   std::uint64_t seed_;
   std::uint64_t lists_ = 0;
-  std::deque<Change> changes_;  ///< the last ones, where lists lag
+  std::deque<Change> changes_;  ///< the last ones, if lists lag
   SimLeases leases_;
   InodePtr root_ = make_inode(InodeKind::kDirectory);
 };

@@ -7,7 +7,7 @@ namespace reprise::sim {
 namespace {
 
 struct Outcome {
-  bool wanted = false;  ///< late work may begin
+  bool wanted = false;  ///< true: late work may begin
   bool done = false;
   std::exception_ptr failure = nullptr;
   WaitQueue waiting = {};

@@ -1,5 +1,5 @@
 #pragma once
-// Background work as further fibers of its rank; killed with it.
+// Runs background work as further fibers of its rank, killed with it.
 
 #include <cstdint>
 
@@ -8,10 +8,10 @@
 
 namespace reprise::sim {
 
-/// When background work runs.
+/// Time at which background work runs.
 enum class Background : std::uint8_t {
-  kAnyTime,  ///< beside the rank, as the schedule has it
-  kLate,     ///< not before somebody waits for it: as a slow disk does it
+  kAnyTime,  ///< at the same time as the rank, as scheduled
+  kLate,     ///< starts only when somebody waits for it, like a slow disk
 };
 
 class SimTasks final : public Tasks {

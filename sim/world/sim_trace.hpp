@@ -1,5 +1,5 @@
 #pragma once
-// Keeps what the engine said that it did.
+// Keeps the trace events of the engine.
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// Files and directories in memory, each with what would survive a power cut.
+// Files and directories in memory, each with the content that would survive a power cut.
 
 #include <cstdint>
 #include <map>
@@ -16,13 +16,13 @@ using Names = std::map<std::string, InodePtr>;
 
 enum class InodeKind : std::uint8_t { kFile, kDirectory };
 
-/// A file or a directory. The left half is what calls see, the right half what a crash leaves:
+/// A file or a directory. Calls see the left half; a crash leaves the right half:
 ///
 ///   file        content ---- sync() -------------> durable_content
 ///   directory   names   ---- sync_directory() ---> durable_names
 struct Inode {
   InodeKind kind = InodeKind::kFile;
-  std::uint64_t number = 0;  ///< no other one has it
+  std::uint64_t number = 0;  ///< unique
   Bytes content = {};
   Bytes durable_content = {};
   Names names = {};
@@ -31,9 +31,9 @@ struct Inode {
 
 InodePtr make_inode(InodeKind kind);
 
-/// The tree that a crash leaves, in fresh nodes: files open before it are detached. A node that
-/// stands under two durable names, because only one of two directories was synced after a rename,
-/// becomes two.
+/// Returns the tree that a crash leaves, in new nodes: files opened before it are detached. A node
+/// with two durable names, because only one of two directories was synced after a rename, becomes
+/// two.
 InodePtr after_crash(const Inode& node);
 
 }  // namespace reprise::sim

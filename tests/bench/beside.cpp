@@ -39,7 +39,7 @@ std::uint64_t status_bytes(const std::string& name) {
 }  // namespace
 
 std::uint64_t peak_growth(const std::function<void()>& run) {
-  ::malloc_trim(0);                               // what was freed before is no part of the start
+  ::malloc_trim(0);                               // earlier freed memory does not count
   std::ofstream("/proc/self/clear_refs") << "5";  // the peak is now what is resident
   const std::uint64_t before = status_bytes("VmHWM");
   run();

@@ -1,17 +1,17 @@
-// Our side of tests/interop/beside_torch.py: does what it is told, one line each, and answers with
-// the seconds that it took, so that both sides can take turns on the same bytes.
+// Our side of tests/interop/beside_torch.py: executes commands, one per line, and answers with the
+// seconds that each took, so that both sides can take turns on the same bytes.
 //
-//   in                                      out
-//   content PATH                                              the file that both sides map
-//   state TENSORS ROWS COLUMNS                                bf16, one after another in the
-//   content save DIR none|crc32 STAGING_MIB         seconds, seconds until the job may go on load
-//   DIR ignored|verified DIM PARTS     seconds of all parts in turn, bytes read, bytes needed plan
-//   RANKS TENSORS                      seconds of local plans, of the global one, items cover
-//   TENSORS ROWS COLUMNS              seconds of the proofs for grids of ROWS x COLUMNS boxes
-//   owners FILE                             seconds, shards, shards owned by another rank
-//   compare DTYPE BYTES THREADS             seconds, mismatches, max_delta of the content's halves
+//   in                                   out
+//   content PATH                         maps the file that both sides use
+//   state TENSORS ROWS COLUMNS           bf16, one after another in the content
+//   save DIR none|crc32 STAGING_MIB      seconds, seconds until the job may go on
+//   load DIR ignored|verified DIM PARTS  seconds of all parts, bytes read, bytes needed
+//   plan RANKS TENSORS                   seconds of local plans, of the global one, items
+//   cover TENSORS ROWS COLUMNS           seconds of the proofs for grids of ROWS x COLUMNS
+//   owners FILE                          seconds, shards, shards owned by another rank
+//   compare DTYPE BYTES THREADS          seconds, mismatches, max_delta of content's halves
 //
-// A line that can't be done is answered with "error" and why.
+// A command that fails is answered with "error" and the reason.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -198,7 +198,7 @@ class Worker {
     return state;
   }
 
-  /// What was loaded is what the content has there.
+  /// Checks that the loaded bytes are those of the content.
   void check(const Box& box, const StateDict& loaded) const {
     const auto all = content_.first(target_.size());
     const auto row = static_cast<std::size_t>(box.extent[1]) * size_of(kType);

@@ -1,4 +1,4 @@
-// How fast two states in memory are compared, beside reading both: see docs/speed.md.
+// Measures how fast two states in memory are compared, relative to reading both: see docs/speed.md.
 
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kBytes = std::size_t{256} << 20U;  // of each side
 constexpr std::size_t kTensorBytes = std::size_t{32} << 20U;
 
-/// What of the elements differs.
+/// The way in which elements differ.
 enum class Differences { kNone, kOneInAMillion, kAll };
 
 void spoil(MutableByteSpan right, DType dtype, Differences differences) {

@@ -1,5 +1,5 @@
-// How fast a GPU's state is saved, loaded and compared, beside what its bus and its memory can do:
-// see docs/gpu.md. Without a GPU nothing is run, and that is said.
+// Measures how fast a GPU's state is saved, loaded and compared, relative to its bus and its
+// memory: see docs/gpu.md. Without a GPU it runs nothing and says so.
 
 #include <chrono>
 #include <cstdio>
@@ -20,7 +20,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
-/// One thread beside the rank's own.
+/// One thread in addition to the rank's own.
 constexpr int kThreads = 2;
 
 struct Shape {
@@ -67,7 +67,7 @@ class GpuTensors {
   StateDict state;
 };
 
-/// The bus alone: one copy of as many bytes to pinned memory, or from it.
+/// Measures only the bus: one copy of as many bytes to pinned memory, or from it.
 class Bus {
  public:
   Bus(CudaDevice& device, std::size_t bytes)
@@ -88,12 +88,12 @@ class Bus {
   PinnedMemory host_;
 };
 
-/// All of the state fits into staging, and as much again for what stands around elements.
+/// Staging for the whole state, and as much again for the bytes around elements.
 ImageOptions image_of(std::size_t bytes) {
   return {.staging_bytes_max = 2 * bytes, .checksums = Checksums::kCrc32};
 }
 
-/// How long the job stands still: until begin() returns. The background writes meanwhile.
+/// Measures how long the job is blocked: until begin() returns. The background writes meanwhile.
 void snapshot(benchmark::State& state, Shape shape, double aim) {
   CudaDevice device("bench", 0);
   GpuTensors tensors(device, shape, 4);
@@ -123,7 +123,7 @@ double seconds_of(const std::function<void()>& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// What takes longer of what has to be done anyhow.
+/// Returns the slower of the unavoidable parts.
 bench::Work slower(const bench::Work& one, const bench::Work& other) {
   const auto time = [](const bench::Work& work) {
     if (work.prepare) work.prepare();

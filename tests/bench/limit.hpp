@@ -1,6 +1,6 @@
 #pragma once
-// What the machine can do at best, as code that does nothing else: the limits that a benchmark's
-// rates are held against. All rates are those of warm memory; threads share the bytes evenly.
+// Speed limits of the machine, measured by code that does nothing else, for comparison with a
+// benchmark's rates. All rates are for warm memory; threads share the bytes evenly.
 
 #include <cstdint>
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace reprise::bench {
 
-/// Memory at 64-byte boundaries whose pages are there, filled from a seeded stream.
+/// Memory aligned to 64 bytes with its pages present, filled from a seeded stream.
 class WarmMemory {
  public:
   WarmMemory(std::size_t bytes, std::uint64_t seed);
@@ -26,18 +26,18 @@ class WarmMemory {
   std::size_t size_;
 };
 
-/// A directory for files of a benchmark; removed with what is in it.
+/// A directory for the files of a benchmark; removed with its content.
 class Place {
  public:
-  /// In memory, under /dev/shm. Ends the program if that is no tmpfs.
+  /// Creates it in memory, under /dev/shm. Ends the program if that is not a tmpfs.
   static Place tmpfs();
-  /// On the disk that the program lies on. Ends the program if that is a tmpfs.
+  /// Creates it on the program's disk. Ends the program if that is a tmpfs.
   static Place disk();
   Place(Place&&) = default;
   Place& operator=(Place&&) = delete;
   ~Place();
 
-  /// A path in it.
+  /// Returns a path in it.
   std::string file(const std::string& name) const { return *path_ + "/" + name; }
   const std::string& path() const { return *path_; }
 
@@ -48,22 +48,22 @@ class Place {
 
 enum class Durable : std::uint8_t { kNo, kYes };
 
-/// Creates `path`, which must not be there, and writes `bytes` with large pwrites; each thread its
-/// part of the one file. With kYes also fdatasync, as `dd conv=fdatasync` does.
+/// Creates `path`, which must not exist, and writes `bytes` with large pwrites, each thread its
+/// part of the one file. With kYes also fdatasync, like `dd conv=fdatasync`.
 void write_new_file(const std::string& path, ByteSpan bytes, int threads, Durable durable);
-/// Each thread preads its part into `out`.
+/// Reads the file into `out`; each thread preads its part.
 void read_file(const std::string& path, MutableByteSpan out, int threads);
 /// Maps the file and copies it into `out`.
 void copy_mapped_file(const std::string& path, MutableByteSpan out, int threads);
-/// `source` and `target` have one size.
+/// `source` and `target` have the same size.
 void copy_memory(ByteSpan source, MutableByteSpan target, int threads);
-/// The sum of the 64-bit words of both, read side by side as a comparison reads them; sizes are
+/// Returns the sum of the 64-bit words of both, read in parallel like in a comparison; sizes are
 /// equal and multiples of 64 bytes.
 std::uint64_t sum_of_two(ByteSpan a, ByteSpan b, int threads);
-/// The CRC-32 of each thread's part; 0 or another number, so that nothing is optimised away.
+/// Returns a number that depends on the CRC-32 of each thread's part, to defeat the optimizer.
 std::uint32_t crc32_of_parts(ByteSpan bytes, int threads);
 
-/// Ends the program with a message: a benchmark that went wrong has no rate.
+/// Ends the program with a message: a failed benchmark has no rate.
 [[noreturn]] void give_up(const std::string& what);
 
 }  // namespace reprise::bench

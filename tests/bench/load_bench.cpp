@@ -1,5 +1,5 @@
-// How fast a rank loads what lies in the page cache, beside pread or a mapped copy of the same
-// bytes: see docs/speed.md.
+// Measures how fast a rank loads from the page cache, relative to pread or a mapped copy of the
+// same bytes: see docs/speed.md.
 
 #include <chrono>
 #include <cstring>

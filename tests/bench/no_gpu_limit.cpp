@@ -1,4 +1,4 @@
-// Where there is no CUDA: never reached, as there is no device.
+// Never reached: without CUDA there is no device.
 #include "reprise/error.hpp"
 #include "tests/bench/gpu_limit.hpp"
 

@@ -12,7 +12,7 @@ std::shared_ptr<const Mesh> mesh_of(int ranks) {
   return std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 8}, {"dp", ranks / 8}});
 }
 
-/// What one rank of them holds, some shapes as a transformer has them.
+/// Returns the state of one of them, with some shapes of a transformer.
 StateDict state_of(const std::shared_ptr<const Mesh>& mesh, int rank, int tensors, bool placed) {
   const Placement split({{"tp", 0}});
   StateDict state;
@@ -55,7 +55,7 @@ void plan_over_the_wire(benchmark::State& state) {
 }
 BENCHMARK(plan_over_the_wire)->Unit(benchmark::kMillisecond);
 
-/// What a rank does for the plan of a save that all make, and what it gets from the others.
+/// A rank's part in the plan of a save that all make, and the messages from the others.
 void plan_made_by_all(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
   const int tensors = static_cast<int>(state.range(1));

@@ -1,6 +1,6 @@
-// Plans of whole jobs on one core. `seconds` runs from the ranks' plans on the wire to the proved
-// global plan with its owners, or over every rank's reads; what the ranks did before, each for
-// itself, is not in it.
+// Plans whole jobs on one core. `seconds` is the time from the ranks' encoded plans to the proved
+// global plan with its owners, or the time for every rank's reads; it excludes the earlier work of
+// each rank.
 
 #include <benchmark/benchmark.h>
 #include <malloc.h>
@@ -21,7 +21,7 @@ Dims shape_of(std::int64_t tensor) {
   return {65536 + 4096 * (tensor % 7), 128 + 64 * (tensor % 3)};
 }
 
-/// What a rank gives by hand of a tensor, whose shape it fills in.
+/// Returns a rank's box of a tensor and sets the tensor's shape.
 using BoxOf = Box (*)(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape);
 
 Box row_of(std::int32_t rank, std::int32_t ranks, const Dims& shape) {
@@ -68,7 +68,7 @@ StateDict state_of(const MeshPtr& mesh, const Placement& placement, GroupRank ra
   return state;
 }
 
-/// What each rank sends.
+/// Returns the messages of each rank.
 std::vector<Bytes> wires_of(const MeshPtr& mesh, const Placement& placement, std::int64_t tensors) {
   std::vector<Bytes> wires;
   for (std::int32_t r = 0; r < mesh->size(); ++r) {
@@ -88,7 +88,7 @@ double mebibytes_now() {
   return static_cast<double>(info.uordblks + info.hblkhd) / (1 << 20);
 }
 
-/// Of this core's time: plans use one thread, and other work on the machine does not count.
+/// Measures only this core's time: plans use one thread, and other load does not count.
 class Timer {
  public:
   double seconds() const { return now() - start_; }

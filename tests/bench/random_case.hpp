@@ -1,5 +1,5 @@
 #pragma once
-// Small random checkpoints for measurements: tensors, and two random layouts that place them.
+// Small random checkpoints for measurements: tensors, and two random layouts for them.
 
 #include <algorithm>
 #include <array>
@@ -12,25 +12,25 @@
 
 namespace reprise::bench {
 
-/// What a case is drawn from.
+/// Limits for drawing a case.
 struct CaseBounds {
   std::int32_t ranks_min = 1;
   std::int32_t ranks_max = 8;
   std::size_t tensors_min = 20;
   std::size_t tensors_max = 20;
-  std::size_t bytes = 24 << 10;  ///< of all tensors together, exactly
+  std::size_t bytes = 24 << 10;  ///< exact sum over all tensors
 };
 
 struct CaseTensor {
   std::string key;
   DType dtype = DType::kUInt8;
   Dims shape;
-  std::array<Placement, 2> placement;  ///< under either layout
+  std::array<Placement, 2> placement;  ///< under each layout
 
   std::size_t bytes() const { return static_cast<std::size_t>(volume(shape)) * size_of(dtype); }
 };
 
-/// Both meshes have the axes tp and dp, in either order.
+/// Two meshes with the axes tp and dp, in either order, and tensors placed on both.
 struct RandomCase {
   std::array<std::shared_ptr<const Mesh>, 2> mesh;
   std::vector<CaseTensor> tensors;
@@ -53,7 +53,7 @@ inline std::shared_ptr<const Mesh> random_mesh(Stream& draw, const CaseBounds& b
   return std::make_shared<const Mesh>(axes);
 }
 
-/// Each axis splits some dimension or none, in either order, perhaps both the same one.
+/// Each axis splits a dimension or none, in either order, perhaps both the same one.
 inline Placement random_placement(Stream& draw, std::size_t rank) {
   std::vector<Split> splits;
   for (const char* axis : {"tp", "dp"}) {
@@ -63,7 +63,7 @@ inline Placement random_placement(Stream& draw, std::size_t rank) {
   return Placement(std::move(splits));
 }
 
-/// At most `bytes_max` bytes; one to three dimensions that few meshes divide.
+/// Draws at most `bytes_max` bytes; one to three dimensions that few meshes divide.
 inline CaseTensor random_tensor(Stream& draw, std::string key, std::size_t bytes_max) {
   constexpr std::array kTypes = {DType::kFloat32,      DType::kBFloat16, DType::kFloat16,
                                  DType::kFloat8E4M3FN, DType::kInt64,    DType::kInt32};
@@ -81,7 +81,7 @@ inline CaseTensor random_tensor(Stream& draw, std::string key, std::size_t bytes
   return tensor;
 }
 
-/// The last tensor makes up for what the others lack.
+/// The last tensor has the size that the others leave.
 inline RandomCase random_case(Stream draw, const CaseBounds& bounds) {
   RandomCase made;
   for (auto& mesh : made.mesh) mesh = random_mesh(draw, bounds);
@@ -104,7 +104,7 @@ inline RandomCase random_case(Stream draw, const CaseBounds& bounds) {
   return made;
 }
 
-/// What `rank` holds under layout `side`, without memory.
+/// Returns the state of `rank` under layout `side`, without memory.
 inline StateDict state_of(const RandomCase& made, std::size_t side, GroupRank rank) {
   StateDict state;
   state.tensors.reserve(made.tensors.size());

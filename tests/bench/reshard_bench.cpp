@@ -1,5 +1,5 @@
-// What a load under another layout reads: how many bytes beside those that it needs, counted at the
-// store, and how fast, beside pread of as many bytes: see docs/speed.md.
+// Measures the reads of a load under another layout: bytes read relative to bytes needed, counted
+// at the store, and speed relative to pread of as many bytes: see docs/speed.md.
 
 #include <cstring>
 #include <map>
@@ -98,7 +98,7 @@ std::vector<Box> blocks_of(const Dims& shape, const Grid& grid) {
   return boxes;
 }
 
-/// Each rank's block of `loaded` is that of `saved`, whose blocks stand one after another.
+/// Checks each rank's block of `loaded` against `saved`, whose blocks are one after another.
 void require_equal(const ReshardRow& row, ByteSpan saved, ByteSpan loaded) {
   const auto whole = [&](const Grid& grid, ByteSpan blocks) {
     Bytes tensor(blocks.size());

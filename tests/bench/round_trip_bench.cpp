@@ -1,5 +1,5 @@
-// How many byte-exact round trips and how many plans a second, beside what they can't do without:
-// see docs/speed.md. Times of two threads are those of two cores that do nothing else.
+// Measures byte-exact round trips and plans per second, relative to the work that they can't avoid:
+// see docs/speed.md. Times of two threads assume two idle cores.
 
 #include <benchmark/benchmark.h>
 
@@ -157,7 +157,7 @@ std::uint64_t run_world(const Mesh& mesh, Store& store,
   return result.events;
 }
 
-/// What a round trip took and did.
+/// Time and amounts of a round trip.
 struct Trip {
   std::uint64_t elements = 0;  ///< compared
   std::uint64_t calls = 0;     ///< of ports
@@ -176,7 +176,7 @@ Trip round_trip(Stream draw, const CaseBounds& bounds) {
     auto group = ports.fabric.communicator(Group::world(ports.fabric.world_size()));
     auto save = Save::begin(ports, group, memory.state,
                             {.target = CommitTarget::iteration("run", Step{1})});
-    memory.poison();  // what is saved was taken by now
+    memory.poison();  // the save has already copied it
     save.finish();
   });
   trip.calls += run_world(*made.mesh[1], store, [&](Ports& ports, GlobalRank rank) {
@@ -301,7 +301,7 @@ void per_state(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kRoundTrip.bytes));
 }
 
-/// Nothing that moves the state twice, out of the saver and into the loader, takes less.
+/// A lower bound: moves the state twice, out of the saver and into the loader.
 void copies_of_the_state(benchmark::State& state) {
   const Bytes content = content_of(Stream(1), kRoundTrip.bytes);
   Bytes stored(content.size());
@@ -323,7 +323,7 @@ void crc32_of_the_state(benchmark::State& state) {
 }
 BENCHMARK(crc32_of_the_state)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-/// What an integrity manifest would cost; the round trips write none.
+/// Measures the cost of an integrity manifest; the round trips write none.
 void sha256_of_the_state(benchmark::State& state) {
   const Bytes content = content_of(Stream(1), kRoundTrip.bytes);
   for (auto _ : state) benchmark::DoNotOptimize(sha256_of(content));

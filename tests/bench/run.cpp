@@ -19,7 +19,7 @@ bool failed(const Run& run) {
   }
 }
 
-/// What the library prints anyhow, and whether a run failed.
+/// Prints like the library, and records failed runs.
 class Watching : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context& context) override { return inner_->ReportContext(context); }

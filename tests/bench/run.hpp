@@ -1,9 +1,9 @@
 #pragma once
-// Google Benchmark's own main ends well although a benchmark refused its result; this does not.
+// Google Benchmark's own main succeeds even if a benchmark rejected its result; this one does not.
 
 namespace reprise::bench {
 
-/// Runs what was registered, with Google Benchmark's arguments. Returns the program's exit code.
+/// Runs the registered benchmarks with Google Benchmark's arguments. Returns the exit code.
 int run_benchmarks(int argc, char** argv);
 
 }  // namespace reprise::bench

@@ -1,4 +1,4 @@
-// How fast a rank saves, beside pwrite of the same bytes: see docs/speed.md.
+// Measures how fast a rank saves, relative to pwrite of the same bytes: see docs/speed.md.
 
 #include <filesystem>
 #include <functional>
@@ -15,7 +15,7 @@ namespace {
 
 using bench::Durable;
 
-/// One thread beside the rank's own.
+/// One thread in addition to the rank's own.
 constexpr int kThreads = 2;
 
 struct Shape {
@@ -25,7 +25,7 @@ struct Shape {
 constexpr Shape kLarge = {8, std::size_t{128} << 20U};
 constexpr Shape kSmall = {10'000, std::size_t{64} << 10U};
 
-/// What differs from one row to the next.
+/// Settings that differ from row to row.
 struct SaveRow {
   Shape shape;
   Checksums checksums;

@@ -1,5 +1,5 @@
 #pragma once
-// Rules over the text of a public header, and over what a shared library exports.
+// Rules for the text of a public header, and for the exports of a shared library.
 
 #include <string>
 #include <string_view>
@@ -7,18 +7,18 @@
 
 namespace reprise::border {
 
-/// Includes that are neither a public header nor one of the standard library; as written.
+/// Returns the includes that are neither public headers nor the standard library's; as written.
 std::vector<std::string> foreign_includes(std::string_view text);
-/// Macros that the text defines without REPRISE_ in front; their names.
+/// Returns the names of macros that the text defines without the prefix REPRISE_.
 std::vector<std::string> foreign_macros(std::string_view text);
-/// Namespaces that the text opens at the outside and that are not reprise (nor std, for a hash).
+/// Returns the top-level namespaces that the text opens except reprise (and std, for a hash).
 std::vector<std::string> foreign_namespaces(std::string_view text);
-/// Words of the harness, which mean nothing to a program outside; as written.
+/// Returns words of the harness, which mean nothing to outside programs; as written.
 std::vector<std::string> foreign_words(std::string_view text);
-/// Symbols of a listing (`nm -D --defined-only -C`) that are not of reprise; whole lines.
+/// Returns the lines of a listing (`nm -D --defined-only -C`) with symbols outside of reprise.
 std::vector<std::string> foreign_symbols(std::string_view listing);
-/// Symbols of reprise in a listing whose qualified name has a word that `headers`, all of their
-/// text, lack.
+/// Returns symbols of reprise in a listing whose qualified name has a word that does not occur in
+/// `headers`, which is the text of all of them.
 std::vector<std::string> undeclared_symbols(std::string_view listing, const std::string& headers);
 
 }  // namespace reprise::border

@@ -1,5 +1,5 @@
-// The border between the library and a program outside: what the public headers and the shared
-// libraries let through.
+// Checks that public headers and shared libraries expose nothing internal to an outside
+// program.
 
 #include <gmock/gmock.h>
 
@@ -59,7 +59,7 @@ constexpr const char* kForeignMacros[] = {
     "CHECK(...)=@", "LOG(...)=@", "ASSERT(...)=@", "REQUIRE(...)=@", "None=0L",   "Status=int",
     "Bool=int",     "True=1",     "False=0",       "Success=0",      "Complex=0", "Always=2"};
 
-/// Each header alone, two at once, beside those macros.
+/// Compiles each header alone, and pairs, with those macros defined.
 Said compile_each(const std::string& compiler) {
   std::string names;
   for (const fs::path& header : public_headers()) names += " " + header.filename().string();

@@ -1,4 +1,4 @@
-// A program outside: the package in an empty prefix, the examples built with it, and run.
+// Installs the package into an empty prefix, builds the examples with it, and runs them.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -118,7 +118,7 @@ TEST_F(Package, serves_programs_of_many_ranks) {
   EXPECT_TRUE(loaded.ok) << loaded;
   EXPECT_THAT(loaded.text, HasSubstr("1: 4800 of 4800 elements"));
 
-  // Where a first save dies nobody is in the way of the second.
+  // A first save that dies does not block the second.
   leave_a_save_that_died(run + "/ckpt");
 
   // A job that goes on with half of its ranks, and one that keeps them, end with the same bits.

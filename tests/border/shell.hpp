@@ -1,5 +1,5 @@
 #pragma once
-// Runs a command and takes all that it prints.
+// Runs a command and captures its output.
 
 #include <sys/wait.h>
 
@@ -15,7 +15,7 @@ struct Said {
 };
 inline std::ostream& operator<<(std::ostream& out, const Said& said) { return out << said.text; }
 
-/// By the shell, in the C locale.
+/// Runs it in the shell, in the C locale.
 inline Said shell(const std::string& command) {
   Said said;
   FILE* pipe = popen(("export LC_ALL=C; " + command + " 2>&1").c_str(), "r");

@@ -1,5 +1,5 @@
-// Bad input is refused in words that name the file, with the right exit code, soon, and without the
-// memory that it claims.
+// Bad input is refused with a message that names the file, with the right exit code, quickly, and
+// without allocating the memory that it claims.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

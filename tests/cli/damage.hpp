@@ -1,5 +1,5 @@
 #pragma once
-// A checkpoint in a directory of its own, and ways to spoil it.
+// A checkpoint in a temporary directory, and functions that damage it.
 
 #include <cstdint>
 #include <filesystem>
@@ -18,25 +18,25 @@ std::string data(const std::string& name);
 
 class Victim {
  public:
-  /// A copy of a fixture of the test data.
+  /// Copies a fixture of the test data.
   explicit Victim(const std::string& fixture);
 
   std::string path() const { return path_.string(); }
   std::filesystem::path file(const std::string& name) const { return path_ / name; }
 
   void truncate(const std::string& name, std::uint64_t size) const;
-  /// Changes one bit at `offset`; a negative one counts from the end.
+  /// Flips one bit at `offset`; a negative offset counts from the end.
   void flip(const std::string& name, std::int64_t offset) const;
   void write(const std::string& name, std::string_view content) const;
   void remove(const std::string& name) const;
-  /// Of the first place of `text` in the file.
+  /// Returns the offset of the first occurrence of `text` in the file.
   std::int64_t offset_of(const std::string& name, std::string_view text) const;
-  /// Makes all bytes of an object zero; the first in `file`.
+  /// Sets all bytes of the first object in `file` to zero.
   void zero_object_in(const std::string& file) const;
 
-  /// Reads `.metadata`, lets `change` have it, and writes it back.
+  /// Reads `.metadata`, passes it to `change`, and writes it back.
   void edit_metadata(const std::function<void(Metadata&)>& change) const;
-  /// Where the elements of the first chunk of a tensor begin in its file.
+  /// Position of the first chunk's elements in a tensor's file.
   struct Elements {
     std::string file;
     std::int64_t offset;

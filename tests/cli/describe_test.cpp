@@ -1,4 +1,4 @@
-// Stored things in a few words.
+// Descriptions of stored things.
 
 #include "scenarios/cli/describe.hpp"
 

@@ -1,4 +1,4 @@
-// diff holds its memory bounded: 2 GiB of tensors, cut in two ways, under a limit of 256 MiB.
+// diff uses bounded memory: it compares 2 GiB of tensors, cut in two ways, within 256 MiB.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What `reprise diff` says, and exits with, where not all was compared.
+// Output and exit code of `reprise diff` if some of the content was not compared.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

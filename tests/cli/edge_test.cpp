@@ -1,5 +1,5 @@
-// What comes out of the program: no key, path or value of a file reaches a terminal as a command,
-// all of it arrives or the exit code says so, and too little memory is told by the file's name.
+// Output of the program: no key, path or value of a file reaches a terminal as a command, all
+// output arrives or the exit code says so, and an out-of-memory error names the file.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What is added to the report of a run, and what the gate makes of a report without it.
+// Additions to the report of a run, and the gate's answer to a report without them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class Evidence : public testing::Test {
   std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
   Json report() const { return Json::parse(text_of(path("full/report.json"))); }
 
-  /// As of a clean tree.
+  /// Edits the report as if the tree were clean.
   void write(const std::string& name, Json document) const {
     document["project"]["commit"] = kCommit;
     document["project"]["dirty"] = false;

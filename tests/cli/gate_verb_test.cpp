@@ -1,4 +1,4 @@
-// `reprise gate` from outside: a real report, spoilt in many ways, against a real baseline.
+// `reprise gate` as a process: a real report, damaged in many ways, against a real baseline.
 
 #include <gtest/gtest.h>
 
@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 const std::string kFolder = REPRISE_SOURCE_DIR "/scenarios/placements/";
 const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
 
-/// A run of one scenario that passes and of one that is refused, as of a clean tree, beside the
-/// baseline that the program made of it.
+/// A run of a scenario that passes and of one that is refused, edited to be of a clean tree, and
+/// the baseline that the program made of it.
 class GateVerb : public testing::Test {
  protected:
   void SetUp() override {

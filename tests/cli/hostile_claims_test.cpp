@@ -1,6 +1,6 @@
-// Small files that claim much: every verb that reads them ends soon, in words, in an address space
-// that holds what is there and not what is claimed. And damage in each kind of file is found at its
-// place.
+// Small files that claim huge sizes: every verb that reads them ends soon with a message, in an
+// address space that fits the real sizes but not the claimed ones. Damage in each kind of file is
+// located.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What `inspect` says of content is what torch says of it: tests/data holds both.
+// `inspect` reports the same content as torch: tests/data has both.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using ::testing::HasSubstr;
 
-/// Checkpoints beside which torch's own account of them stands.
+/// Checkpoints with torch's own description next to them.
 std::vector<std::string> described() {
   constexpr std::string_view kEnding = ".expected.json";
   std::vector<std::string> names;

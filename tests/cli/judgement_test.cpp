@@ -1,4 +1,4 @@
-// What `verify` and `reshard` answer where nothing is broken, and yet nothing may be called whole.
+// Answers of `verify` and `reshard` if nothing is broken but nothing may be called whole either.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Megatron's options of `reprise run` from outside: what each does to the checkpoints that are
-// left.
+// Megatron's options of `reprise run` as a process: the effect of each on the checkpoints that
+// remain.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ std::string with(const std::string& was, const std::string& is, std::string text
   return text.replace(text.find(was), was.size(), is);
 }
 
-/// The second life stands on another grid, on which random streams begin anew.
+/// The second life has another grid, on which random streams start again.
 std::string moving() {
   return with("{kind: adam}", "{kind: adam, sharding: fully_reshardable}",
               with("- restart", "- restart: {layout: tp2}"));
@@ -54,7 +54,7 @@ class MegatronOptions : public testing::Test {
   void write(const std::string& text) const { std::ofstream(scenario()) << text; }
   std::string scenario() const { return directory_.path() + "/s.yaml"; }
   std::string at(const std::string& name) const { return directory_.path() + "/" + name; }
-  /// Where a run with --save `saved` and these options leaves the scenario's checkpoints.
+  /// Returns the path where a run with --save `saved` and these options leaves its checkpoints.
   std::string root(const std::string& saved, const std::string& options = "") const {
     return at(saved) + "/s" + (options.empty() ? "" : "{" + options + "}") + "/checkpoints";
   }

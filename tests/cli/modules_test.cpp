@@ -1,5 +1,5 @@
-// What inspect and verify say of a checkpoint of several modules that Megatron-Core wrote, and of
-// what may be wrong with one.
+// Answers of inspect and verify on a checkpoint of several modules that Megatron-Core wrote, and on
+// damaged ones.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

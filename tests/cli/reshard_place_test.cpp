@@ -1,4 +1,4 @@
-// Where `reshard` writes: nothing is lost there that it did not write, and a signal leaves nothing.
+// Output places of `reshard`: it destroys no foreign files, and a signal leaves nothing behind.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ class ReshardPlace : public testing::Test {
   }
 
   enum class Out : std::uint8_t { kToo, kLeftOut };
-  /// Everything in the directory of OUT, whatever it is; without what stands at OUT if so asked.
+  /// Lists everything in the directory of OUT; optionally without OUT itself.
   std::map<std::string, std::string> all(Out out = Out::kToo) const {
     std::map<std::string, std::string> found;
     for (const auto& entry : fs::recursive_directory_iterator(directory_.path())) {
@@ -233,8 +233,8 @@ TEST_F(ReshardPlace, what_a_killed_one_left_goes_with_the_next_one) {
 
 class ReshardSignals : public ReshardPlace, public testing::WithParamInterface<int> {
  protected:
-  /// At `event` beside OUT the program gets the signal. The lock's file is there already, so that
-  /// the first that is created is the directory to write into.
+  /// Sends the program a signal at `event` in the parent of OUT. The lock's file already exists, so
+  /// that the first file created is the directory to write into.
   ProgramResult run_until(int event, const Words& options) const {
     write(directory_.path() + "/.out.lock", "");
     return run(kIn, options, {.tripwire = Tripwire{directory_.path(), event, GetParam()}});

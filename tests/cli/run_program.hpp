@@ -1,5 +1,5 @@
 #pragma once
-// Runs the program and takes what it prints.
+// Runs the program and captures its output.
 
 #include <cstdint>
 #include <filesystem>
@@ -20,28 +20,28 @@ struct ProgramResult {
   std::string all() const { return out + err; }
 };
 
-/// Sanitizers reserve more addresses than any limit leaves.
+/// Sanitizers reserve more address space than any limit allows.
 inline constexpr bool kAddressSpaceLimited = REPRISE_SANITIZED == 0;
 
-/// A signal that the program gets within the call that first does something in a directory.
+/// Sends the program a signal during its first call that causes an event in a directory.
 struct Tripwire {
   std::string directory;
   int event = 0;  ///< DN_CREATE, DN_RENAME
   int signal = 0;
 };
-/// True if the kernel has what tripwires are made of.
+/// True if the kernel supports tripwires.
 bool has_tripwires();
 
 struct RunLimits {
-  int seconds = 60;                                       ///< after that it is killed
-  std::optional<std::uint64_t> address_space_bytes = {};  ///< left out under sanitizers
+  int seconds = 60;                                       ///< time limit, after which it is killed
+  std::optional<std::uint64_t> address_space_bytes = {};  ///< ignored under sanitizers
   std::string out = {};                                   ///< in place of a file that is read back
   std::optional<Tripwire> tripwire = {};
 };
 
 ProgramResult run_program(const std::vector<std::string>& arguments, const RunLimits& limits = {});
 
-/// Returns the bytes of a file, none if it can't be opened.
+/// Returns the bytes of a file; empty if it can't be opened.
 std::string text_of(const std::filesystem::path& file);
 
 }  // namespace reprise::test

@@ -1,4 +1,4 @@
-// `reprise run` from outside: lanes, mutants, reports, what it says about wrong input.
+// `reprise run` as a process: lanes, mutants, reports, errors for wrong input.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ std::string copy_in(const TemporaryDirectory& directory) {
   return file;
 }
 
-// One source of the version: what CMake is told.
+// CMake's value is the only source of the version.
 TEST(RunVerb, a_checkpoint_names_the_version_that_cmake_is_told_and_so_does_the_program) {
   const std::string cmake = text_of(REPRISE_SOURCE_DIR "/CMakeLists.txt");
   const std::string before = "project(reprise VERSION ";

@@ -1,4 +1,4 @@
-// The program from outside: what it prints and how it exits.
+// The program as a process: output and exit codes.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ const std::string kC = "torch_2.15.0/different_content";
 const std::string kGpt = "mcore_0.16.1_gpt_tp2_pp2";
 
 TEST(CommandLine, EveryVerbHasHelpWithExamples) {
-  // What a program reads of it: JSON, but for the verbs that write files anyway.
+  // Arguments for output that programs read: JSON, except for verbs that write files.
   const std::pair<const char*, const char*> rows[] = {
       {"run", "--report"}, {"replay", "--record"}, {"mutants", "--json"},
       {"gate", "--json"},  {"inspect", "--json"},  {"verify", "--json"},

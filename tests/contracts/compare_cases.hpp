@@ -1,6 +1,6 @@
 #pragma once
-// Pairs of runs of elements that every comparison has to judge alike: the CPU's, the kernel's body
-// on the host, a device's.
+// Pairs of element runs that all comparisons must judge alike: the CPU's, the kernel's code on the
+// host, a device's.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ struct CompareCase {
   std::int64_t elements() const { return static_cast<std::int64_t>(left.size() / size_of(dtype)); }
 };
 
-/// From the contract, element by element.
+/// Computes the contract's result, element by element.
 inline Comparison compared_by_definition(DType dtype, const Bytes& left, const Bytes& right) {
   const auto larger = [](double a, double b) {
     return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
@@ -35,7 +35,7 @@ inline Comparison compared_by_definition(DType dtype, const Bytes& left, const B
   const auto apart = [](auto a, auto b) {
     return a == b ? 0 : std::fabs(static_cast<double>(a - b));
   };
-  // A double does not hold all integers of 64 bits, a long double of the x87 does.
+  // A double can't hold all 64-bit integers, a long double of the x87 can.
   const auto integer = [dtype](const std::byte* at) -> long double {
     std::int64_t value = 0;
     std::memcpy(&value, at, sizeof value);
@@ -79,7 +79,7 @@ inline Bytes random_bytes(Stream& random, std::size_t count) {
 }
 
 /// Bit patterns whose upper 16 bits are those of zeros, infinities, NaNs, ones and the smallest of
-/// float16, bfloat16, float32 and float64; each with nothing and with ones behind.
+/// float16, bfloat16, float32 and float64; each followed by zeros and by ones.
 inline std::vector<Bytes> special_elements(std::size_t width) {
   std::vector<Bytes> elements;
   for (const unsigned top : {0x0000U, 0x8000U, 0x7f80U, 0xff80U, 0x7fc0U, 0x7c00U, 0xfc00U, 0x7e00U,
@@ -89,7 +89,7 @@ inline std::vector<Bytes> special_elements(std::size_t width) {
       element[width - 1] = static_cast<std::byte>(top >> 8U);
       if (width > 1) element[width - 2] = static_cast<std::byte>(top & 0xffU);
       elements.push_back(element);
-      if (width < 4) continue;  // complex ones: the other part, too
+      if (width < 4) continue;  // for complex types: the other part, too
       std::copy_n(element.begin() + static_cast<std::ptrdiff_t>(width / 2), width / 2,
                   element.begin());
       elements.push_back(element);
@@ -98,7 +98,7 @@ inline std::vector<Bytes> special_elements(std::size_t width) {
   return elements;
 }
 
-/// Each special element beside each, one pair a case: a NaN among others would hide their deltas.
+/// Visits each pair of special elements as a separate case: a NaN would hide other deltas.
 inline void for_each_special_pair(DType dtype, const std::function<void(const CompareCase&)>& go) {
   const auto specials = special_elements(size_of(dtype));
   for (std::size_t a = 0; a < specials.size(); ++a) {
@@ -111,7 +111,7 @@ inline void for_each_special_pair(DType dtype, const std::function<void(const Co
   }
 }
 
-/// The cases of one type; `most` bytes bound the large ones.
+/// Visits the cases of one type; large ones have at most `most` bytes.
 inline void for_each_compare_case(DType dtype, std::size_t most,
                                   const std::function<void(const CompareCase&)>& go) {
   const std::size_t width = size_of(dtype);
@@ -132,7 +132,7 @@ inline void for_each_compare_case(DType dtype, std::size_t most,
     }
     go(drawn);
   }
-  // One bit, in each place of the blocks that threads look at, and in what is left over.
+  // One bit at each place in the blocks that threads compare, and in the remainder.
   CompareCase flipped{.name = "", .dtype = dtype, .left = {}, .right = {}};
   const std::size_t few = 9 * 16 / width + 1;
   flipped.left.assign(few * width, std::byte{0x3f});

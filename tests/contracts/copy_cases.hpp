@@ -1,6 +1,6 @@
 #pragma once
-// Strided copies that every way of copying has to do right: the CPU's loops, the kernel's body on
-// the host, a device.
+// Strided copies that all implementations must do right: the CPU's loops, the kernel's code on the
+// host, a device.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace reprise::contracts {
 
-/// Where a view stands in its memory.
+/// Position of a view in its memory.
 struct CopySide {
   Dims strides;            ///< in elements
-  std::size_t offset = 0;  ///< bytes before the first element; of any alignment
-  std::size_t bytes = 0;   ///< of memory, some of it behind the last element
+  std::size_t offset = 0;  ///< bytes before the first element; any alignment
+  std::size_t bytes = 0;   ///< size of the memory, some of it after the last element
 };
 
 struct CopyCase {
@@ -36,7 +36,7 @@ struct CopyCase {
   }
   Bytes target_memory() const { return Bytes(target.bytes, std::byte{0xEE}); }
 
-  /// The target's memory after the copy, element by element.
+  /// Computes the target's memory after the copy, element by element.
   Bytes expected() const {
     const Bytes from = source_memory();
     Bytes to = target_memory();
@@ -57,8 +57,8 @@ struct CopyCase {
   }
 };
 
-/// Strides of memory whose dimensions lie in the order `order`, slowest first, with `gap` unused
-/// elements behind each row.
+/// Returns strides for memory whose dimensions have the order `order`, slowest first, with `gap`
+/// unused elements after each row.
 inline CopySide side_of(const Dims& extents, std::size_t element_bytes,
                         const std::vector<std::size_t>& order, std::int64_t gap,
                         std::size_t offset) {
@@ -78,7 +78,7 @@ inline std::vector<std::size_t> row_major(std::size_t ndim) {
   return order;
 }
 
-/// 1 to 8 dimensions of drawn extents, orders, gaps and alignments.
+/// Draws a copy with 1 to 8 dimensions and any extents, orders, gaps and alignments.
 inline CopyCase drawn_copy(std::uint64_t seed) {
   Stream random = Stream(seed).split("copy");
   const std::size_t ndim = 1 + seed % kMaxNdim;
@@ -105,7 +105,7 @@ inline CopyCase drawn_copy(std::uint64_t seed) {
   return drawn;
 }
 
-/// A run of bytes from one alignment to another.
+/// A run of bytes between two alignments.
 inline CopyCase run_case(std::int64_t bytes, std::size_t from, std::size_t to) {
   return {.name = "run of " + std::to_string(bytes) + " from " + std::to_string(from) + " to " +
                   std::to_string(to),
@@ -140,7 +140,7 @@ inline std::vector<CopyCase> copy_cases() {
                     .target = side_of({5, 70}, 2, {0, 1}, 2, 6)};
   repeated.source.strides = Dims::filled(2, 0);
   cases.push_back(repeated);
-  cases.push_back(run_case(std::int64_t{3} << 19U, 0, 0));  // large: a copy of its own
+  cases.push_back(run_case(std::int64_t{3} << 19U, 0, 0));  // large: a separate copy
   cases.push_back(run_case((std::int64_t{3} << 19U) + 5, 3, 10));
   return cases;
 }

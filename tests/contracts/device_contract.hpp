@@ -1,6 +1,6 @@
 #pragma once
-// What every device promises. `Lane`: `void run(function<void(Device&)>)`, and `Numbers`, memory of
-// the device that is filled and looked at as HostNumbers is.
+// Contract of every device. `Lane` has `void run(function<void(Device&)>)`, and `Numbers`, device
+// memory with the interface of HostNumbers.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ inline std::byte* data_of(std::vector<std::int32_t>& values) {
   return reinterpret_cast<std::byte*>(values.data());
 }
 
-/// Memory of a device whose memory is the host's.
+/// Memory of a device that uses host memory.
 class HostNumbers {
  public:
   HostNumbers(Device& /*device*/, std::vector<std::int32_t> values) : values_(std::move(values)) {}

@@ -1,5 +1,5 @@
 #pragma once
-// The Error that a call throws, for tests.
+// Returns the Error that a call throws, for tests.
 
 #include <optional>
 
@@ -7,7 +7,7 @@
 
 namespace reprise::contracts {
 
-/// Nothing if the call returns; other exceptions pass.
+/// Returns nothing if the call returns; other exceptions pass through.
 template <class Call>
 std::optional<Error> error_of(Call&& call) {
   try {

@@ -1,6 +1,6 @@
 #pragma once
-// Device memory on a machine without a device: pages that nobody can touch but the operations of
-// their processor and of the device beside it. Host code that follows such an address crashes.
+// Simulates device memory without a device: pages that only the operations of their processor and
+// device can access. Host code that dereferences such an address crashes.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 
 namespace reprise::contracts {
 
-/// Reserved once and handed out from the front; what was freed serves the next of its size.
+/// Reserved once and allocated from the front; freed memory serves the next request of its size.
 class GuardedPages {
  public:
   GuardedPages()
@@ -26,7 +26,7 @@ class GuardedPages {
   GuardedPages& operator=(const GuardedPages&) = delete;
   ~GuardedPages() { ::munmap(begin_, kReserved); }
 
-  /// Open as long as somebody has it open.
+  /// Keeps the pages accessible while any instance exists.
   class Opening {
    public:
     explicit Opening(GuardedPages& pages) : pages_(pages) {

@@ -1,5 +1,5 @@
 #pragma once
-// A test that needs to be refused by the file system gives up its rights for a while.
+// Drops privileges temporarily, for a test that the file system must refuse.
 
 #include <unistd.h>
 
@@ -8,8 +8,8 @@
 
 namespace reprise::contracts {
 
-/// Makes root nobody for as long as it lives, since root may read and write everything. Another
-/// user stays who it is.
+/// Turns root into nobody for the object's lifetime, since root may read and write everything. Does
+/// nothing for other users.
 class NotRoot {
  public:
   NotRoot() {

@@ -1,6 +1,6 @@
 #pragma once
-// What every processor of a job promises: the bits that plain loops over indices give. `Owner` has
-// `sim::Processor* processor()`; nullptr: there is none here, which is told and not counted.
+// Contract of every processor of a job: the bits of plain loops over indices. `Owner` has
+// `sim::Processor* processor()`; nullptr: there is none here, and the test reports a skip.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 
 namespace reprise::contracts {
 
-/// Boxes of a local array, as a share is: packed in one buffer, in place in another.
+/// Boxes of a local array like those of a share: packed in one buffer, in place in another.
 struct ProcessorCase {
   const char* name;
   Dims shape;
@@ -51,7 +51,7 @@ inline std::vector<ProcessorCase> processor_cases() {
            boxes_of_range(Box::whole(experts.shape), 7, 58)}};
 }
 
-/// Any bits, the same each time; some are NaNs, infinities, subnormals, zeros.
+/// Returns any bits, the same each time; some are NaNs, infinities, subnormals, zeros.
 template <class T>
 std::vector<T> any_values(std::size_t size, std::string_view name) {
   constexpr std::uint32_t kSpecial[] = {0x7fc00001, 0x7f800000, 0xff800000, 0x00010000, 0x80000000};
@@ -69,7 +69,7 @@ std::vector<T> any_values(std::size_t size, std::string_view name) {
   return values;
 }
 
-/// Bits, except that one NaN is as good as another.
+/// Compares bits, but treats all NaNs as equal.
 inline void expect_same(const std::vector<float>& got, const std::vector<float>& right) {
   ASSERT_EQ(got.size(), right.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -86,7 +86,7 @@ inline void expect_same(const std::vector<std::uint16_t>& got,
   }
 }
 
-/// By definition, index by index: visit(global, offset in a, offset in b).
+/// Visits by definition, index by index: visit(global, offset in a, offset in b).
 template <class Visit>
 void for_each_index(const Dims& shape, const std::vector<Piece>& a, const std::vector<Piece>& b,
                     const Visit& visit) {
@@ -273,7 +273,7 @@ TYPED_TEST_P(ProcessorContract, the_first_stale_weight_is_found_wherever_it_is) 
     const auto maps = element_maps(one.shape, one.packed(), one.packed());
     const sim::StaleWeight stale{masters.address(), weights.address()};
     EXPECT_EQ(processor.first(maps, stale), std::nullopt);
-    std::vector<std::size_t> order;  // of the elements in the buffer, as the pieces go
+    std::vector<std::size_t> order;  // order of the elements in the buffer, by pieces
     for_each_index(one.shape, one.packed(), one.packed(),
                    [&](std::int64_t, std::size_t at, std::size_t) { order.push_back(at); });
     for (std::size_t i = 0; i < order.size(); i += order.size() / 5 + 1) {

@@ -1,5 +1,5 @@
 #pragma once
-// Which random cases a test tries: those of the commit, unless the environment names others.
+// Seed of a test's random cases: that of the commit, unless the environment gives another one.
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 #pragma once
-// What every store promises. A test file defines a fixture factory and instantiates the suite:
+// Contract of every store. A test file defines a fixture factory and instantiates the suite:
 //
 //   struct MyStores { std::unique_ptr<Store> make(); };  // an empty store
 //   INSTANTIATE_TYPED_TEST_SUITE_P(My, StoreContract, MyStores);

@@ -1,5 +1,5 @@
 #pragma once
-// What every Tasks promises. `Lane` runs a body with its Tasks: `void run(function<void(Tasks&)>)`.
+// Contract of every Tasks. `Lane` has `void run(function<void(Tasks&)>)`, which lends its Tasks.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TYPED_TEST_P(TasksContract, wait_returns_after_the_work_is_done) {
     task->wait();
     EXPECT_EQ(value, 7);
     EXPECT_TRUE(task->done());
-    task->wait();  // again is no error
+    task->wait();  // a second call is allowed
   });
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// A fresh directory that goes away with its owner.
+// A new directory that is deleted with its owner.
 
 #include <cstdlib>
 #include <filesystem>

@@ -16,7 +16,7 @@
 
 namespace reprise::contracts {
 
-/// Where the members of one group meet. A member that fails closes all meetings of the world.
+/// Meeting point of one group's members. A member that fails closes all meetings of the world.
 class Meeting {
  public:
   explicit Meeting(std::size_t size) : size_(size) {}
@@ -127,7 +127,7 @@ class ThreadFabric final : public Fabric {
   Meetings& meetings_;
 };
 
-/// Runs `work` on every rank and waits; rethrows what the lowest rank threw.
+/// Runs `work` on every rank and waits; rethrows the exception of the lowest rank.
 inline void run_world(std::int32_t size, const std::function<void(Fabric&)>& work) {
   Meetings meetings;
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));

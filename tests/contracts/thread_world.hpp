@@ -1,5 +1,5 @@
 #pragma once
-// Ranks as threads of the test's process over one real directory: the smallest world in which the
+// Ranks as threads of the test's process on one real directory: the smallest world in which the
 // engine runs with several ranks.
 
 #include <functional>
@@ -15,7 +15,7 @@
 namespace reprise::contracts {
 
 /// Runs `body` once per rank, each on its own thread with its own ports; rethrows the first failure
-/// by rank. `wrap` may put a decorator around a rank's store.
+/// by rank. `wrap` may decorate a rank's store.
 using WrapStore = std::function<std::unique_ptr<Store>(Store&, GlobalRank)>;
 inline void run_ranks(std::int32_t world, const std::string& directory,
                       const std::function<void(const Ports&)>& body, const WrapStore& wrap = {}) {

@@ -1,4 +1,4 @@
-// The input is an item of a payload file, or common.pt: zip structures and what stands in them.
+// The input is an item of a payload file, or common.pt: zip structures and their content.
 
 #include "tests/fuzz/item_promises.hpp"
 #include "tests/fuzz/seeds.hpp"

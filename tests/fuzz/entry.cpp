@@ -1,5 +1,5 @@
-// What libFuzzer calls: the one target of its program. `fuzz_<name> --seeds DIR` writes the
-// target's seeds into files instead.
+// Entry points for libFuzzer: the one target of its program. `fuzz_<name> --seeds DIR` writes the
+// target's seeds to files instead.
 
 #include <cstdint>
 #include <cstdio>

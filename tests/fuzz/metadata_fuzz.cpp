@@ -1,5 +1,5 @@
-// The input is a `.metadata`, or those of several ranks with kNextFile between them: read, then
-// examined as `verify` does, then written again.
+// The input is a `.metadata`, or those of several ranks with kNextFile between them: it is read,
+// examined as in `verify`, and written again.
 
 #include <algorithm>
 #include <vector>

@@ -1,5 +1,5 @@
-// The input is a pickle: read alone, and as data.pkl of an item whose zip around it is right, which
-// is how bytes items, tensor items and common.pt bring pickles in.
+// The input is a pickle: read alone, and as data.pkl in an otherwise correct item, which is how
+// bytes items, tensor items and common.pt contain pickles.
 
 #include "core/base/hash.hpp"
 #include "core/format/archive.hpp"
@@ -26,7 +26,7 @@ Bytes item_with(ByteSpan pickle) {
   return out.take();
 }
 
-/// As the common state, and as what a module's optimizer stores, whatever it is.
+/// Reads it as the common state, and as an object of a module's optimizer, whatever it is.
 void examine_as_of_modules(const Value& value) {
   for (const auto& module : modules_of({}, &value).modules) {
     promise(module.claim && !module.stored(), "a module that nothing tells of");

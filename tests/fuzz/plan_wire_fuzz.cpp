@@ -1,4 +1,4 @@
-// The input is a rank's plan as it comes from the wire: decoded, then planned with.
+// The input is a rank's plan as sent to others: it is decoded and used for planning.
 
 #include <array>
 #include <limits>

@@ -1,4 +1,4 @@
-// What the fuzz targets begin with, and what they once found, in every build.
+// Replays the seeds of the fuzz targets and their former findings in every build.
 
 #include <gtest/gtest.h>
 

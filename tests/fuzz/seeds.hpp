@@ -1,5 +1,5 @@
 #pragma once
-// Real bytes of tests/data for the targets to begin with, collected anew in each run.
+// Real bytes of tests/data as seeds for the targets, collected in each run.
 
 #include <string>
 #include <string_view>
@@ -9,17 +9,17 @@
 
 namespace reprise::fuzz {
 
-/// Files below a folder of the sources whose names end so, in the order of their names.
+/// Returns files below a folder of the sources with this suffix, ordered by name.
 std::vector<Seed> files_below(std::string_view folder, std::string_view ending);
 
-/// One item of each kind of all payload files and of the single ones: those whose pickles are equal
-/// differ in their elements alone.
+/// Returns one item of each kind from all payload files and the single ones: items with equal
+/// pickles differ only in their elements.
 std::vector<Seed> real_items();
 
-/// Every `.metadata`, and those of ranks that belong together joined by kNextFile.
+/// Returns every `.metadata`, and those of ranks that belong together joined by kNextFile.
 std::vector<Seed> real_metadata();
 
-/// Stands between the files of one input of the target `metadata`.
+/// Separates the files of one input of the target `metadata`.
 inline constexpr std::string_view kNextFile = "\n--next--\n";
 
 }  // namespace reprise::fuzz

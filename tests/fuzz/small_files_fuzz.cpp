@@ -1,5 +1,5 @@
-// The input is one of the small files beside a checkpoint: tracker, metadata.json, integrity.json.
-// Also a directory's name, as the tracker would have it.
+// The input is a small file next to a checkpoint: tracker, metadata.json, integrity.json. Also a
+// directory's name, as in the tracker.
 
 #include "core/format/backend_info.hpp"
 #include "core/format/integrity.hpp"

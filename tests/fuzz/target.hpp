@@ -1,5 +1,5 @@
 #pragma once
-// A fuzz target: what is done with untrusted bytes, and the real ones that it begins with.
+// A fuzz target: a function of untrusted bytes, and its real seeds.
 
 #include <optional>
 #include <stdexcept>
@@ -12,21 +12,21 @@
 
 namespace reprise::fuzz {
 
-/// Refused is what should become of nearly all inputs, accepted of real ones.
+/// Nearly all inputs should be refused, real ones accepted.
 enum class Outcome { kRefused, kAccepted };
 
 struct Seed {
-  std::string name;  ///< for people: where it is from
+  std::string name;  ///< source, for people
   Bytes bytes;
 };
 
-/// Each is one static object in its file; all that are linked into a program form a list.
+/// Each is one static object in its file; all targets linked into a program form a list.
 class Target {
  public:
   using Run = Outcome (*)(ByteSpan input);
   using Seeds = std::vector<Seed> (*)();
 
-  /// `does` ends in a Broken, a crash or a hang for a finding, and in nothing else.
+  /// `does` reports a finding only by Broken, a crash or a hang.
   Target(const char* called, Run does, Seeds begins_with) noexcept;
 
   const char* name() const { return name_; }
@@ -43,23 +43,23 @@ class Target {
   const Target* next_;
 };
 
-/// A finding: something does not hold that the readers promise.
+/// A finding: the readers break a promise.
 class Broken : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
 void promise(bool kept, const std::string& what);
 
-/// The file that inputs pretend to be, and where in it they begin.
+/// Pretended file of the inputs, and their offset in it.
 inline constexpr const char* kFile = "fuzzed";
 inline constexpr std::uint64_t kBegin = 1000;
 inline ErrorPlace input_place() { return {.file = kFile, .offset = kBegin}; }
 
-/// A refusal names the file, an offset (if any) that lies in it, and a code that says something
-/// about the input. `size`: bytes of the file from kBegin on, 0: offsets are not looked at.
+/// Checks that a refusal names the file, an offset (if any) in it, and a code about the input.
+/// `size`: bytes of the file from kBegin on; 0: does not check offsets.
 void check_refusal(const Error& error, std::size_t size);
 
-/// What `read` returns; nothing if it refuses as it should.
+/// Returns the result of `read`; nothing if it refuses properly.
 template <class Read>
 auto read_or_refuse(std::size_t size, Read&& read) -> std::optional<decltype(read())> {
   try {

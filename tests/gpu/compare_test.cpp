@@ -1,4 +1,4 @@
-// A GPU judges the cases of every comparison as they are defined.
+// A GPU judges the cases of every comparison as defined.
 #include "core/adapters/cuda/cuda_compare.hpp"
 #include "tests/contracts/compare_cases.hpp"
 #include "tests/gpu/gpu.hpp"

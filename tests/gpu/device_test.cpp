@@ -1,4 +1,4 @@
-// A GPU keeps the contract of a device, and what it says of its streams.
+// A GPU keeps the contract of a device and its promises about streams.
 #include <cstring>
 
 #include "tests/contracts/copy_cases.hpp"
@@ -95,7 +95,7 @@ TEST_F(CudaCopies, all_cases_are_gathered_in_one_call_into_memory_of_both_kinds)
   }
 }
 
-/// So many that they take a while; under tools all takes a while.
+/// Large enough to take a while; under tools everything does.
 std::size_t many_bytes() { return std::size_t{testing_gpu::few() ? 2U : 256U} << 20U; }
 unsigned rounds() { return testing_gpu::few() ? 3 : 20; }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Tests that need a GPU run on the first one, and say so where there is none; all others are in
-// suites NoGpu*.
+// Tests that need a GPU run on the first one, and report if there is none; all others are in suites
+// NoGpu*.
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@
 
 namespace reprise::testing_gpu {
 
-/// REPRISE_FEW=1: under tools that slow a kernel down a hundredfold; the same cases, but less of
-/// what is only large or repeated.
+/// True if REPRISE_FEW=1: for tools that slow a kernel down a hundredfold; runs the same cases, but
+/// fewer large or repeated ones.
 inline bool few() {
   const char* const value = std::getenv("REPRISE_FEW");
   return value != nullptr && std::string_view(value) == "1";
@@ -36,15 +36,15 @@ class OnGpu : public testing::Test {
   std::unique_ptr<CudaDevice> device_;
 };
 
-/// Waits for what was queued on a stream.
+/// Waits for the work queued on a stream.
 inline void wait_for(CudaStreamRef stream) {
   CudaEvent event(stream.device);
   event.record(stream);
   event.wait();
 }
 
-/// Memory of a GPU with content, `lead` bytes behind a 256-byte boundary. Filled and read on the
-/// compute stream, so after what was queued there.
+/// GPU memory with content, `lead` bytes after a 256-byte boundary. Filled and read on the compute
+/// stream, after the work queued there.
 class OnDevice {
  public:
   OnDevice(CudaDevice& device, ByteSpan content, std::size_t lead = 0)

@@ -1,4 +1,4 @@
-// Kernels by index: each index once, whatever the count and the number of blocks.
+// Kernels by index run each index once, for any count and number of blocks.
 #include "core/adapters/cuda/launch.cuh"
 #include "core/base/host_device.hpp"
 #include "reprise/error.hpp"

@@ -1,15 +1,15 @@
 #pragma once
-// What this executable allocates: operator new counts.
+// Counts the allocations of this executable in operator new.
 
 #include <cstddef>
 
 namespace reprise::test {
 
-/// False under a sanitizer, which has an operator new of its own.
+/// False under a sanitizer, which has its own operator new.
 bool allocations_counted();
-/// Bytes that are allocated now.
+/// Returns the bytes that are currently allocated.
 std::size_t allocated_bytes();
-/// Most bytes at once since the last call.
+/// Returns the peak since the last call, in bytes.
 std::size_t take_allocated_peak();
 
 }  // namespace reprise::test

@@ -86,8 +86,8 @@ class Flipper {
     target ^= mask;
   }
 
-  /// All of verify is asked where its comparison with the manifest alone finds nothing, and for
-  /// the metadata.
+  /// Runs all of verify if its comparison with the manifest alone finds nothing, and for the
+  /// metadata.
   Outcome outcome(const std::string& file) const {
     const bool payload = file.ends_with(".distcp");
     if (manifest_ && payload && judge_.refused_by_manifest(tree_)) return Outcome::kRefused;
@@ -165,7 +165,7 @@ TEST(BitFlip, with_the_manifest_every_flip_is_detected_or_changes_nothing_that_i
   EXPECT_EQ(total.changed, 0U);
 }
 
-/// Of a table, the places where something else was loaded.
+/// Returns the places of a table at which other content was loaded.
 std::vector<std::string> places_changed(const Table& table) {
   std::set<std::string> places;
   for (const auto& [place, counts] : table) {

@@ -1,5 +1,5 @@
-// What everything that reads costs, whatever its input claims. See bounded.hpp; costs_test.cpp has
-// what is shared and repeated, at several sizes.
+// Costs of all readers, whatever their input claims. See bounded.hpp; costs_test.cpp tests shared
+// and repeated structures at several sizes.
 
 #include <gtest/gtest.h>
 
@@ -195,7 +195,7 @@ std::string objects_named(const std::string& begin, const std::string& end) {
 
 std::vector<Row> metadata_pickles() {
   const std::string shared_chunk = chunk("K\0"s, "K\1") + "q\0"s;
-  // Attributes that nobody asks for, in the state of one chunk that stands in the list again.
+  // Unneeded attributes in the state of one chunk that occurs in the list again.
   const std::string wide_chunk = global(kClasses, "ChunkStorageMetadata") + ")\x81}(" +
                                  times(kSize / 4, "NN") + text("offsets") + size_of_dims("K\0"s) +
                                  text("sizes") + size_of_dims("K\1") + "ubq\0"s;
@@ -300,7 +300,7 @@ Bytes claiming(std::uint64_t records, std::uint64_t directory_bytes, std::uint64
   put(kWideEnd - 40, directory_bytes);
   put(kWideEnd - 48, offset);
   std::fill_n(item.end() - 14, 12,
-              std::byte{0xff});  // what the short record says: see the long one
+              std::byte{0xff});  // content of the short record: see the long one
   return item;
 }
 
@@ -391,7 +391,7 @@ struct Silent final : Trace, Progress {
   void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
 };
 
-/// So many tensors, each of them the whole of a file of one large item.
+/// Makes that many tensors, each of them the whole of a file of one large item.
 MemoryTree sharing_tree(std::size_t tensors) {
   const Dims shape = {std::int64_t{4} << 20U};
   const TensorItemLayout layout(DType::kUInt8, shape);
@@ -414,7 +414,7 @@ MemoryTree sharing_tree(std::size_t tensors) {
   return tree;
 }
 
-/// What reads all items of the checkpoint in `tree`.
+/// Reads all items of the checkpoint in `tree`.
 std::vector<std::pair<const char*, std::function<void()>>> readers_of(MemoryTree& tree) {
   return {{"diff",
            [&tree] {

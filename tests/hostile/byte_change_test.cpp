@@ -38,7 +38,7 @@ struct Tally {
   std::size_t all() const { return refused + same + changed.size() + mistakes.size(); }
 };
 
-/// What becomes of changed bytes; called from two threads at once.
+/// Judges changed bytes; called from two threads at once.
 using Trial = std::function<Outcome(const Bytes&)>;
 
 void try_part(const Bytes& whole, std::size_t first, std::size_t step, const Trial& trial,
@@ -82,7 +82,7 @@ Tally change_bytes(const Bytes& whole, const std::function<Trial()>& make_trial,
   return all;
 }
 
-/// Which of all truncations are not refused, by their length.
+/// Returns the lengths at which a truncation is not refused.
 std::vector<std::size_t> truncations_accepted(const Bytes& whole, const Trial& trial) {
   std::vector<std::size_t> accepted;
   for (std::size_t length = 0; length < whole.size(); ++length) {

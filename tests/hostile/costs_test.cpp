@@ -1,6 +1,6 @@
-// Structures in which something is shared, repeated, deep or made to collide, at sizes from 64 KiB
-// to 4 MiB: whoever walks the same thing for each of many others pays with the square of the size,
-// and is beyond the bounds.
+// Structures with shared, repeated, deep or colliding parts, at sizes from 64 KiB to 4 MiB: a
+// reader that walks one part again for each of many others needs quadratic time and exceeds the
+// bounds.
 
 #include <gtest/gtest.h>
 
@@ -265,7 +265,7 @@ class Colliding {
     half *= inverse();
     return (half ^ (half >> 47U)) * inverse();
   }
-  /// Of kFactor modulo 2^64, by Newton.
+  /// Computes the inverse of kFactor modulo 2^64, by Newton.
   static std::uint64_t inverse() {
     std::uint64_t x = kFactor;
     for (int i = 0; i < 6; ++i) x *= 2 - kFactor * x;

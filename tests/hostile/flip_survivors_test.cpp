@@ -1,6 +1,6 @@
-// Which flipped bits of a checkpoint of another program does verify call whole, and what is read
-// then? tests/interop/flips.py asks this of a checkpoint that torch just wrote, and holds the
-// answer against torch and Python's zipfile.
+// Finds flipped bits of another program's checkpoint that verify calls whole, and the content read
+// then. tests/interop/flips.py uses it on a checkpoint that torch just wrote, and compares the
+// answer with torch and Python's zipfile.
 
 #include <gtest/gtest.h>
 
@@ -42,8 +42,8 @@ std::string hex_of(std::string_view text) {
   return hex;
 }
 
-/// What is read of a checkpoint, as a line: tensors by type, shape and checksum of their elements;
-/// an object by the key under which the undamaged checkpoint has the same value.
+/// Describes a checkpoint's content in a line: tensors by type, shape and checksum of their
+/// elements; an object by the key under which the undamaged checkpoint has the same value.
 class Account {
  public:
   explicit Account(Store& undamaged) {

@@ -1,5 +1,5 @@
 #pragma once
-// A directory tree in memory, to be read alone. A test changes bytes in place and puts them back.
+// A read-only directory tree in memory. A test changes bytes in place and restores them.
 
 #include <map>
 #include <memory>
@@ -12,13 +12,13 @@
 
 namespace reprise::test {
 
-/// Nothing can be written through it: those calls are UNSUPPORTED.
+/// Calls that write are UNSUPPORTED.
 class MemoryTree final : public Store {
  public:
-  /// By path. Directories are what the paths imply.
+  /// By path. The paths imply the directories.
   std::map<std::string, Bytes> files;
 
-  /// All files below a directory of the disk.
+  /// Reads all files below a directory of the disk.
   static MemoryTree of_directory(const std::string& directory);
   std::uint64_t bytes() const;
 

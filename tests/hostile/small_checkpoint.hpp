@@ -7,22 +7,22 @@
 namespace reprise::test {
 
 inline constexpr std::uint64_t kSmallCheckpointBytes = std::uint64_t{64} << 10U;
-/// Where it lies in its tree: a root with a tracker.
+/// Its path in the tree: a root with a tracker.
 inline constexpr const char* kSmallCheckpoint = "run";
 
-/// All files together have kSmallCheckpointBytes bytes: tensors whole and in two parts, one object
+/// Returns files of kSmallCheckpointBytes bytes in total: tensors whole and in two parts, an object
 /// of each rank, common state, tracker; integrity.json with Checksums::kCrc32AndSha256.
 MemoryTree small_checkpoint(Checksums checksums);
 
-/// The tree with 0 for every checksum in its archives, as torch writes them on request.
+/// Returns the tree with 0 for every checksum in its archives, as torch writes them on request.
 MemoryTree without_checksums(MemoryTree tree);
 
-/// Which part of a file a byte belongs to: "elements", "zip headers", ... In order, without gaps.
+/// Part of a file: "elements", "zip headers", ... In order, without gaps.
 struct Region {
-  std::uint64_t end = 0;  ///< begins where the one before ends
+  std::uint64_t end = 0;  ///< exclusive; the region begins at the previous end
   const char* name = "";
 };
-/// By path.
+/// Returns the regions of each file by path.
 std::map<std::string, std::vector<Region>> regions_of(MemoryTree& tree, const std::string& path);
 
 }  // namespace reprise::test

@@ -1,6 +1,6 @@
-// Processes killed (SIGKILL) inside real saves on a real file system: the previous checkpoint loads
-// or the new one does. What a killed process wrote stays in the page cache; what a power cut
-// forgets is tried on the simulated store (tests/sim/faults).
+// Kills processes (SIGKILL) inside real saves on a real file system: the previous checkpoint loads
+// or the new one does. Writes of a killed process stay in the page cache; the simulated store tests
+// the losses of a power cut (tests/sim/faults).
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -43,7 +43,7 @@ void save(const Ports& ports, std::int64_t step) {
   Save::begin(ports, group, state.leaves(), options_of(step)).finish();
 }
 
-/// That step and the next one, both in flight, while the state goes on.
+/// Saves that step and the next one, both in flight, while the state changes.
 void save_two_beside(const Ports& ports, std::int64_t first) {
   SmallState state(ports.fabric.rank(), kRanks);
   auto group = ports.fabric.communicator(Group::world(kRanks));
@@ -60,13 +60,13 @@ void save_two_beside(const Ports& ports, std::int64_t first) {
   queue.finalize();
 }
 
-/// What is killed: it saves from step 2 up to `last`.
+/// The victim: saves from step 2 up to `last`.
 struct Saving {
   void (*program)(const Ports&, std::int64_t first) = save;
   std::int64_t last = 2;
 };
 
-/// What all ranks hold after loading the newest checkpoint.
+/// Returns the state of all ranks after a load of the newest checkpoint.
 std::int64_t loaded_step(const std::string& directory) {
   std::vector<std::int64_t> steps(kRanks, -1);
   contracts::run_ranks(kRanks, directory, [&](const Ports& ports) {
@@ -134,7 +134,7 @@ bool try_kill(const FaultSpec& fault, std::map<std::int64_t, int>& found,
   }
   EXPECT_TRUE(step >= 1 && step <= saving.last) << step;
   ++found[step];
-  // What is left holds nobody up.
+  // Leftover files do not delay anybody.
   const std::int64_t next = saving.last + 1;
   contracts::run_ranks(kRanks, directory.path(), [&](const Ports& ports) { save(ports, next); });
   EXPECT_EQ(loaded_step(directory.path()), next);
@@ -192,7 +192,7 @@ TEST(Kills, before_and_after_every_phase_and_step_leave_one_or_the_other__2_rank
   expect_both(found, "before and after");
 }
 
-/// What a save leaves that was killed before it was swapped in.
+/// Leftovers of a save that was killed before it was swapped in.
 bool is_unfinished(const std::string& directory) {
   PosixStore store(directory);
   const auto entries = store.list(kRoot);

@@ -1,6 +1,6 @@
-// Two real processes at one place of a real file system: two that write, and one that writes beside
-// one that reads. One of two writers gets the place, the other is refused by name or comes after
-// it; what is found then is one of the two, whole.
+// Two real processes at one place of a real file system: two writers, or a writer and a reader. One
+// of two writers gets the place, the other is refused by name or comes after it; the result is one
+// of the two, whole.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,13 +30,13 @@ using contracts::run_ranks;
 using contracts::TemporaryDirectory;
 
 constexpr int kTrials = 300;
-/// In every so many trials the first writer stands still inside its save until the other has ended.
+/// In one of so many trials the first writer pauses inside its save until the other has ended.
 constexpr int kStill = 6;
 
 /// In memory, where there is such a place: no crash of the machine is tried here.
 const bool kInMemory = ::access("/dev/shm", W_OK) == 0 && ::setenv("TMPDIR", "/dev/shm", 1) == 0;
 
-/// How a process ended.
+/// The way in which a process ended.
 enum Exit { kDone = 0, kLocked = 10, kThere = 11, kReplacedMeanwhile = 12, kOther = 13 };
 
 int exit_of(const Error& error) {
@@ -115,7 +115,7 @@ class StillStore final : public PassingStore {
 
 using Program = std::function<void(const Ports&)>;
 
-/// The two exits of two processes that run at once, or of which the first stands still in between.
+/// The exits of two processes that run at once, or of which the first pauses in between.
 std::array<int, 2> run_two(const std::string& directory, bool still, const Program& first,
                            const Program& second) {
   const Gate start;
@@ -186,7 +186,7 @@ void reshard_into_out(const Ports& ports, const std::string& from, bool replace)
   reshard(source, target, options, {ports.store, ports.device, ports.tasks, ports.trace, progress});
 }
 
-/// Nothing is left of either: no directory set aside, no lock.
+/// Requires that nothing of either is left: no directory set aside, no lock.
 void expect_clean(const std::string& directory, const std::string& root) {
   PosixStore store(directory);
   for (const Entry& entry : store.list(root)) {
@@ -213,7 +213,7 @@ void expect_one_was_refused(const Exits& exits, const std::string& what) {
   EXPECT_GE(done, kTrials);
 }
 
-/// What is found after two writers of the contents 1 and 2: that of one that said that it is there.
+/// Checks the result of two writers of the contents 1 and 2: it is that of a writer that succeeded.
 void expect_of_one(const std::array<int, 2>& exits, std::int64_t found) {
   ASSERT_TRUE(found == 1 || found == 2) << "a mixture";
   EXPECT_EQ(exits[static_cast<std::size_t>(found - 1)], kDone) << found;

@@ -1,5 +1,5 @@
-// Lives that are somebody else's program: how they are judged, on lanes with a directory of their
-// own and without.
+// Lives that run another program: the judgements on them, on lanes with and without a
+// directory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

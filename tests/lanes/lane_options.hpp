@@ -1,5 +1,5 @@
 #pragma once
-// How the tests of this folder run scenarios: by the program that was built with them.
+// Options for scenarios in the tests of this folder: use the program of this build.
 
 #include "scenarios/driver/lane.hpp"
 

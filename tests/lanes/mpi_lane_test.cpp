@@ -1,5 +1,5 @@
-// The lane with real processes: what each rank leaves of a life in which another one dies or hangs,
-// and that nobody is left behind.
+// The lane with real processes: the records of each rank if another one dies or hangs, and no
+// process left behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -40,7 +40,7 @@ class MpiLane : public testing::Test {
   }
 };
 
-/// Three ranks that save twice; `fault` stands before the second save.
+/// Three ranks that save twice; `fault` comes before the second save.
 Scenario with_fault(const std::string& fault) {
   return parse_scenario(
       "proves: nothing\n"
@@ -192,8 +192,8 @@ TEST_F(MpiLane, rank_that_hangs_on_is_killed_and_that_is_said__3_ranks) {
   EXPECT_EQ(life.record.ranks[0].ending, Ending::kFailed) << life.record.ranks[0].message;
 }
 
-/// A launcher of another kind, which here is mpirun in disguise: `around` stands for the lines in
-/// which "$@" are its words.
+/// A launcher of another kind, here mpirun in disguise: `around` gives the lines in which "$@" are
+/// its words.
 class Launcher {
  public:
   explicit Launcher(const std::string& around) : path_(bin_.path() + "/launcher") {
@@ -230,7 +230,7 @@ TEST_F(MpiLane, srun_is_told_to_let_survivors_live__2_ranks) {
   EXPECT_THAT(words, testing::StartsWith("--kill-on-bad-exit=0 --wait=0 -n 3 "));
 }
 
-/// What ranks say of themselves is said before they end: how they end is the launcher's word.
+/// Ranks write their records before they end: only the launcher knows how they end.
 TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ranks) {
   struct Row {
     std::string what;

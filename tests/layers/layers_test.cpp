@@ -1,4 +1,4 @@
-// The tree obeys its own table, and the checker sees what it is there to see.
+// The tree obeys its own table, and the checker finds violations.
 #include <gtest/gtest.h>
 
 #include <filesystem>

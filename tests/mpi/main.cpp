@@ -1,4 +1,4 @@
-// One session for all tests; a failure on any rank is the launch's failure. Only rank 0 is verbose.
+// One session for all tests; a failure on any rank fails the launch. Only rank 0 is verbose.
 #include <gtest/gtest.h>
 #include <mpi.h>
 

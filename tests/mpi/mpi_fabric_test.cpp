@@ -53,7 +53,7 @@ TEST(MpiSession, has_a_world_that_returns_errors_whatever_handler_the_program_ha
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 }
 
-/// Every non-empty choice of ranks, each in two orders: gapped, offset, permuted, alone.
+/// Visits every non-empty choice of ranks in two orders: gapped, offset, permuted, single.
 TEST(MpiGroups, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   SteadyClock clock;
   MpiFabric fabric(*shared_session(), clock, {.deadline_ns = 60 * kSecond});
@@ -69,7 +69,7 @@ TEST(MpiGroups, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   }
 }
 
-/// Says that rank 1 has ended, once it is told so.
+/// Reports that rank 1 has ended, once it is set.
 struct OneEnded final : PeerWatch {
   bool has_ended(GlobalRank rank) override { return told && rank == GlobalRank{1}; }
   bool told = false;
@@ -94,7 +94,7 @@ TEST(MpiWatch, what_a_member_sent_before_its_end_still_arrives) {
   }
 }
 
-/// Goes on with each look at it, and stands still at 100 ms.
+/// A clock that advances at each read and stops at 100 ms.
 class ShortClock final : public Clock {
  public:
   std::uint64_t now_ns() override {
@@ -214,7 +214,7 @@ TEST(ZDeadline, member_that_does_not_come_is_named_by_group_operation_and_rank) 
   shared_session()->abandon();
 }
 
-// What was sent to the meeting that failed is on its way for ever: nothing can be made after it.
+// Data for the failed meeting is in flight forever: nothing can be created after it.
 TEST(ZMeeting, member_that_does_not_come_to_the_making_of_a_communicator_is_not_waited_for) {
   SteadyClock clock;
   MpiFabric patient(*shared_session(), clock, {.deadline_ns = 60 * kSecond});

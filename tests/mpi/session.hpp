@@ -1,5 +1,5 @@
 #pragma once
-// The session of this process, made by main.
+// Returns the session of this process, which main made.
 
 #include "core/adapters/mpi/mpi_session.hpp"
 

@@ -1,4 +1,4 @@
-// What the types forbid, tried with the compiler of this build.
+// Code that the types forbid fails to compile with the compiler of this build.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 #pragma once
-// What this process is within the launch of the tests; made by main.
+// This process's place in the launch of the tests; main sets it.
 
 #include <string>
 
@@ -10,7 +10,7 @@ namespace reprise::contracts {
 struct Launch {
   MpiSession* session = nullptr;
   int device = 0;
-  std::string why_not;  ///< nothing of NCCL can be run; the same on all ranks
+  std::string why_not;  ///< reason why NCCL can't run; the same on all ranks
 };
 
 Launch& shared_launch();

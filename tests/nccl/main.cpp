@@ -1,4 +1,4 @@
-// One session for all tests; a failure on any rank is the launch's failure.
+// One session for all tests; a failure on any rank fails the launch.
 #include <gtest/gtest.h>
 #include <mpi.h>
 

@@ -1,4 +1,4 @@
-// The fabric over NCCL, introduced by MPI's, under mpirun: the contract, deadlines, large buffers.
+// The fabric over NCCL, set up over MPI, under mpirun: the contract, deadlines, large buffers.
 #include "core/adapters/nccl/nccl_fabric.hpp"
 
 #include <gmock/gmock.h>
@@ -67,7 +67,7 @@ TEST_F(Nccl, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   fabric.close();
 }
 
-/// Of one rank and a length, so that a byte from elsewhere is seen.
+/// Returns bytes that depend on rank and length, so that misplaced bytes are noticed.
 Bytes bytes_of(GlobalRank rank, std::size_t size) {
   Bytes bytes(size);
   for (std::size_t i = 0; i < size; ++i) {
@@ -98,7 +98,7 @@ TEST_F(Nccl, buffers_larger_than_the_staging_memory_arrive_whole) {
   fabric.close();
 }
 
-// What NCCL has is used again only once all are through with it: here one rank drops its
+// NCCL reuses its resources only once all ranks have finished with them: here one rank drops its
 // communicator before, the others after the next one was made.
 TEST_F(Nccl, communicator_that_one_member_still_has_is_not_mixed_with_the_next) {
   Introduced introduced;

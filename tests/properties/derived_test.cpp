@@ -1,4 +1,4 @@
-// Compute weights follow from their masters, held here or elsewhere.
+// Compute weights match their masters, on this rank or another one.
 
 #include "properties/derived.hpp"
 

@@ -1,4 +1,4 @@
-// What an accepted run showed, kept and read again.
+// Results of an accepted run, stored and read again.
 
 #include "reports/baseline.hpp"
 

@@ -1,4 +1,4 @@
-// The gate, as rows: what is spoilt -> the words of the refusal.
+// The gate, as rows: damage -> words of the refusal.
 
 #include "reports/gate.hpp"
 
@@ -98,7 +98,7 @@ TEST(Gate, accepts_what_shows_more) {
         r.properties.push_back({.name = "p", .cases = 1, .verdict = Verdict::kPass});
       },
       [](Report& r) { ++r.properties[0].cases; },
-      [](Report& r) {  // what the baseline skipped
+      [](Report& r) {  // skipped in the baseline
         r.scenarios[3] = sample_scenario("skipped");
         r.skipped.clear();
       },
@@ -565,7 +565,7 @@ TEST(Gate, what_is_unreadable_or_of_a_lane_too_few_or_too_many) {
                  "mpi.json: lane: 'mpi' is no lane that is judged here");
   expect_refused(rule({of_sim}, sample_baseline(), {.commit = kSampleCommit, .lanes = {"gpu"}}),
                  "lane gpu: no report of it was handed in");
-  // Where one of two is spoilt, the good one does not stand in for it.
+  // If one of two is damaged, the good one does not replace it.
   Submission spoilt = of_mpi;
   spoilt.report->scenarios[0].ranks[0].max_delta = 1;
   expect_refused(rule({of_sim, spoilt}, both), "mpi.json: one: claims pass");

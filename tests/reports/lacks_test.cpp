@@ -1,4 +1,4 @@
-// What a report says of itself that it does not show.
+// Evidence that a report says it lacks.
 
 #include "reports/lacks.hpp"
 

@@ -1,4 +1,4 @@
-// parse_report is the inverse of to_json, and refuses all that it is not.
+// parse_report is the inverse of to_json, and refuses everything else.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// What is said about the text; empty if it is a report.
+/// Returns the error for the text; empty if it is a report.
 std::string complaint(const std::string& text) {
   try {
     parse_report(text, "r.json");
@@ -100,8 +100,8 @@ TEST(ReportReader, no_field_is_forgotten) {
             (std::set<std::string>{"loss", "max_delta", "run", "schema_version", "verdict"}));
 }
 
-/// What is said where that field is not there; empty: an older report may lack it, or it is one of
-/// the names that somebody gave.
+/// Returns the error if that field is missing; empty if an older report may lack it, or if it is
+/// one of the names that users choose.
 std::string complaint_without(const std::string& at, const std::string& key) {
   const std::string name = at.empty() ? key : at + "." + key;
   for (const char* optional : {"bound_bytes", "left_to_time", "property_cases", "empty"}) {

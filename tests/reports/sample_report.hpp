@@ -1,5 +1,5 @@
 #pragma once
-// A report that says all that one can say, and passes.
+// A report that uses every field, and passes.
 
 #include <limits>
 

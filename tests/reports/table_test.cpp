@@ -68,7 +68,7 @@ TEST(Table, long_names_are_shortened_to_the_terminal_and_columns_stay_straight) 
     ASSERT_EQ(lines.size(), 3U);
     const std::size_t width = lines[0].size();
     for (const auto& line : lines) EXPECT_EQ(line.size(), width) << columns << '\n' << line;
-    // Of the name at least 16 columns stay, whatever the terminal is.
+    // The name keeps at least 16 columns on any terminal.
     constexpr std::size_t kOthers = 66;
     EXPECT_LE(width, std::max<std::size_t>(static_cast<std::size_t>(columns), kOthers + 16));
     const bool whole = lines[1].find(std::string(200, 'n')) != std::string::npos;
@@ -122,7 +122,7 @@ TEST(Table, rows_stand_apart_where_one_did_not_pass_or_another_file_is_between) 
     Report report;
     for (const auto& [name, verdict] : rows) report.scenarios.push_back(row(name, verdict, 1));
     const auto names = names_in(report);
-    // What did not pass is explained below the table, after an empty line.
+    // Failures are explained below the table, after an empty line.
     return Names(names.begin(), std::find(names.begin(), names.end(), ""));
   };
   EXPECT_EQ(table_of({{"a[k=0]", kPass}, {"a[k=1]", kPass}}), Names({"a"}));

@@ -1,4 +1,4 @@
-// Documents of version 1, as programs before this one wrote them, are read in today's words.
+// Documents of version 1, as earlier programs wrote them, are read with the current names.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Makes a job whose tensors are on the device that is named.
+// Makes a job whose tensors are on the named device.
 #include <cstdlib>
 #include <iostream>
 #include <reprise/reprise.hpp>

@@ -1,5 +1,5 @@
-// A program with an MPI of its own: while it saves and loads, a receive of its waits for any
-// message of MPI_COMM_WORLD.
+// A program with its own MPI: while it saves and loads, one of its receives waits for any message
+// of MPI_COMM_WORLD.
 #include <mpi.h>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// A job that may be at its start: it goes on from what was committed, and begins again where a
+// A job that may be at its start: it continues from a committed checkpoint, and starts again if a
 // first save died.
 
 #include <gmock/gmock.h>
@@ -108,7 +108,7 @@ TEST(FirstSave, killed_anywhere_lets_the_job_begin_again) {
   EXPECT_GE(gone_on, 3) << "the tracker's change, its sync, and no death at all";
 }
 
-/// What stands in the directory, and what a job that may be at its start makes of it.
+/// State of the directory, and the result for a job that may be at its start.
 struct Row {
   const char* name;
   std::vector<std::string> files;

@@ -32,7 +32,7 @@ TEST(Error, every_code_has_a_name_of_its_own_that_leads_back_to_it) {
   }
 }
 
-/// What `pattern` finds in a source: names such as kCoverageGap, in their order.
+/// Returns the matches of `pattern` in a source: names such as kCoverageGap, in their order.
 std::vector<std::string> names_in(const std::string& source, const std::regex& pattern) {
   std::ifstream in(REPRISE_SOURCE_DIR "/" + source);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};

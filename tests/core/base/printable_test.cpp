@@ -1,4 +1,4 @@
-// Text that a terminal may have.
+// Text that is safe for a terminal.
 #include "core/base/printable.hpp"
 
 #include <gtest/gtest.h>

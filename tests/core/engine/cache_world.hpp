@@ -1,5 +1,5 @@
 #pragma once
-// Several ranks that save again and again with a cache each, in one directory.
+// Several ranks that save repeatedly into one directory, each with a cache.
 
 #include <array>
 #include <deque>
@@ -23,7 +23,7 @@
 
 namespace reprise::test {
 
-/// A rank's state; leaves own buffers of the kit.
+/// A rank's state; leaves have their own buffers in the kit.
 ///
 ///   rows     split by a placement            own<r>   of one rank alone, in one piece
 ///   flat     split without one               same     the whole on every rank
@@ -87,7 +87,7 @@ class Kit {
 
 using Edit = std::function<void(Kit&)>;
 
-/// A rank's store that waits for no disk, and fails when it is told to.
+/// A rank's store that does not wait for the disk, and fails on request.
 class QuickStore final : public PassingStore {
  public:
   QuickStore(Store& inner, const std::function<void(const std::string& path)>& before_write)
@@ -116,7 +116,7 @@ class QuickStore final : public PassingStore {
   const std::function<void(const std::string&)>& before_write_;
 };
 
-/// What one rank got of one save.
+/// Result of one save on one rank.
 struct Saved {
   Planned planned = Planned::kFresh;
   std::vector<CacheKind> reused;
@@ -135,9 +135,9 @@ struct Saved {
 
 /// One save of a series.
 struct Turn {
-  Edit edit = {};                     ///< of what is saved; nothing: the kit as it is
+  Edit edit = {};                     ///< change of the saved state; nothing: none
   std::vector<GlobalRank> savers;     ///< empty: all ranks
-  std::vector<GlobalRank> forgetful;  ///< these have lost their cache
+  std::vector<GlobalRank> forgetful;  ///< ranks that have lost their cache
 };
 
 class CacheWorld {
@@ -145,18 +145,18 @@ class CacheWorld {
   explicit CacheWorld(std::int32_t world) : world_(world) {}
 
   SaveSeams seams;
-  /// A save that fails leaves what it offered in the cache, beside an earlier save's plan.
+  /// True: a failed save leaves its offer in the cache, next to an earlier save's plan.
   bool keeps_failed_offer = false;
-  /// Before each file that any rank writes; may throw.
+  /// Called before each file that any rank writes; may throw.
   std::function<void(const std::string& path)> before_write;
-  /// Nothing: no cache is used.
+  /// Nothing: no cache.
   std::optional<std::vector<CacheKind>> kinds =
       std::vector<CacheKind>(cache_kinds().begin(), cache_kinds().end());
-  /// Before the first save, with the rank's cache (if there is one).
+  /// Called before the first save, with the rank's cache (if there is one).
   std::function<void(const Ports&, Communicator&, PlanCache*)> first;
-  std::uint64_t replans = 0;  ///< of rank 0, after all saves
+  std::uint64_t replans = 0;  ///< count of rank 0, after all saves
 
-  /// Of each save what rank 0 of its savers got; all savers must have got the same.
+  /// Returns the result of each save on its first rank; checks that all savers have the same.
   std::vector<Saved> run(const std::string& directory, const std::vector<Turn>& turns) {
     std::vector<std::map<std::int32_t, Saved>> all(turns.size());
     std::mutex mutex;
@@ -194,7 +194,7 @@ class CacheWorld {
   }
 
  private:
-  /// Nothing if this rank is no saver.
+  /// Returns nothing if this rank does not save.
   std::optional<Saved> save(const Ports& ports, const Turn& turn, Step step,
                             PlanCache* cache) const {
     const Group group = turn.savers.empty() ? Group::world(world_) : Group(turn.savers);
@@ -202,7 +202,7 @@ class CacheWorld {
     if (!self) return std::nullopt;
     Kit kit({self->value}, group.size());
     if (turn.edit) turn.edit(kit);
-    if (!turn.savers.empty()) kit.tensor("rows").placed.reset();  // the mesh is of all ranks
+    if (!turn.savers.empty()) kit.tensor("rows").placed.reset();  // the mesh has all ranks
     testing_job::fill(kit.state);
     if (kit.state.common.find("iteration") == nullptr) {
       kit.state.common = Dict{{"iteration", Value(step.value)}};
@@ -227,7 +227,7 @@ class CacheWorld {
   std::int32_t world_;
 };
 
-/// Every file below a directory, by its path.
+/// Returns every file below a directory, by its path.
 inline std::map<std::string, std::string> files_of(const std::string& directory) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {

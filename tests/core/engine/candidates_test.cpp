@@ -1,4 +1,4 @@
-// Which checkpoints a load may take, and what counts as damage: all small roots, all codes.
+// Checkpoints that a load may choose, and codes that count as damage: all small roots, all codes.
 
 #include "core/engine/candidates.hpp"
 
@@ -40,8 +40,8 @@ TEST(Candidates, what_counts_as_damage_is_this_table_and_nothing_else) {
   }
 }
 
-/// What stands under a root: a letter for each iteration, from 1 on (nothing, unfinished,
-/// committed, moved aside), and what the tracker says.
+/// Content of a root: a letter for each iteration, from 1 on (nothing, unfinished, committed, moved
+/// aside), and the tracker.
 struct Root {
   std::string iterations;
   std::string tracker;  ///< "none", "garbled" or a digit
@@ -75,7 +75,7 @@ void make(Store& store, const Root& root) {
   write(store, "run/" + std::string(kTrackerFile), text);
 }
 
-/// Of the iteration that the note ends with, moved aside or not.
+/// Returns the iteration at the end of the note, moved aside or not.
 std::string digit_of(const std::string& note) {
   return note.substr(note.rfind("iter_000000") + 11, 1);
 }
@@ -93,8 +93,8 @@ std::string found(Store& store, Fallback fallback) {
   }
 }
 
-/// The same, from what the root is said to hold. "!": the tracker's is passed over; "beside": a
-/// newer one that the operator is told of.
+/// Derives the same from the described root. "!": the tracker's is passed over; "beside": the note
+/// names a newer one.
 std::string expected(const Root& root, Fallback fallback) {
   const bool reads = root.tracker != "none" && root.tracker != "garbled";
   const std::int64_t named = reads ? std::stoll(root.tracker) : 9;

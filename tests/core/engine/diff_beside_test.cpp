@@ -1,5 +1,5 @@
-// What a diff says of files beside the payload: by value where they are read, else by bytes, and
-// never the same in silence.
+// diff of files next to the payload: it compares values if it can read the files, else bytes, and
+// never silently calls them the same.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class DiffBeside : public testing::Test {
                               const DiffOptions& options = {}) {
     return test::diff_of(left.store(), "ckpt", right.store(), "ckpt", options);
   }
-  /// Of the one file that there is.
+  /// Returns the result for the only file.
   ObjectDiff file(const DiffReport& report) {
     if (report.files.size() == 1) return report.files[0];
     ADD_FAILURE() << report.files.size() << " files";
@@ -126,7 +126,7 @@ Bytes concatenated(const Value& one, const Value& other) {
   return bytes;
 }
 
-/// As torch.save of a list with one number, with a further record.
+/// Returns the form of torch.save for a list with one number, with a further record.
 Bytes with_record(std::string_view name, std::string_view content, std::string_view prefix) {
   ArchiveWriter out(prefix);
   out.add("data.pkl", encode_value(List{1}, nullptr));

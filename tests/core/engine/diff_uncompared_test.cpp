@@ -1,5 +1,5 @@
-// What a diff says where something was not compared: it is different, or counted, and never the
-// same in silence.
+// diff of things that can't be compared: they are different, or counted, but never silently the
+// same.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Overlaps of items: every way to lay three ranges into a few bytes, against a look at each byte.
+// Overlaps of items: all ways to put three ranges into a few bytes, checked byte by byte.
 
 #include "core/engine/extents.hpp"
 

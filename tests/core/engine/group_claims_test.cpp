@@ -1,4 +1,4 @@
-// All ranks' ideas of their groups, and who leads a group, whatever its global ranks are.
+// All ranks' views of their groups, and the leader of a group for any global ranks.
 
 #include "core/engine/group_claims.hpp"
 
@@ -96,7 +96,7 @@ const std::vector<Disagreement>& disagreements() {
   return all;
 }
 
-// The disagreeing rank's own metadata go along with it: only the others can tell.
+// The rank's own metadata agree with its wrong view: only the others can notice.
 TEST(GroupClaims, every_disagreement_of_one_rank_with_another_is_named) {
   for (const auto& disagreement : disagreements()) {
     for (std::size_t r = 0; r < 4; ++r) {
@@ -200,7 +200,7 @@ std::vector<std::vector<GlobalRank>> all_groups() {
   return all;
 }
 
-/// What the members get, or the code that all of them throw.
+/// Returns the result of the members, or the code that all of them throw.
 std::pair<std::vector<std::string>, std::optional<Code>> led(const Group& group,
                                                              const LeaderSeams& seams) {
   std::vector<std::string> answers(4);

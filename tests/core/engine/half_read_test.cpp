@@ -1,5 +1,5 @@
-// A load that falls back: what was half read from the damaged checkpoint is filled from an older
-// one, or the load is refused, however lenient it is about keys.
+// A load that falls back: tensors that were partly read from the damaged checkpoint are filled from
+// an older one, or the load is refused, however lenient it is about keys.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ struct TwoTensors {
     return std::ranges::all_of(*buffers[tensor], [content](std::byte b) { return b == content; });
   }
 
-  std::vector<std::unique_ptr<Bytes>> buffers;  ///< as in the state
+  std::vector<std::unique_ptr<Bytes>> buffers;  ///< in the order of the state
   StateDict state;
 };
 

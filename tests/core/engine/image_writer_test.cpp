@@ -112,7 +112,7 @@ std::vector<ImageItem> awkward_items() {
           tensor(DType::kBFloat16, {3, 1, 999})};
 }
 
-/// The file, item by item, from the format alone.
+/// Builds the file item by item, from the format alone.
 Bytes expected_file(const std::vector<ImageItem>& items, const Elements& source,
                     Checksums checksums) {
   Bytes file;
@@ -235,7 +235,7 @@ TEST(ImageWriter, a_failure_in_the_background_is_never_lost) {
   }
 }
 
-/// Whose n-th fill, or n-th settle, fails.
+/// A source whose n-th fill, or n-th settle, fails.
 class FailingElements final : public ContentSource {
  public:
   FailingElements(const std::vector<ImageItem>& items, int fills, int settles)

@@ -1,5 +1,5 @@
-// Loads that hold what they read against the stored checksums, and loads that don't: from real
-// checkpoints, with one byte changed, into memory of either kind.
+// Loads that verify the stored checksums, and loads that don't: from real checkpoints, with one
+// byte changed, into memory of either kind.
 
 #include <gtest/gtest.h>
 
@@ -158,7 +158,7 @@ void put(const std::string& path, const Bytes& content) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << as_text(content);
 }
 
-/// What a rank that loads is left with.
+/// Result of a load on one rank.
 struct Outcome {
   std::optional<Error> failed;
   std::size_t wrong = 0;     ///< elements
@@ -260,7 +260,7 @@ TEST(LoadChecksums, a_changed_element_is_one_error_on_all_ranks_with_rank_key_fi
   }
 }
 
-// --- a writer that was told not to compute them -------------------------------------------------
+// --- a writer without checksums -----------------------------------------------------------------
 
 /// Sets the checksums of all records to 0, where the directories of the archives have them.
 void clear_checksums(Bytes& content) {
@@ -294,7 +294,7 @@ Findings findings_of(const Saved& saved) {
   return verify(store, "ckpt", PayloadCheck::kRead, progress).findings;
 }
 
-/// What we save without: 0 for elements, the right ones for what stands around them.
+/// Our files without checksums: 0 for elements, right ones for the bytes around them.
 TEST(LoadChecksums, that_a_save_left_out_are_not_missed_but_the_others_are_held_against_the_bytes) {
   const std::vector<TensorSpec> one = {kFew[0]};
   for (const auto& [specs, ranks] : {std::pair(kFew, 2), std::pair(kFew, 1), std::pair(one, 1)}) {
@@ -330,7 +330,7 @@ TEST(LoadChecksums, that_a_save_left_out_are_not_missed_but_the_others_are_held_
   }
 }
 
-/// Each rank's writer is told for itself.
+/// Each rank's writer has its own option.
 TEST(LoadChecksums, that_are_0_in_one_rank_s_file_alone_were_switched_off_there) {
   const Saved saved(kFew, 2);
   Bytes content = content_of(saved.path("__1_0.distcp"));

@@ -1,5 +1,5 @@
 #pragma once
-// Files in memory that count how often each byte is read and fail when they are told to.
+// Files in memory that count the reads of each byte and fail on request.
 
 #include <algorithm>
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace reprise::test {
 
-/// Files alone: what the engine's readers and writers of payload need.
+/// Has only files: enough for the engine's readers and writers of payload.
 class MemoryStore final : public Store {
  public:
   struct File {
@@ -25,10 +25,10 @@ class MemoryStore final : public Store {
     bool closed = false;
   };
 
-  /// Writes and syncs, counted from 0 over all files, of which this one fails with NO_SPACE.
+  /// Index of the write or sync that fails with NO_SPACE, counted from 0 over all files.
   std::optional<int> failing_call;
   std::map<std::string, std::shared_ptr<File>> files;
-  /// Writes and syncs so far.
+  /// Returns the number of writes and syncs so far.
   int calls() const { return calls_; }
 
   std::unique_ptr<ReadFile> open(const std::string& path) override {

@@ -1,4 +1,4 @@
-// The iteration that a job goes on from where its ranks' trackers differ.
+// Iteration from which a job continues if its ranks' trackers differ.
 
 #include <gtest/gtest.h>
 

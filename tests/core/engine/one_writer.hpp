@@ -1,5 +1,5 @@
 #pragma once
-// Tiny saves and loads on a real file system, by one rank, of which a test sees each call.
+// Tiny saves and loads of one rank on a real file system; the test sees each call.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ using contracts::TemporaryDirectory;
 inline constexpr std::size_t kElements = 5;
 inline const std::string kFirst = "run/iter_0000001";
 
-/// One tensor and the common state, both of which say which content this is.
+/// One tensor and the common state, both of which identify their content.
 struct TinyState {
   explicit TinyState(std::int64_t content) : elements(kElements, content) {
     const auto size = static_cast<std::int64_t>(kElements);
@@ -56,7 +56,7 @@ inline SaveSettings options_of(std::int64_t step, std::optional<std::int32_t> ke
   return options;
 }
 
-/// A store that does something before and after each call that changes names or makes a file.
+/// A store with hooks before and after each call that changes names or creates a file.
 class WatchedStore final : public PassingStore {
  public:
   using See = std::function<void(Store&, const std::string& call, const std::string& path)>;
@@ -146,7 +146,7 @@ class OneWriter : public testing::Test {
     return log;
   }
 
-  /// -1 for a mixture.
+  /// Returns the content; -1 for a mixture.
   std::int64_t loaded(const std::string& path, const WatchedStore::See& before = {}) {
     std::int64_t content = -1;
     run_ranks(

@@ -1,5 +1,5 @@
-// What a save may remove, what it leaves when it fails, who may write beside it, and what a load
-// says of which the checkpoint was replaced meanwhile. On a real file system.
+// Files that a save may remove, files that a failed save leaves, concurrent writers, and loads of a
+// checkpoint that is replaced meanwhile. On a real file system.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ TEST_F(OneWriter, links_are_removed_and_what_they_lead_to_is_not) {
   EXPECT_THAT(names("run"), ElementsAre("iter_0000002", "latest_checkpointed_iteration.txt"));
 }
 
-/// When a byte of a small file changes, once, and what is saved: step 1 stands before.
+/// Time of a single change to a byte of a small file, and the save: step 1 exists before.
 struct Flip {
   const char* when;
   bool swapped;    ///< into its place
@@ -146,11 +146,11 @@ class Flipper {
   bool swapped_ = false;
 };
 
-/// How a save of content 8 ends on each of two ranks.
+/// Returns how a save of content 8 ends on each of two ranks.
 std::vector<std::optional<Code>> save_on_two(const std::string& directory, const Flip& flip,
                                              Flipper& flipper) {
   SaveSettings options = options_of(flip.step);
-  options.image.checksums = Checksums::kCrc32AndSha256;  // so that there is an integrity.json
+  options.image.checksums = Checksums::kCrc32AndSha256;  // writes an integrity.json
   std::vector<std::optional<Code>> ends(2);
   run_ranks(
       2, directory,

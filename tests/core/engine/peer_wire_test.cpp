@@ -1,4 +1,4 @@
-// What another rank sent: read to its end, and no length believed that exceeds what is there.
+// Messages from other ranks: read to the end, and no length is trusted beyond the message.
 #include "core/engine/peer_wire.hpp"
 
 #include <gmock/gmock.h>

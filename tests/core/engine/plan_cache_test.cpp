@@ -1,4 +1,4 @@
-// What is reused from save to save, what is not, and that nobody can tell from the bytes.
+// State that is or is not reused from save to save, without any effect on the bytes.
 
 #include <gtest/gtest.h>
 
@@ -546,7 +546,7 @@ TEST(PlanCache, a_life_of_another_structure_plans_anew) {
   for (const Change& change : changes()) {
     for (std::int32_t at = 0; at < kRanks; ++at) {
       const Edit edit = [&](Kit& kit) { change.edit(kit, at); };
-      // What a catalogue cannot tell apart: who holds which copy of a tensor, and why.
+      // A catalogue does not show who holds which copy of a tensor, and why.
       const bool same_catalogue =
           change.name == "the main copy of a tensor" || change.name == "a placement";
       for (const auto& [stored, live] : {std::pair{edit, Edit{}}, std::pair{Edit{}, edit}}) {

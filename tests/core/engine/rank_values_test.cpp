@@ -1,4 +1,4 @@
-// Checkpoints in which each rank wrote metadata of its own: no verb takes one rank's values for
+// Checkpoints in which each rank wrote its own metadata: no verb mistakes one rank's values for
 // another's.
 
 #include "core/engine/rank_values.hpp"
@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-/// What one rank saves: half of "w" (4 elements in all), the whole of "b", the object "rng".
+/// State of one rank: half of "w" (4 elements in all), the whole of "b", the object "rng".
 struct SavedRank {
   float b = 1;
   std::int64_t rng = 0;
@@ -61,7 +61,7 @@ class Payload {
   Bytes bytes_;
 };
 
-/// As torch writes it with use_collectives=False.
+/// Writes like torch with use_collectives=False.
 void save(Store& store, const std::string& directory, const std::vector<SavedRank>& ranks) {
   store.make_directory(directory);
   const auto count = static_cast<std::int64_t>(ranks.size());

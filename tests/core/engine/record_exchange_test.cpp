@@ -1,4 +1,4 @@
-// What several ranks need is read from storage once, and is the same as if each had read it.
+// Data for several ranks is read from storage once, with the same result as if each had read it.
 #include "core/engine/record_exchange.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -28,7 +28,7 @@ using testing_job::mesh_of;
 using testing_job::RankState;
 using testing_job::TensorSpec;
 
-/// How often each byte of payload and of common state was read, by all ranks.
+/// Counts how often all ranks read each byte of payload and of common state.
 class Tally {
  public:
   void read(const std::string& path, std::uint64_t offset, std::uint64_t size) {
@@ -38,7 +38,7 @@ class Tally {
     times.resize(std::max<std::size_t>(times.size(), offset + size));
     for (std::uint64_t i = 0; i < size; ++i) ++times[offset + i];
   }
-  /// Of any byte.
+  /// Returns the highest count of any byte.
   int most() const {
     int most = 0;
     for (const auto& [path, times] : times_) {
@@ -52,7 +52,7 @@ class Tally {
   std::map<std::string, std::vector<int>> times_;
 };
 
-/// What becomes of a read of payload.
+/// Effect on a read of payload.
 using Read = void (*)(const std::string& path);
 void succeeds(const std::string& /*path*/) {}
 void fails(const std::string& path) { throw Error(Code::kIo, "the disk is gone", {.file = path}); }
@@ -168,7 +168,7 @@ struct Loaded {
   std::size_t unpoisoned = 0;
   std::size_t touched = 0;
   std::vector<std::uint64_t> for_all;  ///< by rank
-  std::vector<std::uint64_t> taken;    ///< likewise: what its tensors were made of
+  std::vector<std::uint64_t> taken;    ///< likewise: the source of its tensors
   std::vector<std::string> errors;     ///< likewise
   int most = 0;                        ///< times that a byte was read
 };

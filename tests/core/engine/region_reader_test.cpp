@@ -74,7 +74,7 @@ StoredView random_view(Stream& random) {
   return view;
 }
 
-/// Where the element of the chunk at `index` (global) stands in the file, from the definition.
+/// Returns the file offset of the chunk's element at `index` (global), by definition.
 std::size_t place_of(const StoredView& view, const Dims& index) {
   const StoredChunk& chunk = view.tensor.chunks[0];
   std::int64_t element = view.item.storage_offset;

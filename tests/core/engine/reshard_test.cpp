@@ -1,5 +1,5 @@
-// reshard: every fixture under several cuts holds the same content afterwards, judged by diff; the
-// bytes that are not interpreted are the same bytes.
+// reshard: every fixture has the same content under several cuts, as judged by diff; bytes that are
+// not interpreted do not change.
 
 #include "core/engine/reshard.hpp"
 #include "core/ports/whole_file.hpp"
@@ -264,7 +264,7 @@ TEST_F(Reshard, RefusesWhatTheStoreDidNotKeep) {
   }
 }
 
-/// As torch writes with checksums switched off: 0 in the directory of each archive.
+/// Sets 0 in the directory of each archive, as torch does with checksums switched off.
 void clear_checksums(const std::filesystem::path& file) {
   PosixStore raw(file.parent_path().string());
   Bytes bytes = read_all(raw, file.filename().string(), 1U << 30U);
@@ -365,8 +365,8 @@ TEST_F(Reshard, LeavesOutWhatIsNoFile) {
   EXPECT_FALSE(store_.stat("out/pipe"));
 }
 
-/// What stands in OUT is whole wherever IN was: a manifest that was cut is neither handed on nor
-/// taken for a user's own.
+/// OUT is whole wherever IN was: a truncated manifest is neither copied nor treated as a user's own
+/// file.
 TEST_F(Reshard, RefusesAManifestThatCantBeRead) {
   run("torch_2.15.0/plain", {.rule = over_ranks(2), .writers = 2});
   Bytes cut = write_integrity({{{"__0_0.distcp", {}}}});
@@ -419,7 +419,7 @@ TEST_F(Reshard, LeavesNothingWhereverProgressEndsIt) {
       return std::ranges::count_if(ends.names(),
                                    [&](const std::string& name) { return name.ends_with(path); });
     };
-    // Where it was written, and where it was read back.
+    // The place where it was written, and the one where it was read.
     EXPECT_GE(told("__0_1.distcp"), 2);
     EXPECT_EQ(told("__0_0.distcp"), 1);
     break;

@@ -1,4 +1,4 @@
-// Which checkpoints go: a table, and every small world against what is to hold in all of them.
+// Checkpoints that are removed: a table, and every small world checked for invariants.
 
 #include "core/engine/retention.hpp"
 
@@ -48,18 +48,18 @@ TEST(Retention, a_table_of_what_goes) {
   };
   const Row rows[] = {
       {"w", 1, 1, ""},      {"ww", 2, 1, "1"},     {"ww", 2, 2, ""},
-      {"www", 3, 2, "1"},   {"w.w.w", 5, 1, "13"}, {"wu.w", 4, 1, "1"},  // what is unfinished stays
+      {"www", 3, 2, "1"},   {"w.w.w", 5, 1, "13"}, {"wu.w", 4, 1, "1"},  // unfinished ones stay
       {"wuu", 1, 1, ""},                                                 //
-      {"www", 2, 1, "1"},    // what is newer than the tracker stays, and takes no place
+      {"www", 2, 1, "1"},    // those newer than the tracker stay, and do not count
       {"www", 2, 2, ""},     //
-      {"wdw", 3, 2, ""},     // what was passed over as damaged takes no place
+      {"wdw", 3, 2, ""},     // those rejected as damaged do not count
       {"wdw", 3, 1, "12"},   // and goes when others of its age do
       {"wdww", 4, 2, "12"},  //
       {"wwdw", 4, 2, "1"},   //
       {"wwdw", 4, 3, ""},    //
       {"ddw", 3, 3, ""},     //
       {"wwd", 2, 2, ""},     // beyond the tracker nothing goes
-      {"wd", 2, 1, "1"},     // what was saved anew is whole
+      {"wd", 2, 1, "1"},     // a new save makes it whole
       {"wd", 2, 2, ""},      //
   };
   for (const Row& row : rows) {
@@ -71,7 +71,7 @@ TEST(Retention, a_table_of_what_goes) {
 
 TEST(Retention, several_copies_of_one_step_are_one_checkpoint) {
   std::vector<Generation> copies = present("www");
-  copies.insert(copies.begin() + 1, copies[1]);  // the second step stands there twice
+  copies.insert(copies.begin() + 1, copies[1]);  // the second step occurs twice
   EXPECT_EQ(digits(outdated(copies, kept("www", 3, 2))), "1");
   EXPECT_EQ(digits(outdated(copies, kept("www", 3, 1))), "12");
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A job small enough to be judged element by element: each element's bits follow from (key, global
-// index), so any layout's pieces can be filled and judged alone.
+// A job small enough to be judged element by element: each element's bits depend only on (key,
+// global index), so the pieces of any layout can be filled and judged separately.
 
 #include <gtest/gtest.h>
 
@@ -76,7 +76,7 @@ inline void fill(const StateDict& state) {
   });
 }
 
-/// Number of elements whose bits are not those of fill().
+/// Returns the number of elements whose bits differ from those of fill().
 inline std::size_t wrong_elements(const StateDict& state) {
   std::size_t wrong = 0;
   each_element(state,

@@ -1,4 +1,4 @@
-// Saves beside a job that trains on, on threads; ThreadSanitizer sees them.
+// Saves on threads while the job trains; ThreadSanitizer checks them.
 #include "core/engine/save_queue.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What a save takes away of what was set aside, in which order, and what it leaves alone.
+// Set-aside directories that a save removes, their order, and those that it leaves.
 
 #include "core/engine/set_aside.hpp"
 #include "core/ports/whole_file.hpp"
@@ -53,7 +53,7 @@ TEST_F(SetAside, what_carries_no_mark_is_read_and_neither_moved_nor_removed) {
     EXPECT_EQ(loaded("run"), content);
   }
   remove_first();
-  save(2, options_of(2, 1));  // retention finds the first iteration in copies alone
+  save(2, options_of(2, 1));  // retention finds only copies of the first iteration
   for (const auto& path : own) EXPECT_EQ(loaded(path), 7) << path;
 }
 

@@ -1,4 +1,4 @@
-// Saves and loads stage in memory of the device's own.
+// Saves and loads stage in memory that the device provides.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 #pragma once
-// Checkpoints of the test data, opened in place or copied to where a test may damage them.
+// Checkpoints of the test data, opened in place or copied so that a test may damage them.
 
 #include <gtest/gtest.h>
 
@@ -17,13 +17,13 @@
 
 namespace reprise::test {
 
-/// The test data as a store.
+/// Returns the test data as a store.
 inline PosixStore& data_store() {
   static PosixStore store(REPRISE_TEST_DATA);
   return store;
 }
 
-/// A copy of a fixture, named "ckpt", in a directory of its own.
+/// Copies a fixture, as "ckpt", to a temporary directory.
 class FixtureCopy {
  public:
   explicit FixtureCopy(const std::string& fixture) : store(directory_.path()) {
@@ -42,7 +42,7 @@ class FixtureCopy {
   PosixStore store;
 };
 
-/// A store in a directory of its own, and whatever else an operation on checkpoints takes.
+/// A store in a temporary directory, and the other inputs of operations on checkpoints.
 class StoreTest : public ::testing::Test {
  protected:
   contracts::TemporaryDirectory directory_;

@@ -1,5 +1,5 @@
-// verify where something stands in the way that is no damage: links, files of the user's own, keys
-// that only look like shards, formats that are not read, files that can't be opened.
+// verify meets obstacles that are no damage: links, a user's own files, keys that only look like
+// shards, unsupported formats, files that can't be opened.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -212,7 +212,7 @@ TEST(Verify, AFileThatCantBeOpenedIsOneFindingWithItsCause) {
   }
 }
 
-/// What is said of a directory that is no checkpoint.
+/// Returns the message for a directory that is no checkpoint.
 std::string words_without(Store& store, const std::string& path) {
   const auto error = contracts::error_of([&] { locate(store, path); });
   return error ? error->what() : "nothing was thrown";

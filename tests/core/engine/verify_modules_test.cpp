@@ -1,4 +1,4 @@
-// What verify says of checkpoints of several modules.
+// Findings of verify on checkpoints of several modules.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

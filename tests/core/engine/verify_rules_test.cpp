@@ -1,4 +1,4 @@
-// What verify says of catalogs and common states alone.
+// Findings of verify on catalogs and common states alone.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 #pragma once
-// Small checkpoints, written item by item as a test wants them.
+// Writes small checkpoints item by item.
 
 #include <algorithm>
 #include <string>
@@ -17,17 +17,17 @@
 
 namespace reprise::test {
 
-/// One checkpoint, "ckpt" in a store of its own, with one file of payload.
+/// One checkpoint, "ckpt" in its own store, with one payload file.
 class WrittenCheckpoint {
  public:
   WrittenCheckpoint() : store_(directory_.path()) { store_.make_directory("ckpt"); }
 
-  /// A tensor in one chunk; `elements` are its bytes.
+  /// Adds a tensor in one chunk; `elements` are its bytes.
   WrittenCheckpoint& tensor(const std::string& key, DType dtype, const Dims& shape,
                             const Bytes& elements) {
     return chunks(key, dtype, shape, {{Box::whole(shape), elements}});
   }
-  /// A tensor in these chunks, whether they cover it or not.
+  /// Adds a tensor in these chunks, even if they do not cover it.
   WrittenCheckpoint& chunks(const std::string& key, DType dtype, const Dims& shape,
                             const std::vector<std::pair<Box, Bytes>>& parts) {
     StoredTensor tensor{.key = key, .dtype = dtype, .shape = shape};
@@ -41,7 +41,7 @@ class WrittenCheckpoint {
     metadata_.catalog.tensors.push_back(std::move(tensor));
     return *this;
   }
-  /// A tensor of bytes that all are `value`.
+  /// Adds a tensor of bytes that all are `value`.
   WrittenCheckpoint& bytes(const std::string& key, std::int64_t count, int value) {
     return tensor(key, DType::kUInt8, {count},
                   Bytes(static_cast<std::size_t>(count), static_cast<std::byte>(value)));
@@ -49,7 +49,7 @@ class WrittenCheckpoint {
   WrittenCheckpoint& object(const std::string& key, const Value& value) {
     return item(key, write_bytes_item(value));
   }
-  /// An object of any bytes.
+  /// Adds an object of any bytes.
   WrittenCheckpoint& item(const std::string& key, const Bytes& bytes) {
     metadata_.catalog.objects.push_back({.key = key, .file = 0, .range = add(bytes)});
     return *this;
@@ -62,7 +62,7 @@ class WrittenCheckpoint {
     return object(std::string(kCommonObjectKey), List{Value(state)});
   }
 
-  /// Writes what was added so far.
+  /// Writes the items that were added so far.
   PosixStore& store() {
     auto& catalog = metadata_.catalog;
     catalog.files = {"__0_0.distcp"};
@@ -74,7 +74,7 @@ class WrittenCheckpoint {
     return store_;
   }
 
-  /// Where its store is.
+  /// Returns the path of its store.
   const std::string& path() const { return directory_.path(); }
 
   void write(const std::string& path, ByteSpan bytes) {

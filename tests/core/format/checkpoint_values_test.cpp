@@ -1,5 +1,5 @@
-// Every tensor of every real checkpoint, pasted together from its items, has the bytes that torch
-// said it has.
+// Every tensor of every real checkpoint, assembled from its items, has the bytes that torch
+// recorded.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Directories below tests/data whose tensors an expected.json beside them describes.
+// Directories below tests/data whose tensors an expected.json next to them describes.
 std::vector<std::string> checkpoints() {
   std::vector<std::string> found;
   const fs::path root = REPRISE_TEST_DATA;

@@ -1,4 +1,4 @@
-// Every fixture says who made it, and is still what was made: tests/data/manifest.json.
+// Every fixture records its origin and is unchanged: tests/data/manifest.json.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using ::testing::MatchesRegex;
 
 Json manifest() { return Json::parse(as_text(test::test_file("manifest.json"))); }
 
-/// Files of the test data, but for texts about it and what stands in vectors/.
+/// Lists files of the test data, except texts about it and the files in vectors/.
 std::vector<std::string> files() {
   std::vector<std::string> found;
   for (const auto& entry : fs::recursive_directory_iterator(REPRISE_TEST_DATA)) {
@@ -39,7 +39,7 @@ bool belongs(const std::string& path, const std::string& fixture) {
   return path == fixture || path == fixture + ".expected.json" || path.starts_with(fixture + "/");
 }
 
-/// As tests/interop/manifest.py computes it.
+/// Computes the hash of tests/interop/manifest.py.
 std::string content_of(const std::vector<std::string>& paths) {
   std::vector<std::string> lines;
   for (const auto& path : paths) {

@@ -10,7 +10,7 @@ namespace reprise::test {
 namespace {
 constexpr std::string_view kEndSignature = "PK\5\6";
 constexpr std::size_t kEndBytes = 22;
-constexpr std::size_t kWideEndBytes = 56 + 20;  // with its locator
+constexpr std::size_t kWideEndBytes = 56 + 20;  // includes its locator
 }  // namespace
 
 Bytes test_file(std::string_view path) {

@@ -1,5 +1,5 @@
 #pragma once
-// Real items to read, and the ways to spoil one.
+// Real items, and ways to damage one.
 
 #include <cstdint>
 #include <string>
@@ -12,16 +12,16 @@
 
 namespace reprise::test {
 
-/// A file below tests/data.
+/// Reads a file below tests/data.
 Bytes test_file(std::string_view path);
 
-/// The archives that a payload file consists of, cut at their end records.
+/// Returns the archives in a payload file, split at their end records.
 std::vector<ByteSpan> items_in(ByteSpan payload);
 
-/// Paths below tests/data of all payload files of real checkpoints.
+/// Returns paths below tests/data of all payload files of real checkpoints.
 std::vector<std::string> payload_files();
 
-/// An archive's bytes and where its structures lie, found without the code under test.
+/// An archive's bytes and the offsets of its structures, found without the code under test.
 struct SpoiledItem {
   Bytes bytes;
 
@@ -29,10 +29,10 @@ struct SpoiledItem {
   std::size_t wide_locator() const { return end_record() - 20; }
   std::size_t wide_end_record() const { return wide_locator() - 56; }
   std::size_t directory() const;
-  /// The central entry of the n-th record, and its local header.
+  /// Returns the offset of the central entry of the n-th record; local(): of its local header.
   std::size_t entry(std::size_t n) const;
   std::size_t local(std::size_t n) const;
-  /// The first place of `text`.
+  /// Returns the first occurrence of `text`.
   std::size_t place_of(std::string_view text) const;
 
   template <class T>
@@ -40,12 +40,12 @@ struct SpoiledItem {
     std::memcpy(bytes.data() + at, &value, sizeof value);
   }
   void put_text(std::size_t at, std::string_view text);
-  /// Both copies of the directory's size and offset, and of the count.
+  /// Sets both copies of the directory's size and offset, and of the count.
   void set_directory(std::uint64_t offset, std::uint64_t size);
   void set_count(std::uint64_t count);
 };
 
-/// Counts what is asked of it.
+/// Counts the reads.
 class CountingSource final : public ItemSource {
  public:
   explicit CountingSource(ByteSpan bytes) : bytes_(bytes) {}
@@ -59,7 +59,7 @@ class CountingSource final : public ItemSource {
   ByteSpan bytes_;
 };
 
-/// The error that `act` ends in; a test failure if it ends well.
+/// Returns the error that `act` throws; fails the test if it returns.
 template <class Act>
 Error error_of(Act&& act) {
   try {

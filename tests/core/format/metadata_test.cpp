@@ -94,7 +94,7 @@ TEST(Metadata, says_of_each_real_checkpoint_what_torch_says) {
     SCOPED_TRACE(directory.string());
     const Metadata metadata = read_directory(directory);
     const Json& tensors = expected.at("tensors");
-    std::set<std::string> names;  // what ranks have of their own is one entry of the list
+    std::set<std::string> names;  // values of single ranks are one entry of the list
     for (const StoredTensor& tensor : metadata.catalog.tensors) names.emplace(name_of(tensor));
     EXPECT_EQ(names.size(), tensors.size());
     for (const auto& [key, wanted] : tensors.items()) {
@@ -510,7 +510,7 @@ TEST(MetadataHostile, sharing_one_list_of_chunks_a_thousand_times_is_no_amplifie
 
 /// A `.metadata` whose entries of storage all name one long key that is no tensor and no object.
 Bytes storage_of_a_stranger(int entries, std::size_t key_bytes) {
-  std::string keys;  // so many that a table of them is searched by hash
+  std::string keys;  // enough keys for a hash table
   for (int i = 0; i < 100; ++i)
     keys += text(std::to_string(i)) + object("BytesStorageMetadata", "");
   std::string storage;

@@ -1,5 +1,5 @@
 // Python copies states and arguments, or computes from them, at the opcode that uses them. The
-// graph refers to them, so what would change them later is not read.
+// graph refers to them instead, so later changes to them are refused.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace reprise::test {
 namespace {
 
-/// What stands in the memo.
+/// Content of the memo.
 std::string from(char where) { return "h"s + where; }
 
 struct Row {

@@ -17,7 +17,7 @@ namespace {
 struct Row {
   std::string name;
   std::string body;            ///< a pickle that uses the opcode, without PROTO and STOP
-  std::optional<Value> value;  ///< what it is read as; nothing if it is refused
+  std::optional<Value> value;  ///< value that it is read as; nothing if it is refused
   Code refused = Code::kUsage;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Pickles put together by hand, opcode by opcode.
+// Pickles assembled by hand, opcode by opcode.
 
 #include <string>
 #include <string_view>
@@ -17,15 +17,15 @@ std::string le(T value) {
   append_le(bytes, value);
   return std::string(as_text(bytes));
 }
-/// BINUNICODE.
+/// Emits BINUNICODE.
 inline std::string text(std::string_view value) {
   return "X" + le(static_cast<std::uint32_t>(value.size())) + std::string(value);
 }
-/// GLOBAL.
+/// Emits GLOBAL.
 inline std::string global(const std::string& module, const std::string& name) {
   return "c" + module + "\n" + name + "\n";
 }
-/// A whole pickle of protocol 2 or another.
+/// Returns a whole pickle of protocol 2 or another.
 inline Bytes pickle(const std::string& body, char protocol = 2) {
   return to_bytes("\x80"s + protocol + body + ".");
 }

@@ -19,7 +19,7 @@ std::optional<TensorItem> matched(ByteSpan item, const TensorFrame& frame) {
   return frame.match(head_of(item, frame), tail_of(item, frame));
 }
 
-/// What the reader that parses says; nothing if it refuses.
+/// Returns the result of the parsing reader; nothing if it refuses.
 std::optional<TensorItem> parsed(ByteSpan item) try {
   SpanSource source(item);
   return read_tensor_item(source);

@@ -25,7 +25,7 @@ TensorItem read_item(ByteSpan item) {
   return read_tensor_item(source);
 }
 
-// Of all records, also of those that are not read for the tensor; false if one can't be read.
+// Checks all records, even those that the tensor does not need; false if one can't be read.
 bool has_its_checksums(ByteSpan item) try {
   SpanSource source(item);
   Archive archive(source);
@@ -118,7 +118,7 @@ TEST(TensorItem, knows_row_major_from_other_orders) {
   EXPECT_TRUE((TensorItem{.size = {}, .strides = {}}).contiguous());
 }
 
-// What PyTorch wrote before the identity's digits, and after them.
+// Text that PyTorch wrote before the identity's digits, and after them.
 void expect_same_but_identity(const Bytes& written, ByteSpan real, const std::string& what) {
   ASSERT_EQ(written.size(), real.size()) << what;
   const std::string_view name = ".data/serialization_id";
@@ -355,7 +355,7 @@ TEST(TensorItem, refuses_every_truncation) {
 }
 
 // Each byte of an item set to eleven other values: its eight flipped bits, none, all, one more.
-// Nothing may change the tensor without a refusal or a checksum that tells.
+// No change may alter the tensor without a refusal or a wrong checksum.
 TEST(TensorItem, lets_no_changed_byte_pass_in_silence) {
   const Bytes real = real_item();
   const TensorItem expected = read_item(real);

@@ -97,8 +97,8 @@ TEST(Compare, integers_that_no_double_tells_apart_are_1_apart_and_printed_apart)
   }
 }
 
-/// A side where the case wants it, exactly so long: what is read beside it is seen by the address
-/// sanitizer.
+/// A side at the alignment of the case, of exactly its length: the address sanitizer detects reads
+/// outside of it.
 class Side {
  public:
   Side(const Bytes& content, std::size_t lead)

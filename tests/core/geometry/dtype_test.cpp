@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-/// What the top of a format's range means.
+/// Meaning of the top of a format's range.
 enum class Top { kInfinity, kOneNan, kNegativeZeroIsNan };
 
 /// Another way to the same value: walk from zero up, one step of the least bit at a time.
@@ -109,7 +109,7 @@ TEST(ScalarAt, known_values) {
 }
 
 TEST(ScalarAt, a_byte_of_float4_holds_two_values_the_low_bits_first) {
-  constexpr double kValues[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};  // as the OCP MX format defines e2m1
+  constexpr double kValues[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};  // OCP MX definition of e2m1
   for (unsigned bits = 0; bits < 256; ++bits) {
     const auto element = static_cast<std::byte>(bits);
     const auto value = [&](unsigned four) {

@@ -1,5 +1,5 @@
 #pragma once
-// Every small mesh with every ordered placement, once as the engine's types and once as the
+// Every small mesh with every ordered placement, once in the engine's types and once as the
 // reference's numbers.
 
 #include <algorithm>
@@ -35,7 +35,7 @@ inline World world_of(const std::vector<int>& sizes, bool permuted) {
   return {Mesh(axes, Group(members)), grid};
 }
 
-/// Up to `axes_max` axes of sizes 1 .. `size_max`.
+/// Visits meshes with up to `axes_max` axes of sizes 1 .. `size_max`.
 template <class Visit>
 void for_each_world(int axes_max, int size_max, Visit visit) {
   std::vector<std::vector<int>> todo = {{}};
@@ -50,7 +50,7 @@ void for_each_world(int axes_max, int size_max, Visit visit) {
   }
 }
 
-/// Every ordered choice of axes, each with every dimension; also one that the mesh lacks.
+/// Visits every ordered choice of axes, each with every dimension; also one that the mesh lacks.
 template <class Visit>
 void for_each_placement(const World& world, int rank, Visit visit) {
   std::vector<std::string> names;
@@ -75,7 +75,7 @@ void for_each_placement(const World& world, int rank, Visit visit) {
 
 inline brute::Numbers numbers(const Dims& dims) { return {dims.begin(), dims.end()}; }
 
-/// Does the box hold the element?
+/// True if the box holds the element.
 inline bool holds(const Box& box, const brute::Numbers& index) {
   for (std::size_t d = 0; d < index.size(); ++d) {
     if (index[d] < box.offset[d] || index[d] >= box.offset[d] + box.extent[d]) return false;

@@ -13,8 +13,8 @@ namespace {
 using contracts::copy_cases;
 using contracts::CopyCase;
 
-/// Memory at a 64-byte boundary, as a device's is, and exactly so long: what is read beside it is
-/// seen by the address sanitizer.
+/// Memory at a 64-byte boundary, like a device's, of exactly its length: the address sanitizer
+/// detects reads outside of it.
 class Aligned {
  public:
   explicit Aligned(const Bytes& content)

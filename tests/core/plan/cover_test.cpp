@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-/// How often each element is covered, from the boxes themselves.
+/// Counts how often each element is covered, from the boxes themselves.
 std::vector<int> times_covered(const Dims& shape, const std::vector<Box>& boxes) {
   std::vector<std::pair<brute::Numbers, brute::Numbers>> plain;
   for (const Box& box : boxes) {
@@ -78,7 +78,7 @@ RC_GTEST_PROP(CoverOfBoxes, agrees_with_counting_elements, (std::uint64_t seed))
   RC_ASSERT(!defect == covered_once(shape, boxes));
   if (defect) expect_witness(shape, boxes, *defect);
 
-  // The corners alone, which judge when the sweep has no steps left.
+  // Tests only the corners, which decide when the sweep has no steps left.
   std::erase_if(boxes, [](const Box& box) { return box.empty(); });
   if (defect && defect->code == Code::kExtentMismatch) return;
   const auto fault = tiling_fault(Box::whole(shape), boxes, 0);

@@ -1,4 +1,4 @@
-// Plans of jobs of a thousand ranks against an enumerator that knows elements and ranks alone.
+// Plans of jobs of a thousand ranks against an enumerator that knows only elements and ranks.
 
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ StateDict state_of(const std::shared_ptr<const Mesh>& mesh, GroupRank rank) {
   return state;
 }
 
-/// As ranks send and receive them.
+/// Encodes plans as ranks send and receive them.
 std::vector<LocalPlan> plans_of(const std::shared_ptr<const Mesh>& mesh) {
   std::vector<Bytes> wires;
   for (std::int32_t r = 0; r < mesh->size(); ++r) {
@@ -164,7 +164,7 @@ TEST(JobScale, a_save_by_1024_ranks_is_planned_as_the_enumerator_plans_it) {
   EXPECT_EQ(plan.bytes, slow.bytes);
 }
 
-/// As a checkpoint would list them.
+/// Lists entries as a checkpoint would.
 Catalog catalog_of(const GlobalPlan& plan) {
   Catalog catalog{.files = {"__0_0.distcp"}};
   std::uint64_t end = 0;

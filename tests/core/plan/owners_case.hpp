@@ -1,5 +1,5 @@
 #pragma once
-// A case of tests/interop/make_owners.py: who holds which shard, and whom Megatron-Core elected.
+// A case of tests/interop/make_owners.py: holders of shards, and Megatron-Core's chosen owners.
 
 #include <istream>
 #include <sstream>
@@ -61,7 +61,7 @@ inline OwnersCase read_owners_case(std::istream& in) {
   return read;
 }
 
-/// Shards whose owner in `plan` is another than Megatron-Core's.
+/// Returns the shards whose owner in `plan` differs from Megatron-Core's.
 inline std::vector<std::string> owned_otherwise(const OwnersCase& expected,
                                                 const GlobalPlan& plan) {
   std::vector<std::string> others;

@@ -1,4 +1,4 @@
-// Who writes what, as real Megatron-Core decides it: tests/data/mcore_0.16.1_owners.txt.
+// Writers of shards agree with real Megatron-Core: tests/data/mcore_0.16.1_owners.txt.
 
 #include <gmock/gmock.h>
 
@@ -21,7 +21,7 @@ TEST(Owners, are_those_that_megatron_core_elects) {
   EXPECT_THAT(owned_otherwise(expected, global_plan(expected.plans)), testing::IsEmpty());
 }
 
-/// The case can tell: every owner that is one rank off is counted.
+/// The case is sensitive: every owner that is one rank off is counted.
 TEST(Owners, that_are_one_rank_off_are_others) {
   const OwnersCase expected = recorded();
   GlobalPlan plan = global_plan(expected.plans);

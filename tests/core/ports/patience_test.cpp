@@ -1,4 +1,4 @@
-// Waiting for peers, against a clock that goes on with each look at it.
+// Waiting for peers, with a clock that advances whenever it is read.
 #include "core/ports/patience.hpp"
 
 #include <gmock/gmock.h>

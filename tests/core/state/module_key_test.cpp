@@ -38,7 +38,7 @@ TEST(ModuleKey, tells_module_form_kind_and_place_in_the_chain) {
       {"optimizer.state.language_model.w.exp_avg", {"language", kNamed, Kind::kState, {}, {}}},
       {"chained_0.optimizer.state.fp32_param.language_model.w",
        {"language", kNamed, Kind::kState, 0, {}}},
-      // buckets and what stands beside them
+      // buckets and their neighbours
       {"mimo.a.optimizer.distributed.dp_group_idx_3.gbuf_idx_0.dtype_(torch.bfloat16, "
        "torch.float32).bucket_idx_0.exp_avg",
        {"a", kPrefixed, Kind::kBucket, {}, {}, 3}},

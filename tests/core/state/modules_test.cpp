@@ -201,7 +201,7 @@ TEST(Modules, a_sharding_type_goes_to_its_optimizer) {
   auto found =
       modules_of(catalog_of({}, {"mimo.a.optimizer.mimo.a.1.param_state_sharding_type/shard_0_1"}));
   const auto key = *parse_module_key("mimo.a.optimizer.mimo.a.1.param_state_sharding_type");
-  take_sharding_type(key, List{"dp_reshardable"}, found);  // as Megatron stores it
+  take_sharding_type(key, List{"dp_reshardable"}, found);  // Megatron's form
   EXPECT_EQ(found.module("a")->chain.at(1).sharding_type, "dp_reshardable");
   take_sharding_type(key, "fully_reshardable", found);
   EXPECT_EQ(found.module("a")->chain.at(1).sharding_type, "fully_reshardable");

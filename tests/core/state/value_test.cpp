@@ -281,7 +281,7 @@ RC_GTEST_PROP(Value, equality_is_that_of_the_definition, (std::uint64_t seed)) {
   RC_ASSERT(differences(a, b, 3).empty() == equal);
 }
 
-/// Of the processor, so that other work on the machine does not count.
+/// Measures processor time, so that other load on the machine does not count.
 template <class Work>
 double seconds_of(Work work) {
   const std::clock_t start = std::clock();

@@ -1,5 +1,5 @@
-// Kinds of numbers that must not be mixed up. With MIX_UP each line below the first part is an
-// error of its own; without it the file compiles.
+// Kinds of numbers that must not be mixed. With MIX_UP each line below the first part is a separate
+// error; without it the file compiles.
 
 #include "core/engine/leader.hpp"
 #include "reprise/mesh.hpp"

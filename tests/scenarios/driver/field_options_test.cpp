@@ -1,4 +1,4 @@
-// Megatron's options, laid over scenarios: what each does to a run.
+// Megatron's options, applied to scenarios: the effect of each on a run.
 
 #include "scenarios/driver/field_options.hpp"
 

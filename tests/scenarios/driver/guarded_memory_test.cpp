@@ -1,5 +1,5 @@
-// The whole job with its arrays in memory that host code can't touch: what the job, the engine, the
-// faults and the judges do, they do without following an address of a device.
+// The whole job with its arrays in memory that host code can't touch: job, engine, faults and
+// judges never dereference an address of a device.
 #include "tests/contracts/guarded_processor.hpp"
 
 #include <gtest/gtest.h>

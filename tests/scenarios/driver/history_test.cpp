@@ -1,4 +1,4 @@
-// What a scenario's actions tell: saves, parents, and how far random streams have moved.
+// Facts derived from a scenario's actions: saves, parents, and positions of random streams.
 
 #include "scenarios/driver/history.hpp"
 
@@ -145,7 +145,7 @@ TEST(History, saves_know_the_modules_and_their_ranks) {
             "tp2");
 }
 
-/// What is done to the second life before the save that is looked at.
+/// Changes to the second life before the save that is checked.
 struct TurnRow {
   std::string what;
   std::function<void(Scenario&)> change;
@@ -258,7 +258,7 @@ TEST(History, a_save_that_did_not_end_may_have_left_the_ones_before_it_back_to_a
   };
   struct Row {
     std::vector<SavePoint> saves;
-    std::vector<std::size_t> may_stand;  ///< of step 3
+    std::vector<std::size_t> may_stand;  ///< saves that may have written step 3
   };
   const std::vector<Row> rows = {
       {{}, {}},

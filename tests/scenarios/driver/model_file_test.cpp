@@ -1,4 +1,4 @@
-// Models given as files.
+// Models read from files.
 
 #include "scenarios/driver/model_file.hpp"
 

@@ -1,5 +1,5 @@
-// Each thing that a checkpoint keeps, made wrong on its way into the job, is seen by a judge or
-// refused within two steps. What would not be seen could be lost without anybody knowing.
+// Each part of a checkpoint, changed on its way into the job, is noticed by a judge or refused
+// within two steps. Otherwise its loss could go unnoticed.
 
 #include <gtest/gtest.h>
 
@@ -29,10 +29,10 @@ struct Seen {
   bool seen = false;
   std::string code;
   std::string reason;
-  bool by_training = false;  ///< loss or schedule alone would have told
+  bool by_training = false;  ///< loss or schedule alone would show it
 };
 
-/// What each rank is given by a load.
+/// Everything that a load gives to each rank.
 struct Inventories {
   std::map<GlobalRank, StateDict> ranks;
   Value common;
@@ -110,10 +110,10 @@ Item wrong_common(const test::Entry& entry) {
   return {"common" + entry.path, interference};
 }
 
-/// Of which things each is made wrong.
+/// Kinds of things that are made wrong one by one.
 enum class What : std::uint8_t { kAll, kObjects };
 
-/// Every tensor and object of every rank, every entry of the common state; or the objects alone.
+/// Every tensor and object of every rank, every entry of the common state; or only the objects.
 std::vector<Item> items_of(const Inventories& all, What what) {
   std::vector<Item> items;
   for (const auto& [rank, state] : all.ranks) {

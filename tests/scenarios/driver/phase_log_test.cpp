@@ -1,4 +1,4 @@
-// What a person reads who watches a rank.
+// Log lines for a person who watches a rank.
 #include "scenarios/driver/phase_log.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ struct SecondsClock final : Clock {
   std::uint64_t now = 0;
 };
 
-/// What is written of a commit with one step, by rank 3 at step 7.
+/// Returns the log of a commit with one step, by rank 3 at step 7.
 std::string logged(const std::string& level, CountingTrace& trace) {
   const contracts::TemporaryDirectory directory;
   const LogOptions options{level, directory.path()};

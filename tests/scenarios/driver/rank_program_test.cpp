@@ -1,4 +1,4 @@
-// What ranks find out: on real jobs, over the simulated world.
+// Findings of ranks: on real jobs, in the simulated world.
 
 #include "scenarios/driver/rank_program.hpp"
 
@@ -89,7 +89,7 @@ TEST(RankProgram, weights_that_were_not_refreshed_are_stale_copies_of_their_mast
       << result.reason;
 }
 
-/// What another rank of the saving layout owned, in place of one's own.
+/// Replaces the rank's own part by that of another rank of the saving layout.
 TEST(RankProgram, a_wrong_element_names_the_rank_that_held_it_when_it_was_saved__tp2_dp2_to_tp3) {
   Rig rig(scenario_of({{"tp2 dp2", {TrainAction{1}, SaveAction{}}}, {"tp3", {}}}));
   const std::string key = "optimizer.state.exp_avg.decoder.layers.0.mlp.linear_fc1.weight";

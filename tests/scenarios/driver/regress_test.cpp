@@ -1,5 +1,5 @@
-// The corpus of what once went wrong: each file holds what came of it when it was found, so that
-// `reprise replay` has something to compare with.
+// The corpus of former failures: each file records the result at the time, so that `reprise replay`
+// can compare with it.
 
 #include <gtest/gtest.h>
 

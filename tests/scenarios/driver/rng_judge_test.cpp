@@ -1,4 +1,4 @@
-// Random streams stand where the steps since they began say, and no two are the same.
+// Random streams are at the position that their steps give, and no two are the same.
 
 #include "scenarios/driver/rng_judge.hpp"
 #include "core/base/codes.hpp"
@@ -72,7 +72,7 @@ TEST(RngJudge, a_state_that_no_stream_comes_through_has_drifted) {
 
 // --- modules ------------------------------------------------------------------------------------
 
-/// A rank of two modules; each stands at (pp 0, tp 1) of 1 x 2.
+/// A rank of two modules; in each it is at (pp 0, tp 1) of 1 x 2.
 StateDict streams_of_modules(const Value& vision, const Value& language) {
   StateDict state;
   state.objects.push_back({"mimo.vision.rng_state", {1, 2}, {0, 1}, 0, vision});

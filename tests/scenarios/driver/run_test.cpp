@@ -1,5 +1,5 @@
-// Scenarios on the simulated lane: they pass, mutants turn them red, and the same seed is the same
-// run.
+// Scenarios on the simulated lane: they pass, mutants make them fail, and the same seed gives the
+// same run.
 
 #include "scenarios/driver/run.hpp"
 #include "core/base/codes.hpp"

@@ -1,4 +1,4 @@
-// The language of saves beside training: read, written back, and refused where wrong.
+// The language of saves during training: read, written back, and refused if wrong.
 
 #include <gtest/gtest.h>
 

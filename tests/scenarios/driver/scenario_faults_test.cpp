@@ -1,4 +1,4 @@
-// The language of faults, re-runs, caches and groups: read, written back, and refused where wrong.
+// The language of faults, re-runs, caches and groups: read, written back, and refused if wrong.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using contracts::error_of;
 
-/// With lines of each part replaced: `job`, `steps`, `expect`.
+/// Returns a scenario with lines of each part replaced: `job`, `steps`, `expect`.
 struct Text {
   std::string job = "";
   std::string checkpoint = "{keep: 2}";

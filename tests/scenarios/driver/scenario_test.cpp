@@ -1,4 +1,4 @@
-// The scenario language: what is read, and how mistakes are said.
+// The scenario language: parsing and error messages.
 
 #include "scenarios/driver/scenario.hpp"
 

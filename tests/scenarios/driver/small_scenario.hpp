@@ -1,5 +1,5 @@
 #pragma once
-// Scenarios of gpt-tiny made in code, and their incarnations run by hand over one simulated store.
+// Scenarios of gpt-tiny built in code, and their incarnations run by hand on one simulated store.
 
 #include <memory>
 #include <string>
@@ -37,12 +37,12 @@ inline Scenario scenario_of(const std::vector<Life>& lives, const std::string& m
   return scenario;
 }
 
-/// A scenario's life over a store that holds what earlier incarnations saved.
+/// A scenario's life on a store with the saves of earlier incarnations.
 class Rig {
  public:
   explicit Rig(Scenario scenario) : scenario_(std::move(scenario)) {}
 
-  /// As the simulated lane does, on what the lives before have left.
+  /// Runs like the simulated lane, on the results of the earlier lives.
   IncarnationRecord run(std::size_t incarnation, const sim::Policies& policies = {},
                         const Interference& interference = {}) {
     const IncarnationPlan& plan = scenario_.incarnations[incarnation];
@@ -67,7 +67,7 @@ class Rig {
     keep_members(plan, life);
     return life;
   }
-  /// Judges what is left in the store, and goes on from it.
+  /// Judges the store, and continues from it.
   void end(std::size_t incarnation, IncarnationRecord& life) {
     end_life(scenario_, incarnation, store_, life, past_);
   }

@@ -1,4 +1,4 @@
-// What a life leaves in the store, made wrong one thing at a time.
+// The store after a life, with one thing wrong at a time.
 
 #include "scenarios/driver/store_judge.hpp"
 #include "core/ports/whole_file.hpp"
@@ -54,7 +54,7 @@ void pass_over_second(Past& past, Step parent) {
   past.saves[2].parent_step = parent.value;
 }
 
-/// Another life came from the first of three saves and saved the second anew.
+/// Another life loaded the first of three saves and repeated the second.
 void save_second_again(Store& store, Past& past) {
   SavePoint again = past.saves[1];
   again.incarnation = 1;

@@ -1,4 +1,4 @@
-// A job does not end before what it began to save stands, or is known to have failed.
+// A job does not end before each save that it began is committed or known to have failed.
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace reprise::driver {
 namespace {
 
-/// How a rank's life ended, and what it knows of its save.
+/// The end of a rank's life, and the state of its save.
 IncarnationRecord life(Ending ending, bool stands, std::optional<Code> code) {
   RankRecord rank;
   rank.ending = ending;

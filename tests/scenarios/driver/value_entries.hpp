@@ -1,5 +1,5 @@
 #pragma once
-// Every entry of a value, and a way to change one.
+// Lists every entry of a value, and changes one.
 
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace reprise::driver::test {
 
-/// An entry without entries of its own: positions from the root inwards.
+/// A leaf entry: positions from the root inwards.
 struct Entry {
   std::string path;  ///< "['optimizer'][0]['lr']"
   std::vector<std::size_t> at;

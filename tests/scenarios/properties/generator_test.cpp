@@ -1,5 +1,5 @@
-// Random scenarios are valid, varied and functions of their seed; what must come of them is told by
-// rules of their own.
+// Random scenarios are valid, varied and functions of their seed; separate rules give their
+// expected outcomes.
 
 #include "scenarios/driver/generator.hpp"
 
@@ -288,7 +288,7 @@ IncarnationPlan plan_of(const std::vector<ModuleRow>& rows) {
   return plan;
 }
 
-/// As a job checks them before it is made.
+/// Checks like a job before it is built.
 void expect_accepted(const IncarnationPlan& plan) {
   EXPECT_NO_THROW(sim::check_modules(plan.modules, plan.world_size()))
       << sim::to_string(plan.modules);

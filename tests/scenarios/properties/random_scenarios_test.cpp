@@ -1,5 +1,5 @@
 // Properties of random scenarios. The cases are those of the commit, unless REPRISE_PROPERTY_SEED
-// names others; a failure is shrunk and left as a file under regress-found in the build folder.
+// gives others; a failure is shrunk and written to regress-found in the build folder.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -27,7 +27,7 @@ rc::Gen<Scenario> any_scenario(const Property& property) {
 }
 
 struct Checked {
-  bool held = false;  ///< as RapidCheck sees it
+  bool held = false;  ///< RapidCheck's result
   Distribution distribution;
   std::optional<Counterexample> found;
 };

@@ -1,4 +1,4 @@
-// What fails is made small and keeps the way in which it fails.
+// A failing scenario shrinks and keeps its kind of failure.
 
 #include "scenarios/driver/shrink.hpp"
 

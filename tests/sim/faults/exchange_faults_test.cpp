@@ -1,4 +1,4 @@
-// Loads that read once per job, and ranks that do not bring their share.
+// Loads that read once per job, with ranks that fail to contribute their share.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Faults as data, and where they strike.
+// Faults as data, and the places where they strike.
 #include "sim/faults/fault_book.hpp"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
-// Every kind of fault at every place of a save and of a load, two ranks, the real engine. What
-// comes of it is one of three things: it went through; it failed alike on all ranks and what was
-// there before is there still; what is there is refused with a named reason on all ranks.
+// Every kind of fault at every place of a save and of a load, two ranks, the real engine. There are
+// three outcomes: it succeeds; it fails in the same way on all ranks and the previous state
+// remains; or all ranks refuse the content with a named reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::int32_t kRanks = 2;
 
-/// How the incarnation ends that the fault was in.
+/// The end of the incarnation with the fault.
 enum class Cut { kProcesses, kPower };
 
-/// What is reported as done and was not: a save may not notice, and the next load has to.
+/// Faults that falsely report success: a save may not notice, and the next load has to.
 bool lies(FaultKind kind) {
   switch (kind) {
     case FaultKind::kShortWrite:
@@ -228,7 +228,7 @@ TEST(FaultOutcomes, of_every_call_of_a_load) {
   outcomes.print("load, every call");
 }
 
-/// Phases and steps as the trace of a save tells of them, per rank.
+/// Returns phases and steps in the trace of a save, per rank.
 using Steps = std::set<std::pair<std::string, std::string>>;
 
 Steps steps_of_save(std::int32_t rank) {

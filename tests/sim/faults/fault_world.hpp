@@ -1,7 +1,7 @@
 #pragma once
-// Lives of a small job in a simulated world with faults, through the real engine. What a life holds
-// is a function of a step, so that what a load brings tells which checkpoint it is from, to the
-// last element.
+// Lives of a small job in a simulated world with faults, through the real engine. The content
+// of a life depends only on its step, so each loaded element shows which checkpoint it came
+// from.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ inline constexpr std::int64_t kRest = 100;
 inline constexpr std::int64_t kObjects = 6;
 inline constexpr std::uint64_t kDeadlineNs = 1'000'000'000;
 
-/// What one rank of so many holds after a step: rows of two tensors, a copy of a third, objects.
+/// State of one of several ranks after a step: rows of two tensors, a copy of a third, objects.
 class SmallState {
  public:
   SmallState(GlobalRank rank, std::int32_t ranks) {
@@ -59,7 +59,7 @@ class SmallState {
     leaves_.common = common(step);
   }
 
-  /// The step whose state this is, to the last bit; nothing if it is of no one step.
+  /// Returns the step whose state this is, to the last bit; nothing if it is a mixture.
   std::optional<std::int64_t> step() const {
     const Value* stored = leaves_.common.find("step");
     const auto* step = stored == nullptr ? nullptr : stored->as<std::int64_t>();
@@ -92,7 +92,7 @@ class SmallState {
                                .replica = replica});
   }
 
-  /// Rows of a tensor follow each other, so a rank's elements are a range of all.
+  /// Rows of a tensor are consecutive, so a rank's elements are a range.
   std::vector<std::int64_t> elements(std::int64_t step, std::size_t tensor) const {
     const auto seed = mix64(static_cast<std::uint64_t>(step), tensor);
     std::vector<std::int64_t> elements;
@@ -110,22 +110,22 @@ class SmallState {
   }
 
   std::vector<std::vector<std::int64_t>> data_;  ///< by tensor
-  std::vector<std::int64_t> first_;              ///< global index of its first element here
+  std::vector<std::int64_t> first_;              ///< global index of this rank's first element
   StateDict leaves_;
 };
 
-/// How one life of a world came out.
+/// Result of one life of a world.
 struct LifeEnd {
   struct Rank {
     RankEnd end = RankEnd::kReturned;
     std::optional<Error> error = {};        ///< of the save or load
-    std::optional<std::int64_t> step = {};  ///< a load: what the rank holds, of one step
+    std::optional<std::int64_t> step = {};  ///< after a load: the step of the rank's state
     std::string message = {};
     MemoryPeaks peaks = {};
-    std::uint64_t bound = 0;       ///< that the save or load declared
+    std::uint64_t bound = 0;       ///< declared by the save or load
     std::uint64_t bytes_read = 0;  ///< by a load
     std::uint64_t tensor_bytes = 0;
-    std::uint64_t duration_ns = 0;  ///< virtual
+    std::uint64_t duration_ns = 0;  ///< virtual time
   };
   std::vector<Rank> ranks;
   std::vector<FaultState> faults;
@@ -142,7 +142,7 @@ struct LifePlan {
   SaveSeams save = {};
   LoadSeams load = {};
   Reads reads = Reads::kByEach;
-  /// Small: files are written in several parts.
+  /// Small, so that files are written in several parts.
   std::uint64_t staging_max = 16384;
   std::uint64_t batch = 8192;
 };
@@ -187,7 +187,7 @@ inline LifeEnd live(const LifePlan& plan, Store& store,
   return life;
 }
 
-/// A life that saves the state of `step`.
+/// Runs a life that saves the state of `step`.
 inline LifeEnd save_step(std::int64_t step, SimStore& store, const LifePlan& plan = {}) {
   return live(plan, store,
               [&](const Ports& ports, const std::shared_ptr<Communicator>& group,
@@ -202,7 +202,7 @@ inline LifeEnd save_step(std::int64_t step, SimStore& store, const LifePlan& pla
               });
 }
 
-/// A life that loads what there is.
+/// Runs a life that loads the newest checkpoint.
 inline LifeEnd load_newest(SimStore& store, const LifePlan& plan = {}) {
   return live(plan, store,
               [&](const Ports& ports, const std::shared_ptr<Communicator>& group,

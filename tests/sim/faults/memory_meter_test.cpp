@@ -1,4 +1,4 @@
-// What a save and a load hold beside the job's own memory: something, and no more than they say.
+// Memory of a save and a load beyond the job's own: not zero, and not above the declared bound.
 #include "sim/faults/memory_meter.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -62,7 +62,7 @@ TEST(AddressSet, agrees_with_a_bitmap) {
   }
 }
 
-/// What a rank does by hand, between the begin of `read` and what comes after it.
+/// Actions of a rank between the begin of `read` and the next phase.
 std::uint64_t load_peak(const std::function<void(const Ports&, ReadFile&)>& reads) {
   SimStore store;
   write_durably(store, "file", Bytes(1000));

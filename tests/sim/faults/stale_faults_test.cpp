@@ -1,4 +1,4 @@
-// A rank whose store lags behind: what it sees of a tracker and of a checkpoint, and the others.
+// A rank whose store lags behind: its view of tracker and checkpoint, and that of other ranks.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 struct Seen {
   std::optional<Step> tracked;
-  bool stands = false;  ///< the directory of step 2, by a question for it
+  bool stands = false;  ///< true if stat finds the directory of step 2
   bool listed = false;  ///< the same, by a list of the root
   bool opens = false;   ///< a file in it
 };

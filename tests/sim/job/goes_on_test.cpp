@@ -1,4 +1,4 @@
-// A job that goes on as another, made without a checkpoint, is what a save and a load make of it.
+// A job continued as another one without a checkpoint equals the result of a save and a load.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The groups of a job: in every order of the axes, on any ranks, given, half given or not at all.
+// The groups of a job: in every order of the axes, on any ranks, passed, half passed or not at all.
 
 #include "sim/job/groups.hpp"
 
@@ -244,7 +244,7 @@ std::vector<GroupSet> sets_to_forbid() {
   return sets;
 }
 
-/// What resolving must come to, for each choice of given groups and of forbidden global ones.
+/// Required result of resolve() for each choice of given groups and of forbidden global ones.
 struct Resolved {
   std::optional<Code> code;
   std::string says;
@@ -320,7 +320,7 @@ TEST(GivenGroups, the_registry_knows_no_rank_beyond_its_own) {
 
 GroupSet groups_in(const std::vector<std::string>& names) { return groups_named(names); }
 
-/// What each rank's save and load say, by what the job gives them.
+/// Returns the error of each rank's save or load, given the job's config.
 std::vector<std::optional<Error>> refusals(const JobConfig& config, bool load) {
   std::vector<std::optional<Error>> errors(static_cast<std::size_t>(config.layout.world_size()));
   contracts::run_world(config.layout.world_size(), [&](Fabric& fabric) {

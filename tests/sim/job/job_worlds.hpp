@@ -1,5 +1,5 @@
 #pragma once
-// Whole jobs in tests: trained, put together, and loaded from each other without files.
+// Whole jobs in tests: trained, assembled, and loaded from each other without files.
 
 #include <mutex>
 
@@ -17,7 +17,7 @@ struct Trained {
   std::uint64_t digest = 0;         ///< of the tensors
 };
 
-/// Runs `work` with a job on every rank and puts together what `view` shows of the jobs afterwards.
+/// Runs `work` with a job on every rank and assembles `view` of the jobs afterwards.
 inline Trained run_jobs(const JobConfig& config, const JobPolicy& policy,
                         const std::function<void(TrainingJob&, std::vector<StepRecord>&)>& work,
                         StateDict (TrainingJob::*view)() = &TrainingJob::live_state) {
@@ -55,7 +55,7 @@ inline Trained trained(const Layout& layout, int steps) {
   return trained({.layout = layout, .seed = 7}, steps);
 }
 
-/// What a load does, from a state in memory: requested tensors that are there are filled.
+/// Acts like a load from a state in memory: fills requested tensors that exist.
 inline void fill(StateDict& wanted, const GlobalState& saved) {
   for (auto& leaf : wanted.tensors) {
     const GlobalTensor* known = saved.tensor(leaf.key);
@@ -81,7 +81,7 @@ inline void load_from(TrainingJob& job, const GlobalState& saved) {
   job.take(request.wanted);
 }
 
-/// A fresh job that loads `saved` and goes on for `steps`.
+/// Makes a new job that loads `saved` and trains for `steps`.
 inline Trained resumed(const GlobalState& saved, const JobConfig& config, int steps,
                        const JobPolicy& policy = {}) {
   return run_jobs(
@@ -97,7 +97,7 @@ inline Trained resumed(const GlobalState& saved, const Layout& layout, int steps
   return resumed(saved, {.layout = layout, .seed = 1234}, steps, policy);
 }
 
-/// The first tensor or value that differs; empty if none does.
+/// Returns the first tensor or value that differs; empty if none does.
 inline std::string difference(const GlobalState& a, const GlobalState& b) {
   if (a.tensors.size() != b.tensors.size()) return "number of tensors";
   for (std::size_t t = 0; t < a.tensors.size(); ++t) {

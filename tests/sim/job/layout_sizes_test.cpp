@@ -1,5 +1,5 @@
-// Each size of a layout, by the one list of their names: whatever is on it is read, printed, dealt
-// ranks, stored and shown. A further axis needs no line here.
+// Every size in the single list of layout names is parsed, printed, assigned ranks, stored and
+// shown. A new axis needs no line here.
 
 #include "core/state/layout_sizes.hpp"
 

@@ -1,4 +1,4 @@
-// Which grids of modules make a job, and what is said of those that don't.
+// Grids of modules that make a job, and error messages for others.
 
 #include "sim/job/module_config.hpp"
 

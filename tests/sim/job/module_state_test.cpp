@@ -1,4 +1,4 @@
-// What of an optimizer's entry becomes objects of its module, and how they find back into it.
+// Parts of an optimizer's entry that become objects of its module, and their way back into it.
 
 #include "sim/job/module_state.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Jobs of modules on a simulated world, with checkpoints that the engine writes and reads.
+// Jobs of modules in a simulated world, with checkpoints that the engine writes and reads.
 
 #include <algorithm>
 #include <functional>
@@ -35,12 +35,12 @@ inline JobConfig job_of(const std::vector<ModuleConfig>& modules, std::uint64_t 
   return config;
 }
 
-/// A rank's seat in a life.
+/// Everything that a rank has in a life.
 struct Seat {
   TrainingJob& job;
   Ports& ports;
   std::vector<StepRecord>& records;
-  std::vector<std::string>& notes;  ///< of loads
+  std::vector<std::string>& notes;  ///< notes of loads
 
   void train(int steps) const {
     for (int i = 0; i < steps; ++i) records.push_back(job.step());
@@ -68,12 +68,12 @@ struct Seat {
 using View = StateDict (*)(TrainingJob&);
 inline StateDict model_space(TrainingJob& job) { return job.model_space(); }
 inline StateDict live(TrainingJob& job) { return job.live_state(); }
-/// Collective, as a save calls it.
+/// Collective, as in a save.
 inline StateDict handed_over(TrainingJob& job) { return job.state(); }
 
-/// What a life came to.
+/// Result of a life.
 struct Life {
-  GlobalState state;  ///< what the view shows
+  GlobalState state;  ///< as selected by the view
   Rulings rulings;
   std::vector<Value> commons;  ///< of each rank
   std::vector<std::vector<ObjectLeaf>> objects;
@@ -82,14 +82,14 @@ struct Life {
   std::vector<std::optional<Error>> errors;  ///< of each rank
 
   bool ended_well() const { return why().empty(); }
-  /// The first rank's error that has one; empty: none has.
+  /// Returns the error of the first rank that has one; empty if none has.
   std::string why() const {
     for (const auto& error : errors) {
       if (error) return error->what();
     }
     return {};
   }
-  /// The life, unless it ended badly: then there is nothing to look at.
+  /// Returns the life, unless it ended badly: then there is nothing to look at.
   Life sound() && {
     for (const auto& error : errors) {
       if (error) throw *error;
@@ -98,7 +98,7 @@ struct Life {
   }
 };
 
-/// Every rank makes its job and does `work`.
+/// Makes a job on every rank and runs `work`.
 inline Life live_on(SimStore& store, const JobConfig& config,
                     const std::function<void(const Seat&)>& work, View view = model_space,
                     const JobPolicy& policy = {}) {
@@ -136,7 +136,7 @@ inline Life trained_on(const JobConfig& config, int steps, View view = model_spa
       store, config, [steps](const Seat& seat) { seat.train(steps); }, view);
 }
 
-/// Trains and saves; throws as the first rank that does.
+/// Trains and saves; throws the error of the first rank that fails.
 inline Life saved_on(SimStore& store, const JobConfig& config, int steps,
                      const SaveParts& parts = {}, const JobPolicy& policy = {}) {
   return live_on(
@@ -163,8 +163,8 @@ inline Life resumed_on(SimStore& store, const JobConfig& config, int steps,
 
 inline bool is_random(const std::string& key) { return key.find("rng_state") != std::string::npos; }
 
-/// The first tensor, setting of an optimizer, or common value that differs; empty if none does.
-/// Random streams are of their grids.
+/// Returns the first tensor, optimizer setting or common value that differs; empty if none does.
+/// Ignores random streams, which depend on grids.
 inline std::string first_difference(const GlobalState& a, const GlobalState& b) {
   if (a.tensors.size() != b.tensors.size()) return "number of tensors";
   for (std::size_t t = 0; t < a.tensors.size(); ++t) {

@@ -1,4 +1,4 @@
-// What a job of modules leaves in a checkpoint, and what it makes of one.
+// Checkpoints that a job of modules saves and loads.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ Keys saved_keys(const JobConfig& config) {
   return keys_in(store);
 }
 
-/// Vision on TP2 beside a language model of experts, a chain of two optimizers.
+/// Vision on TP2 and a language model of experts, with a chain of two optimizers.
 JobConfig vision_and_chain(const std::string& sharding) {
   return job_of({module_on("vision", "vision-tiny", "tp2", {}, sharding),
                  module_on("language", "language-moe", "tp2 ep2 dp2", {}, sharding)});

@@ -1,4 +1,4 @@
-// Jobs of several modules train the same bits wherever their modules stand.
+// Jobs of several modules train the same bits on any ranks.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 constexpr int kSteps = 5;
 
-// --- where modules stand ------------------------------------------------------------------------
+// --- ranks of modules ---------------------------------------------------------------------------
 
 struct Grids {
   std::string what;

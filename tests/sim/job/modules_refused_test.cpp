@@ -1,4 +1,4 @@
-// Loads and saves of jobs of modules that are refused, alike on all ranks, by names that help.
+// Refused loads and saves of jobs of modules: the same on all ranks, with helpful names.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// An optimizer's settings on their way to disk and back, and which group of one is which of the
-// other.
+// An optimizer's settings on their way to disk and back, and the matching of parameter groups
+// between two optimizers.
 
 #include "sim/job/optimizer_entry.hpp"
 

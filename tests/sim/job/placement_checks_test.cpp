@@ -1,5 +1,5 @@
-// The checks of placements in training jobs, each by its name: what a checkpoint's placement and
-// the sharing of the optimizer come to together, for each rank.
+// The checks of placements in training jobs, each by its name: a checkpoint's placement combined
+// with the sharing of the optimizer, for each rank.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The rerun machine inside the job: what is rewound, what is stored, what is taken back, and that
-// training comes out as if nothing had happened.
+// The rerun machine inside the job: state that is rewound, stored, and restored, and training that
+// ends as if nothing had happened.
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ std::string device_of(const Setting& setting, std::int32_t rank) {
   return setting.nodes + ":" + std::to_string(rank);
 }
 
-/// What a rank's device makes of the loss.
+/// Returns the loss that a rank's device reports.
 std::function<double(const ResultCall&, double)> result_of(const Setting& setting,
                                                            std::int32_t rank) {
   if (setting.bad.empty()) return {};

@@ -1,5 +1,5 @@
-// The rerun machine beside a table of its own (rerun_table), step by step: whatever the ranks see,
-// both must be in the same state, make the same move, leave with the same code, and store the same.
+// The rerun machine against an independent table (rerun_table), step by step: for all results, both
+// must be in the same state, make the same move, leave with the same code, and store the same.
 
 #include <gtest/gtest.h>
 
@@ -66,7 +66,7 @@ RerunDiagnosis gravest(const Walk& walk, std::size_t ranks) {
   return RerunDiagnosis::kNone;
 }
 
-/// What a rank rejects: no number, or one of its own.
+/// Returns a value that the rank rejects: NaN, or a number of its own.
 double bad_value(std::size_t rank) {
   return rank % 2 == 1 ? std::numeric_limits<double>::quiet_NaN()
                        : 100.0 + static_cast<double>(rank);
@@ -128,14 +128,14 @@ struct Account {
   std::vector<std::string> differences;
 };
 
-/// What a save left.
+/// Result of a save.
 struct OnDisk {
   Stored kind = Stored::kNothing;
-  Walk walk;  ///< as it was then
+  Walk walk;  ///< state of the walk at that time
   Value common;
   std::vector<Value> objects;
   std::vector<FaultContext> faults;
-  std::vector<int> devices;  ///< on which it was
+  std::vector<int> devices;  ///< devices used at that time
   Layout layout;
   std::int64_t iteration = 0;
 };
@@ -221,7 +221,7 @@ class Lockstep {
         if (exit) {
           got.code = exit->code;
           got.save = exit->save;
-          // Who leaves to be restarted elsewhere has not found out yet.
+          // A rank that leaves to be restarted elsewhere has no diagnosis yet.
           const auto known =
               exit->code == kExitAfterDiagnosis ? gravest(walk_, ranks()) : RerunDiagnosis::kNone;
           if (exit->diagnosis != known) {
@@ -243,7 +243,7 @@ class Lockstep {
     return expected;
   }
 
-  /// As the job saves: the common part once, an object for each rank, or nothing at all.
+  /// Saves like the job: the common part once, an object for each rank, or nothing at all.
   void save() {
     disk_ = {.kind = walk_.stored(),
              .walk = walk_,
@@ -362,7 +362,7 @@ class Lockstep {
     compare_stored(machine);
   }
 
-  /// What a save would leave now.
+  /// Returns the result of a save at this point.
   void compare_stored(const RerunMachine& machine) {
     const Stored expected = walk_.stored();
     const bool emitted =
@@ -408,7 +408,7 @@ class Lockstep {
     if (!(machine.encode_object({data()}) == idle)) differ("a sentinel is not idle");
   }
 
-  /// Where a rank's iterator stands in the iteration that is tried, or was last.
+  /// Returns the position of a rank's iterator in the current or last iteration.
   DataPosition data() const {
     return {.cursor = kBatch * (completed_ + 1), .kept = {{kBatch * completed_, kBatch}}};
   }
@@ -515,8 +515,8 @@ void one_rejected_iteration(Choices& choices, Lockstep& world) {
   world.end();
 }
 
-/// Any ranks reject; at up to three restarts all of them, the first alone or none is where it was,
-/// perhaps after it was elsewhere; then all are elsewhere.
+/// Any ranks reject; at up to three restarts all of them, only the first or none is on its old
+/// device, perhaps after a restart elsewhere; then all are elsewhere.
 void restarts_in_the_same_place(Choices& choices, Lockstep& world) {
   quiet_iteration(world);
   world.begin();
@@ -549,8 +549,8 @@ void restarts_in_the_same_place(Choices& choices, Lockstep& world) {
   world.end();
 }
 
-/// Whatever may be seen in whatever state, fatal or not anew each time, or nothing at all;
-/// iterations and the restarts between them.
+/// Any possible result in any state, fatal or not at random each time, or none at all; iterations
+/// and the restarts between them.
 void anything(Choices& choices, Lockstep& world) {
   const auto kind = [&] { return choices.yes() ? Kind::kMild : Kind::kFatal; };
   std::vector<Place> places(world.ranks(), Place::kElsewhere);

@@ -1,4 +1,4 @@
-// The parts of the rerun machine, each by itself.
+// Each part of the rerun machine separately.
 
 #include "sim/job/rerun_machine.hpp"
 

@@ -128,7 +128,7 @@ std::set<std::pair<std::size_t, std::size_t>> possible_pairs() {
   for (std::size_t a = 0; a < rows.size(); ++a) {
     std::set<State> then{rows[a].next};
     if (rows[a].move == Move::kLeave) {
-      then.clear();  // what it finds on disk: its own fault save, the one it came from, an old one
+      then.clear();  // stored: its own fault save, the one it came from, or an old one
       if (rows[a].mode == kV) then.insert(State::kPending);
       if (!rows[a].save && rows[a].state != State::kFromDisk) then.insert(State::kIdle);
     }
@@ -237,7 +237,7 @@ Walk Walk::restarted(const Walk& stored, const Walk* left, Mode own, Stored foun
   fresh.ranks_ = stored.ranks_;
   for (auto& rank : fresh.ranks_) {
     rank.blame = Blame::kNone;
-    rank.suspect = rank.checkpoint;  // what did not come again in place, is settled
+    rank.suspect = rank.checkpoint;  // settled if it did not recur in place
   }
   return fresh;
 }

@@ -1,14 +1,14 @@
 #pragma once
-// What the rerun machine must do, as rows that can be read, and nothing else: written from the
-// requirements and from the documentation of Megatron's machine, not from the machine that is
-// tested. Types of its own, so that no name of that machine stands for what it should mean here.
+// The required behavior of the rerun machine as rows of a table, written from the requirements and
+// from the documentation of Megatron's machine, not from the machine under test. It has its own
+// types, so that it does not depend on the names of that machine.
 //
-// An iteration is a few passes of forward and backward; between passes all ranks ask for the next
-// move together, and in each pass every rank shows what it validated:
+// An iteration consists of a few passes of forward and backward. Between passes all ranks ask for
+// the next move together, and in each pass every rank shows the results that it validated:
 //
 //   ask -> kRun   see, see, see ...   ask -> kRun ... ask -> kUpdate, kLeave
 //
-// A rank's row says what it wants; the world's row says what comes of all wants.
+// A rank's row gives its wishes; the world's row gives the effect of all wishes.
 
 #include <array>
 #include <cstdint>
@@ -27,18 +27,18 @@ enum class State { kIdle, kFirstPass, kInPlace, kPending, kFromDisk, kAgain };  
 inline constexpr std::array kStates = {State::kIdle,    State::kFirstPass, State::kInPlace,
                                        State::kPending, State::kFromDisk,  State::kAgain};
 
-/// What a rank makes of a result: in the first pass it accepts or rejects; in a later one it holds
-/// the result of the call that it rejected beside the one of then.
+/// A rank's view of a result: the first pass accepts or rejects it; a later pass compares the
+/// result of the rejected call with the earlier one.
 enum class Saw { kAccepted, kRejected, kSame, kOther };
-enum class Place { kThere, kElsewhere };  ///< this rank's device: the one that rejected, or not
-enum class Kind { kFatal, kMild };        ///< what a rejected result means: stop, or a warning
+enum class Place { kThere, kElsewhere };  ///< this rank's device: the one that rejected, or another
+enum class Kind { kFatal, kMild };        ///< meaning of a rejected result: stop, or a warning
 enum class Want { kNothing, kRerun, kContinue, kCheckpoint, kRestart, kStop };
 inline constexpr std::array kWants = {Want::kRerun, Want::kContinue, Want::kCheckpoint,
                                       Want::kRestart, Want::kStop};
 enum class Blame { kNone, kTransient, kPersistent, kCorrect };
 enum class Move { kRun, kUpdate, kLeave };
 
-/// A column that does not matter in a row stands open.
+/// A cell that matches anything is open.
 template <class T>
 struct Cell {
   bool open = true;
@@ -63,7 +63,7 @@ struct RankRow {
 struct WorldRow {
   Mode mode;
   State state;
-  /// Does any rank want it?
+  /// True if any rank wants it.
   Cell<bool> rerun;
   Cell<bool> go_on;
   Cell<bool> checkpoint;
@@ -72,13 +72,13 @@ struct WorldRow {
   State next;
   Move move;
   int code = 0;           ///< kLeave: the exit code
-  bool save = false;      ///< kLeave: a checkpoint first
-  bool put_back = false;  ///< random states as before the first pass, iterators at its first batch
+  bool save = false;      ///< kLeave: save a checkpoint first
+  bool put_back = false;  ///< restores random states to those before the first pass, and iterators
 
   bool holds(Mode in, State at, const std::set<Want>& wanted) const;
 };
 
-/// May a machine in that state be saved, and as what?
+/// Form in which a machine in that state may be saved.
 enum class Stored { kNothing, kSentinel, kContext, kForbidden };
 struct SaveRow {
   Cell<Mode> mode;
@@ -86,14 +86,14 @@ struct SaveRow {
   Stored stored;
 };
 
-/// What a machine of `own` mode makes of what a checkpoint holds, where world, TP, PP, DP, EP, CP
-/// and rank order are the same or one of them is not.
+/// Reaction of a machine in `own` mode to a checkpoint, if world, TP, PP, DP, EP, CP and rank order
+/// are the same or one of them is not.
 struct LoadRow {
   Cell<Mode> own;
   Cell<Stored> found;
   Cell<bool> same_layout;
-  bool taken;  ///< state 3 with its context, mode and iteration of the checkpoint; else as new
-  bool told;   ///< a line says that a pending rerun was left aside
+  bool taken;  ///< takes state 3 with its context, mode and iteration; else fresh
+  bool told;   ///< a line reports that a pending rerun was ignored
 };
 
 std::vector<RankRow> rank_rows();
@@ -101,7 +101,7 @@ std::vector<WorldRow> world_rows();
 std::vector<SaveRow> save_rows();
 std::vector<LoadRow> load_rows();
 
-/// What one rank showed in a pass.
+/// Result that one rank showed in a pass.
 struct Sight {
   Saw saw = Saw::kAccepted;
   Place place = Place::kElsewhere;
@@ -109,7 +109,7 @@ struct Sight {
 };
 
 struct Verdict {
-  State state;  ///< after it
+  State state;  ///< state afterwards
   Move move;
   int code = 0;
   bool save = false;
@@ -119,14 +119,14 @@ struct Verdict {
 };
 std::ostream& operator<<(std::ostream& out, const Verdict& verdict);
 
-/// Which rows were walked, so that a test can ask that all were. Rows are counted from 0.
+/// Records which rows were used, so that a test can require all of them. Rows count from 0.
 struct Tally {
   std::set<std::size_t> rank_rows;
   std::set<std::size_t> world_rows;
-  std::set<std::pair<std::size_t, std::size_t>> pairs;  ///< of world rows, one after the other
+  std::set<std::pair<std::size_t, std::size_t>> pairs;  ///< consecutive world rows
 };
-/// The pairs that the table allows: in one life, or over a restart in the same mode that takes what
-/// the row before it left behind.
+/// Returns the pairs that the table allows: in one life, or over a restart in the same mode that
+/// takes the state that the row before it left.
 std::set<std::pair<std::size_t, std::size_t>> possible_pairs();
 
 /// Walks the rows for a world of some ranks.
@@ -137,17 +137,17 @@ class Walk {
   Mode mode() const { return mode_; }
   State state() const { return state_; }
   Verdict ask();
-  /// `line` is the log's status, empty if nothing is written.
+  /// Returns the status for the log, empty if nothing is written.
   std::string see(std::size_t rank, const Sight& sight);
   Blame blame(std::size_t rank) const { return ranks_[rank].blame; }
   bool wants(std::size_t rank, Want want) const;
-  /// Does this rank hold a result of which more is to be found out?
+  /// True if this rank has a result that needs more investigation.
   bool suspect(std::size_t rank) const { return ranks_[rank].suspect; }
-  /// Has it said on which device that was?
+  /// True if it has recorded the device of that result.
   bool device_known(std::size_t rank) const { return ranks_[rank].checkpoint; }
   Stored stored() const;
-  /// A new process of `own` mode that reads what `stored` was when it was saved as `found`. `left`
-  /// is the walk that ended before it, if it left by itself.
+  /// Returns a new process in `own` mode that reads `stored`, which was saved as `found`. `left` is
+  /// the walk before it, if that left by itself.
   static Walk restarted(const Walk& stored, const Walk* left, Mode own, Stored found,
                         bool same_layout);
 
@@ -164,7 +164,7 @@ class Walk {
   State state_ = State::kIdle;
   std::vector<Rank> ranks_;
   std::optional<std::size_t> last_;  ///< world row
-  bool first_iteration_ = true;      ///< of this process; one that failed does not end it
+  bool first_iteration_ = true;      ///< of this process; a failed iteration does not end it
 };
 
 }  // namespace reprise::sim::rerun_table

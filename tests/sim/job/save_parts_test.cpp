@@ -1,4 +1,4 @@
-// Saves that leave the optimizer or the random states out, and what a job makes of them.
+// Saves without the optimizer or the random states, and jobs that load them.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ JobConfig config_of(const char* sharding, const char* layout) {
           .optimizer_sharding = sharding_named(sharding)};
 }
 
-/// What a job hands to a save after three steps, put together.
+/// Returns the assembled state that a job passes to a save after three steps.
 GlobalState saved_state(const JobConfig& config, const SaveParts& parts) {
   std::vector<StateDict> dicts(static_cast<std::size_t>(config.layout.world_size()));
   std::vector<std::unique_ptr<TrainingJob>> jobs(dicts.size());

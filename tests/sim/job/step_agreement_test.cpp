@@ -1,4 +1,4 @@
-// What the ranks of a world of modules find out together, whoever owns what.
+// Agreement among the ranks of a world of modules, for any distribution of modules.
 
 #include "sim/job/step_agreement.hpp"
 

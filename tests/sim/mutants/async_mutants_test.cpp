@@ -1,5 +1,5 @@
-// Mutants of saves beside training: where each shows, and where its needs are not met and it must
-// not.
+// Mutants of saves during training: visible in some setups, and invisible if their needs are not
+// met.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ struct Course {
   std::int64_t beside = 0;
   bool finalizes = true;  ///< before it exits
   bool dies = false;      ///< instead of that; what is written is written in time
-  bool moves = false;     ///< its tensors stand elsewhere at the second save
+  bool moves = false;     ///< true: its tensors move before the second save
   std::uint64_t batch = std::uint64_t{1} << 20U;
 };
 
@@ -48,7 +48,7 @@ JobConfig config(std::uint64_t seed) {
   return {.model = "gpt-tiny", .layout = parse_layout("dp2"), .seed = seed};
 }
 
-/// The job that was never interrupted, alone on one rank.
+/// Returns the uninterrupted job on one rank.
 std::shared_ptr<const GlobalState> twin(std::int64_t steps) {
   static std::map<std::int64_t, std::shared_ptr<const GlobalState>> known;
   if (const auto found = known.find(steps); found != known.end()) return found->second;

@@ -1,4 +1,4 @@
-// Wrong caches need several saves and loads in one life: a script for each.
+// Wrong caches need several saves and loads in one life: each has a script.
 
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ const std::vector<Row>& rows() {
   return all;
 }
 
-/// What came of a script, by code.
+/// Results of a script, by code.
 class Script {
  public:
   Script(std::vector<Act> acts, const Policies& policies)

@@ -1,5 +1,5 @@
-// docs/claims.md names scenarios, tests and mutants: they are there, the mutants are caught by what
-// stands on their line, and none is left out.
+// Scenarios, tests and mutants named in docs/claims.md exist, each line's tests catch its mutants,
+// and no mutant is missing.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ struct Claim {
   std::vector<std::string> mutants;
 };
 
-/// What stands between backquotes.
+/// Returns the words between backquotes.
 std::vector<std::string> names_in(const std::string& cell) {
   static const std::regex kName("`([^`]+)`");
   std::vector<std::string> names;
@@ -89,8 +89,8 @@ std::map<std::string, std::string> tests_of_the_tree() {
   return tests;
 }
 
-/// The text in which a mutant of the line has to stand: what the scenario says that it catches, or
-/// the test's file; empty if there is no such thing.
+/// Returns the text that must contain a mutant of the line: the mutants that the scenario declares,
+/// or the test's file; empty if there is no such thing.
 std::string text_of_evidence(const std::string& name,
                              const std::map<std::string, std::string>& tests) {
   if (const auto test = tests.find(name); test != tests.end()) return test->second;
@@ -113,7 +113,7 @@ bool names(const std::string& text, std::string_view mutant) {
   return false;
 }
 
-/// What is wrong with the page, a sentence each.
+/// Returns the problems of the page, a sentence each.
 std::vector<std::string> flaws_in(const std::string& page,
                                   const std::map<std::string, std::string>& tests) {
   std::set<std::string> known;

@@ -1,4 +1,4 @@
-// Loads that look for the keys of modules in a form that the checkpoint does not have.
+// Loads that search for the keys of modules in another form than the checkpoint's.
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Two lives of a job in a simulated world, through the real engine: one trains and saves, a fresh
-// one loads and goes on. What the engine refuses and what the judges say is collected.
+// Two lives of a job in a simulated world, through the real engine: one trains and saves, a new one
+// loads and continues. Collects refusals of the engine and rulings of the judges.
 
 #include <algorithm>
 #include <map>
@@ -20,22 +20,22 @@
 
 namespace reprise::sim {
 
-/// Which job saves, and which one loads.
+/// The job that saves, and the one that loads.
 struct Lives {
   const char* model = "gpt-tiny";
   const char* save = "tp2 dp2";
   const char* sharding = "fully_reshardable";
-  const char* load = "";           ///< empty: as save
-  const char* load_sharding = "";  ///< empty: as sharding
+  const char* load = "";           ///< empty: same as save
+  const char* load_sharding = "";  ///< empty: same as sharding
   std::int32_t ranks_per_node = 0;
   std::size_t dim = 0;
   std::vector<std::int32_t> ranks = {};         ///< of both; empty: 0 .. n-1
-  std::vector<ModuleConfig> modules = {};       ///< of both, in place of model and layout
-  std::vector<ModuleConfig> load_modules = {};  ///< of the one that loads, if they are others
+  std::vector<ModuleConfig> modules = {};       ///< of both, instead of model and layout
+  std::vector<ModuleConfig> load_modules = {};  ///< of the loading job, if different
   bool plain_first_at_load = false;             ///< another order of parameter groups
   bool random_by_dp = false;
-  std::vector<std::string> lacks = {};  ///< groups that neither gives to its calls
-  bool trains_before_load = false;      ///< the one that loads has come somewhere by itself
+  std::vector<std::string> lacks = {};  ///< groups that neither passes to its calls
+  bool trains_before_load = false;      ///< true: the loading job has trained already
 };
 
 inline std::string or_else(std::string_view text, std::string_view otherwise) {
@@ -83,7 +83,7 @@ class MutantWorld {
     return verdicts_;
   }
 
-  /// After run(): a checkpoint was written, whatever is in it.
+  /// True after run() if a checkpoint was written, whatever its content.
   bool saved() const { return saved_; }
 
  private:
@@ -154,7 +154,7 @@ class MutantWorld {
     job.take(request.wanted);
   }
 
-  /// Each rank's host stream is that of its own place.
+  /// Requires that each rank's host stream is that of its own place.
   void judge_streams(TrainingJob& job) {
     for (const auto& leaf : job.live_state().objects) {
       if (leaf.key != kRngKey) continue;
@@ -187,7 +187,7 @@ class MutantWorld {
     GlobalState state;
   };
 
-  /// The job that was never interrupted, alone on one rank; right policies.
+  /// Returns the uninterrupted job, on one rank, with right policies.
   static const TwinState& twin_of(const Lives& lives, Step step) {
     static std::map<std::string, std::vector<TwinState>> known;
     std::string name = lives.model;

@@ -10,7 +10,7 @@
 namespace reprise::sim::mutants_test {
 namespace {
 
-/// Where a mutant shows, and where its `needs` are not met and it must not.
+/// Setups in which a mutant shows, and in which its `needs` are not met and it must not.
 struct Row {
   std::string_view mutant;
   Lives shown;
@@ -45,7 +45,7 @@ Lives of(const std::vector<ModuleConfig>& modules) {
   lives.modules = side_by_side(modules);
   return lives;
 }
-/// Of which the first stands on rank 0, and the other does not.
+/// Returns lives of a job with `first` on rank 0 and a language model that is not.
 Lives of(const ModuleConfig& first) {
   return of({first, module("language", "language-tiny", "tp1")});
 }

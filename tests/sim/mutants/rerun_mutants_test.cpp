@@ -1,4 +1,4 @@
-// Wrong rerun machines: two lives through the real engine, beside the same two with right
+// Wrong rerun machines: two lives through the real engine, compared with the same two under right
 // decisions.
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ struct Story {
   bool same_device = false;
   RerunMode next_mode = RerunMode::kValidateResults;
   const char* model = "gpt-tiny";
-  bool told = true;  ///< the second life knows of a restart before it
+  bool told = true;  ///< the second life knows of an earlier restart
   RerunMode mode = RerunMode::kValidateResults;
 };
 
@@ -97,7 +97,7 @@ std::string text_of(const std::set<std::string>& verdicts) {
   return text;
 }
 
-/// What a story shows of each rank, by what it is called where it should have shown something else.
+/// Observations of each rank in a story; the key names the defect if they differ.
 using Shown = std::map<std::pair<std::string, GlobalRank>, std::string>;
 constexpr const char* kError = "an error of this code";
 
@@ -218,7 +218,7 @@ class Telling {
   Shown shown_;
 };
 
-/// Where the story comes out otherwise than with right decisions; errors by their own codes.
+/// Returns the differences from the story under right decisions; errors by their own codes.
 std::set<std::string> verdicts_with(std::string_view mutant, const Story& story) {
   Policies wrong;
   mutant_named(mutant).apply(wrong);

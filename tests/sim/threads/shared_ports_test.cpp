@@ -1,5 +1,5 @@
-// What a rank's threads share on real lanes: faults and the meter at its ports, driven by the job's
-// thread and by the background of its saves at once; ThreadSanitizer sees them.
+// State shared by a rank's threads on real lanes: faults and meter of its ports, used by the job's
+// thread and by the background of its saves at once; ThreadSanitizer checks them.
 #include <gtest/gtest.h>
 
 #include "core/engine/save_queue.hpp"
@@ -20,7 +20,7 @@ constexpr std::int64_t kSaves = 6;
 
 void give_no_life() { FAIL() << "nobody was to die"; }
 
-/// A rank of a job that saves beside its training, with its saves in one queue.
+/// A rank of a job that saves during its training, with its saves in one queue.
 class SavingRank {
  public:
   SavingRank(const Ports& ports, FaultBook& book)

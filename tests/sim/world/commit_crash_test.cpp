@@ -1,5 +1,5 @@
 // Every crash of a save: at each call to the store, as the end of the process or as a power cut,
-// and once more while the next save cleans up. A reader then finds one whole checkpoint.
+// and again while the next save cleans up. A reader then finds one whole checkpoint.
 
 #include <gtest/gtest.h>
 
@@ -133,7 +133,7 @@ void save(Store& store, CommitTarget target, std::int64_t n, const Commit& proto
   run_protocol(protocol(store, target, content, Part::kLeader), phase::kCommit, trace);
 }
 
-/// Which generation a reader finds; throws or fails if it isn't a whole one.
+/// Returns the generation that a reader finds; throws or fails if it isn't a whole one.
 std::int64_t found(Store& store, const std::string& path) {
   Checkpoint checkpoint = Checkpoint::open(store, path);
   const auto common = checkpoint.common();
@@ -261,7 +261,7 @@ TEST_P(CommitCrash, needs_no_root_whose_name_was_durable_before) {
   }
 }
 
-// Where no tracker follows, nothing else makes the new name durable.
+// If no tracker follows, nothing else makes the new name durable.
 TEST_P(CommitCrash, what_a_save_said_is_saved_survives_a_power_cut_right_after) {
   for (const Case& row : kCases) {
     for (const std::int64_t saves : {1, 2, 3}) {
@@ -276,8 +276,8 @@ TEST_P(CommitCrash, what_a_save_said_is_saved_survives_a_power_cut_right_after) 
   }
 }
 
-// A tracker that moves before the payload stands in its place: the field's defect, caught by a
-// crash in between.
+// A tracker that moves before the payload is in its place: Megatron's defect, caught by a crash in
+// between.
 TEST_P(CommitCrash, a_tracker_that_moves_first_is_left_dangling) {
   Policies historical;
   tracker_before_payload(historical);

@@ -1,4 +1,4 @@
-// Switching stacks does not mix up what the C++ runtime keeps about exceptions.
+// Stack switches do not mix up the C++ runtime's exception state.
 #include "sim/world/fiber.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// What one rank tells the others arrives cut off or changed: a save and a load end with an error
-// that has a name, or go on where the change means nothing to them. None reads beyond what came,
-// and nobody waits.
+// A message from one rank to the others is cut off or changed: a save and a load end with a named
+// error, or continue if the change does not matter to them. None reads beyond the message, and
+// nobody waits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -92,7 +92,7 @@ class GarbledPeer : public testing::Test {
     });
   }
 
-  /// How the ranks ended; what rank 1 sends goes through `garble`.
+  /// Returns how the ranks ended; `garble` changes the messages of rank 1.
   RunResult run(const Program& program, const Garble& garble) {
     SimStore store("sim:");
     copy_tree({before_}, {store});
@@ -117,7 +117,7 @@ class GarbledPeer : public testing::Test {
           const auto result = run(program, [&](std::size_t nth, Bytes& wire) {
             if (nth != message || at >= wire.size()) return;
             const auto place = wire.begin() + static_cast<std::ptrdiff_t>(at);
-            if (cut) wire.erase(place, wire.end() - 1);  // what it is stands at the end
+            if (cut) wire.erase(place, wire.end() - 1);  // its kind is at the end
             if (!cut) *place ^= std::byte{0xff};
           });
           SCOPED_TRACE(testing::Message() << "message " << message << (cut ? " cut" : " changed")

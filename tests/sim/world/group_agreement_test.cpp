@@ -1,4 +1,4 @@
-// Ranks that disagree on a group of theirs: refused on all of them, and nothing is written.
+// Ranks that disagree on one of their groups: all of them refuse, and nothing is written.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ void save(TrainingJob& job, Ports& ports, const CheckpointGroups& groups) {
 
 using Refusals = std::map<GlobalRank, std::optional<Error>>;
 
-/// Every member of the job was refused so, and told of the group and of both ideas.
+/// Requires that every member was refused with a message on the group and both views.
 void expect_refused(const Refusals& refusals, std::string_view group) {
   EXPECT_EQ(refusals.size(), kRanks.size());
   for (const auto& [rank, error] : refusals) {
@@ -101,8 +101,8 @@ void expect_refused(const Refusals& refusals, std::string_view group) {
   }
 }
 
-/// What the odd rank takes for its group; nothing if such a group can't be taken so: one rank has
-/// no order and no other member.
+/// Returns the wrong group of the odd rank; nothing if there is no such wrong group: a single rank
+/// has no order and no other member.
 std::optional<Group> taken_by_odd_one(const Disagreement& disagreement, const Group& right,
                                       GlobalRank self) {
   if (right.size() == 1 && disagreement.name != "an idle rank more") return std::nullopt;

@@ -1,5 +1,5 @@
 #pragma once
-// A rank's ports that tell of each place where its life may end: each begin and each end that the
+// A rank's ports that report each place where its life may end: each begin and each end that the
 // engine traces, and each call between them that changes the store. Trees are removed name by name,
 // and each removal is durable at once: the worst that a file system may do.
 
@@ -29,12 +29,12 @@ struct MortalPlace {
   }
 };
 
-/// Whether a call is done, or only reported as done.
+/// kDone makes the call, kClaimed only reports success.
 enum class Deed : std::uint8_t { kDone, kClaimed };
 
 class MortalPorts {
  public:
-  /// `passes` is called before each call, and after each begin or end was traced; with `reads` also
+  /// Calls `passes` before each call, and after each begin or end was traced; with `reads` also
   /// before each call that changes nothing.
   MortalPorts(const Ports& inner, std::function<Deed(const MortalPlace&)> passes,
               bool reads = false)
@@ -113,7 +113,7 @@ class MortalPorts {
       if (!entry) return;
       if (entry->directory) {
         std::vector<Entry> inside = store_.list(path);
-        std::reverse(inside.begin(), inside.end());  // what makes it look whole goes last
+        std::reverse(inside.begin(), inside.end());  // the entry that makes it look whole goes last
         for (const auto& inner : inside) {
           remove(join_path(path, inner.name));
           store_.sync_directory(path);
@@ -166,7 +166,7 @@ class MortalPorts {
     if (event.moment == Moment::kBegin) {
       open_.emplace_back(place.phase, place.step);
     } else {
-      // Phases overlap: the vote begins before it is known that the background has written all.
+      // Phases overlap: the vote begins before the background is known to have written everything.
       const auto begun =
           std::find(open_.rbegin(), open_.rend(), std::pair(place.phase, place.step));
       open_.erase(std::next(begun).base());
@@ -180,7 +180,7 @@ class MortalPorts {
   }
 
   std::function<Deed(const MortalPlace&)> passes_;
-  std::vector<std::pair<std::string, std::string>> open_;  ///< phases that began and did not end
+  std::vector<std::pair<std::string, std::string>> open_;  ///< phases that have begun but not ended
   MortalStore store_;
   MortalTrace trace_;
   Ports ports_;

@@ -1,5 +1,5 @@
-// Writers beside each other on a file system without locks: nobody takes away what another one
-// writes or has set aside, and each is told.
+// Concurrent writers on a file system without locks: none removes files that another one writes or
+// has set aside, and each gets an error.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

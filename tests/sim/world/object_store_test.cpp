@@ -152,7 +152,7 @@ void save(const Ports& ports, std::int64_t generation, std::int64_t step,
   begin_save(ports, all_ranks(ports), job.state, options, seams).finish();
 }
 
-/// What the first writer's save ends with, and which generation is then loaded.
+/// The result of the first writer's save, and the generation that is then loaded.
 struct Ended {
   std::optional<Code> code;
   std::int64_t generation = 0;

@@ -1,6 +1,6 @@
-// One rank of two or three fails alone, by what is no Error: at each of its calls to the store, in
-// a save and in a load that may fall back. No rank waits for it: all end alike, with the same error
-// or with none.
+// One rank of two or three fails alone, by an exception other than Error: at each of its calls to
+// the store, in a save and in a load that may fall back. No rank waits for it: all end in the same
+// way, with the same error or with none.
 
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ void load(const Ports& ports) {
   reprise::load(ports, *all_ranks(ports), job.state, options);
 }
 
-/// What all ranks end with: the name of an error, or "well". Otherwise it says who ended how.
+/// Returns the common end of all ranks, an error's name or "well", or else how each ended.
 std::string ending_of(const RunResult& result) {
   std::set<std::string> endings;
   for (const RankOutcome& rank : result.ranks) {

@@ -1,7 +1,7 @@
 // Every crash of every protocol: at each begin and end that the engine itself traces and at each
-// change of the store between them, of each rank, as the end of its process or as a power cut; and
-// each of these calls failing, or only pretending to have renamed. Then a fresh job loads one
-// committed checkpoint, the same on all ranks, and goes on saving.
+// change of the store between them, on each rank, as the end of its process or as a power cut; and
+// each of these calls failing, or only pretending to have renamed. Then a new job loads one
+// committed checkpoint, the same on all ranks, and continues to save.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@
 namespace reprise::sim {
 namespace {
 
-/// What happens at a place: the rank dies, or lives on with a call that failed or was not done.
+/// Event at a place: the rank dies, or lives on with a call that failed or was not done.
 enum class End { kKill, kPowerCut, kError, kLost };
 
 const char* name_of(End end) {
@@ -51,7 +51,7 @@ bool is_change_of_names(const std::string& call) {
   return call == "publish" || call == "replace" || call == "put_aside";
 }
 
-/// Whether that can happen there.
+/// True if that can happen there.
 bool possible(End end, const MortalPlace& place) {
   const bool call = place.what != "begins" && place.what != "ends";
   if (end == End::kError) return call;
@@ -78,7 +78,7 @@ void save(const Ports& ports, const SaveOf& what, const SaveSeams& seams = {},
   begin_save(ports, all_ranks(ports), job.state, options, seams).finish();
 }
 
-/// Saves beside a job that changes its state right after each begin, and polls.
+/// Saves in a job that changes its state right after each begin, and polls.
 struct Beside {
   std::vector<SaveOf> saves = {};
   std::size_t in_flight = 1;
@@ -120,7 +120,7 @@ Loaded load(const Ports& ports, const std::string& path, reprise::Fallback fallb
   return {job.generation().value_or(-1), report.damaged};
 }
 
-/// What is there, what then happens and is cut off, what may be found.
+/// The state before, the event that is cut off, and the permitted results.
 struct History {
   const char* name;
   std::vector<SaveOf> before;
@@ -377,7 +377,7 @@ class ProtocolCrash {
     return steps;
   }
 
-  /// Of the iteration that is saved, after it dies where that step of the commit begins.
+  /// Returns the iteration being saved, after a death where that step of the commit begins.
   std::int64_t generation_at(const std::string& step) {
     const auto passed = places();
     const auto place = std::find_if(passed.begin(), passed.end(), [&step](const MortalPlace& at) {

@@ -1,5 +1,5 @@
 #pragma once
-// A job of one number: every element, object and common value of it says which generation it is.
+// A job of one number: every element, object and common value of it shows its generation.
 
 #include <memory>
 #include <optional>
@@ -30,7 +30,7 @@ struct TinyJob {
   TinyJob(const TinyJob&) = delete;
   TinyJob& operator=(const TinyJob&) = delete;
 
-  /// The generation, if all of it is of one.
+  /// Returns the generation if it is the same everywhere.
   std::optional<std::int64_t> generation() const {
     std::set<std::int64_t> found(elements.begin(), elements.end());
     found.insert(*state.objects[0].value.as<std::int64_t>());
@@ -46,7 +46,7 @@ inline std::shared_ptr<Communicator> all_ranks(const Ports& ports) {
   return ports.fabric.communicator(Group::world(ports.fabric.world_size()));
 }
 
-/// Collective. Loads what `path` means and returns its generation; -1 if it is of several.
+/// Collective. Loads the checkpoint at `path` and returns its generation; -1 for a mixture.
 inline std::int64_t loaded(const Ports& ports, const std::string& path) {
   TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), -2);
   LoadSettings options;

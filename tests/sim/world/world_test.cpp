@@ -1,4 +1,4 @@
-// Worlds: the same every time, different per seed; crashes, deadlocks and mismatches are verdicts.
+// Worlds: equal for equal seeds, else different; crashes, deadlocks and mismatches are verdicts.
 #include "sim/world/world.hpp"
 #include "core/ports/whole_file.hpp"
 

@@ -1,4 +1,4 @@
-// How large buffers are cut for the staging memory: a small world, all of it.
+// Large buffers are cut to fit the staging memory: all cases of a small world.
 #include "core/adapters/nccl/rounds.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The store over real directories: the contract, and what only a real file system has.
+// The store on real directories: the contract, and features that only a real file system has.
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -154,7 +154,7 @@ TEST_F(PosixStoreTest, root_that_is_not_there_is_made_with_its_parents) {
   deep.make_directory("");
   EXPECT_TRUE(deep.list("").empty());
   PosixStore other(directory.path() + "/x/z");
-  const auto held = other.lock("a");  // what a writer does first
+  const auto held = other.lock("a");  // a writer's first action
   EXPECT_EQ(other.list("").size(), 1U);
 }
 
