@@ -10,17 +10,17 @@
 
 namespace reprise {
 
-struct [[gnu::visibility("hidden")]] StateAccess{static StateDict &
-                                                 leaves(State & state){return *state.leaves_;
-}
-/// The leaves with the common state; the tensors' memory stays the caller's.
-static StateDict with_common(const State& state) {
-  StateDict all = *state.leaves_;
-  all.common = state.common;
-  return all;
-}
-}
-;
+// clang-format off
+struct [[gnu::visibility("hidden")]] StateAccess {
+  static StateDict& leaves(State& state) { return *state.leaves_; }
+  /// Returns the leaves with the common state; the tensors' memory stays the caller's.
+  static StateDict with_common(const State& state) {
+    StateDict all = *state.leaves_;
+    all.common = state.common;
+    return all;
+  }
+};
+// clang-format on
 
 /// The public headers name it, so it would be exported.
 struct [[gnu::visibility("hidden")]] JobAccess {

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "core/api/access.hpp"
+#include "core/api/agreed_options.hpp"
+#include "core/base/print.hpp"
 #include "core/engine/load.hpp"
 #include "core/ports/store_path.hpp"
 
@@ -13,12 +16,24 @@ namespace {
 /// A read takes at least one element, of any type.
 constexpr std::uint64_t kLeastStaging = 64;
 
+/// Collective: what is impossible on one rank, or not the same on all, is refused by all.
+void agree_on(JobState& job, const LoadOptions& options) {
+  agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
+    if (options.staging_bytes < kLeastStaging) {
+      throw Error(Code::kUsage, "staging_bytes: a load needs at least " +
+                                    std::to_string(kLeastStaging) + ", not " +
+                                    std::to_string(options.staging_bytes));
+    }
+    return {{"directory", options.directory},
+            {"strictness", std::string(name_of(options.strictness))},
+            {"excused", join(options.excused, ", ")},
+            {"checksums", std::to_string(static_cast<int>(options.checksums))},
+            {"fallback", std::to_string(static_cast<int>(options.fallback))},
+            {"reads", std::to_string(static_cast<int>(options.reads))}};
+  });
+}
+
 LoadSettings settings_of(const LoadOptions& options) {
-  if (options.staging_bytes < kLeastStaging) {
-    throw Error(Code::kUsage, "staging_bytes: a load needs at least " +
-                                  std::to_string(kLeastStaging) + ", not " +
-                                  std::to_string(options.staging_bytes));
-  }
   return {.path = options.directory,
           .strictness = options.strictness,
           .excused = options.excused,
@@ -42,6 +57,7 @@ void remember_damaged(const std::vector<Step>& damaged, std::vector<Step>& known
 
 LoadResult load(Job& job, State& state, const LoadOptions& options) {
   JobState& own = *JobAccess::state(job);
+  agree_on(own, options);
   StateDict into = StateAccess::with_common(state);
   LoadReport report = load(own.ports(), *own.all, into, settings_of(options));
   remember_damaged(report.damaged, own.damaged[parent_path(report.location.directory)]);

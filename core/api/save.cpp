@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "core/api/access.hpp"
+#include "core/api/agreed_options.hpp"
 #include "core/engine/save.hpp"
+#include "core/format/metadata.hpp"
+#include "core/format/tracker.hpp"
 #include "core/ports/store_path.hpp"
 
 namespace reprise {
@@ -12,15 +16,50 @@ namespace {
 
 constexpr std::uint64_t kBesideStaging = std::uint64_t{256} << 20U;
 
-/// Throws USAGE for numbers that no save can take.
-void require_possible(const SaveOptions& options) {
+[[noreturn]] void refuse(const std::string& what) { throw Error(Code::kUsage, what); }
+
+/// Throws USAGE for what no save can take.
+void require_possible(const SaveOptions& options, const State& state) {
   if (options.step.value_or(0) < 0) {
-    throw Error(Code::kUsage, "step: " + std::to_string(*options.step) + " is negative");
+    refuse("step: " + std::to_string(*options.step) + " is negative");
   }
   if (options.staging_bytes.value_or(1) == 0) {
-    throw Error(Code::kUsage,
-                "staging_bytes: a save needs some; leave it out for the usual amount");
+    refuse("staging_bytes: a save needs some; leave it out for the usual amount");
   }
+  if (options.keep && !options.step) {
+    refuse("keep: it counts iterations, so the save needs a step");
+  }
+  if (state.common.as<Dict>() == nullptr) refuse("common: the common state is no dict");
+}
+
+/// Throws USAGE where a checkpoint of the other form stands: a plain one in place of a run would
+/// move the run away, and an iteration below a plain one would not be found by a load.
+void require_same_form(Store& store, const SaveOptions& options) {
+  const auto& directory = options.directory;
+  if (options.step) {
+    if (!store.stat(join_path(directory, std::string(kMetadataFile)))) return;
+    refuse("step: '" + store.display(directory) +
+           "' is a checkpoint itself and takes no iterations; name another directory");
+  }
+  if (!store.stat(directory)) return;
+  for (const Entry& entry : store.list(directory)) {
+    if (entry.name != kTrackerFile && !tracker_of_directory(entry.name)) continue;
+    refuse("'" + store.display(directory) + "' holds iterations ('" + entry.name +
+           "'); give the save a step, or name another directory");
+  }
+}
+
+/// Collective: what is impossible on one rank, or not the same on all, is refused by all.
+void agree_on(JobState& job, const State& state, const SaveOptions& options) {
+  agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
+    require_possible(options, state);
+    if (job.own.fabric->rank() == GlobalRank{0}) require_same_form(*job.own.store, options);
+    return {{"directory", options.directory},
+            {"step", options.step ? std::to_string(*options.step) : "none"},
+            {"checksums", std::to_string(static_cast<int>(options.checksums))},
+            {"keep", options.keep ? std::to_string(*options.keep) : "none"},
+            {"replace", options.replace ? "true" : "false"}};
+  });
 }
 
 CommitTarget target_of(const SaveOptions& options) {
@@ -32,7 +71,6 @@ CommitTarget target_of(const SaveOptions& options) {
 }
 
 SaveSettings settings_of(const SaveOptions& options, std::uint64_t staging) {
-  require_possible(options);
   SaveSettings settings{.target = target_of(options), .image = {.checksums = options.checksums}};
   settings.image.staging_bytes_max = options.staging_bytes.value_or(staging);
   settings.image.batch_bytes =
@@ -84,6 +122,7 @@ namespace {
 SaveInFlight begin(Job& job, const State& state, const SaveOptions& options,
                    std::uint64_t staging) {
   const auto& own = JobAccess::state(job);
+  agree_on(*own, state, options);
   SaveSettings settings = settings_of(options, staging);
   settings.target.damaged = own->damaged[parent_path(settings.target.directory)];
   const std::optional<Step> step = settings.target.step;

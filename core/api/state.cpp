@@ -1,6 +1,8 @@
 #include "reprise/state.hpp"
 
 #include <algorithm>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "core/api/access.hpp"
@@ -26,6 +28,16 @@ void require_new(const Leaves& leaves, const std::string& key, const Same& same)
 }  // namespace
 
 Sharded sharded(const Dims& shape, const Mesh& mesh, std::vector<Split> splits, GlobalRank rank) {
+  for (const auto extent : shape) {
+    if (extent < 0) throw Error(Code::kUsage, "a negative extent: " + std::to_string(extent));
+  }
+  for (const Split& split : splits) {
+    if (mesh.axis(split.axis)) continue;
+    std::ostringstream axes;
+    axes << mesh;
+    throw Error(Code::kLayoutMismatch,
+                "the mesh has no axis '" + split.axis + "' to split by: " + axes.str());
+  }
   const GroupRank member = member_of(mesh, rank);
   const Placement placement(splits);
   const Box box = placement.box(shape, mesh, member);
@@ -45,6 +57,11 @@ State::~State() = default;
 void State::add(const std::string& key, const Sharded& part, DType dtype, void* data) {
   require_new(leaves_->tensors, key, [&](const TensorLeaf& leaf) { return leaf.key == key; });
   const Box box = box_of(part);
+  if (static_cast<std::size_t>(dtype) >= all_dtypes().size())
+    throw Error(Code::kUsage, "this is no dtype", {.key = key});
+  if (data == nullptr && volume(box.extent) != 0) {
+    throw Error(Code::kUsage, "no memory is given for the rank's part", {.key = key});
+  }
   TensorLeaf leaf{.key = key,
                   .dtype = dtype,
                   .shape = part.shape,

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string>
 
 #include "core/base/check.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 
 void detail::too_many_dims() {
-  check_failed("ndim <= kMaxNdim", print_values(kMaxNdim), __FILE__, __LINE__);
+  throw Error(Code::kUsage, "more than " + std::to_string(kMaxNdim) + " dimensions");
 }
 
 std::ostream& operator<<(std::ostream& out, const Dims& dims) {

@@ -1,6 +1,6 @@
 #pragma once
 // Questions about sets of boxes, answered by sweeping over dimensions. All boxes are non-empty,
-// have the same rank and coordinates whose sums fit an int64.
+// have the same ndim and coordinates whose sums fit an int64.
 
 #include <cstddef>
 #include <cstdint>

@@ -16,11 +16,11 @@ int main() {
   state.add("w", whole, w.data());
   state.add_object("rng", reprise::same_on_all(job.rank()), "seed 7");
   state.common["iteration"] = 10;
-  reprise::save(job, state, {.directory = "run", .step = 10});
+  reprise::save(job, state, {.directory = "one", .step = 10});
 
   std::fill(w.begin(), w.end(), 0.0F);
-  reprise::load(job, state, {.directory = "run"});
-  const auto found = reprise::verify(job, "run");
+  reprise::load(job, state, {.directory = "one"});
+  const auto found = reprise::verify(job, "one");
   std::cout << "run: " << name_of(found.verdict) << ", " << found.elements << " elements\n";
   return w == before && found.verdict == reprise::VerifyVerdict::kWhole ? 0 : 1;
 }

@@ -29,7 +29,8 @@ struct SaveOptions {
   std::string directory;
   std::optional<std::int64_t> step = {};
   Checksums checksums = Checksums::kCrc32;
-  /// How many iterations stay in `directory`, this one among them; at least 1. Nothing: all.
+  /// How many iterations stay in `directory`, this one among them; at least 1, and only with a
+  /// step. Nothing: all.
   std::optional<std::int32_t> keep = {};
   bool replace = true;  ///< false: USAGE if there is a checkpoint of that name
   /// The most memory for copies of what is being written. Nothing: 8 MiB for save, 256 MiB for
@@ -47,7 +48,7 @@ struct SaveResult {
 
 /// A save that is being written while the job goes on. It is committed by poll or finish alone:
 /// destroyed before, it waits for its background work and leaves no checkpoint; the next save of
-/// the same iteration removes what it wrote.
+/// the same iteration removes what it wrote. Moved from, it takes no calls.
 class SaveInFlight {
  public:
   SaveInFlight(SaveInFlight&&) noexcept;
@@ -67,7 +68,9 @@ class SaveInFlight {
 };
 
 /// Copies the state, and returns when it may change. One save at a time is in flight to a directory
-/// (LOCKED otherwise). An Error leaves no checkpoint, and the one that stood there as it was.
+/// (LOCKED otherwise). An Error leaves no checkpoint, and the one that stood there as it was,
+/// unless it comes after the new one was confirmed in its place: then the new one stands, and the
+/// tracker may still name the older one. USAGE on all ranks if their options differ.
 [[nodiscard]] SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options);
 
 /// Returns when the checkpoint stands and would survive a power cut.

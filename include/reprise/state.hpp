@@ -28,8 +28,8 @@ struct Sharded {
 };
 
 /// What `rank` holds of a tensor of `shape` under these splits; without any, all of it. Throws
-/// LAYOUT_MISMATCH if the mesh lacks the rank, a split names a dimension that the shape lacks, or
-/// an axis is named twice.
+/// LAYOUT_MISMATCH if the mesh lacks the rank or a split's axis, a split names a dimension that the
+/// shape lacks, or an axis is named twice; USAGE for a negative extent.
 Sharded sharded(const Dims& shape, const Mesh& mesh, std::vector<Split> splits, GlobalRank rank);
 
 namespace detail {
@@ -75,7 +75,7 @@ inline ObjectPlace one_per_rank(GlobalRank rank, std::int32_t world_size) {
 inline ObjectPlace same_on_all(GlobalRank rank) { return {{0}, {1}, rank.value}; }
 
 /// Tensors and objects by key. The tensors' memory stays the caller's: a save reads it until
-/// begin_save (or save) returns, a load writes it.
+/// begin_save (or save) returns, a load writes it. Moved from, it takes no calls.
 class State {
  public:
   State();
@@ -84,7 +84,7 @@ class State {
   ~State();
 
   /// `data` holds the part's elements, row-major, in memory of the job's device. USAGE if there is
-  /// a tensor of that key.
+  /// a tensor of that key, or if `data` is null and the part has elements.
   template <class T>
   void add(const std::string& key, const Sharded& part, T* data) {
     add(key, part, dtype_of<T>(), data);

@@ -1,0 +1,87 @@
+// The public calls on two ranks: options that differ, or that one rank can't take, end all alike.
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reprise/reprise.hpp"
+#include "sim/world/sim_store.hpp"
+#include "sim/world/world.hpp"
+
+namespace reprise::collective_options_test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// Returns the line of the Error that `call` throws; empty if it throws none.
+template <class Call>
+std::string complaint(const Call& call) {
+  try {
+    call();
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+/// Runs `program` on two simulated ranks and returns how each complained.
+std::vector<std::string> on_two_ranks(
+    const std::function<void(Job&, State&, bool first)>& program) {
+  sim::SimStore store("sim:");
+  sim::World world({.seed = 3, .world_size = 2}, store);
+  std::vector<std::string> complaints(2);
+  world.run([&](Ports& ports, GlobalRank rank) {
+    const auto borrowed = [](auto& port) {
+      using Port = std::remove_reference_t<decltype(port)>;
+      return std::shared_ptr<Port>(&port, [](Port*) {});
+    };
+    Job job({.store = borrowed(ports.store),
+             .fabric = borrowed(ports.fabric),
+             .device = borrowed(ports.device),
+             .tasks = borrowed(ports.tasks),
+             .trace = borrowed(ports.trace)});
+    std::vector<float> w(2, 0.5F);
+    State state;
+    state.add("w", sharded({4}, Mesh({{"dp", 2}}), {{"dp", 0}}, rank), w.data());
+    complaints[static_cast<std::size_t>(rank.value)] =
+        complaint([&] { program(job, state, rank == GlobalRank{0}); });
+  });
+  return complaints;
+}
+
+TEST(CollectiveOptions, that_differ_are_named_on_both_ranks) {
+  const auto saved = on_two_ranks([](Job& job, State& state, bool first) {
+    save(job, state, {.directory = "run", .step = first ? 1 : 2});
+  });
+  EXPECT_THAT(saved, testing::Each(AllOf(HasSubstr("USAGE"), HasSubstr("'step' is '1'"),
+                                         HasSubstr("'2' on rank 1"))));
+  const auto loaded = on_two_ranks([](Job& job, State& state, bool first) {
+    save(job, state, {.directory = "run"});
+    load(
+        job, state,
+        {.directory = "run", .strictness = first ? Strictness::kRaiseAll : Strictness::kIgnoreAll});
+  });
+  EXPECT_THAT(loaded, testing::Each(AllOf(HasSubstr("USAGE"), HasSubstr("strictness"))));
+}
+
+TEST(CollectiveOptions, what_one_rank_can_not_do_is_refused_by_both) {
+  const auto saved = on_two_ranks([](Job& job, State& state, bool first) {
+    save(job, state, {.directory = "run", .staging_bytes = first ? 4096 : 0});
+  });
+  EXPECT_THAT(saved, testing::Each(AllOf(HasSubstr("USAGE"), HasSubstr("staging_bytes"))));
+}
+
+TEST(CollectiveOptions, equal_options_are_taken) {
+  const auto done = on_two_ranks([](Job& job, State& state, bool /*first*/) {
+    save(job, state, {.directory = "run", .step = 1, .keep = 1});
+    load(job, state, {.directory = "run", .excused = {"a", "b"}});
+  });
+  EXPECT_THAT(done, testing::Each(std::string()));
+}
+
+}  // namespace
+}  // namespace reprise::collective_options_test
