@@ -14,9 +14,6 @@
 
 namespace reprise::driver {
 
-/// The code for ranks that still waited when none could continue; the message names each rank's
-/// group, sequence number and operation.
-
 /// Everything that the world lends to a rank's program.
 struct RankSeat {
   const Ports& ports;
