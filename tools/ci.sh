@@ -125,15 +125,18 @@ stop_stage() {
   exit 130
 }
 
-# Seconds of processor time that finished children took, whole.
-children_seconds() {
-  times | awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }'
+# Sets busy_seconds to the processor time that finished children took. A subshell would have none.
+count_busy_seconds() {
+  times >build/log/times.txt
+  busy_seconds="$(awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' \
+    build/log/times.txt)"
 }
 
 # run_stage NAME BUDGET WHAT: one line of the closing table; false if it failed.
 run_stage() {
-  local name="$1" budget="$2" what="$3" began=$SECONDS busy rc verdict=ok
-  busy="$(children_seconds)"
+  local name="$1" budget="$2" what="$3" began=$SECONDS before rc verdict=ok busy_seconds
+  count_busy_seconds
+  before=$busy_seconds
   printf '\n### %s: %s (budget %d s)\n' "$name" "$what" "$budget"
   timeout -k 15 "$budget" "$self" "stage_$name" &
   stage_pid=$!
@@ -147,8 +150,9 @@ run_stage() {
   elif ((rc != 0)); then
     verdict=failed
   fi
+  count_busy_seconds
   stage_table+="$(printf '%-9s %5d s of %4d s, %5d s of processors  %s' "$name" \
-    $((SECONDS - began)) "$budget" $(($(children_seconds) - busy)) "$verdict")"$'\n'
+    $((SECONDS - began)) "$budget" $((busy_seconds - before)) "$verdict")"$'\n'
   ((rc == 0))
 }
 
@@ -156,6 +160,7 @@ run_stage() {
 run_stages() {
   local line name budget what broken=0 began=$SECONDS
   stage_table=""
+  mkdir -p build/log
   verb_setup --all || return 1
   begin_results
   trap stop_stage INT TERM

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/ports/protocol_step.hpp"
 #include "reprise/ports.hpp"
 
 namespace reprise {
@@ -67,11 +68,6 @@ inline void end_phase(Trace& trace, std::string_view phase, PhaseTotals totals =
                .moment = Moment::kEnd});
 }
 
-/// One step of a protocol: commit, retention or the cleanup after a crash.
-struct ProtocolStep {
-  std::string_view name;
-  std::function<void()> run;
-};
 /// Runs the steps in order and traces each. Stops at the first that throws.
 void run_protocol(const std::vector<ProtocolStep>& steps, std::string_view phase, Trace& trace);
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/plan/save_plan.hpp"
+#include "core/ports/protocol_step.hpp"
 #include "core/seams/cache_seams.hpp"
 #include "core/seams/leader_seams.hpp"
 #include "core/seams/stage_seams.hpp"
@@ -19,7 +20,6 @@ struct CommitContent;
 struct Generation;
 struct Kept;
 struct LeafOrigin;
-struct ProtocolStep;
 class ContentSource;
 enum class Part : std::uint8_t;
 

@@ -78,7 +78,11 @@ class Entry {
     if (!locks_) locks_.emplace(task_.records, rank);
     return *locks_;
   }
-  void through() { start_.reset(); }
+  /// A peer that is through may end at once, while others are still on the last steps of the start.
+  void through() {
+    if (locks_) locks_->come_through();
+    start_.reset();
+  }
 
  private:
   const RankTask& task_;

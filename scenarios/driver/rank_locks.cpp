@@ -1,6 +1,8 @@
 #include "scenarios/driver/rank_locks.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <utility>
@@ -56,6 +58,19 @@ bool RankLocks::has_ended(GlobalRank rank) {
   const std::lock_guard lock(mutex_);
   const posix::Descriptor* file = peer(rank);
   return file != nullptr && !is_held(file->get());
+}
+
+void RankLocks::come_through() {
+  const std::lock_guard lock(mutex_);
+  const char mark = '+';
+  posix::checked({"write", directory_}, [&] { return ::write(own_->get(), &mark, 1); });
+}
+
+bool RankLocks::came_through(GlobalRank rank) {
+  const std::lock_guard lock(mutex_);
+  const posix::Descriptor* file = peer(rank);
+  struct stat found = {};
+  return file != nullptr && ::fstat(file->get(), &found) == 0 && found.st_size > 0;
 }
 
 void RankLocks::let_go() {

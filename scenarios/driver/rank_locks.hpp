@@ -27,6 +27,10 @@ class RankLocks final : public PeerWatch {
   bool has_begun(GlobalRank rank);
   /// True if the rank has taken its lock and released it.
   bool has_ended(GlobalRank rank) override;
+  /// Notes in the own file that this rank's start is over: all ranks have come together.
+  void come_through();
+  /// True if the rank's start was over, even if the rank has ended since.
+  bool came_through(GlobalRank rank);
   /// Releases the own lock: from now on the others consider this rank ended.
   void let_go();
 

@@ -15,7 +15,9 @@ std::optional<Error> why_give_up(RankLocks& locks, GlobalRank self, std::int32_t
   for (GlobalRank rank{0}; rank.value < world; ++rank.value) {
     if (rank == self) continue;
     const std::string who = "start of the ranks: rank " + std::to_string(rank.value);
-    if (locks.has_ended(rank)) return Error(Code::kPeerFailed, who + " has ended", {.rank = self});
+    if (locks.has_ended(rank) && !locks.came_through(rank)) {
+      return Error(Code::kPeerFailed, who + " has ended", {.rank = self});
+    }
     if (since > limits.begun && !locks.has_begun(rank)) {
       return Error(Code::kDeadline, who + " did not begin; it died early, or its host is slow",
                    {.rank = self});

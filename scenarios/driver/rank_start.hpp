@@ -19,8 +19,8 @@ struct StartLimits {
   std::chrono::milliseconds through{60'000};  ///< time until the whole start must be over
 };
 
-/// Returns why `self`, which began `since` ago, should give up: a peer has ended
-/// (PEER_FAILED), a peer has not begun (DEADLINE), or the start hangs (DEADLINE). Nothing
+/// Returns why `self`, which began `since` ago, should give up: a peer ended during
+/// its start (PEER_FAILED), a peer has not begun (DEADLINE), or the start hangs (DEADLINE). Nothing
 /// while all is well.
 std::optional<Error> why_give_up(RankLocks& locks, GlobalRank self, std::int32_t world,
                                  std::chrono::milliseconds since, const StartLimits& limits);

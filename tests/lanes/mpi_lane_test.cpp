@@ -157,6 +157,12 @@ TEST(RankStart, gives_up_on_peers_that_ended_or_never_began_and_on_none_before_i
     const RankLocks held(directory.path(), {1});
     while (true) ::pause();
   }
+  const pid_t quick = ::fork();
+  if (quick == 0) {
+    RankLocks(directory.path(), {3}).come_through();
+    ::_exit(0);
+  }
+  ::waitpid(quick, nullptr, 0);
   while (!own.has_begun({1})) std::this_thread::yield();
   const StartLimits limits{.begun = milliseconds(100), .through = milliseconds(200)};
   const auto reason = [&](std::int32_t world, int since) {
@@ -170,6 +176,9 @@ TEST(RankStart, gives_up_on_peers_that_ended_or_never_began_and_on_none_before_i
   ::kill(peer, SIGKILL);
   ::waitpid(peer, nullptr, 0);
   EXPECT_THAT(reason(3, 0), HasSubstr("PEER_FAILED: start of the ranks: rank 1 has ended"));
+  EXPECT_TRUE(own.has_ended({3}));
+  EXPECT_TRUE(own.came_through({3})) << "it ended after its start, which is no reason to give up";
+  EXPECT_FALSE(own.came_through({1}));
 }
 
 TEST_F(MpiLane, survivors_of_a_rank_that_comes_no_more_end_at_the_deadline__3_ranks) {

@@ -1,0 +1,15 @@
+#pragma once
+// A named step of a protocol that changes a store.
+
+#include <functional>
+#include <string_view>
+
+namespace reprise {
+
+/// One step of a protocol: commit, retention or the cleanup after a crash.
+struct ProtocolStep {
+  std::string_view name;
+  std::function<void()> run;
+};
+
+}  // namespace reprise
