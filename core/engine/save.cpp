@@ -18,7 +18,7 @@
 #include "core/engine/plan_fit.hpp"
 #include "core/engine/planning.hpp"
 #include "core/engine/retention.hpp"
-#include "core/engine/seamed.hpp"
+#include "core/engine/save_seamed.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/ports/store_path.hpp"
 

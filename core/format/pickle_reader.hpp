@@ -7,6 +7,7 @@
 //   tensor item's data.pkl       UNSUPPORTED                 REFUSED_NAME
 //   bytes item, common.pt        opaque, names are listed    REFUSED_NAME
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -56,6 +57,9 @@ struct PickledValue {
 /// TORN_FILE (malformed, truncated), REFUSED_NAME, LIMIT, UNSUPPORTED (an opcode not allowed here,
 /// more than kMaxNdim dimensions), EXTENT_MISMATCH (a view that exceeds its storage).
 PickledValue decode_value(ByteSpan pickle, const PickleSource& where, StorageSource* storages);
+/// Same; sets `end` to the position after the pickle's STOP.
+PickledValue decode_value(ByteSpan pickle, const PickleSource& where, StorageSource* storages,
+                          std::size_t& end);
 
 /// Content of a tensor item's data.pkl. Units are elements unless named bytes. The view fits the
 /// storage size claimed by the pickle; the caller must check that the record is that long: record

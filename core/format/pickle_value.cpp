@@ -7,7 +7,6 @@
 #include "core/format/numpy_array.hpp"
 #include "core/format/pickle_tensor.hpp"
 #include "core/format/python_dict.hpp"
-#include "core/format/whole_value.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {

@@ -2,12 +2,10 @@
 // Values together with the content of their bytes that they omit: comparing two files by value
 // alone is valid only if nothing else is in them.
 
-#include <cstddef>
 #include <string>
 
 #include "core/format/bytes_item.hpp"
 #include "core/format/item_source.hpp"
-#include "core/format/pickle_reader.hpp"
 
 namespace reprise {
 
@@ -23,9 +21,5 @@ struct WholeValue {
 WholeValue read_whole_item(ItemSource& source);
 /// Reads a bare pickle; throws like decode_value.
 WholeValue read_whole_pickle(ItemSource& source);
-
-/// Same as decode_value; sets `end` to the position after the pickle's STOP.
-PickledValue decode_value(ByteSpan pickle, const PickleSource& where, StorageSource* storages,
-                          std::size_t& end);
 
 }  // namespace reprise

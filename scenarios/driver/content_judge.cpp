@@ -12,7 +12,7 @@
 #include "core/format/bytes_item.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/past.hpp"
-#include "scenarios/driver/rank_program.hpp"
+#include "scenarios/driver/scenario.hpp"
 
 namespace reprise::driver {
 namespace {

@@ -17,9 +17,6 @@
 
 namespace reprise::driver {
 
-/// Deadline of one collective, on every lane.
-inline constexpr std::uint64_t kCollectiveDeadlineS = 60;
-
 struct LaneOptions {
   std::uint64_t seed = 1;  ///< seed of the simulated scheduler
   std::string mutant;      ///< name; empty: none

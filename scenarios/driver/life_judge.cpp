@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "core/base/codes.hpp"
-#include "scenarios/driver/lane.hpp"
+#include "scenarios/driver/scenario.hpp"
 
 namespace reprise::driver {
 namespace {

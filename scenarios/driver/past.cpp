@@ -8,7 +8,6 @@
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
 #include "reprise/error.hpp"
-#include "scenarios/driver/rank_program.hpp"
 #include "sim/faults/at_rest.hpp"
 #include "sim/faults/checkpoint_file.hpp"
 #include "sim/world/copy_tree.hpp"

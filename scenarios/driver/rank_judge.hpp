@@ -14,7 +14,7 @@
 #include "reprise/error.hpp"
 #include "scenarios/driver/history.hpp"
 #include "scenarios/driver/holders.hpp"
-#include "scenarios/driver/rank_program.hpp"
+#include "scenarios/driver/rank_part.hpp"
 #include "scenarios/driver/record.hpp"
 #include "scenarios/driver/scenario.hpp"
 #include "scenarios/driver/twin.hpp"

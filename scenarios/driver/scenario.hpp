@@ -24,6 +24,11 @@ std::string_view name_of(LaneKind lane);
 /// Throws USAGE with the known names if there is no such lane.
 LaneKind lane_named(std::string_view name);
 
+/// Directory of a scenario's checkpoints within its store.
+inline constexpr const char* kCheckpointRoot = "checkpoints";
+/// Deadline of one collective, on every lane.
+inline constexpr std::uint64_t kCollectiveDeadlineS = 60;
+
 struct TrainAction {
   std::int64_t steps = 1;          ///< 0: only compare
   std::int64_t save_interval = 0;  ///< a save every so many iterations; 0: none

@@ -12,7 +12,6 @@
 #include "core/engine/verify.hpp"
 #include "core/ports/no_progress.hpp"
 #include "reprise/error.hpp"
-#include "scenarios/driver/rank_program.hpp"
 #include "sim/job/rerun_machine.hpp"
 
 namespace reprise::driver {

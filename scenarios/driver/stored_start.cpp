@@ -7,7 +7,6 @@
 #include "core/engine/checkpoint.hpp"
 #include "core/format/tracker.hpp"
 #include "reprise/error.hpp"
-#include "scenarios/driver/rank_program.hpp"
 
 namespace reprise::driver {
 namespace {

@@ -8,8 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/engine/load_seamed.hpp"
 #include "core/engine/save_queue.hpp"
-#include "core/engine/seamed.hpp"
+#include "core/engine/save_seamed.hpp"
 #include "sim/job/policy.hpp"
 
 namespace reprise::sim {

@@ -13,8 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "core/engine/load_seamed.hpp"
 #include "core/engine/plan_memory.hpp"
-#include "core/engine/seamed.hpp"
+#include "core/engine/save_seamed.hpp"
 #include "core/ports/passing_store.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/contracts/temporary_directory.hpp"

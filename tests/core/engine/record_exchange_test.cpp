@@ -9,7 +9,8 @@
 #include <new>
 #include <numeric>
 
-#include "core/engine/seamed.hpp"
+#include "core/engine/load_seamed.hpp"
+#include "core/engine/save_seamed.hpp"
 #include "core/ports/passing_store.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/contracts/sanitized.hpp"

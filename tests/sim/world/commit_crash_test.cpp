@@ -9,7 +9,8 @@
 
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/commit.hpp"
-#include "core/engine/seamed.hpp"
+#include "core/engine/load_seamed.hpp"
+#include "core/engine/save_seamed.hpp"
 #include "core/format/crc32.hpp"
 #include "core/format/tensor_item.hpp"
 #include "core/ports/store_path.hpp"

@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/engine/load_seamed.hpp"
 #include "core/engine/reshard.hpp"
-#include "core/engine/seamed.hpp"
+#include "core/engine/save_seamed.hpp"
 #include "core/engine/set_aside.hpp"
 #include "core/engine/stored_tracker.hpp"
 #include "core/ports/no_progress.hpp"

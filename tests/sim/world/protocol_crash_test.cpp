@@ -12,9 +12,10 @@
 
 #include "core/engine/generations.hpp"
 #include "core/engine/load.hpp"
+#include "core/engine/load_seamed.hpp"
 #include "core/engine/retention.hpp"
 #include "core/engine/save_queue.hpp"
-#include "core/engine/seamed.hpp"
+#include "core/engine/save_seamed.hpp"
 #include "core/engine/set_aside.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"

@@ -1,17 +1,13 @@
 #pragma once
-// Saves and loads with some decisions replaced, for mutants and engine tests. All other code uses
-// save.hpp and load.hpp.
+// Loads with some decisions replaced, for mutants and engine tests. All other code uses load.hpp.
+
+#include <optional>
+#include <string>
 
 #include "core/engine/load.hpp"
-#include "core/engine/save.hpp"
 #include "core/seams/load_seams.hpp"
-#include "core/seams/save_seams.hpp"
 
 namespace reprise {
-
-/// Same as Save::begin, with seams.
-Save begin_save(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
-                SaveSettings options, const SaveSeams& seams);
 
 /// Same as load, with seams.
 LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
