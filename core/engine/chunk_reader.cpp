@@ -15,7 +15,7 @@ constexpr std::size_t kFramesMax = 32;
 constexpr int kMissesMax = 8;
 /// Bytes that are still in the CPU's cache when their checksum is computed. Elements up to this
 /// size are read in one go with the rest of their item, before the rest has been checked.
-constexpr std::size_t kStep = std::size_t{256} << 10U;
+constexpr std::size_t kReadStep = std::size_t{256} << 10U;
 
 /// Returns the memory if one target takes the whole chunk, row-major; null otherwise.
 std::byte* whole_target(const StoredChunk& chunk, std::span<const RegionTarget> targets) {
@@ -86,7 +86,7 @@ std::optional<std::uint64_t> ChunkReader::read_framed(const Framed& framed,
   tail_.resize(frame.tail_bytes());
   std::byte* const whole =
       resources_.device.host_memory() ? whole_target(framed.chunk, targets) : nullptr;
-  const bool together = whole != nullptr && frame.data_bytes() <= kStep;
+  const bool together = whole != nullptr && frame.data_bytes() <= kReadStep;
   if (together) {
     const std::array<MutableByteSpan, 3> parts = {head_, {whole, frame.data_bytes()}, tail_};
     framed.file.read_parts(framed.chunk.range.offset, parts);
@@ -112,7 +112,7 @@ std::optional<std::uint64_t> ChunkReader::read_framed(const Framed& framed,
 std::uint32_t ChunkReader::read_whole(const Framed& item, std::byte* out) {
   Crc32 crc;
   for (std::uint64_t done = 0; done < item.frame.data_bytes();) {
-    const MutableByteSpan part(out + done, std::min(item.frame.data_bytes() - done, kStep));
+    const MutableByteSpan part(out + done, std::min(item.frame.data_bytes() - done, kReadStep));
     item.file.read_at(item.elements_at() + done, part);
     crc.update(part);
     done += part.size();

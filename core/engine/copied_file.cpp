@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::uint64_t kStep = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kCopyStep = std::uint64_t{1} << 20U;
 
 /// Copies the part of the patch that lies within `block`, which begins at `at`.
 void put(const Archive::Patch& patch, std::uint64_t at, MutableByteSpan block) {
@@ -43,9 +43,9 @@ CopiedFile::CopiedFile(Store& store, std::string path, ByteProgress& progress)
 
 ByteRange CopiedFile::append(ItemSource& source, std::span<const Archive::Patch> patches) {
   const ByteRange range{bytes_, source.size()};
-  Bytes buffer(static_cast<std::size_t>(std::min(kStep, source.size())));
-  for (std::uint64_t at = 0; at < source.size(); at += kStep) {
-    const auto size = static_cast<std::size_t>(std::min(kStep, source.size() - at));
+  Bytes buffer(static_cast<std::size_t>(std::min(kCopyStep, source.size())));
+  for (std::uint64_t at = 0; at < source.size(); at += kCopyStep) {
+    const auto size = static_cast<std::size_t>(std::min(kCopyStep, source.size() - at));
     const MutableByteSpan block(buffer.data(), size);
     source.read_at(at, block);
     for (const Archive::Patch& patch : patches) put(patch, at, block);

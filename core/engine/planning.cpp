@@ -21,7 +21,7 @@ using PlanPointer = std::shared_ptr<const GlobalPlan>;
 
 constexpr std::size_t kNamed = 8;  ///< keys per kind of change that the log names
 
-std::uint64_t hash_of(const Memory& memory) {
+std::uint64_t hash_of_memory(const Memory& memory) {
   std::uint64_t hash = 0;
   for (const CacheKind kind : memory.kinds) hash = mix64(hash, static_cast<std::uint64_t>(kind));
   if (memory.offered) hash = mix64(hash, signature(memory.offered->scope));
@@ -136,7 +136,7 @@ class Planner {
       save_.offered.structure = structure_of(state_, self());
       Bytes wire;
       append_le(wire, save_.offered.structure.signature);
-      append_le(wire, mix64(hash_of(memory()), reprise::hash_of(state_.common)));
+      append_le(wire, mix64(hash_of_memory(memory()), hash_of(state_.common)));
       return wire;
     });
     std::vector<std::uint64_t> structures;

@@ -168,11 +168,6 @@ void each_key(std::vector<Item>& items, const Visit& visit) {
   }
 }
 
-template <class Item>
-void sort_by_key(std::vector<Item>& items) {
-  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.key < b.key; });
-}
-
 class RankMerger {
  public:
   void take(MetadataTables& table) {
@@ -212,8 +207,8 @@ class RankMerger {
         catalog.objects.push_back(std::move(object));
       }
     });
-    sort_by_key(catalog.tensors);
-    sort_by_key(catalog.objects);
+    std::ranges::sort(catalog.tensors, {}, &StoredTensor::key);
+    std::ranges::sort(catalog.objects, {}, &StoredObject::key);
     require_distinct();
     merge_planner_data();
     return std::move(merged_);
