@@ -12,14 +12,14 @@
 namespace reprise::sim {
 namespace {
 
-[[noreturn]] void refuse(const std::string& what) {
+[[noreturn]] void refuse_statistics(const std::string& what) {
   throw Error(Code::kLoadRejected, "the stored statistics of large values " + what,
               {.key = "rerun_state_machine_state"});
 }
 
 const std::string& name_in(const Value& key) {
   const auto* name = key.as<std::string>();
-  if (name == nullptr) refuse("have a name that is no text");
+  if (name == nullptr) refuse_statistics("have a name that is no text");
   return *name;
 }
 
@@ -81,7 +81,7 @@ Value LargeValues::encode_maxima() const {
 void LargeValues::decode(const Value& counts, const Value& maxima) {
   const auto* by_name = counts.as<Dict>();
   const auto* largest = maxima.as<Dict>();
-  if (by_name == nullptr || largest == nullptr) refuse("are no dicts");
+  if (by_name == nullptr || largest == nullptr) refuse_statistics("are no dicts");
   by_name_.clear();
   for (const auto& [key, value] : *by_name) {
     const std::string& name = name_in(key);
@@ -89,7 +89,7 @@ void LargeValues::decode(const Value& counts, const Value& maxima) {
     const Value* maximum = maxima.find(name);
     const auto* number = maximum == nullptr ? nullptr : maximum->as<double>();
     if (count == nullptr || number == nullptr)
-      refuse("have no count and maximum of '" + name + "'");
+      refuse_statistics("have no count and maximum of '" + name + "'");
     by_name_[name] = {*count, *number};
   }
 }
