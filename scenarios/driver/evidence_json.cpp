@@ -94,7 +94,7 @@ Json put(const SavePoint& point) {
           {"beside", point.beside}};
 }
 
-SavePoint take_point(const Json& json) {
+SavePoint take_save_point(const Json& json) {
   SavePoint point;
   json.at("step").get_to(point.step.value);
   json.at("incarnation").get_to(point.incarnation);
@@ -212,14 +212,14 @@ Json put_all(const std::vector<sim::FaultState>& faults) {
 
 std::vector<SavePoint> take_points(const Json& json) {
   std::vector<SavePoint> points;
-  for (const auto& point : json) points.push_back(take_point(point));
+  for (const auto& point : json) points.push_back(take_save_point(point));
   return points;
 }
 
 std::vector<SaveEvidence> take_saves(const Json& json) {
   std::vector<SaveEvidence> saves;
   for (const auto& save : json) {
-    saves.push_back({take_point(save.at("point")), take_code(save.at("code")),
+    saves.push_back({take_save_point(save.at("point")), take_code(save.at("code")),
                      save.at("live").get<Inventory>(), save.at("stored").get<Inventory>(),
                      save.at("reused").get<bool>(), save.at("padded").get<Inventory>()});
   }

@@ -87,7 +87,7 @@ Json put(const reports::TrainingPoint& point) {
   return json;
 }
 
-reports::TrainingPoint take_point(const Json& json) {
+reports::TrainingPoint take_training_point(const Json& json) {
   reports::TrainingPoint point{.step = json.at("step").get<std::int64_t>(),
                                .loss = json.at("loss").get<double>(),
                                .lr = json.at("lr").get<double>(),
@@ -186,7 +186,8 @@ RankRecord parse_record(const std::string& text, const std::string& file) try {
   record.result = take_result(json.at("result"));
   json.at("first_step").get_to(record.first_step);
   json.at("last_step").get_to(record.last_step);
-  for (const auto& point : json.at("trajectory")) record.trajectory.push_back(take_point(point));
+  for (const auto& point : json.at("trajectory"))
+    record.trajectory.push_back(take_training_point(point));
   const Json& first = json.at("first_difference");
   if (!first.is_null()) record.first_difference = take_first(first);
   for (const auto& ruling : json.at("rulings")) {
