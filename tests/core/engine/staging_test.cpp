@@ -61,12 +61,12 @@ class PinningDevice final : public Device {
   std::vector<Given> given_;
 };
 
-constexpr std::int64_t kElements = 50'000;
+constexpr std::int64_t kStagedElements = 50'000;
 
 StateDict state_over(std::vector<float>& values) {
   TensorLeaf leaf;
   leaf.key = "w";
-  leaf.shape = {kElements};
+  leaf.shape = {kStagedElements};
   leaf.pieces = {contiguous_piece({{0}, leaf.shape})};
   leaf.data = reinterpret_cast<std::byte*>(values.data());
   StateDict state;
@@ -85,7 +85,7 @@ TEST(Staging, is_the_devices_own_on_save_and_load_and_is_given_back) {
       PinningDevice device(row.batch_bytes);
       const Ports ports{near.store, near.fabric, device, near.tasks, near.trace};
       const auto group = ports.fabric.communicator(Group::world(1));
-      std::vector<float> values(kElements);
+      std::vector<float> values(kStagedElements);
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
       Save::begin(ports, group, state_over(values),
                   {.target = {.directory = "ckpt", .step = {}},
@@ -94,7 +94,7 @@ TEST(Staging, is_the_devices_own_on_save_and_load_and_is_given_back) {
       EXPECT_TRUE(device.all_given_back());
       EXPECT_GE(device.given(), 1U);
       EXPECT_LE(device.given(), row.batches + 1);
-      std::vector<float> loaded(kElements, -1);
+      std::vector<float> loaded(kStagedElements, -1);
       StateDict into = state_over(loaded);
       load(ports, *group, into, {.path = "ckpt"});
       EXPECT_TRUE(device.all_given_back());

@@ -24,7 +24,7 @@ namespace {
 using contracts::code_of;
 using test::WrittenCheckpoint;
 
-constexpr std::byte kBefore{0x5A};  // content of the job's memory
+constexpr std::byte kUntouched{0x5A};  // content of the job's memory
 
 struct CoverRow {
   const char* what;
@@ -61,7 +61,7 @@ std::optional<Code> load_rows(const Ports& ports, const CoverRow& row, Bytes& me
   Box box = Box::whole(row.shape);
   box.offset[0] = rows * ports.fabric.rank().value;
   box.extent[0] = rows;
-  memory.assign(static_cast<std::size_t>(box.elements()), kBefore);
+  memory.assign(static_cast<std::size_t>(box.elements()), kUntouched);
   TensorLeaf leaf;
   leaf.key = "w";
   leaf.dtype = DType::kUInt8;
@@ -110,7 +110,7 @@ TEST_P(StoredCover, a_load_is_refused_by_all_ranks_and_leaves_their_memory_as_it
         const auto code = load_rows(ports, GetParam(), memory);
         EXPECT_EQ(is_wrong_cover(code), hurt) << ranks << " ranks";
         EXPECT_EQ(code.has_value(), hurt);
-        const Bytes expected(memory.size(), hurt ? kBefore : std::byte{7});
+        const Bytes expected(memory.size(), hurt ? kUntouched : std::byte{7});
         EXPECT_EQ(memory, expected) << ranks << " ranks";
       });
     }
