@@ -18,14 +18,14 @@ using contracts::run_ranks;
 using contracts::TemporaryDirectory;
 using testing::HasSubstr;
 
-constexpr std::int32_t kRanks = 4;
+constexpr std::int32_t kQueueRanks = 4;
 
 /// Elements say of which step they are.
 class Trainer {
  public:
   explicit Trainer(const Ports& ports)
       : ports_(ports),
-        group_(ports.fabric.communicator(Group::world(kRanks))),
+        group_(ports.fabric.communicator(Group::world(kQueueRanks))),
         rank_({{"rows", DType::kFloat32, {70, 50}, Placement({{"tp", 0}, {"dp", 0}})},
                {"columns", DType::kBFloat16, {9, 600}, Placement({{"tp", 1}})},
                {"whole", DType::kInt64, {700}, {}}},
@@ -87,7 +87,7 @@ struct Ends {
 TEST(SaveQueue, each_checkpoint_is_of_the_step_at_which_its_save_was_begun__4_ranks) {
   for (const std::size_t in_flight : {1, 2, 3}) {
     const TemporaryDirectory directory;
-    run_ranks(kRanks, directory.path(), [&](const Ports& ports) {
+    run_ranks(kQueueRanks, directory.path(), [&](const Ports& ports) {
       Trainer job(ports);
       Ends ends;
       SaveQueue queue(in_flight);
@@ -112,7 +112,7 @@ TEST(SaveQueue, each_checkpoint_is_of_the_step_at_which_its_save_was_begun__4_ra
 
 TEST(SaveQueue, polling_alone_ends_a_save_at_the_step_where_all_ranks_are_through) {
   const TemporaryDirectory directory;
-  run_ranks(kRanks, directory.path(), [&](const Ports& ports) {
+  run_ranks(kQueueRanks, directory.path(), [&](const Ports& ports) {
     Trainer job(ports);
     Ends ends;
     SaveQueue queue;
@@ -130,7 +130,7 @@ TEST(SaveQueue, polling_alone_ends_a_save_at_the_step_where_all_ranks_are_throug
 
 TEST(SaveQueue, a_second_save_of_a_step_waits_for_the_first_however_many_may_be_in_flight) {
   const TemporaryDirectory directory;
-  run_ranks(kRanks, directory.path(), [&](const Ports& ports) {
+  run_ranks(kQueueRanks, directory.path(), [&](const Ports& ports) {
     Trainer job(ports);
     Ends ends;
     SaveQueue queue(3);
@@ -175,7 +175,7 @@ TEST(SaveQueue,
   std::mutex mutex;
   std::vector<std::string> said;
   run_ranks(
-      kRanks, directory.path(),
+      kQueueRanks, directory.path(),
       [&](const Ports& ports) {
         Trainer job(ports);
         Ends ends;
@@ -194,14 +194,14 @@ TEST(SaveQueue,
         said.push_back(ends.errors[1]);
       },
       wrap);
-  ASSERT_EQ(said, std::vector<std::string>(kRanks, said.front()));
+  ASSERT_EQ(said, std::vector<std::string>(kQueueRanks, said.front()));
   EXPECT_THAT(said.front(), HasSubstr("rank 2"));
   EXPECT_THAT(said.front(), testing::ContainsRegex("iter_0000002.saving-[0-9a-f]+/__2_0.distcp"));
 }
 
 TEST(SaveQueue, what_a_handler_throws_passes_and_the_save_has_ended) {
   const TemporaryDirectory directory;
-  run_ranks(kRanks, directory.path(), [&](const Ports& ports) {
+  run_ranks(kQueueRanks, directory.path(), [&](const Ports& ports) {
     Trainer job(ports);
     SaveQueue queue;
     job.save(queue, [](const EndedSave&) { throw std::runtime_error("mine"); });
