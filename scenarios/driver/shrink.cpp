@@ -16,7 +16,7 @@ using sim::Layout;
 using sim::ModuleConfig;
 
 /// Ordered from simple to complex; unlisted models come last.
-constexpr std::array<std::string_view, 3> kModels = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
+constexpr std::array<std::string_view, 3> kModelsBySize = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
 /// Models of modules in the same order, including those that only people use.
 constexpr std::array<std::string_view, 7> kModuleModels = {
     "audio-tiny",  "vision-tiny", "gpt-tiny",    "language-tiny",
@@ -440,13 +440,13 @@ void drop_async(CheckpointPlan& plan) {
 }
 
 void shrink_job(Variants& variants) {
-  for (const auto model : kModels) {
+  for (const auto model : kModelsBySize) {
     variants.add([model](Scenario& scenario) {
       if (scenario.model.empty()) return;  // modules have their own models
       scenario.model = model;
       for (auto& plan : scenario.incarnations) {
         plan.layout.stage_layers.clear();
-        if (model != kModels.front()) continue;
+        if (model != kModelsBySize.front()) continue;
         plan.layout.ep = 1;
         plan.layout.etp = 0;
       }
@@ -470,7 +470,7 @@ void shrink_job(Variants& variants) {
 }  // namespace
 
 std::uint64_t weight_of(const Scenario& scenario) {
-  std::uint64_t weight = scenario.model.empty() ? 0 : 10 * position(kModels, scenario.model);
+  std::uint64_t weight = scenario.model.empty() ? 0 : 10 * position(kModelsBySize, scenario.model);
   weight += scenario.random_by_dp ? 1U : 0U;
   for (const auto& plan : scenario.incarnations) weight += weight_of(plan);
   weight += static_cast<std::uint64_t>(scenario.shard_dim);
