@@ -55,6 +55,8 @@ class Bench:
             torch.cuda.synchronize()
 
     def add(self, what, size, tried):
+        """Adds a row of the table. `tried` maps settings to seconds; the default setting is
+        first."""
         """`tried`: seconds by setting, the default one first."""
         default, best = next(iter(tried)), min(tried, key=tried.get)
         rate = {name: size / seconds / 1e9 for name, seconds in tried.items()}
@@ -72,6 +74,8 @@ class Bench:
         return self.root / "ckpt"
 
     def writer(self, **setting):
+        """Returns a writer to a directory without the last checkpoint, which is removed before the
+        clock starts."""
         """Of a directory from which the last checkpoint is gone; made before the clock starts."""
         return FileSystemWriter(self.fresh(), **setting)
 
@@ -89,6 +93,7 @@ class Bench:
                                             for words, s in settings.items()})
 
         def blocked(writer, **setting):
+            """Returns the seconds until the job may continue."""
             """Until the job may go on."""
             begin = time.perf_counter()
             done = dcp.async_save(state, storage_writer=writer, **setting)

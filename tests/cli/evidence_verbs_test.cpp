@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 const std::string kScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
 const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
 
-/// The full evidence of one scenario, and the baseline that the program makes of it.
+/// Makes the full evidence of one scenario, and has the program write its baseline.
 class Evidence : public testing::Test {
  protected:
   void SetUp() override {
@@ -46,7 +46,7 @@ class Evidence : public testing::Test {
   std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
   Json report() const { return Json::parse(text_of(path("full/report.json"))); }
 
-  /// Edits the report as if the tree were clean.
+  /// Writes the report, edited as if the tree were clean.
   void write(const std::string& name, Json document) const {
     document["project"]["commit"] = kCommit;
     document["project"]["dirty"] = false;

@@ -19,7 +19,7 @@ TensorLeaf leaf_of(std::string key, DType dtype, const sim::LocalParameter& para
   return leaf;
 }
 
-/// Leaf by leaf, as the simulated job makes them of what a rank holds.
+/// Builds the state leaf by leaf, as the simulated job does from what a rank holds.
 StateDict state_of(const sim::ModelSpec& model, const sim::Layout& layout, GlobalRank rank) {
   StateDict state;
   for (const auto kind : sim::kinds_of(model)) {

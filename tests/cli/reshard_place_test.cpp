@@ -75,7 +75,7 @@ class ReshardPlace : public testing::Test {
     EXPECT_EQ(run_program({"verify", b}).exit_code, 0);
   }
 
-  /// Refused for that reason, and nothing is other than it was.
+  /// Requires a refusal for that reason, and that nothing has changed.
   void expect_refused(const std::string& in, const Words& options, const std::string& says) const {
     const auto before = all();
     const auto result = run(in, options);
@@ -234,7 +234,7 @@ TEST_F(ReshardPlace, what_a_killed_one_left_goes_with_the_next_one) {
 class ReshardSignals : public ReshardPlace, public testing::WithParamInterface<int> {
  protected:
   /// Sends the program a signal at `event` in the parent of OUT. The lock's file already exists, so
-  /// that the first file created is the directory to write into.
+  /// the first file that the program creates is the directory to write into.
   ProgramResult run_until(int event, const Words& options) const {
     write(directory_.path() + "/.out.lock", "");
     return run(kIn, options, {.tripwire = Tripwire{directory_.path(), event, GetParam()}});

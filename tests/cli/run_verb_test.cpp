@@ -79,14 +79,14 @@ TEST(RunVerb, takes_megatrons_options_and_says_everywhere_that_scenarios_were_ov
   EXPECT_EQ(wrong.exit_code, 2) << wrong.all();
 }
 
-/// A copy of the scenario that tests may write to.
+/// Copies the scenario to a file that tests may write.
 std::string copy_in(const TemporaryDirectory& directory) {
   std::string file = directory.path() + "/copy.yaml";
   std::ofstream(file) << text_of(kScenario);
   return file;
 }
 
-// CMake's value is the only source of the version.
+// The version comes only from CMake.
 TEST(RunVerb, a_checkpoint_names_the_version_that_cmake_is_told_and_so_does_the_program) {
   const std::string cmake = text_of(REPRISE_SOURCE_DIR "/CMakeLists.txt");
   const std::string before = "project(reprise VERSION ";

@@ -32,7 +32,7 @@ TEST(Error, every_code_has_a_name_of_its_own_that_leads_back_to_it) {
   }
 }
 
-/// Returns the matches of `pattern` in a source: names such as kCoverageGap, in their order.
+/// Returns the matches of `pattern` in a source, in order: names such as kCoverageGap.
 std::vector<std::string> names_in(const std::string& source, const std::regex& pattern) {
   std::ifstream in(REPRISE_SOURCE_DIR "/" + source);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
@@ -43,7 +43,7 @@ std::vector<std::string> names_in(const std::string& source, const std::regex& p
   return names;
 }
 
-/// "kCoverageGap" to "COVERAGE_GAP".
+/// Turns "kCoverageGap" into "COVERAGE_GAP".
 std::string as_printed(const std::string& name) {
   std::string printed;
   for (const char c : name.substr(1)) {

@@ -1,4 +1,4 @@
-// diff of things that can't be compared: they are different, or counted, but never silently the
+// diff of things that can't be compared: they are different or counted, but never silently the
 // same.
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // Files that a save may remove, files that a failed save leaves, concurrent writers, and loads of a
-// checkpoint that is replaced meanwhile. On a real file system.
+// checkpoint that is replaced meanwhile, on a real file system.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -87,17 +87,17 @@ TEST_F(OneWriter, links_are_removed_and_what_they_lead_to_is_not) {
   EXPECT_EQ(whole(), files);
   fs::remove_all(store_.display(kFirst));
   fs::create_directory_symlink(outside, store_.display(kFirst));
-  save(2, options_of(2, 1));  // retention takes it away
+  save(2, options_of(2, 1));  // retention removes it
   EXPECT_FALSE(store_.stat(kFirst));
   EXPECT_EQ(whole(), files);
   EXPECT_THAT(names("run"), ElementsAre("iter_0000002", "latest_checkpointed_iteration.txt"));
 }
 
-/// Time of a single change to a byte of a small file, and the save: step 1 exists before.
+/// A change to one byte of a small file, and its time during a save over step 1.
 struct Flip {
   const char* when;
-  bool swapped;    ///< into its place
-  bool exchanges;  ///< the store can
+  bool swapped;    ///< the new directory is in place
+  bool exchanges;  ///< the store can exchange
   std::int64_t step = 1;
 };
 
@@ -110,7 +110,7 @@ const Flip kFlips[] = {
     {"when it is at a new place", true, true, 2},
 };
 
-/// Does it on the rank whose store this watches.
+/// Flips the byte on the rank whose store it watches.
 class Flipper {
  public:
   Flipper(const Flip& flip, const std::string& file) : flip_(flip), file_(file) {}

@@ -1,4 +1,4 @@
-// Checkpoints in which each rank wrote its own metadata: no verb mistakes one rank's values for
+// Checkpoints in which each rank wrote its own metadata: no command mistakes one rank's values for
 // another's.
 
 #include "core/engine/rank_values.hpp"

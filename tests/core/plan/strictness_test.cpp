@@ -8,7 +8,7 @@ namespace {
 struct Row {
   Strictness mode;
   const char* name;
-  const char* refused_on;  ///< any of "s" (not stored) and "r" (not requested)
+  const char* refused_on;  ///< "s" (not stored), "r" (not requested), both or neither
   std::size_t lines;       ///< logged if both sides differ
   const char* returned;
   bool drops;
