@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts the results of one run of benchmarks into a page: publish.py RESULTS OUT
+"""Writes a page from the results of one run of benchmarks: publish.py RESULTS OUT
 
 RESULTS holds Google Benchmark's JSON, one file per executable (save.json, ...), and beside_torch.json
 if PyTorch took part. Writes OUT/<date>-<machine>.json and .md and prints the page. Needs Python
@@ -49,7 +49,6 @@ def first_match(pattern, text, default="unknown"):
 
 def mount_of(path):
     """Returns the device and the file system of a path."""
-    """Device and file system under a path."""
     found = output_of("findmnt", "-n", "-o", "SOURCE,FSTYPE,SIZE", "-T", path).split("\n")
     return " ".join(found[-1].split()) or "unknown"
 
@@ -97,7 +96,6 @@ def row(what, ours, limit, ratio, aim, met, peak):
 
 def rows_of(benchmark):
     """Yields one row for each comparison of a benchmark with a limit or an aim."""
-    """One row for each thing that a benchmark holds against something."""
     if benchmark.get("run_type") != "iteration":
         return
     what = re.sub(r"/(iterations:\d+|manual_time|real_time|threads:\d+)", "", benchmark["name"])
