@@ -300,8 +300,7 @@ Bytes claiming(std::uint64_t records, std::uint64_t directory_bytes, std::uint64
   put(kWideEnd - 32, records);
   put(kWideEnd - 40, directory_bytes);
   put(kWideEnd - 48, offset);
-  std::fill_n(item.end() - 14, 12,
-              std::byte{0xff});  // the short record refers to the long one
+  std::fill_n(item.end() - 14, 12, std::byte{0xff});  // the short record refers to the long one
   return item;
 }
 

@@ -14,7 +14,7 @@ namespace {
 using test::fill;
 using test::OneRank;
 
-/// The sum over all members of a mesh, as a job adds it up: in halves.
+/// Returns the sum over all members of a mesh, added up in halves like in a job.
 std::uint64_t digest_of_job(const Mesh& mesh, const Placement& placement, DType dtype,
                             const Dims& shape) {
   std::array<std::int64_t, 2> sums{};

@@ -25,7 +25,8 @@ std::string print(const Rulings& rulings) {
   return text.str();
 }
 
-/// tp2 dp2: ranks 0 and 2 hold the top, 1 and 3 the bottom; ranks 2 and 3 the second copies.
+/// Grid tp2 dp2: ranks 0 and 2 hold the top, 1 and 3 the bottom; ranks 2 and 3 hold the second
+/// copies.
 class ReplicaAudit : public testing::Test {
  protected:
   ReplicaAudit() {

@@ -1,4 +1,4 @@
-// The gate, as rows: damage -> words of the refusal.
+// The gate, as a table: damage -> text of the refusal.
 
 #include "reports/gate.hpp"
 
@@ -31,7 +31,7 @@ GateRuling rule(const Report& report) {
   return rule({{.file = "r.json", .report = report}}, sample_baseline());
 }
 
-/// "subject: reason" of all refusals, a line each.
+/// Returns all refusals as "subject: reason", one per line.
 std::string text_of(const GateRuling& ruling) {
   std::string text;
   for (const auto& refusal : ruling.refusals) {
@@ -74,7 +74,7 @@ TEST(Gate, accepts_the_report_that_shows_all_of_the_baseline) {
   EXPECT_EQ(ruling.lanes[0].demanded.elements, 400U);
 }
 
-/// Beside a baseline of another commit, of which more is welcome.
+/// Judges against a baseline of an earlier commit, where more results are allowed.
 GateRuling rule_later(const Report& report) {
   Report earlier = sample_report();
   earlier.project.commit = std::string(40, 'a');
@@ -85,7 +85,7 @@ TEST(Gate, accepts_what_shows_more) {
   const std::function<void(Report&)> rows[] = {
       [](Report& r) { ++rank(r).elements; },
       [](Report& r) { first(r).event_hash = "another program's"; },
-      [](Report& r) {  // another seed takes another course
+      [](Report& r) {  // another seed gives another run
         r.seed = 2;
         first(r).content_digest = "another";
         first(r).incarnations[1].outcome = "fell_back";
@@ -424,7 +424,7 @@ TEST(Gate, less_than_the_baseline) {
   });
 }
 
-// One reason, and the commands that mend it: not a line for each mutant.
+// There is one reason with the commands that fix it, not a line for each mutant.
 TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
   struct Lacking {
     std::string words;
@@ -565,7 +565,7 @@ TEST(Gate, what_is_unreadable_or_of_a_lane_too_few_or_too_many) {
                  "mpi.json: lane: 'mpi' is no lane that is judged here");
   expect_refused(rule({of_sim}, sample_baseline(), {.commit = kSampleCommit, .lanes = {"gpu"}}),
                  "lane gpu: no report of it was handed in");
-  // If one of two is damaged, the good one does not replace it.
+  // If one of two reports is damaged, the good one does not replace it.
   Submission spoilt = of_mpi;
   spoilt.report->scenarios[0].ranks[0].max_delta = 1;
   expect_refused(rule({of_sim, spoilt}, both), "mpi.json: one: claims pass");

@@ -1,4 +1,4 @@
-// Evidence that a report says it lacks.
+// Evidence that a report lacks according to itself.
 
 #include "reports/lacks.hpp"
 

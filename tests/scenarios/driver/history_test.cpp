@@ -75,7 +75,7 @@ sim::ModuleConfig module(const std::string& name, const char* layout) {
 
 using Modules = std::vector<sim::ModuleConfig>;
 
-/// Each life trains one step and saves; the first trains three.
+/// Returns a scenario in which each life trains one step and saves; the first trains three.
 Scenario lives_of(const std::vector<Modules>& lives) {
   Scenario scenario = scenario_of({});
   for (const auto& modules : lives) {
@@ -145,7 +145,7 @@ TEST(History, saves_know_the_modules_and_their_ranks) {
             "tp2");
 }
 
-/// Changes to the second life before the save that is checked.
+/// A change to the second life, made before the save that is checked.
 struct TurnRow {
   std::string what;
   std::function<void(Scenario&)> change;

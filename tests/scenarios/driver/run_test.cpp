@@ -57,7 +57,7 @@ TEST(Run, damage_of_what_is_not_there_fails_its_scenario_and_the_others_go_on) {
   manifest.incarnations[0].actions.push_back(DamageAction{.what = sim::FileKind::kManifest});
   Scenario step = good;
   step.incarnations[0].actions.push_back(DamageAction{.step = 77});
-  Scenario empty = good;  // flips a bit where there is none
+  Scenario empty = good;  // flips a bit of an empty file
   empty.incarnations[0].actions.push_back(DamageAction{.cut = 1 << 20});
   empty.incarnations[0].actions.push_back(DamageAction{});
   const auto report = run_these({manifest, step, empty, good}, {}, [](auto...) {});
@@ -135,7 +135,7 @@ TEST(Run, another_seed_is_another_order_of_events_and_the_same_content) {
   EXPECT_EQ(one.content_digest, two.content_digest);
 }
 
-/// The event hash as another process sees it.
+/// Computes the event hash in another process.
 std::string event_hash_in_child(const std::string& scratch) {
   const pid_t child = ::fork();
   if (child == 0) {

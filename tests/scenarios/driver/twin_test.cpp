@@ -1,4 +1,4 @@
-// One uninterrupted job for all ranks and scenarios that train alike.
+// One uninterrupted job serves all ranks and scenarios that train alike.
 
 #include "scenarios/driver/twin.hpp"
 
@@ -16,7 +16,7 @@ sim::JobConfig config(std::uint64_t seed = 7) {
   return config;
 }
 
-/// A job trained by itself.
+/// Returns the state of a job that trained by itself.
 GlobalState trained(const sim::JobConfig& config, std::int64_t steps) {
   SoloFabric fabric;
   sim::TrainingJob job(config, fabric);
@@ -83,7 +83,7 @@ sim::JobConfig modules_config(const std::vector<std::string>& names) {
   return config;
 }
 
-/// A job that went on so after `at` steps, by itself.
+/// Returns the state of a job that continued with `next` after `at` steps, by itself.
 GlobalState turned(const sim::JobConfig& first, std::int64_t at, const sim::JobConfig& next,
                    std::int64_t steps) {
   SoloFabric fabric;

@@ -1,4 +1,4 @@
-// Planned ends, faults and expectations: verdicts from records alone.
+// Planned ends, faults and expectations: verdicts from records only.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 using reports::Verdict;
 using test::scenario_of;
 
-/// Two lives of two ranks; in the first rank 1 is to die in its second save, and does.
+/// Two lives of two ranks; in the first life rank 1 is planned to die in its second save, and does.
 struct Case {
   Scenario scenario;
   std::vector<IncarnationRecord> lives;
@@ -295,7 +295,7 @@ TEST(Verdict, ranks_that_went_on_from_different_checkpoints_explain_what_else_is
   EXPECT_EQ(judge(one.scenario, one.lives).code, "MIXED_GENERATION");
 }
 
-/// A fault checkpoint, and lives that begin from it, one after the other.
+/// Returns a fault checkpoint and lives that begin from it, one after another.
 Case fault_case(const std::vector<int>& exit_codes) {
   Case one{scenario_of({}), {}};
   for (const int code : exit_codes) {

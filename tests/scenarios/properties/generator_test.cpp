@@ -1,4 +1,4 @@
-// Random scenarios are valid, varied and functions of their seed; separate rules give their
+// Random scenarios are valid, varied and functions of their seed; independent rules give their
 // expected outcomes.
 
 #include "scenarios/driver/generator.hpp"
@@ -51,7 +51,7 @@ TEST(Generator, every_faulty_case_is_what_a_file_could_say_and_all_kinds_come) {
     const std::string text = to_yaml(scenario);
     EXPECT_EQ(parse_scenario(text, scenario.file), scenario) << text;
     for (const auto& plan : scenario.incarnations) {
-      members += plan.ranks.empty() ? 0 : 1;  // of jobs without modules
+      members += plan.ranks.empty() ? 0 : 1;  // jobs without modules
       for (const auto& action : plan.actions) {
         if (const auto* fault = std::get_if<FaultAction>(&action))
           kinds.emplace(sim::name_of(fault->kind));
@@ -288,7 +288,7 @@ IncarnationPlan plan_of(const std::vector<ModuleRow>& rows) {
   return plan;
 }
 
-/// Checks like a job before it is built.
+/// Applies the checks of a job before it is built.
 void expect_accepted(const IncarnationPlan& plan) {
   EXPECT_NO_THROW(sim::check_modules(plan.modules, plan.world_size()))
       << sim::to_string(plan.modules);

@@ -225,13 +225,12 @@ TEST(Shrink, a_scenario_that_fails_alone_stays_as_it_is) {
             3U);
 }
 
-// --- defects that are switched on
-// -----------------------------------------------------------------
+// --- defects that are switched on ----------------------------------------------------------------
 
 struct MutantRow {
   std::string mutant;
   std::string property;
-  std::int32_t world_max;  ///< of the smallest scenario that shows it
+  std::int32_t world_max;  ///< size of the smallest scenario that shows it
   std::size_t actions_max;
 };
 

@@ -1,4 +1,4 @@
-// Grids of modules that make a job, and error messages for others.
+// Grids of modules that make a job, and the error messages for all others.
 
 #include "sim/job/module_config.hpp"
 
@@ -134,7 +134,7 @@ TEST(ModuleConfig, grids_are_judged_alike_in_whatever_order_the_modules_stand) {
   }
 }
 
-/// Two modules on any subsets of a world of four: all 256 pairs without those that are empty.
+/// Tries two modules on any non-empty subsets of a world of four.
 TEST(ModuleConfig, two_grids_of_up_to_4_ranks_are_taken_if_disjoint_and_tiling_or_both_whole) {
   constexpr std::int32_t kWorld = 4;
   const auto subset = [](const std::string& name, unsigned bits) {

@@ -15,7 +15,7 @@ using testing::UnorderedElementsAreArray;
 
 // --- keys ---------------------------------------------------------------------------------------
 
-/// The keys of what one save leaves, as the engine's catalog has them.
+/// The keys in a save's checkpoint, as the engine's catalog lists them.
 struct Keys {
   std::set<std::string> tensors;
   std::vector<std::string> objects;
@@ -36,7 +36,7 @@ Keys keys_in(SimStore& store, std::int32_t ranks = 1) {
         }
         return Wanted{&nothing, {}};
       });
-    } catch (const Error&) {  // of what is not asked for
+    } catch (const Error&) {  // about what is not requested
     }
   });
   return keys;
@@ -48,7 +48,8 @@ Keys saved_keys(const JobConfig& config) {
   return keys_in(store);
 }
 
-/// Vision on TP2 and a language model of experts, with a chain of two optimizers.
+/// Returns a job with vision on TP2 and a language model with experts, whose optimizer is a chain
+/// of two.
 JobConfig vision_and_chain(const std::string& sharding) {
   return job_of({module_on("vision", "vision-tiny", "tp2", {}, sharding),
                  module_on("language", "language-moe", "tp2 ep2 dp2", {}, sharding)});
@@ -69,7 +70,7 @@ std::vector<std::string> joined(std::vector<std::string> keys,
   return keys;
 }
 
-/// Settings of three optimizers, each with three parts.
+/// Returns the keys of the settings of three optimizers, each with three parts.
 std::vector<std::string> settings_keys(bool prefixed) {
   std::vector<std::string> keys;
   for (const std::string optimizer : {"vision", "language", "language.1"}) {
@@ -240,7 +241,7 @@ TEST(ModulesCheckpoint, the_common_state_is_the_same_on_all_ranks_and_without_an
 
 // --- random streams -----------------------------------------------------------------------------
 
-/// The value of the object that some rank has.
+/// Returns the value of an object from the rank that has it.
 Value object_in(const Life& life, const std::string& key) {
   const auto* object = life.state.object(key);
   return object == nullptr ? Value() : object->value;
@@ -266,7 +267,7 @@ TEST(ModulesCheckpoint, random_streams_of_modules_differ_and_move_alike) {
   EXPECT_FALSE(seen.contains(std::to_string(plain.host.seed))) << "of a job that is one model";
 }
 
-/// Each rank's own stream of the module, by global rank.
+/// Returns each rank's own stream of the module, by global rank.
 std::map<std::int32_t, HostRng> streams_of(SimStore& store, const JobConfig& config, int steps,
                                            bool loads, std::vector<std::string>* notes = nullptr) {
   std::map<std::int32_t, HostRng> streams;
@@ -452,7 +453,7 @@ const std::vector<ModuleConfig>& two() {
 
 struct Kept {
   bool moments = true;
-  bool masters = true;  ///< the stored ones, not those of bf16 weights
+  bool masters = true;  ///< the stored masters, not ones made from bf16 weights
   bool schedule = true;
   bool random = true;
   std::int64_t iteration = 3;

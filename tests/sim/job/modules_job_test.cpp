@@ -179,7 +179,7 @@ TEST(ModulesJob, grids_that_do_not_make_a_job_are_refused_on_every_rank) {
 
 // --- overflows ----------------------------------------------------------------------------------
 
-/// Loss scale and growth tracker, and the steps of the groups, of a module.
+/// A module's loss scale and growth tracker, and the steps of its groups.
 struct Scaler {
   double scale = 0;
   std::int64_t tracker = 0;
@@ -338,7 +338,7 @@ TEST(ModulesJob, padding_adds_nothing_to_loss_norm_or_zeros) {
 
 // --- leaf layers --------------------------------------------------------------------------------
 
-std::set<std::string> leaf_layers;  // called, of one test
+std::set<std::string> leaf_layers;  // called in one test
 
 TEST(ModulesJob, layers_that_make_their_own_part_are_called_with_the_groups_of_their_module) {
   leaf_layers.clear();

@@ -1,4 +1,5 @@
-// Refused loads and saves of jobs of modules: the same on all ranks, with helpful names.
+// Refused loads and saves of jobs of modules: the refusal is the same on all ranks and names the
+// cause.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -112,7 +113,7 @@ TEST(ModulesRefused, a_table_of_loads_that_are_refused_alike_on_all_ranks) {
 
 TEST(ModulesRefused, a_stored_vocabulary_that_is_shorter_than_the_words_is_refused) {
   static std::int64_t rows = 0;
-  JobPolicy policy;  // keeps so many rows of what a save is handed
+  JobPolicy policy;  // keeps that many rows of what is passed to a save
   policy.saved = [](StateDict state) {
     for (auto& leaf : state.tensors) {
       if (leaf.shape.size() == 0 || leaf.shape[0] != 65) continue;
@@ -142,7 +143,7 @@ TEST(ModulesRefused, a_stored_vocabulary_that_is_shorter_than_the_words_is_refus
   }
 }
 
-/// The entry under these keys, one below the other.
+/// Returns the entry under these nested keys.
 Value& entry_in(Value& root, const std::vector<std::string>& keys) {
   Value* value = &root;
   for (const auto& key : keys) {

@@ -1,5 +1,5 @@
-// An optimizer's settings on their way to disk and back, and the matching of parameter groups
-// between two optimizers.
+// An optimizer's settings are written to disk and read back, and parameter groups of two optimizers
+// are matched.
 
 #include "sim/job/optimizer_entry.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 using contracts::error_of;
 using testing::HasSubstr;
 
-/// No two of its numbers are the same.
+/// Returns an entry in which no two numbers are equal.
 OptimizerEntry entry() {
   OptimizerEntry entry;
   entry.settings.groups = {{.lr = 0.5,

@@ -1,5 +1,5 @@
-// The rerun machine inside the job: state that is rewound, stored, and restored, and training that
-// ends as if nothing had happened.
+// The rerun machine inside the job: its state is rewound, stored and restored, and training ends as
+// if nothing had happened.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ constexpr std::int64_t kBadIteration = 3;
 
 enum class Wrong { kNever, kInInitialRun, kOnDevice, kEverywhere };
 
-/// A bad result: of one rank, at one iteration.
+/// A bad result of one rank at one iteration.
 struct Bad {
   Wrong wrong = Wrong::kNever;
   std::int32_t rank = 1;
@@ -28,7 +28,7 @@ struct Bad {
   std::int64_t iteration = kBadIteration;
 };
 
-/// One life of a job.
+/// Settings of one life of a job.
 struct Setting {
   Layout layout = parse_layout("tp2 dp2");
   RerunMode mode = RerunMode::kValidateResults;
@@ -62,7 +62,7 @@ std::function<double(const ResultCall&, double)> result_of(const Setting& settin
 struct RankEnding {
   std::vector<StepRecord> records;
   std::optional<RerunExit> exit;
-  std::vector<std::string> notes;  ///< of load and steps
+  std::vector<std::string> notes;  ///< notes of load and steps
   std::vector<std::string> excused;
   std::vector<std::string> requested;
   RerunState loaded_state = RerunState::kNotRunningYet;  ///< after the load
@@ -76,7 +76,7 @@ struct RankEnding {
 
 struct Life {
   std::vector<RankEnding> ranks;
-  GlobalState saved;  ///< at the end, or where the machine says so; empty if it says not to
+  GlobalState saved;  ///< at the end, or when the machine asks for a save; empty if it forbids one
   GlobalState space;  ///< the training state at the end
 
   const RankEnding& first() const { return ranks.front(); }
@@ -119,7 +119,7 @@ void load_into(TrainingJob& job, const GlobalState& saved, RankEnding& ending) {
   ending.loaded_fault = job.rerun().fault();
 }
 
-/// Up to `steps` iterations, until the job leaves.
+/// Runs up to `steps` iterations, until the job leaves.
 Life live(const Setting& setting, const GlobalState* from, int steps,
           const JobPolicy& policy = {}) {
   const auto ranks = static_cast<std::size_t>(setting.layout.world_size());
@@ -158,7 +158,7 @@ Life live(const Setting& setting, const Life& from, int steps) {
 }
 Life live(const Setting& setting, int steps) { return live(setting, nullptr, steps); }
 
-/// The state after that many steps of a job that knows no faults.
+/// Returns the state after that many steps of a job without faults.
 const GlobalState& undisturbed(int steps) {
   static std::map<int, GlobalState> known;
   auto found = known.find(steps);
@@ -193,7 +193,7 @@ Setting with(const Bad& bad) {
   return setting;
 }
 
-/// A job that left its fault checkpoint: rank 1's device makes NaN of the loss.
+/// Returns a job that left with a fault checkpoint: rank 1's device returns NaN for the loss.
 const Life& fault_life() {
   static const Life life = live(with({Wrong::kOnDevice}), 5);
   return life;
@@ -292,7 +292,7 @@ TEST(RerunJob, AResultThatIsNotReproducedAndNotFatalIsRunAgainAndTrainingComesOu
       EXPECT_EQ(ending.log.size(), r == rank ? 2U : 0U);
       EXPECT_EQ(any_holds(ending.notes, "transient_error"), r == rank);
     }
-    // Each rank's streams have moved by five steps, not by six.
+    // Each rank's streams advanced by five steps, not six.
     EXPECT_EQ(life.space.objects.front().value,
               live({.mode = RerunMode::kDisabled}, 5).space.objects.front().value);
   }
@@ -369,7 +369,7 @@ TEST(RerunJob, DisabledItStillValidatesFromTheFirstIterationOn) {
   EXPECT_EQ(difference(life.space, undisturbed(5)), "");
 }
 
-/// The first weight of rank 0 is no number from the second iteration on; nobody makes results up.
+/// The first weight of rank 0 is NaN from the second iteration on; no result is injected.
 TEST(RerunJob, DisabledItFindsWhatIsWrongWithTheStateItself) {
   std::vector<std::optional<RerunExit>> exits(4);
   std::vector<std::string> notes;
@@ -563,7 +563,7 @@ TEST(RerunJob, AfterTheFaultADisabledMachineTrainsOnAsIfNothingHadHappened) {
 }
 
 TEST(RerunJob, TheBatchIsReadFromTheBuffersOrFromTheCursorAndNeverTwice) {
-  // A re-run that says to go on: its result differs, and is not fatal any more.
+  // The re-run decides to continue: its result differs and is no longer fatal.
   JobPolicy policy;
   policy.rerun.judged = [](const Reached& reached) {
     Reached mild = reached;
@@ -679,13 +679,14 @@ TEST(RerunJob, EachRestartFromTheFaultCheckpointIsCountedAndTold) {
   }
 }
 
-/// One life of a job on some ranks of the world; device of rank r: "<nodes>:<r>".
+/// One life of a job on some ranks of the world; the device of rank r is "<nodes>:<r>".
 struct Placed {
   std::vector<GlobalRank> ranks;
   std::string nodes;
 };
 
-/// Rank 6's device makes NaN of the loss. Returns the log and what would be saved.
+/// Runs a life in which rank 6's device returns NaN for the loss. Returns the log and what would be
+/// saved.
 std::vector<std::string> life_on(const Placed& placed, GlobalState& saved) {
   const bool again = !saved.tensors.empty();
   std::vector<StateDict> dicts(4);

@@ -127,7 +127,7 @@ TEST(ObjectStore, a_writer_that_is_killed_leaves_its_lease_to_the_term) {
 
 // ---- writers
 
-/// The commit `protocol`, in which something happens where the step `at` begins.
+/// Returns the commit `protocol` with `between` called where the step `at` begins.
 decltype(SaveSeams::commit) interrupted(decltype(SaveSeams::commit) protocol, const std::string& at,
                                         const std::function<void()>& between) {
   return [=](Store& store, CommitTarget& target, const CommitContent& content, Part part) {
@@ -152,7 +152,7 @@ void save(const Ports& ports, std::int64_t generation, std::int64_t step,
   begin_save(ports, all_ranks(ports), job.state, options, seams).finish();
 }
 
-/// The result of the first writer's save, and the generation that is then loaded.
+/// The result of the first writer's save, and the generation that is loaded afterwards.
 struct Ended {
   std::optional<Code> code;
   std::int64_t generation = 0;
@@ -162,8 +162,8 @@ class TwoWriters : public testing::Test {
  protected:
   TwoWriters() { mutant_named("store-fence-not-looked-at").apply(unfenced_); }
 
-  /// One writer saves generation 1, and generation 2 over it. Where that one's step `at` begins its
-  /// leases are over, and `other` happens.
+  /// One writer saves generation 1, and generation 2 over it. Where step `at` of the second save
+  /// begins, its leases expire and `other` is called.
   Ended saves(const decltype(SaveSeams::commit)& protocol, const std::string& at,
               const std::function<void(const Ports&, SimStore&)>& other) {
     SimStore store("sim:", capabilities_);
@@ -231,8 +231,8 @@ TEST_F(TwoWriters, one_whose_lease_was_taken_leaves_alone_what_the_other_one_has
   EXPECT_EQ(ended.generation, 2) << "it is the only copy";
 }
 
-/// A store without exchange where a save over the first iteration died before it had removed what
-/// made way for it.
+/// On a store without exchange, a save over the first iteration died before it removed the old one
+/// that made way.
 TEST(ObjectStore, what_made_way_goes_when_its_iteration_does) {
   for (const bool renames : {true, false}) {
     SCOPED_TRACE(renames);
@@ -254,7 +254,7 @@ TEST(ObjectStore, what_made_way_goes_when_its_iteration_does) {
   }
 }
 
-/// Reshards the newest checkpoint into `out`; `last_look` comes right before the commit.
+/// Reshards the newest checkpoint into `out`; calls `last_look` right before the commit.
 void reshard_out(const Ports& ports, const std::function<void()>& last_look = {}) {
   Checkpoint source = Checkpoint::open(ports.store, "run");
   NoProgress progress;

@@ -1,4 +1,4 @@
-// State of the store after a crash, and copies between stores.
+// The store's state after a crash, and copies between stores.
 #include "sim/world/sim_store.hpp"
 #include "core/ports/whole_file.hpp"
 
