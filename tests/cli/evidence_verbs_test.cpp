@@ -74,7 +74,7 @@ TEST_F(Evidence, properties_are_in_the_report_of_the_run_with_cases_seed_and_wha
   std::uint64_t lives = 0;
   for (const auto& count : continuity.at("distribution").at("lives")) lives += count.get<int>();
   EXPECT_EQ(lives, 4U) << continuity["distribution"];
-  EXPECT_EQ(full_["scenarios"], plain_["scenarios"]) << "the run's own evidence stays";
+  EXPECT_EQ(full_["scenarios"], plain_["scenarios"]) << "the run's own evidence must remain";
   EXPECT_EQ(full_["determinism"], plain_["determinism"]);
 }
 

@@ -210,7 +210,8 @@ TEST_F(GateVerb, two_reports_of_one_lane_are_refused_and_lanes_are_chosen_by_nam
   const auto twice = gate("report.json", {path("report.json")});
   EXPECT_EQ(twice.exit_code, 1);
   EXPECT_NE(twice.out.find("'sim' has a report already"), std::string::npos) << twice.out;
-  EXPECT_EQ(gate("report.json", {path("mpi.json")}).exit_code, 1) << "the baseline has no mpi";
+  EXPECT_EQ(gate("report.json", {path("mpi.json")}).exit_code, 1)
+      << "the baseline has no results of the mpi lane";
   const auto wrote = run_program({"gate", path("report.json"), path("mpi.json"), "--commit",
                                   kCommit, "--write-baseline", path("baseline.json")});
   ASSERT_EQ(wrote.exit_code, 0) << wrote.all();

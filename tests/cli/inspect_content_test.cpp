@@ -43,7 +43,8 @@ std::map<std::string, std::string> digests_of(const Json& inspected) {
     const auto key = tensor["key"].get<std::string>();
     const auto [known, is_new] =
         digests.emplace(key.substr(0, key.find("@rank")), tensor["sha256"]);
-    EXPECT_EQ(known->second, tensor["sha256"]) << key << ": each rank has the same in the fixtures";
+    EXPECT_EQ(known->second, tensor["sha256"])
+        << key << ": all ranks have the same value in the fixtures";
   }
   return digests;
 }

@@ -78,7 +78,8 @@ TEST(PlanSubject, models_of_the_field_have_their_published_sizes) {
   };
   EXPECT_NEAR(parameters("llama3-8b"), 8.03, 0.01);
   EXPECT_NEAR(parameters("llama3-405b"), 405.9, 0.1);
-  EXPECT_NEAR(parameters("deepseek-v3"), 671 + 11.6, 1) << "with the layer that predicts ahead";
+  EXPECT_NEAR(parameters("deepseek-v3"), 671 + 11.6, 1)
+      << "includes the layer for multi-token prediction";
 }
 
 }  // namespace

@@ -179,7 +179,7 @@ TEST(Verify, AFormatThatIsNotReadIsUnusableInput) {
   EXPECT_THAT(result.out,
               AllOf(HasSubstr(": not supported: "), HasSubstr("zstd"), Not(HasSubstr("damaged"))));
   victim.truncate("__1_0.distcp", 100);
-  EXPECT_EQ(run_program({"verify", victim.path()}).exit_code, 1) << "damage is not hidden by it";
+  EXPECT_EQ(run_program({"verify", victim.path()}).exit_code, 1) << "it must not hide damage";
 }
 
 TEST(Verify, ManyFindingsOfOneKindAreCountedAndJsonHasThemAll) {
@@ -205,7 +205,8 @@ TEST(Verify, ManyFindingsOfOneKindAreCountedAndJsonHasThemAll) {
 TEST(Verify, AFileThatMayNotBeOpenedIsUnreadableNotDamaged) {
   if (!kAddressSpaceLimited) GTEST_SKIP() << "the leak check needs the user who started it";
   const contracts::NotRoot not_root;
-  if (::faccessat(AT_FDCWD, REPRISE_EXE, X_OK, AT_EACCESS) != 0) GTEST_SKIP() << "out of reach";
+  if (::faccessat(AT_FDCWD, REPRISE_EXE, X_OK, AT_EACCESS) != 0)
+    GTEST_SKIP() << "this user can't run the program";
   for (const char* name : {"__1_0.distcp", ".metadata"}) {
     const Victim victim(kA);
     std::filesystem::permissions(victim.file(name), std::filesystem::perms::none);

@@ -174,7 +174,7 @@ TEST_F(CudaCopies, errors_say_what_failed_and_where) {
 }
 
 TEST(NoGpu, a_device_is_refused_with_cudas_words) {
-  if (!cuda_devices().empty()) GTEST_SKIP() << "there is a GPU";
+  if (!cuda_devices().empty()) GTEST_SKIP() << "this machine has a GPU";
   const auto error = error_of([] { const CudaDevice device("node7", 0); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), Code::kUnsupported) << error->what();

@@ -83,7 +83,7 @@ void expect_survivors(const Life& life, Code first) {
       EXPECT_EQ(rank.ending, Ending::kLost) << rank.message;
       ASSERT_EQ(rank.faults.size(), 1U);
       EXPECT_TRUE(rank.faults[0].fired);
-      EXPECT_EQ(rank.saves.size(), 2U) << "it tells how far it came";
+      EXPECT_EQ(rank.saves.size(), 2U) << "its record must show its progress";
       continue;
     }
     EXPECT_EQ(rank.ending, Ending::kFailed) << rank.message;
@@ -177,7 +177,7 @@ TEST(RankStart, gives_up_on_peers_that_ended_or_never_began_and_on_none_before_i
   ::waitpid(peer, nullptr, 0);
   EXPECT_THAT(reason(3, 0), HasSubstr("PEER_FAILED: start of the ranks: rank 1 has ended"));
   EXPECT_TRUE(own.has_ended({3}));
-  EXPECT_TRUE(own.came_through({3})) << "it ended after its start, which is no reason to give up";
+  EXPECT_TRUE(own.came_through({3})) << "a rank that ended after its start is no reason to give up";
   EXPECT_FALSE(own.came_through({1}));
 }
 

@@ -90,7 +90,7 @@ TEST(ContentDigest, sees_every_byte_of_every_element_and_where_it_stands) {
     data[at] ^= std::byte{0x80};
   }
   std::swap_ranges(data, data + 4, data + 8);
-  EXPECT_TRUE(digests.insert(content_digest(rank.state)).second) << "two elements swapped";
+  EXPECT_TRUE(digests.insert(content_digest(rank.state)).second) << "two elements are swapped";
   std::swap_ranges(data, data + 4, data + 8);
   rank.state.tensors[0].key = "v";
   EXPECT_TRUE(digests.insert(content_digest(rank.state)).second) << "another key";

@@ -149,7 +149,7 @@ TEST(ReportReader, every_prefix_is_refused) {
   }
   const std::string half = complaint(text.substr(0, text.size() / 2));
   EXPECT_NE(half.find("is cut off after " + std::to_string(text.size() / 2)), std::string::npos);
-  EXPECT_EQ(complaint(text.substr(0, text.size() - 1)), "") << "whole, but for its last newline";
+  EXPECT_EQ(complaint(text.substr(0, text.size() - 1)), "") << "whole except for its last newline";
 }
 
 TEST(ReportReader, bytes_that_are_torn_are_refused_or_read_as_they_stand_and_never_crash) {

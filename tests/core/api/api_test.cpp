@@ -163,10 +163,11 @@ TEST_F(OneProcess, what_is_damaged_in_one_directory_is_not_in_another) {
   fs::resize_file(path("run/iter_0000002/__0_0.distcp"), 100);
   load(job_, state_, {.directory = "run", .fallback = Fallback::kNewestWhole});
   save(job_, state_, {.directory = "other", .step = 3, .keep = 2});
-  EXPECT_FALSE(fs::exists(path("other/iter_0000001"))) << "the other one's 2 is whole";
+  EXPECT_FALSE(fs::exists(path("other/iter_0000001"))) << "step 2 in the other directory is whole";
   save(job_, state_, {.directory = "other", .step = 2});
   save(job_, state_, {.directory = "run", .step = 3, .keep = 2});
-  EXPECT_TRUE(fs::exists(path("run/iter_0000001"))) << "this one's 2 was not saved anew";
+  EXPECT_TRUE(fs::exists(path("run/iter_0000001")))
+      << "step 2 in this directory was not saved again";
 }
 
 TEST_F(OneProcess, a_save_in_flight_lets_the_state_change_and_stands_when_it_is_finished) {

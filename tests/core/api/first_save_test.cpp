@@ -105,7 +105,7 @@ TEST(FirstSave, killed_anywhere_lets_the_job_begin_again) {
     EXPECT_EQ(load(job, next.state, {.directory = "run"}).step, step);
   }
   EXPECT_GE(begun_again, 5);
-  EXPECT_GE(gone_on, 3) << "the tracker's change, its sync, and no death at all";
+  EXPECT_GE(gone_on, 3) << "deaths at the tracker's change and sync, and no death";
 }
 
 /// A state of the directory, and the result for a job that may be at its start.

@@ -73,7 +73,7 @@ TEST_F(DiffBeside, archives_and_pickles_are_compared_by_value) {
   const Value one = Dict{{"epoch", 1}};
   const Value two = Dict{{"epoch", 2}};
   put("meta.pt", write_bytes_item(one, "archive"), write_bytes_item(one, "meta"));
-  EXPECT_EQ(file(report()).verdict, DiffVerdict::kSame) << "the archive has another name inside";
+  EXPECT_EQ(file(report()).verdict, DiffVerdict::kSame) << "only the archive's inner name differs";
   put("meta.pt", write_bytes_item(one), write_bytes_item(two));
   const auto archives = report();
   EXPECT_EQ(file(archives).verdict, DiffVerdict::kDifferent);
@@ -179,7 +179,8 @@ TEST_F(DiffBeside, what_is_no_part_of_the_value_is_never_the_same_in_silence) {
   put("state", concatenated(List{1}, List{2}), concatenated(List{2}, List{2}));
   EXPECT_EQ(file(report()).verdict, DiffVerdict::kDifferent);
   put("state", with_record("byteorder", "little", "one"), with_record("byteorder", "little", "b"));
-  EXPECT_EQ(file(report()).verdict, DiffVerdict::kSame) << "every item has this record";
+  EXPECT_EQ(file(report()).verdict, DiffVerdict::kSame)
+      << "every item has this record, so it is no content";
 }
 
 TEST_F(DiffBeside, what_is_no_part_of_an_object_s_value_is_never_the_same_in_silence) {
@@ -242,7 +243,7 @@ TEST_F(DiffBeside, metadata_json_of_megatron_is_compared_by_value) {
   };
   const std::string_view plain = R"({"sharded_backend": "torch_dist"})";
   EXPECT_EQ(judged(plain, as_text(write_backend_info())), DiffVerdict::kSame)
-      << "what a version leaves out means the same";
+      << "fields that a version omits have the same meaning";
   EXPECT_EQ(judged(plain, R"({"sharded_backend": "zarr"})"), DiffVerdict::kDifferent);
   EXPECT_EQ(judged(plain, R"({"sharded_backend": "torch_dist", "own": [1]})"),
             DiffVerdict::kDifferent);

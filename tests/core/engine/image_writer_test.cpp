@@ -232,7 +232,7 @@ TEST(ImageWriter, a_failure_in_the_background_is_never_lost) {
     for (auto error = failed(calls); error; error = failed(++calls)) {
       EXPECT_EQ(error->code(), Code::kNoSpace);
     }
-    EXPECT_EQ(calls, whole.calls()) << "writes and the sync, each of which can fail";
+    EXPECT_EQ(calls, whole.calls()) << "every write and the sync must be able to fail";
   }
 }
 

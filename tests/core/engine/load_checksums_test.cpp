@@ -351,7 +351,7 @@ TEST(LoadChecksums, that_are_0_in_one_rank_s_file_alone_were_switched_off_there)
   put(saved.path("__0_0.distcp"), other);
   const auto outcomes = load_by(saved, kFew, 2);
   for (const Outcome& outcome : outcomes) {
-    ASSERT_TRUE(outcome.failed) << "the other file has them";
+    ASSERT_TRUE(outcome.failed) << "the other file has checksums";
     EXPECT_EQ(outcome.failed->code(), Code::kChecksum) << outcome.failed->what();
     EXPECT_STREQ(outcome.failed->what(), outcomes[0].failed->what());
     EXPECT_GT(outcome.poisoned, 0U);

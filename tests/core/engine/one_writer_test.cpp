@@ -185,9 +185,10 @@ TEST_F(OneWriter, small_files_that_change_at_equal_size_fail_the_save_on_all_ran
       Flipper flipper(flip, file);
       EXPECT_THAT(save_on_two(directory_.path(), flip, flipper), ElementsAre(Code::kIo, Code::kIo));
       EXPECT_TRUE(flipper.flipped());
-      EXPECT_EQ(flipper.swapped(), flip.swapped) << "nothing makes way for what is wrong";
+      EXPECT_EQ(flipper.swapped(), flip.swapped)
+          << "a damaged checkpoint must not replace anything";
       EXPECT_EQ(loaded("run"), 7);
-      EXPECT_EQ(names("run"), before) << "the old one and nothing else";
+      EXPECT_EQ(names("run"), before) << "only the old checkpoint may remain";
     }
   }
 }
@@ -208,7 +209,7 @@ TEST_F(OneWriter, what_made_way_stays_until_another_one_is_confirmed) {
   EXPECT_EQ(code_of([&] { save(9, options_of(1), full); }), Code::kNoSpace);
   const auto left = asides_of(store_, kFirst);
   ASSERT_EQ(left.size(), 1U);
-  EXPECT_EQ(loaded(left[0].path), 7) << "the good one";
+  EXPECT_EQ(loaded(left[0].path), 7) << "the undamaged checkpoint";
   save(9, options_of(1));
   EXPECT_EQ(loaded("run"), 9);
   EXPECT_TRUE(asides_of(store_, kFirst).empty());

@@ -97,8 +97,8 @@ TEST(PlanCache, a_reused_plan_is_not_made) {
   const auto first = counts_after(1);
   const auto second = counts_after(2);
   EXPECT_GT(first.first, 0);
-  EXPECT_EQ(second.first, 2 * first.first) << "the global plan is made twice";
-  EXPECT_LT(second.second, 2 * first.second) << "the local one is not";
+  EXPECT_EQ(second.first, 2 * first.first) << "the global plan must be made twice";
+  EXPECT_LT(second.second, 2 * first.second) << "the local plan must be made once";
   EXPECT_EQ(counts_after(3), second);
   EXPECT_EQ(counts_after(5), second);
 }
@@ -330,7 +330,7 @@ TEST(PlanCache, a_common_state_that_diverges_is_refused_however_often_the_plan_w
   const auto all = world.run(directory.path(), turns(3) + turns(1, diverge) + turns(1));
   ASSERT_TRUE(all[3].error);
   EXPECT_EQ(all[3].error->code(), Code::kCommonStateDiverges);
-  EXPECT_TRUE(all[4].used(CacheKind::kGlobal)) << "and the cache is as it was";
+  EXPECT_TRUE(all[4].used(CacheKind::kGlobal)) << "the cache must be unchanged";
 }
 
 // --- saves that fail ----------------------------------------------------------------------------

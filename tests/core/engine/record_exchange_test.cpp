@@ -268,7 +268,7 @@ TEST(RecordExchange, ranks_that_need_the_same_read_equal_shares__dp3) {
     const auto shares = load_under(how, directory.path()).for_all;
     const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
     EXPECT_GT(*least, 5000U);
-    EXPECT_LE(*most - *least, 2U) << "a byte for each round";
+    EXPECT_LE(*most - *least, 2U) << "at most one byte per round";
     how.options.reads = Reads::kByEach;
     EXPECT_EQ(load_under(how, directory.path()).most, 3);
   }
@@ -292,7 +292,8 @@ TEST(RecordExchange, a_read_that_fails_in_one_rank_is_one_error_on_all_and_leave
 }
 
 TEST(RecordExchange, a_rank_that_finds_no_staging_is_one_error_on_all_and_nothing_was_touched) {
-  if (REPRISE_SANITIZED != 0) GTEST_SKIP() << "a sanitizer ends the program in place of bad_alloc";
+  if (REPRISE_SANITIZED != 0)
+    GTEST_SKIP() << "a sanitizer ends the program instead of throwing bad_alloc";
   const TemporaryDirectory directory;
   save_under(kMeshes[3], directory.path());
   for (const auto& loader : kMeshes) {
@@ -301,7 +302,7 @@ TEST(RecordExchange, a_rank_that_finds_no_staging_is_one_error_on_all_and_nothin
       how.seams.staging = [](const StagingNeed&) { return UINT64_MAX; };
       const Loaded loaded = load_under(how, directory.path());
       expect_same_error(loaded, {"INTERNAL", "rank " + std::to_string(rank)});
-      EXPECT_EQ(loaded.most, 1) << "the common state, and no payload";
+      EXPECT_EQ(loaded.most, 1) << "only the common state, no payload";
       EXPECT_EQ(loaded.touched, 0U);
     }
   }

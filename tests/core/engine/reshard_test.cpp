@@ -295,7 +295,7 @@ TEST_F(Reshard, PutsChecksumsInWhereTheWriterLeftThemOut) {
     Checkpoint source = Checkpoint::open(copy.store, "ckpt");
     const auto report = reshard(source, {"out"}, {.rule = over_ranks(2), .writers = 2},
                                 {store_, device_, tasks_, trace_, progress_});
-    EXPECT_EQ(report.notes.size(), 1U) << "that they were off is told";
+    EXPECT_EQ(report.notes.size(), 1U) << "a note must say that checksums were off";
     const auto written = verify(store_, "out", PayloadCheck::kRead, progress_);
     EXPECT_THAT(written.findings, IsEmpty()) << written.findings[0];
     EXPECT_EQ(against("torch_2.15.0/same_content_a").different(), 0U);
@@ -316,7 +316,7 @@ TEST_F(Reshard, LooksOnceMoreRightBeforeTheCommit) {
     reshard(source, {"out"}, options, {store_, device_, tasks_, trace_, progress_});
   };
   EXPECT_EQ(contracts::code_of(write), Code::kUsage);
-  ASSERT_EQ(seen.size(), 2U) << "what is written, and its lock";
+  ASSERT_EQ(seen.size(), 2U) << "the directory being written, and its lock";
   EXPECT_TRUE(store_.list("").empty());
 }
 

@@ -126,7 +126,7 @@ TEST(SaveLoad, a_second_save_over_the_step_that_the_tracker_names_replaces_it_as
   for (const auto& entry : entries) names.push_back(entry.name);
   EXPECT_EQ(names,
             (std::vector<std::string>{".metadata", "__0_0.distcp", "common.pt", "metadata.json"}));
-  EXPECT_EQ(store.list("run").size(), 2U) << "nothing is left beside it";
+  EXPECT_EQ(store.list("run").size(), 2U) << "nothing may be left next to it";
   EXPECT_EQ(load_under(kWorlds[1], directory.path()).first, 0U);
 }
 

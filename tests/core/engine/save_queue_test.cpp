@@ -123,7 +123,7 @@ TEST(SaveQueue, polling_alone_ends_a_save_at_the_step_where_all_ranks_are_throug
     }
     EXPECT_EQ(ends.errors, std::vector<std::string>(1));
     const auto steps = job.group()->all_reduce(Reduce::kMax, std::vector{job.step().value});
-    EXPECT_EQ(steps.front(), job.step().value) << "all ranks saw it end at one step";
+    EXPECT_EQ(steps.front(), job.step().value) << "all ranks must see it end at the same step";
     EXPECT_EQ(Trainer(ports).wrong_in(Step{0}), 0U);
   });
 }

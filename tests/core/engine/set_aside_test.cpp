@@ -96,7 +96,7 @@ TEST_F(SetAside, older_copies_go_before_a_save_only_where_a_confirmed_one_stands
   copy(".replaced", kA, true);
   put(kFirst + "/" + mark_of(kA), "");
   EXPECT_EQ(code_of([&] { save(8, options_of(1), full); }), Code::kNoSpace);
-  EXPECT_EQ(asides_of(store_, kFirst).size(), 1U) << "nobody confirmed the one that stands";
+  EXPECT_EQ(asides_of(store_, kFirst).size(), 1U) << "the checkpoint in place is not confirmed";
   store_.remove(kFirst + "/" + mark_of(kA));
   EXPECT_EQ(code_of([&] { save(8, options_of(1), full); }), Code::kNoSpace);
   EXPECT_TRUE(asides_of(store_, kFirst).empty());
@@ -117,7 +117,7 @@ TEST_F(SetAside, what_goes_loses_its_metadata_for_good_first_and_its_mark_last) 
   EXPECT_THAT(discard(watched, path), Not(IsEmpty()));
   EXPECT_THAT(calls, ElementsAre(".metadata", "sync_directory", "__0_0.distcp", "common.pt",
                                  "metadata.json", old_mark_of(kA), "remove_empty"));
-  EXPECT_THAT(names(path), ElementsAre("thesis.txt")) << "put there meanwhile";
+  EXPECT_THAT(names(path), ElementsAre("thesis.txt")) << "created meanwhile";
 }
 
 TEST_F(SetAside, what_a_user_put_into_an_unfinished_save_stays_and_is_named) {
@@ -235,7 +235,7 @@ TEST_F(SetAside, a_load_beside_a_replacement_that_is_taken_back_says_so) {
       ++swaps;
     };
     EXPECT_EQ(code_of([&] { loaded("run", swap); }), Code::kStaleMetadata);
-    EXPECT_EQ(swaps, 2) << "it stands there again";
+    EXPECT_EQ(swaps, 2) << "it is back in place";
     EXPECT_EQ(loaded("run"), 7);
     fs::remove_all(store_.display(other));
   }

@@ -53,7 +53,7 @@ class PinningDevice final : public Device {
     const bool found = std::any_of(given_.begin(), given_.end(), [host](const Given& given) {
       return !given.owner.expired() && given.begin <= host && host < given.begin + given.bytes;
     });
-    EXPECT_TRUE(found) << "a copy goes through other memory";
+    EXPECT_TRUE(found) << "a copy uses other memory";
   }
 
   HostDevice host_{"node", 0};

@@ -364,7 +364,7 @@ TEST(Metadata, files_of_several_ranks_are_merged_and_must_agree) {
   ASSERT_EQ(merged.catalog.tensors.size(), 1U);
   ASSERT_EQ(merged.catalog.tensors[0].chunks.size(), 2U);
   EXPECT_EQ(merged.catalog.files.at(merged.catalog.tensors[0].chunks[1].file), "__1_0.distcp");
-  EXPECT_EQ(merged.catalog.objects.size(), 2U) << "each rank's own";
+  EXPECT_EQ(merged.catalog.objects.size(), 2U) << "each rank has its own";
   EXPECT_EQ(merged.ranks, (std::vector<std::int32_t>{0, 1}));
   second.catalog.tensors[0].dtype = DType::kFloat32;
   const Bytes other_type = write_metadata(second);
@@ -440,7 +440,7 @@ TEST(Metadata, files_of_thousands_of_ranks_are_merged_in_the_time_of_one_sort) {
   const auto begin = std::chrono::steady_clock::now();
   const Metadata merged = merge_rank_tables(std::move(ranks), {}, {});
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(took.count(), 5.0) << "a sort per rank takes much longer";
+  EXPECT_LT(took.count(), 5.0) << "sorting once per rank takes much longer";
   for (const StoredTensor& tensor : merged.catalog.tensors) {
     EXPECT_EQ(tensor.chunks.size(), static_cast<std::size_t>(kRanks));
   }

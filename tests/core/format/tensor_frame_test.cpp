@@ -75,7 +75,7 @@ TEST(TensorFrame, items_of_real_torch_are_framed_so_from_2_9_on_and_mean_what_pa
     }
   }
   EXPECT_GT(framed, 400U);
-  EXPECT_LT(others, framed / 4) << "strided, flagged or older ones";
+  EXPECT_LT(others, framed / 4) << "strided, flagged and older items";
 }
 
 /// Tries all 255 other values of all bytes around the elements.

@@ -71,7 +71,7 @@ TEST(BoxGrid, knows_a_product_and_whether_it_tiles) {
     EXPECT_EQ(grid->tiles(Box::whole(shape)), tiles) << seed;
     if (dims.empty()) continue;
     ++shape[shape.size() - 1];
-    EXPECT_FALSE(grid->tiles(Box::whole(shape))) << "the last element is in no box";
+    EXPECT_FALSE(grid->tiles(Box::whole(shape))) << "no box has the last element";
   }
 }
 

@@ -104,7 +104,8 @@ TEST(FieldOptions, of_saves_leave_out_what_they_name) {
 TEST(FieldOptions, of_the_interval_and_of_the_sharding_decide_saves) {
   const Ran often = run_with({.save_interval = 2});
   EXPECT_EQ(often.result.verdict, Verdict::kPass) << often.result.reason;
-  EXPECT_EQ(often.lives.front().ranks.front().saves.size(), 2U) << "at 2 beside the one at 3";
+  EXPECT_EQ(often.lives.front().ranks.front().saves.size(), 2U)
+      << "one save at step 2 in addition to the one at step 3";
   const Ran reshardable = run_with({.fully_reshardable = true});
   EXPECT_EQ(reshardable.result.verdict, Verdict::kPass) << reshardable.result.reason;
   EXPECT_FALSE(stores(reshardable, ".gbuf_idx_0."));

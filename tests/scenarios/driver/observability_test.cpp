@@ -202,8 +202,8 @@ void expect_all_seen(const std::vector<Seen>& all) {
   std::map<std::string, std::size_t> codes;
   std::size_t by_training = 0;
   for (const auto& item : all) {
-    EXPECT_TRUE(item.seen) << item.item << " was made wrong and nobody saw it: " << item.code << ' '
-                           << item.reason;
+    EXPECT_TRUE(item.seen) << item.item << " was corrupted and nothing noticed: " << item.code
+                           << ' ' << item.reason;
     ++codes[item.code];
     if (item.by_training) ++by_training;
   }

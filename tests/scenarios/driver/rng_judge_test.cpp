@@ -151,7 +151,7 @@ TEST(RngJudge, streams_that_differ_by_dp_are_judged_by_their_replica) {
                      std::to_string(dp));
     }
   }
-  EXPECT_TRUE(judged_as(2, 0, false).empty()) << "where all replicas begin alike";
+  EXPECT_TRUE(judged_as(2, 0, false).empty()) << "all replicas begin alike";
   EXPECT_EQ(judged_as(2, 2, false).size(), 1U);
 }
 

@@ -70,7 +70,7 @@ void expect_holds(const std::string& name) {
   const Checked checked = check(property);
   std::cout << checked.distribution.table();
   EXPECT_GT(checked.distribution.cases(), 0U);
-  EXPECT_EQ(checked.held, !checked.found) << "a case ended by an exception that is no Error";
+  EXPECT_EQ(checked.held, !checked.found) << "a case threw an exception other than Error";
   if (!checked.found) return;
   ADD_FAILURE() << property.says << ": " << checked.found->failure.code << ": "
                 << checked.found->failure.reason << "\nshrunk in " << checked.found->tries

@@ -30,7 +30,7 @@ std::string outcome(SimStore& store) {
     EXPECT_NE(rank.end, RankEnd::kDefect) << rank.message;
     EXPECT_EQ(rank.error.has_value(), life.ranks[0].error.has_value()) << "a split";
     if (!rank.error) {
-      EXPECT_EQ(rank.step, 2) << "silent wrong bytes";
+      EXPECT_EQ(rank.step, 2) << "the load returned wrong bytes without an error";
     } else if (life.ranks[0].error) {
       EXPECT_NE(rank.error->code(), Code::kInternal) << rank.error->what();
       EXPECT_EQ(rank.error->code(), life.ranks[0].error->code());

@@ -85,7 +85,7 @@ std::string loaded(SimStore& store, std::int32_t ranks = kRanks) {
   const LifeEnd life = load_newest(store, {.ranks = ranks});
   const auto code = common_end(life, {});
   if (code) return std::string(name_of(*code));
-  EXPECT_TRUE(life.ranks[0].step) << "silent wrong bytes";
+  EXPECT_TRUE(life.ranks[0].step) << "the load returned wrong bytes without an error";
   for (const auto& rank : life.ranks) EXPECT_EQ(rank.step, life.ranks[0].step);
   return "step " + std::to_string(life.ranks[0].step.value_or(-1));
 }
@@ -149,10 +149,10 @@ bool try_load(const FaultSpec& fault, Outcomes& outcomes) {
   }
   for (const auto& rank : life.ranks) {
     if (rank.end != RankEnd::kReturned) continue;
-    EXPECT_EQ(rank.step, 2) << "silent wrong bytes";
+    EXPECT_EQ(rank.step, 2) << "the load returned wrong bytes without an error";
   }
   store.crash();
-  EXPECT_EQ(loaded(store), "step 2") << "a load changed what it read";
+  EXPECT_EQ(loaded(store), "step 2") << "a load changed the checkpoint";
   outcomes.count(fault.kind, code ? std::string(name_of(*code)) : "loaded");
   return true;
 }

@@ -216,9 +216,10 @@ TEST(ModuleConfig, a_table_of_grids_that_are_the_same) {
     EXPECT_EQ(same_grids(pair.other, own), pair.same) << pair.what;
   }
   const Modules dealt = {module("a", "tp2")};
-  EXPECT_TRUE(same_grids(dealt, Modules{module("a", "tp2", {0, 1})})) << "none given: 0 .. n-1";
+  EXPECT_TRUE(same_grids(dealt, Modules{module("a", "tp2", {0, 1})}))
+      << "the default ranks are 0 .. n-1";
   EXPECT_TRUE(same_grids(Modules{module("", "tp2", {4, 5})}, Modules{module("", "tp2")}))
-      << "of one model layouts alone count";
+      << "for one model only layouts count";
   EXPECT_FALSE(same_grids(Modules{module("", "tp2")}, Modules{module("", "dp2")}));
 }
 

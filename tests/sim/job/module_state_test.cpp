@@ -49,7 +49,7 @@ TEST(ModuleState, everything_of_an_entry_becomes_three_objects_of_one_place) {
   EXPECT_EQ(objects[0].value, *before.find("optimizer")->find("param_groups"));
   EXPECT_EQ(objects[1].value, *before.find("grad_scaler"));
   EXPECT_EQ(objects[2].value, Value("fully_reshardable"));
-  EXPECT_TRUE(entry.empty()) << "the wrapper that is left empty is removed, too";
+  EXPECT_TRUE(entry.empty()) << "the empty wrapper must be removed, too";
 }
 
 TEST(ModuleState, the_first_of_a_chain_has_no_suffix_and_the_next_have_their_number) {

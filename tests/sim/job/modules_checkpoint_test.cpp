@@ -264,7 +264,7 @@ TEST(ModulesCheckpoint, random_streams_of_modules_differ_and_move_alike) {
     }
   }
   const HostRng plain = HostRng::fresh(7, 0, 0);
-  EXPECT_FALSE(seen.contains(std::to_string(plain.host.seed))) << "of a job that is one model";
+  EXPECT_FALSE(seen.contains(std::to_string(plain.host.seed))) << "the seed of a job of one model";
 }
 
 /// Returns each rank's own stream of the module, by global rank.
@@ -325,7 +325,7 @@ TEST(ModulesCheckpoint, streams_that_differ_by_dp_begin_anew_under_another_dp_an
   for (std::int32_t r = 0; r < 3; ++r) {
     EXPECT_EQ(now.at(r), HostRng::fresh(streams_seed(7, "a"), 0, 0, r));
   }
-  EXPECT_EQ(now.at(3), saved.at(2)) << "the other module's";
+  EXPECT_EQ(now.at(3), saved.at(2)) << "the other module's streams";
   EXPECT_EQ(now.at(4), saved.at(3));
   ASSERT_EQ(notes.size(), 1U);
   EXPECT_THAT(notes[0], HasSubstr("mimo.a.rng_state"));
@@ -480,7 +480,7 @@ void expect_kept(const Life& now, const Life& saved, const Kept& kept) {
       EXPECT_EQ(rounded(tensor.data), !kept.masters);
       EXPECT_TRUE(!kept.masters || tensor.data == stored.data);
     } else {
-      EXPECT_TRUE(tensor.data == stored.data) << "weights are always taken";
+      EXPECT_TRUE(tensor.data == stored.data) << "weights are always loaded";
     }
   }
   const Progress progress = decode_common(now.state.common).progress;
@@ -570,7 +570,7 @@ TEST(ModulesCheckpoint, a_table_of_what_is_saved_and_what_is_left_behind) {
       for (const auto& ruling : now.rulings) ADD_FAILURE() << ruling;
       expect_kept(now, saved, row.kept);
       for (const auto& notes : now.notes) {
-        EXPECT_EQ(notes, now.notes.front()) << "the same on all ranks";
+        EXPECT_EQ(notes, now.notes.front()) << "must be the same on all ranks";
         for (const auto& words : row.notes) {
           EXPECT_THAT(notes, testing::Contains(HasSubstr(words)));
         }
@@ -604,7 +604,7 @@ TEST(ModulesCheckpoint, a_module_that_is_added_begins_anew_and_the_others_go_on)
   const Schedule schedule = decode_common(now.state.common).progress.schedule;
   for (const auto& group : *groups.as<List>()) {
     EXPECT_EQ(*group.find("step"), Value(0));
-    EXPECT_EQ(*group.find("lr"), Value(schedule.lr())) << "by the schedule of the job that goes on";
+    EXPECT_EQ(*group.find("lr"), Value(schedule.lr())) << "from the schedule of the continuing job";
   }
   EXPECT_THAT(now.notes.front(),
               testing::ElementsAre("the checkpoint has no module b: it begins anew"));

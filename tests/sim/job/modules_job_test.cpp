@@ -124,7 +124,7 @@ TEST(ModulesJob, clipping_goes_by_the_norm_of_all_modules_together) {
       }
     }
   }
-  EXPECT_EQ(moved, 2U) << "both modules' moments are of the clipped gradients";
+  EXPECT_EQ(moved, 2U) << "both modules' moments must use clipped gradients";
 }
 
 TEST(ModulesJob, a_frozen_module_stays_as_it_began_and_has_no_optimizer) {
@@ -230,7 +230,7 @@ TEST(ModulesJob, an_overflow_in_one_module_skips_all_updates_and_halves_that_one
     EXPECT_EQ(halved.scale, 32768);
     EXPECT_EQ(halved.tracker, 0);
     EXPECT_EQ(kept.scale, 1024);
-    EXPECT_EQ(kept.tracker, 1) << "its own gradients were good";
+    EXPECT_EQ(kept.tracker, 1) << "its own gradients were finite";
     EXPECT_EQ(halved.steps, std::set<std::int64_t>{0});
     EXPECT_EQ(kept.steps, std::set<std::int64_t>{0});
     const Progress progress = decode_common(after.state.common).progress;
@@ -312,7 +312,7 @@ TEST(ModulesJob, the_tail_of_a_padded_vocabulary_stays_zero_under_every_tp) {
       const std::size_t live_bytes = row * static_cast<std::size_t>(kWords);
       EXPECT_TRUE(all_zero(ByteSpan(tensor.data).subspan(live_bytes))) << tensor.key;
       EXPECT_FALSE(all_zero(ByteSpan(tensor.data).subspan(live_bytes - row, row)))
-          << tensor.key << " the last word is trained";
+          << tensor.key << " trains the last word";
     }
     EXPECT_EQ(vocabularies, 8U) << "two, each with three slots";
   }

@@ -24,7 +24,7 @@ void expect_refused(const Life& life, Code code, const std::vector<std::string>&
   for (const auto& error : life.errors) {
     ASSERT_TRUE(error.has_value());
     EXPECT_EQ(error->code(), code) << error->what();
-    EXPECT_EQ(error->message(), life.errors[0]->message()) << "the same on all ranks";
+    EXPECT_EQ(error->message(), life.errors[0]->message()) << "must be the same on all ranks";
   }
   for (const auto& words : says) EXPECT_THAT(life.errors[0]->message(), HasSubstr(words));
 }

@@ -65,7 +65,7 @@ TEST(OptimizerEntry, lists_of_params_are_empty_in_what_is_saved) {
   groups[1].params = {1, 3};
   OptimizerEntry saved = entry();
   saved.settings.groups = without_params(groups);
-  EXPECT_EQ(saved.settings.groups, entry().settings.groups) << "all else stays";
+  EXPECT_EQ(saved.settings.groups, entry().settings.groups) << "everything else must stay";
   const Value value = encode(saved);
   for (const auto& group : *value.find("optimizer")->find("param_groups")->as<List>()) {
     ASSERT_NE(group.find("params"), nullptr);

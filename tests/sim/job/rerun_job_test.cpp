@@ -238,10 +238,10 @@ TEST(RerunJob, AForcedTemplateAsksWhateverTheModeTheFormatAndTheCheckpointAre) {
       Setting reader{.mode = mode};
       reader.options.format = checkpoint_format_named(format);
       EXPECT_EQ(asks(emitting, reader), 1);
-      EXPECT_EQ(asks(silent, reader), 0) << "a job that looks at the checkpoint does without";
+      EXPECT_EQ(asks(silent, reader), 0) << "a job that inspects the checkpoint must not ask";
       reader.options.asks = RerunTemplate::kForced;
       EXPECT_EQ(asks(emitting, reader), 1);
-      EXPECT_EQ(asks(silent, reader), 1) << "and is refused for it where keys are strict";
+      EXPECT_EQ(asks(silent, reader), 1) << "a forced template asks; strict keys then refuse it";
     }
   }
 }
@@ -269,7 +269,7 @@ TEST(DataIterator, APlainOneGivesTheSameBatchesAndRefusesToGiveThemAgain) {
   static_cast<void>(plain.next(8));
   try {
     plain.rewind();
-    FAIL() << "there is nothing to go back to";
+    FAIL() << "there is no checkpoint to return to";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::kUnsupported);
     EXPECT_NE(error.message().find("not wrapped"), std::string::npos) << error.message();
@@ -449,7 +449,7 @@ TEST(RerunJob, ASteadySaveHasTheSameKeysAsAFaultSave) {
   const Value& idle = object_of(steady.saved, 1, 4);
   EXPECT_EQ(*idle.find("rerun_requested"), Value(false));
   EXPECT_TRUE(idle.find("data_iterator_checkpoints")->is_none());
-  EXPECT_NE(idle.find("max_values")->find("the loss"), nullptr) << "statistics are live";
+  EXPECT_NE(idle.find("max_values")->find("the loss"), nullptr) << "statistics must be current";
 }
 
 TEST(RerunJob, OnlyIdleAndPendingStatesCanBeSaved) {
@@ -526,7 +526,8 @@ TEST(RerunJob, TwoRanksCanRejectInOneStep) {
   Setting mixed;
   mixed.options.large.samples = 1;
   mixed.bad = {{Wrong::kOnDevice, 1}, {Wrong::kEverywhere, 3, 1e12}};
-  EXPECT_FALSE(live(mixed, 5).first().exit.has_value()) << "in place, continue beats checkpoint";
+  EXPECT_FALSE(live(mixed, 5).first().exit.has_value())
+      << "in place, continuing takes precedence over a checkpoint";
 }
 
 TEST(RerunJob, TwoRanksThatRejectInOneStepBothGetTheirFaultsBack) {
@@ -557,7 +558,7 @@ TEST(RerunJob, AfterTheFaultADisabledMachineTrainsOnAsIfNothingHadHappened) {
   EXPECT_FALSE(life.first().exit.has_value());
   EXPECT_TRUE(any_holds(life.first().notes, "disabled"));
   EXPECT_EQ(life.first().loaded_state, RerunState::kNotRunningYet);
-  EXPECT_TRUE(life.first().excused.empty()) << "what is saved is requested";
+  EXPECT_TRUE(life.first().excused.empty()) << "everything saved must be requested";
   EXPECT_EQ(difference(life.space, undisturbed(5)), "");
   EXPECT_EQ(life.first().applied, (std::vector<AppliedSamples>{{{16, 8}}, {{24, 8}}, {{32, 8}}}));
 }
@@ -721,7 +722,7 @@ TEST(RerunJob, OnRanksWithGapsTheLogNamesProcessesAndEachPlaceFindsItsOwnFault) 
   ASSERT_EQ(fault.size(), 2U);
   for (const auto& line : fault) EXPECT_NE(line.find(" rank=6 "), std::string::npos) << line;
   const auto same = life_on({{{2}, {3}, {6}, {7}}, "second"}, saved);
-  ASSERT_EQ(same.size(), 2U) << "restarted, and judged";
+  ASSERT_EQ(same.size(), 2U) << "restarted and judged";
   EXPECT_NE(same[0].find(" rank=2 iteration=2 status=restarted"), std::string::npos) << same[0];
   EXPECT_NE(same[1].find(" rank=6 iteration=2 status=second_rerun_not_rep"), std::string::npos);
   const auto moved = life_on({{{5}, {0}, {1}, {4}}, "second"}, saved);

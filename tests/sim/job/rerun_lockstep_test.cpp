@@ -683,7 +683,7 @@ TEST(RerunLockstep, ACrashOnEachEdgeLeavesWhatTheTableSays) {
   for (const Mode mode : {Mode::kOff, Mode::kValidate, Mode::kReport}) {
     const auto account = all_stories(mode, 2, crash_anywhere);
     expect_same(account);
-    EXPECT_LT(account.last_edge, kEdges - 1) << "stories have edges at which nothing crashed";
+    EXPECT_LT(account.last_edge, kEdges - 1) << "stories have edges without a crash";
     crashes.push_back(account.crashes);
   }
   EXPECT_EQ(crashes, (std::vector<std::int64_t>{323, 985, 629}));
@@ -730,7 +730,7 @@ TEST(RerunLockstep, TheDecisionsAtTheEndOfARunForAllVotesThatRanksMayCast) {
       EXPECT_EQ(leaving->save, row.save);
     }
   }
-  EXPECT_EQ(checked, 6 * 32) << "each of the states in which a run of a mode can end, all votes";
+  EXPECT_EQ(checked, 6 * 32) << "every state in which a run can end, with all votes";
 }
 
 /// Machines with one wrong decision: each must differ from the table in some story.

@@ -102,7 +102,7 @@ TEST(StepAgreement, found_inf_of_any_module_stops_all_and_is_told_of_it_alone) {
           EXPECT_EQ(step.modules[m].overflow, modules[m].overflow);
           EXPECT_EQ(step.modules[m].loss_scale, modules[m].loss_scale);
         }
-        EXPECT_EQ(step.gradient_norm(), 0) << "of gradients that are not used";
+        EXPECT_EQ(step.gradient_norm(), 0) << "unused gradients must not count";
         EXPECT_EQ(step.zeros(), 0);
       }
     }

@@ -67,7 +67,7 @@ std::vector<Claim> claims_in(const std::string& page) {
     if (!line.starts_with("| ") || line.starts_with("| claim |")) continue;
     const auto cells = cells_of(line);
     if (cells.size() != 3) {
-      ADD_FAILURE() << "a line of a table has three cells: " << line;
+      ADD_FAILURE() << "a line of a table must have three cells: " << line;
       continue;
     }
     claims.push_back({cells[0], names_in(cells[1]), names_in(cells[2])});

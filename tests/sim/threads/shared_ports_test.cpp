@@ -18,7 +18,7 @@ using contracts::TemporaryDirectory;
 constexpr std::int32_t kRanks = 2;
 constexpr std::int64_t kSaves = 6;
 
-void give_no_life() { FAIL() << "nobody was to die"; }
+void give_no_life() { FAIL() << "no death was planned"; }
 
 /// A rank of a job that saves while it trains, with its saves in one queue.
 class SavingRank {

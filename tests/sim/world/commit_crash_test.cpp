@@ -211,7 +211,7 @@ TEST_P(CommitCrash, leaves_the_old_checkpoint_or_the_new_one_whole) {
         std::int64_t now = 0;
         ASSERT_NO_THROW(now = found(store, row.path));
         EXPECT_TRUE(now == 1 || now == 2) << now;
-        EXPECT_GE(now, last) << "committed, and then not";
+        EXPECT_GE(now, last) << "it was committed before and is not any more";
         last = now;
         if (HasFailure()) return;
       }

@@ -52,7 +52,7 @@ TEST_P(NoLocks, two_saves_of_one_place_both_end_well_and_the_last_one_stands) {
     EXPECT_THAT(log, Contains(HasSubstr("no locks")));
     EXPECT_EQ(loaded(ports, "run"), 2);
   });
-  EXPECT_TRUE(asides_of(store_, kFirst).empty()) << "each took its own away";
+  EXPECT_TRUE(asides_of(store_, kFirst).empty()) << "each writer must remove its own files";
 }
 
 TEST_P(NoLocks, what_others_set_aside_is_left_alone_and_named) {

@@ -110,7 +110,7 @@ TEST(ObjectStore, a_lease_is_taken_when_it_was_given_back_or_its_term_is_over) {
   EXPECT_EQ(code_of([&] { store.put_aside({"a.old", "a", first.get()}); }), Code::kLocked);
   EXPECT_EQ(get(store, "a"), "1");
   first.reset();
-  EXPECT_TRUE(is_locked()) << "what the second one holds is not the first one's to give back";
+  EXPECT_TRUE(is_locked()) << "the first writer must not release the second one's lease";
 }
 
 TEST(ObjectStore, a_writer_that_is_killed_leaves_its_lease_to_the_term) {
@@ -198,7 +198,7 @@ TEST_F(TwoWriters, one_whose_lease_was_taken_does_not_make_its_checkpoint_visibl
   EXPECT_EQ(fenced.generation, 1);
   const Ended unfenced = saves(unfenced_.save.commit, "swap_in", take);
   EXPECT_EQ(unfenced.code, std::nullopt);
-  EXPECT_EQ(unfenced.generation, 2) << "the fence alone keeps it out";
+  EXPECT_EQ(unfenced.generation, 2) << "only the fence refuses it";
 }
 
 TEST_F(TwoWriters, one_whose_lease_was_taken_does_not_move_the_tracker_back) {
@@ -208,7 +208,7 @@ TEST_F(TwoWriters, one_whose_lease_was_taken_does_not_move_the_tracker_back) {
   EXPECT_EQ(fenced.generation, 3);
   const Ended unfenced = saves(unfenced_.save.commit, "tracker", save_next);
   EXPECT_EQ(unfenced.code, std::nullopt);
-  EXPECT_EQ(unfenced.generation, 2) << "the fence alone keeps it from that";
+  EXPECT_EQ(unfenced.generation, 2) << "only the fence prevents that";
 }
 
 TEST_F(TwoWriters, one_whose_lease_is_over_and_was_not_taken_goes_on) {

@@ -112,7 +112,7 @@ class OneRankFails : public testing::TestWithParam<std::int32_t> {
 TEST_P(OneRankFails, in_a_save_and_all_end_alike) {
   const auto endings = run_all([](const Ports& ports) { save(ports, {3, 1}); });
   EXPECT_GT(endings.at("INTERNAL"), 20);
-  EXPECT_GT(endings.at("well"), 5) << "what cannot be removed fails no save";
+  EXPECT_GT(endings.at("well"), 5) << "a failed removal must not fail the save";
 }
 
 TEST_P(OneRankFails, in_a_load_that_may_fall_back_and_all_end_alike) {

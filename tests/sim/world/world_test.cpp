@@ -170,7 +170,7 @@ TEST(World, late_background_work_runs_when_somebody_waits_for_it_and_not_before)
       second->wait();
       EXPECT_EQ(order, (std::vector<int>{1, 2}));
       const auto third = ports.tasks.start([&order] { order.push_back(3); });
-      EXPECT_EQ(order.size(), 2U) << "destroying it waits for it";
+      EXPECT_EQ(order.size(), 2U) << "its destructor must wait for it";
     });
     for (const auto& rank : result.ranks) EXPECT_EQ(rank.end, RankEnd::kReturned) << rank.message;
   }

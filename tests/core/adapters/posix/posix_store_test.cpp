@@ -116,7 +116,7 @@ TEST_F(ForeignLock, that_is_held_names_its_holder) {
   ASSERT_EQ(::flock(holder, LOCK_EX), 0);
   EXPECT_THAT(refusal(), testing::HasSubstr("LOCKED: process 7 on host elsewhere since 2026"));
   ::close(holder);
-  EXPECT_EQ(refusal(), "taken") << "whoever held it is dead";
+  EXPECT_EQ(refusal(), "taken") << "the process that held it is dead";
   EXPECT_FALSE(fs::exists(file));
 }
 
