@@ -84,7 +84,7 @@ TEST_F(Evidence, the_gate_refuses_a_report_that_lost_a_property_or_tried_less_of
     std::string words;
     std::function<void(Json&)> spoil;
   };
-  const std::vector<Row> rows = {{"property survives: the baseline has it, the report has not",
+  const std::vector<Row> rows = {{"property survives: the baseline has it, the report does not",
                                   [](Json& r) { r["properties"].erase(1); }},
                                  {"property continuity: 3 cases, the baseline has 4",
                                   [](Json& r) {

@@ -156,8 +156,8 @@ TEST_F(GateVerb, refuses_what_was_spoilt) {
          r["lanes"]["skipped"].push_back({{"scenario", name}, {"reason", "no time"}});
        }},
       {"the report is of commit", [](Json& r) { r["project"]["commit"] = std::string(40, 'f'); }},
-      {"the tree had changes", [](Json& r) { r["project"]["dirty"] = true; }},
-      {name + ": the baseline has it, the report has not",
+      {"the tree had uncommitted changes", [](Json& r) { r["project"]["dirty"] = true; }},
+      {name + ": the baseline has it, the report does not",
        [](Json& r) {
          r["scenarios"].erase(r["scenarios"].size() - 1);
          r["lanes"]["run"] = r["lanes"]["planned"] = 3;
@@ -187,7 +187,7 @@ TEST_F(GateVerb, refuses_what_was_spoilt) {
        }},
       {"took another course", [](Json& r) { r["determinism"]["mismatches"] = 1; }},
       {"lanes.planned: says 9", [](Json& r) { r["lanes"]["planned"] = 9; }},
-      {"'mpi' is no lane that is judged here", [](Json& r) { r["lane"] = "mpi"; }},
+      {"'mpi' is not one of the lanes to judge", [](Json& r) { r["lane"] = "mpi"; }},
       {"left the uninterrupted run's course",
        [&](Json& r) { scenario(r)["trajectory"][0]["uninterrupted"]["loss_scale"] = 3; }},
   };
@@ -218,7 +218,7 @@ TEST_F(GateVerb, two_reports_of_one_lane_are_refused_and_lanes_are_chosen_by_nam
   EXPECT_EQ(gate("report.json", {path("mpi.json")}).exit_code, 0);
   const auto one = gate("report.json");
   EXPECT_EQ(one.exit_code, 1);
-  EXPECT_NE(one.out.find("lane mpi: no report of it was handed in"), std::string::npos) << one.out;
+  EXPECT_NE(one.out.find("lane mpi: no report of it was given"), std::string::npos) << one.out;
   EXPECT_EQ(gate("report.json", {"--lane", "sim"}).exit_code, 0);
   EXPECT_EQ(gate("report.json", {"--lane", "sim", "--lane", "mpi"}).exit_code, 1);
   EXPECT_EQ(gate("report.json", {"--lane", "gpu"}).exit_code, 1);

@@ -220,7 +220,7 @@ TEST(ScenarioModules, mistakes_are_refused_with_file_line_and_a_suggestion) {
       {vision("{model: vision-tyni, layout: tp2}"), "vision-tiny", "x.yaml:4"},
       {vision("{model: vision-tiny}"), "lacks 'layout'", "x.yaml:4"},
       {vision("{layout: tp2}"), "lacks 'model'", "x.yaml:4"},
-      {vision("{model: vision-tiny, layout: tq2}"), "layout that can't be", "x.yaml:4"},
+      {vision("{model: vision-tiny, layout: tq2}"), "impossible layout", "x.yaml:4"},
       {vision("{model: vision-tiny, layout: ep2 dp2}"), "no experts", "x.yaml:4"},
       {vision("{model: vision-tiny, layout: tp2, frozne: true}"), "did you mean 'frozen'",
        "x.yaml:4"},
