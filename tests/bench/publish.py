@@ -2,8 +2,8 @@
 """Writes a page from the results of one run of benchmarks: publish.py RESULTS OUT
 
 RESULTS holds Google Benchmark's JSON, one file per executable (save.json, ...), and beside_torch.json
-if PyTorch took part. Writes OUT/<date>-<machine>.json and .md and prints the page. Needs Python
-alone; building and measuring do not need it.
+if PyTorch took part. Writes OUT/<date>-<machine>.json and .md and prints the page. Needs only
+Python; building and measuring do not need it.
 
 Counters that are read: ours_GBps, limit_GBps, ratio, aim (0: none), peak_MiB, threads; seconds,
 aim_seconds, items; read_over_needed, aim_read_over_needed.

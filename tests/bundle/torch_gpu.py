@@ -3,9 +3,9 @@
 
     torch_gpu.py OUT.json [--device cuda|cpu] [--scale N]     --scale 8: an eighth of the bytes
 
-Files lie on a tmpfs. Every time is the median of three turns after one that does not count. Exit 3
-where there is no torch or no such device. Settings that are tried beside the default one are all
-in the file; the table shows the default and the fastest.
+Files are on a tmpfs. Every time is the median of three turns after one that does not count. Exits
+with 3 if there is no torch or no such device. The file has all settings that were tried; the table
+shows the default and the fastest.
 """
 import argparse
 import json

@@ -13,7 +13,7 @@
 
 namespace reprise::contracts {
 
-/// Where a view lies in its memory.
+/// The place of a view in its memory.
 struct CopySide {
   Dims strides;            ///< in elements
   std::size_t offset = 0;  ///< bytes before the first element; any alignment

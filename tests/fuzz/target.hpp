@@ -12,8 +12,7 @@
 
 namespace reprise::fuzz {
 
-/// Whether readers refused the input, as they should for nearly all, or accepted it, as for real
-/// ones.
+/// The readers' answer to an input: nearly all inputs should be refused, real ones accepted.
 enum class Outcome { kRefused, kAccepted };
 
 struct Seed {

@@ -51,7 +51,7 @@ struct Counts {
   }
 };
 
-/// By file and region.
+/// Counts by file and region.
 using Table = std::map<std::pair<std::string, std::string>, Counts>;
 
 /// Flips bits of its own copy of the tree; bits are counted over all files in order.

@@ -1,6 +1,6 @@
 #pragma once
-// What a user with a damaged checkpoint gets: verify refuses it, a load of the undamaged content
-// refuses it, or the load succeeds.
+// The outcome for a user with a damaged checkpoint: verify refuses it, a load of the undamaged
+// content refuses it, or the load succeeds.
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Do torch, Megatron-Core and Reprise read the same bits from each other's checkpoints?
+"""Checks that torch, Megatron-Core and Reprise read the same bits from each other's checkpoints.
 
     interop.py --reprise PROGRAM [--only REGEX] [--keep DIR]
 

@@ -60,7 +60,7 @@ def taken_out(state, module, chain, part):
     optimizer.get(chain, optimizer).pop(part, None)
 
 
-# What the save omits, and the keys that verify must name.
+# Entries that the save omits, and the keys that verify must name.
 LOST = {
     "prefixed": [("images", 0, "_mimo_param_groups", "mimo.images.optimizer.mimo.images.param_groups"),
                  ("language", 1, "_mimo_param_groups.1", "mimo.language.optimizer.mimo.language.1.param_groups"),

@@ -60,7 +60,7 @@ void save_two_beside(const Ports& ports, std::int64_t first) {
   queue.finalize();
 }
 
-/// What the victim runs: saves from step 2 up to `last`.
+/// Settings of the victim, which saves from step 2 up to `last`.
 struct Saving {
   void (*program)(const Ports&, std::int64_t first) = save;
   std::int64_t last = 2;

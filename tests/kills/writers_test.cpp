@@ -36,7 +36,7 @@ constexpr int kStill = 6;
 /// Uses a file system in memory if there is one, since no trial crashes the machine.
 const bool kInMemory = ::access("/dev/shm", W_OK) == 0 && ::setenv("TMPDIR", "/dev/shm", 1) == 0;
 
-/// How a process ended.
+/// The end of a process.
 enum Exit { kDone = 0, kLocked = 10, kThere = 11, kReplacedMeanwhile = 12, kOther = 13 };
 
 int exit_of(const Error& error) {

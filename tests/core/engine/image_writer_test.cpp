@@ -113,7 +113,7 @@ std::vector<ImageItem> awkward_items() {
           tensor(DType::kBFloat16, {3, 1, 999})};
 }
 
-/// Builds the file item by item, from the format alone.
+/// Builds the file item by item, using only the format.
 Bytes expected_file(const std::vector<ImageItem>& items, const Elements& source,
                     Checksums checksums) {
   Bytes file;

@@ -1,4 +1,4 @@
-// Evidence of all ranks together, from records alone.
+// Evidence of all ranks together, from records only.
 
 #include "scenarios/driver/life_judge.hpp"
 

@@ -110,7 +110,7 @@ Item wrong_common(const test::Entry& entry) {
   return {"common" + entry.path, interference};
 }
 
-/// What to corrupt item by item.
+/// Selects what to corrupt, item by item.
 enum class What : std::uint8_t { kAll, kObjects };
 
 /// Returns every tensor and object of every rank and every entry of the common state, or only the

@@ -244,7 +244,7 @@ std::vector<GroupSet> sets_to_forbid() {
   return sets;
 }
 
-/// What resolve() must give for each choice of given groups and of forbidden global ones.
+/// Required result of resolve() for each choice of given groups and of forbidden global ones.
 struct Resolved {
   std::optional<Code> code;
   std::string says;

@@ -35,7 +35,7 @@ inline JobConfig job_of(const std::vector<ModuleConfig>& modules, std::uint64_t 
   return config;
 }
 
-/// What a rank has in a life.
+/// Everything that a rank has in a life.
 struct Seat {
   TrainingJob& job;
   Ports& ports;

@@ -27,8 +27,8 @@ enum class State { kIdle, kFirstPass, kInPlace, kPending, kFromDisk, kAgain };  
 inline constexpr std::array kStates = {State::kIdle,    State::kFirstPass, State::kInPlace,
                                        State::kPending, State::kFromDisk,  State::kAgain};
 
-/// How a rank sees a result: the first pass accepts or rejects it; a later pass compares the result
-/// of the rejected call with the earlier one.
+/// One rank's view of a result: the first pass accepts or rejects it; a later pass compares the
+/// result of the rejected call with the earlier one.
 enum class Saw { kAccepted, kRejected, kSame, kOther };
 enum class Place { kThere, kElsewhere };  ///< this rank's device: the one that rejected, or another
 enum class Kind { kFatal, kMild };        ///< meaning of a rejected result: stop, or a warning
@@ -78,7 +78,7 @@ struct WorldRow {
   bool holds(Mode in, State at, const std::set<Want>& wanted) const;
 };
 
-/// How a machine in that state may be saved.
+/// The form in which a machine in that state may be saved.
 enum class Stored { kNothing, kSentinel, kContext, kForbidden };
 struct SaveRow {
   Cell<Mode> mode;
@@ -86,8 +86,8 @@ struct SaveRow {
   Stored stored;
 };
 
-/// How a machine in `own` mode reacts to a checkpoint, depending on whether world, TP, PP, DP, EP,
-/// CP and rank order are all the same.
+/// The reaction of a machine in `own` mode to a checkpoint, depending on whether world, TP, PP, DP,
+/// EP, CP and rank order are all the same.
 struct LoadRow {
   Cell<Mode> own;
   Cell<Stored> found;

@@ -97,7 +97,7 @@ std::string text_of(const std::set<std::string>& verdicts) {
   return text;
 }
 
-/// What each rank showed in a story; the key names the defect if it differs.
+/// Everything that each rank showed in a story; the key names the defect if it differs.
 using Shown = std::map<std::pair<std::string, GlobalRank>, std::string>;
 constexpr const char* kError = "an error of this code";
 

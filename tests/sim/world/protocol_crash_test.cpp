@@ -28,7 +28,7 @@
 namespace reprise::sim {
 namespace {
 
-/// What happens at a place: the rank dies, or lives on with a call that failed or was not made.
+/// The event at a place: the rank dies, or lives on with a call that failed or was not made.
 enum class End { kKill, kPowerCut, kError, kLost };
 
 const char* name_of(End end) {
