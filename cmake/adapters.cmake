@@ -1,5 +1,6 @@
 # Finds the optional libraries behind the adapters. Sets REPRISE_HAVE_{CUDA,NCCL,MPI} and the
-# targets reprise_dep_{cuda,nccl,mpi}. AUTO takes what is there; ON fails where it is missing.
+# targets reprise_dep_{cuda,nccl,mpi}. AUTO uses a library if it is there; ON fails if it is
+# missing.
 
 function(_reprise_missing setting what)
   if(${setting} STREQUAL "ON")
@@ -20,12 +21,12 @@ if(NOT REPRISE_CUDA STREQUAL "OFF")
     check_language(CUDA)
     if(CMAKE_CUDA_COMPILER)
       enable_language(CUDA)
-      # CMake 3.25 does not know that nvcc 13 speaks C++20, whose flag is the one of every compiler.
+      # CMake 3.25 does not know that nvcc 13 supports C++20; the flag is the usual one.
       if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
         set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
         set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
       endif()
-      # Device code takes a fifth of the bytes, where nvcc is new enough to know this (12.8).
+      # Compression makes device code five times smaller; nvcc knows the option from 12.8 on.
       include(CheckCompilerFlag)
       check_compiler_flag(CUDA --compress-mode=size REPRISE_NVCC_COMPRESSES)
       if(REPRISE_NVCC_COMPRESSES)

@@ -1,5 +1,5 @@
-# tests/bench/<name>_bench.cpp become the executables bench_<name>; the other sources there are
-# linked into each of them, as is every layer; main.cpp unless a benchmark has its own main.
+# Builds tests/bench/<name>_bench.cpp into the executable bench_<name>. Links every layer and the
+# other sources there into each of them, and main.cpp unless a benchmark has its own main.
 
 file(GLOB _bench_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/bench/*.cpp)
 set(_benches ${_bench_sources})
@@ -9,7 +9,7 @@ if(NOT _benches)
   return()
 endif()
 
-# What is written for a GPU has a no_*.cpp beside it, as an adapter has.
+# Like an adapter, code for a GPU has a no_*.cpp that replaces it in builds without CUDA.
 if(REPRISE_HAVE_CUDA)
   list(FILTER _bench_sources EXCLUDE REGEX "/no_[a-z0-9_]*\\.cpp$")
   file(GLOB _bench_kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/bench/*.cu)

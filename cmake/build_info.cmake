@@ -1,5 +1,6 @@
-# The commit and whether the tree differs from it, in one small source file that is written anew at
-# each build and only when it changed: a commit relinks the program, it does not recompile the tree.
+# Writes the commit, and whether the tree differs from it, to one small source file. Every build
+# updates the file, but only if its content changed: a commit relinks the program and does not
+# recompile the tree.
 
 if(NOT TARGET reprise_scenarios_driver)
   return()

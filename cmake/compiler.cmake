@@ -1,4 +1,4 @@
-# Language level, warnings and floating-point rules, the same for every target.
+# Sets language level, warnings and floating-point rules, the same for every target.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -10,8 +10,8 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 
-# Warnings are errors with the compilers that the tree is checked with; another compiler's new
-# warnings should not keep a user from building.
+# Warnings are errors with the compilers that the tree is checked with; a new warning of another
+# compiler should not break a user's build.
 set(_known OFF)
 if(NOT PROJECT_IS_TOP_LEVEL)
   set(_known OFF)
@@ -29,7 +29,7 @@ if(REPRISE_CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${REPRISE_CCACHE})
 endif()
 
-# Includes are written from the root of the tree; those of the public headers as a user writes them.
+# Sources include files by their path from the root of the tree, and public headers as a user does.
 add_library(reprise_includes INTERFACE)
 target_include_directories(reprise_includes INTERFACE
   ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/include)
@@ -44,7 +44,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 sees overlaps in std::string's operator+ that are not there.
   list(APPEND _cxx -Wno-restrict)
   if(REPRISE_UNITY)
-    # A source in a unit is an included file to GCC, which then distrusts its unnamed namespaces.
+    # GCC treats the sources of a unit as included files and warns about their unnamed namespaces.
     list(APPEND _cxx -Wno-subobject-linkage)
   endif()
 else()
@@ -53,7 +53,7 @@ endif()
 if(REPRISE_WERROR)
   list(APPEND _cxx -Werror)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # These come from the optimiser's guesses and are shown, not enforced.
+    # These warnings rest on the optimiser's guesses: they are shown but not enforced.
     list(APPEND _cxx -Wno-error=array-bounds -Wno-error=stringop-overflow
          -Wno-error=stringop-overread -Wno-error=maybe-uninitialized)
   endif()

@@ -1,5 +1,5 @@
-# tests/fuzz/<name>_fuzz.cpp become the executables fuzz_<name> under libFuzzer (preset fuzz). The
-# same files are replayed by test_fuzz in every build that has tests.
+# Builds tests/fuzz/<name>_fuzz.cpp into the executable fuzz_<name> with libFuzzer (preset fuzz).
+# Every build with tests links the same files into test_fuzz, which replays known inputs.
 
 if(NOT REPRISE_FUZZ)
   return()
@@ -26,7 +26,7 @@ target_compile_definitions(fuzz_shared PRIVATE
   REPRISE_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}/tests/data"
   REPRISE_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}")
 
-# The reader of scenario files without the rest of the driver, which takes long to build.
+# Builds only the reader of scenario files; the rest of the driver takes long to build.
 set(_reader catalogue fault_specs model_file scenario scenario_job scenario_layout scenario_modules
     scenario_steps scenario_table scenario_writer text_file yaml_map)
 list(TRANSFORM _reader PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/scenarios/driver/)

@@ -1,13 +1,13 @@
-# One library per line of layers.txt, linked with what the line allows.
+# Makes one library per line of layers.txt, linked with what the line allows.
 
-# The library's name: its folder with underscores, and a prefix that no other project has.
+# Returns the library's name: its folder with underscores, and a prefix that no other project uses.
 function(reprise_target_name folder out)
   string(REPLACE "/" "_" name ${folder})
   set(${out} reprise_${name} PARENT_SCOPE)
 endfunction()
 
-# A folder of an optional library: an adapter, or a part of the job's on top of one. The library in
-# lower case; empty for all other folders.
+# Returns the optional library that a folder needs, in lower case; empty for all other folders. Such
+# a folder is an adapter, or a part of the job that uses one.
 function(_reprise_optional folder out)
   set(library "")
   if(folder MATCHES "^(core/adapters|sim)/(mpi|cuda|nccl)$")
@@ -16,7 +16,8 @@ function(_reprise_optional folder out)
   set(${out} "${library}" PARENT_SCOPE)
 endfunction()
 
-# Sources of a folder. An optional one has either its no_*.cpp or all the others, never both.
+# Lists the sources of a folder. An optional folder gives either its no_*.cpp or all its other
+# files, never both.
 function(_reprise_sources folder out)
   set(root ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${root}/*.cpp)
@@ -71,7 +72,7 @@ function(_reprise_add_layer folder allowed)
   endif()
 endfunction()
 
-# Is the layer wanted in this build? REPRISE_ONLY lists the prefixes that are.
+# True if this build wants the layer. REPRISE_ONLY lists the prefixes of wanted layers.
 function(_reprise_wanted folder out)
   set(wanted OFF)
   if(NOT REPRISE_ONLY)
@@ -88,7 +89,7 @@ function(_reprise_wanted folder out)
   set(${out} ${wanted} PARENT_SCOPE)
 endfunction()
 
-# Reads the table; sets REPRISE_LAYERS, the folders that are built, in the caller.
+# Reads the table and sets REPRISE_LAYERS in the caller: the folders to build.
 function(reprise_add_layers table)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
   file(STRINGS ${table} lines)

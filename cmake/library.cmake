@@ -1,6 +1,7 @@
-# What programs outside link: libreprise.so with core and the local adapters in it, libreprise_mpi.so
-# and libreprise_cuda.so with what needs these, and their package. A consumer gets the include directory of the public headers
-# and nothing else: no flags, no definitions, no library of a third party.
+# Builds the libraries that outside programs link, and their package: libreprise.so with core and
+# the local adapters, libreprise_mpi.so and libreprise_cuda.so with the code that needs MPI or CUDA.
+# A consumer gets only the include directory of the public headers: no flags, no definitions, no
+# third-party library.
 
 set(_layers ${REPRISE_LAYERS})
 list(FILTER _layers INCLUDE REGEX "^core/")
@@ -9,7 +10,7 @@ if(NOT core/adapters/local IN_LIST _layers OR NOT core/api IN_LIST _layers)
   return()
 endif()
 
-# Exports what the version script names; what the objects mark as hidden stays inside in any case.
+# Exports what the version script names; symbols that the objects mark as hidden stay hidden.
 function(_reprise_shared target name)
   add_library(${target} SHARED ${ARGN})
   set(script ${CMAKE_CURRENT_SOURCE_DIR}/cmake/${name}.map)
@@ -36,7 +37,8 @@ target_include_directories(reprise_library INTERFACE
 target_compile_features(reprise_library INTERFACE cxx_std_20)
 set(_libraries reprise_library)
 
-# What needs another library. First the shared library, so that the archives give only what it hides.
+# Builds the library of a component that needs another library. Links the shared library first, so
+# that the archives supply only what it hides.
 function(_reprise_component component)
   string(TOUPPER ${component} library)
   if(REPRISE_HAVE_${library})
@@ -53,7 +55,7 @@ _reprise_component(cuda)
 add_custom_target(reprise_libraries)
 add_dependencies(reprise_libraries ${_libraries})
 
-# Within another project's build; the package makes the same target.
+# Other projects that add this tree use this target; the package defines the same one.
 add_library(reprise_package INTERFACE)
 target_link_libraries(reprise_package INTERFACE ${_libraries})
 add_library(reprise::reprise ALIAS reprise_package)

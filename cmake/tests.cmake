@@ -1,10 +1,10 @@
-# tests/<folder>/*_test.cpp become one executable test_<folder>, and one ctest test that writes its
-# cases to <build>/test-reports/<name>.xml. A folder that mirrors a layer is linked with that layer
-# and with properties; anything more stands in tests/links.txt. A folder with a main.cpp brings its
-# own main. The list of tests is written to <build>/tests.txt.
+# Builds tests/<folder>/*_test.cpp into one executable test_<folder>, and one ctest test that writes
+# its results to <build>/test-reports/<name>.xml. A folder that mirrors a layer is linked with that
+# layer and with properties; tests/links.txt lists anything more. A folder with a main.cpp uses its
+# own main. Writes the list of tests to <build>/tests.txt.
 
-# Optional libraries that a folder's own sources use, and the numbers of ranks that a folder is
-# launched with, each one ctest test <name>_<ranks>.
+# Lists the optional libraries that a folder's own sources use, and the numbers of ranks to launch a
+# folder with; each number is one ctest test <name>_<ranks>.
 set(_libraries_mpi MPI)
 set(_libraries_nccl MPI CUDA NCCL)
 set(_libraries_gpu CUDA)
@@ -24,7 +24,7 @@ set(_environment
   "OMPI_ALLOW_RUN_AS_ROOT=1" "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
   "RC_PARAMS=seed=1")  # properties draw the same cases in every run
 
-# Extra links of a test folder, from tests/links.txt: "tests/folder : layer...".
+# Reads a folder's extra links from tests/links.txt: "tests/folder : layer...".
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_root}/links.txt)
 file(STRINGS ${_root}/links.txt _links REGEX "^tests/")
 function(_reprise_extra_links folder out)
@@ -39,7 +39,7 @@ function(_reprise_extra_links folder out)
   set(${out} ${extra} PARENT_SCOPE)
 endfunction()
 
-# The layers that a test folder is linked with.
+# Returns the layers to link a test folder with.
 function(_reprise_test_layers folder out)
   _reprise_extra_links(${folder} layers)
   if(IS_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
@@ -51,7 +51,7 @@ endfunction()
 function(_reprise_register name folder)
   set(report --gtest_brief=1 --gtest_output=xml:${_reports}/${name}.xml)
   if(_ranks_${folder})
-    # Rank 0 alone writes the report.
+    # Only rank 0 writes the report.
     foreach(ranks IN LISTS _ranks_${folder})
       math(EXPR others "${ranks} - 1")
       set(rest)
@@ -72,7 +72,7 @@ function(_reprise_register name folder)
     WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
 endfunction()
 
-# Why a folder of tests is not built here; empty if it is.
+# Returns the reason why a folder of tests is not built here; empty if it is.
 function(_reprise_not_built folder layers out)
   set(why "")
   foreach(library IN LISTS _libraries_${folder})
@@ -94,8 +94,8 @@ function(_reprise_not_built folder layers out)
   set(${out} "${why}" PARENT_SCOPE)
 endfunction()
 
-# Defines the paths of this clone for the sources that name one, directly or through a header of
-# their folder. All others compile to the same object in every clone, so a compiler cache finds it.
+# Defines the paths of this clone for sources that name one, directly or through a header of their
+# folder. All other sources compile to the same object in every clone, so a compiler cache finds it.
 function(_reprise_define_paths folder)
   set(names "REPRISE_(TEST_DATA|SOURCE_DIR|BUILD_DIR|EXE|CXX|MPIEXEC|LIBRARY_(MPI_|CUDA_)?FILE)")
   file(GLOB headers CONFIGURE_DEPENDS ${_root}/${folder}/*.hpp)

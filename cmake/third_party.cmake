@@ -1,5 +1,5 @@
-# Which folder uses which library. Libraries are looked for only when a folder that is built uses
-# them. PUBLIC ones may appear in that folder's headers.
+# Lists the libraries that each folder uses. CMake looks for a library only if a folder that is
+# built uses it. PUBLIC ones may appear in that folder's headers.
 
 set(REPRISE_THIRD_PARTY
   # folder                library      visibility
@@ -28,7 +28,7 @@ set(REPRISE_THIRD_PARTY
   "tests/scenarios/driver yaml         PRIVATE"
   "tests/cli              json         PRIVATE")
 
-# A library that has a header and an archive but no CMake package.
+# Makes a target for a library that has a header and an archive but no CMake package.
 function(_reprise_plain_library target header library)
   find_path(${target}_INCLUDE ${header})
   find_library(${target}_LIBRARY ${library})
@@ -55,7 +55,7 @@ function(_reprise_find_third_party name)
   if(name STREQUAL "fmt")
     _reprise_package(fmt fmt fmt::fmt)
   elseif(name STREQUAL "spdlog")
-    _reprise_package(spdlog spdlog spdlog::spdlog)  # brings SPDLOG_COMPILED_LIB, SPDLOG_FMT_EXTERNAL
+    _reprise_package(spdlog spdlog spdlog::spdlog)  # SPDLOG_COMPILED_LIB, SPDLOG_FMT_EXTERNAL
   elseif(name STREQUAL "json")
     _reprise_package(json nlohmann_json nlohmann_json::nlohmann_json)
   elseif(name STREQUAL "yaml")

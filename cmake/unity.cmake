@@ -1,15 +1,16 @@
-# Compiles several sources of one target as one, so that each header is read once for all of them:
-# half of the time of a build from nothing. A unit includes its sources by their path in the tree and
+# Compiles several sources of one target as one, so that each header is read once for all of them;
+# this halves the time of a clean build. A unit includes its sources by their path in the tree and
 # is named by its content, so a compiler cache finds it in every clone and every preset.
 
 option(REPRISE_UNITY "Compile sources in groups; OFF recompiles less after a change" OFF)
 set(REPRISE_UNITY_DIR "${CMAKE_BINARY_DIR}/unity" CACHE PATH "Where the grouped sources are written")
 set(_reprise_unit_size 8)
 
-# Appends units of the given sources to the list named `out`; `definitions` are those of each source.
+# Appends units of the given sources to the list named `out`; all of them have the definitions
+# `definitions`.
 function(_reprise_add_units out definitions)
   set(result ${${out}})
-  # Units of equal size: 9 sources become 5 and 4, not 8 and 1.
+  # Balances the sizes of units: 9 sources become 5 and 4, not 8 and 1.
   list(LENGTH ARGN count)
   math(EXPR units "(${count} + ${_reprise_unit_size} - 1) / ${_reprise_unit_size}")
   set(begin 0)
@@ -33,8 +34,8 @@ function(_reprise_add_units out definitions)
   set(${out} ${result} PARENT_SCOPE)
 endfunction()
 
-# Replaces the sources in the list named `out` by units. Leaves alone what is not C++, programs' main
-# files and fuzz targets. Sources with definitions of their own must all have the same ones.
+# Replaces the sources in the list named `out` by units. Skips files other than C++, main files of
+# programs, and fuzz targets. Sources with definitions of their own must all have the same ones.
 function(reprise_group_sources out)
   if(NOT REPRISE_UNITY)
     return()

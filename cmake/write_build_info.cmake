@@ -1,9 +1,9 @@
-# Run at build time; see build_info.cmake.
+# Runs at build time; see build_info.cmake.
 
 set(COMMIT unknown)
 set(DIRTY false)
 if(GIT)
-  # The clone may belong to somebody else, as in a container.
+  # The clone may belong to another user, as in a container.
   set(git ${GIT} -c safe.directory=${SOURCE} -C ${SOURCE} --no-optional-locks)
   execute_process(COMMAND ${git} rev-parse HEAD
     OUTPUT_VARIABLE head OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)

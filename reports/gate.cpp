@@ -12,7 +12,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kRunAgain = "run the lane again with --report";
 constexpr const char* kShowAgain =
-    "show it again; if it is meant to go, write a new baseline with --write-baseline";
+    "show it again; if it was removed on purpose, write a new baseline with --write-baseline";
 
 std::string than(std::uint64_t now, const std::string& noun, std::uint64_t before) {
   return std::to_string(now) + " " + noun + ", the baseline has " + std::to_string(before);
@@ -45,7 +45,7 @@ void check_identity(const Project& project, const GateOptions& options,
         "run that commit's build, or name the commit meant with --commit");
   }
   if (project.dirty && !options.allow_dirty) {
-    refusals.refuse("project.dirty", "the tree had changes that are in no commit",
+    refusals.refuse("project.dirty", "the tree had uncommitted changes",
                     "commit them and run again, or allow it with --allow-dirty");
   }
 }
@@ -80,8 +80,8 @@ void check_same(const std::string& name, const ScenarioFloor& now, const Scenari
                 Comparable with, RefusalCollector& refusals) {
   const auto differs = [&](const char* what, const std::string& is, const std::string& was) {
     refusals.refuse(name, std::string(what) + " is '" + is + "', the baseline has '" + was + "'",
-                    with.program ? "one program with one seed makes one: run the lane again"
-                                 : "if it is meant, write a new baseline with --write-baseline");
+                    with.program ? "one program with one seed gives one value: run the lane again"
+                                 : "if it is intended, write a new baseline with --write-baseline");
   };
   // Older baselines have neither; a result that ended in a refusal has only a course.
   if (with.seed && !(before.digest.empty() && before.course.empty())) {
@@ -107,7 +107,7 @@ void check_scenario(const std::string& name, const ScenarioFloor& before, const 
                     Comparable with, RefusalCollector& refusals) {
   const auto now = shown.scenarios.find(name);
   if (now == shown.scenarios.end()) {
-    refusals.refuse(name, "the baseline has it, the report has not", kShowAgain);
+    refusals.refuse(name, "the baseline has it, the report does not", kShowAgain);
     return;
   }
   if (!now->second.skipped.empty()) return;  // check_skipped reports it
@@ -169,7 +169,7 @@ void check_full(const Submission& submission, const LaneFloor& shown, const Lane
     text +=
         (text.empty() ? "" : ", ") + what + " (the baseline has " + std::to_string(before) + ")";
   };
-  if (lacks.doubled) add("nothing run twice", floor.runs_doubled);
+  if (lacks.doubled) add("nothing was run twice", floor.runs_doubled);
   if (lacks.properties) add("no property", floor.properties.size());
   if (lacks.mutants) add("no mutant", floor.mutants.size());
   const Report& report = *submission.report;
@@ -185,14 +185,14 @@ void check_others(const LaneFloor& shown, const LaneFloor& floor, RefusalCollect
     if (lacks.properties) break;
     const auto now = shown.properties.find(name);
     if (now == shown.properties.end()) {
-      refusals.refuse("property " + name, "the baseline has it, the report has not", kShowAgain);
+      refusals.refuse("property " + name, "the baseline has it, the report does not", kShowAgain);
     } else if (now->second < cases) {
       refusals.refuse("property " + name, than(now->second, "cases", cases), kShowAgain);
     }
   }
   for (const auto& name : floor.mutants) {
     if (lacks.mutants || shown.mutants.contains(name)) continue;
-    refusals.refuse("mutant " + name, "the baseline has it, the report has not", kShowAgain);
+    refusals.refuse("mutant " + name, "the baseline has it, the report does not", kShowAgain);
   }
   if (!lacks.doubled && shown.runs_doubled < floor.runs_doubled) {
     refusals.refuse("determinism", than(shown.runs_doubled, "runs doubled", floor.runs_doubled),
@@ -229,7 +229,7 @@ void judge_one(const Submission& submission, const Baseline& baseline, const Gat
   for (const auto& refusal : weigh(report)) refusals.adopt(refusal);
   const auto floor = baseline.find(report.lane);
   if (floor == baseline.end() || !wanted(report.lane, options)) {
-    refusals.refuse("lane", "'" + report.lane + "' is no lane that is judged here",
+    refusals.refuse("lane", "'" + report.lane + "' is not one of the lanes to judge",
                     "leave the report out, or write a baseline that has the lane");
     return;
   }
@@ -249,7 +249,7 @@ void check_lanes(std::span<const Submission> submissions, const Baseline& baseli
     if (first) continue;
     RefusalCollector(submission.file, ruling.refusals)
         .refuse("lane", "'" + at->first + "' has a report already: " + at->second,
-                "hand in one report a lane");
+                "give one report per lane");
   }
   std::vector<std::string> demanded = options.lanes;
   if (demanded.empty()) {
@@ -258,8 +258,8 @@ void check_lanes(std::span<const Submission> submissions, const Baseline& baseli
   for (const auto& lane : demanded) {
     if (seen.contains(lane)) continue;
     RefusalCollector("", ruling.refusals)
-        .refuse("lane " + lane, "no report of it was handed in",
-                "hand it in, or name the lanes to be judged with --lane");
+        .refuse("lane " + lane, "no report of it was given",
+                "give one, or name the lanes to judge with --lane");
   }
 }
 

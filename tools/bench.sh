@@ -11,7 +11,7 @@ bench_one() {
   ((rc == 0 || rc == bench_not_run))
 }
 
-# The benchmarks that have limits or aims, and what of them is published.
+# Lists the benchmarks that have limits or aims; their results are published.
 readonly benches_published=(save load reshard compare plan_scale)
 bench_filter() {
   case "$1" in
@@ -20,13 +20,14 @@ bench_filter() {
   esac
 }
 
-# bench_beside_torch [ROW...]: where there is no environment nothing is run, and that is said.
+# bench_beside_torch [ROW...]: runs the comparison with PyTorch; without its environment it says so
+# and runs nothing.
 bench_beside_torch() {
   local env="${REPRISE_INTEROP_ENV:-}"
   [[ -n "$env" ]] || env="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/$(
     sed -n 's/^torch==/torch-/p' tests/interop/requirements.txt)"
   step "beside PyTorch"
-  rm -f build/bench/beside_torch.json  # what an earlier run found is not this one's
+  rm -f build/bench/beside_torch.json  # an earlier run's results are not this one's
   if [[ ! -x "$env/bin/python" ]]; then
     say "    not run: no environment; ./dev interop makes it"
     return 0
@@ -36,7 +37,8 @@ bench_beside_torch() {
     { tail -n 20 build/log/beside-torch.log; return 1; }
 }
 
-# All of it, as a page under reports/bench. Python renders it; nothing else here needs it.
+# Runs all published benchmarks and writes a page under reports/bench. Python renders it; nothing
+# else here needs Python.
 bench_publish() {
   local name
   command -v python3 >/dev/null || die "--publish needs python3: apt-get install python3"

@@ -1,6 +1,6 @@
 # Configures and builds presets; sourced by ./dev.
 
-# Compiler settings that differ from the preset because clang 14 is not there.
+# Prints compiler settings that replace the preset's where clang 14 is missing.
 preset_overrides() {
   case "$1" in
     asan | tsan | fuzz)
@@ -23,7 +23,8 @@ configure() {
     cmake --preset "$preset" "${overrides[@]}"
 }
 
-# compile PRESET [ARGUMENT...]: two builds of one preset at once would spoil each other.
+# compile PRESET [ARGUMENT...]: locks the preset, because two builds of it at once would damage each
+# other.
 compile() {
   local preset="$1"
   shift
@@ -34,7 +35,7 @@ compile() {
   ) 9>"build/$preset/.lock"
 }
 
-# build PRESET [TARGET...]: at a terminal ninja shows its progress; elsewhere it fills a log.
+# build PRESET [TARGET...]: shows ninja's progress at a terminal, and writes a log elsewhere.
 build() {
   local preset="$1" began=$SECONDS targets=()
   shift

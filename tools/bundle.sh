@@ -1,20 +1,20 @@
 # Makes the bundle for a bare GPU machine; sourced by ./dev.
 
 readonly bundle_kib_max=$((40 * 1024))
-# What the machine has that a bundle runs on: the C library, the driver, NCCL.
+# Libraries that a bundle takes from its machine: the C library, the driver, NCCL.
 readonly bundle_foreign='/(ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|cuda|nccl))\.so[.0-9]*$'
-# Open MPI's plugins for networks, launchers, files and shared memory of its own that a bundle has no
-# use for.
+# Open MPI's plugins that a bundle does not need: for networks, launchers, files and its own shared
+# memory.
 readonly bundle_no_plugin='((ucx|ofi|psm2?|openib|flux|romio321|jsm|gridengine|dbg_msgq)|mca_(atomic|memheap|scoll|spml|sshmem|fcoll|fbtl|fs|sharedfp|io)_.*)\.so$'
 
-# Programs that go into the bundle, as far as the tree has them.
+# Lists the programs for the bundle that the tree has.
 bundle_programs() {
   say reprise
   grep -xE 'test_(gpu|nccl|mpi)' build/gpu/tests.txt
   [[ ! -f tests/bench/gpu_bench.cpp ]] || say bench_gpu
 }
 
-# bundle_libraries FILE...: "name path" of each shared library that they need.
+# bundle_libraries FILE...: prints "name path" of each shared library that the files need.
 bundle_libraries() {
   local needs
   needs="$(LC_ALL=C ldd "$@")" || return 1
@@ -24,7 +24,7 @@ bundle_libraries() {
 
 openmpi_path() { ompi_info --parsable --path "$1" | cut -d : -f 3; }
 
-# bundle_mpi DIR: Open MPI with plugins, texts and settings.
+# bundle_mpi DIR: copies Open MPI with its plugins, texts and settings.
 bundle_mpi() {
   local dir="$1" plugin
   mkdir -p "$dir/mpi/plugins" "$dir/mpi/share" "$dir/mpi/etc"
@@ -56,15 +56,16 @@ bundle_fill() {
   say "commit $(tree_git describe --always --dirty --abbrev=40 2>/dev/null)" >"$dir/commit.txt"
 }
 
-# bundle_strangers DIR LOG...: what was loaded that is neither the bundle's nor of any machine.
+# bundle_strangers DIR LOG...: prints loaded libraries that neither the bundle has nor every
+# machine.
 bundle_strangers() {
   local dir="$1"
   shift
   sed -n 's/.*calling init: //p' "$@" | sort -u | grep -v "^$dir/" | grep -vE "$bundle_foreign"
 }
 
-# bundle_moved SCRATCH: the bundle at another place, with an empty environment and without this
-# machine's MPI, runs a scenario on two processes and loads nothing of what is installed here.
+# bundle_moved SCRATCH: runs a scenario on two processes with the bundle in another place, with an
+# empty environment and without this machine's MPI; nothing that is installed here may be loaded.
 bundle_moved() {
   local scratch="$1" moved="$1/moved" alone
   alone=(env -i PATH="$scratch/tools" LANG=C CUDA_VISIBLE_DEVICES= timeout -k 5 120)
@@ -96,7 +97,7 @@ bundle_check() {
   return "$rc"
 }
 
-# What runs on a bare GPU machine: build/bundle.
+# Builds what runs on a bare GPU machine: build/bundle.
 verb_bundle() {
   local programs kib
   verb_setup && configure gpu || return 1

@@ -1,6 +1,6 @@
 # Runs the stages of continuous integration; sourced by ./dev.
 
-# name, seconds it may take, what it is
+# name, time limit in seconds, description
 readonly stages=(
   "release 1200 release build and all tests"
   "catalogue 800 all scenarios twice, random ones, the mutants, the gate"
@@ -14,7 +14,7 @@ readonly stages=(
   "lint    460 format, clang-tidy, the rules of the tree"
 )
 
-# What is too long for each merge.
+# Stages that take too long for each merge.
 readonly nightly_stages=(
   "release   1200 release build and all tests"
   "asan_all  3600 clang build under AddressSanitizer and UBSan, every case of every test"
@@ -25,10 +25,10 @@ readonly nightly_stages=(
   "tidy      7200 clang-tidy on every source"
 )
 
-# Without the random scenarios: the catalogue's stage tries them, and its report has what came of it.
+# Leaves out the random scenarios: the catalogue's stage runs them, and its report has the results.
 stage_release() { build_for_tests release && GTEST_FILTER='-RandomScenarios.*' run_tests release; }
-# What goes through hundreds of runs of one path shows nothing more here than a few of them do; the
-# release stage and the nightly run all of it.
+# Tests that repeat one path hundreds of times show nothing more here than a few of them; the
+# release stage and the nightly run have all of them.
 readonly asan_left_out='Observ*:Shrink*:ProtocolCrash.a_crash_while*:*GuardedMemory*:Evidence.*:MutantsVerb.*:Writers.two_*:ProtocolCrash/Histories.*/1?'
 stage_asan() {
   build_for_tests asan && GTEST_FILTER="-$asan_left_out" REPRISE_PROPERTY_CASES=4 run_tests asan
@@ -48,7 +48,8 @@ stage_tsan() {
   build_for_tests tsan "${targets[@]}" && run_tests tsan -R "$pattern"
 }
 
-# fuzz_stage SECONDS: from real files alone, not from what earlier runs kept: the same for each commit.
+# fuzz_stage SECONDS: starts from real files only, not from inputs of earlier runs, so it is the
+# same for each commit.
 fuzz_stage() {
   local number name rc names
   mapfile -t names < <(fuzz_names)
@@ -73,7 +74,7 @@ stage_interop() {
   ((rc == 0 || rc == interop_not_run))
 }
 
-# checked COMMAND...: one check that counts.
+# checked COMMAND...: runs one check and counts it.
 checked() {
   step "$*"
   if "$@"; then record 1 0 0; else record 0 1 0; return 1; fi
@@ -101,11 +102,11 @@ mpi_stage() {
   checked "$program" gate "$report" --lane mpi --baseline reports/baseline.json "${dirty[@]}" || broken=1
   ((broken == 0))
 }
-# One row of each table, always the same ones.
+# Runs one row of each table, always the same ones.
 stage_mpi() { mpi_stage build/mpi --rows 1; }
 stage_mpi_all() { mpi_stage build/mpi-all; }
 
-# Where there is no nvcc nothing of CUDA was compiled by any stage; that is said.
+# Says so where there is no nvcc, since then no stage compiled anything of CUDA.
 stage_bundle() {
   if ! command -v nvcc >/dev/null && [[ ! -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]]; then
     say "bundle: not run: no nvcc; nothing of CUDA and NCCL was compiled"
@@ -125,14 +126,14 @@ stop_stage() {
   exit 130
 }
 
-# Sets busy_seconds to the processor time that finished children took. A subshell would have none.
+# Sets busy_seconds to the processor time of finished children. A subshell would have none.
 count_busy_seconds() {
   times >build/log/times.txt
   busy_seconds="$(awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' \
     build/log/times.txt)"
 }
 
-# run_stage NAME BUDGET WHAT: one line of the closing table; false if it failed.
+# run_stage NAME BUDGET WHAT: adds one line to the closing table; returns false if the stage failed.
 run_stage() {
   local name="$1" budget="$2" what="$3" began=$SECONDS before rc verdict=ok busy_seconds
   count_busy_seconds
@@ -156,7 +157,7 @@ run_stage() {
   ((rc == 0))
 }
 
-# run_stages "NAME BUDGET WHAT"...: one after the other, then the table and the total.
+# run_stages "NAME BUDGET WHAT"...: runs one after another, then prints the table and the total.
 run_stages() {
   local line name budget what broken=0 began=$SECONDS
   stage_table=""

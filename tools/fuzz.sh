@@ -1,16 +1,16 @@
 # Fuzzes the readers of untrusted bytes; sourced by ./dev.
 
-# Inputs that reached something new, from run to run; './dev clean' leaves them alone.
+# Keeps inputs that reached something new, across runs; './dev clean' does not remove them.
 readonly fuzz_corpus=build/fuzz-corpus
-# What a target may take: more is a finding, as a crash is.
+# Limits of a target: exceeding one is a finding, like a crash.
 readonly fuzz_limits=(-timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=512)
-# libFuzzer cuts what is longer, also seeds.
+# Prints the longest input; libFuzzer cuts longer ones, also seeds.
 fuzz_longest() { case "$1" in metadata) say 65536 ;; *) say 16384 ;; esac; }
 
 fuzz_names() { printf '%s\n' tests/fuzz/*_fuzz.cpp | sed 's|.*/||; s|_fuzz\.cpp$||'; }
 
 # fuzz_one CORPUS NUMBER SECONDS TARGET: called once per target, in parallel. NUMBER seeds the
-# fuzzer. Says how many inputs were tried and how much they reach; a finding stays as a file.
+# fuzzer. Prints how many inputs were tried and how much they reach; keeps a finding as a file.
 fuzz_one() {
   local corpus="$1/$4" number="$2" seconds="$3" name="$4" rc found amiss dict=() kept=()
   local program="build/fuzz/fuzz_$4" log="build/log/fuzz-$4.log"
@@ -43,7 +43,7 @@ fuzz_one() {
   return 1
 }
 
-# What a log of libFuzzer says at its end.
+# Prints the counts at the end of libFuzzer's log.
 fuzz_counts() {
   awk '/^#[0-9]+/ { for (i = 1; i < NF; ++i) { if ($i == "cov:") cov = $(i + 1)
                                                if ($i == "corp:") corpus = $(i + 1) } }
@@ -54,7 +54,7 @@ fuzz_counts() {
                  cov, corpus, peak }' "$1"
 }
 
-# Why a run without a finding shows nothing; empty if it shows something.
+# Prints why a run without a finding shows nothing; empty if it shows something.
 fuzz_amiss() {
   local seeds="build/fuzz/seeds/$1" longest
   longest="$(fuzz_longest "$1")"
@@ -73,7 +73,8 @@ fuzz_amiss() {
     }' "$2"
 }
 
-# fuzz_run CORPUS NUMBER SECONDS TARGET...: several at once; false if one found something.
+# fuzz_run CORPUS NUMBER SECONDS TARGET...: runs several at once; returns false if one found
+# something.
 fuzz_run() {
   local corpus="$1" number="$2" seconds="$3"
   shift 3
@@ -81,7 +82,7 @@ fuzz_run() {
   printf '%s\n' "$@" | xargs -n 1 -P "$jobs" "$self" fuzz_one "$corpus" "$number" "$seconds"
 }
 
-# Leaves in each corpus only what reaches something that the rest does not.
+# Keeps in each corpus only inputs that reach something that the rest does not.
 fuzz_minimize() {
   local name
   for name in "$@"; do

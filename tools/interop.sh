@@ -1,10 +1,10 @@
 # Runs the tree against real torch and Megatron-Core; sourced by ./dev.
 
 readonly interop_install_seconds=400
-readonly interop_not_run=3  # exit status: what it takes is not to be had here
+readonly interop_not_run=3  # exit status if its requirements are not available here
 interop_why=""
 
-# Does the package index answer at all? Asked with something small.
+# True if the package index answers a small request.
 interop_index_answers() {
   local python="$1" log=build/log/interop-index.log scratch rc
   scratch="$(mktemp -d)"
@@ -15,9 +15,9 @@ interop_index_answers() {
   return "$rc"
 }
 
-# interop_install ENV REQUIREMENTS: a virtual environment with these packages; a copy of the
-# requirements says that it is complete. 5 GB with torch's GPU libraries, which it does not run without.
-# Status $interop_not_run: no fault of the tree; 1: the requirements can't be installed.
+# interop_install ENV REQUIREMENTS: makes a virtual environment with these packages; a copy of the
+# requirements marks it as complete. It takes 5 GB, since torch needs its GPU libraries. Returns
+# $interop_not_run if the tree is not at fault, 1 if the requirements can't be installed.
 interop_install() {
   local env="$1" wanted="$2" log=build/log/interop-install.log rc
   [[ -f "$env/complete" ]] && cmp -s "$wanted" "$env/complete" && return 0
@@ -49,7 +49,7 @@ interop_install() {
   return "$interop_not_run"
 }
 
-# interop_in ENV [ARGUMENT...]: the cases, counted.
+# interop_in ENV [ARGUMENT...]: runs the cases and counts them.
 interop_in() {
   local env="$1" log=build/log/interop.log began=$SECONDS passed failed skipped rc
   shift
@@ -60,15 +60,16 @@ interop_in() {
   read -r passed failed skipped < <(
     sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped.*/\1 \2 \3/p' "$log")
   if ((rc != 0 && ${failed:-0} == 0)); then
-    failed=1  # it ended early, or no case was run
+    failed=1  # it ended early, or ran no case
   fi
   record "${passed:-0}" "${failed:-1}" "${skipped:-0}"
   say "    interop: ${passed:-0} passed, ${failed:-1} failed in $((SECONDS - began)) s"
   ((${failed:-1} == 0))
 }
 
-# interop_run [--torch VERSION] [--env DIR] [ARGUMENT...], in any order: where the packages can't be
-# had nothing is run; that is said, counts as skipped and is status $interop_not_run.
+# interop_run [--torch VERSION] [--env DIR] [ARGUMENT...], in any order: runs the cases. If the
+# packages are not available it says so, runs nothing, counts as skipped and returns
+# $interop_not_run.
 interop_run() {
   local version="" env="${REPRISE_INTEROP_ENV:-}" wanted=build/interop-requirements.txt rest=() rc
   while (($# > 0)); do

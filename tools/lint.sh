@@ -1,6 +1,6 @@
 # Checks format, headers and sources; sourced by ./dev.
 
-tool() { # tool NAME: version 14 where there is one
+tool() { # tool NAME: prefers version 14
   command -v "$1-14" || command -v "$1" || die "$1 is missing: ./dev setup --all"
 }
 
@@ -25,7 +25,8 @@ verb_format() {
   source_files | xargs -r "$program" -i
 }
 
-# The compiler's arguments for every header, and in header_left_out those that need what is not here.
+# Sets the compiler's arguments for every header, and in header_left_out the headers that need
+# something that is missing here.
 header_left_out='^$'
 header_arguments=()
 find_vendors() {
@@ -45,7 +46,8 @@ find_vendors() {
   [[ -f "$cuda/nccl.h" || -f /usr/include/nccl.h ]] || header_left_out+='|^core/adapters/nccl/'
 }
 
-# header_one COMPILER HEADER ARGUMENT...: to an object, which is what a compiler cache keeps.
+# header_one COMPILER HEADER ARGUMENT...: compiles to an object, because compiler caches keep only
+# those.
 header_one() {
   local clang="$1" header="$2" cache=() object
   shift 2
@@ -54,7 +56,7 @@ header_one() {
   "${cache[@]}" "$clang" "$@" -O0 -x c++ -c "$header" -o "$object"
 }
 
-# Every header compiles alone.
+# Checks that every header compiles alone.
 check_headers() {
   local clang
   clang="$(tool clang++)" || return 1
@@ -66,8 +68,8 @@ check_headers() {
     xargs -r -P "$jobs" -I{} "$self" header_one "$clang" {} "${header_arguments[@]}"
 }
 
-# "hash file" for each source: the hash covers the file, the tree's files that it includes, and the
-# settings.
+# Prints "hash file" for each source; the hash covers the file, the tree's files that it includes,
+# and the settings.
 tidy_keys() {
   local file parts
   source_files | xargs awk '
@@ -91,7 +93,8 @@ tidy_keys() {
   done
 }
 
-# Sources that the tidy preset would compile: first those that differ from the last commit, tests last.
+# Lists the sources that the tidy preset would compile: first those that differ from the last
+# commit, tests last.
 tidy_files() {
   local compiled
   compiled="$(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\".*|\1|p" build/tidy/compile_commands.json)"
@@ -105,7 +108,7 @@ tidy_files() {
     grep -v '^build/'
 }
 
-# tidy_one DEADLINE KEY FILE: called once per file, in parallel. Deadline 0: none.
+# tidy_one DEADLINE KEY FILE: called once per file, in parallel. Deadline 0 means none.
 tidy_one() {
   local deadline="$1" key="$2" file="$3" out
   if ((deadline > 0 && $(date +%s) >= deadline)); then
@@ -141,7 +144,8 @@ check_tidy() { # check_tidy DEADLINE
   ((rc == 0))
 }
 
-# lint_within SECONDS: clang-tidy takes what is left of them; the rest has to fit anyhow.
+# lint_within SECONDS: gives clang-tidy the time that the other checks leave; they have no limit of
+# their own.
 lint_within() {
   local deadline=$(($(date +%s) + $1)) rc=0
   step "checking the format"
@@ -154,5 +158,5 @@ lint_within() {
 
 verb_lint() {
   verb_setup --all || return 1
-  lint_within 86400  # a day: no limit
+  lint_within 86400  # a day, that is no limit
 }

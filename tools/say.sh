@@ -1,4 +1,4 @@
-# Says what happens; sourced by ./dev.
+# Prints messages; sourced by ./dev.
 
 say() { printf '%s\n' "$*"; }
 step() { printf '==> %s\n' "$*"; }
@@ -7,7 +7,7 @@ die() {
   exit 1
 }
 
-# step_timed WHAT LOG COMMAND...: runs quietly into LOG; shows the log's end if it fails.
+# step_timed WHAT LOG COMMAND...: runs quietly into LOG; shows the log's end if the command fails.
 step_timed() {
   local what="$1" log="$2" began rc
   shift 2
@@ -25,5 +25,5 @@ step_timed() {
   return "$rc"
 }
 
-# The clone may belong to somebody else, as in a container.
+# The clone may belong to another user, as in a container.
 tree_git() { git -c safe.directory="$PWD" "$@"; }

@@ -5,9 +5,9 @@ readonly packages_needed=(build-essential cmake ninja-build ccache git
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libboost-context-dev libisal-dev libxxhash-dev
   libssl-dev libpugixml-dev libzip-dev libopenmpi-dev openmpi-bin)
 readonly packages_checks=(clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev llvm-14)
-readonly packages_checks_any=(clang clang-tidy clang-format llvm)  # where version 14 is not to be had
+readonly packages_checks_any=(clang clang-tidy clang-format llvm)  # where there is no version 14
 
-# Prints those of the given packages that are not installed.
+# Prints which of the given packages are not installed.
 missing_packages() {
   local package
   for package in "$@"; do
@@ -29,7 +29,7 @@ apt_install() {
   as_root apt-get update -q && as_root apt-get install -y -q --no-install-recommends "$@"
 }
 
-# Says what apt-get is going to install and asks, if there is somebody at a terminal to ask.
+# Says what apt-get will install, and asks for permission if there is a terminal.
 may_install() {
   local answer
   say "./dev needs these packages and installs them with apt-get:"
@@ -47,10 +47,11 @@ install() {
   fi
   ((EUID == 0)) || sudo -v || die "sudo was refused"
   step_timed "installing $# packages" "$log" apt_install "$@" || return 1
-  rm -f build/*/CMakeCache.txt  # look anew for what is there now
+  rm -f build/*/CMakeCache.txt  # search again for what is installed now
 }
 
-# verb_setup [--all]: --all adds what the sanitizer builds and lint need.
+# verb_setup [--all]: installs what the build needs; --all adds what the sanitizer builds and lint
+# need.
 verb_setup() {
   local missing
   if ! command -v dpkg-query >/dev/null; then

@@ -1,6 +1,6 @@
 # Runs tests and counts their cases; sourced by ./dev.
 
-# "passed failed skipped" of the cases in one of GoogleTest's XML reports, from its first element.
+# Prints "passed failed skipped" of the cases in a GoogleTest XML report, from its first element.
 sum_report() {
   local all=0 failed=0 disabled=0 errors=0 skipped
   read -r all failed disabled errors < <(sed -n \
@@ -10,14 +10,14 @@ sum_report() {
   say "$((all - failed - skipped)) $failed $skipped"
 }
 
-# The ctest tests of a JUnit file: "name status" per line.
+# Prints the ctest tests of a JUnit file as "name status", one per line.
 ctest_results() {
   sed -n 's/.*<testcase name="\([^"]*\)".* status="\([^"]*\)".*/\1 \2/p' "$1"
 }
 
-# count_tests PRESET JUNIT: "passed failed skipped" over all cases. An executable that failed
-# without a failed case in its report (a crash, a timeout, a leak at exit) counts as one failure, and
-# so does one that ran no case: all of them are GoogleTest's.
+# count_tests PRESET JUNIT: prints "passed failed skipped" over all cases. An executable that failed
+# without a failed case in its report (a crash, a timeout, a leak at exit) counts as one failure, as
+# does one that ran no case, since all of them use GoogleTest.
 count_tests() {
   local preset="$1" junit="$2" passed=0 failed=0 skipped=0 name status p f s report
   while read -r name status; do
@@ -40,7 +40,7 @@ count_tests() {
 # Adds "passed failed skipped" to this run's results.
 record() { printf '%s %s %s\n' "$1" "$2" "$3" >>build/results.txt; }
 
-# run_tests PRESET [CTEST-ARGUMENT...]: runs what is built and records the counts.
+# run_tests PRESET [CTEST-ARGUMENT...]: runs the tests that are built and records the counts.
 run_tests() {
   local preset="$1" junit="$PWD/build/$1/ctest.xml" began=$SECONDS rc passed failed skipped
   shift
@@ -63,14 +63,14 @@ run_tests() {
   ((failed == 0))
 }
 
-# build_for_tests PRESET [TARGET...]: a build that breaks counts as one failure.
+# build_for_tests PRESET [TARGET...]: builds; a build that fails counts as one failure.
 build_for_tests() {
   build "$@" && return 0
   record 0 1 0
   return 1
 }
 
-# The last line of ./dev test, and its exit status.
+# Prints the last line of ./dev test; returns its exit status.
 print_total() {
   local passed=0 failed=0 skipped=0 p f s tail=""
   while read -r p f s; do

@@ -1,4 +1,4 @@
-// mpirun -n 4 ranks save; mpirun -n 2 ranks: saves a sharded tensor, loads it on other ranks.
+// mpirun -n 4 ranks save; mpirun -n 2 ranks: saves a sharded tensor and loads it on fewer ranks.
 #include <iostream>
 #include <reprise/reprise.hpp>
 #include <vector>

@@ -57,12 +57,12 @@ void require_nothing_else(const StoredPath& out, const std::string& directory) {
   std::vector<std::string> others = others_in(*out.store, directory);
   for (auto& name : own_by_name_alone(*out.store, directory)) others.push_back(std::move(name));
   if (others.empty()) return;
-  throw Error(Code::kUsage,
-              "--force replaces checkpoints, nothing else, and these belong to none: " +
-                  join(others, ", ") +
-                  "; move or remove them yourself (what stands so in IN is carried along anew), or "
-                  "name another OUT",
-              {.file = out.store->display(directory)});
+  throw Error(
+      Code::kUsage,
+      "--force replaces only checkpoints, and these files belong to none: " + join(others, ", ") +
+          "; move or remove them yourself (reshard copies such files from IN), or name "
+          "another OUT",
+      {.file = out.store->display(directory)});
 }
 
 }  // namespace
@@ -70,8 +70,8 @@ void require_nothing_else(const StoredPath& out, const std::string& directory) {
 void require_apart(const std::string& in, const StoredPath& out) {
   if (lies_within(in, out.display()) || lies_within(out.display(), in)) {
     throw Error(Code::kUsage,
-                "IN and OUT are one directory or lie within each other, and writing OUT would "
-                "remove IN; name an OUT apart from it",
+                "IN and OUT are the same directory or lie within each other, and writing OUT would "
+                "remove IN; name an OUT outside of IN",
                 {.file = out.display()});
   }
   std::vector<std::string> going;
@@ -92,7 +92,7 @@ void require_free(const StoredPath& out, Standing standing) {
   const auto copy = moved_aside(out);
   if (!there && !copy) return;
   if (there && there->link) {
-    throw Error(Code::kUsage, "OUT is a link; name what it leads to, or another OUT",
+    throw Error(Code::kUsage, "OUT is a link; name its target, or another OUT",
                 {.file = out.display()});
   }
   const std::string directory = copy.value_or(out.path);
@@ -100,13 +100,13 @@ void require_free(const StoredPath& out, Standing standing) {
     throw Error(Code::kUsage,
                 copy ? "a writer that did not finish left the only copy of OUT here; rename it "
                        "back or elsewhere, or give --force"
-                     : "OUT is there already; name another, or give --force",
+                     : "OUT already exists; name another, or give --force",
                 {.file = store.display(directory)});
   }
   if (!holds_metadata(store, directory)) {
     throw Error(Code::kUsage,
-                "OUT is there and holds no .metadata itself: --force replaces checkpoints, "
-                "nothing else; remove it yourself, or name another",
+                "OUT exists and holds no .metadata itself: --force replaces only checkpoints; "
+                "remove it yourself, or name another",
                 {.file = store.display(directory)});
   }
   require_nothing_else(out, directory);

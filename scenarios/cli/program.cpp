@@ -106,7 +106,7 @@ class Edge {
   ExitCode leave(ExitCode code) {
     out_.flush();
     if (out_.good()) return code;
-    err_ << "reprise: standard output is full or closed: not all could be written to it\n";
+    err_ << "reprise: standard output is full or closed: the output is incomplete\n";
     return code == ExitCode::kInternal ? code : ExitCode::kUnusable;
   }
 

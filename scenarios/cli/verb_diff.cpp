@@ -57,7 +57,7 @@ class DiffVerb final : public Verb {
  public:
   std::string_view name() const override { return "diff"; }
   std::string_view summary() const override {
-    return "Do two checkpoints hold the same content, whatever their sharding?";
+    return "Compare the content of two checkpoints, whatever their sharding";
   }
   std::string_view examples() const override {
     return "  reprise diff before/iter_0000100 after/iter_0000100\n"
@@ -80,18 +80,17 @@ class DiffVerb final : public Verb {
   void declare(Options& options) override {
     options.positional(left_, "A", "a checkpoint")
         .positional(right_, "B", "another one")
-        .texts(
-            keys_, "--keys", "REGEX",
-            "only keys in which this is found (the common state's key is \"common_state\", that of "
-            "a file beside the payload its name)")
-        .texts(ignored_, "--ignore", "REGEX",
-               "not these keys; paths in the common state count, too")
+        .texts(keys_, "--keys", "REGEX",
+               "compare only keys that match (the common state's key is \"common_state\"; the key "
+               "of a file next to the payload is its name)")
+        .texts(ignored_, "--ignore", "REGEX", "skip keys that match, and paths in the common state")
         .texts(accepted_, "--accept", "layout-bound",
-               "take what is bound to a layout and not comparable as it is; it no longer decides")
-        .flag(unchecked_, "--no-checksums", "don't read everything twice to check checksums")
+               "accept values that depend on a layout and can't be compared; they don't affect the "
+               "exit code")
+        .flag(unchecked_, "--no-checksums", "don't check checksums, which reads everything twice")
         .flag(json_, "--json", "print one JSON document")
         .text(report_, "--report", "DIR", "write report.json (lane files) and junit.xml there")
-        .flag(quiet_, "-q,--quiet", "print differences alone, no progress");
+        .flag(quiet_, "-q,--quiet", "print only differences, no progress");
   }
 
   ExitCode run(const Console& console) override {

@@ -82,14 +82,15 @@ class GateVerb final : public Verb {
            "or an unusable baseline.\n";
   }
   void declare(Options& options) override {
-    options.positional(reports_, "REPORT", "report.json or its directory, one a lane")
+    options.positional(reports_, "REPORT", "report.json or its directory, one per lane")
         .text(baseline_, "--baseline", "FILE",
-              "the least to be shown: of --write-baseline, or a report.json")
+              "what reports must show at least: a file from --write-baseline, or a report.json")
         .text(commit_, "--commit", "SHA",
-              "that the reports must be of; this program's own unless told")
-        .texts(lanes_, "--lane", "NAME", "judge this lane of the baseline; all unless told")
-        .text(written_, "--write-baseline", "FILE", "write what accepted reports show there")
-        .flag(allow_dirty_, "--allow-dirty", "accept reports of a tree with uncommitted changes")
+              "commit that the reports must be from; default: this program's own")
+        .texts(lanes_, "--lane", "NAME", "judge this lane of the baseline; default: all")
+        .text(written_, "--write-baseline", "FILE",
+              "write a new baseline from the reports if they are accepted")
+        .flag(allow_dirty_, "--allow-dirty", "accept reports from a tree with uncommitted changes")
         .flag(json_, "--json", "print one JSON document");
   }
 

@@ -70,7 +70,7 @@ std::vector<FileRow> file_rows(const Catalog& catalog) {
 class InspectVerb final : public Verb {
  public:
   std::string_view name() const override { return "inspect"; }
-  std::string_view summary() const override { return "What does a checkpoint hold?"; }
+  std::string_view summary() const override { return "Show the content of a checkpoint"; }
   std::string_view examples() const override {
     return "  reprise inspect runs/llm                        the newest of a run\n"
            "  reprise inspect --keys 'linear_fc1' ckpt        tensors and objects of that name\n"
@@ -82,13 +82,14 @@ class InspectVerb final : public Verb {
   }
   void declare(Options& options) override {
     options.positional(path_, "CKPT", "directory with .metadata, or a root with a tracker")
-        .texts(keys_, "--keys", "REGEX", "only keys in which this is found")
-        .texts(ignored_, "--ignore", "REGEX", "not these keys")
+        .texts(keys_, "--keys", "REGEX", "show only keys that match")
+        .texts(ignored_, "--ignore", "REGEX", "skip keys that match")
         .flag(chunks_, "--chunks", "list every chunk with file, offset and length")
         .flag(common_, "--common", "print the common state")
         .flag(digest_, "--digest",
               "read every tensor and print the SHA-256 of its elements; checksums are checked")
-        .flag(values_, "--values", "with --json: the content of objects and of the common state")
+        .flag(values_, "--values",
+              "with --json: include the content of objects and of the common state")
         .flag(files_, "--files", "list every payload file (else the first 16)")
         .flag(json_, "--json", "print one JSON document");
   }

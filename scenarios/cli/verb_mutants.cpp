@@ -23,7 +23,7 @@ class MutantsVerb final : public Verb {
  public:
   std::string_view name() const override { return "mutants"; }
   std::string_view summary() const override {
-    return "Switch historical defects on and see them caught";
+    return "Switch on historical defects and check that they are caught";
   }
   std::string_view examples() const override {
     return "  reprise mutants                        each against the scenarios that declare it\n"
@@ -32,18 +32,18 @@ class MutantsVerb final : public Verb {
            "  reprise mutants scenarios/placements --json mutants.json --jobs 2\n";
   }
   void declare(Options& options) override {
-    options
-        .optional_positional(paths_, "PATH", "scenario files or folders; 'scenarios' unless told")
-        .flag(list_, "--list", "what there is: defect, seam, what it needs, what it is caught as")
-        .text(only_, "--only", "NAME", "this one alone")
-        .text(json_, "--json", "FILE", "write the results there")
+    options.optional_positional(paths_, "PATH", "scenario files or folders; default: 'scenarios'")
+        .flag(list_, "--list", "list all mutants: defect, seam, what each needs, how it is caught")
+        .text(only_, "--only", "NAME", "run only this mutant")
+        .text(json_, "--json", "FILE", "write the results to this file")
         .text(report_, "--report", "DIR",
-              "write report.json and junit.xml there; a run's report there gets the mutants added")
-        .number(seed_, "--seed", 0, "of the simulated scheduler, and of random cases")
+              "write report.json and junit.xml there; adds the mutants to a run's report that is "
+              "there")
+        .number(seed_, "--seed", 0, "seed of the simulated scheduler and of random cases")
         .number(cases_, "--property-cases", 0,
-                "random cases of the properties continuity and survives that each mutant is tried "
-                "in, beside its scenarios; 4 unless told, 0: none")
-        .number(jobs_, "--jobs", 1, "runs at a time")
+                "random cases of the properties continuity and survives to try each mutant in, "
+                "besides its scenarios; default: 4; 0: none")
+        .number(jobs_, "--jobs", 1, "number of parallel runs")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
 

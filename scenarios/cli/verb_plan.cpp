@@ -44,12 +44,11 @@ class PlanVerb final : public Verb {
   }
   void declare(Options& options) override {
     options
-        .text(model_, "--model", "NAME|FILE.yaml",
-              "a model of the simulated job, or one given as a file")
+        .text(model_, "--model", "NAME|FILE.yaml", "a model of the simulated job, or a model file")
         .text(layout_, "--layout", "LAYOUT", "the layout that saves: \"tp=2,dp=2\"")
         .text(to_, "--to", "LAYOUT", "the layout that loads")
         .text(checkpoint_, "--ckpt", "CKPT", "plan a load of this checkpoint")
-        .number(ranks_, "--ranks", 1, "by this many ranks")
+        .number(ranks_, "--ranks", 1, "number of ranks of that load")
         .flag(per_rank_, "--per-rank", "print the bytes of each rank")
         .flag(json_, "--json", "print one JSON document");
   }
@@ -60,11 +59,12 @@ class PlanVerb final : public Verb {
     }
     if (!checkpoint_.empty() && (!layout_.empty() || !to_.empty())) {
       throw Error(Code::kUsage,
-                  "--layout and --to belong to --model; with --ckpt say --ranks alone, which cuts "
+                  "--layout and --to belong to --model; with --ckpt give only --ranks, which cuts "
                   "dimension 0");
     }
     if (!model_.empty() && ranks_ != 0) {
-      throw Error(Code::kUsage, "--ranks belongs to --ckpt; with --model, --layout says the ranks");
+      throw Error(Code::kUsage,
+                  "--ranks belongs to --ckpt; with --model, --layout determines the ranks");
     }
     if (!checkpoint_.empty()) {
       plan_checkpoint();

@@ -17,7 +17,7 @@ class PropertiesVerb final : public Verb {
  public:
   std::string_view name() const override { return "properties"; }
   std::string_view summary() const override {
-    return "Draw random scenarios, and try on each what must hold of all";
+    return "Check properties that must hold for every scenario on random ones";
   }
   std::string_view examples() const override {
     return "  reprise properties                     the cases of this commit\n"
@@ -27,15 +27,16 @@ class PropertiesVerb final : public Verb {
            "  reprise properties --list\n";
   }
   void declare(Options& options) override {
-    options.optional_positional(names_, "NAME", "of properties; all unless told")
-        .flag(list_, "--list", "what there is, and with how many cases it is tried")
-        .number(cases_, "--cases", 1, "of each property; unless told each has a number of its own")
-        .number(seed_, "--seed", 0, "of the cases; made of the commit unless told")
-        .number(jobs_, "--jobs", 1, "properties at a time")
-        .text(out_, "--out", "DIR", "write the smallest case that fails there, as a scenario file")
+    options.optional_positional(names_, "NAME", "names of properties; default: all")
+        .flag(list_, "--list", "list all properties with their numbers of cases")
+        .number(cases_, "--cases", 1,
+                "number of cases of each property; default: a number per property")
+        .number(seed_, "--seed", 0, "seed of the cases; default: derived from the commit")
+        .number(jobs_, "--jobs", 1, "number of properties to run in parallel")
+        .text(out_, "--out", "DIR", "write the smallest failing case there, as a scenario file")
         .text(report_, "--report", "DIR",
-              "write report.json and junit.xml there; a run's report there gets the properties "
-              "added")
+              "write report.json and junit.xml there; adds the properties to a run's report that "
+              "is there")
         .flag(quiet_, "-q,--quiet", "no progress, no table of what was drawn");
   }
 

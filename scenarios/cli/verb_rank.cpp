@@ -12,15 +12,15 @@ class RankVerb final : public Verb {
   std::string_view summary() const override { return ""; }
   std::string_view examples() const override { return ""; }
   void declare(Options& options) override {
-    options.text(lane_, "--lane", "mpi|gpu", "what the rank works on")
-        .number(ranks_, "--ranks", 1, "how many ranks there are")
+    options.text(lane_, "--lane", "mpi|gpu", "lane of the rank")
+        .number(ranks_, "--ranks", 1, "number of ranks")
         .text(task_.scenario, "--scenario", "FILE", "the scenario")
-        .number(incarnation_, "--incarnation", 0, "which of its incarnations")
-        .text(task_.store, "--store", "DIR", "where checkpoints stand")
-        .text(task_.records, "--records", "DIR", "where the record goes")
+        .number(incarnation_, "--incarnation", 0, "number of the incarnation")
+        .text(task_.store, "--store", "DIR", "directory of the checkpoints")
+        .text(task_.records, "--records", "DIR", "directory of the record")
         .text(task_.mutant, "--mutant", "NAME", "a historical defect")
         .text(task_.log.level, "--log", "LEVEL", "off, info, debug")
-        .text(task_.log.directory, "--logs", "DIR", "where the rank's log goes");
+        .text(task_.log.directory, "--logs", "DIR", "directory of the rank's log");
   }
   ExitCode run(const Console& console) override {
     task_.lane = driver::lane_named(lane_);

@@ -19,7 +19,7 @@ class ReplayVerb final : public Verb {
  public:
   std::string_view name() const override { return "replay"; }
   std::string_view summary() const override {
-    return "Run a scenario again and compare with what its file recorded";
+    return "Run a scenario again and compare with the record in its file";
   }
   std::string_view examples() const override {
     return "  reprise replay scenarios/regress               each file there\n"
@@ -31,7 +31,7 @@ class ReplayVerb final : public Verb {
     options.positional(paths_, "PATH", "scenario files or folders")
         .flag(record_, "--record", "write the recorded: blocks instead of comparing with them")
         .text(mutant_, "--mutant", "NAME", "with --record: a historical defect to switch on")
-        .number(seed_, "--seed", 0, "with --record: of the simulated scheduler");
+        .number(seed_, "--seed", 0, "with --record: seed of the simulated scheduler");
   }
 
   ExitCode run(const Console& console) override {

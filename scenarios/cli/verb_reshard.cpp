@@ -59,14 +59,14 @@ class ReshardVerb final : public Verb {
                "cut tensors whose key matches along DIM into N parts; the first match decides")
         .number(writers_, "--writers", 1, "number of writers (default: the ranks, or 1)")
         .text(per_rank_, "--per-rank", "first|drop",
-              "where each rank saved values of its own: all get the first rank's, or what differs "
-              "is left out (default: each rank keeps its own, if --ranks is as many as there were)")
+              "if each rank saved its own values: all ranks get the first rank's, or values that "
+              "differ are left out (default: each rank keeps its own, if --ranks is unchanged)")
         .flag(force_, "--force",
-              "replace OUT if it is a checkpoint and nothing else is in it; the old one goes when "
-              "the new one was confirmed in its place")
+              "replace OUT if it is a checkpoint and contains nothing else; the old one is removed "
+              "once the new one is confirmed in its place")
         .flag(unchecked_, "--no-checksums",
-              "don't check checksums: flipped bits are then written anew under right checksums, "
-              "and nothing will ever tell")
+              "don't check checksums: flipped bits are then written under right checksums, and "
+              "nothing can notice them any more")
         .flag(json_, "--json", "print one JSON document")
         .flag(quiet_, "-q,--quiet", "no progress");
   }

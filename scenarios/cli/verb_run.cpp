@@ -39,40 +39,40 @@ class RunVerb final : public Verb {
   }
   void declare(Options& options) override {
     options.positional(paths_, "PATH", "scenario files or folders")
-        .text(lane_, "--lane", "sim|mpi|gpu", "where they run; sim unless told")
-        .text(tag_, "--tag", "NAME", "only scenarios with this tag")
+        .text(lane_, "--lane", "sim|mpi|gpu", "where scenarios run; default: sim")
+        .text(tag_, "--tag", "NAME", "run only scenarios with this tag")
         .text(launcher_, "--launcher", "mpirun|srun",
-              "what starts the ranks of the lanes mpi and gpu")
+              "program that starts the ranks of the lanes mpi and gpu")
         .number(ranks_per_gpu_, "--ranks-per-gpu", 1,
-                "on the lane gpu at most so many ranks of a scenario share a device; 1 unless told")
+                "lane gpu: how many ranks of a scenario may share a device; default: 1")
         .text(report_, "--report", "DIR", "write report.json and junit.xml there")
-        .text(keep_, "--keep", "DIR", "leave the checkpoints there, one folder a scenario")
-        .text(record_, "--record", "DIR", "write each scenario there with what came of it")
-        .text(mutant_, "--mutant", "NAME", "switch a historical defect on")
-        .number(seed_, "--seed", 0, "of the simulated scheduler, and of --rows")
-        .number(rows_, "--rows", 0, "at most N of each table, drawn by the seed; 0: all")
-        .number(jobs_, "--jobs", 1, "scenarios at a time")
+        .text(keep_, "--keep", "DIR", "keep the checkpoints there, one folder per scenario")
+        .text(record_, "--record", "DIR", "write each scenario with its result there")
+        .text(mutant_, "--mutant", "NAME", "switch on a historical defect")
+        .number(seed_, "--seed", 0, "seed of the simulated scheduler and of --rows")
+        .number(rows_, "--rows", 0, "run at most N rows of each table, drawn by the seed; 0: all")
+        .number(jobs_, "--jobs", 1, "number of scenarios to run in parallel")
         .text(ranks_, "--ranks", "TAG",
-              "show what each rank compared, of scenarios so tagged; or: all")
+              "show what each rank compared, for scenarios with this tag, or: all")
         .flag(double_, "--double",
-              "run all twice: in a second process, or what another lane ran on the lane sim")
-        .text(save_, "--save", "DIR", "as --keep")
+              "run everything twice: in a second process; for other lanes, on the lane sim")
+        .text(save_, "--save", "DIR", "same as --keep")
         .text(
             options_.load, "--load", "DIR",
-            "first lives begin from the checkpoint there, or from what a run with --save DIR left")
-        .number(
-            save_interval_, "--save-interval", 0,
-            "a save after each iteration whose number N divides, as well; 0: as the scenarios say")
-        .flag(options_.no_save_optim, "--no-save-optim", "saves without the optimizer")
-        .flag(options_.no_save_rng, "--no-save-rng", "saves without random states")
-        .flag(options_.no_load_optim, "--no-load-optim", "loads leave the optimizer behind")
-        .flag(options_.no_load_scheduler, "--no-load-scheduler", "loads leave the schedule behind")
-        .flag(options_.no_load_rng, "--no-load-rng", "loads leave random states behind")
-        .flag(options_.finetune, "--finetune", "loads take weights alone, and begin at iteration 0")
+            "start first lives from the checkpoint there, or from what a run with --save DIR left")
+        .number(save_interval_, "--save-interval", 0,
+                "also save after every Nth iteration; 0: only where the scenarios say")
+        .flag(options_.no_save_optim, "--no-save-optim", "save without the optimizer")
+        .flag(options_.no_save_rng, "--no-save-rng", "save without random states")
+        .flag(options_.no_load_optim, "--no-load-optim", "load without the optimizer")
+        .flag(options_.no_load_scheduler, "--no-load-scheduler", "load without the schedule")
+        .flag(options_.no_load_rng, "--no-load-rng", "load without random states")
+        .flag(options_.finetune, "--finetune", "load only weights, and start at iteration 0")
         .flag(options_.fully_reshardable, "--dist-ckpt-optim-fully-reshardable",
-              "optimizers are saved as fully_reshardable")
-        .text(log_, "--log", "info|debug",
-              "a line a phase and rank, to stderr; on the lanes mpi and gpu to REPORT/log")
+              "save optimizers as fully_reshardable")
+        .text(
+            log_, "--log", "info|debug",
+            "log one line per phase and rank to stderr, or to REPORT/log on the lanes mpi and gpu")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
 
@@ -92,7 +92,7 @@ class RunVerb final : public Verb {
           if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, scenario);
         });
     if (double_ && !report.interrupted) {
-      if (shows_progress) console.err << "once more, elsewhere\n";
+      if (shows_progress) console.err << "running everything again\n";
       driver::compare_courses(driver::courses_elsewhere(request), report);
     }
     if (options_.any()) {
@@ -114,12 +114,12 @@ class RunVerb final : public Verb {
                          static_cast<std::uint64_t>(seed_)};
     request.lane = driver::lane_named(lane_);
     if (!save_.empty() && !keep_.empty()) {
-      throw Error(Code::kUsage, "--save and --keep name one thing; give one of them");
+      throw Error(Code::kUsage, "--save and --keep are the same option; give one of them");
     }
     if (double_ && options_.any()) {
       throw Error(Code::kUsage,
-                  "--double reads the scenarios anew, as they are written; leave it or the options "
-                  "of the training job out");
+                  "--double reads the scenarios again, as they are written; leave out either it or "
+                  "the options of the training job");
     }
     request.jobs = static_cast<std::size_t>(jobs_);
     request.options = {.seed = static_cast<std::uint64_t>(seed_),
@@ -200,7 +200,7 @@ class RunVerb final : public Verb {
     if (!log.on() || lane == driver::LaneKind::kSim) return log;
     if (report_.empty()) {
       throw Error(Code::kUsage, "ranks of the lane " + lane_ +
-                                    " log into files: say with --report DIR where they go");
+                                    " write log files: give their place with --report DIR");
     }
     log.directory = std::filesystem::absolute(report_) / "log";
     return log;

@@ -69,7 +69,7 @@ std::string verdict_line(const VerifyReport& report) {
 class VerifyVerb final : public Verb {
  public:
   std::string_view name() const override { return "verify"; }
-  std::string_view summary() const override { return "Is a checkpoint whole?"; }
+  std::string_view summary() const override { return "Check whether a checkpoint is whole"; }
   std::string_view examples() const override {
     return "  reprise verify runs/llm                  the checkpoint that the tracker names\n"
            "  reprise verify runs/llm/iter_*           several; the worst decides the exit code\n"

@@ -87,7 +87,7 @@ void read_expect(YamlMap expect, Scenario& scenario) {
     expect.fail(expect.node("max_delta"), "wants max_delta 0: anything else is a difference");
   }
   if (const auto against = expect.text("against"); against && *against != "uninterrupted") {
-    expect.fail(expect.node("against"), "knows one thing to compare with: uninterrupted");
+    expect.fail(expect.node("against"), "can compare only with: uninterrupted");
   }
   read_refusal(expect, scenario.expect);
   read_outcomes(expect, scenario.expect);
@@ -162,7 +162,7 @@ void read_lanes(YamlMap& top, Scenario& scenario) {
   if (scenario.lanes.empty()) {
     scenario.lanes = {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu};
   } else if (scenario.lanes_reason.empty()) {
-    top.fail(top.node("lanes"), "leaves lanes out and gives no lanes_reason");
+    top.fail(top.node("lanes"), "leaves out lanes without a lanes_reason");
   }
   const bool own_store = scenario.checkpoint.store != CheckpointPlan{}.store;
   if (own_store && scenario.lanes != std::vector{LaneKind::kSim}) {
@@ -209,7 +209,7 @@ void read_caught(YamlMap& top, Scenario& scenario) {
     try {
       sim::mutant_named(name);
     } catch (const Error& error) {
-      top.fail(top.node("caught"), "is to catch what is not there: " + error.message());
+      top.fail(top.node("caught"), "names an unknown mutant under 'caught': " + error.message());
     }
     const auto& named = scenario.caught;
     if (std::find(named.begin(), named.end(), name) != named.end()) {
@@ -351,7 +351,7 @@ std::vector<Scenario> parse_scenarios(const std::string& text, const std::string
 Scenario parse_scenario(const std::string& text, const std::string& file) {
   auto scenarios = parse_scenarios(text, file);
   if (scenarios.size() == 1 && scenarios.front().row.empty()) return std::move(scenarios.front());
-  throw Error(Code::kUsage, "is a table of scenarios, and one is wanted", {.file = file});
+  throw Error(Code::kUsage, "is a table of scenarios, but a single one is needed", {.file = file});
 }
 
 Scenario read_scenario(const std::string& file) {

@@ -58,7 +58,7 @@ sim::Layout read_layout(YamlMap& map, const std::string& order, const std::strin
     return layout;
   } catch (const Error& error) {
     if (!error.place().file.empty()) throw;  // a key's own error, which has its line
-    map.fail(node, "has a layout that can't be: " + error.message());
+    map.fail(node, "has an impossible layout: " + error.message());
   }
 }
 
@@ -67,7 +67,7 @@ std::string read_model(YamlMap& map) {
   try {
     sim::model_named(model);
   } catch (const Error& error) {
-    map.fail(map.node("model"), "has no such model: " + error.message());
+    map.fail(map.node("model"), "has an unknown model: " + error.message());
   }
   return model;
 }

@@ -77,7 +77,7 @@ BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan) {
   bad.kind = sim::result_fault_named(*map.word("kind", sim::result_fault_names())).value();
   bad.ranks = {read_rank(map)};
   if (map.has("ranks")) {
-    if (map.has("rank")) map.fail(map.node("ranks"), "says both rank and ranks");
+    if (map.has("rank")) map.fail(map.node("ranks"), "has both rank and ranks");
     bad.ranks.clear();
   } else {
     require_member(map, "rank", bad.ranks.front(), plan);
@@ -169,7 +169,7 @@ DamageAction read_damage(YamlMap map) {
   damage.remove = map.flag("remove").value_or(false);
   const bool flips = map.has("byte") || map.has("bit");
   if (int{flips} + int{damage.cut.has_value()} + int{damage.remove} > 1) {
-    map.fail(map.node("what"), "says several of byte with bit, cut, remove; name one");
+    map.fail(map.node("what"), "has several of byte with bit, cut, remove; give one");
   }
   map.refuse_unknown();
   return damage;

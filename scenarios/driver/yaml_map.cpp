@@ -56,9 +56,7 @@ void check_tree(const YAML::Node& node, const std::string& file, int depth,
     throw Error(Code::kUsage, why, {.file = file + ":" + std::to_string(node.Mark().line + 1)});
   };
   if (depth > kDepthMax || nodes_left == 0) {
-    refuse(
-        "too deep or too large once its aliases (*name) are followed; write out what they stand "
-        "for");
+    refuse("too deep or too large once its aliases (*name) are followed; write out their values");
   }
   --nodes_left;
   if (node.IsScalar() && !is_text(node.Scalar())) refuse("a text that is not UTF-8");
@@ -76,10 +74,10 @@ void check_tree(const YAML::Node& node, const std::string& file, int depth,
 
 YamlMap::YamlMap(const YAML::Node& node, std::string file, std::string what, Bindings* bindings)
     : node_(node), file_(std::move(file)), what_(std::move(what)), bindings_(bindings) {
-  if (!node_.IsMap()) fail(node_, "is to be a mapping (key: value)");
+  if (!node_.IsMap()) fail(node_, "must be a mapping (key: value)");
   std::set<std::string_view> seen;  // the node owns the texts
   for (const auto& entry : node_) {
-    if (!entry.first.IsScalar()) fail(entry.first, "has a key that is no text");
+    if (!entry.first.IsScalar()) fail(entry.first, "has a key that is not text");
     if (!seen.insert(entry.first.Scalar()).second) {
       fail(entry.first, "has the key '" + entry.first.Scalar() + "' twice");
     }

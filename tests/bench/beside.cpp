@@ -27,7 +27,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// A line of /proc/self/status, in bytes.
+/// Returns a line of /proc/self/status in bytes.
 std::uint64_t status_bytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -39,7 +39,7 @@ std::uint64_t status_bytes(const std::string& name) {
 }  // namespace
 
 std::uint64_t peak_growth(const std::function<void()>& run) {
-  ::malloc_trim(0);                               // earlier freed memory does not count
+  ::malloc_trim(0);                               // memory freed earlier does not count
   std::ofstream("/proc/self/clear_refs") << "5";  // the peak is now what is resident
   const std::uint64_t before = status_bytes("VmHWM");
   run();

@@ -1,6 +1,6 @@
 #pragma once
-// Measures work against its limit, in turns: ours, limit, limit, ours, ... Other load on the
-// machine then slows both.
+// Measures work against its limit in turns (ours, limit, limit, ours, ...), so that other load on
+// the machine slows both.
 
 #include <benchmark/benchmark.h>
 
@@ -23,12 +23,13 @@ struct Row {
   int threads = 1;          ///< threads of either side
 };
 
-/// Runs one untimed turn of each, then a timed turn of each per iteration. Counters, which others
-/// read: ours_GBps, limit_GBps, ratio of the two, aim, peak_MiB, threads. Rates use median times;
-/// peak_MiB is the peak growth of the process during `ours`.
+/// Runs one untimed turn of each, then a timed turn of each per iteration. Sets counters that other
+/// programs read: ours_GBps, limit_GBps, ratio of the two, aim, peak_MiB, threads. Rates use median
+/// times; peak_MiB is the peak growth of the process during `ours`.
 void measure(benchmark::State& state, const Row& row, const Work& ours, const Work& limit);
 
-/// Passed to Apply(): measure() sets the times, in enough turns for medians.
+/// Configures a benchmark for measure(), which sets the times; the number of turns is enough for
+/// medians. Pass it to Apply().
 void in_turns(benchmark::internal::Benchmark* row);
 
 /// Returns the peak growth of the process's resident memory during `run`, in bytes.

@@ -64,7 +64,7 @@ struct Rank {
   std::shared_ptr<Communicator> group = fabric.communicator(Group::world(1));
 };
 
-/// The file with the tensors' elements, as the other side sees it, too.
+/// The file with the tensors' elements, which the other side uses too.
 class Content {
  public:
   void map(const std::string& path) {
@@ -149,7 +149,7 @@ class Worker {
     return answer({all, until_begun});
   }
 
-  /// One rank's share after another, as if each had the machine for itself.
+  /// Loads one rank's share after another, as if each rank had the machine to itself.
   std::string load(Words& words) {
     const std::string directory = take(words);
     const LoadSettings options{.path = "ckpt",
@@ -184,7 +184,7 @@ class Worker {
   std::string owners(Words& words);
   std::string compare(Words& words);
 
-  /// All tensors' `box`, one after another at `data`.
+  /// Returns `box` of every tensor, one after another at `data`.
   StateDict leaves(const Box& box, std::byte* data) const {
     StateDict state;
     for (std::int64_t t = 0; t < tensors_; ++t) {
@@ -198,7 +198,7 @@ class Worker {
     return state;
   }
 
-  /// Checks that the loaded bytes are those of the content.
+  /// Checks that the loaded bytes equal the content.
   void check(const Box& box, const StateDict& loaded) const {
     const auto all = content_.first(target_.size());
     const auto row = static_cast<std::size_t>(box.extent[1]) * size_of(kType);
@@ -227,7 +227,8 @@ class Worker {
 
 // ---------------------------------------------------------------- plans
 
-/// The rank's leaves, without memory: each tensor cut by dp into rows and by tp into columns.
+/// Returns the rank's leaves without memory: each tensor cut by dp into rows and by tp into
+/// columns.
 StateDict planned_leaves(const std::shared_ptr<const Mesh>& mesh, GroupRank rank,
                          std::int64_t tensors) {
   const Placement split({{"dp", 0}, {"tp", 1}});

@@ -9,10 +9,10 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{256} << 20U;  // of each side
+constexpr std::size_t kBytes = std::size_t{256} << 20U;  // per side
 constexpr std::size_t kTensorBytes = std::size_t{32} << 20U;
 
-/// The way in which elements differ.
+/// Which elements differ.
 enum class Differences { kNone, kOneInAMillion, kAll };
 
 void spoil(MutableByteSpan right, DType dtype, Differences differences) {
@@ -49,7 +49,8 @@ void compare(benchmark::State& state, DType dtype, Differences differences, doub
   if (found != expected) bench::give_up("the comparison is wrong");
 }
 
-/// Blocks that are equal are compared alike, whatever they hold.
+/// True for the types that are also measured with equal blocks, whose comparison does not depend on
+/// the type.
 bool stands_for_others(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kBFloat16 || dtype == DType::kUInt8;
 }

@@ -10,7 +10,7 @@
 
 namespace reprise::bench {
 
-/// Equal tensors of bf16 and fp32 in turns, all in one piece of warm memory.
+/// Equal tensors, alternately bf16 and fp32, in one piece of warm memory.
 class EqualTensors {
  public:
   EqualTensors(std::size_t count, std::size_t bytes_each, std::uint64_t seed)

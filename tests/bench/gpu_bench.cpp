@@ -1,5 +1,5 @@
 // Measures how fast a GPU's state is saved, loaded and compared, relative to its bus and its
-// memory: see docs/gpu.md. Without a GPU it runs nothing and says so.
+// memory: see docs/gpu.md. Without a GPU it says so and runs nothing.
 
 #include <chrono>
 #include <cstdio>
@@ -50,7 +50,7 @@ class GpuTensors {
       leaf.data = memory_.data() + (leaf.data - host_.bytes().data());
   }
   ByteSpan bytes() const { return {memory_.data(), memory_.size()}; }
-  /// Ends the program if the other has other content.
+  /// Ends the program if the other tensors have different content.
   void require_same(const GpuTensors& other) {
     const auto found =
         compare_on_device(device_, DType::kUInt8, memory_.data(), other.memory_.data(),
@@ -67,7 +67,7 @@ class GpuTensors {
   StateDict state;
 };
 
-/// Measures only the bus: one copy of as many bytes to pinned memory, or from it.
+/// Measures only the bus: copies the same number of bytes to or from pinned memory.
 class Bus {
  public:
   Bus(CudaDevice& device, std::size_t bytes)
@@ -88,12 +88,14 @@ class Bus {
   PinnedMemory host_;
 };
 
-/// Staging for the whole state, and as much again for the bytes around elements.
+/// Returns options with staging for the whole state, and as much again for the bytes around
+/// elements.
 ImageOptions image_of(std::size_t bytes) {
   return {.staging_bytes_max = 2 * bytes, .checksums = Checksums::kCrc32};
 }
 
-/// Measures how long the job is blocked: until begin() returns. The background writes meanwhile.
+/// Measures how long the job is blocked, that is until begin() returns. The background writes
+/// meanwhile.
 void snapshot(benchmark::State& state, Shape shape, double aim) {
   CudaDevice device("bench", 0);
   GpuTensors tensors(device, shape, 4);
@@ -234,7 +236,7 @@ void register_rows() {
   struct Sized {
     const char* name;
     Shape shape;
-    double aim;  ///< of snapshots
+    double aim;  ///< for snapshots
   };
   for (const Sized& sized : {Sized{"large", kLarge, 0.9}, Sized{"small", kSmall, 0.7}}) {
     const auto [name, shape, aim] = sized;
@@ -262,7 +264,7 @@ void register_rows() {
 }  // namespace
 }  // namespace reprise
 
-constexpr int kNotRun = 3;  // exit status, as reprise has it
+constexpr int kNotRun = 3;  // exit status of reprise for "not run"
 
 int main(int argc, char** argv) {
   if (reprise::cuda_devices().empty()) {

@@ -30,7 +30,7 @@ constexpr std::size_t kLine = 64;
 /// Larger system calls are no faster, smaller ones are slower.
 constexpr std::size_t kCall = std::size_t{16} << 20U;
 
-/// A file that is open while this is there.
+/// A file that is open for the lifetime of this object.
 class Opened {
  public:
   Opened(const std::string& path, int flags) : fd_(::open(path.c_str(), flags, 0666)) {
@@ -45,7 +45,7 @@ class Opened {
   int fd_;
 };
 
-/// Calls part(begin, end) on each thread, the caller's among them.
+/// Calls part(begin, end) on each thread, including the caller's.
 void in_parts(std::size_t size, int threads,
               const std::function<void(std::size_t, std::size_t)>& part) {
   const auto count = static_cast<std::size_t>(threads);
@@ -83,7 +83,7 @@ void WarmMemory::Free::operator()(std::byte* freed) const {
 
 WarmMemory::WarmMemory(std::size_t bytes, std::uint64_t seed)
     : memory_(new (std::align_val_t{kLine}) std::byte[bytes]), size_(bytes) {
-  // A short stretch of the stream over and over: the machine does not look at what it copies.
+  // Repeats a short stretch of the stream; the speed of a copy does not depend on the content.
   std::vector<std::uint64_t> words(kLine * 1024);
   const Stream stream(seed);
   for (std::size_t n = 0; n < words.size(); ++n) words[n] = stream.at(n);

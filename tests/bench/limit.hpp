@@ -48,16 +48,16 @@ class Place {
 
 enum class Durable : std::uint8_t { kNo, kYes };
 
-/// Creates `path`, which must not exist, and writes `bytes` with large pwrites, each thread its
-/// part of the one file. With kYes also fdatasync, like `dd conv=fdatasync`.
+/// Creates `path`, which must not exist, and writes `bytes` with large pwrites; each thread writes
+/// its part of the one file. With kYes also calls fdatasync, like `dd conv=fdatasync`.
 void write_new_file(const std::string& path, ByteSpan bytes, int threads, Durable durable);
 /// Reads the file into `out`; each thread preads its part.
 void read_file(const std::string& path, MutableByteSpan out, int threads);
 /// Maps the file and copies it into `out`.
 void copy_mapped_file(const std::string& path, MutableByteSpan out, int threads);
-/// `source` and `target` have the same size.
+/// Copies `source` to `target`, which have the same size.
 void copy_memory(ByteSpan source, MutableByteSpan target, int threads);
-/// Returns the sum of the 64-bit words of both, read in parallel like in a comparison; sizes are
+/// Returns the sum of the 64-bit words of both, read in parallel as in a comparison; sizes are
 /// equal and multiples of 64 bytes.
 std::uint64_t sum_of_two(ByteSpan a, ByteSpan b, int threads);
 /// Returns a number that depends on the CRC-32 of each thread's part, to defeat the optimizer.

@@ -16,7 +16,7 @@ namespace {
 
 using MeshPtr = std::shared_ptr<const Mesh>;
 
-/// Shapes as a transformer has them: a few, for many tensors.
+/// Returns one of a few shapes that many tensors share, as in a transformer.
 Dims shape_of(std::int64_t tensor) {
   return {65536 + 4096 * (tensor % 7), 128 + 64 * (tensor % 3)};
 }
@@ -29,19 +29,19 @@ Box row_of(std::int32_t rank, std::int32_t ranks, const Dims& shape) {
   return {{rows.begin, 0}, {rows.length(), shape[1]}};
 }
 
-/// Rows; tensors of one shape are cut alike.
+/// Cuts a tensor into rows; tensors of one shape are cut alike.
 Box rows(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape) {
   shape = shape_of(tensor);
   return row_of(rank, ranks, shape);
 }
 
-/// Rows, and no two tensors have one shape.
+/// Cuts a tensor into rows; no two tensors have the same shape.
 Box rows_of_many_shapes(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape) {
   shape = {65536 + 2048 * tensor, 128};
   return row_of(rank, ranks, shape);
 }
 
-/// Bands of 8 ranks, each cut into columns at other places: no grid, and no two tensors alike.
+/// Cuts bands of 8 ranks into columns at different places: no grid, and no two tensors alike.
 Box bricks(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape) {
   shape = {16 * std::int64_t{ranks}, 1024 + tensor};
   const std::int64_t band = rank / 8;
@@ -77,7 +77,7 @@ std::vector<Bytes> wires_of(const MeshPtr& mesh, const Placement& placement, std
   return wires;
 }
 
-/// All ranks of one placement send the same but for their objects.
+/// Returns the messages of ranks with one placement, which are equal except for their objects.
 std::vector<Bytes> alike(const MeshPtr& mesh, const Placement& placement, std::int64_t tensors) {
   return std::vector<Bytes>(static_cast<std::size_t>(mesh->size()),
                             encode(local_plan(state_of(mesh, placement, {0}, tensors), {0})));
@@ -116,7 +116,7 @@ std::uint64_t items_of(const GlobalPlan& plan) {
   return items;
 }
 
-/// The best of the iterations: other work on the machine only adds.
+/// Reports the best iteration: other work on the machine only adds time.
 void plan_saves(benchmark::State& state, const std::vector<Bytes>& wires, double aim) {
   double best = 1e9;
   double mib = 0;
@@ -138,7 +138,7 @@ MeshPtr mesh_of(std::vector<Axis> axes) {
   return std::make_shared<const Mesh>(std::vector<Axis>(std::move(axes)));
 }
 
-/// 2,048 ranks, each a chunk of its own of 512 tensors.
+/// Plans a save of 2,048 ranks, each with its own chunk of 512 tensors.
 void save_2048_ranks_512_tensors_placed(benchmark::State& state) {
   const auto mesh = mesh_of({{"tp", 8}, {"dp", 256}});
   plan_saves(state, wires_of(mesh, Placement({{"tp", 0}, {"dp", 0}}), 512), 0.05);

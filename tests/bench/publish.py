@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Puts the results of one run of benchmarks into a page: publish.py RESULTS OUT
+"""Writes a page from the results of one run of benchmarks: publish.py RESULTS OUT
 
 RESULTS holds Google Benchmark's JSON, one file per executable (save.json, ...), and beside_torch.json
-if PyTorch took part. Writes OUT/<date>-<machine>.json and .md and prints the page. Needs Python
-alone; building and measuring do not need it.
+if PyTorch took part. Writes OUT/<date>-<machine>.json and .md and prints the page. Needs only
+Python; building and measuring do not need it.
 
 Counters that are read: ours_GBps, limit_GBps, ratio, aim (0: none), peak_MiB, threads; seconds,
 aim_seconds, items; read_over_needed, aim_read_over_needed.
@@ -17,8 +17,9 @@ import re
 import subprocess
 import sys
 
-# Why a row that misses its aim, or is slower than PyTorch, is: the first whose words stand in it. Kept by
-# hand and only where it was looked into; this run did not measure it.
+# Reasons why a row misses its aim or is slower than PyTorch; the first entry whose words occur in
+# the row applies. Entries are kept by hand for rows that were investigated; this run did not
+# measure them.
 REASONS = [
     (r"^save_to_memory/small", "each of 10,000 tensors costs a plan before the first byte and an entry of .metadata after the last, while nothing is written"),
     (r"^warm_load/small", "each of 10,000 tensors costs its entry of .metadata, a plan and a read at an odd address; tensors of 256 KiB would meet the aim"),
@@ -47,7 +48,7 @@ def first_match(pattern, text, default="unknown"):
 
 
 def mount_of(path):
-    """Device and file system under a path."""
+    """Returns the device and the file system of a path."""
     found = output_of("findmnt", "-n", "-o", "SOURCE,FSTYPE,SIZE", "-T", path).split("\n")
     return " ".join(found[-1].split()) or "unknown"
 
@@ -94,7 +95,7 @@ def row(what, ours, limit, ratio, aim, met, peak):
 
 
 def rows_of(benchmark):
-    """One row for each thing that a benchmark holds against something."""
+    """Yields one row for each comparison of a benchmark with a limit or an aim."""
     if benchmark.get("run_type") != "iteration":
         return
     what = re.sub(r"/(iterations:\d+|manual_time|real_time|threads:\d+)", "", benchmark["name"])

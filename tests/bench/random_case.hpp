@@ -53,7 +53,7 @@ inline std::shared_ptr<const Mesh> random_mesh(Stream& draw, const CaseBounds& b
   return std::make_shared<const Mesh>(axes);
 }
 
-/// Each axis splits a dimension or none, in either order, perhaps both the same one.
+/// Lets each axis split a dimension or none, in either order; both may split the same one.
 inline Placement random_placement(Stream& draw, std::size_t rank) {
   std::vector<Split> splits;
   for (const char* axis : {"tp", "dp"}) {
@@ -81,7 +81,7 @@ inline CaseTensor random_tensor(Stream& draw, std::string key, std::size_t bytes
   return tensor;
 }
 
-/// The last tensor has the size that the others leave.
+/// Draws a case; the last tensor takes the bytes that the others leave.
 inline RandomCase random_case(Stream draw, const CaseBounds& bounds) {
   RandomCase made;
   for (auto& mesh : made.mesh) mesh = random_mesh(draw, bounds);

@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-/// A tensor [rows, columns] of fp32 cut into a grid of blocks, as evenly as it goes.
+/// A tensor [rows, columns] of fp32 cut into a grid of blocks, as evenly as possible.
 struct Grid {
   std::int64_t rows = 1;
   std::int64_t columns = 1;
@@ -39,7 +39,7 @@ struct ReshardRow {
 
 constexpr std::size_t kWidth = 4;
 
-/// Counts element bytes and calls at the store's port: what is read of payload files.
+/// Counts the element bytes and calls that read payload files, at the store's port.
 class CountingStore final : public PassingStore {
  public:
   using PassingStore::PassingStore;
@@ -76,7 +76,7 @@ class CountingStore final : public PassingStore {
   };
 };
 
-/// Leaves [rows, columns] that are pieces of "w", in one stretch of memory.
+/// Returns leaves [rows, columns] that are pieces of "w", in one stretch of memory.
 StateDict state_of(const Dims& shape, const std::vector<Box>& boxes, std::byte* memory) {
   StateDict state;
   TensorLeaf& leaf = state.tensors.emplace_back();

@@ -28,7 +28,7 @@ using bench::RandomCase;
 using bench::state_of;
 
 constexpr CaseBounds kRoundTrip = {};
-/// The same bytes in few tensors: what is left is not paid per tensor.
+/// The same bytes in few tensors, to show the costs that are not per tensor.
 constexpr CaseBounds kFewTensors = {.tensors_min = 4, .tensors_max = 4};
 constexpr CaseBounds kPlanOnly = {
     .ranks_min = 4, .ranks_max = 4, .tensors_min = 1, .tensors_max = 8, .bytes = 512};
@@ -38,7 +38,7 @@ constexpr CaseBounds kPlanOnly = {
   std::abort();
 }
 
-/// Cases differ from thread to thread and from one iteration to the next; in every run alike.
+/// Cases differ between threads and between iterations, but not between runs.
 class Cases {
  public:
   explicit Cases(const benchmark::State& state)
@@ -73,7 +73,7 @@ void each_row(const Dims& shape, const Box& box, const Visit& visit) {
   }
 }
 
-/// The whole tensors, one after another, out of a counter-based stream.
+/// Returns all whole tensors, one after another, from a counter-based stream.
 Bytes content_of(Stream stream, std::size_t bytes) {
   std::vector<std::uint64_t> words(bytes / 8 + 1);
   for (std::size_t n = 0; n < words.size(); ++n) words[n] = stream.at(n);
@@ -145,7 +145,8 @@ class RankMemory {
   Bytes memory_;
 };
 
-/// One incarnation, of which every rank returns; how many calls its ranks made of their ports.
+/// Runs one incarnation in which every rank returns; returns the number of calls that its ranks
+/// made to their ports.
 std::uint64_t run_world(const Mesh& mesh, Store& store,
                         const std::function<void(Ports&, GlobalRank)>& rank_main) {
   sim::World world({.seed = 1, .world_size = mesh.size()}, store);
@@ -160,10 +161,10 @@ std::uint64_t run_world(const Mesh& mesh, Store& store,
 /// Time and amounts of a round trip.
 struct Trip {
   std::uint64_t elements = 0;  ///< compared
-  std::uint64_t calls = 0;     ///< of ports
+  std::uint64_t calls = 0;     ///< to ports
 };
 
-/// Saved under one layout, loaded under the other, compared bit by bit.
+/// Saves under one layout, loads under the other, and compares bit by bit.
 Trip round_trip(Stream draw, const CaseBounds& bounds) {
   const RandomCase made = random_case(draw.split("case"), bounds);
   const Bytes content = content_of(draw.split("content"), bounds.bytes);
@@ -237,7 +238,8 @@ Catalog catalog_of(GlobalPlan plan) {
   return catalog;
 }
 
-/// Each wanted element is given by exactly one region: counted one by one, without box algebra.
+/// Checks that exactly one region gives each wanted element, by counting, without box algebra.
+/// Returns the number of elements.
 std::uint64_t count_once(const StateDict& wanted, const LoadPlan& plan) {
   std::vector<std::size_t> first = {0};
   for (const auto& leaf : wanted.tensors) {
@@ -266,7 +268,8 @@ std::uint64_t count_once(const StateDict& wanted, const LoadPlan& plan) {
   return elements;
 }
 
-/// Plans a save of all ranks and a load of all ranks under another layout; the elements counted.
+/// Plans a save of all ranks and a load of all ranks under another layout; returns the number of
+/// counted elements.
 std::uint64_t plan_only(Stream draw) {
   const RandomCase made = random_case(draw, kPlanOnly);
   std::vector<LocalPlan> offers;
@@ -337,7 +340,7 @@ void content_of_the_state(benchmark::State& state) {
 }
 BENCHMARK(content_of_the_state)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-/// Drawing cases of either kind.
+/// Measures drawing cases of either kind.
 void drawing_a_case(benchmark::State& state, CaseBounds bounds) {
   Cases cases(state);
   for (auto _ : state) benchmark::DoNotOptimize(random_case(cases.next(), bounds));
@@ -350,7 +353,7 @@ BENCHMARK_CAPTURE(drawing_a_case, plan_only, kPlanOnly)
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 
-/// The two worlds of a round trip, whose ranks do nothing.
+/// Measures the two worlds of a round trip with ranks that do nothing.
 void empty_worlds(benchmark::State& state) {
   Cases cases(state);
   for (auto _ : state) {

@@ -9,7 +9,7 @@
 
 namespace {
 
-/// Did this run end in SkipWithError? The field has another name from version 1.8 on.
+/// True if the run ended in SkipWithError. The field has another name from version 1.8 on.
 template <class Run>
 bool failed(const Run& run) {
   if constexpr (requires { run.error_occurred; }) {

@@ -32,7 +32,7 @@ struct SaveRow {
   double aim;
 };
 
-/// Runs a row in `place`. Files are removed before each turn, as each is to be new.
+/// Runs a row in `place`. Removes files before each turn, so that each turn writes new ones.
 void measure_save(benchmark::State& state, const SaveRow& row, const bench::Place& place,
                   const std::string& limit_name, const std::function<void(ByteSpan)>& limit) {
   bench::EqualTensors tensors(row.shape.tensors, row.shape.bytes_each, 4);
@@ -59,7 +59,7 @@ void save_to_memory(benchmark::State& state, SaveRow row) {
   });
 }
 
-/// The digest of a file is one chain: a second thread can't help.
+/// Measures a save with a manifest. A file's digest is one chain, so a second thread can't help.
 void save_with_manifest(benchmark::State& state, SaveRow row) {
   const bench::Place place = bench::Place::tmpfs();
   measure_save(state, row, place, "SHA-256 of the same bytes on one thread",

@@ -14,7 +14,7 @@ void for_each_line(std::string_view text, const Visit& visit) {
   for (std::string line; std::getline(lines, line);) visit(line);
 }
 
-/// The first group of the lines that match `pattern` and of which `allowed` does not match it.
+/// Returns the first group of each line's match of `pattern`, unless `allowed` matches that group.
 std::vector<std::string> found(std::string_view text, const std::regex& pattern,
                                const std::regex& allowed) {
   std::vector<std::string> all;
@@ -52,7 +52,7 @@ std::vector<std::string> foreign_words(std::string_view text) {
 }
 
 std::vector<std::string> foreign_symbols(std::string_view listing) {
-  // "0000000000012340 T reprise::save(...)"; data have no address where they are undefined.
+  // Matches "0000000000012340 T reprise::save(...)"; undefined symbols have no address.
   static const std::regex kSymbol(R"(^[0-9a-f]* *[A-Za-z] (.*)$)");
   static const std::regex kAllowed(R"((typeinfo for |typeinfo name for |vtable for )?reprise::.*)");
   return found(listing, kSymbol, kAllowed);

@@ -28,7 +28,7 @@ const std::string kPrograms = REPRISE_SOURCE_DIR "/tests/border/programs";
 const bool kHasMpi = !std::string(REPRISE_LIBRARY_MPI_FILE).empty();
 const bool kHasCuda = !std::string(REPRISE_LIBRARY_CUDA_FILE).empty();
 
-/// Installed once for all tests of this program.
+/// Installs the package once for all tests of this program.
 class Package : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -47,7 +47,7 @@ class Package : public testing::Test {
                  " -DCMAKE_CXX_COMPILER=" REPRISE_CXX
                  " '-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Wconversion -Werror'");
   }
-  /// A project's folder, built under `name`.
+  /// Builds the project in `folder` under `name`.
   static void build(const std::string& folder, const std::string& name) {
     const std::string built = path(name);
     const Said configured = configure(folder, built);
@@ -83,7 +83,7 @@ TEST_F(Package, serves_programs_of_one_process) {
               testing::AllOf(HasSubstr("libreprise.so"), Not(HasSubstr("libmpi"))));
 }
 
-/// Kills the process when the checkpoint is about to get its name.
+/// Kills the process just before the checkpoint gets its name.
 class DyingStore final : public PassingStore {
  public:
   explicit DyingStore(std::shared_ptr<Store> inner)
@@ -121,7 +121,7 @@ TEST_F(Package, serves_programs_of_many_ranks) {
   // A first save that dies does not block the second.
   leave_a_save_that_died(run + "/ckpt");
 
-  // A job that goes on with half of its ranks, and one that keeps them, end with the same bits.
+  // A job that continues with half of its ranks and one that keeps them all end with the same bits.
   const std::string kept = path("run-kept");
   for (const auto& [directory, ranks] : {std::pair{run, 4}, {run, 2}, {kept, 4}, {kept, 4}}) {
     const Said trained = run_in(directory, on_ranks(ranks, path("mpi/trainer")));
@@ -137,7 +137,7 @@ TEST_F(Package, serves_programs_of_many_ranks) {
   EXPECT_EQ(other.outcome, DiffOutcome::kDifferent);
 }
 
-/// The block of README.md that begins with its include, without the indentation.
+/// Returns the block of README.md that begins with its include, without the indentation.
 std::string program_of_the_readme() {
   std::ifstream readme(REPRISE_SOURCE_DIR "/README.md");
   std::string program;
@@ -211,7 +211,7 @@ TEST_F(Programs, are_told_which_device_is_not_there) {
   EXPECT_THAT(shell("ldd " + path("programs/on_device")).text, HasSubstr("libreprise_cuda.so"));
 }
 
-/// A project that asks for a component.
+/// Creates a project that requires a component.
 std::string asking_for(const std::string& component, const std::string& project) {
   fs::create_directories(project);
   std::ofstream(project + "/CMakeLists.txt")

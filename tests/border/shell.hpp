@@ -15,7 +15,7 @@ struct Said {
 };
 inline std::ostream& operator<<(std::ostream& out, const Said& said) { return out << said.text; }
 
-/// Runs it in the shell, in the C locale.
+/// Runs the command in the shell, in the C locale.
 inline Said shell(const std::string& command) {
   Said said;
   FILE* pipe = popen(("export LC_ALL=C; " + command + " 2>&1").c_str(), "r");

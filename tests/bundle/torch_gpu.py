@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What the installed PyTorch takes for what bench_gpu times: the same sizes, in the same memory.
+"""Times the installed PyTorch on the work that bench_gpu times: the same sizes, in the same memory.
 
     torch_gpu.py OUT.json [--device cuda|cpu] [--scale N]     --scale 8: an eighth of the bytes
 
-Files lie on a tmpfs. Every time is the median of three turns after one that does not count. Exit 3
-where there is no torch or no such device. Settings that are tried beside the default one are all
-in the file; the table shows the default and the fastest.
+Files are on a tmpfs. Every time is the median of three turns after one that does not count. Exits
+with 3 if there is no torch or no such device. The file has all settings that were tried; the table
+shows the default and the fastest.
 """
 import argparse
 import json
@@ -33,7 +33,7 @@ TURNS = 3
 
 
 def median_of(work, prepare=lambda: None):
-    """Seconds of work(what prepare() returned), which returns how long it took if it knows better."""
+    """Returns the median seconds of work(prepare()); work may return its own measurement instead."""
     times = []
     for _ in range(1 + TURNS):
         prepared = prepare()
@@ -55,7 +55,7 @@ class Bench:
             torch.cuda.synchronize()
 
     def add(self, what, size, tried):
-        """`tried`: seconds by setting, the default one first."""
+        """Adds a row of the table. `tried` maps settings to seconds; the default is first."""
         default, best = next(iter(tried)), min(tried, key=tried.get)
         rate = {name: size / seconds / 1e9 for name, seconds in tried.items()}
         self.rows.append({"what": what, "bytes": size, "default": default, "best": best, "seconds": tried, "GB_s": rate})
@@ -72,7 +72,8 @@ class Bench:
         return self.root / "ckpt"
 
     def writer(self, **setting):
-        """Of a directory from which the last checkpoint is gone; made before the clock starts."""
+        """Returns a writer to a directory without the last checkpoint, which is removed before the
+        clock starts."""
         return FileSystemWriter(self.fresh(), **setting)
 
     def save_and_load(self, name, tensors, bytes_each):
@@ -89,7 +90,7 @@ class Bench:
                                             for words, s in settings.items()})
 
         def blocked(writer, **setting):
-            """Until the job may go on."""
+            """Returns the seconds until the job may continue."""
             begin = time.perf_counter()
             done = dcp.async_save(state, storage_writer=writer, **setting)
             seconds = time.perf_counter() - begin

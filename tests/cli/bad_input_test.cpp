@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr const char* kFixture = "torch_2.15.0/same_content_a";
-/// One with common.pt and objects.
+/// a checkpoint with common.pt and objects
 constexpr const char* kMegatron = "mcore_0.16.1_gpt_dp2/iter_0000010";
 constexpr const char* kTensor = "layers.0.weight";
 
@@ -146,7 +146,7 @@ std::vector<InputRow> rows() {
 }
 
 TEST(BadInput, EachIsRefusedByVerifyAndByDiff) {
-  // Enough for what is there, far too little for what is claimed.
+  // Enough for the real sizes, far too little for the claimed ones.
   const RunLimits limits{.seconds = 20, .address_space_bytes = std::uint64_t{1} << 30U};
   for (const InputRow& row : rows()) {
     const std::string good = std::string(REPRISE_TEST_DATA) + "/" + row.fixture;

@@ -36,7 +36,7 @@ class Victim {
 
   /// Reads `.metadata`, passes it to `change`, and writes it back.
   void edit_metadata(const std::function<void(Metadata&)>& change) const;
-  /// Position of the first chunk's elements in a tensor's file.
+  /// The place of the first chunk's elements in a tensor's file.
   struct Elements {
     std::string file;
     std::int64_t offset;

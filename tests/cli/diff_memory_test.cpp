@@ -21,8 +21,7 @@ constexpr std::int64_t kColumns = 4096;
 constexpr int kTensors = 4;  // of float32: 512 MiB each
 constexpr std::uint64_t kLimit = std::uint64_t{256} << 20U;
 
-/// The row's elements: every 1024th row holds numbers, the others zeros, so that the file is
-/// sparse.
+/// Fills a row: every 1024th row holds numbers and the others zeros, so that the file is sparse.
 void fill_row(std::int64_t row, std::int64_t first_column, std::span<float> out) {
   for (std::size_t c = 0; c < out.size(); ++c) {
     out[c] =

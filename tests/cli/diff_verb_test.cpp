@@ -31,7 +31,7 @@ std::string last_line(const std::string& text) {
   return text.substr(text.rfind('\n', end) + 1);
 }
 
-/// Puts other bytes in the place of the object's.
+/// Replaces the object's bytes.
 void replace_object(const Victim& victim, const std::string& key, const std::string& item) {
   victim.write("__99_0.distcp", item);
   victim.edit_metadata([&](Metadata& metadata) {

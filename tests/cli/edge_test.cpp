@@ -27,7 +27,8 @@ using Words = std::vector<std::string>;
 
 constexpr const char* kFixture = "torch_2.15.0/same_content_a";
 const std::string kGood = std::string(REPRISE_TEST_DATA) + "/" + kFixture;
-/// Erases the line and writes a verdict, turns the writing around, is C1, is half a letter.
+/// Contains codes that erase the line and write a verdict, a mark that reverses the writing
+/// direction, a C1 code, and half a character.
 const std::string kEvil = "w\x1b[2K\rwhole\nsame\x7f\xc2\x9b\xe2\x80\xae\xed\xb2\x80";
 const std::string kShown = "w\\x1b[2K\\x0dwhole\\nsame\\x7f\\x9b\\u202e\\udc80";
 
@@ -38,7 +39,7 @@ bool is_plain(const std::string& text) {
          text.find("\xe2\x80\xae") == std::string::npos;
 }
 
-/// A checkpoint with a tensor and an object of that name.
+/// Gives the checkpoint a tensor and an object of that name.
 void spoil(const Victim& victim) {
   victim.edit_metadata([](Metadata& metadata) {
     metadata.catalog.tensors.front().key = kEvil;

@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 const std::string kScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
 const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
 
-/// The full evidence of one scenario, and the baseline that the program makes of it.
+/// Makes the full evidence of one scenario, and has the program write its baseline.
 class Evidence : public testing::Test {
  protected:
   void SetUp() override {
@@ -46,7 +46,7 @@ class Evidence : public testing::Test {
   std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
   Json report() const { return Json::parse(text_of(path("full/report.json"))); }
 
-  /// Edits the report as if the tree were clean.
+  /// Writes the report, edited as if the tree were clean.
   void write(const std::string& name, Json document) const {
     document["project"]["commit"] = kCommit;
     document["project"]["dirty"] = false;
@@ -74,7 +74,7 @@ TEST_F(Evidence, properties_are_in_the_report_of_the_run_with_cases_seed_and_wha
   std::uint64_t lives = 0;
   for (const auto& count : continuity.at("distribution").at("lives")) lives += count.get<int>();
   EXPECT_EQ(lives, 4U) << continuity["distribution"];
-  EXPECT_EQ(full_["scenarios"], plain_["scenarios"]) << "the run's own evidence stays";
+  EXPECT_EQ(full_["scenarios"], plain_["scenarios"]) << "the run's own evidence must remain";
   EXPECT_EQ(full_["determinism"], plain_["determinism"]);
 }
 
@@ -84,7 +84,7 @@ TEST_F(Evidence, the_gate_refuses_a_report_that_lost_a_property_or_tried_less_of
     std::string words;
     std::function<void(Json&)> spoil;
   };
-  const std::vector<Row> rows = {{"property survives: the baseline has it, the report has not",
+  const std::vector<Row> rows = {{"property survives: the baseline has it, the report does not",
                                   [](Json& r) { r["properties"].erase(1); }},
                                  {"property continuity: 3 cases, the baseline has 4",
                                   [](Json& r) {

@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 const std::string kFolder = REPRISE_SOURCE_DIR "/scenarios/placements/";
 const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
 
-/// A run of a scenario that passes and of one that is refused, edited to be of a clean tree, and
-/// the baseline that the program made of it.
+/// Runs a scenario that passes and one that is refused, edits the report as if the tree were clean,
+/// and has the program write its baseline.
 class GateVerb : public testing::Test {
  protected:
   void SetUp() override {
@@ -47,7 +47,7 @@ class GateVerb : public testing::Test {
     write(name, document.dump(2) + "\n");
   }
 
-  /// Judges that file against the baseline.
+  /// Judges the file against the baseline.
   ProgramResult gate(const std::string& name, std::vector<std::string> more = {}) const {
     std::vector<std::string> words = {
         "gate", path(name), "--baseline", path("baseline.json"), "--commit", kCommit.substr(0, 12)};
@@ -156,8 +156,8 @@ TEST_F(GateVerb, refuses_what_was_spoilt) {
          r["lanes"]["skipped"].push_back({{"scenario", name}, {"reason", "no time"}});
        }},
       {"the report is of commit", [](Json& r) { r["project"]["commit"] = std::string(40, 'f'); }},
-      {"the tree had changes", [](Json& r) { r["project"]["dirty"] = true; }},
-      {name + ": the baseline has it, the report has not",
+      {"the tree had uncommitted changes", [](Json& r) { r["project"]["dirty"] = true; }},
+      {name + ": the baseline has it, the report does not",
        [](Json& r) {
          r["scenarios"].erase(r["scenarios"].size() - 1);
          r["lanes"]["run"] = r["lanes"]["planned"] = 3;
@@ -187,7 +187,7 @@ TEST_F(GateVerb, refuses_what_was_spoilt) {
        }},
       {"took another course", [](Json& r) { r["determinism"]["mismatches"] = 1; }},
       {"lanes.planned: says 9", [](Json& r) { r["lanes"]["planned"] = 9; }},
-      {"'mpi' is no lane that is judged here", [](Json& r) { r["lane"] = "mpi"; }},
+      {"'mpi' is not one of the lanes to judge", [](Json& r) { r["lane"] = "mpi"; }},
       {"left the uninterrupted run's course",
        [&](Json& r) { scenario(r)["trajectory"][0]["uninterrupted"]["loss_scale"] = 3; }},
   };
@@ -210,14 +210,15 @@ TEST_F(GateVerb, two_reports_of_one_lane_are_refused_and_lanes_are_chosen_by_nam
   const auto twice = gate("report.json", {path("report.json")});
   EXPECT_EQ(twice.exit_code, 1);
   EXPECT_NE(twice.out.find("'sim' has a report already"), std::string::npos) << twice.out;
-  EXPECT_EQ(gate("report.json", {path("mpi.json")}).exit_code, 1) << "the baseline has no mpi";
+  EXPECT_EQ(gate("report.json", {path("mpi.json")}).exit_code, 1)
+      << "the baseline has no results of the mpi lane";
   const auto wrote = run_program({"gate", path("report.json"), path("mpi.json"), "--commit",
                                   kCommit, "--write-baseline", path("baseline.json")});
   ASSERT_EQ(wrote.exit_code, 0) << wrote.all();
   EXPECT_EQ(gate("report.json", {path("mpi.json")}).exit_code, 0);
   const auto one = gate("report.json");
   EXPECT_EQ(one.exit_code, 1);
-  EXPECT_NE(one.out.find("lane mpi: no report of it was handed in"), std::string::npos) << one.out;
+  EXPECT_NE(one.out.find("lane mpi: no report of it was given"), std::string::npos) << one.out;
   EXPECT_EQ(gate("report.json", {"--lane", "sim"}).exit_code, 0);
   EXPECT_EQ(gate("report.json", {"--lane", "sim", "--lane", "mpi"}).exit_code, 1);
   EXPECT_EQ(gate("report.json", {"--lane", "gpu"}).exit_code, 1);

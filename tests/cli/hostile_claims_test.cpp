@@ -28,7 +28,7 @@ std::string times(std::size_t count, const std::string& part) {
 struct Claim {
   const char* name;
   std::string metadata;
-  bool supported = true;  ///< false where an opcode is sound, and no writer of checkpoints uses it
+  bool supported = true;  ///< false: no writer of checkpoints uses this valid opcode
 };
 
 std::vector<Claim> claims() {
@@ -70,7 +70,7 @@ TEST(HostileClaims, every_verb_refuses_them_in_words) {
   }
 }
 
-/// One flipped bit in each kind of file; what verify says names the file, and offset or key.
+/// verify's message for one flipped bit in each kind of file names the file, and the offset or key.
 TEST(HostileClaims, verify_names_the_place_of_a_flipped_bit_in_each_kind_of_file) {
   struct Row {
     const char* fixture;

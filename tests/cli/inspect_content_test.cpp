@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using ::testing::HasSubstr;
 
-/// Checkpoints with torch's own description next to them.
+/// Lists checkpoints with torch's own description next to them.
 std::vector<std::string> described() {
   constexpr std::string_view kEnding = ".expected.json";
   std::vector<std::string> names;
@@ -43,7 +43,8 @@ std::map<std::string, std::string> digests_of(const Json& inspected) {
     const auto key = tensor["key"].get<std::string>();
     const auto [known, is_new] =
         digests.emplace(key.substr(0, key.find("@rank")), tensor["sha256"]);
-    EXPECT_EQ(known->second, tensor["sha256"]) << key << ": each rank has the same in the fixtures";
+    EXPECT_EQ(known->second, tensor["sha256"])
+        << key << ": all ranks have the same value in the fixtures";
   }
   return digests;
 }
@@ -66,7 +67,7 @@ TEST(InspectContent, DigestsAreThoseThatTorchHashed) {
 TEST(InspectContent, ATableForPeopleHoldsThemToo) {
   const auto result =
       run_program({"inspect", "--digest", "--keys", "^ids$", data("torch_2.15.0/same_content_a")});
-  EXPECT_THAT(result.out,  // of 0..6 as int64
+  EXPECT_THAT(result.out,  // digest of 0..6 as int64
               HasSubstr("81845a01dafa45c9b26e10a7af52a92e8604d5d8ef690f1e3ccdcfe3b5c6ae98"));
 }
 

@@ -1,5 +1,5 @@
-// Megatron's options of `reprise run` as a process: the effect of each on the checkpoints that
-// remain.
+// Megatron's options of `reprise run` as a process: what each option changes in the checkpoints
+// that remain.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ std::string with(const std::string& was, const std::string& is, std::string text
   return text.replace(text.find(was), was.size(), is);
 }
 
-/// The second life has another grid, on which random streams start again.
+/// The second life has another grid, on which random streams restart.
 std::string moving() {
   return with("{kind: adam}", "{kind: adam, sharding: fully_reshardable}",
               with("- restart", "- restart: {layout: tp2}"));
@@ -73,7 +73,7 @@ TEST_F(MegatronOptions, each_does_to_the_checkpoints_what_it_says) {
   struct Row {
     std::vector<std::string> option;
     std::string newest;
-    std::string differs;  ///< as `diff` says it, between a run without the option and this one
+    std::string differs;  ///< what `diff` reports between a run without the option and this one
   };
   const std::vector<Row> rows = {
       {{"--save-interval", "5"}, "5", "common_state['iteration']: 4 | 5"},
@@ -120,7 +120,8 @@ TEST_F(MegatronOptions, load_goes_on_from_what_save_left_on_each_lane) {
       EXPECT_EQ(ran["name"], "s{--load}");
       EXPECT_THAT(ran["replay"].get<std::string>(), HasSubstr("--load '" + from + "'"));
       EXPECT_THAT(told["not_claimed"].dump(), HasSubstr("overridden by --load '" + from + "'"));
-      ASSERT_EQ(ran["incarnations"].size(), 4U) << "a copy, and three of its own";
+      ASSERT_EQ(ran["incarnations"].size(), 4U)
+          << "one life that copies, and three lives of the scenario";
       EXPECT_EQ(ran["incarnations"][1]["first_step"], 4);
       EXPECT_EQ(ran["incarnations"][3]["last_step"], 9);
       EXPECT_GT(ran["ranks"][0]["elements"], 0);
@@ -164,7 +165,8 @@ TEST_F(MegatronOptions, load_finds_what_save_left_under_other_options) {
   EXPECT_THAT(either.err, HasSubstr("several options"));
 }
 
-/// An outcome that later lives may have would excuse a refusal of whatever is given.
+/// If a scenario allows several outcomes for later lives, a wrong checkpoint given to --load would
+/// pass as a refusal, so --load is refused.
 TEST_F(MegatronOptions, load_is_refused_where_the_scenario_leaves_open_how_loads_end) {
   ASSERT_EQ(run({"--save", at("kept")}).exit_code, 0);
   write(with("expect: {", "expect: {outcome: [continued, refused], ",

@@ -1,5 +1,5 @@
-// Answers of inspect and verify on a checkpoint of several modules that Megatron-Core wrote, and on
-// damaged ones.
+// Answers of inspect and verify for a checkpoint of several modules that Megatron-Core wrote, and
+// for damaged copies.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ void write_file(const std::filesystem::path& path, const Bytes& bytes) {
              static_cast<std::streamsize>(bytes.size()));
 }
 
-/// Puts another value in the place of an object.
+/// Replaces the value of an object.
 void replace(const Victim& victim, const std::string& key, const Value& value) {
   const Bytes item = write_bytes_item(value);
   write_file(victim.file("__99_0.distcp"), item);
@@ -131,7 +131,7 @@ TEST(VerifyModules, AWholeOneIsWhole) {
 
 TEST(VerifyModules, WhatIsLostIsNamed) {
   struct Row {
-    const char* lost;  // the begin of its keys
+    const char* lost;  // prefix of the lost keys
     const char* key;
     const char* says;
   };

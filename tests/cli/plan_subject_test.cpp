@@ -19,7 +19,7 @@ TensorLeaf leaf_of(std::string key, DType dtype, const sim::LocalParameter& para
   return leaf;
 }
 
-/// Leaf by leaf, as the simulated job makes them of what a rank holds.
+/// Builds the state leaf by leaf, as the simulated job does from what a rank holds.
 StateDict state_of(const sim::ModelSpec& model, const sim::Layout& layout, GlobalRank rank) {
   StateDict state;
   for (const auto kind : sim::kinds_of(model)) {
@@ -78,7 +78,8 @@ TEST(PlanSubject, models_of_the_field_have_their_published_sizes) {
   };
   EXPECT_NEAR(parameters("llama3-8b"), 8.03, 0.01);
   EXPECT_NEAR(parameters("llama3-405b"), 405.9, 0.1);
-  EXPECT_NEAR(parameters("deepseek-v3"), 671 + 11.6, 1) << "with the layer that predicts ahead";
+  EXPECT_NEAR(parameters("deepseek-v3"), 671 + 11.6, 1)
+      << "includes the layer for multi-token prediction";
 }
 
 }  // namespace

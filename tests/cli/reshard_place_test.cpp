@@ -75,7 +75,7 @@ class ReshardPlace : public testing::Test {
     EXPECT_EQ(run_program({"verify", b}).exit_code, 0);
   }
 
-  /// Refused for that reason, and nothing is other than it was.
+  /// Requires a refusal for that reason, and that nothing has changed.
   void expect_refused(const std::string& in, const Words& options, const std::string& says) const {
     const auto before = all();
     const auto result = run(in, options);
@@ -117,7 +117,7 @@ TEST_F(ReshardPlace, an_only_copy_stays_until_another_checkpoint_stands) {
     copy(kOther, aside);
     expect_refused(kIn, {}, aside);
     EXPECT_EQ(run(damaged.path(), {"--force"}).exit_code, 2);
-    EXPECT_FALSE(fs::exists(out_)) << "without the mark it is somebody's own";
+    EXPECT_FALSE(fs::exists(out_)) << "without the mark it would be a user's own directory";
     EXPECT_EQ(run(kIn, {"--force"}).exit_code, 0);
     expect_same(kIn, out_);
     expect_same(kOther, aside);
@@ -221,7 +221,7 @@ TEST_F(ReshardPlace, what_a_killed_one_left_goes_with_the_next_one) {
     write(directory_.path() + "/.out.lock", "");
     const RunLimits killed{.tripwire = Tripwire{directory_.path(), event, SIGKILL}};
     EXPECT_EQ(run(kIn, {"--force"}, killed).exit_code, 128 + SIGKILL);
-    EXPECT_GT(all(Out::kLeftOut).size(), 1U) << "besides the lock's file";
+    EXPECT_GT(all(Out::kLeftOut).size(), 1U) << "in addition to the lock file";
     expect_same(event == DN_CREATE ? kOther : kIn, out_);
     const auto result = run(kIn, {"--force"});
     EXPECT_EQ(result.exit_code, 0) << result.all();
@@ -234,7 +234,7 @@ TEST_F(ReshardPlace, what_a_killed_one_left_goes_with_the_next_one) {
 class ReshardSignals : public ReshardPlace, public testing::WithParamInterface<int> {
  protected:
   /// Sends the program a signal at `event` in the parent of OUT. The lock's file already exists, so
-  /// that the first file created is the directory to write into.
+  /// the first file that the program creates is the directory to write into.
   ProgramResult run_until(int event, const Words& options) const {
     write(directory_.path() + "/.out.lock", "");
     return run(kIn, options, {.tripwire = Tripwire{directory_.path(), event, GetParam()}});

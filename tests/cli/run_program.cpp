@@ -14,7 +14,7 @@
 namespace reprise::test {
 namespace {
 
-/// The descriptor stays open: the kernel watches for as long as the process has it.
+/// The descriptor stays open, because the kernel watches for as long as the process has it.
 void set_up(const Tripwire& wire) {
   const int fd = open(wire.directory.c_str(), O_RDONLY | O_DIRECTORY);
   if (fcntl(fd, F_SETOWN, getpid()) != 0 || fcntl(fd, F_SETSIG, wire.signal) != 0 ||
@@ -23,7 +23,7 @@ void set_up(const Tripwire& wire) {
   }
 }
 
-/// In the child: limits, streams to files, exec.
+/// Runs in the child: sets limits, redirects streams to files, and calls exec.
 [[noreturn]] void become(std::vector<char*>& argv, const RunLimits& limits, const std::string& out,
                          const std::string& err) {
   if (limits.address_space_bytes && kAddressSpaceLimited) {

@@ -33,9 +33,9 @@ struct Tripwire {
 bool has_tripwires();
 
 struct RunLimits {
-  int seconds = 60;                                       ///< time limit, after which it is killed
+  int seconds = 60;                                       ///< limit, after which it is killed
   std::optional<std::uint64_t> address_space_bytes = {};  ///< ignored under sanitizers
-  std::string out = {};                                   ///< in place of a file that is read back
+  std::string out = {};                                   ///< instead of a file that is read back
   std::optional<Tripwire> tripwire = {};
 };
 

@@ -79,14 +79,14 @@ TEST(RunVerb, takes_megatrons_options_and_says_everywhere_that_scenarios_were_ov
   EXPECT_EQ(wrong.exit_code, 2) << wrong.all();
 }
 
-/// A copy of the scenario that tests may write to.
+/// Copies the scenario to a file that tests may write.
 std::string copy_in(const TemporaryDirectory& directory) {
   std::string file = directory.path() + "/copy.yaml";
   std::ofstream(file) << text_of(kScenario);
   return file;
 }
 
-// CMake's value is the only source of the version.
+// The version comes only from CMake.
 TEST(RunVerb, a_checkpoint_names_the_version_that_cmake_is_told_and_so_does_the_program) {
   const std::string cmake = text_of(REPRISE_SOURCE_DIR "/CMakeLists.txt");
   const std::string before = "project(reprise VERSION ";
@@ -144,7 +144,7 @@ TEST(ReplayVerb, several_files_are_recorded_and_replayed_at_once_and_the_worst_c
   ASSERT_EQ(run_program({"replay", directory.path(), "--record"}).exit_code, 0);
   EXPECT_NE(text_of(a).find("verdict: pass"), std::string::npos) << text_of(a);
   EXPECT_NE(text_of(b).find("mutant: floor-vs-ceil-chunk"), std::string::npos)
-      << "a record's mutant and seed stay\n"
+      << "the record must keep its mutant and seed\n"
       << text_of(b);
   const auto same = run_program({"replay", a, b});
   EXPECT_EQ(same.exit_code, 0) << same.all();
@@ -154,7 +154,8 @@ TEST(ReplayVerb, several_files_are_recorded_and_replayed_at_once_and_the_worst_c
   std::ofstream(a) << text;
   const auto changed = run_program({"replay", directory.path()});
   EXPECT_EQ(changed.exit_code, 1) << changed.all();
-  EXPECT_NE(changed.out.find(b + ": the same"), std::string::npos) << "the others are run, too";
+  EXPECT_NE(changed.out.find(b + ": the same"), std::string::npos)
+      << "the other scenarios must run, too";
 }
 
 TEST(ReplayVerb, a_recording_that_is_killed_as_it_writes_leaves_the_file_whole) {
@@ -247,7 +248,8 @@ TEST(RunVerb, kept_checkpoints_are_whole_and_hold_the_same_under_every_sharding)
   const std::string root = kept.path() + "/placements/tp2dp2-to-tp4/checkpoints";
   EXPECT_EQ(run_program({"verify", root}).exit_code, 0);
   EXPECT_EQ(run_program({"verify", root + "/iter_0000003"}).exit_code, 0);
-  EXPECT_EQ(run_program({"diff", root + "/iter_0000003", root}).exit_code, 1) << "two steps apart";
+  EXPECT_EQ(run_program({"diff", root + "/iter_0000003", root}).exit_code, 1)
+      << "the checkpoints are two steps apart";
   const std::string again = kept.path() + "/again";
   ASSERT_EQ(run_program({"reshard", root, again, "--ranks", "3"}).exit_code, 0);
   const auto same = run_program({"diff", root, again});
@@ -300,7 +302,7 @@ TEST(RunVerb, four_mpi_processes_reach_the_simulated_lane_s_verdict_and_digest) 
   EXPECT_EQ(on_mpi["world"], 4);
   EXPECT_EQ(on_mpi["content_digest"], on_sim["content_digest"]);
   EXPECT_EQ(on_mpi["trajectory"], on_sim["trajectory"]);
-  EXPECT_EQ(on_mpi["event_hash"], "") << "event hashes are the simulated lane's";
+  EXPECT_EQ(on_mpi["event_hash"], "") << "only the simulated lane has event hashes";
 }
 
 TEST(RunVerb, a_mutant_is_caught_on_mpi_processes_too) {

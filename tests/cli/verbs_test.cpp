@@ -32,7 +32,7 @@ const std::string kC = "torch_2.15.0/different_content";
 const std::string kGpt = "mcore_0.16.1_gpt_tp2_pp2";
 
 TEST(CommandLine, EveryVerbHasHelpWithExamples) {
-  // Arguments for output that programs read: JSON, except for verbs that write files.
+  // Arguments that make output for programs: JSON, except for verbs that write files.
   const std::pair<const char*, const char*> rows[] = {
       {"run", "--report"}, {"replay", "--record"}, {"mutants", "--json"},
       {"gate", "--json"},  {"inspect", "--json"},  {"verify", "--json"},
@@ -179,7 +179,7 @@ TEST(Verify, AFormatThatIsNotReadIsUnusableInput) {
   EXPECT_THAT(result.out,
               AllOf(HasSubstr(": not supported: "), HasSubstr("zstd"), Not(HasSubstr("damaged"))));
   victim.truncate("__1_0.distcp", 100);
-  EXPECT_EQ(run_program({"verify", victim.path()}).exit_code, 1) << "damage is not hidden by it";
+  EXPECT_EQ(run_program({"verify", victim.path()}).exit_code, 1) << "it must not hide damage";
 }
 
 TEST(Verify, ManyFindingsOfOneKindAreCountedAndJsonHasThemAll) {
@@ -205,7 +205,8 @@ TEST(Verify, ManyFindingsOfOneKindAreCountedAndJsonHasThemAll) {
 TEST(Verify, AFileThatMayNotBeOpenedIsUnreadableNotDamaged) {
   if (!kAddressSpaceLimited) GTEST_SKIP() << "the leak check needs the user who started it";
   const contracts::NotRoot not_root;
-  if (::faccessat(AT_FDCWD, REPRISE_EXE, X_OK, AT_EACCESS) != 0) GTEST_SKIP() << "out of reach";
+  if (::faccessat(AT_FDCWD, REPRISE_EXE, X_OK, AT_EACCESS) != 0)
+    GTEST_SKIP() << "this user can't run the program";
   for (const char* name : {"__1_0.distcp", ".metadata"}) {
     const Victim victim(kA);
     std::filesystem::permissions(victim.file(name), std::filesystem::perms::none);
@@ -337,7 +338,7 @@ TEST(Plan, RanksThatALayoutLeavesIdleAreNoted) {
       {"moe-tiny", "ep=3,dp=3", {}},
       {"moe-tiny", "ep=6,dp=6", {}},
       {"moe-tiny", "ep=7,dp=7", {"save: 1 rank holds no expert: 6 experts over ep 7"}},
-      // By ceil chunks: 2, 2, 2, 0.
+      // Ceil chunks are 2, 2, 2, 0.
       {"moe-tiny", "ep=4,dp=8", {"save: 2 ranks hold no expert: 6 experts over ep 4"}}};
   for (const auto& row : rows) {
     const std::vector<std::string> words = {"plan", "--model", row.model, "--layout", row.layout};

@@ -35,7 +35,7 @@ inline Comparison compared_by_definition(DType dtype, const Bytes& left, const B
   const auto apart = [](auto a, auto b) {
     return a == b ? 0 : std::fabs(static_cast<double>(a - b));
   };
-  // A double can't hold all 64-bit integers, a long double of the x87 can.
+  // A double can't hold all 64-bit integers, but a long double of the x87 can.
   const auto integer = [dtype](const std::byte* at) -> long double {
     std::int64_t value = 0;
     std::memcpy(&value, at, sizeof value);
@@ -89,7 +89,7 @@ inline std::vector<Bytes> special_elements(std::size_t width) {
       element[width - 1] = static_cast<std::byte>(top >> 8U);
       if (width > 1) element[width - 2] = static_cast<std::byte>(top & 0xffU);
       elements.push_back(element);
-      if (width < 4) continue;  // for complex types: the other part, too
+      if (width < 4) continue;  // for complex types: also the other part
       std::copy_n(element.begin() + static_cast<std::ptrdiff_t>(width / 2), width / 2,
                   element.begin());
       elements.push_back(element);
@@ -132,7 +132,7 @@ inline void for_each_compare_case(DType dtype, std::size_t most,
     }
     go(drawn);
   }
-  // One bit at each place in the blocks that threads compare, and in the remainder.
+  // Flips one bit at each place in the blocks that threads compare, and in the remainder.
   CompareCase flipped{.name = "", .dtype = dtype, .left = {}, .right = {}};
   const std::size_t few = 9 * 16 / width + 1;
   flipped.left.assign(few * width, std::byte{0x3f});

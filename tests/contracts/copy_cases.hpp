@@ -1,5 +1,5 @@
 #pragma once
-// Strided copies that all implementations must do right: the CPU's loops, the kernel's code on the
+// Strided copies that all implementations must get right: the CPU's loops, the kernel's code on the
 // host, a device.
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace reprise::contracts {
 
-/// Position of a view in its memory.
+/// The place of a view in its memory.
 struct CopySide {
   Dims strides;            ///< in elements
   std::size_t offset = 0;  ///< bytes before the first element; any alignment
-  std::size_t bytes = 0;   ///< size of the memory, some of it after the last element
+  std::size_t bytes = 0;   ///< size of the memory, including some after the last element
 };
 
 struct CopyCase {
@@ -105,7 +105,7 @@ inline CopyCase drawn_copy(std::uint64_t seed) {
   return drawn;
 }
 
-/// A run of bytes between two alignments.
+/// Returns a copy of one run of bytes between two alignments.
 inline CopyCase run_case(std::int64_t bytes, std::size_t from, std::size_t to) {
   return {.name = "run of " + std::to_string(bytes) + " from " + std::to_string(from) + " to " +
                   std::to_string(to),

@@ -1,5 +1,5 @@
 #pragma once
-// Simulates device memory without a device: pages that only the operations of their processor and
+// Simulates device memory without a device: pages that only operations of their processor and
 // device can access. Host code that dereferences such an address crashes.
 
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@
 
 namespace reprise::contracts {
 
-/// Reserved once and allocated from the front; freed memory serves the next request of its size.
+/// Reserves the pages once and allocates from the front; freed memory serves the next request of
+/// its size.
 class GuardedPages {
  public:
   GuardedPages()
@@ -72,7 +73,7 @@ class GuardedPages {
   std::multimap<std::size_t, std::byte*> free_;
 };
 
-/// The host's arithmetic on such pages.
+/// Does the host's arithmetic on such pages.
 class GuardedProcessor final : public sim::Processor {
  public:
   GuardedPages& pages() { return pages_; }
@@ -115,7 +116,7 @@ class GuardedProcessor final : public sim::Processor {
   GuardedPages pages_;
 };
 
-/// A device of host memory, beside such a processor.
+/// A device with host memory that also reaches the pages of such a processor.
 class GuardedDevice final : public Device {
  public:
   GuardedDevice(Device& inner, GuardedPages& pages) : inner_(inner), pages_(pages) {}

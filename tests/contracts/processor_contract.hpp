@@ -1,6 +1,7 @@
 #pragma once
-// Contract of every processor of a job: the bits of plain loops over indices. `Owner` has
-// `sim::Processor* processor()`; nullptr: there is none here, and the test reports a skip.
+// Contract of every processor of a job: it computes the same bits as plain loops over indices.
+// `Owner` has `sim::Processor* processor()`; nullptr means that there is none here, and the test
+// reports a skip.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@
 
 namespace reprise::contracts {
 
-/// Boxes of a local array like those of a share: packed in one buffer, in place in another.
+/// Boxes of a local array, as a share has them: packed in one buffer, in place in another.
 struct ProcessorCase {
   const char* name;
   Dims shape;
@@ -51,7 +52,7 @@ inline std::vector<ProcessorCase> processor_cases() {
            boxes_of_range(Box::whole(experts.shape), 7, 58)}};
 }
 
-/// Returns any bits, the same each time; some are NaNs, infinities, subnormals, zeros.
+/// Returns arbitrary bits, the same each time; some are NaNs, infinities, subnormals, zeros.
 template <class T>
 std::vector<T> any_values(std::size_t size, std::string_view name) {
   constexpr std::uint32_t kSpecial[] = {0x7fc00001, 0x7f800000, 0xff800000, 0x00010000, 0x80000000};

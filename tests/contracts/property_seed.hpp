@@ -1,5 +1,5 @@
 #pragma once
-// Seed of a test's random cases: that of the commit, unless the environment gives another one.
+// Seed of a test's random cases: derived from the commit unless the environment gives one.
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Entry points for libFuzzer: the one target of its program. `fuzz_<name> --seeds DIR` writes the
+// Entry points for libFuzzer, for a program with one target. `fuzz_<name> --seeds DIR` writes the
 // target's seeds to files instead.
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace {
 
-/// False if the target has none: its run would begin with nothing.
+/// Returns false if the target has no seeds: its run would begin with nothing.
 bool write_seeds(const std::filesystem::path& directory) {
   std::filesystem::create_directories(directory);
   std::size_t number = 0;

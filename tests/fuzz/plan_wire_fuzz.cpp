@@ -1,4 +1,4 @@
-// The input is a rank's plan as sent to others: it is decoded and used for planning.
+// The input is a rank's plan as sent to others. It is decoded and used for planning.
 
 #include <array>
 #include <limits>
@@ -24,7 +24,8 @@ std::int32_t further(std::int32_t replica) {
   return replica == std::numeric_limits<std::int32_t>::max() ? replica : replica + 1;
 }
 
-/// A second rank offers further copies of the same; what comes of it is a plan or a refusal.
+/// Plans with a second rank that offers further copies of the same; the result is a plan or a
+/// refusal.
 void plan_with(const LocalPlan& plan) {
   std::array plans = {plan, plan};
   plans[1].given = GivenOffers(plan.given.forms());
@@ -56,7 +57,8 @@ Outcome run(ByteSpan input) {
   return Outcome::kAccepted;
 }
 
-/// A rank that would write a real checkpoint: each tensor in one chunk half, by placement.
+/// Returns the offers of a rank that would write a real checkpoint: each tensor as one of two
+/// halves, by placement.
 Seed offers_of(const Seed& metadata) {
   const std::vector<ByteSpan> files = {metadata.bytes};
   const std::vector<std::string> names = {metadata.name};

@@ -1,4 +1,4 @@
-// Replays the seeds of the fuzz targets and their former findings in every build.
+// Replays the seeds and former findings of the fuzz targets in every build.
 
 #include <gtest/gtest.h>
 

@@ -30,7 +30,7 @@ Metadata metadata_of(const Seed& seed) {
   return read_metadata(files, names);
 }
 
-/// The items that a checkpoint's metadata names.
+/// Adds the items that a checkpoint's metadata names.
 void add_items(const Seed& metadata, std::vector<Seed>& items) {
   const auto folder = std::filesystem::path(metadata.name).parent_path();
   const Catalog catalog = metadata_of(metadata).catalog;
@@ -51,7 +51,7 @@ void add_items(const Seed& metadata, std::vector<Seed>& items) {
   for (const auto& object : catalog.objects) add(object.key, object.file, object.range);
 }
 
-/// By its pickle; a stream that is no archive by all of it.
+/// Returns an item's pickle as its kind; for a stream that is no archive, all of its bytes.
 Bytes kind_of(const Seed& item) {
   try {
     SpanSource source(item.bytes);

@@ -1,4 +1,4 @@
-// The input is a small file next to a checkpoint: tracker, metadata.json, integrity.json. Also a
+// The input is a small file next to a checkpoint: tracker, metadata.json, integrity.json; or a
 // directory's name, as in the tracker.
 
 #include "core/format/backend_info.hpp"

@@ -12,7 +12,7 @@
 
 namespace reprise::fuzz {
 
-/// Nearly all inputs should be refused, real ones accepted.
+/// The readers' answer to an input: nearly all inputs should be refused, real ones accepted.
 enum class Outcome { kRefused, kAccepted };
 
 struct Seed {
@@ -20,7 +20,7 @@ struct Seed {
   Bytes bytes;
 };
 
-/// Each is one static object in its file; all targets linked into a program form a list.
+/// A static object per target file; all targets linked into a program form a list.
 class Target {
  public:
   using Run = Outcome (*)(ByteSpan input);
@@ -43,20 +43,20 @@ class Target {
   const Target* next_;
 };
 
-/// A finding: the readers break a promise.
+/// A finding: a reader broke a promise.
 class Broken : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
 void promise(bool kept, const std::string& what);
 
-/// Pretended file of the inputs, and their offset in it.
+/// Name that readers are given for the inputs' file, and the inputs' offset in it.
 inline constexpr const char* kFile = "fuzzed";
 inline constexpr std::uint64_t kBegin = 1000;
 inline ErrorPlace input_place() { return {.file = kFile, .offset = kBegin}; }
 
-/// Checks that a refusal names the file, an offset (if any) in it, and a code about the input.
-/// `size`: bytes of the file from kBegin on; 0: does not check offsets.
+/// Checks that a refusal names the file, an offset in it (if any), and a code about the input.
+/// `size` is the number of bytes of the file from kBegin on; 0 skips the check of offsets.
 void check_refusal(const Error& error, std::size_t size);
 
 /// Returns the result of `read`; nothing if it refuses properly.

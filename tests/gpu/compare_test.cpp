@@ -28,7 +28,8 @@ TEST_F(CudaCompare, judges_every_case_of_every_type_as_defined) {
   }
 }
 
-// One pair a comparison, and all pairs of a type in two uploads: they are tens of thousands.
+// Compares one pair at a time, but uploads all pairs of a type in two copies, since there are tens
+// of thousands.
 TEST_F(CudaCompare, judges_every_special_element_beside_each_as_defined) {
   for (const DType dtype : all_dtypes()) {
     std::vector<CompareCase> pairs;

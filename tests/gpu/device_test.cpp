@@ -40,7 +40,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceContract, Gpu);
 
 class CudaCopies : public OnGpu {};
 
-/// The host's side of a case, pinned or not.
+/// Returns the host's side of a case, pinned or not.
 StagingMemory host_side(CudaDevice& device, bool pinned, const Bytes& content) {
   StagingMemory memory =
       pinned ? device.staging(content.size()) : StagingMemory(new std::byte[content.size()]);
@@ -95,7 +95,7 @@ TEST_F(CudaCopies, all_cases_are_gathered_in_one_call_into_memory_of_both_kinds)
   }
 }
 
-/// Large enough to take a while; under tools everything does.
+/// Returns a size that takes a while to copy; under tools any size does.
 std::size_t many_bytes() { return std::size_t{testing_gpu::few() ? 2U : 256U} << 20U; }
 unsigned rounds() { return testing_gpu::few() ? 3 : 20; }
 
@@ -174,7 +174,7 @@ TEST_F(CudaCopies, errors_say_what_failed_and_where) {
 }
 
 TEST(NoGpu, a_device_is_refused_with_cudas_words) {
-  if (!cuda_devices().empty()) GTEST_SKIP() << "there is a GPU";
+  if (!cuda_devices().empty()) GTEST_SKIP() << "this machine has a GPU";
   const auto error = error_of([] { const CudaDevice device("node7", 0); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), Code::kUnsupported) << error->what();

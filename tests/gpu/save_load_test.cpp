@@ -1,4 +1,4 @@
-// A state in a GPU's memory is saved and loaded by the engine, small and large tensors alike.
+// The engine saves and loads a state in a GPU's memory, small and large tensors alike.
 #include <algorithm>
 #include <string>
 
@@ -16,7 +16,7 @@ using testing_gpu::OnDevice;
 
 class CudaSaveLoad : public testing_gpu::OnGpu {};
 
-/// Two-dimensional tensors one behind the other, every other one held transposed.
+/// Returns two-dimensional tensors in consecutive memory; every other one is transposed.
 StateDict state_over(std::byte* data, const std::vector<std::int64_t>& rows) {
   constexpr std::int64_t kColumns = 7;
   StateDict state;
@@ -48,13 +48,13 @@ TEST_F(CudaSaveLoad, what_is_loaded_is_what_was_in_the_gpu_when_begin_returned) 
   contracts::run_ranks(1, directory.path(), [&](const Ports& near) {
     const Ports ports{near.store, near.fabric, device(), near.tasks, near.trace};
     const auto group = ports.fabric.communicator(Group::world(1));
-    for (const int turn : {0, 1}) {  // the second in staging that is used again
+    for (const int turn : {0, 1}) {  // the second turn reuses staging
       const OnDevice saved(device(), content);
       const OnDevice loaded(device(), Bytes(bytes, std::byte{0xEE}));
       const std::string name = "ckpt" + std::to_string(turn);
       Save save = Save::begin(ports, group, state_over(saved.data(), rows),
                               {.target = {.directory = name, .step = {}}});
-      fill_bytes(compute(), saved.data(), std::byte{0}, bytes);  // the job goes on
+      fill_bytes(compute(), saved.data(), std::byte{0}, bytes);  // the job continues
       save.finish();
       StateDict into = state_over(loaded.data(), rows);
       load(ports, *group, into, {.path = name});

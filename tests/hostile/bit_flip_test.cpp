@@ -19,13 +19,13 @@
 namespace reprise::test {
 namespace {
 
-/// One flip in so many is tried; 1 is all.
+/// Tries one flip in so many; 1 tries all.
 struct OneIn {
   std::uint64_t elements = 1;
   std::uint64_t others = 1;
 };
 
-/// Fewer under a sanitizer, or as the environment says.
+/// Returns fewer under a sanitizer, or as the environment says.
 OneIn one_in(OneIn usual) {
   const char* told = std::getenv("REPRISE_FLIPS_ONE_IN");
   const std::uint64_t number = told != nullptr ? std::strtoull(told, nullptr, 10) : 0;
@@ -51,10 +51,10 @@ struct Counts {
   }
 };
 
-/// By file and region.
+/// Counts by file and region.
 using Table = std::map<std::pair<std::string, std::string>, Counts>;
 
-/// Flips bits of one copy of the tree; they are counted over all files in order.
+/// Flips bits of its own copy of the tree; bits are counted over all files in order.
 class Flipper {
  public:
   Flipper(MemoryTree tree, const Judge& judge, bool manifest, OneIn one_in)
@@ -64,7 +64,7 @@ class Flipper {
         one_in_(one_in),
         regions_(regions_of(tree_, kSmallCheckpoint)) {}
 
-  /// Those of [begin, end) that are drawn.
+  /// Flips the bits of [begin, end) that are drawn.
   void flip(std::uint64_t begin, std::uint64_t end) {
     for (std::uint64_t bit = begin; bit < end; ++bit) flip_one(bit);
   }
@@ -86,8 +86,8 @@ class Flipper {
     target ^= mask;
   }
 
-  /// Runs all of verify if its comparison with the manifest alone finds nothing, and for the
-  /// metadata.
+  /// Compares a payload file with the manifest first; runs all of verify if that finds nothing, and
+  /// for the metadata.
   Outcome outcome(const std::string& file) const {
     const bool payload = file.ends_with(".distcp");
     if (manifest_ && payload && judge_.refused_by_manifest(tree_)) return Outcome::kRefused;
@@ -116,7 +116,7 @@ Table flip_all(MemoryTree tree, bool manifest, OneIn one_in) {
   std::vector<std::thread> threads;
   for (std::uint64_t p = 0; p < kParts; ++p) {
     threads.emplace_back([&, p] {
-      constexpr std::uint64_t kSlice = 4096;  // in turn, so that both have as much to do
+      constexpr std::uint64_t kSlice = 4096;  // alternating: both do the same amount
       for (std::uint64_t at = p * kSlice; at < bits; at += kParts * kSlice) {
         flippers[p].flip(at, std::min(at + kSlice, bits));
       }
@@ -165,7 +165,7 @@ TEST(BitFlip, with_the_manifest_every_flip_is_detected_or_changes_nothing_that_i
   EXPECT_EQ(total.changed, 0U);
 }
 
-/// Returns the places of a table at which other content was loaded.
+/// Returns the places of a table at which a load gave other content.
 std::vector<std::string> places_changed(const Table& table) {
   std::set<std::string> places;
   for (const auto& [place, counts] : table) {

@@ -5,8 +5,8 @@
 //   memory   at most  24 MiB + 256 bytes per byte of input
 //   time     at most  0.5 s  + 2 us per byte of input, of one core
 //
-// The factor for memory is the cost of a pickle of only `None`: an opcode of one byte becomes a
-// value of 176 bytes and, for a while, a node of the graph.
+// The factor for memory comes from a pickle of only `None`: an opcode of one byte becomes a value
+// of 176 bytes and, for a while, a node of the graph.
 
 #include <cstddef>
 #include <functional>

@@ -34,7 +34,7 @@
 namespace reprise::test::bounds_test {
 namespace {
 
-/// Bytes of input: cost that grows with their square would be beyond the bounds.
+/// Bytes of input, enough that a quadratic cost would exceed the bounds.
 constexpr std::size_t kSize = std::size_t{256} << 10U;
 
 struct Row {
@@ -42,7 +42,7 @@ struct Row {
   std::string body;
 };
 
-/// Lists in lists, each of two equal ones.
+/// Returns nested lists, each of two equal ones.
 std::string doubling(char get, int levels) {
   std::string body = "Nq\0"s;
   for (int i = 0; i < levels; ++i) {
@@ -52,7 +52,8 @@ std::string doubling(char get, int levels) {
   return body;
 }
 
-/// Nested dicts under keys of 200 characters, at the bottom a list whose last item is `last`.
+/// Returns nested dicts under keys of 200 characters; the innermost holds a list whose last item is
+/// `last`.
 std::string deep_and_wide(char last) {
   constexpr int kLevels = 150;
   std::string body = times(kLevels, "}" + text(std::string(200, 'k')));
@@ -161,7 +162,7 @@ TEST(Bounds, comparisons_of_values) {
 
 const std::string kClasses = "torch.distributed.checkpoint.metadata";
 
-/// An object with these attributes; the class is named once per pickle, as the memo allows.
+/// Returns an object with these attributes; the class is named once per pickle, as the memo allows.
 std::string object(const std::string& name, const std::string& attributes) {
   return global(kClasses, name) + ")\x81}(" + attributes + "ub";
 }
@@ -186,7 +187,7 @@ std::string metadata(const std::string& keys, const std::string& more = "") {
 }
 std::string number(std::size_t value) { return "J" + le(static_cast<std::int32_t>(value)); }
 
-/// Objects of many keys: `begin`, a number, `end`.
+/// Returns metadata of many objects with keys of `begin`, a number and `end`.
 std::string objects_named(const std::string& begin, const std::string& end) {
   return metadata(each(kSize / 120, [&begin, &end](std::size_t i) {
     return text(begin + std::to_string(i) + end) + object("BytesStorageMetadata", "");
@@ -195,7 +196,7 @@ std::string objects_named(const std::string& begin, const std::string& end) {
 
 std::vector<Row> metadata_pickles() {
   const std::string shared_chunk = chunk("K\0"s, "K\1") + "q\0"s;
-  // Unneeded attributes in the state of one chunk that occurs in the list again.
+  // The state of a chunk that occurs in the list again has unneeded attributes.
   const std::string wide_chunk = global(kClasses, "ChunkStorageMetadata") + ")\x81}(" +
                                  times(kSize / 4, "NN") + text("offsets") + size_of_dims("K\0"s) +
                                  text("sizes") + size_of_dims("K\1") + "ubq\0"s;
@@ -288,7 +289,7 @@ TEST(Bounds, common_state_beyond_2_GiB_is_not_supported_and_not_read) {
 
 // --- archives ----------------------------------------------------------------------------------
 
-/// A whole item, with the last 98 bytes (two end records and a locator) made to claim.
+/// Returns a whole item whose last 98 bytes (two end records and a locator) make these claims.
 Bytes claiming(std::uint64_t records, std::uint64_t directory_bytes, std::uint64_t offset) {
   Bytes item = write_bytes_item(Dict{{"a", 1}});
   const auto put = [&item](std::size_t from_end, std::uint64_t value) {
@@ -299,8 +300,7 @@ Bytes claiming(std::uint64_t records, std::uint64_t directory_bytes, std::uint64
   put(kWideEnd - 32, records);
   put(kWideEnd - 40, directory_bytes);
   put(kWideEnd - 48, offset);
-  std::fill_n(item.end() - 14, 12,
-              std::byte{0xff});  // content of the short record: see the long one
+  std::fill_n(item.end() - 14, 12, std::byte{0xff});  // the short record refers to the long one
   return item;
 }
 
@@ -339,7 +339,7 @@ TEST(Bounds, archives_of_random_bytes_behind_a_sound_head) {
   expect_bounded("end records everywhere", item.size(), [&] { read_bytes_item(item); });
 }
 
-/// An archive of `records` that all claim the same long content: the directory gives them one
+/// Makes an archive of `records` that all claim the same long content: the directory gives them one
 /// place, or places that begin one after another and all end where the directory begins.
 Bytes sharing_archive(std::size_t records, bool nested) {
   const auto header = [](const std::string& name) {
@@ -391,7 +391,7 @@ struct Silent final : Trace, Progress {
   void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
 };
 
-/// Makes that many tensors, each of them the whole of a file of one large item.
+/// Makes a tree with that many tensors, each of them the whole of one large item.
 MemoryTree sharing_tree(std::size_t tensors) {
   const Dims shape = {std::int64_t{4} << 20U};
   const TensorItemLayout layout(DType::kUInt8, shape);
@@ -414,7 +414,7 @@ MemoryTree sharing_tree(std::size_t tensors) {
   return tree;
 }
 
-/// Reads all items of the checkpoint in `tree`.
+/// Returns readers of all items of the checkpoint in `tree`.
 std::vector<std::pair<const char*, std::function<void()>>> readers_of(MemoryTree& tree) {
   return {{"diff",
            [&tree] {

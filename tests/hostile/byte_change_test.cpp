@@ -22,7 +22,7 @@
 namespace reprise::test {
 namespace {
 
-/// Under a sanitizer one change in so many is tried.
+/// Under a sanitizer, tries one change in so many.
 constexpr std::size_t kOneIn = REPRISE_SANITIZED != 0 ? 64 : 1;
 
 MemoryTree fixture(const std::string& name) {
@@ -33,7 +33,7 @@ struct Tally {
   std::size_t refused = 0;
   std::size_t same = 0;
   std::vector<std::string> changed;   ///< "offset: was -> is"
-  std::vector<std::string> mistakes;  ///< ours: likewise, and what was thrown
+  std::vector<std::string> mistakes;  ///< errors in our code: the same, and what was thrown
 
   std::size_t all() const { return refused + same + changed.size() + mistakes.size(); }
 };
@@ -63,7 +63,7 @@ void try_part(const Bytes& whole, std::size_t first, std::size_t step, const Tri
   }
 }
 
-/// All changes of one byte of `whole`, each thread with a trial of its own.
+/// Tries all changes of one byte of `whole`; each thread has its own trial.
 Tally change_bytes(const Bytes& whole, const std::function<Trial()>& make_trial,
                    std::size_t one_in = kOneIn) {
   std::array<Tally, 2> tallies;
@@ -82,7 +82,7 @@ Tally change_bytes(const Bytes& whole, const std::function<Trial()>& make_trial,
   return all;
 }
 
-/// Returns the lengths at which a truncation is not refused.
+/// Returns the lengths to which a truncation is accepted.
 std::vector<std::size_t> truncations_accepted(const Bytes& whole, const Trial& trial) {
   std::vector<std::size_t> accepted;
   for (std::size_t length = 0; length < whole.size(); ++length) {
@@ -103,7 +103,7 @@ void expect_nothing_gets_past(const std::string& what, const Tally& tally) {
 
 // --- .metadata in its checkpoint ---------------------------------------------------------------
 
-/// All that a load takes from the metadata.
+/// True if a load takes the same from both.
 bool same_catalog(const Catalog& a, const Catalog& b) {
   const auto same_tensor = [](const StoredTensor& x, const StoredTensor& y) {
     return x.key == y.key && x.dtype == y.dtype && x.shape == y.shape && x.chunks == y.chunks &&
@@ -122,7 +122,7 @@ class MetadataTrial {
   MetadataTrial(MemoryTree tree, std::string file, const Judge& judge)
       : tree_(std::move(tree)), file_(std::move(file)), judge_(judge), catalog_(read().catalog) {}
 
-  /// The whole judge is asked where the catalog reads otherwise.
+  /// Asks the whole judge only if the catalog reads differently.
   Outcome of(const Bytes& changed) {
     tree_.files[file_] = changed;
     try {
@@ -168,7 +168,8 @@ TEST(ByteChange, of_the_metadata_of_one_of_two_ranks_that_share_a_tensor) {
 
 // --- items alone -------------------------------------------------------------------------------
 
-/// The elements of an item that is accepted: with its checksums, and of this type and shape.
+/// Returns the elements of an item that is accepted, that is with right checksums and of this type
+/// and shape.
 std::optional<Bytes> elements_in(const Bytes& item) {
   SpanSource source(item);
   ChecksumTally tally;
@@ -187,14 +188,15 @@ std::optional<Bytes> elements_in(const Bytes& item) {
   return elements;
 }
 
-/// The value of an item that is accepted.
+/// Returns the value of an item that is accepted.
 std::optional<Value> value_in(const Bytes& item) {
   const BytesItem read = read_bytes_item(item);
   if (!read.checksum_mismatches.empty()) return std::nullopt;
   return read.value;  // nothing if it became opaque: no job can load it
 }
 
-/// Accepted with the same content as the item it was made from, or another, or not.
+/// Returns a trial that tells whether an item is refused, or accepted with the same or other
+/// content.
 template <class Read>
 Trial item_trial(const Bytes& whole, Read read) {
   const auto original = read(whole);

@@ -35,8 +35,8 @@ struct Shape {
   std::function<std::string(std::size_t size)> make;
 };
 
-/// Reads each shape at each size; the larger ones only where the smaller one was within its bounds,
-/// since the square of their size takes hours.
+/// Reads each shape at each size. Tries a larger size only if the smaller ones stayed within the
+/// bounds, since quadratic time at the largest would take hours.
 template <class Read>
 void expect_each_bounded(const std::vector<Shape>& shapes, const std::vector<std::size_t>& sizes,
                          Read&& read) {
@@ -50,20 +50,20 @@ void expect_each_bounded(const std::vector<Shape>& shapes, const std::vector<std
 }
 
 constexpr std::size_t kSmall = std::size_t{64} << 10U;
-/// The one in the middle ends a test in seconds that the last one would end in hours.
+/// At the middle size a test fails in seconds that would take hours at the last.
 const std::vector<std::size_t> kSizes = {kSmall, std::size_t{512} << 10U, std::size_t{4} << 20U};
 
 std::string numbered(std::size_t i) { return "J" + le(static_cast<std::int32_t>(i)); }
 std::string short_text(const std::string& value) {
   return "\x8c"s + static_cast<char>(value.size()) + value;
 }
-/// Puts what is on the stack into the memo and takes it from the stack.
+/// Stores the top of the stack in the memo and pops it.
 std::string kept(const std::string& body, char at) { return body + "q"s + at + "0"; }
 
-/// `calls` calls of what is at \1 of the memo with the arguments at \2, in a list.
+/// Returns a list of `calls` calls of what the memo holds at \1 with the arguments at \2.
 std::string called(std::size_t calls) { return "](" + times(calls, "h\1h\2R") + "e"; }
 
-/// A call of `callee` with one shared tuple of `item`s, again and again.
+/// Calls `callee` again and again with one shared tuple of `item`s.
 Shape shared_arguments(const std::string& name, const std::string& callee, const std::string& item,
                        bool wrapped) {
   return {name, [=](std::size_t size) {
@@ -73,7 +73,7 @@ Shape shared_arguments(const std::string& name, const std::string& callee, const
           }};
 }
 
-/// A chain of as many runs as it has items: two lists that are appended to in turn.
+/// Makes a chain of as many runs as it has items: two lists that are appended to in turn.
 std::string runs(std::size_t count, const std::string& container, const std::string& add) {
   return container + "q\3" + "0]q\4" + "0(" + times(count, "h\3" + add + "0h\4Na0") + "1";
 }
@@ -187,7 +187,7 @@ TEST(Costs, values_of_pickles) {
   });
 }
 
-/// A list of tensors of one storage: the `parts` that all share, then the calls.
+/// Makes a list of tensors of one storage: the `parts` that all share, then the calls.
 std::string item_of_tensors(const std::string& parts, std::size_t calls, const std::string& call) {
   const std::string storage =
       "(" + text("storage") + global("torch", "FloatStorage") + text("0") + text("cpu") + "K\4tQ";
@@ -235,8 +235,8 @@ TEST(Costs, tensors_in_objects) {
 
 // --- .metadata -----------------------------------------------------------------------------------
 
-/// Texts of 16 letters that all have one std::hash where that is MurmurHash64A, as in libstdc++: a
-/// second half that undoes what the first one made.
+/// Makes texts of 16 letters with one std::hash where that is MurmurHash64A, as in libstdc++: the
+/// second half undoes what the first half did.
 class Colliding {
  public:
   std::string next() {
@@ -291,7 +291,7 @@ std::string made(const std::string& module, const std::string& name, const std::
 std::string metadata(const std::string& keys, const std::string& more = "") {
   return made(kDcp, "Metadata", text("state_dict_metadata") + "}(" + keys + "u" + more);
 }
-/// A tensor of one dimension of 1 with the chunks; what it consists of is kept at \1 to \3.
+/// Puts the parts of a one-dimensional tensor of length 1 and its chunk into the memo at \1 to \3.
 std::string tensor_parts() {
   return kept(global(kDcp, "TensorProperties") + ")\x81(" + global("torch", "float32") + "NN" +
                   global(kDcp, "_MEM_FORMAT_ENCODING") + "K\0\x85RNtb"s,
@@ -575,7 +575,7 @@ TEST(Costs, texts_of_yaml) {
   expect_each_bounded(shapes, {kSmall / 4, kSmall}, [](const std::string& text) {
     try {
       (void)driver::parse_model(text, "model.yaml");
-    } catch (const std::exception&) {  // the scenario says it again
+    } catch (const std::exception&) {  // parsing the scenario fails in the same way
     }
     (void)driver::parse_scenarios(text, "scenario.yaml");
   });

@@ -1,5 +1,5 @@
-// Finds flipped bits of another program's checkpoint that verify calls whole, and the content read
-// then. tests/interop/flips.py uses it on a checkpoint that torch just wrote, and compares the
+// Finds flipped bits of another program's checkpoint that verify accepts, and the content that is
+// then read. tests/interop/flips.py runs it on a checkpoint that torch just wrote, and compares the
 // answer with torch and Python's zipfile.
 
 #include <gtest/gtest.h>
@@ -42,8 +42,8 @@ std::string hex_of(std::string_view text) {
   return hex;
 }
 
-/// Describes a checkpoint's content in a line: tensors by type, shape and checksum of their
-/// elements; an object by the key under which the undamaged checkpoint has the same value.
+/// Describes a checkpoint's content in one line: tensors by type, shape and checksum of their
+/// elements, and each object by the key under which the undamaged checkpoint has the same value.
 class Account {
  public:
   explicit Account(Store& undamaged) {
@@ -102,7 +102,7 @@ struct Survivor {
   std::string account;
 };
 
-/// Flips every `one_in`th bit in turn; those of one remainder.
+/// Flips every `step`th bit, one at a time.
 class Flipper {
  public:
   Flipper(MemoryTree tree, const Account& account) : tree_(std::move(tree)), account_(account) {}

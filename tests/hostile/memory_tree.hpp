@@ -15,7 +15,7 @@ namespace reprise::test {
 /// Calls that write are UNSUPPORTED.
 class MemoryTree final : public Store {
  public:
-  /// By path. The paths imply the directories.
+  /// Content by path. The paths imply the directories.
   std::map<std::string, Bytes> files;
 
   /// Reads all files below a directory of the disk.

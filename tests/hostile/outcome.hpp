@@ -1,6 +1,6 @@
 #pragma once
-// Results for a user with a damaged checkpoint: verify refuses it, a load of the undamaged content
-// refuses it, or the load succeeds.
+// The outcome for a user with a damaged checkpoint: verify refuses it, a load of the undamaged
+// content refuses it, or the load succeeds.
 
 #include <string>
 #include <vector>
@@ -21,18 +21,18 @@ enum class Outcome {
   kChanged,  ///< accepted, and some loaded content differs
 };
 
-/// The content of one undamaged checkpoint, and the judge of changed ones.
+/// Knows the content of one undamaged checkpoint and judges changed ones.
 class Judge {
  public:
-  /// `store` has the undamaged checkpoint at `path`.
+  /// `store` holds the undamaged checkpoint at `path`.
   Judge(Store& store, std::string path);
 
-  /// Runs verify, and if that says whole, a load of every tensor, every object and the common
-  /// state, with the undamaged checkpoint's keys, shapes and types; if each rank saved its own
-  /// metadata, only of those that the first rank may load. A mistake of ours is no refusal:
-  /// INTERNAL, which a failed CHECK on a rank becomes, passes through like other exceptions.
+  /// Runs verify. If that accepts the checkpoint, loads every tensor, every object and the common
+  /// state with the undamaged checkpoint's keys, shapes and types; if each rank saved its own
+  /// metadata, only what the first rank may load. An error in our code is no refusal: INTERNAL,
+  /// which a failed CHECK on a rank becomes, passes through like other exceptions.
   Outcome of(Store& store) const;
-  /// True if the comparison of files with integrity.json in verify refuses `store`. For changes of
+  /// True if verify's comparison of files with integrity.json refuses `store`. Works for changes of
   /// files other than the metadata, at a fraction of the cost of verify.
   bool refused_by_manifest(Store& store) const;
   /// Returns the number of compared elements and objects.
@@ -55,7 +55,7 @@ class Judge {
   std::string path_;
   StateDict wanted_;                  ///< without buffers
   std::vector<std::string> excused_;  ///< objects of the first rank that no load requests
-  std::vector<std::string> plain_;    ///< objects that are no shard of a grid: read one by one
+  std::vector<std::string> plain_;    ///< objects outside of grids, read one by one
   std::int32_t ranks_ = 1;
   std::vector<std::size_t> starts_;  ///< offsets of the tensors in Content::tensors
   std::size_t bytes_ = 0;

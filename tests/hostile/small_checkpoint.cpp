@@ -16,7 +16,7 @@ namespace {
 using testing_job::mesh_of;
 using testing_job::RankState;
 
-/// `filler` elements of one byte, and as many characters in a key.
+/// Number of elements of a one-byte tensor, and number of characters in a key.
 struct Size {
   std::int64_t filler = 1;
   std::size_t characters = 0;
@@ -57,7 +57,7 @@ const char* name_of_content(const Record& record) {
   return record.name == "data.pkl" ? "data.pkl" : "small records";
 }
 
-/// The regions of one archive that begins at `begin`.
+/// Adds the regions of one archive that begins at `begin`.
 void add_archive(ItemSource& item, std::uint64_t begin, std::vector<Region>& regions) {
   Archive archive(item);
   for (const Record& record : archive.records()) {
@@ -76,8 +76,7 @@ void add_archive(ItemSource& item, std::uint64_t begin, std::vector<Region>& reg
 }  // namespace
 
 MemoryTree small_checkpoint(Checksums checksums) {
-  // The file grows by steps of the alignment as the filler does, and by a few bytes for each
-  // character of a key.
+  // The filler grows the file in steps of the alignment, each character of a key by a few bytes.
   Size size;
   constexpr std::uint64_t kAlignment = 64;
   const auto missing = kSmallCheckpointBytes - saved(checksums, size).bytes();

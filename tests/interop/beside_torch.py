@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The installed PyTorch and Megatron-Core beside Reprise, in turns, on the same bytes and files.
+"""Compares Reprise with the installed PyTorch and Megatron-Core, in turns, on the same bytes and files.
 
     beside_torch.py WORKER REPRISE OUT.json [ROWS...]     ROWS: save load reshard plan owners compare
 
-WORKER is build/release/bench/bench_beside_torch: it does our side of each row. Files lie on a tmpfs
+WORKER is build/release/bench/bench_beside_torch: it does our side of each row. Files are on a tmpfs
 (/dev/shm), where syncing costs nothing, so both sides are equally durable. Every time is the median
-of its turns. What either side loaded is compared with what was saved, outside of the times.
+of its turns. What either side loaded is compared with what was saved, outside of the measured times.
 """
 import json
 import mmap
@@ -79,21 +79,21 @@ class Worker:
 
 
 class Table:
-    """Rows as they come; rates where bytes are moved."""
+    """Collects rows as they come, with rates for rows that move bytes."""
 
     def __init__(self):
         self.rows = []
 
     def add(self, row, what, setting, ours, theirs, torch_setting="", **more):
         ours, theirs = statistics.median(ours), statistics.median(theirs)
-        # A ratio above 1: we are faster.
+        # A ratio above 1 means that Reprise is faster.
         self.rows.append({"row": row, "what": what, "ours": setting, "torch": torch_setting,
                           "ours_s": ours, "torch_s": theirs, "ratio": theirs / ours, **more})
         print(f"{what:<44} {setting:<34} {ours:8.3f} s   {torch_setting:<52} {theirs:8.3f} s   {theirs / ours:6.2f} x", flush=True)
 
 
 class Place:
-    """Everything that lies on the tmpfs, and the two halves of each tensor's bytes."""
+    """All files on the tmpfs, and the two halves of each tensor's bytes."""
 
     def __init__(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="reprise-beside-", dir="/dev/shm"))
@@ -113,7 +113,7 @@ class Place:
 
 
 def tensors_of(content, case, of=(0, 1)):
-    """The tensors that rank of[0] of of[1] saves, over the content itself."""
+    """Returns the tensors that rank of[0] of of[1] saves, as views of the content."""
     count, rows, columns = case
     bytes_all = torch.from_file(str(content), shared=True, size=CONTENT_BYTES, dtype=torch.uint8)
     each = rows * columns * 2
@@ -138,7 +138,7 @@ def torch_load(state, path, no_dist=True):
 
 
 def serve_rank(rank, port, content, requests, answers):
-    """One of two gloo processes that each have half of the tensors."""
+    """One of two gloo processes, each of which has half of the tensors."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
@@ -196,7 +196,7 @@ class TwoRanks:
 # ---------------------------------------------------------------- rows
 
 def in_turns(turns, *sides):
-    """Times of each side; what starts a turn changes from turn to turn. The first turn counts only where it is the only one."""
+    """Returns the times of each side; another side begins each turn. The first turn counts only if it is the only one."""
     times = [[] for _ in sides]
     for turn in range(turns + (turns > 1)):
         order = list(enumerate(sides))
@@ -246,14 +246,14 @@ def theirs_best_crc(turns, theirs):
 
 
 def add_best(table, row, what, setting, ours, name, settings, tried, **more):
-    """Of all settings of torch that were tried, the fastest."""
+    """Adds a row with the fastest of all settings of torch that were tried."""
     best = min(range(len(tried)), key=lambda n: statistics.median(tried[n]))
     others = {key: statistics.median(times) for key, times in zip(settings, tried)}
     table.add(row, what, setting, ours, tried[best], f"{name}: {list(settings)[best]}", tried_s=others, **more)
 
 
 def rows_of_async(table, place, state, ours):
-    """How long the job waits. Ours with room for all of it in staging, as async_save takes it."""
+    """Measures how long the job waits. Our side has room for all of it in staging, as async_save does."""
     def theirs():
         path = place.fresh("torch")
         torch.serialization.set_crc32_options(True)
@@ -270,7 +270,7 @@ def rows_of_async(table, place, state, ours):
 
 
 def rows_of_load(table, place, worker, two):
-    """Both sides load the one checkpoint that torch wrote."""
+    """Both sides load the same checkpoint, which torch wrote."""
     for case, turns in ((LARGE, 3), (SMALL, 1)):
         saved = tensors_of(place.content, case)
         worker.ask("state", *case)
@@ -295,7 +295,7 @@ def rows_of_load(table, place, worker, two):
 
 
 def sharded(target, dimension, rank, parts):
-    """What rank holds of each tensor, as DTensors of a mesh of `parts`; `target` is memory for it."""
+    """Returns what a rank holds of each tensor, as DTensors of a mesh of `parts` in the memory `target`."""
     mesh = DeviceMesh("cpu", torch.arange(parts), mesh_dim_names=("shard",), _init_backend=False)
     count, rows, columns = LARGE
     state, at = {}, 0
@@ -312,7 +312,7 @@ def sharded(target, dimension, rank, parts):
 
 
 def torch_load_parts(path, target, dimension, parts, saved):
-    """One rank's share after another, each alone on the machine: the world is a fake one, the DTensors are real."""
+    """Loads one rank's share after another, each alone on the machine: the world is fake, the DTensors are real."""
     seconds = 0.0
     for rank in range(parts):
         dist.init_process_group("fake", rank=rank, world_size=parts, store=FakeStore())
@@ -329,7 +329,7 @@ def torch_load_parts(path, target, dimension, parts, saved):
 
 
 def rows_of_reshard(table, place, worker, reprise):
-    """Both sides load the same files: torch's of 1 rank, and what reshard made of them for 8."""
+    """Both sides load the same files: those that torch wrote on 1 rank, and what reshard made of them for 8."""
     saved = tensors_of(place.content, LARGE)
     worker.ask("state", *LARGE)
     target = torch.zeros(size_of(LARGE) // 2, dtype=torch.bfloat16)
@@ -355,7 +355,7 @@ def rows_of_reshard(table, place, worker, reprise):
 
 
 def planned(rank, ranks, tensors):
-    """A rank's DTensors without memory: rows over dp, columns over tp."""
+    """Returns a rank's DTensors without memory: rows over dp, columns over tp."""
     mesh = DeviceMesh("cpu", torch.arange(ranks).view(ranks // 8, 8), mesh_dim_names=("dp", "tp"), _init_backend=False)
     least = max(64, ranks // 8)
     state = {}
@@ -368,7 +368,7 @@ def planned(rank, ranks, tensors):
 
 
 def grids(tensors, rows, columns):
-    """Metadata of tensors that are cut into a grid of boxes of 4 x 4."""
+    """Returns metadata of tensors that are cut into a grid of boxes of 4 x 4."""
     chunks = [ChunkStorageMetadata(torch.Size((4 * i, 4 * j)), torch.Size((4, 4))) for i in range(rows) for j in range(columns)]
     properties = TensorProperties(dtype=torch.float32)
     return Metadata({key_of(t): TensorStorageMetadata(properties, torch.Size((4 * rows, 4 * columns)), list(chunks)) for t in range(tensors)})
@@ -393,7 +393,7 @@ def rows_of_plan(table, worker, ranks=64, tensors=1600):
     table.add("plan", f"global plan, {what}", "global_plan", [ours_global], [whole], "create_global_plan", items=items)
     for count, rows, columns in ((tensors, ranks // 8, 8), (512, 256, 8)):
         metadata = grids(count, rows, columns)
-        # Two plans: with one, torch does not compare volumes.
+        # Passes two plans, because torch does not compare volumes for one.
         ours, theirs = in_turns(3, lambda: worker.ask("cover", count, rows, columns)[0],
                                 lambda: seconds_of(lambda: _validate_global_plan([None, None], metadata)))
         table.add("plan", f"proof of cover, {count} tensors of {rows * columns} boxes", "prove_cover", ours, theirs,
@@ -425,7 +425,7 @@ def rows_of_compare(table, place, worker):
     memory[half:] = memory[:half]
     most = torch.get_num_threads()
     for name in ("bfloat16", "float32"):
-        # Finite values: NaN is not equal to itself for torch.
+        # Uses finite values, because torch does not call NaN equal to itself.
         left, right = (part.view(getattr(torch, name)) for part in (memory[:half], memory[half:]))
         left.copy_(torch.randn(1 << 20).to(left.dtype).repeat(left.numel() >> 20))
         right.copy_(left)

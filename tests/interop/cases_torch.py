@@ -1,4 +1,4 @@
-"""What torch writes beyond the fixtures: functions save(path, rank) -> {flat key: whole tensor} as in make_fixtures.py."""
+"""Cases that torch writes beyond the fixtures: functions save(path, rank) -> {flat key: whole tensor} as in make_fixtures.py."""
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
@@ -21,7 +21,7 @@ def case(ranks):
 
 
 def patterned(shape, dtype):
-    """Every bit pattern of small dtypes, and something of each byte of large ones."""
+    """Returns every bit pattern of small dtypes, and a variety of bytes of large ones."""
     count = 1
     for n in shape:
         count *= n
@@ -33,7 +33,7 @@ def patterned(shape, dtype):
 
 
 def pieces(whole, mesh, placements):
-    """A DTensor made of views, for dtypes that gloo can't send."""
+    """Returns a DTensor made of views, for dtypes that gloo can't send."""
     from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
     shape, offset = compute_local_shape_and_global_offset(whole.shape, mesh, placements)
     local = whole[tuple(slice(o, o + n) for o, n in zip(offset, shape))] if 0 not in shape else whole.new_empty(shape)
@@ -49,7 +49,7 @@ def dtypes_over_three_ranks(path, rank):
              "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
     for name, dtype in have(*names).items():
         if name.startswith("uint") and name != "uint8" and torch.__version__ < "2.6":
-            continue  # saved, but not loadable by that torch itself
+            continue  # torch saves it but can't load it
         for how, placement in (("rows", Shard(0)), ("columns", Shard(1)), ("all", Replicate())):
             whole[f"{how}.{name}"] = (patterned((17, 31), dtype), placement)
     dcp.save({k: pieces(v, mesh, [p]) for k, (v, p) in whole.items()}, checkpoint_id=path)
@@ -58,7 +58,7 @@ def dtypes_over_three_ranks(path, rank):
 
 @case(ranks=4)
 def mesh_of_two_dimensions(path, rank):
-    """a 2 x 2 mesh, shards on one dimension twice, on two, replicas within; values of no dimension"""
+    """a 2 x 2 mesh, with shards twice on one dimension, on two dimensions, and with replicas; and values without dimensions"""
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("outer", "inner"))
     rows = {
         "rows.rows": (arange(7, 3), [Shard(0), Shard(0)]), "rows.columns": (arange(5, 7), [Shard(0), Shard(1)]),
@@ -115,7 +115,7 @@ def threads_one_file_each(path, rank):
 
 @case(ranks=2)
 def cached_plans(path, rank):
-    """the third save of one planner: plans come from its cache, values and objects have changed since"""
+    """the third save of one planner: plans come from its cache; values and objects have changed since"""
     mesh = init_device_mesh("cpu", (2,))
     for step in range(3):
         whole = {"w": arange(5, 3, start=step), "v": arange(4, start=7 * step)}
@@ -127,7 +127,7 @@ def cached_plans(path, rank):
 
 @case(ranks=2)
 def cached_plans_of_another_shape(path, rank):
-    """a cached plan, then a tensor of another shape and one more: only what changed is planned anew"""
+    """a cached plan, then a tensor with another shape and one more tensor: only what changed is planned again"""
     mesh = init_device_mesh("cpu", (2,))
     planner = lambda: DefaultSavePlanner(enable_plan_caching=True)
     dcp.save({"w": distribute_tensor(arange(4, 3), mesh, [Shard(0)]), "v": arange(3)}, checkpoint_id=f"{path}.before", planner=planner())
@@ -139,7 +139,7 @@ def cached_plans_of_another_shape(path, rank):
 
 @case(ranks=3)
 def async_three_ranks(path, rank):
-    """async_save, the state changed in place while it is written"""
+    """async_save, while the state is changed in place"""
     mesh = init_device_mesh("cpu", (3,))
     whole = {"w": arange(8, 5), "plain": arange(3)}
     state = {"w": distribute_tensor(whole["w"], mesh, [Shard(0)]), "plain": arange(3), "step": 5}
@@ -152,7 +152,7 @@ def async_three_ranks(path, rank):
 
 
 class Counter:
-    """What torch calls Stateful."""
+    """An object of the kind that torch calls Stateful."""
 
     def state_dict(self):
         return {"count": 3, "weights": arange(3, dtype=torch.float64), "history": [arange(2), {"at": torch.tensor(1)}]}
@@ -191,7 +191,7 @@ def hsdp(path, rank):
 
 @case(ranks=3)
 def flattened_optimizer(path, rank):
-    """get_state_dict with flatten_optimizer_state_dict, FSDP2 on 3 ranks, saved by rank 0's files alone"""
+    """get_state_dict with flatten_optimizer_state_dict, FSDP2 on 3 ranks; only rank 0 writes files"""
     from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
     model, optimizer = make_fixtures.trained_fsdp2(init_device_mesh("cpu", (3,)), None)
     options = StateDictOptions(flatten_optimizer_state_dict=True)
@@ -202,7 +202,7 @@ def flattened_optimizer(path, rank):
 
 @case(ranks=2)
 def sharded_tensor(path, rank):
-    """torch's older ShardedTensor, as FSDP1 keeps it"""
+    """torch's older ShardedTensor, as FSDP1 uses it"""
     from torch.distributed._shard.sharded_tensor import Shard as Piece, init_from_local_shards
     from torch.distributed._shard.metadata import ShardMetadata
     whole = arange(7, 3)

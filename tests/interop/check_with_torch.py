@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reads a DCP checkpoint with torch and says what it holds.
+"""Reads a DCP checkpoint with torch and describes its content.
 
     check_with_torch.py DIR                  prints the content as JSON (keys, shapes, sha256)
     check_with_torch.py DIR EXPECTED.json    compares with it: one line, exit status 0 (same) or 1 (not)
 
-Everything is read twice: by torch's own load path (what dcp_to_torch_save does), and item by item with
+Everything is read twice: by torch's own load path (as dcp_to_torch_save does), and item by item with
 torch.load(weights_only=True), pasting the chunks together. The two must agree, bit by bit.
 """
 import hashlib
@@ -24,13 +24,13 @@ REPR_CHARS_MAX = 400
 
 
 def tensor_bytes(tensor):
-    """The contiguous little-endian bytes of the whole tensor."""
+    """Returns the contiguous little-endian bytes of the whole tensor."""
     flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
 
 
 def as_text(value):
-    """repr without memory addresses, cut to a readable length."""
+    """Returns repr without memory addresses, cut to a readable length."""
     text = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     return text if len(text) <= REPR_CHARS_MAX else text[:REPR_CHARS_MAX] + "…"
 
@@ -56,7 +56,7 @@ def describe_tensor(tensor, chunks):
 
 
 def read_metadata(directory):
-    """[(rank or None, Metadata)]: one for `.metadata`, or one per `__<rank>.metadata`."""
+    """Returns [(rank or None, Metadata)]: one for `.metadata`, or one per `__<rank>.metadata`."""
     whole = directory / ".metadata"
     if whole.exists():
         return [(None, pickle.loads(whole.read_bytes()))]
@@ -72,7 +72,7 @@ def read_item(directory, info, weights_only):
 
 
 def paste_items(directory, metadata, tensors, objects):
-    """Second reader: one item after another, straight from storage_data."""
+    """Second reader: reads one item after another, directly from storage_data."""
     for index, info in metadata.storage_data.items():
         entry = metadata.state_dict_metadata[index.fqn]
         if not hasattr(entry, "chunks"):
@@ -86,7 +86,7 @@ def paste_items(directory, metadata, tensors, objects):
 
 
 def load_whole(directory, metadata):
-    """First reader: torch's own, with a planner that asks for every key."""
+    """First reader: torch's own, with a planner that requests every key."""
     state = {}
     _load_state_dict(state, storage_reader=FileSystemReader(str(directory)),
                      planner=_EmptyStateDictLoadPlanner(), no_dist=True)
@@ -100,7 +100,7 @@ def load_whole(directory, metadata):
 
 
 def read_checkpoint(directory):
-    """Whole tensors by key, [(rank or None, objects by key)], and the boxes of each tensor's chunks by key.
+    """Returns whole tensors by key, [(rank or None, objects by key)], and the boxes of each tensor's chunks by key.
 
     Without rank coordination each rank keeps objects of its own, which may differ.
     """
@@ -142,7 +142,7 @@ def describe(directory):
 
 
 def as_json(content):
-    """JSON with one line per key, so that a change of one tensor is a change of one line."""
+    """Returns JSON with one line per key, so that a change of one tensor changes one line."""
     lines = []
     for name, value in content.items():
         if isinstance(value, dict) and name in ("tensors", "objects"):
@@ -154,7 +154,7 @@ def as_json(content):
 
 
 def differences(actual, expected):
-    """Chunks may differ: the same content can be cut in many ways."""
+    """Yields differences in content; chunks may differ, since the same content can be cut in many ways."""
     for section in ("tensors", "objects"):
         for key in sorted(actual[section].keys() | expected[section].keys()):
             mine, theirs = actual[section].get(key), expected[section].get(key)

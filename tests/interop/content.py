@@ -1,4 +1,4 @@
-"""What a checkpoint holds: as torch reads it, as Reprise says, and whether the two are the same."""
+"""The content of a checkpoint, as torch reads it and as Reprise reports it, and comparisons of the two."""
 import copyreg
 import hashlib
 import json
@@ -15,11 +15,11 @@ import check_with_torch
 
 
 class Different(Exception):
-    """Two accounts of one content disagree."""
+    """Two descriptions of one content disagree."""
 
 
 class Skipped(Exception):
-    """What a case needs is not there."""
+    """Something that a case needs is missing."""
 
 
 def raw(tensor):
@@ -43,7 +43,7 @@ def full_name(thing):
 
 
 def reduced(value):
-    """What pickle would write for an instance: the call that makes it, and what it is given afterwards."""
+    """Returns what pickle would write for an instance: the call that makes it, and its state."""
     if isinstance(value, np.ndarray):
         value = value.copy(order="C")  # Reprise tells an array in row-major order, whatever the file has
     by_table = copyreg.dispatch_table.get(type(value))
@@ -66,7 +66,7 @@ def tensor_tree(value):
 
 
 def tree(value):
-    """A Python value in the form in which `reprise inspect --json --values` writes values."""
+    """Returns a Python value in the form in which `reprise inspect --json --values` writes it."""
     kind = type(value)
     if value is None or kind in (bool, str):
         return value
@@ -95,7 +95,7 @@ def tree(value):
 
 
 def settled(node):
-    """Reprise's tree with what has several spellings in one: integers in decimal, sets in order."""
+    """Returns Reprise's tree with one spelling for values that have several: integers in decimal, sets in order."""
     if isinstance(node, list):
         return [settled(n) for n in node]
     if not isinstance(node, dict):
@@ -120,7 +120,7 @@ def first_difference(a, b, path=""):
 
 
 def object_digests(directory, metadata):
-    """The SHA-256 of each object's item, cut out of its file."""
+    """Returns the SHA-256 of each object's item, read directly from its file."""
     digests = {}
     for index, info in metadata.storage_data.items():
         if not hasattr(metadata.state_dict_metadata[index.fqn], "chunks"):
@@ -131,13 +131,13 @@ def object_digests(directory, metadata):
 
 
 class Content:
-    """Whole tensors and the objects of a checkpoint, as torch loads them."""
+    """The whole tensors and the objects of a checkpoint, as torch loads them."""
 
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
         self.tensors, by_rank, _ = check_with_torch.read_checkpoint(self.directory)
         self.objects = {}
-        for _, mine in reversed(by_rank):  # without rank coordination the lowest rank's are meant
+        for _, mine in reversed(by_rank):  # without rank coordination, the lowest rank's values count
             self.objects.update(mine)
         self.object_digests = {}
         for _, metadata in reversed(check_with_torch.read_metadata(self.directory)):
@@ -149,7 +149,7 @@ class Content:
         return sum(t.numel() for t in self.tensors.values())
 
     def must_equal(self, other, what, wanted=lambda key: True):
-        """The same keys, bits and values, whatever the chunks."""
+        """Requires the same keys, bits and values, whatever the chunks."""
         for mine, theirs, same in ((self.tensors, other.tensors, same_bits),
                                    (self.objects, other.objects, lambda a, b: tree(a) == tree(b))):
             keys, other_keys = ({k for k in side if wanted(k)} for side in (mine, theirs))
@@ -162,7 +162,7 @@ class Content:
             raise Different(f"{what}: the common state differs")
 
     def must_hold(self, truth):
-        """`truth`: whole tensors by key, as they were handed to torch."""
+        """Requires the tensors of `truth`: whole tensors by key, as they were passed to torch."""
         for key, tensor in truth.items():
             if key not in self.tensors:
                 raise Different(f"torch lost {key!r}")
@@ -191,7 +191,8 @@ class Reprise:
         return json.loads(self.must("inspect", "--json", "--digest", "--values", directory))
 
     def agrees_with(self, content):
-        """Whole by `verify`; each tensor's hash and each object's tree is what torch loads. Returns the objects compared as values."""
+        """Requires that `verify` accepts the checkpoint, and that each tensor's hash and each object's tree
+        match what torch loads. Returns the objects compared as values."""
         report = json.loads(self.must("verify", "--json", content.directory))["checkpoints"][0]
         if not report["whole"] or report["warnings"]:
             raise Different(f"verify: {report['findings'][:2]}")
@@ -233,7 +234,7 @@ class Reprise:
 
 
 def resharded(reprise, source, target, *options):
-    """Reshards, and lets Reprise itself find that nothing changed."""
+    """Reshards, and has Reprise itself check that nothing changed."""
     reprise.must("reshard", "--quiet", *options, source, target)
     reprise.must("verify", target)
     status, out, error = reprise.call("diff", "--quiet", source, target)
@@ -246,7 +247,7 @@ def region(shape, offset):
 
 
 def part_of(whole, shape, offset):
-    """What a rank holds of `whole`; a rank with nothing may claim any offset."""
+    """Returns the part of `whole` that a rank holds; a rank with nothing may claim any offset."""
     if math.prod(shape) == 0:
         return torch.empty(shape, dtype=whole.dtype)
     return whole[region(shape, offset)]

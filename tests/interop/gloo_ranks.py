@@ -1,4 +1,4 @@
-"""A function on several processes that talk through gloo, as a job's ranks."""
+"""Runs a function in several processes that communicate through gloo, like a job's ranks."""
 import ctypes
 import multiprocessing
 import os
@@ -11,7 +11,7 @@ import traceback
 import warnings
 
 import torch
-import torch._dynamo  # DTensors import it; once here instead of once a rank
+import torch._dynamo  # DTensors import it; done once here instead of once per rank
 import torch.distributed as dist
 
 
@@ -23,7 +23,7 @@ def free_port():
 
 def one_rank(rank, ranks, port, answer, function, arguments):
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: no rank outlives run()
-    os.setpgid(0, 0)  # run() ends what the rank starts, too
+    os.setpgid(0, 0)  # so that run() also ends what the rank starts
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     try:
@@ -33,7 +33,7 @@ def one_rank(rank, ranks, port, answer, function, arguments):
         outcome = (True, function(*arguments, rank))
         if ranks > 1:
             dist.barrier()
-    except BaseException:  # what a rank dies of is told by run()
+    except BaseException:  # run() reports what the rank died of
         outcome = (False, traceback.format_exc())
     torch.save(outcome, answer.with_suffix(".part"))
     answer.with_suffix(".part").rename(answer)
@@ -41,7 +41,7 @@ def one_rank(rank, ranks, port, answer, function, arguments):
 
 
 def end_group(process):
-    """Kills a rank and what it started; both may have ended already."""
+    """Kills a rank and its children; both may have ended already."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -50,9 +50,9 @@ def end_group(process):
 
 
 def run(ranks, function, *arguments, seconds=120):
-    """Calls function(*arguments, rank) in `ranks` forked processes and returns what each of them returned.
+    """Calls function(*arguments, rank) in `ranks` forked processes and returns the result of each.
 
-    With one rank there is no process group. A rank that fails ends all; its traceback is what is raised.
+    With one rank there is no process group. If a rank fails, all ranks are ended and its traceback is raised.
     """
     fork = multiprocessing.get_context("fork")  # torch is imported once, by whoever calls this
     with tempfile.TemporaryDirectory() as folder:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Do torch, Megatron-Core and Reprise read each other's checkpoints to the same bits?
+"""Checks that torch, Megatron-Core and Reprise read the same bits from each other's checkpoints.
 
     interop.py --reprise PROGRAM [--only REGEX] [--keep DIR]
 
-One line per case; the last line counts them. Exit status 0 if none failed. No GPU is used, and no network but loopback.
+Prints one line per case; the last line counts them. Exits with 0 if none failed. Uses no GPU, and no network but loopback.
 """
 import argparse
 import importlib.metadata
@@ -29,7 +29,7 @@ from content import Different, Reprise, Skipped
 
 
 def all_cases():
-    """[(name, check)]: check(reprise, folder) returns how much was compared and says so in words; the folder is empty."""
+    """Returns [(name, check)]; check(reprise, folder) returns the amount compared and a description of it. The folder is empty."""
     import flips
     import reads
     import reruns
@@ -45,7 +45,7 @@ def all_cases():
 
 
 def run_case(check, reprise, folder):
-    """verdict, words"""
+    """Returns the verdict and its text."""
     try:
         compared, words = check(reprise, folder)
         return ("pass", words) if compared > 0 else ("FAIL", f"nothing was compared: {words}")
@@ -53,7 +53,7 @@ def run_case(check, reprise, folder):
         return "skip", str(reason)
     except Different as difference:
         return "FAIL", str(difference)
-    except Exception as error:  # a case that breaks is a case that fails
+    except Exception as error:  # a case that raises is a failure
         import traceback
         return "FAIL", "".join(traceback.format_exception(error))[-3000:]
 

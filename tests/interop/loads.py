@@ -1,6 +1,6 @@
-"""torch and Megatron-Core load a checkpoint on several ranks, under a sharding of their own, into memory full of something else.
+"""torch and Megatron-Core load a checkpoint on several ranks, under another sharding, into memory with other content.
 
-Functions for gloo_ranks.run; `contents` are what the checkpoints must turn out to hold. Each returns how many elements a rank compared.
+Functions for gloo_ranks.run; `contents` are the expected contents of the checkpoints. Each returns the number of elements that a rank compared.
 """
 import torch
 import torch.distributed as dist
@@ -25,7 +25,7 @@ def compare(content, how, key, local, offset):
 
 
 def placements_of(number, dims, mesh_dims):
-    """Another one for each tensor: shards of either dimension, of both, of one twice, replicas."""
+    """Returns different placements for each tensor: shards of either dimension, of both, of one twice, replicas."""
     kinds = [Replicate(), *(Shard(d) for d in range(dims))]
     return [kinds[(number // len(kinds) ** m + m + 1) % len(kinds)] for m in range(mesh_dims)]
 
@@ -50,7 +50,7 @@ def into_dtensors(contents, mesh_shape, rank):
 
 
 def cut(shape, number, rank, ranks):
-    """Uneven pieces along one dimension, which one differs by tensor; None where no dimension is long enough."""
+    """Cuts one dimension into uneven pieces; the dimension differs by tensor. Returns None if no dimension is long enough."""
     long = [d for d in range(len(shape)) if shape[d] >= ranks]
     if not long or number % 7 == 6:
         return None
@@ -63,7 +63,7 @@ def cut(shape, number, rank, ranks):
 
 
 def into_mcore(contents, rank):
-    """dist_checkpointing.load with ShardedTensors that are cut unevenly, all objects, and the common state."""
+    """Calls dist_checkpointing.load with unevenly cut ShardedTensors, all objects, and the common state."""
     import make_mcore_fixtures  # replaces CUDA calls where there is no GPU
     from megatron.core import dist_checkpointing
     from megatron.core.dist_checkpointing.mapping import ShardedObject, ShardedTensor

@@ -3,9 +3,9 @@
 
     make_fixtures.py OUT [NAME...]      OUT/torch_<version>/NAME and OUT/torch_<version>/NAME.expected.json
 
-Each fixture is one function below. The saving runs in as many gloo processes as the function says; the
-expected file is written afterwards by check_with_torch.py's reader, and compared with the tensors that were
-handed to torch wherever the function returns them. No GPU is used.
+Each fixture is one function below, which as many gloo processes run as it says. The reader of
+check_with_torch.py writes the expected file afterwards and compares it with the tensors that were
+passed to torch, if the function returns them. Uses no GPU.
 """
 import os
 import pathlib
@@ -55,12 +55,12 @@ def arange(*shape, start=0, dtype=torch.float32):
 
 
 def have(*names):
-    """The dtypes of this torch among `names`."""
+    """Returns those of the named dtypes that this torch has."""
     return {n: getattr(torch, n) for n in names if hasattr(torch, n)}
 
 
 def flat(value, key=""):
-    """The tensors in dicts and lists, by the keys that torch gives them; it takes a tuple as one object."""
+    """Returns the tensors in dicts and lists, by the keys that torch gives them; torch treats a tuple as one object."""
     if isinstance(value, torch.Tensor):
         return {key: value}
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -75,7 +75,7 @@ def flat(value, key=""):
 
 @fixture(ranks=1)
 def plain(path, rank):
-    bits = torch.tensor([0x00, 0x80, 0x01, 0x38, 0x7F, 0xFF], dtype=torch.uint8)  # also the NaNs of the fp8 kinds
+    bits = torch.tensor([0x00, 0x80, 0x01, 0x38, 0x7F, 0xFF], dtype=torch.uint8)  # includes the NaNs of the fp8 types
     tensors = {
         "float32": torch.tensor([[0.0, -0.0, 1.5], [float("inf"), float("-inf"), float("nan")]]),
         "float64": torch.tensor([0.1, 1e300, 5e-324], dtype=torch.float64),
@@ -102,7 +102,7 @@ def plain(path, rank):
     for name, dtype in have("uint8", "uint16", "uint32", "uint64").items():
         largest = (1 << (8 * dtype.itemsize)) - 1
         if name != "uint8" and torch.__version__ < "2.6":
-            continue  # saved, but not loadable by that torch itself
+            continue  # torch saves it but can't load it
         tensors[name] = torch.tensor([0, 1, largest], dtype=dtype)
     for name, dtype in have("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz").items():
         tensors[name] = bits.view(dtype).reshape(2, 3)
@@ -130,7 +130,7 @@ def plain(path, rank):
 
 @fixture(ranks=1)
 def plain_odd(path, rank):
-    """What a careful reader may refuse, but torch reads."""
+    """Values that a careful reader may refuse but torch reads."""
     z = torch.tensor([1 + 2j, 3 - 4j], dtype=torch.complex64)
     state = {
         "conj": z.conj(),
@@ -202,7 +202,7 @@ def full_tensors(prefix, state):
 
 
 def trained_fsdp2(mesh, tp_mesh):
-    """Two linear layers and a norm with uneven rows; fully_shard, over tensor parallelism if tp_mesh is given."""
+    """Trains two linear layers and a norm with uneven rows under fully_shard, and tensor parallelism if tp_mesh is given."""
     try:
         from torch.distributed.fsdp import fully_shard
     except ImportError:
@@ -259,7 +259,7 @@ def replicated(path, rank):
 
 @fixture(ranks=2)
 def replicated_lowest_rank(path, rank):
-    """Everything is left to rank 0; the file of rank 1 has no bytes."""
+    """Leaves everything to rank 0; the file of rank 1 has no bytes."""
     state = replicated_state(rank)
     dcp.save(state, checkpoint_id=path, planner=DefaultSavePlanner(dedup_save_to_lowest_rank=True))
     return flat(state)
@@ -279,7 +279,7 @@ def async_threads(path, rank):
 
 @fixture(ranks=2)
 def nocollectives(path, rank):
-    """Rank coordination off: one metadata file per rank, nothing is deduplicated."""
+    """Saves without rank coordination: one metadata file per rank, nothing is deduplicated."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard
     whole = arange(5, 3)
@@ -333,7 +333,7 @@ def different_content(path, rank):
 
 @fixture(ranks=2)
 def sd_view_strided(path, rank):
-    """Shards that are slices of a transposed matrix: stored permuted, not row by row."""
+    """Saves slices of a transposed matrix, which are stored permuted, not row by row."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Shard
     line = init_device_mesh("cpu", (2,))
@@ -362,7 +362,7 @@ def one_rank(rank, name, ranks, port, truth_file):
     if ranks > 1:
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(ranks))
         dist.init_process_group("gloo", rank=rank, world_size=ranks)
-    truth = save(name, rank)  # a relative path: no directory of this machine ends up in .metadata
+    truth = save(name, rank)  # a relative path, so that no directory of this machine ends up in .metadata
     if rank == 0 and truth:
         torch.save({k: v.detach().clone() for k, v in truth.items()}, truth_file)
     if ranks > 1:

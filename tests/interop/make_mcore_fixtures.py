@@ -4,7 +4,7 @@
     make_mcore_fixtures.py OUT [NAME...]     OUT/mcore_<version>[_NAME]/iter_0000010
 
 The model is a real GPTModel, so keys, shapes and sharding are Megatron's. Values are a function of key and global
-index, so that the same content comes out of every layout. Training-loop parts that live outside of megatron-core
+index, so every layout gives the same content. Parts of the training loop that are outside of megatron-core
 (args, the RNG list, the scheduler) are composed here in the form that Megatron-LM's checkpointing gives them.
 """
 import argparse
@@ -34,13 +34,13 @@ from megatron.core.transformer.transformer_config import TransformerConfig
 
 ITERATION = 10
 if not torch.cuda.is_available():
-    # the writer waits for the GPU before it copies, and counts failures in a tensor there
+    # The writer waits for the GPU before it copies, and counts failures in a tensor there.
     torch.cuda.synchronize = lambda device=None: None
     torch.cuda.current_device = lambda: "cpu"
 
 
 def values(key, shape, region):
-    """The part `region` of a tensor of this key and shape: small eighths that every dtype holds exactly."""
+    """Returns the part `region` of a tensor with this key and shape: small multiples of 1/8, which every dtype holds exactly."""
     count = 1
     for n in shape:
         count *= n
@@ -91,7 +91,7 @@ def rerun_state(rank):
                                   error_injector=m.RerunErrorInjector(1000, m.RerunDiagnostic.PERSISTENT_ERROR))
     machine.state, machine.current_iteration = m.RerunState.WILL_RERUN_FROM_CHECKPOINT, ITERATION
     machine.checkpoint_requested = True
-    if rank == 0:  # the rank whose result did not come out the same
+    if rank == 0:  # the rank whose result was not reproduced
         machine.failed_validation_call = m.Call(m.Caller("rejecting loss nan", 0), 3)
         machine.initial_result, machine.suspicious_node, machine.suspicious_device = 2.5, "node-17", 0
         machine.error_injector.injected_error_type = m.RerunDiagnostic.PERSISTENT_ERROR
@@ -114,7 +114,7 @@ def gpt(layout):
 
 
 def adam_state(model, model_state):
-    """Optimizer state as the fp32 non-distributed optimizer saves it, by megatron-core's own mapping."""
+    """Returns optimizer state as the fp32 non-distributed optimizer saves it, by megatron-core's own mapping."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW([torch.nn.Parameter(p.detach().float()) for p in parameters], lr=3e-4)
     for group in optimizer.param_groups:
@@ -155,13 +155,13 @@ def training_state(rank, model, model_state):
 
 
 def wholes(state):
-    """The whole tensors of which this rank has a part."""
+    """Returns the whole tensors of which this rank has a part."""
     return {part.key: values(part.key, part.global_shape, ...).to(part.data.dtype)
             for part in nested_values(state) if isinstance(part, ShardedTensor)}
 
 
 def save(state, path, strategy, content):
-    """Returns the whole tensors of which this rank has a part."""
+    """Saves; returns the whole tensors of which this rank has a part."""
     folder = pathlib.Path(path) / f"iter_{ITERATION:07d}"
     if dist.get_rank() == 0:
         folder.mkdir(parents=True)

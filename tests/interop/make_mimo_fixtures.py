@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes checkpoints of several modules on rank grids of their own with the megatron-core that runs this, on CPU.
+"""Writes checkpoints of several modules, each on its own rank grid, with the megatron-core that runs this, on CPU.
 
     make_mimo_fixtures.py OUT [NAME...]     OUT/mcore_<version>_mimo_<NAME>/iter_0000010
 
-megatron-core 0.16.1 has MimoModel and no optimizer for it. What later releases' optimizer hands to dist_checkpointing.save is
-composed here: the model's own names of weights; for each module the state of its optimizers under mimo.<module>., and its
+megatron-core 0.16.1 has MimoModel but no optimizer for it. What later releases' optimizer passes to dist_checkpointing.save is
+composed here: weights under the model's own names; for each module the state of its optimizers under mimo.<module>., and its
 param groups, scaler and sharding type as objects of shape (1,) whose replica id is (tp, pp, dp) in the module's groups; random
-states over the module's (pp, tp); all else from rank 0, which owns one module only. Ranks, writing and format are Megatron's.
+states over the module's (pp, tp); everything else from rank 0, which owns only one module. Ranks, writing and format are Megatron's.
 """
 import dataclasses
 import os
@@ -26,21 +26,21 @@ SLOTS = ("fp32_param", "exp_avg", "exp_avg_sq")
 
 @dataclasses.dataclass
 class Module:
-    """One module and its grid: ranks first .. first + tp * dp * pp, tp fastest, pp slowest."""
+    """A module and its grid: ranks first .. first + tp * dp * pp, tp fastest, pp slowest."""
     name: str
-    model: str      # what stands before the names of its weights
+    model: str      # prefix of its weights' names
     first: int
     tp: int = 1
     dp: int = 1
     pp: int = 1
-    experts: int = 0  # over as many of its tp x dp ranks; they make the optimizer a chain of two
+    experts: int = 0  # spread over that many of its tp x dp ranks; they make the optimizer a chain of two
     layers: int = 2
 
     def size(self):
         return self.tp * self.dp * self.pp
 
     def place(self, rank):
-        """(tp, dp, pp) ranks, or None if this rank does not own the module."""
+        """Returns (tp, dp, pp) of a rank, or None if it does not own the module."""
         local = rank - self.first
         if not 0 <= local < self.size():
             return None
@@ -52,12 +52,12 @@ LANGUAGE = "language_model."
 
 
 def cut(key, shape, *offsets, prepend=0, replica=0, dtype=torch.bfloat16):
-    """This rank's part of a tensor, yet to be filled."""
+    """Returns this rank's part of a tensor, without values."""
     return ShardedTensor.from_rank_offsets(key, torch.empty(shape, dtype=dtype), *offsets, prepend_axis_num=prepend, replica_id=replica)
 
 
 def dense(module, rank, prefix="", dtype=torch.bfloat16):
-    """A column-parallel matrix and a norm for each layer of this rank's stage; the last stage has one more norm."""
+    """Returns a column-parallel matrix and a norm for each layer of this rank's stage; the last stage has one more norm."""
     tp, dp, pp = module.place(rank)
     here = module.layers // module.pp
     parts = []
@@ -72,7 +72,7 @@ def dense(module, rank, prefix="", dtype=torch.bfloat16):
 
 
 def expert(module, rank, prefix="", dtype=torch.bfloat16):
-    """One expert of each layer of this rank's stage; experts stand over the module's tp x dp ranks."""
+    """Returns one expert of each layer of this rank's stage; experts are spread over the module's tp x dp ranks."""
     tp, dp, pp = module.place(rank)
     index, copy = (dp * module.tp + tp) % module.experts, (dp * module.tp + tp) // module.experts
     here = module.layers // module.pp
@@ -95,14 +95,14 @@ def scaler():
 
 
 def by_parameter(module, rank, chain, cuts):
-    """Under fully_reshardable: a tensor for each slot and parameter; groups, scaler and type are still plain."""
+    """fully_reshardable: a tensor for each slot and parameter; groups, scaler and type are still plain."""
     state = {slot: named(cuts(module, rank, f"optimizer.state.{slot}.", torch.float32)) for slot in SLOTS}
     return {"optimizer": {"state": state, "param_groups": param_groups(chain == 1)}, "grad_scaler": scaler(),
             "param_state_sharding_type": "fully_reshardable"}
 
 
 def in_buckets(module, rank, chain, cuts):
-    """Under dp_reshardable: buckets of each (tp, pp) coordinate, cut unevenly over dp; groups and scaler are objects already."""
+    """dp_reshardable: buckets of each (tp, pp) coordinate, cut unevenly over dp; groups and scaler are objects already."""
     tp, dp, pp = module.place(rank)
     group = pp * module.tp + tp
     prefix = f"optimizer.distributed.dp_group_idx_{group}."
@@ -126,7 +126,7 @@ def in_buckets(module, rank, chain, cuts):
 
 
 def extracted(optimizer, module, suffix, replica):
-    """Takes what would go to the common state out of one optimizer's dict, as objects of the module."""
+    """Moves the entries of one optimizer's dict that would go to the common state into objects of the module."""
     plain = optimizer.get("optimizer")
     found = {}
     if isinstance(plain, dict):
@@ -179,7 +179,7 @@ def state_of(modules, rank, form, prefixed, rng_key="mimo.{}.rng_state"):
     return state
 
 
-# What stands where. The third has what the first two have not: data parallel copies, and three modules.
+# Modules and their ranks. The third job has what the others lack: data parallel copies and three modules.
 PREFIXED = [Module("images", IMAGES, 0, tp=2), Module("language", LANGUAGE, 2, tp=2, pp=2, experts=2)]
 BARE = [Module("images", IMAGES, 0), Module("language", LANGUAGE, 1, pp=3, layers=3)]
 BUCKETS = [Module("audio", "modality_submodules.audio.encoders.whisper.", 0), Module("images", IMAGES, 1, dp=2),
@@ -202,7 +202,7 @@ def prefixed(path, rank, without=lambda state: None):
 
 
 def bare(path, rank, without=lambda state: None):
-    """images on one rank, language pp 3, the optimizers' keys as they were before the prefix"""
+    """images on one rank, language pp 3, the optimizers' keys as they were before the prefix existed"""
     state = state_of(BARE, rank, by_parameter, False, "{}.rng_state")
     without(state)
     return fixtures.save(state, path, strategy(), {"distrib_optim_sharding_type": "fully_reshardable"})
@@ -216,7 +216,7 @@ def buckets(path, rank, without=lambda state: None):
 
 
 JOBS = {"prefixed": (prefixed, PREFIXED), "bare": (bare, BARE), "buckets": (buckets, BUCKETS)}
-# The one that is kept as test data.
+# The job that is kept as test data.
 make_fixtures.FIXTURES[f"{fixtures.PREFIX}_mimo_prefixed"] = (prefixed, ranks_of(PREFIXED))
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whom Megatron-Core elects to write which shard: make_owners.py RANKS SHARDS SEED > FILE
+"""Prints which ranks Megatron-Core chooses to write which shards: make_owners.py RANKS SHARDS SEED > FILE
 
 Prints a random case with the answer of the installed distribute_shards_to_ranks:
 
@@ -7,8 +7,8 @@ Prints a random case with the answer of the installed distribute_shards_to_ranks
     RANKS                                            number of ranks
     owner key offset length shape width holder...    one line per shard
 
-Shards are stretches of 1-d tensors, counted in elements of `width` bytes. The first holder has the
-main copy; no rank holds two shards of one tensor. Few sizes and few holders make for many ties.
+Shards are ranges of 1-d tensors, counted in elements of `width` bytes. The first holder has the
+main copy; no rank holds two shards of one tensor. Few sizes and few holders give many ties.
 """
 import random
 import sys
@@ -16,7 +16,7 @@ import time
 
 
 def random_case(ranks, shards, seed):
-    """[(key, offset, length, shape, width, holders)]"""
+    """Returns [(key, offset, length, shape, width, holders)]."""
     draw = random.Random(seed)
     case = []
     for number in draw.sample(range(10 * shards), shards):
@@ -36,7 +36,7 @@ def random_case(ranks, shards, seed):
 
 
 def elect(case, ranks):
-    """Megatron's owners, and how long it took to find them."""
+    """Returns Megatron's owners, and how long it took to find them."""
     from megatron.core.dist_checkpointing.exchange_utils import distribute_shards_to_ranks
 
     holders = {(row[0], (row[1],), None): sorted(row[5]) for row in case}

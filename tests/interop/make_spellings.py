@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/data/torch_<version>/spellings: pairs of objects that torch.save writes with other bytes.
+"""Writes tests/data/torch_<version>/spellings: pairs of objects that torch.save writes with different bytes.
 
     make_spellings.py OUT        OUT/torch_<version>/spellings/NAME.a.pt, NAME.b.pt and spellings.expected.json
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Who made each fixture of tests/data: manifest.py tests/data > tests/data/manifest.json
+"""Records the origin of each fixture of tests/data: manifest.py tests/data > tests/data/manifest.json
 
-One entry for each checkpoint with an expected.json, and for files that scripts made besides. `content` is the SHA-256 of
+Writes one entry for each checkpoint with an expected.json, and for other files that scripts made. `content` is the SHA-256 of
 the lines "<sha256 of a file>  <its path>" of all its files, sorted; `script_sha256` is that of the script in the commit
-that brought the fixture, since scripts change later. Run it in a clone with history, after committing fixture and script.
+that added the fixture, since scripts change later. Run it in a clone with history, after committing fixture and script.
 """
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Checkpoints of several modules: does Reprise tell modules, grids and metadata, and what of it is missing?"""
+"""Checkpoints of several modules: Reprise reports modules, grids and metadata, and what is missing of them."""
 import json
 
 import make_mcore_fixtures as fixtures
@@ -11,7 +11,7 @@ INNER = f"iter_{fixtures.ITERATION:07d}"
 
 
 def told(reprise, directory):
-    """The modules of which `inspect` tells, by name, and whether each has an optimizer of its own."""
+    """Returns the modules that `inspect` reports, by name, and whether each has an optimizer of its own."""
     said = json.loads(reprise.must("inspect", "--json", directory))
     return {m["name"]: m for m in said.get("modules", [])}, said.get("own_optimizers")
 
@@ -22,7 +22,7 @@ def must_be(what, said, wanted):
 
 
 def modules_agree(modules, form, said):
-    """What the job was, against what `inspect` makes of its checkpoint."""
+    """Compares the job with what `inspect` reports about its checkpoint."""
     must_be("modules", sorted(said), sorted(m.name for m in modules))
     for module in modules:
         one = said[module.name]
@@ -41,7 +41,7 @@ def modules_agree(modules, form, said):
 
 
 def modules_are_told(form):
-    """Megatron saves; all content is compared (reads.py), and the modules are told, before and after a reshard."""
+    """Megatron saves; all content is compared (reads.py), and `inspect` reports the modules before and after a reshard."""
     function, modules = mimo.JOBS[form]
 
     def check(reprise, folder):
@@ -55,12 +55,12 @@ def modules_are_told(form):
 
 
 def taken_out(state, module, chain, part):
-    """The save forgets one entry of a module's optimizer, on whichever rank has it."""
+    """Makes a save that omits one entry of a module's optimizer, on whichever rank has it."""
     optimizer = state["optimizer"][module]
     optimizer.get(chain, optimizer).pop(part, None)
 
 
-# What the save forgets, and the keys that verify must name.
+# Entries that the save omits, and the keys that verify must name.
 LOST = {
     "prefixed": [("images", 0, "_mimo_param_groups", "mimo.images.optimizer.mimo.images.param_groups"),
                  ("language", 1, "_mimo_param_groups.1", "mimo.language.optimizer.mimo.language.1.param_groups"),
@@ -74,7 +74,7 @@ LOST = {
 
 
 def what_is_missing_is_told(form):
-    """The same job, and Megatron's save is given some entries less: verify says whose and which."""
+    """Megatron saves the same job with some entries missing; verify names them and their module."""
     function, modules = mimo.JOBS[form]
 
     def forgetful(path, rank):
@@ -92,7 +92,7 @@ def what_is_missing_is_told(form):
 
 
 def what_rank_0_left_is_told(reprise, folder):
-    """Before there were objects for it, each module's metadata was left to the common state: rank 0's alone is there."""
+    """Earlier releases left each module's metadata to the common state, which has only rank 0's."""
     def as_it_was(path, rank):
         state = mimo.state_of(mimo.BARE, rank, mimo.by_parameter, False, "{}.rng_state")
         for optimizer in state["optimizer"].values():
@@ -110,7 +110,7 @@ def what_rank_0_left_is_told(reprise, folder):
 
 
 def model_of_megatron(path, rank):
-    """megatron-core's own MimoModel over tp 2, one optimizer for all of it, as that release saves it."""
+    """Saves megatron-core's own MimoModel over tp 2 with one optimizer for all of it, as that release does."""
     from megatron.core import parallel_state
     from megatron.core.models.gpt import GPTModel
     from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
@@ -136,7 +136,7 @@ def model_of_megatron(path, rank):
 
 
 def megatrons_model_is_told(reprise, folder):
-    """Modules by the names that MimoModel gives them; nothing is missing of optimizers that they do not have."""
+    """`inspect` reports the modules by MimoModel's names; nothing of optimizers that they do not have is reported missing."""
     compared, words = reads.read_and_round(model_of_megatron, 2, INNER)(reprise, folder)
     said, own = told(reprise, folder / "saved")
     must_be("modules", sorted(said), ["images", "language"])

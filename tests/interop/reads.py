@@ -1,4 +1,4 @@
-"""torch writes: Reprise reads, reshards twice, and torch reads again."""
+"""torch writes; Reprise reads and reshards twice; torch reads again."""
 import os
 
 import torch
@@ -10,35 +10,35 @@ import make_fixtures
 from content import Content, Different, first_difference, resharded, same_bits, tree
 
 
-# Before, full_tensor() of strided shards of uneven rows has other rows than what the same torch saves and loads.
+# In earlier versions full_tensor() of strided shards of uneven rows gives other rows than the same torch saves and loads.
 WHOLE_OF_STRIDED = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 10)
 
 
 def save(function, ranks, folder, name="saved"):
-    """Runs a save on its ranks; returns the whole tensors that they handed to torch."""
+    """Runs a save on its ranks; returns the whole tensors that they passed to torch."""
     os.chdir(folder)
     truth = {}
-    for mine in reversed(gloo_ranks.run(ranks, function, name)):  # rank 0 is believed where several know a key
+    for mine in reversed(gloo_ranks.run(ranks, function, name)):  # rank 0 wins if several ranks know a key
         truth.update(mine or {})
     return truth
 
 
 def must_know_all(truth, content):
-    """A truth that leaves tensors out would hold torch's reading against nothing."""
+    """Requires that the truth has every tensor; otherwise torch's reading would be compared with nothing."""
     unknown = content.tensors.keys() - truth.keys()
     if unknown or not truth:
         raise Different(f"the case does not say what is in {sorted(unknown)[:4]}")
 
 
 def counted(content, values):
-    """What was compared: how much, and in words."""
+    """Returns the amount compared, and its description."""
     count = len(content.objects) + (content.common is not None)
     opaque = f" ({count - values} as bytes)" if values < count else ""
     return content.elements(), f"{len(content.tensors)} tensors, {content.elements():,} elements, {count} objects{opaque}"
 
 
 def read_and_round(function, ranks, inner="."):
-    """torch writes, Reprise agrees with what torch loads; twice around, through two other shardings, torch loads the same."""
+    """Requires that Reprise and torch read the same after torch's save, and after each of two reshards."""
     def check(reprise, folder):
         truth = save(function, ranks, folder)
         if not (folder / "saved" / inner / ".metadata").exists():
@@ -60,7 +60,7 @@ def read_and_round(function, ranks, inner="."):
 
 
 def ranks_keep_their_own(reprise, folder, saved, ranks):
-    """Each rank has metadata of its own: as many ranks keep it, others have to be told whose values they get."""
+    """Each rank has its own metadata: a reshard to as many ranks keeps it; a reshard to other ranks must be told whose values to use."""
     resharded(reprise, saved, folder / "kept", "--ranks", ranks)
     before, after = (check_with_torch.read_checkpoint(d) for d in (saved, folder / "kept"))
     if [(rank, tree(mine)) for rank, mine in before[1]] != [(rank, tree(mine)) for rank, mine in after[1]]:
@@ -75,7 +75,7 @@ def ranks_keep_their_own(reprise, folder, saved, ranks):
 
 
 def flipped_bit_is_seen(reprise, folder):
-    """The comparison itself: one bit of one element, and all of it must notice."""
+    """Tests the comparison itself: every part of it must notice one flipped bit."""
     save(*make_fixtures.FIXTURES["same_content_a"], folder)
     original = Content(folder / "saved")
     resharded(reprise, folder / "saved", folder / "copy", "--ranks", 2)
@@ -112,7 +112,7 @@ def flipped_bit_is_seen(reprise, folder):
 
 
 def other_bytes_of_an_object_are_seen(reprise, folder):
-    """The comparison itself: if Reprise says another hash of an object's bytes, opaque or not."""
+    """Tests the comparison itself: it must notice if Reprise reports another hash of an object's bytes, opaque or not."""
     save(*cases_torch.CASES["containers"], folder)
     original = Content(folder / "saved")
     said = {o["key"]: o for o in reprise.inspect(original.directory)["objects"]}
@@ -143,7 +143,7 @@ def changed_content_is_seen(reprise, folder):
 
 
 def fsdp2_loaded(path, mesh_shape, tensor_parallel, rank):
-    """A trained model and its optimizer, spoilt, after dcp.load: whole tensors."""
+    """Returns whole tensors of a trained model and its optimizer, overwritten and then loaded with dcp.load."""
     import torch.distributed.checkpoint as dcp
     from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
     from torch.distributed.device_mesh import init_device_mesh
@@ -164,7 +164,7 @@ def fsdp2_loaded(path, mesh_shape, tensor_parallel, rank):
 
 
 def fsdp2_goes_on(reprise, folder):
-    """fully_shard on 4 ranks saves, Reprise reshards, and models on 2 and 3 ranks, on 2 x 2 with replicas and with tensor parallelism take it."""
+    """fully_shard on 4 ranks saves and Reprise reshards; models on 2 and 3 ranks, on 2 x 2 with replicas and with tensor parallelism load it."""
     truth = save(*make_fixtures.FIXTURES["fsdp2_model"], folder)
     resharded(reprise, folder / "saved", folder / "again", "--ranks", 3)
     places = (((2,), False), ((3,), False), ((2, 2), False), ((2, 2), True))[:None if WHOLE_OF_STRIDED else 3]
@@ -178,7 +178,7 @@ def fsdp2_goes_on(reprise, folder):
 
 
 def mcore_goes_on(source, layouts, load):
-    """Megatron saves, Reprise reshards; under each layout Megatron loads from both the same, into memory of other content."""
+    """Megatron saves and Reprise reshards; under each layout Megatron loads the same from both, into memory with other content."""
     def check(reprise, folder):
         save(*source, folder)
         original = next((folder / "saved").glob("iter_*"), folder / "saved")

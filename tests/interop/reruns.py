@@ -1,4 +1,4 @@
-"""A simulated job saves its rerun machine, idle and with a fault; Megatron-Core's own machine takes it and decides what ours would."""
+"""A simulated job saves its rerun machine, idle and with a fault; Megatron-Core's own machine loads it and decides as ours would."""
 import logging
 import os
 import re
@@ -21,7 +21,7 @@ STEPS = {
     "pending": "steps: [{train: 2}, save, {train: 1}, {bad_result: {kind: persistent_error, rank: 2, fatal: true}}, {exits: 16}, {restart: {on: other_device, rerun: disabled}}, {train: 1}]\n",
 }
 EXPECT = "expect: {max_delta: 0, against: uninterrupted}\n"
-# How the rerun from the checkpoint ends: on which device, with which result, and what Megatron makes of that.
+# Endings of the rerun from the checkpoint: its device and result, and what Megatron concludes.
 ENDINGS = {
     "where it was rejected, the same": (True, True, (False, True, 16), "RERUNNING_AGAIN_FROM_CHECKPOINT", None),
     "where it was rejected, another": (True, False, (False, True, 16), "RERUNNING_AGAIN_FROM_CHECKPOINT", None),
@@ -31,7 +31,7 @@ ENDINGS = {
 
 
 def saved_by_job(reprise, folder, state):
-    """The checkpoint that the last save before the restart left, and the log beside the checkpoints."""
+    """Returns the checkpoint of the last save before the restart, and the log next to the checkpoints."""
     (folder / f"{state}.yaml").write_text(JOB + STEPS[state] + EXPECT)
     reprise.must("run", folder / f"{state}.yaml", "--quiet", "--keep", folder / state)
     found = sorted((folder / state).rglob("checkpoints/iter_*"))
@@ -41,7 +41,7 @@ def saved_by_job(reprise, folder, state):
 
 
 def machine_of(state_dict, log=None):
-    """Megatron's machine; only its sum over the ranks is done by gloo, which has no GPU to put it on."""
+    """Returns Megatron's machine, except that gloo computes its sum over the ranks, since there is no GPU to hold it."""
     from megatron.core import rerun_state_machine as m
 
     class Machine(m.RerunStateMachine):
@@ -58,7 +58,7 @@ def machine_of(state_dict, log=None):
 
 
 def loaded(path):
-    """As Megatron's training loads it: a forced template, filled by dist_checkpointing."""
+    """Loads as Megatron's training does: dist_checkpointing fills a forced template."""
     import make_mcore_fixtures  # replaces CUDA calls where there is no GPU
     from megatron.core import dist_checkpointing
     assert make_mcore_fixtures
@@ -68,14 +68,14 @@ def loaded(path):
 
 
 def fields(machine):
-    """What state_dict() would write of it."""
+    """Returns what state_dict() would write of the machine."""
     written = machine.state_dict(None, "torch_dist", force=True)
     own = dict(written["sharded"].data, data_iterator_checkpoints=machine.data_iterator_checkpoints)
     return {name: tree(value) for name, value in {**written, "sharded": own}.items()}
 
 
 def idle_is_taken(path):
-    """Megatron does not restore it; restored all the same, it is a new machine with statistics."""
+    """Megatron does not restore an idle machine; restored anyway, it is a new machine with statistics."""
     state = loaded(path)
     machine = machine_of(state)
     if machine.validate_state_dict(state):
@@ -89,7 +89,7 @@ def idle_is_taken(path):
 
 
 def rerun_leaves(machine, batches, same_result):
-    """One iteration of a job that was restarted: passes, and how it leaves."""
+    """Runs one iteration of a restarted job; returns its passes and how it leaves."""
     passes = 0
     while machine.should_run_forward_backward(batches):
         passes += 1
@@ -101,7 +101,7 @@ def rerun_leaves(machine, batches, same_result):
 
 
 def pending_is_taken(path, ending, log, rank):
-    """Megatron restores it, runs the iteration again and leaves as it should."""
+    """Megatron restores a pending machine, runs the iteration again and leaves as it should."""
     from megatron.core import rerun_state_machine as m
     same_place, same_result, leaves, state_after, status = ENDINGS[ending]
     state = loaded(path)
@@ -128,7 +128,7 @@ def all_are_taken(idle, pending, folder, rank):
 
 
 def read_as_written(reprise, path):
-    """torch's reading of all objects is ours, the rerun objects' names included."""
+    """torch reads all objects as Reprise does, including the rerun objects' names."""
     content = Content(path)
     values = reprise.agrees_with(content)
     ours = [key for key in content.objects if key.startswith(KEY)]
@@ -149,7 +149,7 @@ def machine_is_read(reprise, folder):
 
 
 def log_is_read(reprise, folder):
-    """The lines beside the checkpoints, by Megatron's own parser: which iterations a job skips."""
+    """Megatron's own parser reads the log next to the checkpoints: which iterations a job skips."""
     from megatron.core.rerun_state_machine import RerunStateMachine
     pending = saved_by_job(reprise, folder, "pending")
     log = pending.parent / "rerun_results.log"

@@ -1,6 +1,6 @@
 // Two real processes at one place of a real file system: two writers, or a writer and a reader. One
-// of two writers gets the place, the other is refused by name or comes after it; the result is one
-// of the two, whole.
+// writer gets the place; the other is refused with a named error or comes after it. The result is
+// one of the two contents, whole.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,13 +30,13 @@ using contracts::run_ranks;
 using contracts::TemporaryDirectory;
 
 constexpr int kTrials = 300;
-/// In one of so many trials the first writer pauses inside its save until the other has ended.
+/// In one of that many trials the first writer pauses inside its save until the other has ended.
 constexpr int kStill = 6;
 
-/// In memory, where there is such a place: no crash of the machine is tried here.
+/// Uses a file system in memory if there is one, since no trial crashes the machine.
 const bool kInMemory = ::access("/dev/shm", W_OK) == 0 && ::setenv("TMPDIR", "/dev/shm", 1) == 0;
 
-/// The way in which a process ended.
+/// The end of a process.
 enum Exit { kDone = 0, kLocked = 10, kThere = 11, kReplacedMeanwhile = 12, kOther = 13 };
 
 int exit_of(const Error& error) {
@@ -47,7 +47,7 @@ int exit_of(const Error& error) {
   return kOther;
 }
 
-/// Something that one process waits for and another lets go.
+/// Lets one process wait until another opens it.
 class Gate {
  public:
   Gate() { CHECK(::pipe(ends_.data()) == 0); }
@@ -68,7 +68,7 @@ class Gate {
   std::array<int, 2> ends_ = {};
 };
 
-/// A process of its own that runs `body`.
+/// Runs `body` in a child process.
 class Child {
  public:
   explicit Child(const std::function<void()>& body) : pid_(::fork()) {
@@ -94,7 +94,7 @@ class Child {
   pid_t pid_;
 };
 
-/// Stands still where the first payload file is made.
+/// Pauses when it creates the first payload file.
 class StillStore final : public PassingStore {
  public:
   StillStore(Store& inner, const Gate& arrived, const Gate& go_on)
@@ -115,7 +115,8 @@ class StillStore final : public PassingStore {
 
 using Program = std::function<void(const Ports&)>;
 
-/// The exits of two processes that run at once, or of which the first pauses in between.
+/// Returns the exits of two processes that run at once; if `still`, the first one pauses in its
+/// save.
 std::array<int, 2> run_two(const std::string& directory, bool still, const Program& first,
                            const Program& second) {
   const Gate start;
@@ -186,7 +187,7 @@ void reshard_into_out(const Ports& ports, const std::string& from, bool replace)
   reshard(source, target, options, {ports.store, ports.device, ports.tasks, ports.trace, progress});
 }
 
-/// Requires that nothing of either is left: no directory set aside, no lock.
+/// Requires that neither leaves anything behind: no directory set aside, no lock.
 void expect_clean(const std::string& directory, const std::string& root) {
   PosixStore store(directory);
   for (const Entry& entry : store.list(root)) {
@@ -213,7 +214,8 @@ void expect_one_was_refused(const Exits& exits, const std::string& what) {
   EXPECT_GE(done, kTrials);
 }
 
-/// Checks the result of two writers of the contents 1 and 2: it is that of a writer that succeeded.
+/// Checks the result of two writers of the contents 1 and 2: the result is that of a writer that
+/// succeeded.
 void expect_of_one(const std::array<int, 2>& exits, std::int64_t found) {
   ASSERT_TRUE(found == 1 || found == 2) << "a mixture";
   EXPECT_EQ(exits[static_cast<std::size_t>(found - 1)], kDone) << found;
@@ -307,7 +309,7 @@ TEST(Writers, the_one_that_is_refused_is_told_who_holds_the_place) {
   }
 }
 
-constexpr std::size_t kSeen = 30;  // saves that some load was of
+constexpr std::size_t kSeen = 30;  // number of saves that some load must see
 constexpr int kLoadsMax = 100'000;
 
 TEST(Writers, a_load_beside_a_writer_is_of_one_save) {

@@ -1,5 +1,5 @@
 #pragma once
-// Options for scenarios in the tests of this folder: use the program of this build.
+// Options for scenarios in the tests of this folder: they use the program of this build.
 
 #include "scenarios/driver/lane.hpp"
 

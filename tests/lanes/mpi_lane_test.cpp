@@ -1,5 +1,5 @@
-// The lane with real processes: the records of each rank if another one dies or hangs, and no
-// process left behind.
+// The lane with real processes: every rank has a record when another one dies or hangs, and no
+// process is left behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -40,7 +40,7 @@ class MpiLane : public testing::Test {
   }
 };
 
-/// Three ranks that save twice; `fault` comes before the second save.
+/// Returns a scenario in which three ranks save twice; `fault` comes before the second save.
 Scenario with_fault(const std::string& fault) {
   return parse_scenario(
       "proves: nothing\n"
@@ -72,8 +72,8 @@ Life first_life(const Scenario& scenario, const LaneOptions& options) {
   return life;
 }
 
-/// The fault ended rank 1; every other rank says by which error it found out, the first of them by
-/// that one.
+/// Requires that the fault ended rank 1, and that every other rank reports the error by which it
+/// noticed; the first such error is `first`.
 void expect_survivors(const Life& life, Code first) {
   ASSERT_EQ(life.record.launch_error, "");
   ASSERT_EQ(life.record.ranks.size(), 3U);
@@ -83,7 +83,7 @@ void expect_survivors(const Life& life, Code first) {
       EXPECT_EQ(rank.ending, Ending::kLost) << rank.message;
       ASSERT_EQ(rank.faults.size(), 1U);
       EXPECT_TRUE(rank.faults[0].fired);
-      EXPECT_EQ(rank.saves.size(), 2U) << "it tells how far it came";
+      EXPECT_EQ(rank.saves.size(), 2U) << "its record must show its progress";
       continue;
     }
     EXPECT_EQ(rank.ending, Ending::kFailed) << rank.message;
@@ -105,7 +105,7 @@ TEST_F(MpiLane, survivors_of_a_killed_rank_name_it_long_before_the_deadline__3_r
   }
 }
 
-/// Ranks of the launch that keeps its checkpoints there.
+/// Returns the ranks of the launch that keeps its checkpoints there.
 std::vector<std::int64_t> ranks_with(const std::string& store) {
   std::vector<std::int64_t> ranks = started_with(store);
   std::erase_if(ranks, [](std::int64_t process) {
@@ -115,7 +115,7 @@ std::vector<std::int64_t> ranks_with(const std::string& store) {
   return ranks;
 }
 
-/// Kills one of them `after` the first was seen; false where all had ended by then.
+/// Kills one rank `after` the first was seen. Returns false if all had ended by then.
 bool kill_one(const std::string& store, std::chrono::milliseconds after) {
   while (ranks_with(store).empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::this_thread::sleep_for(after);
@@ -177,7 +177,7 @@ TEST(RankStart, gives_up_on_peers_that_ended_or_never_began_and_on_none_before_i
   ::waitpid(peer, nullptr, 0);
   EXPECT_THAT(reason(3, 0), HasSubstr("PEER_FAILED: start of the ranks: rank 1 has ended"));
   EXPECT_TRUE(own.has_ended({3}));
-  EXPECT_TRUE(own.came_through({3})) << "it ended after its start, which is no reason to give up";
+  EXPECT_TRUE(own.came_through({3})) << "a rank that ended after its start is no reason to give up";
   EXPECT_FALSE(own.came_through({1}));
 }
 
@@ -201,8 +201,8 @@ TEST_F(MpiLane, rank_that_hangs_on_is_killed_and_that_is_said__3_ranks) {
   EXPECT_EQ(life.record.ranks[0].ending, Ending::kFailed) << life.record.ranks[0].message;
 }
 
-/// A launcher of another kind, here mpirun in disguise: `around` gives the lines in which "$@" are
-/// its words.
+/// Another kind of launcher, here a script that calls mpirun: in the lines of `around`, "$@" stands
+/// for its arguments.
 class Launcher {
  public:
   explicit Launcher(const std::string& around) : path_(bin_.path() + "/launcher") {
@@ -239,7 +239,7 @@ TEST_F(MpiLane, srun_is_told_to_let_survivors_live__2_ranks) {
   EXPECT_THAT(words, testing::StartsWith("--kill-on-bad-exit=0 --wait=0 -n 3 "));
 }
 
-/// Ranks write their records before they end: only the launcher knows how they end.
+/// Ranks write their records before they end, so only the launcher knows how they end.
 TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ranks) {
   struct Row {
     std::string what;
@@ -292,7 +292,8 @@ TEST_F(MpiLane, ranks_of_which_none_leaves_a_record_make_it_inconclusive) {
   EXPECT_THAT(result.reason, HasSubstr("no rank left a record"));
 }
 
-/// A seeded share of the properties: what holds of random scenarios holds here, too.
+/// Runs a seeded share of the properties: what holds for random scenarios in the simulated world
+/// holds here, too.
 TEST_F(MpiLane, random_scenarios_come_to_what_they_come_to_in_the_simulated_world) {
   const Stream random(contracts::seed_of_run());
   for (std::uint64_t i = 0; i < contracts::cases_of_run(kRandomCases); ++i) {

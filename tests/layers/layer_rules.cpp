@@ -12,7 +12,7 @@ namespace reprise::layers {
 namespace {
 
 constexpr int kReadmeLinesMax = 40;
-/// The public headers are included as a program outside does, and by every folder.
+/// All folders include the public headers as an outside program does.
 constexpr const char* kPublicFolder = "include/reprise";
 constexpr const char* kPublicIncludes = "reprise";
 
@@ -46,7 +46,7 @@ void for_each_line(std::string_view text, const std::function<void(int, std::str
 }
 
 struct Include {
-  std::string_view name;  // empty: the line is no include
+  std::string_view name;  // empty: the line is not an include
   bool quoted = false;    // "..." rather than <...>
 };
 
@@ -86,8 +86,8 @@ bool may_use_vendor_headers(std::string_view path) {
 
 bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// Does `text` hold `word` with no letter, digit or underscore on the right (nor, for a word that
-// starts with one, on the left)?
+// True if `text` contains `word` with no letter, digit or underscore on its right (nor, for a word
+// that starts with one, on its left).
 bool holds_word(std::string_view text, std::string_view word) {
   for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
     const auto end = at + word.size();
@@ -183,7 +183,7 @@ std::vector<Finding> check_thread_local(const std::vector<SourceFile>& tree) {
 }
 
 std::vector<Finding> check_machine_paths(const std::vector<SourceFile>& tree) {
-  // Put together from halves, so that this file does not hold them.
+  // Joined from halves, so that this file does not contain them.
   static const std::array<std::string, 4> kWords = {
       std::string("../sha") + "red", std::string("/wo") + "rk", std::string("/ho") + "me/",
       std::string("/Us") + "ers/"};

@@ -69,7 +69,7 @@ TEST(MpiGroups, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   }
 }
 
-/// Reports that rank 1 has ended, once it is set.
+/// Reports that rank 1 has ended, once `told` is set.
 struct OneEnded final : PeerWatch {
   bool has_ended(GlobalRank rank) override { return told && rank == GlobalRank{1}; }
   bool told = false;
@@ -133,7 +133,7 @@ TEST(MpiLimits, that_no_call_could_keep_are_refused) {
   }
 }
 
-/// Finds no memory at one of its looks.
+/// Runs out of memory at one of its readings.
 class FailingClock final : public Clock {
  public:
   std::uint64_t now_ns() override {
@@ -146,7 +146,7 @@ class FailingClock final : public Clock {
   SteadyClock steady_;
 };
 
-// These are last, because the communicators are abandoned and so is the session.
+// This test comes last, because it abandons the communicators and the session.
 TEST(ZMemory, call_that_ends_by_what_is_no_error_breaks_the_communicator_like_any_other) {
   SteadyClock steady;
   FailingClock clock;
@@ -209,12 +209,12 @@ TEST(ZDeadline, member_that_does_not_come_is_named_by_group_operation_and_rank) 
     EXPECT_TRUE(shared_session()->abandoned());
   }
   sound->barrier();
-  // The late member enters after all, so that MPI itself has nothing pending and can finalize.
+  // The late member enters after all, so that MPI has nothing pending and can finalize.
   if (patient.rank().value == 1) doomed->barrier();
   shared_session()->abandon();
 }
 
-// Data for the failed meeting is in flight forever: nothing can be created after it.
+// Data for the failed meeting stays in flight forever, so nothing can be created after it.
 TEST(ZMeeting, member_that_does_not_come_to_the_making_of_a_communicator_is_not_waited_for) {
   SteadyClock clock;
   MpiFabric patient(*shared_session(), clock, {.deadline_ns = 60 * kSecond});

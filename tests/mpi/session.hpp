@@ -1,5 +1,5 @@
 #pragma once
-// Returns the session of this process, which main made.
+// Returns the session of this process, which main created.
 
 #include "core/adapters/mpi/mpi_session.hpp"
 

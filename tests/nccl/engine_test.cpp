@@ -24,12 +24,12 @@ using testing_job::TensorSpec;
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-/// Bytes of elements: of "all" 4 x 30000, of "cut" 8 x 5000.
+/// Bytes of elements: 4 x 30000 of "all", 8 x 5000 of "cut".
 const std::vector<TensorSpec> kSpecs = {{"all", DType::kFloat32, {300, 100}, {}},
                                         {"cut", DType::kFloat64, {5000}, Placement({{"tp", 0}})}};
 constexpr std::uint64_t kAllBytes = 120'000;
 
-/// Made by rank 0 for all, and removed by it.
+/// Rank 0 creates it for all and removes it.
 class SharedDirectory {
  public:
   explicit SharedDirectory(Communicator& ranks) {

@@ -1,4 +1,4 @@
-// One session for all tests; a failure on any rank fails the launch.
+// All tests share one session; a failure on any rank fails the launch.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -12,7 +12,7 @@
 namespace reprise::contracts {
 namespace {
 
-/// Ranks share devices where they are more, each as a host of its own.
+/// If there are more ranks than devices, ranks share devices, each posing as a separate host.
 Launch launch_of(MpiSession& session) {
   const auto devices = static_cast<int>(cuda_devices().size());
   int of_all = 0;
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   reprise::MpiSession session;
   reprise::contracts::shared_launch() = reprise::contracts::launch_of(session);
   const int failed = RUN_ALL_TESTS();
-  // NCCL of communicators that failed may still be ending in threads of its own.
+  // Communicators that failed may still have NCCL threads that are ending.
   std::fflush(nullptr);
   MPI_Finalize();
   std::_Exit(failed);

@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::uint64_t kOneSecond = 1'000'000'000;
 
-/// The introducing fabric with what it needs. Reports nothing: one that failed is left as it is.
+/// The introducing fabric and what it needs. Does not report errors: a fabric that failed stays as
+/// it is.
 struct Introduced {
   PosixClock clock;
   MpiFabric mpi{*shared_launch().session, clock, {.deadline_ns = 60 * kOneSecond}};
@@ -67,7 +68,7 @@ TEST_F(Nccl, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   fabric.close();
 }
 
-/// Returns bytes that depend on rank and length, so that misplaced bytes are noticed.
+/// Returns bytes that depend on rank and length, so that misplaced bytes show.
 Bytes bytes_of(GlobalRank rank, std::size_t size) {
   Bytes bytes(size);
   for (std::size_t i = 0; i < size; ++i) {
@@ -99,7 +100,7 @@ TEST_F(Nccl, buffers_larger_than_the_staging_memory_arrive_whole) {
 }
 
 // NCCL reuses its resources only once all ranks have finished with them: here one rank drops its
-// communicator before, the others after the next one was made.
+// communicator before the next one is made, the others after it.
 TEST_F(Nccl, communicator_that_one_member_still_has_is_not_mixed_with_the_next) {
   Introduced introduced;
   NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond});
@@ -118,7 +119,7 @@ struct NobodyEnds final : PeerWatch {
   bool has_ended(GlobalRank) override { return false; }
 };
 
-// These are last, because what they leave behind is not freed.
+// These tests come last, because what they leave behind is not freed.
 class ZNccl : public Nccl {};
 
 TEST_F(ZNccl, member_that_does_not_come_is_named_by_group_operation_and_rank) {

@@ -14,7 +14,7 @@ namespace {
 using test::fill;
 using test::OneRank;
 
-/// The sum over all members of a mesh, as a job adds it up: in halves.
+/// Returns the sum over all members of a mesh, added up in halves like in a job.
 std::uint64_t digest_of_job(const Mesh& mesh, const Placement& placement, DType dtype,
                             const Dims& shape) {
   std::array<std::int64_t, 2> sums{};
@@ -90,7 +90,7 @@ TEST(ContentDigest, sees_every_byte_of_every_element_and_where_it_stands) {
     data[at] ^= std::byte{0x80};
   }
   std::swap_ranges(data, data + 4, data + 8);
-  EXPECT_TRUE(digests.insert(content_digest(rank.state)).second) << "two elements swapped";
+  EXPECT_TRUE(digests.insert(content_digest(rank.state)).second) << "two elements are swapped";
   std::swap_ranges(data, data + 4, data + 8);
   rank.state.tensors[0].key = "v";
   EXPECT_TRUE(digests.insert(content_digest(rank.state)).second) << "another key";

@@ -1,4 +1,4 @@
-// Compute weights match their masters, on this rank or another one.
+// Compute weights match their masters, on this rank or on another.
 
 #include "properties/derived.hpp"
 
@@ -19,7 +19,7 @@ using test::put;
 const Dims kShape{4, 6};
 const std::string kMaster = std::string(kMasterPrefix) + "w";
 
-/// Every value is exact in bf16, so that the weight is the value.
+/// Returns a value that bf16 holds exactly, so that the weight equals it.
 float value_at(const Dims& index) { return 1.0F + static_cast<float>(index[0] * 6 + index[1]); }
 
 std::uint16_t cut(float value) {

@@ -25,7 +25,8 @@ std::string print(const Rulings& rulings) {
   return text.str();
 }
 
-/// tp2 dp2: ranks 0 and 2 hold the top, 1 and 3 the bottom; ranks 2 and 3 the second copies.
+/// Grid tp2 dp2: ranks 0 and 2 hold the top, 1 and 3 the bottom; ranks 2 and 3 hold the second
+/// copies.
 class ReplicaAudit : public testing::Test {
  protected:
   ReplicaAudit() {
@@ -96,7 +97,7 @@ TEST_F(ReplicaAudit, each_chunk_has_one_main_copy) {
   rank(0).state.tensors[0].replica = 1;
   rank(2).state.tensors[0].replica = 1;
   expect_only(Code::kNoWriter, "fc1", 0, "no rank holds the main copy of [0:2, 0:6]");
-  EXPECT_TRUE(judged(Pages::kSome).empty()) << "a page that is missing may have it";
+  EXPECT_TRUE(judged(Pages::kSome).empty()) << "a missing page may have it";
 }
 
 TEST_F(ReplicaAudit, an_object_has_one_main_copy) {

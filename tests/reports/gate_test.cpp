@@ -1,4 +1,4 @@
-// The gate, as rows: damage -> words of the refusal.
+// The gate, as a table: damage -> text of the refusal.
 
 #include "reports/gate.hpp"
 
@@ -31,7 +31,7 @@ GateRuling rule(const Report& report) {
   return rule({{.file = "r.json", .report = report}}, sample_baseline());
 }
 
-/// "subject: reason" of all refusals, a line each.
+/// Returns all refusals as "subject: reason", one per line.
 std::string text_of(const GateRuling& ruling) {
   std::string text;
   for (const auto& refusal : ruling.refusals) {
@@ -74,7 +74,7 @@ TEST(Gate, accepts_the_report_that_shows_all_of_the_baseline) {
   EXPECT_EQ(ruling.lanes[0].demanded.elements, 400U);
 }
 
-/// Beside a baseline of another commit, of which more is welcome.
+/// Judges against a baseline of an earlier commit, where more results are allowed.
 GateRuling rule_later(const Report& report) {
   Report earlier = sample_report();
   earlier.project.commit = std::string(40, 'a');
@@ -85,7 +85,7 @@ TEST(Gate, accepts_what_shows_more) {
   const std::function<void(Report&)> rows[] = {
       [](Report& r) { ++rank(r).elements; },
       [](Report& r) { first(r).event_hash = "another program's"; },
-      [](Report& r) {  // another seed takes another course
+      [](Report& r) {  // another seed gives another run
         r.seed = 2;
         first(r).content_digest = "another";
         first(r).incarnations[1].outcome = "fell_back";
@@ -381,10 +381,10 @@ TEST(Gate, less_than_the_baseline) {
     r.runs_doubled = r.scenarios.size();
   };
   expect_all_refused({
-      {"one: the baseline has it, the report has not", [&](Report& r) { drop(r, 0); }},
+      {"one: the baseline has it, the report does not", [&](Report& r) { drop(r, 0); }},
       {"scenarios: 2 run, the baseline has 3", [&](Report& r) { drop(r, 0); }},
-      {"cut-short: the baseline has it, the report has not", [&](Report& r) { drop(r, 2); }},
-      {"skipped: the baseline has it, the report has not",
+      {"cut-short: the baseline has it, the report does not", [&](Report& r) { drop(r, 2); }},
+      {"skipped: the baseline has it, the report does not",
        [&](Report& r) {
          drop(r, 3);
          r.skipped.clear();
@@ -424,7 +424,7 @@ TEST(Gate, less_than_the_baseline) {
   });
 }
 
-// One reason, and the commands that mend it: not a line for each mutant.
+// There is one reason with the commands that fix it, not a line for each mutant.
 TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
   struct Lacking {
     std::string words;
@@ -439,9 +439,10 @@ TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
        [](Report& r) { r.properties.clear(); }},
       {"is not full: no mutant (the baseline has 2)", mutants,
        [](Report& r) { r.mutants.clear(); }},
-      {"is not full: nothing run twice (the baseline has 4)",
+      {"is not full: nothing was run twice (the baseline has 4)",
        run + " && " + properties + " && " + mutants, [](Report& r) { r.runs_doubled = 0; }},
-      {"is not full: nothing run twice (the baseline has 4), no property (the baseline has 2), no "
+      {"is not full: nothing was run twice (the baseline has 4), no property (the baseline has 2), "
+       "no "
        "mutant (the baseline has 2)",
        run + " && " + properties + " && " + mutants,
        [](Report& r) {
@@ -556,16 +557,16 @@ TEST(Gate, what_is_unreadable_or_of_a_lane_too_few_or_too_many) {
   const Submission absent{.file = "no.json", .unreadable = "is absent"};
   expect_refused(rule({absent}, both), "no.json: : is absent");
   expect_refused(rule({absent, of_sim, of_mpi}, both), "no.json: : is absent");
-  expect_refused(rule({}, both), "lane mpi: no report of it was handed in");
-  expect_refused(rule({of_sim}, both), "lane mpi: no report of it was handed in");
+  expect_refused(rule({}, both), "lane mpi: no report of it was given");
+  expect_refused(rule({of_sim}, both), "lane mpi: no report of it was given");
   expect_refused(rule({of_sim, of_mpi, of_sim}, both), "lane: 'sim' has a report already");
   expect_refused(rule({of_sim, of_mpi}, sample_baseline()),
-                 "mpi.json: lane: 'mpi' is no lane that is judged here");
+                 "mpi.json: lane: 'mpi' is not one of the lanes to judge");
   expect_refused(rule({of_sim, of_mpi}, both, {.commit = kSampleCommit, .lanes = {"sim"}}),
-                 "mpi.json: lane: 'mpi' is no lane that is judged here");
+                 "mpi.json: lane: 'mpi' is not one of the lanes to judge");
   expect_refused(rule({of_sim}, sample_baseline(), {.commit = kSampleCommit, .lanes = {"gpu"}}),
-                 "lane gpu: no report of it was handed in");
-  // If one of two is damaged, the good one does not replace it.
+                 "lane gpu: no report of it was given");
+  // If one of two reports is damaged, the good one does not replace it.
   Submission spoilt = of_mpi;
   spoilt.report->scenarios[0].ranks[0].max_delta = 1;
   expect_refused(rule({of_sim, spoilt}, both), "mpi.json: one: claims pass");

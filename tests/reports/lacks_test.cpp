@@ -1,4 +1,4 @@
-// Evidence that a report says it lacks.
+// Evidence that a report lacks according to itself.
 
 #include "reports/lacks.hpp"
 
@@ -54,7 +54,7 @@ TEST(Lacks, what_is_added_is_no_longer_said_to_lack_and_all_else_stays) {
   Report report = plain_run();
   restate_lacks(report);
   restate_lacks(report);
-  EXPECT_EQ(report.not_claimed.size(), 5U) << "said once";
+  EXPECT_EQ(report.not_claimed.size(), 5U) << "it must be said only once";
   EXPECT_EQ(report.not_claimed.front(), "lane gpu: not run here");
   report.properties = sample_report().properties;
   restate_lacks(report);

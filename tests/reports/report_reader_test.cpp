@@ -1,4 +1,4 @@
-// parse_report is the inverse of to_json, and refuses everything else.
+// parse_report is the inverse of to_json and refuses everything else.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ std::string complaint(const std::string& text) {
 
 std::string text_of(const Json& document) { return document.dump(2) + "\n"; }
 
-/// The sample with what no passing report has.
+/// Returns the sample with values that no passing report has.
 Report awkward_report() {
   Report report = sample_report();
   ScenarioResult& one = report.scenarios[0];
@@ -71,7 +71,7 @@ TEST(ReportReader, what_was_written_is_read_and_written_the_same) {
   }
 }
 
-/// Every value of the document is changed in turn: what is read must show it, or be refused.
+/// Changes every value of the document in turn: the report that is read must differ, or be refused.
 TEST(ReportReader, no_field_is_forgotten) {
   const Json document = Json::parse(to_json(awkward_report()));
   std::vector<std::string> refused;
@@ -93,15 +93,15 @@ TEST(ReportReader, no_field_is_forgotten) {
     }
   }
   EXPECT_GT(read, 150);
-  // Verdicts that there are not, words that are no numbers, a count that does not add up, a later
-  // schema.
+  // Refused are unknown verdicts, words that are not numbers, a count that does not add up, and a
+  // later schema.
   const std::set<std::string> names(refused.begin(), refused.end());
   EXPECT_EQ(names,
             (std::set<std::string>{"loss", "max_delta", "run", "schema_version", "verdict"}));
 }
 
-/// Returns the error if that field is missing; empty if an older report may lack it, or if it is
-/// one of the names that users choose.
+/// Returns the error if that field is missing. Empty if an older report may lack it, or if it is a
+/// name that users choose.
 std::string complaint_without(const std::string& at, const std::string& key) {
   const std::string name = at.empty() ? key : at + "." + key;
   for (const char* optional : {"bound_bytes", "left_to_time", "property_cases", "empty"}) {
@@ -149,7 +149,7 @@ TEST(ReportReader, every_prefix_is_refused) {
   }
   const std::string half = complaint(text.substr(0, text.size() / 2));
   EXPECT_NE(half.find("is cut off after " + std::to_string(text.size() / 2)), std::string::npos);
-  EXPECT_EQ(complaint(text.substr(0, text.size() - 1)), "") << "whole, but for its last newline";
+  EXPECT_EQ(complaint(text.substr(0, text.size() - 1)), "") << "whole except for its last newline";
 }
 
 TEST(ReportReader, bytes_that_are_torn_are_refused_or_read_as_they_stand_and_never_crash) {

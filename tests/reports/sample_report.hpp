@@ -9,7 +9,8 @@ namespace reprise::reports {
 
 inline const char* const kSampleCommit = "0123456789abcdef0123456789abcdef01234567";
 
-/// Two ranks and one that owns nothing; a fault in its last incarnation if `cut_short`.
+/// Returns a result with two ranks and one that owns nothing; if `cut_short`, the last incarnation
+/// has a fault.
 inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = false) {
   ScenarioResult result{.name = name,
                         .file = "scenarios/" + name + ".yaml",
@@ -65,7 +66,8 @@ inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = 
   return result;
 }
 
-/// Three scenarios run and one skipped, two properties, two mutants, all of it doubled.
+/// Returns a report of three scenarios that ran and one that was skipped, two properties and two
+/// mutants, with everything run twice.
 inline Report sample_report() {
   ScenarioResult skipped = sample_scenario("skipped");
   skipped.verdict = Verdict::kNotRun;

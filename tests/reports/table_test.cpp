@@ -95,7 +95,7 @@ ScenarioResult row(const std::string& name, Verdict verdict, std::uint64_t eleme
   return result;
 }
 
-/// First words of the lines, the heading left out.
+/// Returns the first words of the lines, without the heading.
 std::vector<std::string> names_in(const Report& report) {
   std::vector<std::string> names;
   for (const auto& line : lines_of(to_table(report, 120)))
@@ -122,7 +122,7 @@ TEST(Table, rows_stand_apart_where_one_did_not_pass_or_another_file_is_between) 
     Report report;
     for (const auto& [name, verdict] : rows) report.scenarios.push_back(row(name, verdict, 1));
     const auto names = names_in(report);
-    // Failures are explained below the table, after an empty line.
+    // Explanations of failures follow the table after an empty line.
     return Names(names.begin(), std::find(names.begin(), names.end(), ""));
   };
   EXPECT_EQ(table_of({{"a[k=0]", kPass}, {"a[k=1]", kPass}}), Names({"a"}));

@@ -151,7 +151,7 @@ TEST_F(OneProcess, a_damaged_checkpoint_is_passed_over_where_that_is_allowed) {
   ASSERT_EQ(loaded.fell_back_from.size(), 1U);
   EXPECT_THAT(loaded.fell_back_from.front(), HasSubstr("iter_0000002"));
 
-  // The damaged one does not count among those that stay.
+  // The damaged checkpoint does not count among those to keep.
   save(job_, state_, {.directory = "run", .step = 3, .keep = 2});
   EXPECT_TRUE(fs::exists(path("run/iter_0000001")));
 }
@@ -163,10 +163,11 @@ TEST_F(OneProcess, what_is_damaged_in_one_directory_is_not_in_another) {
   fs::resize_file(path("run/iter_0000002/__0_0.distcp"), 100);
   load(job_, state_, {.directory = "run", .fallback = Fallback::kNewestWhole});
   save(job_, state_, {.directory = "other", .step = 3, .keep = 2});
-  EXPECT_FALSE(fs::exists(path("other/iter_0000001"))) << "the other one's 2 is whole";
+  EXPECT_FALSE(fs::exists(path("other/iter_0000001"))) << "step 2 in the other directory is whole";
   save(job_, state_, {.directory = "other", .step = 2});
   save(job_, state_, {.directory = "run", .step = 3, .keep = 2});
-  EXPECT_TRUE(fs::exists(path("run/iter_0000001"))) << "this one's 2 was not saved anew";
+  EXPECT_TRUE(fs::exists(path("run/iter_0000001")))
+      << "step 2 in this directory was not saved again";
 }
 
 TEST_F(OneProcess, a_save_in_flight_lets_the_state_change_and_stands_when_it_is_finished) {
@@ -224,7 +225,7 @@ TEST_F(OneProcess, verify_and_diff_tell_whole_from_damaged_and_same_from_differe
   EXPECT_EQ(code_of([&] { verify(job_, "nowhere"); }), Code::kNotFound);
 }
 
-/// Keeps the end of what it heard, and ends the work after `most` calls.
+/// Keeps the last progress that it was told, and ends the work after `most` calls.
 struct Watch final : Progress {
   explicit Watch(int most = 1000) : left(most) {}
   void advance(std::string_view /*what*/, std::uint64_t now, std::uint64_t of) override {
@@ -286,7 +287,7 @@ TEST(ElementTypes, follow_the_types_of_the_language) {
   static_assert(dtype_of<std::complex<float>>() == DType::kComplex64);
 }
 
-/// Counts what it hears.
+/// Counts the events that it is told.
 struct CountingTrace final : Trace {
   void event(const TraceEvent& /*event*/) override { ++events; }
   int events = 0;

@@ -1,5 +1,5 @@
-// A job that may be at its start: it continues from a committed checkpoint, and starts again if a
-// first save died.
+// Loads of a job that may be at its start: it continues from a committed checkpoint, and starts
+// over if a first save died.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Kills the process in front of a change.
+/// Kills the process just before a change.
 class DyingStore final : public PassingStore {
  public:
   DyingStore(std::shared_ptr<Store> inner, int changes)
@@ -60,7 +60,7 @@ class DyingStore final : public PassingStore {
   int left_;
 };
 
-/// A state of one tensor, all of whose elements are `value`.
+/// A state of one tensor with all elements equal to `value`.
 struct Trained {
   explicit Trained(const Job& job, float value) : w(12, value) {
     state.add("w", sharded({4, 3}, Mesh({{"dp", 1}}), {}, job.rank()), w.data());
@@ -69,7 +69,7 @@ struct Trained {
   State state;
 };
 
-/// True if the process that made the first save was killed in front of that change.
+/// True if the process that made the first save was killed just before that change.
 bool killed_at(const std::string& root, int change) {
   const pid_t child = fork();
   if (child == 0) {
@@ -105,14 +105,14 @@ TEST(FirstSave, killed_anywhere_lets_the_job_begin_again) {
     EXPECT_EQ(load(job, next.state, {.directory = "run"}).step, step);
   }
   EXPECT_GE(begun_again, 5);
-  EXPECT_GE(gone_on, 3) << "the tracker's change, its sync, and no death at all";
+  EXPECT_GE(gone_on, 3) << "deaths at the tracker's change and sync, and no death";
 }
 
-/// State of the directory, and the result for a job that may be at its start.
+/// A state of the directory, and the result for a job that may be at its start.
 struct Row {
   const char* name;
   std::vector<std::string> files;
-  std::optional<Code> code;  ///< nothing: it begins
+  std::optional<Code> code;  ///< nothing: the job starts
 };
 
 TEST(LoadIfAny, tells_a_beginning_from_what_cannot_be_loaded) {

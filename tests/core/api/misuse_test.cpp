@@ -1,4 +1,4 @@
-// Mistakes of a program: each is an Error with a name on all ranks, and nothing is lost by it.
+// A program's mistakes: each is a named Error on all ranks, and nothing is lost.
 
 #include <gmock/gmock.h>
 
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Returns the line of the Error that `call` throws; empty if it throws none.
+/// Returns the text of the Error that `call` throws; empty if it throws none.
 template <class Call>
 std::string complaint(const Call& call) {
   try {

@@ -32,7 +32,7 @@ TEST(Error, every_code_has_a_name_of_its_own_that_leads_back_to_it) {
   }
 }
 
-/// Returns the matches of `pattern` in a source: names such as kCoverageGap, in their order.
+/// Returns the matches of `pattern` in a source, in order: names such as kCoverageGap.
 std::vector<std::string> names_in(const std::string& source, const std::regex& pattern) {
   std::ifstream in(REPRISE_SOURCE_DIR "/" + source);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
@@ -43,7 +43,7 @@ std::vector<std::string> names_in(const std::string& source, const std::regex& p
   return names;
 }
 
-/// "kCoverageGap" to "COVERAGE_GAP".
+/// Turns "kCoverageGap" into "COVERAGE_GAP".
 std::string as_printed(const std::string& name) {
   std::string printed;
   for (const char c : name.substr(1)) {
@@ -69,7 +69,7 @@ TEST(Error, carries_no_code_that_judges_alone_say) {
   EXPECT_TRUE(is_error(Code::kUsage));
   EXPECT_TRUE(is_error(Code::kInternal));
   EXPECT_FALSE(is_error(judged::kBitMismatch));
-  EXPECT_FALSE(is_error(static_cast<Code>(UINT32_MAX))) << "as a peer's number";
+  EXPECT_FALSE(is_error(static_cast<Code>(UINT32_MAX))) << "a number that a peer may send";
   EXPECT_EQ(name_of(static_cast<Code>(kCodes)), "UNKNOWN");
 }
 
@@ -114,7 +114,7 @@ TEST(Check, a_broken_invariant_says_what_and_where_and_prints_its_values) {
   const int got = 3;
   try {
     CHECK(got == 4, got, "wanted 4");
-    FAIL() << "CHECK let it pass";
+    FAIL() << "CHECK did not throw";
   } catch (const CheckFailure& failure) {
     const std::string what = failure.what();
     EXPECT_NE(what.find("got == 4"), what.npos) << what;

@@ -49,7 +49,7 @@ TEST(Printable, writes_out_what_a_terminal_obeys_and_nothing_else) {
 TEST(Printable, holds_for_errors_so_that_what_they_say_is_one_line) {
   const Error error(Code::kTornFile, "cut\n", {.key = "k\x1b[1A", .file = "f\r"});
   EXPECT_EQ(std::string(error.what()), "TORN_FILE: cut\\n [key k\\x1b[1A, file f\\x0d]");
-  EXPECT_EQ(error.place().key, "k\x1b[1A") << "as it is for those who look it up";
+  EXPECT_EQ(error.place().key, "k\x1b[1A") << "the key itself must stay unescaped";
 }
 
 TEST(Caught, is_an_error_whatever_it_was) {

@@ -138,7 +138,7 @@ struct Saved {
 struct Turn {
   Edit edit = {};                     ///< change of the saved state; nothing: none
   std::vector<GlobalRank> savers;     ///< empty: all ranks
-  std::vector<GlobalRank> forgetful;  ///< ranks that have lost their cache
+  std::vector<GlobalRank> forgetful;  ///< ranks that lost their cache
 };
 
 class CacheWorld {
@@ -153,11 +153,12 @@ class CacheWorld {
   /// Nothing: no cache.
   std::optional<std::vector<CacheKind>> kinds =
       std::vector<CacheKind>(cache_kinds().begin(), cache_kinds().end());
-  /// Called before the first save, with the rank's cache (if there is one).
+  /// Called before the first save, with the rank's cache if there is one.
   std::function<void(const Ports&, Communicator&, PlanCache*)> first;
-  std::uint64_t replans = 0;  ///< count of rank 0, after all saves
+  std::uint64_t replans = 0;  ///< count on rank 0 after all saves
 
-  /// Returns the result of each save on its first rank; checks that all savers have the same.
+  /// Returns the result of each save on its first rank; checks that all savers have the same
+  /// result.
   std::vector<Saved> run(const std::string& directory, const std::vector<Turn>& turns) {
     std::vector<std::map<std::int32_t, Saved>> all(turns.size());
     std::mutex mutex;

@@ -75,12 +75,12 @@ void make(Store& store, const Root& root) {
   write(store, "run/" + std::string(kTrackerFile), text);
 }
 
-/// Returns the iteration at the end of the note, moved aside or not.
+/// Returns the iteration at the end of a candidate's note; the candidate may be moved aside.
 std::string digit_of(const std::string& note) {
   return note.substr(note.rfind("iter_000000") + 11, 1);
 }
 
-/// Steps of the candidates in order, or the code of the refusal.
+/// Returns the steps of the candidates in order, or the code of the refusal.
 std::string found(Store& store, Fallback fallback) {
   try {
     std::string steps;
@@ -93,8 +93,8 @@ std::string found(Store& store, Fallback fallback) {
   }
 }
 
-/// Derives the same from the described root. "!": the tracker's is passed over; "beside": the note
-/// names a newer one.
+/// Derives the same from the described root. "!" means that the tracker's checkpoint is passed
+/// over, " beside" that the note names a newer one.
 std::string expected(const Root& root, Fallback fallback) {
   const bool reads = root.tracker != "none" && root.tracker != "garbled";
   const std::int64_t named = reads ? std::stoll(root.tracker) : 9;

@@ -1,5 +1,5 @@
 // diff of files next to the payload: it compares values if it can read the files, else bytes, and
-// never silently calls them the same.
+// never silently calls different files the same.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST_F(DiffBeside, archives_and_pickles_are_compared_by_value) {
   const Value one = Dict{{"epoch", 1}};
   const Value two = Dict{{"epoch", 2}};
   put("meta.pt", write_bytes_item(one, "archive"), write_bytes_item(one, "meta"));
-  EXPECT_EQ(file(report()).verdict, DiffVerdict::kSame) << "the archive has another name inside";
+  EXPECT_EQ(file(report()).verdict, DiffVerdict::kSame) << "only the archive's inner name differs";
   put("meta.pt", write_bytes_item(one), write_bytes_item(two));
   const auto archives = report();
   EXPECT_EQ(file(archives).verdict, DiffVerdict::kDifferent);
@@ -108,7 +108,7 @@ TEST_F(DiffBeside, other_bytes_that_are_not_interpreted_are_not_known) {
 }
 
 TEST_F(DiffBeside, large_files_are_compared_as_bytes) {
-  constexpr std::uint64_t kLarge = std::uint64_t{40} << 20U;  // most of it a hole
+  constexpr std::uint64_t kLarge = std::uint64_t{40} << 20U;  // mostly a hole
   for (auto* side : {&a_, &b_}) {
     put(*side, "loader.pt", write_bytes_item(Value(1)));
     std::filesystem::resize_file(path(*side, "loader.pt"), kLarge);
@@ -126,7 +126,7 @@ Bytes concatenated(const Value& one, const Value& other) {
   return bytes;
 }
 
-/// Returns the form of torch.save for a list with one number, with a further record.
+/// Returns what torch.save writes for a list with one number, plus a further record.
 Bytes with_record(std::string_view name, std::string_view content, std::string_view prefix) {
   ArchiveWriter out(prefix);
   out.add("data.pkl", encode_value(List{1}, nullptr));
@@ -179,7 +179,8 @@ TEST_F(DiffBeside, what_is_no_part_of_the_value_is_never_the_same_in_silence) {
   put("state", concatenated(List{1}, List{2}), concatenated(List{2}, List{2}));
   EXPECT_EQ(file(report()).verdict, DiffVerdict::kDifferent);
   put("state", with_record("byteorder", "little", "one"), with_record("byteorder", "little", "b"));
-  EXPECT_EQ(file(report()).verdict, DiffVerdict::kSame) << "every item has this record";
+  EXPECT_EQ(file(report()).verdict, DiffVerdict::kSame)
+      << "every item has this record, so it is no content";
 }
 
 TEST_F(DiffBeside, what_is_no_part_of_an_object_s_value_is_never_the_same_in_silence) {
@@ -242,7 +243,7 @@ TEST_F(DiffBeside, metadata_json_of_megatron_is_compared_by_value) {
   };
   const std::string_view plain = R"({"sharded_backend": "torch_dist"})";
   EXPECT_EQ(judged(plain, as_text(write_backend_info())), DiffVerdict::kSame)
-      << "what a version leaves out means the same";
+      << "fields that a version omits have the same meaning";
   EXPECT_EQ(judged(plain, R"({"sharded_backend": "zarr"})"), DiffVerdict::kDifferent);
   EXPECT_EQ(judged(plain, R"({"sharded_backend": "torch_dist", "own": [1]})"),
             DiffVerdict::kDifferent);

@@ -1,4 +1,4 @@
-// diff of things that can't be compared: they are different, or counted, but never silently the
+// diff of things that can't be compared: they are different or counted, but never silently the
 // same.
 
 #include <gmock/gmock.h>
@@ -165,7 +165,7 @@ TEST(DiffUncompared, opaque_objects_are_the_same_by_their_bytes_or_not_known) {
   EXPECT_EQ(report.not_known(), 2U);
   EXPECT_EQ(report.objects_compared, 1U);
   EXPECT_EQ(report.outcome(LayoutBound::kAccepted), DiffOutcome::kNotAllCompared)
-      << "only what is bound to a layout can be accepted";
+      << "only values that depend on the layout can be accepted";
 }
 
 TEST(DiffUncompared, a_common_state_beside_the_one_that_is_read_is_compared_too) {
@@ -225,7 +225,7 @@ TEST(DiffUncompared, what_is_left_out_is_counted) {
   EXPECT_EQ(left_out.ignored_keys, 2U);
   EXPECT_EQ(left_out.ignored_differences, 1U);
   const auto all_but = diff_of(a, b, {.wanted = [](std::string_view key) { return key == "w"; }});
-  EXPECT_EQ(all_but.ignored_keys, 3U) << "the common state is one of them";
+  EXPECT_EQ(all_but.ignored_keys, 3U) << "one of them is the common state";
   const auto nothing = diff_of(a, b, {.wanted = [](std::string_view) { return false; }});
   EXPECT_EQ(nothing.outcome(), DiffOutcome::kNothingCompared);
   EXPECT_EQ(nothing.ignored_keys, 4U);

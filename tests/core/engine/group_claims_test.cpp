@@ -1,4 +1,4 @@
-// All ranks' views of their groups, and the leader of a group for any global ranks.
+// All ranks' views of their groups, and the leader of a group for any choice of global ranks.
 
 #include "core/engine/group_claims.hpp"
 
@@ -96,7 +96,7 @@ const std::vector<Disagreement>& disagreements() {
   return all;
 }
 
-// The rank's own metadata agree with its wrong view: only the others can notice.
+// The rank's own metadata agrees with its wrong view, so only the others can notice.
 TEST(GroupClaims, every_disagreement_of_one_rank_with_another_is_named) {
   for (const auto& disagreement : disagreements()) {
     for (std::size_t r = 0; r < 4; ++r) {
@@ -136,7 +136,7 @@ TEST(GroupClaims, a_group_that_is_not_the_metadatas_is_named_with_both_ideas) {
   }
 }
 
-// All ranks hold the same wrong list: no two of them disagree, and their metadata do.
+// All ranks hold the same wrong list, so no two of them disagree, but their metadata does.
 TEST(GroupClaims, what_all_ranks_take_for_granted_is_held_against_the_metadata) {
   auto ideas = grid();
   for (auto& idea : ideas) {
@@ -186,7 +186,7 @@ TEST(GroupClaims, all_ranks_learn_of_one_ranks_idea_and_of_one_ranks_failure) {
 
 // --- who leads -----------------------------------------------------------------------------------
 
-/// Every ordered choice of 1 to 4 of 4 ranks.
+/// Returns every ordered choice of 1 to 4 of 4 ranks.
 std::vector<std::vector<GlobalRank>> all_groups() {
   std::vector<std::vector<GlobalRank>> all;
   std::vector<std::int32_t> order = {0, 1, 2, 3};
@@ -200,7 +200,7 @@ std::vector<std::vector<GlobalRank>> all_groups() {
   return all;
 }
 
-/// Returns the result of the members, or the code that all of them throw.
+/// Returns the members' results, or the code that all of them throw.
 std::pair<std::vector<std::string>, std::optional<Code>> led(const Group& group,
                                                              const LeaderSeams& seams) {
   std::vector<std::string> answers(4);

@@ -30,7 +30,7 @@ constexpr Strictness kModes[] = {
     Strictness::kReturnAll,          Strictness::kIgnoreAll,
 };
 
-/// "a" of all ranks, and "new" of the last one.
+/// The state of a rank: its part of "a", and on the last rank "new".
 struct TwoTensors {
   TwoTensors(const Ports& ports, std::byte content, bool with_new) {
     const std::int64_t rank = ports.fabric.rank().value;
@@ -57,11 +57,11 @@ struct TwoTensors {
     return std::ranges::all_of(*buffers[tensor], [content](std::byte b) { return b == content; });
   }
 
-  std::vector<std::unique_ptr<Bytes>> buffers;  ///< in the order of the state
+  std::vector<std::unique_ptr<Bytes>> buffers;  ///< in the state's order
   StateDict state;
 };
 
-/// Step 1 lacks "new"; step 2 has it, and some of its elements changed.
+/// Step 1 lacks "new"; step 2 has it and differs in some elements.
 class HalfRead : public testing::TestWithParam<std::int32_t> {
  protected:
   HalfRead() {

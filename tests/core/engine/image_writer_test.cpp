@@ -16,7 +16,7 @@ namespace {
 
 using contracts::error_of;
 
-/// Work that runs as late as it may: when somebody waits for it.
+/// Delays work as long as possible, until somebody waits for it.
 class LateTasks final : public Tasks {
  public:
   std::unique_ptr<Task> start(std::function<void()> work) override {
@@ -36,13 +36,13 @@ class LateTasks final : public Tasks {
     ~Late() override {
       try {
         wait();
-      } catch (const Error&) {  // nobody asked
+      } catch (const Error&) {  // nobody waited
       }
     }
   };
 };
 
-/// Elements by item and position; they arrive only when they are settled.
+/// Provides elements that depend on item and position; they arrive only when they are settled.
 class Elements final : public ContentSource {
  public:
   explicit Elements(const std::vector<ImageItem>& items) {
@@ -89,7 +89,8 @@ class Elements final : public ContentSource {
   std::vector<Pending> pending_;
 };
 
-/// Objects of odd sizes between tensors, so that nothing is aligned; some larger than a batch.
+/// Returns objects of odd sizes between tensors, so that nothing is aligned; some are larger than a
+/// batch.
 std::vector<ImageItem> awkward_items() {
   const auto object = [](std::size_t bytes) {
     ImageItem item{.key = "o", .extent = {}, .content = Bytes(bytes)};
@@ -112,7 +113,7 @@ std::vector<ImageItem> awkward_items() {
           tensor(DType::kBFloat16, {3, 1, 999})};
 }
 
-/// Builds the file item by item, from the format alone.
+/// Builds the file item by item, using only the format.
 Bytes expected_file(const std::vector<ImageItem>& items, const Elements& source,
                     Checksums checksums) {
   Bytes file;
@@ -145,7 +146,7 @@ TEST(ImageWriter, any_batching_gives_the_same_file_within_its_staging) {
         ImageWriter writer(store, tasks, "f", items, {staging, batch, checksums});
         EXPECT_FALSE(writer.done());
         writer.stage(source);
-        source.spoil();  // the job goes on
+        source.spoil();  // the job continues
         EXPECT_FALSE(writer.done());
         const WrittenFile written = writer.finish();
         EXPECT_TRUE(writer.done());
@@ -199,7 +200,7 @@ TEST(ImageWriter, without_items_there_is_an_empty_file) {
   EXPECT_TRUE(store.files.at("f")->closed);
 }
 
-/// Whichever write or sync fails: stage or finish says so, on any kind of background.
+/// If any write or sync fails, stage or finish reports it, on any kind of background.
 TEST(ImageWriter, a_failure_in_the_background_is_never_lost) {
   const auto items = awkward_items();
   const auto run = [&](Tasks& tasks, std::optional<int> failing) {
@@ -231,7 +232,7 @@ TEST(ImageWriter, a_failure_in_the_background_is_never_lost) {
     for (auto error = failed(calls); error; error = failed(++calls)) {
       EXPECT_EQ(error->code(), Code::kNoSpace);
     }
-    EXPECT_EQ(calls, whole.calls()) << "writes and the sync, each of which can fail";
+    EXPECT_EQ(calls, whole.calls()) << "every write and the sync must be able to fail";
   }
 }
 
@@ -248,7 +249,7 @@ class FailingElements final : public ContentSource {
   }
   void settle() override {
     if (settles_-- == 0) throw Error(Code::kIo, "the device is gone");
-    inner_.settle();  // into memory that must be there
+    inner_.settle();  // writes to memory that must still be there
     under_way = 0;
   }
 

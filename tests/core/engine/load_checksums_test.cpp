@@ -29,7 +29,7 @@ using testing_job::TensorSpec;
 constexpr auto kIgnored = LoadChecksums::kIgnored;
 constexpr auto kVerified = LoadChecksums::kVerified;
 
-/// Memory that only the device reaches, as a GPU's.
+/// Memory that only the device can access, like a GPU's.
 class FarDevice final : public Device {
  public:
   std::string name() const override { return "far:0"; }
@@ -45,7 +45,7 @@ class FarDevice final : public Device {
 
 enum class Memory { kHost, kFar };
 
-/// `ports` with memory of that kind.
+/// Returns `ports` with that kind of memory.
 Ports with_memory(const Ports& ports, Memory memory, Device& far) {
   return {ports.store, ports.fabric, memory == Memory::kFar ? far : ports.device, ports.tasks,
           ports.trace};
@@ -53,7 +53,7 @@ Ports with_memory(const Ports& ports, Memory memory, Device& far) {
 
 // --- real checkpoints ---------------------------------------------------------------------------
 
-/// All tensors of a checkpoint, whole, as one rank's state.
+/// Has all tensors of a checkpoint, whole, as one rank's state.
 class WholeState {
  public:
   explicit WholeState(const Catalog& catalog) {
@@ -104,7 +104,7 @@ TEST(LoadChecksums, of_real_checkpoints_are_right_and_every_way_to_read_gives_th
       const std::string path = entry.path().lexically_relative(REPRISE_TEST_DATA).string();
       PosixStore& store = test::data_store();
       if (!entry.is_directory() || error_of([&] { locate(store, path); })) continue;
-      if (Checkpoint::open(store, path).metadata().ranks.size() > 1) {  // one rank loads
+      if (Checkpoint::open(store, path).metadata().ranks.size() > 1) {  // only one rank loads
         const auto error =
             error_of([&] { load_whole(REPRISE_TEST_DATA, path, Memory::kHost, kIgnored); });
         ASSERT_TRUE(error) << path;
@@ -161,7 +161,7 @@ void put(const std::string& path, const Bytes& content) {
 /// Result of a load on one rank.
 struct Outcome {
   std::optional<Error> failed;
-  std::size_t wrong = 0;     ///< elements
+  std::size_t wrong = 0;     ///< elements with wrong bits
   std::size_t poisoned = 0;  ///< elements whose first byte is the poison
   LoadReport report;
 };
@@ -294,7 +294,7 @@ Findings findings_of(const Saved& saved) {
   return verify(store, "ckpt", PayloadCheck::kRead, progress).findings;
 }
 
-/// Our files without checksums: 0 for elements, right ones for the bytes around them.
+/// Our files without checksums have 0 for elements, and right checksums for the bytes around them.
 TEST(LoadChecksums, that_a_save_left_out_are_not_missed_but_the_others_are_held_against_the_bytes) {
   const std::vector<TensorSpec> one = {kFew[0]};
   for (const auto& [specs, ranks] : {std::pair(kFew, 2), std::pair(kFew, 1), std::pair(one, 1)}) {
@@ -318,7 +318,7 @@ TEST(LoadChecksums, that_a_save_left_out_are_not_missed_but_the_others_are_held_
       return std::isdigit(static_cast<int>(b)) != 0;
     });
     ASSERT_NE(digits, content.end());
-    *digits ^= std::byte{1};  // of a serialization id
+    *digits ^= std::byte{1};  // a digit of a serialization id
     put(saved.path("__0_0.distcp"), content);
     EXPECT_GT(count_of(findings_of(saved), Severity::kError), 0U);
     for (const auto memory : {Memory::kHost, Memory::kFar}) {
@@ -330,7 +330,7 @@ TEST(LoadChecksums, that_a_save_left_out_are_not_missed_but_the_others_are_held_
   }
 }
 
-/// Each rank's writer has its own option.
+/// Each rank's writer has its own checksum option.
 TEST(LoadChecksums, that_are_0_in_one_rank_s_file_alone_were_switched_off_there) {
   const Saved saved(kFew, 2);
   Bytes content = content_of(saved.path("__1_0.distcp"));
@@ -351,7 +351,7 @@ TEST(LoadChecksums, that_are_0_in_one_rank_s_file_alone_were_switched_off_there)
   put(saved.path("__0_0.distcp"), other);
   const auto outcomes = load_by(saved, kFew, 2);
   for (const Outcome& outcome : outcomes) {
-    ASSERT_TRUE(outcome.failed) << "the other file has them";
+    ASSERT_TRUE(outcome.failed) << "the other file has checksums";
     EXPECT_EQ(outcome.failed->code(), Code::kChecksum) << outcome.failed->what();
     EXPECT_STREQ(outcome.failed->what(), outcomes[0].failed->what());
     EXPECT_GT(outcome.poisoned, 0U);

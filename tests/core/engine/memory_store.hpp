@@ -15,7 +15,7 @@
 
 namespace reprise::test {
 
-/// Has only files: enough for the engine's readers and writers of payload.
+/// Supports only files, which is enough for the engine's readers and writers of payload.
 class MemoryStore final : public Store {
  public:
   struct File {

@@ -1,4 +1,4 @@
-// Iteration from which a job continues if its ranks' trackers differ.
+// The iteration from which a job continues if its ranks' trackers differ.
 
 #include <gtest/gtest.h>
 

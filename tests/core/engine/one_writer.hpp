@@ -31,7 +31,7 @@ using contracts::TemporaryDirectory;
 inline constexpr std::size_t kElements = 5;
 inline const std::string kFirst = "run/iter_0000001";
 
-/// One tensor and the common state, both of which identify their content.
+/// One tensor and the common state; both show which content it is.
 struct TinyState {
   explicit TinyState(std::int64_t content) : elements(kElements, content) {
     const auto size = static_cast<std::int64_t>(kElements);
@@ -128,7 +128,7 @@ class WatchedStore final : public PassingStore {
 
 class OneWriter : public testing::Test {
  protected:
-  /// Returns the report's log.
+  /// Returns the log of the save's report.
   std::vector<std::string> save(std::int64_t content, const SaveSettings& options,
                                 const WatchedStore::See& before = {},
                                 const WatchedStore::See& after = {}) {

@@ -1,5 +1,5 @@
 // Files that a save may remove, files that a failed save leaves, concurrent writers, and loads of a
-// checkpoint that is replaced meanwhile. On a real file system.
+// checkpoint that is replaced meanwhile, on a real file system.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -87,17 +87,17 @@ TEST_F(OneWriter, links_are_removed_and_what_they_lead_to_is_not) {
   EXPECT_EQ(whole(), files);
   fs::remove_all(store_.display(kFirst));
   fs::create_directory_symlink(outside, store_.display(kFirst));
-  save(2, options_of(2, 1));  // retention takes it away
+  save(2, options_of(2, 1));  // retention removes it
   EXPECT_FALSE(store_.stat(kFirst));
   EXPECT_EQ(whole(), files);
   EXPECT_THAT(names("run"), ElementsAre("iter_0000002", "latest_checkpointed_iteration.txt"));
 }
 
-/// Time of a single change to a byte of a small file, and the save: step 1 exists before.
+/// A change to one byte of a small file, and its time during a save over step 1.
 struct Flip {
   const char* when;
-  bool swapped;    ///< into its place
-  bool exchanges;  ///< the store can
+  bool swapped;    ///< the new directory is in place
+  bool exchanges;  ///< the store can exchange
   std::int64_t step = 1;
 };
 
@@ -110,7 +110,7 @@ const Flip kFlips[] = {
     {"when it is at a new place", true, true, 2},
 };
 
-/// Does it on the rank whose store this watches.
+/// Flips the byte on the rank whose store it watches.
 class Flipper {
  public:
   Flipper(const Flip& flip, const std::string& file) : flip_(flip), file_(file) {}
@@ -185,9 +185,10 @@ TEST_F(OneWriter, small_files_that_change_at_equal_size_fail_the_save_on_all_ran
       Flipper flipper(flip, file);
       EXPECT_THAT(save_on_two(directory_.path(), flip, flipper), ElementsAre(Code::kIo, Code::kIo));
       EXPECT_TRUE(flipper.flipped());
-      EXPECT_EQ(flipper.swapped(), flip.swapped) << "nothing makes way for what is wrong";
+      EXPECT_EQ(flipper.swapped(), flip.swapped)
+          << "a damaged checkpoint must not replace anything";
       EXPECT_EQ(loaded("run"), 7);
-      EXPECT_EQ(names("run"), before) << "the old one and nothing else";
+      EXPECT_EQ(names("run"), before) << "only the old checkpoint may remain";
     }
   }
 }
@@ -208,7 +209,7 @@ TEST_F(OneWriter, what_made_way_stays_until_another_one_is_confirmed) {
   EXPECT_EQ(code_of([&] { save(9, options_of(1), full); }), Code::kNoSpace);
   const auto left = asides_of(store_, kFirst);
   ASSERT_EQ(left.size(), 1U);
-  EXPECT_EQ(loaded(left[0].path), 7) << "the good one";
+  EXPECT_EQ(loaded(left[0].path), 7) << "the undamaged checkpoint";
   save(9, options_of(1));
   EXPECT_EQ(loaded("run"), 9);
   EXPECT_TRUE(asides_of(store_, kFirst).empty());

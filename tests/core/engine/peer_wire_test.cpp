@@ -1,4 +1,4 @@
-// Messages from other ranks: read to the end, and no length is trusted beyond the message.
+// Messages from other ranks are read to the end, and no length is trusted beyond the message.
 #include "core/engine/peer_wire.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// State that is or is not reused from save to save, without any effect on the bytes.
+// State that saves reuse or don't, without any effect on the bytes.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ std::vector<Turn> operator+(std::vector<Turn> a, const std::vector<Turn>& b) {
   return a;
 }
 
-/// The same saves without a cache write the same bytes.
+/// Requires that the same saves without a cache write the same bytes.
 void expect_bytes_of_fresh_plans(const std::string& directory, CacheWorld world,
                                  const std::vector<Turn>& saves) {
   const TemporaryDirectory fresh;
@@ -97,8 +97,8 @@ TEST(PlanCache, a_reused_plan_is_not_made) {
   const auto first = counts_after(1);
   const auto second = counts_after(2);
   EXPECT_GT(first.first, 0);
-  EXPECT_EQ(second.first, 2 * first.first) << "the global plan is made twice";
-  EXPECT_LT(second.second, 2 * first.second) << "the local one is not";
+  EXPECT_EQ(second.first, 2 * first.first) << "the global plan must be made twice";
+  EXPECT_LT(second.second, 2 * first.second) << "the local plan must be made once";
   EXPECT_EQ(counts_after(3), second);
   EXPECT_EQ(counts_after(5), second);
 }
@@ -144,7 +144,7 @@ std::string note(std::int32_t at) { return "note" + std::to_string(at) + "/shard
 std::int32_t other(std::int32_t at) { return at == 0 ? 1 : 0; }
 std::string pair_named(std::int32_t at) { return at < 2 ? "ranks 0 1" : "ranks 0 2"; }
 
-/// The main copy goes from rank 0 to `at`, or from 0 to 1.
+/// Swaps the main copy: from rank 0 to `at`, or to 1 if `at` is 0.
 std::int32_t swapped(std::int32_t replica, std::int32_t at) {
   const std::int32_t main = std::max(at, 1);
   if (replica == 0) return main;
@@ -330,7 +330,7 @@ TEST(PlanCache, a_common_state_that_diverges_is_refused_however_often_the_plan_w
   const auto all = world.run(directory.path(), turns(3) + turns(1, diverge) + turns(1));
   ASSERT_TRUE(all[3].error);
   EXPECT_EQ(all[3].error->code(), Code::kCommonStateDiverges);
-  EXPECT_TRUE(all[4].used(CacheKind::kGlobal)) << "and the cache is as it was";
+  EXPECT_TRUE(all[4].used(CacheKind::kGlobal)) << "the cache must be unchanged";
 }
 
 // --- saves that fail ----------------------------------------------------------------------------
@@ -339,7 +339,7 @@ const Edit kLate = [](Kit& kit) {
   kit.state.objects.push_back({"late", {kit.world()}, {kit.rank()}, 0, Value(true)});
 };
 
-/// Three saves, one that is to fail, and two more; `last` is what these two save.
+/// Returns three saves, one that must fail, and two more; `last` edits the state of those two.
 std::vector<Turn> failing_fourth(const Edit& fourth, const Edit& last) {
   return turns(3) + turns(1, fourth) + turns(2, last);
 }
@@ -352,7 +352,7 @@ TEST(PlanCache, a_save_that_fails_anywhere_leaves_the_cache_as_it_was) {
   struct Row {
     std::string what;
     Edit edit;
-    std::string file;  ///< of the fourth save, that cannot be written
+    std::string file;  ///< file of the fourth save that can't be written
     Code code;
   };
   const std::vector<Row> rows = {
@@ -407,8 +407,9 @@ TEST(PlanCache, what_is_remembered_of_a_save_that_failed_is_found_out_at_the_nex
 
 bool fits_anything(const SaveScope&, const SaveScope&) { return true; }
 
-/// The structure is not asked for; what comes of each change on each rank, at the second save (by
-/// local plans) and at the third (by the global one).
+/// With the comparison of structures switched off, a plan that lacks a place for something is still
+/// refused, after any change on any rank: a local plan at the second save and the global plan at
+/// the third.
 TEST(PlanCache,
      a_plan_without_a_place_for_everything_is_refused_even_if_nobody_compared_structures) {
   for (const Change& change : changes()) {
@@ -447,7 +448,7 @@ TEST(PlanCache,
 
 // --- owners -------------------------------------------------------------------------------------
 
-/// Every group of some of 4 ranks that has rank 0, in ascending and in descending order.
+/// Returns every group with rank 0 of some of 4 ranks, in ascending and in descending order.
 std::vector<std::vector<GlobalRank>> groups_with_rank_0() {
   std::vector<std::vector<GlobalRank>> groups;
   for (unsigned set = 0; set < 8; ++set) {
@@ -498,7 +499,7 @@ TEST(PlanCache, owners_that_are_kept_under_too_little_are_refused_and_unverified
 
 // --- the plan of a loaded checkpoint ------------------------------------------------------------
 
-/// A load, of whatever it may be.
+/// Loads nothing, to fill the cache.
 void load_into_cache(const Ports& ports, Communicator& group, PlanCache* cache) {
   StateDict wanted;
   LoadSettings options;
@@ -508,8 +509,8 @@ void load_into_cache(const Ports& ports, Communicator& group, PlanCache* cache) 
   load(ports, group, wanted, options);
 }
 
-/// A checkpoint of `stored`, then two lives: one saves `live` by what it loaded, one without any
-/// cache.
+/// Saves `stored`, then runs two lives that save `live`: one with the plan that it loaded, one
+/// without a cache.
 struct Seeded {
   std::vector<Saved> saves;
   bool same_bytes = false;
@@ -546,7 +547,7 @@ TEST(PlanCache, a_life_of_another_structure_plans_anew) {
   for (const Change& change : changes()) {
     for (std::int32_t at = 0; at < kRanks; ++at) {
       const Edit edit = [&](Kit& kit) { change.edit(kit, at); };
-      // A catalogue does not show who holds which copy of a tensor, and why.
+      // A catalogue does not show which rank holds which copy of a tensor, or why.
       const bool same_catalogue =
           change.name == "the main copy of a tensor" || change.name == "a placement";
       for (const auto& [stored, live] : {std::pair{edit, Edit{}}, std::pair{Edit{}, edit}}) {
@@ -589,12 +590,12 @@ TEST(PlanCache, main_copies_that_are_none_or_two_are_refused_as_by_a_fresh_plan)
 
 struct Loads {
   std::vector<std::size_t> reused;  ///< loads that found the metadata in the cache
-  std::vector<std::size_t> wrong;   ///< elements, by load
+  std::vector<std::size_t> wrong;   ///< wrong elements per load
   std::optional<Error> error;
 };
 
-/// Loads the same path three times in one life; before the second that rank loses its cache, before
-/// the third another state stands there.
+/// Loads the same path three times in one life. Before the second load one rank loses its cache;
+/// before the third another state replaces the checkpoint.
 Loads load_three_times(const MetadataCacheSeams& seams, std::int32_t forgetful = -1) {
   const TemporaryDirectory directory;
   Loads loads;

@@ -1,4 +1,4 @@
-// Checkpoints in which each rank wrote its own metadata: no verb mistakes one rank's values for
+// Checkpoints in which each rank wrote its own metadata: no command mistakes one rank's values for
 // another's.
 
 #include "core/engine/rank_values.hpp"
@@ -162,7 +162,7 @@ TEST_F(RankValues, become_the_first_ones_or_are_dropped_where_that_is_asked_for)
   EXPECT_THAT(differing("a", "out"), ElementsAre("rng@rank1"));
   const ReshardReport dropped = run("a", {.per_rank = PerRank::kDrop});
   EXPECT_THAT(dropped.dropped, ElementsAre("rng"));
-  EXPECT_THAT(keys_of("out"), ElementsAre("b", "w")) << "b is the same on both ranks";
+  EXPECT_THAT(keys_of("out"), ElementsAre("b", "w")) << "b must be the same on both ranks";
   EXPECT_THAT(differing("a", "out"), ElementsAre("rng@rank0", "rng@rank1"));
 }
 

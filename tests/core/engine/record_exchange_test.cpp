@@ -29,7 +29,7 @@ using testing_job::mesh_of;
 using testing_job::RankState;
 using testing_job::TensorSpec;
 
-/// Counts how often all ranks read each byte of payload and of common state.
+/// Counts how often each byte of payload and of common state is read, over all ranks.
 class Tally {
  public:
   void read(const std::string& path, std::uint64_t offset, std::uint64_t size) {
@@ -53,7 +53,7 @@ class Tally {
   std::map<std::string, std::vector<int>> times_;
 };
 
-/// Effect on a read of payload.
+/// Called at each read of payload.
 using Read = void (*)(const std::string& path);
 void succeeds(const std::string& /*path*/) {}
 void fails(const std::string& path) { throw Error(Code::kIo, "the disk is gone", {.file = path}); }
@@ -89,7 +89,7 @@ class CountingStore final : public PassingStore {
   Read payload_;
 };
 
-/// Memory that only the device's copies reach.
+/// Memory that only the device's copies can access.
 class BesideDevice final : public Device {
  public:
   explicit BesideDevice(Device& inner) : inner_(inner) {}
@@ -104,7 +104,7 @@ class BesideDevice final : public Device {
   Device& inner_;
 };
 
-/// Small, large, empty, held by all, cut along one axis and two.
+/// Returns small, large and empty tensors; held by all ranks, or cut along one axis or two.
 std::vector<TensorSpec> exchanged_specs() {
   return {{"rows", DType::kFloat32, {90, 50}, Placement({{"tp", 0}})},
           {"both", DType::kFloat64, {41}, Placement({{"tp", 0}, {"dp", 0}})},
@@ -123,7 +123,7 @@ const std::vector<std::vector<Axis>> kMeshes = {{{"tp", 1}, {"dp", 1}},
 struct JobState {
   JobState(const std::vector<Axis>& axes, GlobalRank rank)
       : held(exchanged_specs(), mesh_of(axes), rank) {
-    // One object that all ranks want, one of each rank.
+    // One object that all ranks want, and one per rank.
     held.state.objects = {{"all", {1}, {0}, rank.value, Value(std::int64_t{7})}};
     held.state.common = Dict{{"iteration", Value(std::int64_t{3})}};
   }
@@ -142,7 +142,7 @@ void save_under(const std::vector<Axis>& axes, const std::string& directory) {
   });
 }
 
-/// Elements that have any other byte.
+/// Returns the number of elements that have any other byte.
 std::size_t other_than(std::byte expected, const StateDict& state) {
   std::size_t count = 0;
   testing_job::each_element(state, [&](const TensorLeaf& leaf, const std::byte* element, auto) {
@@ -159,19 +159,19 @@ struct LoadCase {
   std::vector<Axis> axes;
   LoadSettings options;
   Memory memory = Memory::kHosts;
-  std::int32_t failing = -1;  ///< rank
+  std::int32_t failing = -1;  ///< rank that fails
   Read how = fails;
-  LoadSeams seams = {};  ///< of that rank
+  LoadSeams seams = {};  ///< seams of that rank
 };
 
 struct Loaded {
   std::size_t wrong = 0;
   std::size_t unpoisoned = 0;
   std::size_t touched = 0;
-  std::vector<std::uint64_t> for_all;  ///< by rank
-  std::vector<std::uint64_t> taken;    ///< likewise: the source of its tensors
-  std::vector<std::string> errors;     ///< likewise
-  int most = 0;                        ///< times that a byte was read
+  std::vector<std::uint64_t> for_all;  ///< of each rank
+  std::vector<std::uint64_t> taken;    ///< of each rank: the source of its tensors
+  std::vector<std::string> errors;     ///< of each rank
+  int most = 0;                        ///< most reads of any byte
 };
 
 LoadReport load_job(const Ports& ports, const LoadCase& how, StateDict& into) {
@@ -263,13 +263,13 @@ TEST(RecordExchange, every_pair_of_small_worlds_loads_every_element_and_reads_ea
 
 TEST(RecordExchange, ranks_that_need_the_same_read_equal_shares__dp3) {
   const TemporaryDirectory directory;
-  save_under(kMeshes[0], directory.path());  // all three need each record
+  save_under(kMeshes[0], directory.path());  // all three ranks need each record
   for (const auto memory : {Memory::kHosts, Memory::kDevices}) {
     LoadCase how{.axes = kMeshes[1], .options = once_per_job(), .memory = memory};
     const auto shares = load_under(how, directory.path()).for_all;
     const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
     EXPECT_GT(*least, 5000U);
-    EXPECT_LE(*most - *least, 2U) << "a byte for each round";
+    EXPECT_LE(*most - *least, 2U) << "at most one byte per round";
     how.options.reads = Reads::kByEach;
     EXPECT_EQ(load_under(how, directory.path()).most, 3);
   }
@@ -293,7 +293,8 @@ TEST(RecordExchange, a_read_that_fails_in_one_rank_is_one_error_on_all_and_leave
 }
 
 TEST(RecordExchange, a_rank_that_finds_no_staging_is_one_error_on_all_and_nothing_was_touched) {
-  if (REPRISE_SANITIZED != 0) GTEST_SKIP() << "a sanitizer ends the program in place of bad_alloc";
+  if (REPRISE_SANITIZED != 0)
+    GTEST_SKIP() << "a sanitizer ends the program instead of throwing bad_alloc";
   const TemporaryDirectory directory;
   save_under(kMeshes[3], directory.path());
   for (const auto& loader : kMeshes) {
@@ -302,13 +303,13 @@ TEST(RecordExchange, a_rank_that_finds_no_staging_is_one_error_on_all_and_nothin
       how.seams.staging = [](const StagingNeed&) { return UINT64_MAX; };
       const Loaded loaded = load_under(how, directory.path());
       expect_same_error(loaded, {"INTERNAL", "rank " + std::to_string(rank)});
-      EXPECT_EQ(loaded.most, 1) << "the common state, and no payload";
+      EXPECT_EQ(loaded.most, 1) << "only the common state, no payload";
       EXPECT_EQ(loaded.touched, 0U);
     }
   }
 }
 
-/// The last item of a file is said to be so long; what is there stays.
+/// Makes the metadata claim that size for the last item of a file; the file does not change.
 void claim(const std::string& directory, std::uint64_t bytes) {
   PosixStore store(directory);
   Metadata metadata = Checkpoint::open(store, "run").metadata();

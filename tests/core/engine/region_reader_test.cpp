@@ -15,8 +15,8 @@
 namespace reprise {
 namespace {
 
-constexpr std::uint64_t kItemOffset = 37;  // of the item in the file
-constexpr std::uint64_t kDataOffset = 64;  // of the storage in the item
+constexpr std::uint64_t kItemOffset = 37;  // offset of the item in the file
+constexpr std::uint64_t kDataOffset = 64;  // offset of the storage in the item
 
 /// A stored chunk with arbitrary strides, gaps and offset, over random bytes.
 struct StoredView {
@@ -25,12 +25,12 @@ struct StoredView {
   Bytes file;
 };
 
-/// A number in [low, high].
+/// Returns a number in [low, high].
 std::int64_t between(Stream& random, std::int64_t low, std::int64_t high) {
   return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
 }
 
-/// Strides under which no two elements fall together: a random order of dimensions, with gaps.
+/// Returns strides under which no two elements coincide: a random order of dimensions, with gaps.
 Dims random_strides(Stream& random, const Dims& extents, int gaps) {
   std::vector<std::size_t> order(extents.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -84,7 +84,7 @@ std::size_t place_of(const StoredView& view, const Dims& index) {
   return kItemOffset + kDataOffset + static_cast<std::size_t>(element) * size_of(view.item.dtype);
 }
 
-/// The element in host order.
+/// Returns the element in host order.
 Bytes element_at(const StoredView& view, const Dims& index) {
   const auto first = view.file.begin() + static_cast<std::ptrdiff_t>(place_of(view, index));
   const auto width = static_cast<std::ptrdiff_t>(size_of(view.item.dtype));
@@ -97,7 +97,7 @@ Bytes element_at(const StoredView& view, const Dims& index) {
   return element;
 }
 
-/// A region and a poisoned buffer of its own, with strides of its own.
+/// A region and a poisoned buffer with strides of its own.
 struct Wish {
   RegionTarget target;
   Bytes buffer;
@@ -123,7 +123,7 @@ Wish random_wish(Stream& random, const StoredView& view) {
   return wish;
 }
 
-/// Each element of the wish is the right one, and what lies between them is untouched.
+/// Requires that each element of the wish is right and that the bytes between them are untouched.
 void expect_delivered(const StoredView& view, const Wish& wish) {
   Bytes expected(wish.buffer.size(), kPoison);
   const Box& region = wish.target.region;
@@ -143,7 +143,7 @@ void expect_delivered(const StoredView& view, const Wish& wish) {
       << region << " of " << view.tensor.chunks[0].box << " strides " << view.item.strides;
 }
 
-/// By file offset: is the byte of an element that some wish asks for?
+/// Returns for each byte of the file whether it belongs to a wanted element.
 std::vector<bool> needed_bytes(const StoredView& view, const std::vector<Wish>& wishes) {
   std::vector<bool> needed(view.file.size());
   for (const Wish& wish : wishes) {
@@ -158,7 +158,7 @@ std::vector<bool> needed_bytes(const StoredView& view, const std::vector<Wish>& 
   return needed;
 }
 
-/// Memory that only the device reaches: all goes through staging.
+/// Memory that only the device can access, so that everything goes through staging.
 class FarDevice final : public Device {
  public:
   std::string name() const override { return "far:0"; }
@@ -188,7 +188,7 @@ void read_and_judge(std::uint64_t seed, Device& device) {
     wish.target.target.data = wish.buffer.data();
     targets.push_back(wish.target);
   }
-  // At most 19 elements of staging: no gap is small enough to be read along.
+  // Staging holds at most 19 elements, so no gap is small enough to be read along.
   const std::size_t width = size_of(view.item.dtype);
   Bytes staging((1 + random.below(19)) * width + random.below(width));
   const std::uint64_t bytes_read = read_regions(checkpoint, view.tensor, view.tensor.chunks[0],
@@ -213,8 +213,8 @@ TEST(RegionReader, reads_what_is_needed_once_and_puts_it_in_its_place) {
   }
 }
 
-/// Rows of 40 KiB, read into their place where memory is the host's, and rows of 4 KiB, of which
-/// blocks are read; some of them, all of them, or a part of each.
+/// Rows of 40 KiB are read in place if memory is the host's; rows of 4 KiB are read in blocks.
+/// Reads some rows, all rows, or a part of each.
 TEST(RegionReader, long_rows_and_short_ones_are_read_with_at_most_a_twentieth_more_than_they_have) {
   HostDevice near("node", 0);
   FarDevice far;
@@ -256,7 +256,7 @@ TEST(RegionReader, long_rows_and_short_ones_are_read_with_at_most_a_twentieth_mo
   }
 }
 
-/// A range of a flattened tensor, wanted as boxes of the tensor that it came from.
+/// Reads a range of a flattened tensor as boxes of the original tensor.
 TEST(RegionReader, pieces_of_a_flattened_chunk_come_from_their_part_of_its_payload) {
   const Dims original{3, 4, 5};
   StoredTensor tensor{.key = "exp_avg",
@@ -302,7 +302,7 @@ TEST(RegionReader, pieces_of_a_flattened_chunk_come_from_their_part_of_its_paylo
   }
 }
 
-/// Values from tests/data/torch_2.15.0/plain_odd.expected.json, by torch itself.
+/// Values are from tests/data/torch_2.15.0/plain_odd.expected.json, which torch wrote.
 TEST(RegionReader, lazily_conjugated_and_negated_tensors_are_what_torch_says) {
   Checkpoint checkpoint = Checkpoint::open(test::data_store(), "torch_2.15.0/plain_odd");
   HostDevice device("node", 0);
@@ -328,7 +328,7 @@ TEST(RegionReader, lazily_conjugated_and_negated_tensors_are_what_torch_says) {
   EXPECT_TRUE(std::signbit(negated[0]));
 }
 
-/// sd_view_strided keeps the numbers 0.. of one row-major tensor in items of other strides.
+/// sd_view_strided stores the numbers 0.. of one row-major tensor in items with other strides.
 TEST(RegionReader, real_strided_items_give_the_elements_that_were_saved) {
   Checkpoint checkpoint = Checkpoint::open(test::data_store(), "torch_2.15.0/sd_view_strided");
   HostDevice device("node", 0);
@@ -346,7 +346,7 @@ TEST(RegionReader, real_strided_items_give_the_elements_that_were_saved) {
       for (std::int64_t i = 0; i < chunk.box.elements(); ++i) {
         Dims index = index_at(i, chunk.box.extent);
         for (std::size_t d = 0; d < index.size(); ++d) index[d] += chunk.box.offset[d];
-        // [6, 4], of which torch says that it begins 0 6 12 18: element [r, c] is r + 6 c.
+        // torch says that this [6, 4] begins with 0 6 12 18: element [r, c] is r + 6 c.
         ASSERT_EQ(out[static_cast<std::size_t>(i)], static_cast<float>(index[0] + 6 * index[1]))
             << key << index;
       }

@@ -137,7 +137,7 @@ TEST_F(Reshard, RefusesToWriteDamageAnew) {
   EXPECT_FALSE(store_.stat("out"));
 }
 
-/// Flips a bit of one byte of a file, in the n-th read that has it.
+/// Flips a bit of one byte of a file, in the n-th read that includes it.
 class FlippingStore final : public PassingStore {
  public:
   FlippingStore(Store& inner, std::string name, std::uint64_t at, int read)
@@ -199,7 +199,7 @@ TEST_F(Reshard, WritesNoBitThatFlippedInAnyOfItsReads) {
   for (const Place& place : places) {
     int refused = 0;
     constexpr int kReadsMax = 12;
-    bool beyond = false;  // the flip was to come after the last read
+    bool beyond = false;  // the byte was read fewer times than that
     for (int read = 1; read <= kReadsMax && !beyond; ++read) {
       FlippingStore store(copy.store, place.file, place.at, read);
       Checkpoint source = Checkpoint::open(store, "ckpt");
@@ -222,7 +222,7 @@ TEST_F(Reshard, WritesNoBitThatFlippedInAnyOfItsReads) {
   }
 }
 
-/// Loses the last bytes of each write to files of a name.
+/// Loses the last bytes of each write to files with a given name.
 class ShortStore final : public PassingStore {
  public:
   ShortStore(Store& inner, std::string name) : PassingStore(inner), name_(std::move(name)) {}
@@ -264,7 +264,8 @@ TEST_F(Reshard, RefusesWhatTheStoreDidNotKeep) {
   }
 }
 
-/// Sets 0 in the directory of each archive, as torch does with checksums switched off.
+/// Sets the checksums in the directory of each archive to 0, as torch does with checksums switched
+/// off.
 void clear_checksums(const std::filesystem::path& file) {
   PosixStore raw(file.parent_path().string());
   Bytes bytes = read_all(raw, file.filename().string(), 1U << 30U);
@@ -294,7 +295,7 @@ TEST_F(Reshard, PutsChecksumsInWhereTheWriterLeftThemOut) {
     Checkpoint source = Checkpoint::open(copy.store, "ckpt");
     const auto report = reshard(source, {"out"}, {.rule = over_ranks(2), .writers = 2},
                                 {store_, device_, tasks_, trace_, progress_});
-    EXPECT_EQ(report.notes.size(), 1U) << "that they were off is told";
+    EXPECT_EQ(report.notes.size(), 1U) << "a note must say that checksums were off";
     const auto written = verify(store_, "out", PayloadCheck::kRead, progress_);
     EXPECT_THAT(written.findings, IsEmpty()) << written.findings[0];
     EXPECT_EQ(against("torch_2.15.0/same_content_a").different(), 0U);
@@ -315,7 +316,7 @@ TEST_F(Reshard, LooksOnceMoreRightBeforeTheCommit) {
     reshard(source, {"out"}, options, {store_, device_, tasks_, trace_, progress_});
   };
   EXPECT_EQ(contracts::code_of(write), Code::kUsage);
-  ASSERT_EQ(seen.size(), 2U) << "what is written, and its lock";
+  ASSERT_EQ(seen.size(), 2U) << "the directory being written, and its lock";
   EXPECT_TRUE(store_.list("").empty());
 }
 
@@ -365,8 +366,7 @@ TEST_F(Reshard, LeavesOutWhatIsNoFile) {
   EXPECT_FALSE(store_.stat("out/pipe"));
 }
 
-/// OUT is whole wherever IN was: a truncated manifest is neither copied nor treated as a user's own
-/// file.
+/// OUT is whole if IN was: a truncated manifest is neither copied nor treated as a user's own file.
 TEST_F(Reshard, RefusesAManifestThatCantBeRead) {
   run("torch_2.15.0/plain", {.rule = over_ranks(2), .writers = 2});
   Bytes cut = write_integrity({{{"__0_0.distcp", {}}}});
@@ -419,7 +419,7 @@ TEST_F(Reshard, LeavesNothingWhereverProgressEndsIt) {
       return std::ranges::count_if(ends.names(),
                                    [&](const std::string& name) { return name.ends_with(path); });
     };
-    // The place where it was written, and the one where it was read.
+    // The file is reported when it is written and when it is read.
     EXPECT_GE(told("__0_1.distcp"), 2);
     EXPECT_EQ(told("__0_0.distcp"), 1);
     break;

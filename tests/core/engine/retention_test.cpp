@@ -1,4 +1,4 @@
-// Checkpoints that are removed: a table, and every small world checked for invariants.
+// Checkpoints that retention removes: a table, and every small world checked for invariants.
 
 #include "core/engine/retention.hpp"
 
@@ -78,11 +78,11 @@ TEST(Retention, several_copies_of_one_step_are_one_checkpoint) {
 
 using Rule = std::function<std::vector<Step>(const std::vector<Generation>&, const Kept&)>;
 
-/// Adds what is wrong with what goes in that world.
+/// Adds complaints about what the rule removes in that world.
 void complain(const Rule& rule, const std::string& world, const Kept& kept,
               std::set<std::string>& complaints) {
   const std::string gone = digits(rule(present(world), kept));
-  std::string good;  // whole ones that the tracker reaches
+  std::string good;  // whole checkpoints that the tracker reaches
   for (std::size_t i = 0; i < world.size(); ++i) {
     const char digit = static_cast<char>('1' + i);
     const bool goes = gone.find(digit) != std::string::npos;
@@ -109,7 +109,7 @@ void complain(const Rule& rule, const std::string& world, const Kept& kept,
   if (good.find_first_of(gone) != std::string::npos) complaints.insert("a good one goes");
 }
 
-/// In all worlds of up to five iterations; the complaints, and how many worlds there were.
+/// Returns the complaints in all worlds of up to five iterations; counts the worlds.
 std::set<std::string> complaints(const Rule& rule, int* worlds = nullptr) {
   std::set<std::string> all;
   for (int number = 0; number < 1024; ++number) {

@@ -33,7 +33,8 @@ const std::vector<World> kWorlds = {
     {"dp3", {{"dp", 3}}}, {"tp4", {{"tp", 4}}}, {"tp2dp3", {{"tp", 2}, {"dp", 3}}},
 };
 
-/// Uneven, empty, 0-d, every width, TP before FSDP on one dimension and on two.
+/// Returns tensors with uneven parts, no elements, no dimensions, every width, and TP before FSDP
+/// on one dimension and on two.
 std::vector<TensorSpec> specs() {
   const Placement rows({{"tp", 0}});
   const Placement columns({{"tp", 1}});
@@ -71,7 +72,7 @@ void save_under(const World& world, const std::string& directory, Step step,
         rank.state.common = Dict{{"iteration", Value(step.value)}};
         Save save = Save::begin(ports, ports.fabric.communicator(Group::world(world.size())),
                                 rank.state, options);
-        for (auto& leaf : rank.state.tensors) {  // the job goes on at once
+        for (auto& leaf : rank.state.tensors) {  // the job continues at once
           const auto bytes =
               static_cast<std::size_t>(leaf.pieces[0].box.elements()) * size_of(leaf.dtype);
           std::fill_n(leaf.data, bytes, std::byte{0x11});
@@ -125,7 +126,7 @@ TEST(SaveLoad, a_second_save_over_the_step_that_the_tracker_names_replaces_it_as
   for (const auto& entry : entries) names.push_back(entry.name);
   EXPECT_EQ(names,
             (std::vector<std::string>{".metadata", "__0_0.distcp", "common.pt", "metadata.json"}));
-  EXPECT_EQ(store.list("run").size(), 2U) << "nothing is left beside it";
+  EXPECT_EQ(store.list("run").size(), 2U) << "nothing may be left next to it";
   EXPECT_EQ(load_under(kWorlds[1], directory.path()).first, 0U);
 }
 
@@ -229,7 +230,8 @@ TEST(SaveLoad, a_common_state_that_differs_between_ranks_is_refused_before_anyth
   EXPECT_FALSE(PosixStore(directory.path()).stat("run"));
 }
 
-/// Loads with one rank under `change`d wishes; the error, and whether the tensors kept their bits.
+/// Loads with one rank after `change` of its wishes; returns the error, and whether the tensors
+/// kept their bits.
 std::pair<std::optional<Error>, bool> refused_load(const std::string& directory,
                                                    const std::function<void(StateDict&)>& change,
                                                    Strictness strictness = Strictness::kRaiseAll) {

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr std::int32_t kQueueRanks = 4;
 
-/// Elements say of which step they are.
+/// A job whose elements show their step.
 class Trainer {
  public:
   explicit Trainer(const Ports& ports)
@@ -49,7 +49,7 @@ class Trainer {
     queue.begin(ports_, group_, rank_.state, options, std::move(on_end));
   }
 
-  /// Loads that checkpoint; elements that are not of its step.
+  /// Loads that checkpoint; returns the number of elements that are not of its step.
   std::size_t wrong_in(Step step) {
     load(ports_, *group_, rank_.state, {.path = CommitTarget::iteration("run", step).directory});
     move(step.value);
@@ -57,7 +57,7 @@ class Trainer {
   }
 
  private:
-  /// From the content of step 0 to that of another one, and back.
+  /// Changes the content of step 0 to that of another step, or back.
   void move(std::int64_t step) {
     testing_job::each_element(rank_.state,
                               [step](const TensorLeaf&, std::byte* element, std::uint64_t) {
@@ -71,7 +71,7 @@ class Trainer {
   Step step_;
 };
 
-/// Steps in the order in which their saves ended, with their errors.
+/// Records the steps in the order in which their saves ended, with their errors.
 struct Ends {
   std::vector<std::int64_t> steps;
   std::vector<std::string> errors;
@@ -123,7 +123,7 @@ TEST(SaveQueue, polling_alone_ends_a_save_at_the_step_where_all_ranks_are_throug
     }
     EXPECT_EQ(ends.errors, std::vector<std::string>(1));
     const auto steps = job.group()->all_reduce(Reduce::kMax, std::vector{job.step().value});
-    EXPECT_EQ(steps.front(), job.step().value) << "all ranks saw it end at one step";
+    EXPECT_EQ(steps.front(), job.step().value) << "all ranks must see it end at the same step";
     EXPECT_EQ(Trainer(ports).wrong_in(Step{0}), 0U);
   });
 }
@@ -143,7 +143,7 @@ TEST(SaveQueue, a_second_save_of_a_step_waits_for_the_first_however_many_may_be_
   });
 }
 
-/// One rank's payload can't be synced.
+/// Fails to sync one rank's payload.
 class Unsynced final : public WriteFile {
  public:
   Unsynced(std::unique_ptr<WriteFile> inner, std::string path)

@@ -1,4 +1,4 @@
-// Set-aside directories that a save removes, their order, and those that it leaves.
+// Directories set aside: which ones a save removes, their order, and which ones it leaves.
 
 #include "core/engine/set_aside.hpp"
 #include "core/ports/whole_file.hpp"
@@ -26,14 +26,14 @@ const std::string kC = "fedcba9876543210";
 
 class SetAside : public OneWriter {
  protected:
-  /// Copies the first iteration there, with the mark of what made way if there is a token.
+  /// Copies the first iteration there; `marked` adds the mark of a replaced checkpoint.
   std::string copy(const std::string& suffix, const std::string& token, bool marked) {
     std::string path = aside_path(kFirst, suffix, token);
     fs::copy(store_.display(kFirst), store_.display(path), fs::copy_options::recursive);
     if (marked) put(path + "/" + old_mark_of(token), "");
     return path;
   }
-  /// When its content was saved, in hours from now.
+  /// Sets the time at which its content was saved, in hours from now.
   void age(const std::string& directory, int hours) {
     for (const auto& file : fs::directory_iterator(store_.display(directory))) {
       fs::last_write_time(file, fs::file_time_type::clock::now() + std::chrono::hours(hours));
@@ -96,7 +96,7 @@ TEST_F(SetAside, older_copies_go_before_a_save_only_where_a_confirmed_one_stands
   copy(".replaced", kA, true);
   put(kFirst + "/" + mark_of(kA), "");
   EXPECT_EQ(code_of([&] { save(8, options_of(1), full); }), Code::kNoSpace);
-  EXPECT_EQ(asides_of(store_, kFirst).size(), 1U) << "nobody confirmed the one that stands";
+  EXPECT_EQ(asides_of(store_, kFirst).size(), 1U) << "the checkpoint in place is not confirmed";
   store_.remove(kFirst + "/" + mark_of(kA));
   EXPECT_EQ(code_of([&] { save(8, options_of(1), full); }), Code::kNoSpace);
   EXPECT_TRUE(asides_of(store_, kFirst).empty());
@@ -117,7 +117,7 @@ TEST_F(SetAside, what_goes_loses_its_metadata_for_good_first_and_its_mark_last) 
   EXPECT_THAT(discard(watched, path), Not(IsEmpty()));
   EXPECT_THAT(calls, ElementsAre(".metadata", "sync_directory", "__0_0.distcp", "common.pt",
                                  "metadata.json", old_mark_of(kA), "remove_empty"));
-  EXPECT_THAT(names(path), ElementsAre("thesis.txt")) << "put there meanwhile";
+  EXPECT_THAT(names(path), ElementsAre("thesis.txt")) << "created meanwhile";
 }
 
 TEST_F(SetAside, what_a_user_put_into_an_unfinished_save_stays_and_is_named) {
@@ -197,7 +197,7 @@ TEST_F(SetAside, what_is_not_known_to_be_back_for_good_keeps_both) {
   EXPECT_EQ(loaded("run"), 7);
   const auto left = asides_of(store_, kFirst);
   ASSERT_EQ(left.size(), 1U);
-  store_.replace({left[0].path, kFirst});  // a power cut brings names back as they were
+  store_.replace({left[0].path, kFirst});  // a power cut restores the old names
   EXPECT_EQ(loaded("run"), 8);
   save(9, options_of(1));
   EXPECT_EQ(loaded("run"), 9);
@@ -235,13 +235,13 @@ TEST_F(SetAside, a_load_beside_a_replacement_that_is_taken_back_says_so) {
       ++swaps;
     };
     EXPECT_EQ(code_of([&] { loaded("run", swap); }), Code::kStaleMetadata);
-    EXPECT_EQ(swaps, 2) << "it stands there again";
+    EXPECT_EQ(swaps, 2) << "it is back in place";
     EXPECT_EQ(loaded("run"), 7);
     fs::remove_all(store_.display(other));
   }
 }
 
-/// Two ranks, the first of which can't write, while the other one is still writing.
+/// On two ranks, the first can't write while the other is still writing.
 TEST_F(SetAside, a_save_that_fails_is_cleared_away_when_no_rank_writes_any_more) {
   constexpr auto kLongEnough = std::chrono::milliseconds(300);
   std::atomic<bool> begun = false;

@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-/// A device that reaches no host memory but what it gave out, as a GPU does at its best.
+/// A device that can access only host memory that it gave out, like a GPU at its best.
 class PinningDevice final : public Device {
  public:
   explicit PinningDevice(std::uint64_t batch_bytes) : batch_bytes_(batch_bytes) {}
@@ -53,7 +53,7 @@ class PinningDevice final : public Device {
     const bool found = std::any_of(given_.begin(), given_.end(), [host](const Given& given) {
       return !given.owner.expired() && given.begin <= host && host < given.begin + given.bytes;
     });
-    EXPECT_TRUE(found) << "a copy goes through other memory";
+    EXPECT_TRUE(found) << "a copy uses other memory";
   }
 
   HostDevice host_{"node", 0};
@@ -76,8 +76,8 @@ StateDict state_over(std::vector<float>& values) {
 
 TEST(Staging, is_the_devices_own_on_save_and_load_and_is_given_back) {
   struct Row {
-    std::uint64_t batch_bytes;  // of the device
-    std::size_t batches;        // of some 200,000 bytes
+    std::uint64_t batch_bytes;  // the device's setting
+    std::size_t batches;        // for some 200,000 bytes
   };
   for (const Row row : {Row{0, 25}, Row{40'000, 6}, Row{1U << 20U, 1}}) {
     const contracts::TemporaryDirectory directory;

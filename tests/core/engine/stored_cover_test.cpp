@@ -1,5 +1,5 @@
 // Metadata whose chunks overlap and leave a gap of the same volume: every count of elements is
-// right, even that of a rank's request, and yet an element is missing. Nobody calls that whole.
+// right, even that of a rank's request, and yet an element is missing. Nothing calls it whole.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ namespace {
 using contracts::code_of;
 using test::WrittenCheckpoint;
 
-constexpr std::byte kUntouched{0x5A};  // content of the job's memory
+constexpr std::byte kUntouched{0x5A};  // initial content of the job's memory
 
 struct CoverRow {
   const char* what;
@@ -45,7 +45,7 @@ bool is_wrong_cover(std::optional<Code> code) {
   return code == Code::kChunkOverlap || code == Code::kCoverageGap;
 }
 
-/// All elements are equal, so that no content distinguishes chunks.
+/// Adds tensors whose elements are all equal, so that content does not distinguish chunks.
 void add(WrittenCheckpoint& checkpoint, const CoverRow& row, const std::vector<Box>& boxes) {
   std::vector<std::pair<Box, Bytes>> parts;
   for (const Box& box : boxes) {
@@ -54,7 +54,7 @@ void add(WrittenCheckpoint& checkpoint, const CoverRow& row, const std::vector<B
   checkpoint.bytes("other", 3, 1).chunks("w", DType::kUInt8, row.shape, parts);
 }
 
-/// Returns one rank's rows of the tensor.
+/// Loads this rank's rows of the tensor; returns the code of the refusal.
 std::optional<Code> load_rows(const Ports& ports, const CoverRow& row, Bytes& memory) {
   const auto ranks = ports.fabric.world_size();
   const std::int64_t rows = row.shape[0] / ranks;
@@ -86,7 +86,7 @@ class StoredCover : public testing::TestWithParam<CoverRow> {
     whole_.store();
   }
 
-  /// True if diff says that they are the same; a wrong cover is refused.
+  /// True if diff calls them the same; false if it refuses a wrong cover.
   static bool same(WrittenCheckpoint& a, WrittenCheckpoint& b) {
     Checkpoint left = Checkpoint::open(a.store(), "ckpt");
     Checkpoint right = Checkpoint::open(b.store(), "ckpt");

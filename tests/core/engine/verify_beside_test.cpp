@@ -1,5 +1,5 @@
-// verify meets obstacles that are no damage: links, a user's own files, keys that only look like
-// shards, unsupported formats, files that can't be opened.
+// verify on things that are no damage: links, a user's own files, keys that only look like shards,
+// unsupported formats, files that can't be opened.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST(Verify, DamagedFilesOfMegatronAreNotTakenForTheUsersOwn) {
   }
 }
 
-/// A fixture whose .metadata was changed by `change`.
+/// Rewrites the .metadata of a fixture after `change`.
 template <class Change>
 void rewrite_metadata(test::FixtureCopy& copy, Change&& change) {
   Checkpoint checkpoint = Checkpoint::open(copy.store, "ckpt");
@@ -137,7 +137,7 @@ TEST(Verify, PlannerDataThatDisagreesWithTheKeysIsAWarning) {
     Metadata metadata = Checkpoint::open(copy.store, "ckpt").metadata();
     ASSERT_GT(metadata.planner_data.size(), 1U);
     row.change(metadata.planner_data);
-    // The writer adds what planner_data lacks, so this one is not written.
+    // The writer would add what planner_data lacks, so this one is not written.
     const Checkpoint changed(copy.store, {"ckpt", {}, {}}, metadata);
     EXPECT_THAT(words_of({.findings = check_planner(changed.metadata())}), HasSubstr(row.words));
   }
@@ -186,7 +186,7 @@ TEST(Verify, WhatIsTooLargeToBeReadIsNotCalledDamaged) {
   EXPECT_EQ(verify_in(copy.store).verdict(), VerifyVerdict::kNotSupported);
 }
 
-/// One file can't be opened.
+/// Refuses to open one file.
 class LockedStore final : public PassingStore {
  public:
   LockedStore(Store& inner, std::string name) : PassingStore(inner), name_(std::move(name)) {}
@@ -212,7 +212,7 @@ TEST(Verify, AFileThatCantBeOpenedIsOneFindingWithItsCause) {
   }
 }
 
-/// Returns the message for a directory that is no checkpoint.
+/// Returns the message for a directory without a checkpoint.
 std::string words_without(Store& store, const std::string& path) {
   const auto error = contracts::error_of([&] { locate(store, path); });
   return error ? error->what() : "nothing was thrown";

@@ -22,8 +22,8 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 
 struct FileRow {
   const char* what;
-  std::vector<std::int64_t> seconds;  ///< of each payload file, after the metadata
-  std::vector<std::string> named;     ///< none: no warning
+  std::vector<std::int64_t> seconds;  ///< age of each payload file, after the metadata
+  std::vector<std::string> named;     ///< empty: no warning
   std::uint64_t size = 1000;
 };
 

@@ -20,7 +20,8 @@ using ::testing::IsEmpty;
 
 constexpr const char* kShard = "/shard_0_1";
 
-/// Keys of tensors; those that end in "!" are objects of one shard, those with a shard are objects.
+/// Makes a catalog of these keys. Keys that end in "!" are objects of one shard, keys with a shard
+/// are objects, all others are tensors.
 Catalog catalog_of(const std::vector<std::string>& keys) {
   Catalog catalog{.files = {"f"}};
   for (std::string key : keys) {
@@ -37,7 +38,7 @@ Catalog catalog_of(const std::vector<std::string>& keys) {
   return catalog;
 }
 
-/// "error NOT_STORED mimo.a.optimizer.mimo.a.param_groups" of each finding.
+/// Returns "error NOT_STORED mimo.a.optimizer.mimo.a.param_groups" for each finding.
 std::vector<std::string> short_form(const Findings& findings) {
   std::vector<std::string> lines;
   for (const auto& finding : findings) {

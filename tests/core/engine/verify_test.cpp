@@ -126,7 +126,7 @@ TEST(Verify, StalePayloadIsAWarningAndAnEmptyFileIsNot) {
 
 const std::string kToken = "0123456789abcdef";
 
-/// A directory with one file in it, unless that has no name.
+/// Creates a directory with one file in it, or an empty one if `file` is empty.
 void put(const std::filesystem::path& directory, const std::string& file) {
   std::filesystem::create_directory(directory);
   if (!file.empty()) std::ofstream(directory / file) << "x";
@@ -164,8 +164,8 @@ TEST(Verify, TheOnlyCopyIsNeverCalledSafeToRemove) {
   EXPECT_THAT(words, HasSubstr("the only copy"));
 }
 
-/// A writer that dies between the exchange and the confirmation leaves the old one under the name
-/// of what was written.
+/// A writer that dies between the exchange and the confirmation leaves the old checkpoint under the
+/// new one's temporary name.
 TEST(Verify, WhatMadeWayIsSafeToRemoveOnceItsSuccessorWasConfirmed) {
   for (const std::string suffix : {".replaced-", ".saving-"}) {
     test::FixtureCopy copy("torch_2.15.0/same_content_a");

@@ -27,7 +27,7 @@ class WrittenCheckpoint {
                             const Bytes& elements) {
     return chunks(key, dtype, shape, {{Box::whole(shape), elements}});
   }
-  /// Adds a tensor in these chunks, even if they do not cover it.
+  /// Adds a tensor of these chunks, even if they do not cover it.
   WrittenCheckpoint& chunks(const std::string& key, DType dtype, const Dims& shape,
                             const std::vector<std::pair<Box, Bytes>>& parts) {
     StoredTensor tensor{.key = key, .dtype = dtype, .shape = shape};
@@ -41,7 +41,7 @@ class WrittenCheckpoint {
     metadata_.catalog.tensors.push_back(std::move(tensor));
     return *this;
   }
-  /// Adds a tensor of bytes that all are `value`.
+  /// Adds a tensor whose bytes are all `value`.
   WrittenCheckpoint& bytes(const std::string& key, std::int64_t count, int value) {
     return tensor(key, DType::kUInt8, {count},
                   Bytes(static_cast<std::size_t>(count), static_cast<std::byte>(value)));
@@ -49,7 +49,7 @@ class WrittenCheckpoint {
   WrittenCheckpoint& object(const std::string& key, const Value& value) {
     return item(key, write_bytes_item(value));
   }
-  /// Adds an object of any bytes.
+  /// Adds an object of arbitrary bytes.
   WrittenCheckpoint& item(const std::string& key, const Bytes& bytes) {
     metadata_.catalog.objects.push_back({.key = key, .file = 0, .range = add(bytes)});
     return *this;

@@ -28,7 +28,7 @@ std::vector<std::string> record_names(ByteSpan item) {
   return names;
 }
 
-// An archive of one record whose entry in the directory has an extra field.
+// Makes an archive of one record whose entry in the directory has an extra field.
 Bytes item_with_directory_extra(std::string_view extra) {
   ArchiveWriter writer("archive");
   writer.add("data.pkl", as_bytes("pickle"));
@@ -391,7 +391,7 @@ TEST(ArchiveWriter, writes_what_libzip_finds_consistent) {
   Bytes read(content.size());
   EXPECT_EQ(zip_fread(file, read.data(), read.size()), static_cast<zip_int64_t>(read.size()));
   EXPECT_EQ(read, content);
-  // libzip compares the checksum when it meets the end.
+  // libzip compares the checksum when it reaches the end.
   EXPECT_EQ(zip_fread(file, read.data(), 1), 0);
   zip_fclose(file);
   zip_discard(archive);

@@ -19,7 +19,7 @@ using test::error_of;
 using test::SpoiledItem;
 using namespace std::string_literals;
 
-// One of each kind of value that common state holds, with a tensor inside.
+// Returns one value of each kind that common state holds, with a tensor inside.
 Dict sample() {
   const TensorValue tensor{DType::kInt16, {2}, to_bytes("abcd")};
   return {{"int", 5},
@@ -88,7 +88,7 @@ TEST(BytesItem, keeps_compressed_records_as_opaque) {
   EXPECT_NE(read.opaque_because.find("compressed"), std::string::npos);
 }
 
-// The item with its pickle replaced.
+// Returns an item with this pickle.
 Bytes item_with_pickle(std::string_view pickle) {
   ArchiveWriter writer("archive");
   writer.add("data.pkl", as_bytes(pickle));
@@ -97,8 +97,8 @@ Bytes item_with_pickle(std::string_view pickle) {
   return writer.take();
 }
 
-/// A list of `tensors` tensors of one element that take turns with the storages "0" and "1" of
-/// `elements` floats each.
+/// Makes a list of `tensors` tensors of one element; they alternate between the storages "0" and
+/// "1" of `elements` floats each.
 Bytes item_of_shared_storages(int tensors, std::uint32_t elements) {
   const auto tensor = [&](const std::string& key) {
     return test::global("torch._utils", "_rebuild_tensor_v2") + "((" + test::text("storage") +
@@ -127,8 +127,8 @@ TEST(BytesItem, reads_a_storage_once_however_many_tensors_share_it) {
   EXPECT_LT(source.bytes_read, 2 * bytes.size());
 }
 
-/// An item of the tensor `view` (offset, size, strides) of a storage of so many floats, which
-/// count.
+/// Makes an item of the tensor `view` (offset, size, strides) of a storage of `elements` floats 0,
+/// 1, 2, ...
 BytesItem item_of_view(std::uint32_t elements, const std::string& view) {
   Bytes storage;
   for (std::uint32_t i = 0; i < elements; ++i) append_le(storage, static_cast<float>(i));
@@ -171,7 +171,7 @@ TEST(BytesItem, keeps_an_expanded_tensor_of_very_many_elements_as_bytes) {
   }
 }
 
-/// An item one record of which is larger than what is taken into memory; its content is zeros.
+/// An item with one record that is larger than what is taken into memory; its content is zeros.
 class LargeSource final : public ItemSource {
  public:
   LargeSource() : ItemSource({}) {
@@ -280,7 +280,7 @@ TEST(BytesItem, reads_every_object_of_every_real_checkpoint) {
     const Bytes payload = test::test_file(path);
     for (const ByteSpan bytes : test::items_in(payload)) {
       const BytesItem item = read_bytes_item(bytes);
-      // Tensor items are values too, but for the lazily conjugated and negated ones.
+      // Tensor items are values too, except lazily conjugated and negated ones.
       EXPECT_TRUE(item.value.has_value() ||
                   item.opaque_because.find("resolve it") != std::string::npos)
           << path << ": " << item.opaque_because;

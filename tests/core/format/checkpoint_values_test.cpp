@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Directories below tests/data whose tensors an expected.json next to them describes.
+// Lists directories below tests/data whose tensors an expected.json next to them describes.
 std::vector<std::string> checkpoints() {
   std::vector<std::string> found;
   const fs::path root = REPRISE_TEST_DATA;
@@ -69,7 +69,7 @@ class Checkpoint {
   std::vector<Bytes> files_;
 };
 
-// Element by element; the chunk's box says where in the whole tensor its item belongs.
+// Copies element by element; the chunk's box says where in the whole tensor its item belongs.
 void paste(const TensorItem& item, ByteSpan bytes, const StoredChunk& chunk,
            const StoredTensor& tensor, Bytes& whole) {
   const std::size_t element = size_of(item.dtype);

@@ -29,7 +29,8 @@ struct SpoiledItem {
   std::size_t wide_locator() const { return end_record() - 20; }
   std::size_t wide_end_record() const { return wide_locator() - 56; }
   std::size_t directory() const;
-  /// Returns the offset of the central entry of the n-th record; local(): of its local header.
+  /// Returns the offset of the central entry of the n-th record; local() returns that of its local
+  /// header.
   std::size_t entry(std::size_t n) const;
   std::size_t local(std::size_t n) const;
   /// Returns the first occurrence of `text`.
@@ -40,7 +41,7 @@ struct SpoiledItem {
     std::memcpy(bytes.data() + at, &value, sizeof value);
   }
   void put_text(std::size_t at, std::string_view text);
-  /// Sets both copies of the directory's size and offset, and of the count.
+  /// Sets both copies of the directory's size and offset, or of the count.
   void set_directory(std::uint64_t offset, std::uint64_t size);
   void set_count(std::uint64_t count);
 };

@@ -27,7 +27,7 @@ Metadata read(const Bytes& bytes) {
   return read_metadata(files, names);
 }
 
-/// All files of a directory that end in ".metadata", in order of their names.
+/// Reads all files of a directory that end in ".metadata", ordered by name.
 Metadata read_directory(const fs::path& directory) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(directory)) {
@@ -43,7 +43,7 @@ Metadata read_directory(const fs::path& directory) {
   return read_metadata(spans, names);
 }
 
-/// Directories of real checkpoints with what torch itself said of them.
+/// Returns directories of real checkpoints with torch's own description of them.
 std::vector<std::pair<fs::path, Json>> fixtures() {
   std::vector<std::pair<fs::path, Json>> found;
   for (const auto& entry : fs::recursive_directory_iterator(REPRISE_TEST_DATA)) {
@@ -94,7 +94,7 @@ TEST(Metadata, says_of_each_real_checkpoint_what_torch_says) {
     SCOPED_TRACE(directory.string());
     const Metadata metadata = read_directory(directory);
     const Json& tensors = expected.at("tensors");
-    std::set<std::string> names;  // values of single ranks are one entry of the list
+    std::set<std::string> names;  // values of single ranks count as one name
     for (const StoredTensor& tensor : metadata.catalog.tensors) names.emplace(name_of(tensor));
     EXPECT_EQ(names.size(), tensors.size());
     for (const auto& [key, wanted] : tensors.items()) {
@@ -211,7 +211,7 @@ Metadata small() {
   return metadata;
 }
 
-/// The error that reading ends in after one text in the file was replaced by another as long.
+/// Returns the error of reading a file in which one text is replaced by another of the same length.
 Error error_after(const Metadata& metadata, const std::string& from, const std::string& to) {
   const Bytes written = write_metadata(metadata);
   std::string bytes(as_text(written));
@@ -248,7 +248,7 @@ TEST(Metadata, what_does_not_fit_together_is_refused) {
   Metadata huge = small();
   huge.catalog.tensors[0].shape = {std::int64_t{1} << 40, std::int64_t{1} << 40};
   EXPECT_EQ(error_of([&] { read(write_metadata(huge)); }).code(), Code::kLimit);
-  Metadata vast = small();  // an item of it can't be: of elements of 16 bytes, 2^62 bytes
+  Metadata vast = small();  // no item of it can exist: elements of 16 bytes, 2^62 bytes in all
   vast.catalog.tensors[0] = {"w", DType::kComplex128, {std::int64_t{1} << 58}, {}, {}};
   EXPECT_EQ(error_of([&] { read(write_metadata(vast)); }).code(), Code::kLimit);
   --vast.catalog.tensors[0].shape[0];
@@ -294,7 +294,7 @@ TEST(Metadata, a_chunk_without_storage_is_left_to_verify_and_storage_without_a_c
   ASSERT_NE(bytes.find(index), std::string::npos);
   bytes.replace(bytes.find(index), index.size(), "\x8c\6offzet");
   const Error error = error_of([&] { read(to_bytes(bytes)); });
-  EXPECT_EQ(error.code(), Code::kTornFile) << error.what();  // _StorageInfo has it too
+  EXPECT_EQ(error.code(), Code::kTornFile) << error.what();  // _StorageInfo has it, too
 }
 
 TEST(Metadata, empty_chunks_may_start_where_others_do) {
@@ -364,7 +364,7 @@ TEST(Metadata, files_of_several_ranks_are_merged_and_must_agree) {
   ASSERT_EQ(merged.catalog.tensors.size(), 1U);
   ASSERT_EQ(merged.catalog.tensors[0].chunks.size(), 2U);
   EXPECT_EQ(merged.catalog.files.at(merged.catalog.tensors[0].chunks[1].file), "__1_0.distcp");
-  EXPECT_EQ(merged.catalog.objects.size(), 2U) << "each rank's own";
+  EXPECT_EQ(merged.catalog.objects.size(), 2U) << "each rank has its own";
   EXPECT_EQ(merged.ranks, (std::vector<std::int32_t>{0, 1}));
   second.catalog.tensors[0].dtype = DType::kFloat32;
   const Bytes other_type = write_metadata(second);
@@ -381,7 +381,8 @@ TEST(Metadata, files_of_several_ranks_are_merged_and_must_agree) {
             Code::kShapeDrift);
 }
 
-/// One tensor "w" of 8 elements, with these chunks: where they begin, and in which file (-1: none).
+/// Makes tables of one tensor "w" of 8 elements with these chunks: where they begin, and in which
+/// file (-1: none).
 MetadataTables tables_with(const std::vector<std::pair<std::int64_t, int>>& chunks) {
   StoredTensor tensor{"w", DType::kFloat32, {8}, {}, {}};
   for (const auto& [begin, file] : chunks) {
@@ -406,7 +407,7 @@ TEST(Metadata, a_tensor_of_several_ranks_is_as_many_copies_as_its_pieces_make) {
       {{{{1, -1}}, {{1, -1}, {2, 1}}, {{1, 2}}, {{1, 3}}}, {{{1, 2}, {2, 1}}, {{1, 3}}}},
       {{{}, {{1, 1}}, {}, {{1, 3}}}, {{{1, 1}}, {{1, 3}}}},
       {{{{1, -1}}, {{1, -1}}}, {{{1, -1}}}},
-      // One file says it twice: for verify.
+      // One file has a chunk twice, which is left to verify.
       {{{{1, 0}, {1, 0}}, {{1, 1}}}, {{{1, 0}, {1, 0}}, {{1, 1}}}},
       {{{}, {{1, 1}, {1, 1}}}, {{{1, 1}, {1, 1}}}},
   };
@@ -439,7 +440,7 @@ TEST(Metadata, files_of_thousands_of_ranks_are_merged_in_the_time_of_one_sort) {
   const auto begin = std::chrono::steady_clock::now();
   const Metadata merged = merge_rank_tables(std::move(ranks), {}, {});
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(took.count(), 5.0) << "a sort per rank takes much longer";
+  EXPECT_LT(took.count(), 5.0) << "sorting once per rank takes much longer";
   for (const StoredTensor& tensor : merged.catalog.tensors) {
     EXPECT_EQ(tensor.chunks.size(), static_cast<std::size_t>(kRanks));
   }
@@ -476,12 +477,12 @@ TEST(MetadataHostile, any_byte_changed_is_read_or_refused_in_words) {
   EXPECT_GT(refused, 1000U);
 }
 
-/// An object of torch.distributed.checkpoint.metadata with these attributes, as opcodes.
+/// Returns the opcodes of an object of torch.distributed.checkpoint.metadata with these attributes.
 std::string object(const std::string& name, const std::string& attributes) {
   return global("torch.distributed.checkpoint.metadata", name) + ")\x81}(" + attributes + "ub";
 }
 
-/// A `.metadata` whose tensors all take one list of `chunks` chunks from the memo.
+/// Makes a `.metadata` whose tensors all take one list of `chunks` chunks from the memo.
 Bytes sharing(int tensors, int chunks) {
   const std::string size = global("torch", "Size") + "K\2\x85\x85R";
   const std::string chunk =
@@ -508,9 +509,10 @@ TEST(MetadataHostile, sharing_one_list_of_chunks_a_thousand_times_is_no_amplifie
   EXPECT_EQ(error.code(), Code::kLimit) << error.what();
 }
 
-/// A `.metadata` whose entries of storage all name one long key that is no tensor and no object.
+/// Makes a `.metadata` whose entries of storage all name one long key that is neither a tensor nor
+/// an object.
 Bytes storage_of_a_stranger(int entries, std::size_t key_bytes) {
-  std::string keys;  // enough keys for a hash table
+  std::string keys;  // enough for a hash table
   for (int i = 0; i < 100; ++i)
     keys += text(std::to_string(i)) + object("BytesStorageMetadata", "");
   std::string storage;

@@ -10,7 +10,7 @@
 namespace reprise::test {
 namespace {
 
-/// Content of the memo.
+/// Fetches from the memo.
 std::string from(char where) { return "h"s + where; }
 
 struct Row {
@@ -67,7 +67,7 @@ TEST(PickleCopies, what_is_shared_and_not_copied_may_change) {
   const PickledValue list = decode("(]q\1" + from('\1') + "K\1a" + "t");
   ASSERT_FALSE(list.opaque) << list.reason;
   EXPECT_EQ(list.value, (Value(Tuple{{List{1}, List{1}}})));
-  // In a list, before anything used it.
+  // A list holds it before anything uses it.
   const PickledValue state = decode("(]q\1K\1a" + global("argparse", "Namespace") + ")\x81}" +
                                     text("a") + from('\1') + "sbt");
   EXPECT_FALSE(state.opaque) << state.reason;
@@ -91,7 +91,7 @@ std::string made(const std::string& module, const std::string& name, const std::
   return global(module, name) + ")\x81" + state + "b";
 }
 
-/// One object under "k" whose storage's state dict is changed after BUILD, if `late`.
+/// Makes one object under "k"; if `late`, its storage's state dict is changed after BUILD.
 Bytes metadata_of_one_object(bool late) {
   const std::string info = "}(" + text("relative_path") + text("a") + text("offset") + "K\1" +
                            text("length") + "K\2uq\1";

@@ -17,7 +17,7 @@ namespace {
 struct Row {
   std::string name;
   std::string body;            ///< a pickle that uses the opcode, without PROTO and STOP
-  std::optional<Value> value;  ///< value that it is read as; nothing if it is refused
+  std::optional<Value> value;  ///< value that is read; nothing if it is refused
   Code refused = Code::kUsage;
 };
 
@@ -148,7 +148,7 @@ TEST(PickleOpcodes, accepted_ones_yield_their_value_and_others_are_refused_by_na
   }
 }
 
-/// Protocols 0 to 5 as CPython has them: the codes of pickletools.opcodes, in its order.
+/// Opcodes of protocols 0 to 5 in CPython: the codes of pickletools.opcodes, in its order.
 const std::string kCodesOfPython =
     "IJKML\x8a\x8b"
     "STUBC\x8e\x96\x97\x98N\x88\x89V\x8cX\x8d"
@@ -199,7 +199,7 @@ TEST(PickleOpcodes, what_a_bytes_item_may_not_use_neither_a_tensor_nor_the_metad
 TEST(PickleOpcodes, a_persistent_id_is_a_storage_of_an_archive_and_stands_in_no_metadata) {
   const std::string storage =
       "(" + text("storage") + global("torch", "FloatStorage") + text("0") + text("cpu") + "K\1tQ";
-  EXPECT_TRUE(decode(storage).opaque);  // sound, and no value
+  EXPECT_TRUE(decode(storage).opaque);  // valid, but not a value
   EXPECT_EQ(error_of([] { decode("K\1Q"); }).code(), Code::kRefusedName);
   const Bytes bytes = pickle("(" + text("storage") + text("x") + text("0") + text("cpu") + "K\1tQ");
   const std::vector<ByteSpan> files{bytes};

@@ -56,7 +56,7 @@ Bytes drawn_bytes(std::size_t size) {
   return bytes;
 }
 
-/// Text of any code points, some of them long.
+/// Draws text of arbitrary code points, some of them long.
 std::string drawn_text() {
   std::string text;
   const int length = *rc::gen::inRange(0, 90);
@@ -176,7 +176,8 @@ TEST(PickleWriter, an_int_is_torchs_bytes) {
   EXPECT_EQ(encode_value(5, nullptr), record_of(item, "data.pkl"));
 }
 
-// torch.save of a tensor: torch 2.15's own items, byte for byte, where the tensor is contiguous.
+// For contiguous tensors the writer gives the bytes of torch 2.15's own items, as torch.save writes
+// them.
 TEST(PickleWriter, tensor_pickles_are_torchs_bytes) {
   std::map<DType, int> compared;
   for (const std::string& path : payload_files()) {
@@ -220,7 +221,7 @@ TEST(PickleReader, tensor_items_of_torch_1_13_say_what_they_hold) {
   }
 }
 
-/// data.pkl of a float32 tensor, put together by hand.
+/// Makes data.pkl of a float32 tensor by hand.
 Bytes tensor_pickle(const std::string& elements, const std::string& rest) {
   return pickle(global("torch._utils", "_rebuild_tensor_v2") + "((" + text("storage") +
                 global("torch", "FloatStorage") + text("0") + text("cpu") + elements + "tQ" + rest +
@@ -250,7 +251,7 @@ TEST(PickleReader, views_are_gathered_and_must_stay_in_their_storage) {
   EXPECT_EQ(error_of([&] { gather(claim, storage, {"t"}); }).code(), Code::kExtentMismatch);
 }
 
-// Every bytes item and common.pt of the real checkpoints is read, written and read again.
+// Reads, writes and reads again every bytes item and common.pt of the real checkpoints.
 TEST(PickleReader, real_values_survive_being_written) {
   int values = 0;
   const auto check = [&values](ByteSpan item, const std::string& path) {

@@ -75,10 +75,10 @@ TEST(TensorFrame, items_of_real_torch_are_framed_so_from_2_9_on_and_mean_what_pa
     }
   }
   EXPECT_GT(framed, 400U);
-  EXPECT_LT(others, framed / 4) << "strided, flagged or older ones";
+  EXPECT_LT(others, framed / 4) << "strided, flagged and older items";
 }
 
-/// All 255 other values of all bytes around the elements.
+/// Tries all 255 other values of all bytes around the elements.
 TEST(TensorFrame, a_spoiled_item_that_still_matches_means_what_parsing_says) {
   const TensorFrame frame(DType::kBFloat16, {3, 5});
   Bytes item = item_of(DType::kBFloat16, {3, 5});
@@ -97,7 +97,7 @@ TEST(TensorFrame, a_spoiled_item_that_still_matches_means_what_parsing_says) {
     }
     item[at] = right;
   }
-  // Four checksums and the id.
+  // Only four checksums and the id are not noticed.
   EXPECT_EQ(unseen, 255U * (4 * 4 + 40));
 }
 

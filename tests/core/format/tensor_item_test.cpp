@@ -36,7 +36,7 @@ bool has_its_checksums(ByteSpan item) try {
   return false;
 }
 
-// The whole item for a row-major tensor of these elements.
+// Makes the whole item of a row-major tensor with these elements.
 Bytes item_of(DType dtype, const Dims& size, ByteSpan elements) {
   const TensorItemLayout layout(dtype, size);
   Bytes item = layout.head();
@@ -51,7 +51,7 @@ Bytes counting_bytes(std::size_t count) {
   return bytes;
 }
 
-// The elements in row-major order, by the formula of the contract.
+// Returns the elements in row-major order, by the formula of the contract.
 Bytes elements_of(const TensorItem& item, ByteSpan bytes) {
   const std::size_t element = size_of(item.dtype);
   Bytes out;
@@ -118,14 +118,14 @@ TEST(TensorItem, knows_row_major_from_other_orders) {
   EXPECT_TRUE((TensorItem{.size = {}, .strides = {}}).contiguous());
 }
 
-// Text that PyTorch wrote before the identity's digits, and after them.
+// Compares the text that PyTorch wrote before the identity's digits, and after them.
 void expect_same_but_identity(const Bytes& written, ByteSpan real, const std::string& what) {
   ASSERT_EQ(written.size(), real.size()) << what;
   const std::string_view name = ".data/serialization_id";
   const std::size_t header = as_text(real).find(name);
   ASSERT_NE(header, std::string_view::npos);
   const std::size_t extra = load_le<std::uint16_t>(real.subspan(header - 10));
-  // Content and the descriptor's checksum; then the checksum in the directory.
+  // Change the content and the descriptor's checksum, then the checksum in the directory.
   const std::size_t content = header + name.size() + extra;
   const std::size_t entry = as_text(real).find(name, content) - std::size_t{46 + 8};
   for (std::size_t n = 0; n < real.size(); ++n) {
@@ -140,7 +140,7 @@ void expect_same_but_identity(const Bytes& written, ByteSpan real, const std::st
 TEST(TensorItem, is_written_as_torch_2_15_writes_it_to_the_byte_but_for_the_identity) {
   std::size_t compared = 0;
   for (const std::string& path : test::payload_files()) {
-    // The others have older records or were composed by hand.
+    // Other files have older records or were composed by hand.
     if (!path.starts_with("torch_2.15.0/") && !path.starts_with("mcore_0.16.1")) continue;
     const Bytes payload = test::test_file(path);
     for (const ByteSpan bytes : test::items_in(payload)) {
@@ -198,7 +198,7 @@ TEST(TensorItem, written_by_us_is_consistent_to_libzip) {
   zip_discard(archive);
 }
 
-// A tensor item whose elements are zeros that are nowhere.
+// A tensor item whose elements are zeros that exist nowhere.
 class SparseItem final : public ItemSource {
  public:
   explicit SparseItem(const TensorItemLayout& layout)
@@ -223,8 +223,8 @@ class SparseItem final : public ItemSource {
 
 TEST(TensorItem, of_more_than_4_gib_is_written_and_read_without_its_elements) {
   const std::int64_t four_gib = std::int64_t{1} << 32;
-  // One byte below the limit of the narrow form, at it, and beyond; and a record before the limit
-  // that puts those after it beyond.
+  // Tries one byte below the limit of the narrow form, the limit, and beyond; and a record before
+  // the limit that pushes those after it beyond.
   for (const std::int64_t bytes : {four_gib - 2000, four_gib - 2, four_gib - 1, four_gib,
                                    four_gib + 5, std::int64_t{1} << 45}) {
     const TensorItemLayout layout(DType::kUInt8, {bytes});
@@ -354,8 +354,8 @@ TEST(TensorItem, refuses_every_truncation) {
   }
 }
 
-// Each byte of an item set to eleven other values: its eight flipped bits, none, all, one more.
-// No change may alter the tensor without a refusal or a wrong checksum.
+// Sets each byte of an item to eleven other values: its eight single-bit flips, all bits zero, all
+// bits one, one more. No change may alter the tensor without a refusal or a wrong checksum.
 TEST(TensorItem, lets_no_changed_byte_pass_in_silence) {
   const Bytes real = real_item();
   const TensorItem expected = read_item(real);
@@ -393,7 +393,7 @@ TEST(TensorItem, lets_no_changed_byte_pass_in_silence) {
   }
   EXPECT_GT(refused, 3000U);
   EXPECT_GT(told_by_checksum, 500U);
-  // Padding, times, attributes, the identity and the descriptors, none of which is a value.
+  // Padding, times, attributes, the identity and the descriptors are not values.
   EXPECT_LT(same, real.size() * 11 * 7 / 10);
 }
 

@@ -25,7 +25,7 @@ TEST(Compare, random_bits_of_every_type_are_judged_as_defined) {
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
       SCOPED_TRACE(std::string(name_of(dtype)) + ", seed " + std::to_string(seed));
       Stream random(seed);
-      // Small and large; with few differences and with many; infinities and NaNs are among them.
+      // Small and large sizes, few and many differences; some elements are infinities and NaNs.
       const std::size_t elements = seed % 4 == 0 ? 9000 : random.below(40);
       Bytes left(elements * size_of(dtype));
       for (auto& byte : left) byte = static_cast<std::byte>(random.next());
@@ -97,8 +97,8 @@ TEST(Compare, integers_that_no_double_tells_apart_are_1_apart_and_printed_apart)
   }
 }
 
-/// A side at the alignment of the case, of exactly its length: the address sanitizer detects reads
-/// outside of it.
+/// Memory at the alignment of the case and of exactly its length, so that the address sanitizer
+/// detects reads outside of it.
 class Side {
  public:
   Side(const Bytes& content, std::size_t lead)
@@ -115,7 +115,7 @@ class Side {
   std::size_t lead_;
 };
 
-/// By the body of the kernel, as so many threads.
+/// Compares with the body of the kernel, as that many threads.
 Comparison compare_in_blocks(const CompareCase& one, std::int64_t threads) {
   const Side left(one.left, one.left_lead);
   const Side right(one.right, one.right_lead);

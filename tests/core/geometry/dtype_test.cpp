@@ -11,15 +11,15 @@
 namespace reprise {
 namespace {
 
-/// Meaning of the top of a format's range.
+/// Meaning of the highest codes of a format.
 enum class Top { kInfinity, kOneNan, kNegativeZeroIsNan };
 
-/// Another way to the same value: walk from zero up, one step of the least bit at a time.
+/// Computes the values another way: walks up from zero, one unit in the last place at a time.
 std::vector<double> ladder(int exponent_bits, int mantissa_bits, int bias) {
   std::vector<double> values;
   double value = 0;
   for (int exponent = 0; exponent < 1 << exponent_bits; ++exponent) {
-    double step = 1;  // of one unit in the last place
+    double step = 1;  // one unit in the last place
     const int power = std::max(exponent, 1) - bias - mantissa_bits;
     for (int i = 0; i < power; ++i) step *= 2;
     for (int i = 0; i > power; --i) step /= 2;

@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-/// Every box of every small tensor.
+/// Visits every box of every small tensor.
 template <class Visit>
 void for_each_box(const Visit& visit) {
   for (const Dims& shape : std::vector<Dims>{{}, {4}, {3, 4}, {2, 1, 3}, {2, 2, 2, 2}, {0, 2}}) {

@@ -13,7 +13,7 @@ namespace {
 
 using test::World;
 
-/// One row: a shape under all worlds and placements.
+/// Checks one shape under all worlds and placements.
 void every_member_holds_what_the_reference_says(const World& world, const Dims& shape) {
   const auto indices = brute::all_indices(test::numbers(shape));
   test::for_each_placement(
@@ -29,7 +29,7 @@ void every_member_holds_what_the_reference_says(const World& world, const Dims& 
           ASSERT_TRUE(contains(Box::whole(shape), box)) << box;
           if (!box.empty()) replicas[mine].insert(placement.replica(world.mesh, {m}));
         }
-        // The holders of a box have the different replica ids 0 .. n-1.
+        // The holders of a box have the distinct replica ids 0 .. n-1.
         std::set<std::int32_t> ids;
         for (std::int32_t i = 0; i < placement.replicas(world.mesh); ++i) ids.insert(i);
         for (const auto& [elements, found] : replicas) {

@@ -1,6 +1,6 @@
 #pragma once
-// Every small mesh with every ordered placement, once in the engine's types and once as the
-// reference's numbers.
+// Every small mesh with every ordered placement, in the engine's types and as plain numbers for the
+// reference.
 
 #include <algorithm>
 #include <numeric>
@@ -50,7 +50,8 @@ void for_each_world(int axes_max, int size_max, Visit visit) {
   }
 }
 
-/// Visits every ordered choice of axes, each with every dimension; also one that the mesh lacks.
+/// Visits every ordered choice of axes, each with every dimension, and one axis that the mesh
+/// lacks.
 template <class Visit>
 void for_each_placement(const World& world, int rank, Visit visit) {
   std::vector<std::string> names;

@@ -13,8 +13,8 @@ namespace {
 using contracts::copy_cases;
 using contracts::CopyCase;
 
-/// Memory at a 64-byte boundary, like a device's, of exactly its length: the address sanitizer
-/// detects reads outside of it.
+/// Memory at a 64-byte boundary, as on a device, and of exactly its length, so that the address
+/// sanitizer detects reads outside of it.
 class Aligned {
  public:
   explicit Aligned(const Bytes& content)

@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-/// Intervals that follow one another, with gaps if asked for.
+/// Draws consecutive intervals, with gaps if `gaps`.
 std::vector<Interval> intervals_of(Stream& random, bool gaps) {
   std::vector<Interval> intervals;
   std::int64_t at = 0;
@@ -71,7 +71,7 @@ TEST(BoxGrid, knows_a_product_and_whether_it_tiles) {
     EXPECT_EQ(grid->tiles(Box::whole(shape)), tiles) << seed;
     if (dims.empty()) continue;
     ++shape[shape.size() - 1];
-    EXPECT_FALSE(grid->tiles(Box::whole(shape))) << "the last element is in no box";
+    EXPECT_FALSE(grid->tiles(Box::whole(shape))) << "no box has the last element";
   }
 }
 
@@ -103,7 +103,7 @@ TEST(BoxIndex, meets_each_box_that_a_region_meets_once_grid_or_not) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     Stream random(seed);
     auto boxes = product_of(dims_of(random, seed % 3 == 1));
-    if (seed % 2 == 1) {  // no grid any more
+    if (seed % 2 == 1) {  // no longer a grid
       for (std::size_t i = boxes.size(); i > 1; --i) {
         std::swap(boxes[i - 1], boxes[random.below(i)]);
       }

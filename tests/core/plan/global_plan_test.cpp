@@ -28,7 +28,7 @@ std::shared_ptr<const Mesh> tp2_dp2() {
   return std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 2}, {"dp", 2}});
 }
 
-/// Four ranks, w [4, 6] split by tp, after `change` had its way with the states.
+/// Returns the plans of four ranks with w [4, 6] split by tp, after `change` edited the states.
 std::vector<LocalPlan> four_ranks(const std::function<void(std::vector<StateDict>&)>& change = {},
                                   const PlanRules& rules = {}) {
   std::vector<StateDict> states(4);
@@ -182,7 +182,7 @@ TEST(GlobalPlan, a_mesh_of_other_ranks_is_tied_to_the_group_that_saves) {
   EXPECT_THAT(refusal(plans), HasSubstr("LAYOUT_MISMATCH"));
 }
 
-/// Every element has one owner, and the owner holds it by the reference's account.
+/// Each element has one owner, which holds it according to the reference.
 TEST(GlobalPlan, in_every_small_world_each_element_has_one_owner_who_holds_it) {
   test::for_each_world(3, 2, [](const test::World& world) {
     const auto mesh = std::make_shared<const Mesh>(world.mesh);
@@ -256,7 +256,7 @@ TEST(GlobalPlan, an_empty_box_is_no_chunk_unless_there_is_nothing_else) {
     return *global_plan(plans).tensors[0].boxes;
   };
   for (const bool placed : {true, false}) {
-    // A box without elements begins at 2, where another one begins as well, and at 3.
+    // One box without elements begins at 2, where another box begins, and one at 3.
     const std::vector<Box> rows = {{{0, 0}, {1, 2}}, {{1, 0}, {1, 2}}, {{2, 0}, {1, 2}}};
     EXPECT_EQ(boxes({3, 2}, {{"tp", 0}, {"dp", 0}}, placed), rows);
     const std::vector<Box> halves = {{{0, 0}, {1, 2}}, {{1, 0}, {1, 2}}};

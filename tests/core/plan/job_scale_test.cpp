@@ -1,4 +1,5 @@
-// Plans of jobs of a thousand ranks against an enumerator that knows only elements and ranks.
+// Plans of jobs with a thousand ranks, compared with an enumerator that knows only elements and
+// ranks.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +19,7 @@ struct Subject {
   DType dtype;
   Dims shape;
   brute::Splits splits;
-  bool placed = true;  ///< false: the boxes are given without saying where they come from
+  bool placed = true;  ///< false: the boxes are given without their placement
 };
 
 std::vector<Subject> subjects() {
@@ -65,7 +66,7 @@ StateDict state_of(const std::shared_ptr<const Mesh>& mesh, GroupRank rank) {
   return state;
 }
 
-/// Encodes plans as ranks send and receive them.
+/// Encodes plans and decodes them, as ranks send and receive them.
 std::vector<LocalPlan> plans_of(const std::shared_ptr<const Mesh>& mesh) {
   std::vector<Bytes> wires;
   for (std::int32_t r = 0; r < mesh->size(); ++r) {
@@ -74,14 +75,14 @@ std::vector<LocalPlan> plans_of(const std::shared_ptr<const Mesh>& mesh) {
   return decode_local_plans(wires);
 }
 
-/// Elements that some ranks hold and nobody else does.
+/// The elements that exactly these ranks hold.
 struct Part {
   std::vector<std::size_t> elements;  ///< row-major numbers, ascending
   std::vector<std::int32_t> holders;
   std::int32_t owner = -1;
 };
 
-/// By first element, which is the order of boxes.
+/// Returns the parts in the order of their first elements, which is the order of boxes.
 std::vector<Part> parts_of(const Subject& subject, const brute::Grid& grid) {
   const auto held = brute::holders(test::numbers(subject.shape), grid, subject.splits);
   std::map<std::vector<std::size_t>, std::vector<std::int32_t>> ranks;
@@ -98,12 +99,13 @@ std::vector<Part> parts_of(const Subject& subject, const brute::Grid& grid) {
 }
 
 struct SlowPlan {
-  std::vector<std::vector<Part>> parts;  ///< by tensor
+  std::vector<std::vector<Part>> parts;  ///< per tensor
   std::vector<std::uint64_t> bytes;
 };
 
-/// One part after the other: few holders first, then many bytes, then the order of the plan; each
-/// to whoever has least so far, the lowest rank among equals.
+/// Assigns one part after another: those with few holders first, then those with many bytes, then
+/// in the order of the plan. Each goes to the holder with the fewest bytes so far, the lowest rank
+/// among equals.
 SlowPlan slow_plan(const brute::Grid& grid) {
   SlowPlan plan;
   plan.bytes.assign(grid.members.size(), 0);
@@ -164,7 +166,7 @@ TEST(JobScale, a_save_by_1024_ranks_is_planned_as_the_enumerator_plans_it) {
   EXPECT_EQ(plan.bytes, slow.bytes);
 }
 
-/// Lists entries as a checkpoint would.
+/// Lists the entries as a checkpoint would.
 Catalog catalog_of(const GlobalPlan& plan) {
   Catalog catalog{.files = {"__0_0.distcp"}};
   std::uint64_t end = 0;

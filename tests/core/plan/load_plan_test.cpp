@@ -56,7 +56,7 @@ Box box_at_random(const Dims& shape, Stream& random) {
   return box;
 }
 
-/// Goes through the plan element by element: what each wanted element gets, and which stored
+/// Goes through the plan element by element: which bytes each wanted element gets, and which stored
 /// elements are read. Elements are known by their row-major number in the tensor.
 struct Delivery {
   std::map<std::pair<std::uint32_t, std::int64_t>, int> times;   ///< (piece, element)

@@ -21,7 +21,7 @@ TEST(Owners, are_those_that_megatron_core_elects) {
   EXPECT_THAT(owned_otherwise(expected, global_plan(expected.plans)), testing::IsEmpty());
 }
 
-/// The case is sensitive: every owner that is one rank off is counted.
+/// The comparison is sensitive: it counts every owner that is one rank off.
 TEST(Owners, that_are_one_rank_off_are_others) {
   const OwnersCase expected = recorded();
   GlobalPlan plan = global_plan(expected.plans);

@@ -8,7 +8,7 @@ namespace {
 struct Row {
   Strictness mode;
   const char* name;
-  const char* refused_on;  ///< any of "s" (not stored) and "r" (not requested)
+  const char* refused_on;  ///< "s" (not stored), "r" (not requested), both or neither
   std::size_t lines;       ///< logged if both sides differ
   const char* returned;
   bool drops;
@@ -71,7 +71,7 @@ TEST(Strictness, a_long_list_is_cut_and_counted) {
 TEST(Strictness, lines_name_a_modules_settings_as_its_state_dict_does_too) {
   const std::string key = "mimo.a.optimizer.mimo.a.grad_scaler/shard_0_1";
   const auto verdict = judge(Strictness::kReturnAll, {{}, {key}});
-  EXPECT_EQ(verdict.returned.not_stored.front(), key) << "keys that are returned stay keys";
+  EXPECT_EQ(verdict.returned.not_stored.front(), key) << "returned keys must stay keys";
   EXPECT_EQ(
       judge(Strictness::kLogAll, {{}, {key}}).log.front(),
       "1 key requested, but not in the checkpoint: " + key + " (_mimo_grad_scaler of module a)");

@@ -91,7 +91,8 @@ TEST(Structure, is_all_but_the_payload) {
       {"object's key", [](StateDict& s) { s.objects[0].key = "a"; }},
   };
   for (const auto& row : other) EXPECT_NE(after(row), before) << row.what;
-  EXPECT_NE(structure_of(state_of_one_rank(), {1}).signature, before) << "the rank";
+  EXPECT_NE(structure_of(state_of_one_rank(), {1}).signature, before)
+      << "the rank is part of the signature";
 }
 
 TEST(Structure, a_scope_is_its_structure_its_world_and_its_ranks_in_order) {

@@ -11,8 +11,8 @@ namespace {
 
 using contracts::code_of;
 
-/// Every way to cut a small original shape into equal blocks: the fragmentation of each dimension
-/// divides it.
+/// Returns every way to cut a small original shape into equal blocks: the fragmentation of each
+/// dimension divides it.
 std::vector<Dims> fragmentations(const Dims& original) {
   std::vector<Dims> all = {{}};
   for (std::size_t d = 0; d < original.size(); ++d) {
@@ -29,7 +29,7 @@ std::vector<Dims> fragmentations(const Dims& original) {
   return all;
 }
 
-/// The elements of the block, row-major, by walking the whole tensor.
+/// Returns the elements of the block in row-major order, by walking the whole tensor.
 std::vector<Dims> elements_of_block(const Dims& original, const Dims& cuts, const Dims& block) {
   std::vector<Dims> elements;
   for (std::int64_t i = 0; i < volume(original); ++i) {
@@ -49,7 +49,7 @@ StoredTensor flattened(const Dims& original, const Dims& cuts) {
   return tensor;
 }
 
-/// The payload of the chunk says in which order elements of the original come; so do the pieces.
+/// Requires that the pieces give the elements of the original in the order of the chunk's payload.
 void expect_elements(const StoredTensor& tensor, const StoredChunk& chunk,
                      const std::vector<Dims>& expected) {
   std::vector<bool> seen(expected.size());

@@ -61,13 +61,13 @@ TEST(ModuleKey, tells_module_form_kind_and_place_in_the_chain) {
       {"optimizer.mimo.a.1.param_state_sharding_type", {"a", kBare, Kind::kPart, 1, kType}},
       {"optimizer.mimo.1.param_groups", {"1", kBare, Kind::kPart, 0, kGroups}},
       {"optimizer.mimo.1.1.param_groups", {"1", kBare, Kind::kPart, 1, kGroups}},
-      // another module's metadata under this prefix is nobody's, but optimizer state
+      // another module's metadata under this prefix belongs to nobody and counts as optimizer state
       {"mimo.a.optimizer.mimo.b.param_groups", {"a", kPrefixed, Kind::kState, {}, {}}},
       // random states
       {"mimo.a.rng_state", {"a", kPrefixed, Kind::kRng, {}, {}}},
       {"mimo.a.expert_rng_state", {"a", kPrefixed, Kind::kExpertRng, {}, {}}},
       {"language.rng_state", {"language", kNamed, Kind::kRng, {}, {}}},
-      // numbers that are none, or too large to be believed
+      // not numbers, or too large to be believed
       {"mimo.a.chained_64.optimizer.state.exp_avg.w", {"a", kPrefixed, Kind::kWeight, {}, {}}},
       {"mimo.a.chained_x.optimizer.state.exp_avg.w", {"a", kPrefixed, Kind::kWeight, {}, {}}},
       {"mimo.a.optimizer.mimo.a.0.param_groups", {"a", kPrefixed, Kind::kState, {}, {}}},

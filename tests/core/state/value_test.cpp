@@ -23,7 +23,7 @@ Object ordered(Dict entries) {
   return {{"collections", "OrderedDict"}, Object::How::kCall, {}, {}, {}, std::move(entries)};
 }
 
-/// One value of each kind, and those that are easily mistaken for one another.
+/// Returns one value of each kind, and values that are easily mistaken for one another.
 std::vector<Value> different_values() {
   Object call{{"builtins", "list"}, Object::How::kCall, {}, {}, {}, {}};
   Object made = call;
@@ -164,7 +164,7 @@ TEST(Value, order_matters_in_lists_and_not_in_dicts_and_sets) {
   EXPECT_TRUE(differences(nested, turned, 10).empty());
 }
 
-/// Any tree of the kinds whose equality is more than comparing content.
+/// Returns a random tree of the kinds whose equality is more than equal content.
 Value random_value(Stream& random, int depth) {
   const std::uint64_t kind = random.below(depth == 0 ? 3 : 8);
   List items;
@@ -195,7 +195,7 @@ Value random_value(Stream& random, int depth) {
   }
 }
 
-/// The same value with its sets, and the dicts that keep no order, in another order.
+/// Returns the same value with its sets and its unordered dicts in another order.
 Value shuffled(const Value& value, Stream& random) {
   const auto shuffle = [&random](auto& items) {
     for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(i)]);
@@ -232,7 +232,7 @@ Value shuffled(const Value& value, Stream& random) {
   return value;
 }
 
-/// Equality by its definition: try every pairing. For small values.
+/// Tests equality by definition: tries every pairing. For small values.
 bool equal_by_definition(const Value& a, const Value& b);
 
 bool equal_items(const List& a, const List& b) {
@@ -306,13 +306,13 @@ TEST(Value, a_large_dict_in_another_order_is_compared_at_once) {
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].path, "['layers.99992.weight']");
   });
-  EXPECT_LT(seconds, 20.0);  // quadratic work takes minutes; generous for sanitizers
+  EXPECT_LT(seconds, 20.0);  // quadratic work takes minutes; the limit is generous for sanitizers
 }
 
 TEST(Value, entries_made_to_collide_cost_no_more) {
-  // hash_of of a list ends in mix64(state, hash of last item): keys that differ early and are
-  // steered to one hash at the end would defeat a hash table. Equality does not rest on hashes, so
-  // it is enough to see that many entries that share nearly everything are compared at once.
+  // hash_of of a list ends in mix64(state, hash of last item): keys that differ early and collide
+  // at the end would defeat a hash table. Equality does not use hashes, so it is enough to show
+  // that many entries that share nearly everything are compared quickly.
   constexpr int kEntries = 50'000;
   Dict forward;
   for (int i = 0; i < kEntries; ++i) {

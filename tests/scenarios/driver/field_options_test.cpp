@@ -1,4 +1,4 @@
-// Megatron's options, applied to scenarios: the effect of each on a run.
+// Megatron's options applied to scenarios: the effect of each on a run.
 
 #include "scenarios/driver/field_options.hpp"
 
@@ -104,7 +104,8 @@ TEST(FieldOptions, of_saves_leave_out_what_they_name) {
 TEST(FieldOptions, of_the_interval_and_of_the_sharding_decide_saves) {
   const Ran often = run_with({.save_interval = 2});
   EXPECT_EQ(often.result.verdict, Verdict::kPass) << often.result.reason;
-  EXPECT_EQ(often.lives.front().ranks.front().saves.size(), 2U) << "at 2 beside the one at 3";
+  EXPECT_EQ(often.lives.front().ranks.front().saves.size(), 2U)
+      << "one save at step 2 in addition to the one at step 3";
   const Ran reshardable = run_with({.fully_reshardable = true});
   EXPECT_EQ(reshardable.result.verdict, Verdict::kPass) << reshardable.result.reason;
   EXPECT_FALSE(stores(reshardable, ".gbuf_idx_0."));
@@ -137,7 +138,8 @@ reports::ScenarioResult judged(const Scenario& scenario) {
 }
 
 TEST(LearningRates, are_those_that_the_file_says_of_each_step_or_it_fails) {
-  // Linear from 0.01 at 8 samples to 0.001 at 64; step n uses that of 8 (n - 1) samples.
+  // The rate falls linearly from 0.01 at 8 samples to 0.001 at 64; step n uses the rate at 8 (n -
+  // 1) samples.
   const auto right = judged(with_rates("{2: 0.01, 3: 0.0087142857, 4: 0.0074285714}"));
   EXPECT_EQ(right.verdict, Verdict::kPass) << right.reason;
   const auto wrong = judged(with_rates("{4: 0.0087142857}"));

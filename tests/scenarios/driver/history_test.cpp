@@ -43,7 +43,7 @@ TEST(History, a_load_within_a_life_goes_back_to_the_newest_save) {
   ASSERT_EQ(saves.size(), 2U);
   EXPECT_EQ(saves[1].step, Step{3});
   EXPECT_EQ(saves[1].parent_step, 2);
-  EXPECT_EQ(saves[1].ages.at("").host, 3) << "drawn again, not twice";
+  EXPECT_EQ(saves[1].ages.at("").host, 3) << "steps that are repeated must not count twice";
 }
 
 TEST(History, a_table_of_streams_that_come_back_or_begin_anew) {
@@ -75,7 +75,7 @@ sim::ModuleConfig module(const std::string& name, const char* layout) {
 
 using Modules = std::vector<sim::ModuleConfig>;
 
-/// Each life trains one step and saves; the first trains three.
+/// Returns a scenario in which each life trains one step and saves; the first trains three.
 Scenario lives_of(const std::vector<Modules>& lives) {
   Scenario scenario = scenario_of({});
   for (const auto& modules : lives) {
@@ -145,7 +145,7 @@ TEST(History, saves_know_the_modules_and_their_ranks) {
             "tp2");
 }
 
-/// Changes to the second life before the save that is checked.
+/// A change to the second life, made before the save that is checked.
 struct TurnRow {
   std::string what;
   std::function<void(Scenario&)> change;
@@ -246,7 +246,7 @@ TEST(History, turns_add_up_over_lives_and_are_those_of_the_checkpoint_that_is_lo
   Position position(scenario, 2);
   position.load(saves[1]);
   position.load(saves[0]);
-  EXPECT_EQ(position.turns, (std::vector<Turn>{{Step{3}, 2}})) << "of the older one";
+  EXPECT_EQ(position.turns, (std::vector<Turn>{{Step{3}, 2}})) << "the older save's turns";
 }
 
 TEST(History, a_save_that_did_not_end_may_have_left_the_ones_before_it_back_to_a_certain_one) {

@@ -1,4 +1,4 @@
-// Evidence of all ranks together, from records alone.
+// Evidence of all ranks together, from records only.
 
 #include "scenarios/driver/life_judge.hpp"
 
@@ -13,7 +13,7 @@ HeldItem held(const std::string& key, std::int32_t replica, std::uint64_t hash) 
   return {key, Box::whole({2}), replica, {hash, hash}};
 }
 
-/// Two ranks that saved twice and loaded once.
+/// Returns a life of two ranks that saved twice and loaded once.
 IncarnationRecord good_life() {
   IncarnationRecord life;
   for (std::int32_t r = 0; r < 2; ++r) {

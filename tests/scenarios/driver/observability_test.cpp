@@ -1,5 +1,5 @@
-// Each part of a checkpoint, changed on its way into the job, is noticed by a judge or refused
-// within two steps. Otherwise its loss could go unnoticed.
+// Changes each part of a checkpoint on its way into the job. A judge notices, or the job refuses it
+// within two steps; otherwise its loss could go unnoticed.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 using reports::Verdict;
 using test::Rig;
 
-/// One thing that is made wrong, on one rank or, for what is stored once, on all.
+/// One thing that is corrupted: on one rank or, if it is stored once, on all.
 struct Item {
   std::string name;
   Interference interference;
@@ -29,7 +29,7 @@ struct Seen {
   bool seen = false;
   std::string code;
   std::string reason;
-  bool by_training = false;  ///< loss or schedule alone would show it
+  bool by_training = false;  ///< only loss or schedule would show it
 };
 
 /// Everything that a load gives to each rank.
@@ -56,7 +56,7 @@ TensorLeaf& tensor_of(StateDict& state, const std::string& key) {
   return *found;
 }
 
-/// Padding of buckets, which means nothing, holds what is no number.
+/// Returns false for padding of buckets, which has no meaning and is filled with NaN.
 bool is_content(const TensorLeaf& leaf, std::size_t at) {
   if (leaf.dtype != DType::kFloat32) return true;
   float value = 0;
@@ -64,8 +64,8 @@ bool is_content(const TensorLeaf& leaf, std::size_t at) {
   return !std::isnan(value);
 }
 
-/// Flips the lowest bit of the element in the middle of the leaf's largest piece, or of the next
-/// one before it that means something.
+/// Flips the lowest bit of the element in the middle of the leaf's largest piece, or of the nearest
+/// earlier element that has a meaning.
 void flip_one_element(const TensorLeaf& leaf) {
   const auto piece = std::max_element(
       leaf.pieces.begin(), leaf.pieces.end(),
@@ -110,10 +110,11 @@ Item wrong_common(const test::Entry& entry) {
   return {"common" + entry.path, interference};
 }
 
-/// Kinds of things that are made wrong one by one.
+/// Selects what to corrupt, item by item.
 enum class What : std::uint8_t { kAll, kObjects };
 
-/// Every tensor and object of every rank, every entry of the common state; or only the objects.
+/// Returns every tensor and object of every rank and every entry of the common state, or only the
+/// objects.
 std::vector<Item> items_of(const Inventories& all, What what) {
   std::vector<Item> items;
   for (const auto& [rank, state] : all.ranks) {
@@ -141,8 +142,8 @@ bool seen_by_training(const IncarnationRecord& life) {
   return false;
 }
 
-/// Saves under a layout, then loads under it once for each item with that item made wrong. A
-/// verdict that only says that something of ours broke does not count as seeing.
+/// Saves under a layout, then loads under it once per item with that item corrupted. A verdict that
+/// only reports an error in our own code does not count as noticing.
 std::vector<Seen> corrupt_each(const Scenario& scenario, What what = What::kAll) {
   Rig rig(scenario);
   IncarnationRecord first = rig.run(0);
@@ -170,7 +171,7 @@ std::vector<Seen> corrupt_each(const std::string& model, const std::string& layo
       {{layout, {TrainAction{2}, SaveAction{}}}, {layout, {TrainAction{2}}}}, model, sharding));
 }
 
-/// The same with modules side by side.
+/// Returns the same scenario with modules side by side.
 Scenario of_modules(const std::vector<sim::ModuleConfig>& modules) {
   Scenario scenario =
       test::scenario_of({{"tp1", {TrainAction{2}, SaveAction{}}}, {"tp1", {TrainAction{2}}}});
@@ -187,7 +188,7 @@ sim::ModuleConfig module(const std::string& name, const std::string& model, cons
           .optimizer_sharding = sim::sharding_named(sharding)};
 }
 
-/// Something whose name has all these words was among what was made wrong.
+/// Requires that one of the corrupted items has all these words in its name.
 void expect_tried(const std::vector<Seen>& all, const std::vector<std::string>& words) {
   const bool tried = std::any_of(all.begin(), all.end(), [&](const Seen& seen) {
     return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
@@ -201,8 +202,8 @@ void expect_all_seen(const std::vector<Seen>& all) {
   std::map<std::string, std::size_t> codes;
   std::size_t by_training = 0;
   for (const auto& item : all) {
-    EXPECT_TRUE(item.seen) << item.item << " was made wrong and nobody saw it: " << item.code << ' '
-                           << item.reason;
+    EXPECT_TRUE(item.seen) << item.item << " was corrupted and nothing noticed: " << item.code
+                           << ' ' << item.reason;
     ++codes[item.code];
     if (item.by_training) ++by_training;
   }

@@ -46,7 +46,7 @@ TEST(PhaseLog, has_a_line_a_phase_with_rank_step_bytes_and_seconds) {
   EXPECT_THAT(text, HasSubstr("placements/ep2 life 1 rank 3 step 7 commit: 4096 bytes, 2 items, "
                               "4.500000 s\n"));
   EXPECT_THAT(text, Not(HasSubstr("tracker")));
-  EXPECT_EQ(trace.events, 4) << "all is handed on";
+  EXPECT_EQ(trace.events, 4) << "every event must be passed on";
 }
 
 TEST(PhaseLog, has_the_steps_of_protocols_where_that_is_wanted) {

@@ -1,5 +1,5 @@
-// The corpus of former failures: each file records the result at the time, so that `reprise replay`
-// can compare with it.
+// The corpus of former failures: each file records the result of that time, so that `reprise
+// replay` can compare with it.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,8 @@ namespace {
 
 const std::string kCorpus = REPRISE_SOURCE_DIR "/scenarios/regress";
 
-/// Empty: it can be replayed, and shows a failure where it names a defect to be switched on.
+/// Returns why the scenario is no valid entry of the corpus; empty if it can be replayed and, if it
+/// names a defect to switch on, fails.
 std::string flaw_of(const Scenario& scenario) {
   if (!scenario.recorded) return "has no 'recorded:' block";
   const Recorded& recorded = *scenario.recorded;

@@ -1,4 +1,4 @@
-// Random streams are at the position that their steps give, and no two are the same.
+// Random streams are at the positions that their steps give, and no two are equal.
 
 #include "scenarios/driver/rng_judge.hpp"
 #include "core/base/codes.hpp"
@@ -17,7 +17,8 @@ Value advanced(sim::HostRng rng, int steps) {
   return encode(rng);
 }
 
-/// The host stream of (pp 1, tp 2) of 2 x 3, the expert stream of (pp 1, ep 0, etp 1) of 2 x 2 x 2.
+/// Returns the host stream of (pp 1, tp 2) of 2 x 3 and the expert stream of (pp 1, ep 0, etp 1) of
+/// 2 x 2 x 2.
 StateDict streams_of(const Value& host, const Value& expert) {
   StateDict state;
   state.objects.push_back({std::string(sim::kRngKey), {2, 3}, {1, 2}, 0, host});
@@ -72,7 +73,7 @@ TEST(RngJudge, a_state_that_no_stream_comes_through_has_drifted) {
 
 // --- modules ------------------------------------------------------------------------------------
 
-/// A rank of two modules; in each it is at (pp 0, tp 1) of 1 x 2.
+/// Returns the streams of a rank with two modules; in each it is at (pp 0, tp 1) of 1 x 2.
 StateDict streams_of_modules(const Value& vision, const Value& language) {
   StateDict state;
   state.objects.push_back({"mimo.vision.rng_state", {1, 2}, {0, 1}, 0, vision});
@@ -150,7 +151,7 @@ TEST(RngJudge, streams_that_differ_by_dp_are_judged_by_their_replica) {
                      std::to_string(dp));
     }
   }
-  EXPECT_TRUE(judged_as(2, 0, false).empty()) << "where all replicas begin alike";
+  EXPECT_TRUE(judged_as(2, 0, false).empty()) << "all replicas begin alike";
   EXPECT_EQ(judged_as(2, 2, false).size(), 1U);
 }
 

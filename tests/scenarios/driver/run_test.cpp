@@ -57,7 +57,7 @@ TEST(Run, damage_of_what_is_not_there_fails_its_scenario_and_the_others_go_on) {
   manifest.incarnations[0].actions.push_back(DamageAction{.what = sim::FileKind::kManifest});
   Scenario step = good;
   step.incarnations[0].actions.push_back(DamageAction{.step = 77});
-  Scenario empty = good;  // flips a bit where there is none
+  Scenario empty = good;  // flips a bit of an empty file
   empty.incarnations[0].actions.push_back(DamageAction{.cut = 1 << 20});
   empty.incarnations[0].actions.push_back(DamageAction{});
   const auto report = run_these({manifest, step, empty, good}, {}, [](auto...) {});
@@ -135,7 +135,7 @@ TEST(Run, another_seed_is_another_order_of_events_and_the_same_content) {
   EXPECT_EQ(one.content_digest, two.content_digest);
 }
 
-/// The event hash as another process sees it.
+/// Computes the event hash in another process.
 std::string event_hash_in_child(const std::string& scratch) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -169,7 +169,7 @@ TEST(Run, keep_leaves_real_checkpoints_behind) {
 TEST(Run, the_gpu_lane_says_that_it_was_not_run) {
   const ScenarioResult result =
       run_scenario(read_scenario(kSkeleton), LaneKind::kGpu, LaneOptions{});
-  if (result.verdict != Verdict::kNotRun) GTEST_SKIP() << "there are GPUs here";
+  if (result.verdict != Verdict::kNotRun) GTEST_SKIP() << "this machine has GPUs";
   EXPECT_FALSE(result.reason.empty());
   const RunRequest request{.selection = {}, .lane = LaneKind::kGpu, .options = {}};
   const auto quietly = [](std::size_t, std::size_t, const std::string&) {};
@@ -384,7 +384,7 @@ TEST(Mutants, caught_is_a_verdict_that_the_mutant_expects_and_a_pass_without_it)
   EXPECT_FALSE(
       judge_trial(mutant, run_with(Verdict::kFail, "IO"), run_with(Verdict::kFail, "CHUNK_OVERLAP"))
           .caught)
-      << "red without it";
+      << "fails without the mutant";
 }
 
 TEST(Mutants, a_check_or_a_deadline_on_any_rank_is_a_breakdown) {
@@ -552,10 +552,11 @@ TEST(Verdict, an_expected_refusal_counts_in_the_last_incarnation_alone) {
   };
   EXPECT_EQ(verdict_of({good_life(4), good_life(4), refusing()}), Verdict::kPass);
   EXPECT_EQ(verdict_of({good_life(4), refusing()}), Verdict::kFail) << "refused too early";
-  EXPECT_EQ(verdict_of({good_life(4), good_life(4), good_life(2)}), Verdict::kFail) << "went on";
+  EXPECT_EQ(verdict_of({good_life(4), good_life(4), good_life(2)}), Verdict::kFail)
+      << "continued after a planned refusal";
   std::vector<IncarnationRecord> differing = {good_life(4), good_life(4), refusing()};
   differing[1].ranks[0].result.bit_mismatches = 1;
-  EXPECT_EQ(verdict_of(differing), Verdict::kFail) << "and differed before";
+  EXPECT_EQ(verdict_of(differing), Verdict::kFail) << "it differed before";
 }
 
 TEST(Verdict, a_record_survives_its_file) {

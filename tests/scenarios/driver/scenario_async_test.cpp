@@ -1,4 +1,4 @@
-// The language of saves during training: read, written back, and refused if wrong.
+// The language of saves during training: it is read, written back, and refused if wrong.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// The language of faults, re-runs, caches and groups: read, written back, and refused if wrong.
+// The language of faults, re-runs, caches and groups: it is read, written back, and refused if
+// wrong.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +15,7 @@ namespace {
 
 using contracts::error_of;
 
-/// Returns a scenario with lines of each part replaced: `job`, `steps`, `expect`.
+/// Builds a scenario in which lines of each part can be replaced: `job`, `steps`, `expect`.
 struct Text {
   std::string job = "";
   std::string checkpoint = "{keep: 2}";

@@ -53,8 +53,8 @@ TEST(ScenarioModules, stand_side_by_side_in_the_order_written) {
   EXPECT_EQ(plan.modules[1].optimizer_sharding, sim::Sharding::kDpReshardable);
   EXPECT_EQ(plan.modules[1].loss_scale, sim::LossScale{});
   EXPECT_FALSE(plan.modules[1].frozen);
-  EXPECT_EQ(scenario.model, "") << "of a job that is one model";
-  EXPECT_EQ(scenario.incarnations[1].modules, plan.modules) << "they stay, with their ranks";
+  EXPECT_EQ(scenario.model, "") << "a job of one model";
+  EXPECT_EQ(scenario.incarnations[1].modules, plan.modules) << "they keep their ranks";
 }
 
 TEST(ScenarioModules, have_settings_and_ranks_of_their_own) {
@@ -67,7 +67,7 @@ TEST(ScenarioModules, have_settings_and_ranks_of_their_own) {
   EXPECT_TRUE(module.frozen);
   EXPECT_EQ(grids_of(scenario.incarnations.front()),
             "vision: dp2 on 7 6, language: tp2 pp3 on 0 1 2 3 4 5")
-      << "ranks that are dealt begin at 0";
+      << "automatic ranks begin at 0";
 }
 
 TEST(ScenarioModules, stand_on_the_same_ranks_if_told) {
@@ -118,7 +118,8 @@ TEST(ScenarioModules, a_job_of_one_model_may_be_restarted_as_modules_which_it_re
   text.replace(text.find("keys: prefixed"), 14, "modules: {m: {model: gpt-tiny, layout: dp3}}");
   const Scenario scenario = parsed(text);
   EXPECT_EQ(scenario.incarnations[1].world_size(), 3);
-  EXPECT_EQ(scenario.incarnations[1].layout, sim::Layout{}) << "of no meaning beside modules";
+  EXPECT_EQ(scenario.incarnations[1].layout, sim::Layout{})
+      << "the layout has no meaning if there are modules";
   EXPECT_TRUE(scenario.incarnations[1].ranks.empty()) << "likewise";
   EXPECT_EQ(parse_scenario(to_yaml(scenario), "x.yaml"), scenario) << to_yaml(scenario);
 }
@@ -219,7 +220,7 @@ TEST(ScenarioModules, mistakes_are_refused_with_file_line_and_a_suggestion) {
       {vision("{model: vision-tyni, layout: tp2}"), "vision-tiny", "x.yaml:4"},
       {vision("{model: vision-tiny}"), "lacks 'layout'", "x.yaml:4"},
       {vision("{layout: tp2}"), "lacks 'model'", "x.yaml:4"},
-      {vision("{model: vision-tiny, layout: tq2}"), "layout that can't be", "x.yaml:4"},
+      {vision("{model: vision-tiny, layout: tq2}"), "impossible layout", "x.yaml:4"},
       {vision("{model: vision-tiny, layout: ep2 dp2}"), "no experts", "x.yaml:4"},
       {vision("{model: vision-tiny, layout: tp2, frozne: true}"), "did you mean 'frozen'",
        "x.yaml:4"},

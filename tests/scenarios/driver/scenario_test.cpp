@@ -40,7 +40,7 @@ std::string with(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
-/// A table: `each` in the first line, `step` in place of the first step, in line 8.
+/// Returns a table: `each` in the first line, and `step` as the first step, in line 8.
 std::string each(const std::string& table, const std::string& step) {
   return "each: " + table + "\n\n" + with("- train: 3", step);
 }
@@ -217,8 +217,8 @@ TEST(Scenario, mistakes_are_refused_with_file_line_and_a_suggestion) {
       {with("  - save\n", ""), "before anything was saved", "x.yaml"},
       {with("  - restart: {layout: {tp: 4}}\n", ""), "never restarts", "x.yaml"},
       {with("  - save\n", "  - load\n  - save\n"), "loads before", "x.yaml"},
-      {with("{tp: 2, dp: 2}", "{tp: 2, ep: 3}"), "layout that can't be", "x.yaml:4"},
-      {with("{tp: 2, dp: 2}", "tp2 dq2"), "layout that can't be", "x.yaml:4"},
+      {with("{tp: 2, dp: 2}", "{tp: 2, ep: 3}"), "impossible layout", "x.yaml:4"},
+      {with("{tp: 2, dp: 2}", "tp2 dq2"), "impossible layout", "x.yaml:4"},
       {with("sharding: fully_reshardable", "sharding: sharded"), "there are: fully", "x.yaml:5"},
       {with("  layout:", "  nodes: 3\n  layout:"), "evenly on 3 nodes", "x.yaml:4"},
       {with("max_delta: 0,", "ranks_own: none,"), "all, or some", "x.yaml:11"},

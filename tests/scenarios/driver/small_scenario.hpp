@@ -37,12 +37,12 @@ inline Scenario scenario_of(const std::vector<Life>& lives, const std::string& m
   return scenario;
 }
 
-/// A scenario's life on a store with the saves of earlier incarnations.
+/// Runs a scenario's lives on one store with the saves of earlier incarnations.
 class Rig {
  public:
   explicit Rig(Scenario scenario) : scenario_(std::move(scenario)) {}
 
-  /// Runs like the simulated lane, on the results of the earlier lives.
+  /// Runs an incarnation like the simulated lane, with the results of the earlier lives.
   IncarnationRecord run(std::size_t incarnation, const sim::Policies& policies = {},
                         const Interference& interference = {}) {
     const IncarnationPlan& plan = scenario_.incarnations[incarnation];
@@ -67,7 +67,7 @@ class Rig {
     keep_members(plan, life);
     return life;
   }
-  /// Judges the store, and continues from it.
+  /// Judges the store; the next life continues from it.
   void end(std::size_t incarnation, IncarnationRecord& life) {
     end_life(scenario_, incarnation, store_, life, past_);
   }

@@ -1,4 +1,4 @@
-// The store after a life, with one thing wrong at a time.
+// The store after a life, with one error at a time.
 
 #include "scenarios/driver/store_judge.hpp"
 #include "core/ports/whole_file.hpp"
@@ -40,21 +40,20 @@ void put_rerun_state(Store& store, sim::RerunState state) {
   write_durably(store, kNewest + "/common.pt", write_bytes_item(common));
 }
 
-/// Some of its bytes are no checked content; these are enough to meet one.
+/// Flips bits of many bytes, since some bytes have no checked content.
 void spoil(Store& store, const std::string& directory) {
   const std::string file = sim::files_of(store, directory, sim::FileKind::kPayload).front();
   for (std::uint64_t byte = 5000; byte < 5400; ++byte) sim::flip_bit(store, file, byte);
 }
 
-/// The second of three saves is damaged, and the third is of another life, which came from
-/// `parent`.
+/// Damages the second of three saves; the third is by another life, which continued from `parent`.
 void pass_over_second(Past& past, Step parent) {
   past.saves[1].damaged = true;
   past.saves[2].incarnation = 1;
   past.saves[2].parent_step = parent.value;
 }
 
-/// Another life loaded the first of three saves and repeated the second.
+/// Lets another life load the first of three saves and repeat the second.
 void save_second_again(Store& store, Past& past) {
   SavePoint again = past.saves[1];
   again.incarnation = 1;

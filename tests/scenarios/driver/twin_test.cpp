@@ -1,4 +1,4 @@
-// One uninterrupted job for all ranks and scenarios that train alike.
+// One uninterrupted job serves all ranks and scenarios that train alike.
 
 #include "scenarios/driver/twin.hpp"
 
@@ -16,7 +16,7 @@ sim::JobConfig config(std::uint64_t seed = 7) {
   return config;
 }
 
-/// A job trained by itself.
+/// Returns the state of a job that trained by itself.
 GlobalState trained(const sim::JobConfig& config, std::int64_t steps) {
   SoloFabric fabric;
   sim::TrainingJob job(config, fabric);
@@ -48,7 +48,7 @@ TEST(Twin, keeps_states_and_records_and_trains_again_only_for_a_state_that_it_di
   const auto three = twin.state(Step{3});
   twin.state(Step{6});
   EXPECT_EQ(twin.steps_trained(), 6);
-  EXPECT_EQ(twin.state(Step{3}), three) << "the very same";
+  EXPECT_EQ(twin.state(Step{3}), three) << "the same object";
   const sim::StepRecord record = twin.record(Step{2});
   EXPECT_EQ(record.step, Step{2});
   EXPECT_EQ(twin.steps_trained(), 6);
@@ -83,7 +83,7 @@ sim::JobConfig modules_config(const std::vector<std::string>& names) {
   return config;
 }
 
-/// A job that went on so after `at` steps, by itself.
+/// Returns the state of a job that continued with `next` after `at` steps, by itself.
 GlobalState turned(const sim::JobConfig& first, std::int64_t at, const sim::JobConfig& next,
                    std::int64_t steps) {
   SoloFabric fabric;
@@ -104,8 +104,8 @@ TEST(Twin, that_begins_where_another_stood_goes_on_from_there) {
   Twin twin(next, {before, Step{3}});
   expect_same(*twin.state(Step{3}), turned(modules_config({"a", "b"}), 3, next, 0));
   expect_same(*twin.state(Step{5}), turned(modules_config({"a", "b"}), 3, next, 2));
-  EXPECT_EQ(twin.record(Step{4}).step, Step{4}) << "its first";
-  EXPECT_EQ(twin.record(Step{4}).lr, next.schedule.lr()) << "of a schedule that began anew";
+  EXPECT_EQ(twin.record(Step{4}).step, Step{4}) << "the first step of the next job";
+  EXPECT_EQ(twin.record(Step{4}).lr, next.schedule.lr()) << "its schedule starts over";
 }
 
 TEST(Twin, of_a_finetune_begins_at_iteration_0) {

@@ -8,7 +8,7 @@
 
 namespace reprise::driver::test {
 
-/// A leaf entry: positions from the root inwards.
+/// A leaf entry: its positions, from the root inwards.
 struct Entry {
   std::string path;  ///< "['optimizer'][0]['lr']"
   std::vector<std::size_t> at;

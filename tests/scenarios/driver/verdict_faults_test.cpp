@@ -1,4 +1,4 @@
-// Planned ends, faults and expectations: verdicts from records alone.
+// Planned ends, faults and expectations: verdicts from records only.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 using reports::Verdict;
 using test::scenario_of;
 
-/// Two lives of two ranks; in the first rank 1 is to die in its second save, and does.
+/// Two lives of two ranks; in the first life rank 1 is planned to die in its second save, and does.
 struct Case {
   Scenario scenario;
   std::vector<IncarnationRecord> lives;
@@ -226,7 +226,8 @@ TEST(Verdict, a_load_may_be_refused_where_the_scenario_leaves_that_open) {
   EXPECT_EQ(judge(one.scenario, one.lives).verdict, Verdict::kPass)
       << judge(one.scenario, one.lives).reason;
   one.lives[1].ranks[1].code = Code::kIo;
-  EXPECT_EQ(judge(one.scenario, one.lives).verdict, Verdict::kFail) << "not by one error";
+  EXPECT_EQ(judge(one.scenario, one.lives).verdict, Verdict::kFail)
+      << "the ranks have different errors";
 }
 
 TEST(Verdict, what_is_expected_is_held_against_what_is) {
@@ -295,7 +296,7 @@ TEST(Verdict, ranks_that_went_on_from_different_checkpoints_explain_what_else_is
   EXPECT_EQ(judge(one.scenario, one.lives).code, "MIXED_GENERATION");
 }
 
-/// A fault checkpoint, and lives that begin from it, one after the other.
+/// Returns a fault checkpoint and lives that begin from it, one after another.
 Case fault_case(const std::vector<int>& exit_codes) {
   Case one{scenario_of({}), {}};
   for (const int code : exit_codes) {
@@ -321,12 +322,12 @@ TEST(Verdict, restarts_that_go_round_and_nobody_is_told) {
   EXPECT_EQ(code_of(fault_case({0, 17, 17})), "") << "no fault checkpoint";
   Case one = fault_case({16, 17, 17, 17});
   one.lives[2].ranks[1].log = {told};
-  EXPECT_EQ(code_of(one), "RESTART_LOOP") << "once is not always";
+  EXPECT_EQ(code_of(one), "RESTART_LOOP") << "it must hold in every life";
   one.lives[3].ranks[1].log = {told};
   EXPECT_EQ(code_of(one), "");
   one = fault_case({16, 17, 17});
   for (auto& rank : one.lives[2].ranks) rank.result.loaded_step = 4;
-  EXPECT_EQ(code_of(one), "") << "from another checkpoint";
+  EXPECT_EQ(code_of(one), "") << "it continues from another checkpoint";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Random scenarios are valid, varied and functions of their seed; separate rules give their
+// Random scenarios are valid, varied and functions of their seed; independent rules give their
 // expected outcomes.
 
 #include "scenarios/driver/generator.hpp"
@@ -28,7 +28,7 @@ TEST(Generator, a_case_is_a_function_of_its_seed) {
     EXPECT_EQ(scenario_of(n), scenario_of(n)) << n;
     texts.insert(to_yaml(scenario_of(n)));
   }
-  EXPECT_GT(texts.size(), 195U) << "and different for each";
+  EXPECT_GT(texts.size(), 195U) << "each has different ones";
 }
 
 TEST(Generator, every_case_is_what_a_file_could_say) {
@@ -51,7 +51,7 @@ TEST(Generator, every_faulty_case_is_what_a_file_could_say_and_all_kinds_come) {
     const std::string text = to_yaml(scenario);
     EXPECT_EQ(parse_scenario(text, scenario.file), scenario) << text;
     for (const auto& plan : scenario.incarnations) {
-      members += plan.ranks.empty() ? 0 : 1;  // of jobs without modules
+      members += plan.ranks.empty() ? 0 : 1;  // jobs without modules
       for (const auto& action : plan.actions) {
         if (const auto* fault = std::get_if<FaultAction>(&action))
           kinds.emplace(sim::name_of(fault->kind));
@@ -144,7 +144,8 @@ TEST(Generator, no_kind_of_change_and_no_value_is_rare) {
         << row.axis << " " << row.value << "\n"
         << distribution.table();
   }
-  EXPECT_LE(distribution.count("model", "language-moe") * 100, 4 * kCases) << "it takes long";
+  EXPECT_LE(distribution.count("model", "language-moe") * 100, 4 * kCases)
+      << "such a job takes too long";
   for (const auto sharding : sim::sharding_names()) {
     EXPECT_GE(distribution.count("sharding", std::string(sharding)) * 5, kCases) << sharding;
   }
@@ -288,7 +289,7 @@ IncarnationPlan plan_of(const std::vector<ModuleRow>& rows) {
   return plan;
 }
 
-/// Checks like a job before it is built.
+/// Applies the checks of a job before it is built.
 void expect_accepted(const IncarnationPlan& plan) {
   EXPECT_NO_THROW(sim::check_modules(plan.modules, plan.world_size()))
       << sim::to_string(plan.modules);
@@ -372,15 +373,16 @@ TEST(Generator, buckets_of_a_module_survive_a_change_of_its_data_parallelism_whe
   EXPECT_EQ(refusal_between(saved, loading), std::nullopt) << "it has no optimizer";
   loading.modules[0].frozen = false;
   loading.load.finetune = true;
-  EXPECT_EQ(refusal_between(saved, loading), std::nullopt) << "it takes weights alone";
+  EXPECT_EQ(refusal_between(saved, loading), std::nullopt) << "it loads only weights";
   loading.load = {.optimizer = false};
   EXPECT_EQ(refusal_between(saved, loading), std::nullopt);
   loading.load = {};
   auto without = saved;
   without.actions = {SaveAction{.optimizer = false}};
-  EXPECT_EQ(refusal_between(without, loading), std::nullopt) << "nothing to refuse was saved";
+  EXPECT_EQ(refusal_between(without, loading), std::nullopt)
+      << "nothing that could be refused was saved";
   without.actions = {SaveAction{}, ReleaseAction{}};
-  EXPECT_EQ(refusal_between(without, loading), std::nullopt) << "a release is of weights";
+  EXPECT_EQ(refusal_between(without, loading), std::nullopt) << "a release has only weights";
 }
 
 TEST(Generator, a_rank_owns_if_it_has_a_part_of_one_module) {

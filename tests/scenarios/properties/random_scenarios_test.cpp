@@ -1,4 +1,4 @@
-// Properties of random scenarios. The cases are those of the commit, unless REPRISE_PROPERTY_SEED
+// Properties of random scenarios. The cases are those of the commit unless REPRISE_PROPERTY_SEED
 // gives others; a failure is shrunk and written to regress-found in the build folder.
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using contracts::cases_of_run;
 using contracts::kSeedVariable;
 using contracts::seed_of_run;
 
-/// RapidCheck draws; it can't shrink what a stream is spread into, so that is left to us.
+/// RapidCheck draws the cases; it can't shrink the content of a stream, so our own code shrinks.
 rc::Gen<Scenario> any_scenario(const Property& property) {
   return rc::gen::noShrink(rc::gen::map(
       rc::gen::resize(100, rc::gen::arbitrary<std::uint64_t>()),
@@ -41,7 +41,7 @@ Checked check(const Property& property) {
                           .lane = {},
                           .out = "regress-found"};
   rc::detail::TestParams params;
-  params.seed = mix64(request.seed, hash_of(property.name));  // each has cases of its own
+  params.seed = mix64(request.seed, hash_of(property.name));  // each property has its own cases
   params.maxSuccess = static_cast<int>(request.cases);
   params.disableShrinking = true;
   std::optional<std::pair<Scenario, Failure>> failed;
@@ -70,7 +70,7 @@ void expect_holds(const std::string& name) {
   const Checked checked = check(property);
   std::cout << checked.distribution.table();
   EXPECT_GT(checked.distribution.cases(), 0U);
-  EXPECT_EQ(checked.held, !checked.found) << "a case ended by an exception that is no Error";
+  EXPECT_EQ(checked.held, !checked.found) << "a case threw an exception other than Error";
   if (!checked.found) return;
   ADD_FAILURE() << property.says << ": " << checked.found->failure.code << ": "
                 << checked.found->failure.reason << "\nshrunk in " << checked.found->tries

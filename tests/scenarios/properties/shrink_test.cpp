@@ -51,7 +51,8 @@ TEST(Shrink, to_the_smallest_scenario_of_a_kind_from_wherever_it_begins) {
     EXPECT_EQ(small.ranks_per_node, 0);
     EXPECT_EQ(small.incarnations[0].actions.size(), 1U);
     EXPECT_TRUE(small.incarnations[1].actions.empty());
-    EXPECT_EQ(small, shrink(from, tensor_parallelism_appears).scenario) << "the same every time";
+    EXPECT_EQ(small, shrink(from, tensor_parallelism_appears).scenario)
+        << "must be the same every time";
   }
   EXPECT_GT(shrunk, 15U);
 }
@@ -225,13 +226,12 @@ TEST(Shrink, a_scenario_that_fails_alone_stays_as_it_is) {
             3U);
 }
 
-// --- defects that are switched on
-// -----------------------------------------------------------------
+// --- defects that are switched on ----------------------------------------------------------------
 
 struct MutantRow {
   std::string mutant;
   std::string property;
-  std::int32_t world_max;  ///< of the smallest scenario that shows it
+  std::int32_t world_max;  ///< size of the smallest scenario that shows it
   std::size_t actions_max;
 };
 

@@ -1,5 +1,5 @@
-// Bits flipped and ends cut at rest: the load refuses on all ranks with one named error, or the
-// content that was read is unchanged.
+// Bits flipped and ends cut at rest: all ranks refuse the load with one named error, or the content
+// that they read is unchanged.
 #include "sim/faults/at_rest.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -22,7 +22,7 @@ const std::string kDirectory = "run/iter_0000002";
 
 Bytes content(Store& store, const std::string& path) { return read_all(store, path, 1U << 30U); }
 
-/// Returns the result of all ranks: "loaded" for the state as saved, else a code.
+/// Returns the result of all ranks: "loaded" if the state is as saved, else a code.
 std::string outcome(SimStore& store) {
   const LifeEnd life = load_newest(store);
   EXPECT_FALSE(life.hung) << life.verdict;
@@ -30,7 +30,7 @@ std::string outcome(SimStore& store) {
     EXPECT_NE(rank.end, RankEnd::kDefect) << rank.message;
     EXPECT_EQ(rank.error.has_value(), life.ranks[0].error.has_value()) << "a split";
     if (!rank.error) {
-      EXPECT_EQ(rank.step, 2) << "silent wrong bytes";
+      EXPECT_EQ(rank.step, 2) << "the load returned wrong bytes without an error";
     } else if (life.ranks[0].error) {
       EXPECT_NE(rank.error->code(), Code::kInternal) << rank.error->what();
       EXPECT_EQ(rank.error->code(), life.ranks[0].error->code());

@@ -9,8 +9,8 @@
 namespace reprise::sim {
 namespace {
 
-/// Three ranks that exchange these and then agree, as a load does. Who is lost never comes to a
-/// circle.
+/// Runs three ranks that exchange these records and then agree, as in a load. The lost rank never
+/// enters a circle.
 LifeEnd exchange_without(GlobalRank lost,
                          const std::function<std::vector<StoredRecord>(std::int32_t)>& wanted) {
   SimStore store;
@@ -32,7 +32,7 @@ LifeEnd exchange_without(GlobalRank lost,
               });
 }
 
-/// Circles {0 1 2}, {0 2}, {1 2}, in this order.
+/// Returns circles {0 1 2}, {0 2}, {1 2}, in this order.
 std::vector<StoredRecord> three_circles(std::int32_t rank) {
   std::vector<StoredRecord> wanted = {{0, {0, 10}}};
   if (rank != 1) wanted.push_back({0, {10, 10}});
@@ -57,7 +57,7 @@ TEST(ExchangeFaults, whoever_is_lost_costs_the_others_two_deadlines_in_however_m
 
 TEST(ExchangeFaults, what_is_exchanged_is_held_and_no_more_than_was_said) {
   SimStore store;
-  save_step(1, store);  // of two ranks: of three the second needs rows that both wrote
+  save_step(1, store);  // on two ranks; the second of three then needs rows that both wrote
   for (const auto reads : {Reads::kByEach, Reads::kOncePerJob}) {
     for (const auto& rank : load_newest(store, {.ranks = 3, .reads = reads}).ranks) {
       EXPECT_EQ(rank.step, 1);

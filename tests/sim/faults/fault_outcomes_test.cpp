@@ -1,6 +1,6 @@
-// Every kind of fault at every place of a save and of a load, two ranks, the real engine. There are
-// three outcomes: it succeeds; it fails in the same way on all ranks and the previous state
-// remains; or all ranks refuse the content with a named reason.
+// Every kind of fault at every place of a save and of a load, on two ranks with the real engine.
+// There are three outcomes: it succeeds; it fails in the same way on all ranks and the previous
+// state remains; or all ranks refuse the content with a named reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ constexpr std::int32_t kRanks = 2;
 /// The end of the incarnation with the fault.
 enum class Cut { kProcesses, kPower };
 
-/// Faults that falsely report success: a save may not notice, and the next load has to.
+/// True for faults that falsely report success: a save may not notice them, but the next load must.
 bool lies(FaultKind kind) {
   switch (kind) {
     case FaultKind::kShortWrite:
@@ -34,7 +34,7 @@ bool lies(FaultKind kind) {
 
 class Outcomes {
  public:
-  /// kind -> what came of it -> how often
+  /// kind -> outcome -> number of times
   std::map<std::string, std::map<std::string, int>> counts;
   int cases = 0;
 
@@ -52,7 +52,8 @@ class Outcomes {
   }
 };
 
-/// Ranks end as planned, and those that live have one error in common, or none. Returns its code.
+/// Requires that ranks end as planned and that all live ranks have the same error or none. Returns
+/// its code.
 std::optional<Code> common_end(const LifeEnd& life, const FaultSpec& fault) {
   EXPECT_FALSE(life.hung) << life.verdict;
   std::optional<Code> code;
@@ -79,12 +80,12 @@ std::optional<Code> common_end(const LifeEnd& life, const FaultSpec& fault) {
   return code;
 }
 
-/// The step that all ranks hold, or the code with which all refuse.
+/// Returns the step that all ranks hold, or the code with which all refuse.
 std::string loaded(SimStore& store, std::int32_t ranks = kRanks) {
   const LifeEnd life = load_newest(store, {.ranks = ranks});
   const auto code = common_end(life, {});
   if (code) return std::string(name_of(*code));
-  EXPECT_TRUE(life.ranks[0].step) << "silent wrong bytes";
+  EXPECT_TRUE(life.ranks[0].step) << "the load returned wrong bytes without an error";
   for (const auto& rank : life.ranks) EXPECT_EQ(rank.step, life.ranks[0].step);
   return "step " + std::to_string(life.ranks[0].step.value_or(-1));
 }
@@ -97,8 +98,8 @@ void end(SimStore& store, Cut cut) {
   }
 }
 
-/// A save of step 2 over step 1 with this fault in it, and a load after it. False if the fault did
-/// not fire: there is no such place.
+/// Saves step 2 over step 1 with this fault, and loads afterwards. Returns false if the fault did
+/// not fire, because there is no such place.
 bool try_save(const FaultSpec& fault, Cut cut, Outcomes& outcomes) {
   SimStore store;
   save_step(1, store);
@@ -125,7 +126,7 @@ bool try_save(const FaultSpec& fault, Cut cut, Outcomes& outcomes) {
     EXPECT_EQ(found, "step 2");
   }
   outcomes.count(fault.kind, (code ? std::string(name_of(*code)) : "saved") + ", " + found);
-  // A save of the next step is not held up by what is left.
+  // Leftovers do not delay a save of the next step.
   const LifeEnd next = save_step(3, store);
   EXPECT_FALSE(common_end(next, {}));
   store.crash();
@@ -148,10 +149,10 @@ bool try_load(const FaultSpec& fault, Outcomes& outcomes) {
   }
   for (const auto& rank : life.ranks) {
     if (rank.end != RankEnd::kReturned) continue;
-    EXPECT_EQ(rank.step, 2) << "silent wrong bytes";
+    EXPECT_EQ(rank.step, 2) << "the load returned wrong bytes without an error";
   }
   store.crash();
-  EXPECT_EQ(loaded(store), "step 2") << "a load changed what it read";
+  EXPECT_EQ(loaded(store), "step 2") << "a load changed the checkpoint";
   outcomes.count(fault.kind, code ? std::string(name_of(*code)) : "loaded");
   return true;
 }
@@ -164,7 +165,7 @@ constexpr FaultKind kSaveKinds[] = {
 constexpr FaultKind kMeetingKinds[] = {FaultKind::kLate, FaultKind::kLost, FaultKind::kFails};
 constexpr FaultKind kReadKinds[] = {FaultKind::kCrash, FaultKind::kReadError, FaultKind::kFlipRead};
 
-/// Calls `attempt(nth)` from 0 on while it fires; returns how often it did.
+/// Calls `attempt(nth)` from 0 on while it fires; returns the number of times that it did.
 template <class Attempt>
 int each_place(const Attempt& attempt) {
   int places = 0;
@@ -228,7 +229,7 @@ TEST(FaultOutcomes, of_every_call_of_a_load) {
   outcomes.print("load, every call");
 }
 
-/// Returns phases and steps in the trace of a save, per rank.
+/// Phases and steps in the trace of a rank's save.
 using Steps = std::set<std::pair<std::string, std::string>>;
 
 Steps steps_of_save(std::int32_t rank) {
@@ -254,7 +255,7 @@ TEST(FaultOutcomes, of_a_crash_before_during_and_after_every_phase_and_step) {
   for (std::int32_t rank = 0; rank < kRanks; ++rank) {
     const Steps steps = steps_of_save(rank);
     for (const auto phase : phases_of_save()) {
-      if (phase == phase::kRetention) continue;  // asked for by no save here
+      if (phase == phase::kRetention) continue;  // no save here requests it
       EXPECT_TRUE(steps.contains({std::string(phase), ""})) << phase << " on rank " << rank;
     }
     for (const auto& begun : steps) {

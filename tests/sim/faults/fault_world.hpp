@@ -1,7 +1,6 @@
 #pragma once
-// Lives of a small job in a simulated world with faults, through the real engine. The content
-// of a life depends only on its step, so each loaded element shows which checkpoint it came
-// from.
+// Lives of a small job in a simulated world with faults, with the real engine. The content of a
+// life depends only on its step, so each loaded element shows its checkpoint.
 
 #include <gtest/gtest.h>
 
@@ -60,7 +59,7 @@ class SmallState {
     leaves_.common = common(step);
   }
 
-  /// Returns the step whose state this is, to the last bit; nothing if it is a mixture.
+  /// Returns the step of this state if all bits match one; nothing for a mixture.
   std::optional<std::int64_t> step() const {
     const Value* stored = leaves_.common.find("step");
     const auto* step = stored == nullptr ? nullptr : stored->as<std::int64_t>();
@@ -93,7 +92,7 @@ class SmallState {
                                .replica = replica});
   }
 
-  /// Rows of a tensor are consecutive, so a rank's elements are a range.
+  /// Returns a rank's elements; its rows of a tensor are consecutive, so they are a range.
   std::vector<std::int64_t> elements(std::int64_t step, std::size_t tensor) const {
     const auto seed = mix64(static_cast<std::uint64_t>(step), tensor);
     std::vector<std::int64_t> elements;
@@ -110,7 +109,7 @@ class SmallState {
     return Dict{{"of", "step " + std::to_string(step)}, {"place", place}};
   }
 
-  std::vector<std::vector<std::int64_t>> data_;  ///< by tensor
+  std::vector<std::vector<std::int64_t>> data_;  ///< per tensor
   std::vector<std::int64_t> first_;              ///< global index of this rank's first element
   StateDict leaves_;
 };
@@ -119,12 +118,12 @@ class SmallState {
 struct LifeEnd {
   struct Rank {
     RankEnd end = RankEnd::kReturned;
-    std::optional<Error> error = {};        ///< of the save or load
-    std::optional<std::int64_t> step = {};  ///< after a load: the step of the rank's state
+    std::optional<Error> error = {};        ///< error of the save or load
+    std::optional<std::int64_t> step = {};  ///< step of the rank's state after a load
     std::string message = {};
     MemoryPeaks peaks = {};
     std::uint64_t bound = 0;       ///< declared by the save or load
-    std::uint64_t bytes_read = 0;  ///< by a load
+    std::uint64_t bytes_read = 0;  ///< read by a load
     std::uint64_t tensor_bytes = 0;
     std::uint64_t duration_ns = 0;  ///< virtual time
   };

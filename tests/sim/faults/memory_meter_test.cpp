@@ -36,7 +36,7 @@ TEST(AddressSet, counts_each_address_once) {
   EXPECT_EQ(set.bytes(), 100U);
 }
 
-/// Every byte range of up to 7 added to every set of such ranges, against a bitmap.
+/// Adds every byte range of up to 7 to every set of such ranges, and compares with a bitmap.
 TEST(AddressSet, agrees_with_a_bitmap) {
   for (unsigned bits = 0; bits < 256; ++bits) {
     for (std::uintptr_t begin = 0; begin < 8; ++begin) {
@@ -62,7 +62,8 @@ TEST(AddressSet, agrees_with_a_bitmap) {
   }
 }
 
-/// Actions of a rank between the begin of `read` and the next phase.
+/// Returns the peak of a rank that runs `reads` between the begin of phase `read` and the next
+/// phase.
 std::uint64_t load_peak(const std::function<void(const Ports&, ReadFile&)>& reads) {
   SimStore store;
   write_durably(store, "file", Bytes(1000));
@@ -167,7 +168,7 @@ const Case kCases[] = {
     {8192, 8192, LoadChecksums::kVerified, Reads::kOncePerJob},
 };
 
-/// One save and one load of a rank each, with what they said that they would hold.
+/// A save and a load of one rank each, with the bounds that they declared.
 struct Held {
   LifeEnd::Rank save;
   LifeEnd::Rank load;

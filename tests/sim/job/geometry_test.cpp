@@ -1,4 +1,4 @@
-// Layouts, local tensors, shares and buckets against plain enumeration.
+// Layouts, local tensors, shares and buckets, compared with plain enumeration.
 
 #include <gtest/gtest.h>
 
@@ -72,7 +72,7 @@ TEST(PartitionRules, TheMoreSpecificRuleDecides) {
       partition_of("decoder.layers.0.mlp.linear_fc1.layer_norm_weight").placement.replicated());
 }
 
-/// Ranks that hold each element of a parameter, by its pieces.
+/// Returns the ranks that hold each element of a parameter, from its pieces.
 std::vector<std::set<std::int32_t>> holders(const ParameterSpec& spec, const ModelSpec& model,
                                             const Layout& layout) {
   std::vector<std::set<std::int32_t>> found(static_cast<std::size_t>(volume(spec.shape)));
@@ -90,7 +90,8 @@ std::vector<std::set<std::int32_t>> holders(const ParameterSpec& spec, const Mod
   return found;
 }
 
-/// The same by going through all elements: a component at a time, on the ranks of the stages.
+/// Computes the same by going through all elements: one component at a time, on the ranks of its
+/// stage.
 std::vector<std::set<std::int32_t>> brute_holders(const ParameterSpec& spec, const ModelSpec& model,
                                                   const Layout& layout) {
   const Mesh mesh = spec.mesh == MeshKind::kDense ? dense_mesh(layout) : expert_mesh(layout);
@@ -140,8 +141,8 @@ TEST(Family, HoldsWhatGoingThroughAllElementsSays) {
   }
 }
 
-// Each element of each local tensor is in the share of one rank of the group (of each, where the
-// tensor has no dimensions), under every sharding and size of group.
+// Each element of each local tensor is in the share of one rank of the group (of every rank, if the
+// tensor has no dimensions), under every sharding and group size.
 TEST(Shares, TileEachLocalTensor) {
   const std::vector<Dims> shapes = {{7, 5}, {512, 2}, {6, 4, 3}, {1}, {0, 4}, {30}, {}};
   std::vector<LocalTensor> tensors;

@@ -1,4 +1,4 @@
-// A job continued as another one without a checkpoint equals the result of a save and a load.
+// A job that continues as another one without a checkpoint ends like one that saves and loads.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ Life without_a_store(const JobConfig& before, const JobConfig& after) {
   return life;
 }
 
-/// Objects of random streams, by key.
+/// Returns the objects of random streams, by key.
 Dict streams_of(const GlobalState& state) {
   Dict streams;
   for (const auto& object : state.objects) {

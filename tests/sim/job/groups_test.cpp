@@ -1,4 +1,5 @@
-// The groups of a job: in every order of the axes, on any ranks, passed, half passed or not at all.
+// The groups of a job, in every order of the axes and on any ranks, if all, some or none of them
+// are passed.
 
 #include "sim/job/groups.hpp"
 
@@ -37,14 +38,14 @@ std::vector<GlobalRank> ranks_from(std::vector<std::int32_t> numbers) {
   return ranks;
 }
 
-/// Permuted, begins at 3, with gaps.
+/// Returns permuted ranks that begin at 3 and have gaps.
 std::vector<GlobalRank> odd_ranks(std::int32_t count) {
   std::vector<GlobalRank> ranks;
   for (std::int32_t i = 0; i < count; ++i) ranks.push_back({3 + 2 * ((i * 5 + 2) % count)});
   return ranks;
 }
 
-/// Both meshes of a layout and, for each place, what the groups of the rank there say.
+/// Requires that the groups of each rank agree with both meshes of a layout.
 void expect_groups_say_where_ranks_stand(const Layout& layout,
                                          const std::vector<GlobalRank>& ranks) {
   const Mesh dense = dense_mesh(layout, ranks);
@@ -60,7 +61,7 @@ void expect_groups_say_where_ranks_stand(const Layout& layout,
       lists[name.argument].insert((groups.*name.group)->members());
     }
   }
-  // Whoever is asked, the groups of one name are the same lists, and part the job's ranks.
+  // All ranks see the same lists for a group name, and the lists partition the job's ranks.
   for (const auto& [name, parts] : lists) {
     std::vector<GlobalRank> all;
     for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
@@ -101,10 +102,10 @@ TEST(Groups, each_order_deals_every_coordinate_to_one_rank) {
     EXPECT_EQ(seen.size(), 16U) << order;
     dealt.insert(of_ranks);
   }
-  EXPECT_EQ(dealt.size(), 24U);  // orders of tp, cp, dp, pp: ep has no ranks of its own there
+  EXPECT_EQ(dealt.size(), 24U);  // one per order of tp, cp, dp, pp: ep has no ranks of its own
 }
 
-/// Orders in which the stages of dense tensors and those of experts are other ranks.
+/// Returns the orders in which a stage has different ranks for dense tensors and for experts.
 std::set<std::string> orders_with_other_stages(const std::string& sizes) {
   std::set<std::string> orders;
   for (const auto& order : all_orders()) {
@@ -177,7 +178,7 @@ TEST(Members, other_numbers_of_ranks_doubles_and_negative_ones_are_refused) {
   }
 }
 
-/// A job on some ranks of a larger world.
+/// Trains a job on some ranks of a larger world.
 Trained trained_on(const JobConfig& config, std::int32_t world, int steps) {
   std::vector<std::unique_ptr<TrainingJob>> jobs(static_cast<std::size_t>(world));
   std::vector<StateDict> dicts(static_cast<std::size_t>(world));
@@ -234,10 +235,9 @@ TEST(Members, a_rank_that_is_none_of_the_jobs_makes_no_job) {
   });
 }
 
-// --- given, half given, not given
-// ------------------------------------------------------------------
+// --- given, half given, not given ---------------------------------------------------------------
 
-/// None, all, and each by itself.
+/// Returns no groups, all groups, and each group by itself.
 std::vector<GroupSet> sets_to_forbid() {
   std::vector<GroupSet> sets = {{}, kAllGroups};
   for (std::size_t g = 0; g < kGroupNames.size(); ++g) sets.push_back(GroupSet().set(g));
@@ -320,7 +320,7 @@ TEST(GivenGroups, the_registry_knows_no_rank_beyond_its_own) {
 
 GroupSet groups_in(const std::vector<std::string>& names) { return groups_named(names); }
 
-/// Returns the error of each rank's save or load, given the job's config.
+/// Returns the error of each rank's save or load in a job with this config.
 std::vector<std::optional<Error>> refusals(const JobConfig& config, bool load) {
   std::vector<std::optional<Error>> errors(static_cast<std::size_t>(config.layout.world_size()));
   contracts::run_world(config.layout.world_size(), [&](Fabric& fabric) {

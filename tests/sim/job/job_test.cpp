@@ -69,7 +69,7 @@ TEST(Job, RandomStatesComeBackUnderTheSameTpAndStartAnewUnderAnother) {
   EXPECT_EQ(request.notes.size(), 1U);
 }
 
-/// Every leaf value below `value`, changed one at a time.
+/// Visits every leaf value below `value`, changed; one at a time.
 void for_each_change(Value& value, const std::string& path,
                      const std::function<void(const std::string&)>& visit) {
   if (auto* dict = value.as<Dict>()) {
@@ -108,7 +108,7 @@ TEST(Job, EachPersistedScalarThatIsCorruptedAtLoadIsSeenLater) {
     SCOPED_TRACE(path);
     ++changes;
     try {
-      bool rejected = false;  // a result, by the job itself
+      bool rejected = false;  // the job itself rejected a result
       const Trained later = run_jobs(
           {.layout = parse_layout("tp1"), .seed = 1234}, {},
           [&](TrainingJob& job, auto& /*records*/) {
@@ -116,7 +116,7 @@ TEST(Job, EachPersistedScalarThatIsCorruptedAtLoadIsSeenLater) {
             for (int i = 0; i < 40 && !rejected; ++i) rejected = job.advance().exit.has_value();
           },
           &TrainingJob::model_space);
-      Trained without_values = later;  // the values themselves do not count, only what they did
+      Trained without_values = later;  // ignores the values themselves, only their effect counts
       without_values.state.common = twin.state.common;
       EXPECT_TRUE(rejected || !difference(without_values.state, twin.state).empty());
     } catch (const Error& error) {
@@ -190,7 +190,7 @@ const std::vector<Case> kCases = {
     {"moe-tiny", "pp2 vpp2 tp2", "dp_reshardable"},
     {"moe-tiny", "pp2 dp6 ep3 layers 3-1", "dp_reshardable"},
     {"moe-tiny", "pp4 dp2 order pp-dp-ep-tp-cp", "fully_sharded_model_space"},
-    // Dense tensors and experts of one layer on different ranks.
+    // Dense tensors and experts of one layer are on different ranks.
     {"moe-tiny", "tp2 pp2 dp2 ep4 etp1 order tp-pp-ep-dp", "fsdp_dtensor"},
     {"moe-tiny-mtp", "pp2 dp4 ep2 dp_replicate2", "dp_reshardable"},
     {"moe-tiny-mtp", "pp3 tp2", "fsdp_dtensor"},
@@ -223,7 +223,7 @@ TEST(Job, WhatIsHandedToASaveComesBackUnderTheSameAndAnotherLayout) {
     const Trained saved = trained(config_of(row, 7), 3, &TrainingJob::state);
     for (const auto& ruling : saved.rulings) ADD_FAILURE() << ruling;
     EXPECT_EQ(difference(resumed(saved.state, config_of(row, 99), 2).state, twin.state), "");
-    Case other = row;  // the sharding of the checkpoint decides how it is read
+    Case other = row;  // the checkpoint's sharding decides how it is read
     for (const auto sharding : sharding_names()) {
       SCOPED_TRACE(sharding);
       const std::string name(sharding);

@@ -14,7 +14,7 @@ struct Trained {
   GlobalState state;
   Rulings rulings;
   std::vector<StepRecord> records;  ///< of rank 0
-  std::uint64_t digest = 0;         ///< of the tensors
+  std::uint64_t digest = 0;         ///< digest of the tensors
 };
 
 /// Runs `work` with a job on every rank and assembles `view` of the jobs afterwards.
@@ -55,7 +55,7 @@ inline Trained trained(const Layout& layout, int steps) {
   return trained({.layout = layout, .seed = 7}, steps);
 }
 
-/// Acts like a load from a state in memory: fills requested tensors that exist.
+/// Acts like a load from a state in memory: fills the requested tensors that exist.
 inline void fill(StateDict& wanted, const GlobalState& saved) {
   for (auto& leaf : wanted.tensors) {
     const GlobalTensor* known = saved.tensor(leaf.key);

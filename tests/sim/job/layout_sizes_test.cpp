@@ -13,7 +13,7 @@
 namespace reprise::sim {
 namespace {
 
-/// A layout in which that size is 4, and larger ones only as far as it needs them.
+/// Returns a layout in which that size is 4, and other sizes are only as large as it needs.
 Layout layout_with(std::string_view name) {
   Layout layout;
   layout.dp = 4;  // etp, ep and dp_replicate divide it

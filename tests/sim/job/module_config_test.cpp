@@ -1,4 +1,4 @@
-// Grids of modules that make a job, and error messages for others.
+// Grids of modules that make a job, and the error messages for all others.
 
 #include "sim/job/module_config.hpp"
 
@@ -134,7 +134,7 @@ TEST(ModuleConfig, grids_are_judged_alike_in_whatever_order_the_modules_stand) {
   }
 }
 
-/// Two modules on any subsets of a world of four: all 256 pairs without those that are empty.
+/// Tries two modules on any non-empty subsets of a world of four.
 TEST(ModuleConfig, two_grids_of_up_to_4_ranks_are_taken_if_disjoint_and_tiling_or_both_whole) {
   constexpr std::int32_t kWorld = 4;
   const auto subset = [](const std::string& name, unsigned bits) {
@@ -216,9 +216,10 @@ TEST(ModuleConfig, a_table_of_grids_that_are_the_same) {
     EXPECT_EQ(same_grids(pair.other, own), pair.same) << pair.what;
   }
   const Modules dealt = {module("a", "tp2")};
-  EXPECT_TRUE(same_grids(dealt, Modules{module("a", "tp2", {0, 1})})) << "none given: 0 .. n-1";
+  EXPECT_TRUE(same_grids(dealt, Modules{module("a", "tp2", {0, 1})}))
+      << "the default ranks are 0 .. n-1";
   EXPECT_TRUE(same_grids(Modules{module("", "tp2", {4, 5})}, Modules{module("", "tp2")}))
-      << "of one model layouts alone count";
+      << "for one model only layouts count";
   EXPECT_FALSE(same_grids(Modules{module("", "tp2")}, Modules{module("", "dp2")}));
 }
 

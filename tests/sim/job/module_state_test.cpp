@@ -1,4 +1,4 @@
-// Parts of an optimizer's entry that become objects of its module, and their way back into it.
+// Parts of an optimizer's entry become objects of its module, and return into it.
 
 #include "sim/job/module_state.hpp"
 
@@ -49,7 +49,7 @@ TEST(ModuleState, everything_of_an_entry_becomes_three_objects_of_one_place) {
   EXPECT_EQ(objects[0].value, *before.find("optimizer")->find("param_groups"));
   EXPECT_EQ(objects[1].value, *before.find("grad_scaler"));
   EXPECT_EQ(objects[2].value, Value("fully_reshardable"));
-  EXPECT_TRUE(entry.empty()) << "the wrapper that is left empty is removed, too";
+  EXPECT_TRUE(entry.empty()) << "the empty wrapper must be removed, too";
 }
 
 TEST(ModuleState, the_first_of_a_chain_has_no_suffix_and_the_next_have_their_number) {
@@ -166,7 +166,7 @@ TEST(ModuleState, loaded_objects_replace_what_the_common_state_had) {
 
 // --- copies -------------------------------------------------------------------------------------
 
-/// The copies of all ranks of a layout, in the order of its places.
+/// Returns the copy numbers of all ranks of a layout, in the order of its places.
 std::vector<std::int32_t> copies_of(const Layout& layout, const std::vector<GlobalRank>& ranks) {
   const Mesh dense = dense_mesh(layout, ranks);
   const Mesh experts = expert_mesh(layout, ranks);
@@ -205,7 +205,7 @@ TEST(CopyOfModule, in_every_grid_of_tp_pp_dp_cp_of_up_to_8_ranks_each_copy_is_th
 }
 
 TEST(CopyOfModule, the_main_one_is_that_of_the_first_tp_pp_and_dp_rank) {
-  // tp fastest, then cp, dp, pp: the place of (tp, pp, dp x cp) = (0, 0, 0) is the first.
+  // tp varies fastest, then cp, dp, pp: the place of (tp, pp, dp x cp) = (0, 0, 0) is the first.
   EXPECT_EQ(copies_of(parse_layout("tp2 pp2 dp2"), {}),
             (std::vector<std::int32_t>{0, 4, 1, 5, 2, 6, 3, 7}));
   EXPECT_EQ(copies_of(parse_layout("tp2 cp2 dp2"), {}),

@@ -68,12 +68,12 @@ struct Seat {
 using View = StateDict (*)(TrainingJob&);
 inline StateDict model_space(TrainingJob& job) { return job.model_space(); }
 inline StateDict live(TrainingJob& job) { return job.live_state(); }
-/// Collective, as in a save.
+/// Returns the job's state. Collective, as in a save.
 inline StateDict handed_over(TrainingJob& job) { return job.state(); }
 
 /// Result of a life.
 struct Life {
-  GlobalState state;  ///< as selected by the view
+  GlobalState state;  ///< what the view selects
   Rulings rulings;
   std::vector<Value> commons;  ///< of each rank
   std::vector<std::vector<ObjectLeaf>> objects;
@@ -89,7 +89,7 @@ struct Life {
     }
     return {};
   }
-  /// Returns the life, unless it ended badly: then there is nothing to look at.
+  /// Returns the life; throws if it ended badly, since then there is nothing to check.
   Life sound() && {
     for (const auto& error : errors) {
       if (error) throw *error;

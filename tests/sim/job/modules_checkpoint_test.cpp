@@ -15,7 +15,7 @@ using testing::UnorderedElementsAreArray;
 
 // --- keys ---------------------------------------------------------------------------------------
 
-/// The keys of what one save leaves, as the engine's catalog has them.
+/// The keys in a save's checkpoint, as the engine's catalog lists them.
 struct Keys {
   std::set<std::string> tensors;
   std::vector<std::string> objects;
@@ -36,7 +36,7 @@ Keys keys_in(SimStore& store, std::int32_t ranks = 1) {
         }
         return Wanted{&nothing, {}};
       });
-    } catch (const Error&) {  // of what is not asked for
+    } catch (const Error&) {  // about what is not requested
     }
   });
   return keys;
@@ -48,7 +48,8 @@ Keys saved_keys(const JobConfig& config) {
   return keys_in(store);
 }
 
-/// Vision on TP2 and a language model of experts, with a chain of two optimizers.
+/// Returns a job with vision on TP2 and a language model with experts, whose optimizer is a chain
+/// of two.
 JobConfig vision_and_chain(const std::string& sharding) {
   return job_of({module_on("vision", "vision-tiny", "tp2", {}, sharding),
                  module_on("language", "language-moe", "tp2 ep2 dp2", {}, sharding)});
@@ -69,7 +70,7 @@ std::vector<std::string> joined(std::vector<std::string> keys,
   return keys;
 }
 
-/// Settings of three optimizers, each with three parts.
+/// Returns the keys of the settings of three optimizers, each with three parts.
 std::vector<std::string> settings_keys(bool prefixed) {
   std::vector<std::string> keys;
   for (const std::string optimizer : {"vision", "language", "language.1"}) {
@@ -240,7 +241,7 @@ TEST(ModulesCheckpoint, the_common_state_is_the_same_on_all_ranks_and_without_an
 
 // --- random streams -----------------------------------------------------------------------------
 
-/// The value of the object that some rank has.
+/// Returns the value of an object from the rank that has it.
 Value object_in(const Life& life, const std::string& key) {
   const auto* object = life.state.object(key);
   return object == nullptr ? Value() : object->value;
@@ -263,10 +264,10 @@ TEST(ModulesCheckpoint, random_streams_of_modules_differ_and_move_alike) {
     }
   }
   const HostRng plain = HostRng::fresh(7, 0, 0);
-  EXPECT_FALSE(seen.contains(std::to_string(plain.host.seed))) << "of a job that is one model";
+  EXPECT_FALSE(seen.contains(std::to_string(plain.host.seed))) << "the seed of a job of one model";
 }
 
-/// Each rank's own stream of the module, by global rank.
+/// Returns each rank's own stream of the module, by global rank.
 std::map<std::int32_t, HostRng> streams_of(SimStore& store, const JobConfig& config, int steps,
                                            bool loads, std::vector<std::string>* notes = nullptr) {
   std::map<std::int32_t, HostRng> streams;
@@ -324,7 +325,7 @@ TEST(ModulesCheckpoint, streams_that_differ_by_dp_begin_anew_under_another_dp_an
   for (std::int32_t r = 0; r < 3; ++r) {
     EXPECT_EQ(now.at(r), HostRng::fresh(streams_seed(7, "a"), 0, 0, r));
   }
-  EXPECT_EQ(now.at(3), saved.at(2)) << "the other module's";
+  EXPECT_EQ(now.at(3), saved.at(2)) << "the other module's streams";
   EXPECT_EQ(now.at(4), saved.at(3));
   ASSERT_EQ(notes.size(), 1U);
   EXPECT_THAT(notes[0], HasSubstr("mimo.a.rng_state"));
@@ -452,7 +453,7 @@ const std::vector<ModuleConfig>& two() {
 
 struct Kept {
   bool moments = true;
-  bool masters = true;  ///< the stored ones, not those of bf16 weights
+  bool masters = true;  ///< the stored masters, not ones made from bf16 weights
   bool schedule = true;
   bool random = true;
   std::int64_t iteration = 3;
@@ -479,7 +480,7 @@ void expect_kept(const Life& now, const Life& saved, const Kept& kept) {
       EXPECT_EQ(rounded(tensor.data), !kept.masters);
       EXPECT_TRUE(!kept.masters || tensor.data == stored.data);
     } else {
-      EXPECT_TRUE(tensor.data == stored.data) << "weights are always taken";
+      EXPECT_TRUE(tensor.data == stored.data) << "weights are always loaded";
     }
   }
   const Progress progress = decode_common(now.state.common).progress;
@@ -569,7 +570,7 @@ TEST(ModulesCheckpoint, a_table_of_what_is_saved_and_what_is_left_behind) {
       for (const auto& ruling : now.rulings) ADD_FAILURE() << ruling;
       expect_kept(now, saved, row.kept);
       for (const auto& notes : now.notes) {
-        EXPECT_EQ(notes, now.notes.front()) << "the same on all ranks";
+        EXPECT_EQ(notes, now.notes.front()) << "must be the same on all ranks";
         for (const auto& words : row.notes) {
           EXPECT_THAT(notes, testing::Contains(HasSubstr(words)));
         }
@@ -603,7 +604,7 @@ TEST(ModulesCheckpoint, a_module_that_is_added_begins_anew_and_the_others_go_on)
   const Schedule schedule = decode_common(now.state.common).progress.schedule;
   for (const auto& group : *groups.as<List>()) {
     EXPECT_EQ(*group.find("step"), Value(0));
-    EXPECT_EQ(*group.find("lr"), Value(schedule.lr())) << "by the schedule of the job that goes on";
+    EXPECT_EQ(*group.find("lr"), Value(schedule.lr())) << "from the schedule of the continuing job";
   }
   EXPECT_THAT(now.notes.front(),
               testing::ElementsAre("the checkpoint has no module b: it begins anew"));

@@ -124,7 +124,7 @@ TEST(ModulesJob, clipping_goes_by_the_norm_of_all_modules_together) {
       }
     }
   }
-  EXPECT_EQ(moved, 2U) << "both modules' moments are of the clipped gradients";
+  EXPECT_EQ(moved, 2U) << "both modules' moments must use clipped gradients";
 }
 
 TEST(ModulesJob, a_frozen_module_stays_as_it_began_and_has_no_optimizer) {
@@ -179,7 +179,7 @@ TEST(ModulesJob, grids_that_do_not_make_a_job_are_refused_on_every_rank) {
 
 // --- overflows ----------------------------------------------------------------------------------
 
-/// Loss scale and growth tracker, and the steps of the groups, of a module.
+/// A module's loss scale and growth tracker, and the steps of its groups.
 struct Scaler {
   double scale = 0;
   std::int64_t tracker = 0;
@@ -230,7 +230,7 @@ TEST(ModulesJob, an_overflow_in_one_module_skips_all_updates_and_halves_that_one
     EXPECT_EQ(halved.scale, 32768);
     EXPECT_EQ(halved.tracker, 0);
     EXPECT_EQ(kept.scale, 1024);
-    EXPECT_EQ(kept.tracker, 1) << "its own gradients were good";
+    EXPECT_EQ(kept.tracker, 1) << "its own gradients were finite";
     EXPECT_EQ(halved.steps, std::set<std::int64_t>{0});
     EXPECT_EQ(kept.steps, std::set<std::int64_t>{0});
     const Progress progress = decode_common(after.state.common).progress;
@@ -312,7 +312,7 @@ TEST(ModulesJob, the_tail_of_a_padded_vocabulary_stays_zero_under_every_tp) {
       const std::size_t live_bytes = row * static_cast<std::size_t>(kWords);
       EXPECT_TRUE(all_zero(ByteSpan(tensor.data).subspan(live_bytes))) << tensor.key;
       EXPECT_FALSE(all_zero(ByteSpan(tensor.data).subspan(live_bytes - row, row)))
-          << tensor.key << " the last word is trained";
+          << tensor.key << " trains the last word";
     }
     EXPECT_EQ(vocabularies, 8U) << "two, each with three slots";
   }
@@ -338,7 +338,7 @@ TEST(ModulesJob, padding_adds_nothing_to_loss_norm_or_zeros) {
 
 // --- leaf layers --------------------------------------------------------------------------------
 
-std::set<std::string> leaf_layers;  // called, of one test
+std::set<std::string> leaf_layers;  // called in one test
 
 TEST(ModulesJob, layers_that_make_their_own_part_are_called_with_the_groups_of_their_module) {
   leaf_layers.clear();

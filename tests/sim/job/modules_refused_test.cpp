@@ -1,4 +1,5 @@
-// Refused loads and saves of jobs of modules: the same on all ranks, with helpful names.
+// Refused loads and saves of jobs of modules: the refusal is the same on all ranks and names the
+// cause.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ void expect_refused(const Life& life, Code code, const std::vector<std::string>&
   for (const auto& error : life.errors) {
     ASSERT_TRUE(error.has_value());
     EXPECT_EQ(error->code(), code) << error->what();
-    EXPECT_EQ(error->message(), life.errors[0]->message()) << "the same on all ranks";
+    EXPECT_EQ(error->message(), life.errors[0]->message()) << "must be the same on all ranks";
   }
   for (const auto& words : says) EXPECT_THAT(life.errors[0]->message(), HasSubstr(words));
 }
@@ -112,7 +113,7 @@ TEST(ModulesRefused, a_table_of_loads_that_are_refused_alike_on_all_ranks) {
 
 TEST(ModulesRefused, a_stored_vocabulary_that_is_shorter_than_the_words_is_refused) {
   static std::int64_t rows = 0;
-  JobPolicy policy;  // keeps so many rows of what a save is handed
+  JobPolicy policy;  // keeps that many rows of what is passed to a save
   policy.saved = [](StateDict state) {
     for (auto& leaf : state.tensors) {
       if (leaf.shape.size() == 0 || leaf.shape[0] != 65) continue;
@@ -142,7 +143,7 @@ TEST(ModulesRefused, a_stored_vocabulary_that_is_shorter_than_the_words_is_refus
   }
 }
 
-/// The entry under these keys, one below the other.
+/// Returns the entry under these nested keys.
 Value& entry_in(Value& root, const std::vector<std::string>& keys) {
   Value* value = &root;
   for (const auto& key : keys) {

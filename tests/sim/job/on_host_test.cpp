@@ -7,7 +7,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Two rows of a tensor, in the middle of a transposed array.
+/// Returns a leaf of two rows of a tensor, in the middle of a transposed array.
 TensorLeaf leaf_in(const Array<float>& array) {
   return {.key = "w",
           .shape = {4, 3},
@@ -28,7 +28,7 @@ TEST(OnHost, of_a_device_it_is_a_copy_of_what_the_pieces_name_wherever_that_stan
                         .common = Dict{{"a", 1}}};
   const StateDict right{.tensors = {leaf_in(host)}};
   const OnHost copy(guarded, given);
-  device.fill(0);  // it is no view
+  device.fill(0);  // the copy is not a view
   ASSERT_EQ(copy.state().tensors.size(), 2U);
   EXPECT_EQ(content_digest(copy.state()), content_digest(right));
   EXPECT_EQ(copy.state().objects.at(0).value, Value(3));

@@ -1,5 +1,5 @@
-// An optimizer's settings on their way to disk and back, and the matching of parameter groups
-// between two optimizers.
+// An optimizer's settings are written to disk and read back, and parameter groups of two optimizers
+// are matched.
 
 #include "sim/job/optimizer_entry.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 using contracts::error_of;
 using testing::HasSubstr;
 
-/// No two of its numbers are the same.
+/// Returns an entry in which no two numbers are equal.
 OptimizerEntry entry() {
   OptimizerEntry entry;
   entry.settings.groups = {{.lr = 0.5,
@@ -65,7 +65,7 @@ TEST(OptimizerEntry, lists_of_params_are_empty_in_what_is_saved) {
   groups[1].params = {1, 3};
   OptimizerEntry saved = entry();
   saved.settings.groups = without_params(groups);
-  EXPECT_EQ(saved.settings.groups, entry().settings.groups) << "all else stays";
+  EXPECT_EQ(saved.settings.groups, entry().settings.groups) << "everything else must stay";
   const Value value = encode(saved);
   for (const auto& group : *value.find("optimizer")->find("param_groups")->as<List>()) {
     ASSERT_NE(group.find("params"), nullptr);

@@ -1,5 +1,5 @@
-// The checks of placements in training jobs, each by its name: a checkpoint's placement combined
-// with the sharing of the optimizer, for each rank.
+// Checks of placements in training jobs, each under its own name: a checkpoint's placement combined
+// with the optimizer's sharing, for each rank.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ Family family_on(const char* model, const char* layout, std::int32_t rank,
   return family_of(kind, model_named(model), parse_layout(layout), {rank}, ceil_chunk);
 }
 
-/// Model and sharing splits of one of its parameters.
+/// Returns the combined model and sharing splits of one parameter.
 Placement wrapped(const Family& family, const LocalParameter& parameter) {
   return shared_placement(parameter.spec.placement, parameter.spec.shape, family.sharing, kRows);
 }
@@ -116,14 +116,14 @@ TEST(PlacementChecks, Unsharded_OneRankHoldsEachTensorWholeByPlacementsThatCutNo
   }
 }
 
-/// Elements of a rank's leaf, whatever memory it has.
+/// Returns the number of elements of a rank's leaf, whatever memory it has.
 std::int64_t elements_of(const TensorLeaf& leaf) {
   std::int64_t elements = 0;
   for (const auto& piece : leaf.pieces) elements += piece.box.elements();
   return elements;
 }
 
-/// A job of 5 ranks, of which the last two hold no row of tensors with 3.
+/// A job of 5 ranks; the last two hold no row of tensors with 3 rows.
 struct EmptyRanks {
   static constexpr std::int32_t kRanks = 5;
   static constexpr const char* kKey = "decoder.layers.0.hyper_connection.beta";
@@ -174,7 +174,7 @@ TEST(PlacementChecks, EmptyLocalSave_RanksWithoutRowsSaveAndTheTensorIsWhole) {
   for (const auto& chunk : stored->chunks) {
     for (const auto& piece : pieces_of(*stored, chunk)) elements += piece.box.elements();
   }
-  EXPECT_EQ(elements, 12) << "no chunk is missing, none is written twice";
+  EXPECT_EQ(elements, 12) << "no chunk may be missing or written twice";
 }
 
 TEST(PlacementChecks, EmptyCopyNoOp_ALoadIntoNothingReadsNothingAndLeavesMemoryAsItIs) {

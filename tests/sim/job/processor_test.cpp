@@ -1,4 +1,4 @@
-// The host as a job's processor, and the host behind guarded memory.
+// The host as a job's processor, and the host with guarded memory.
 #include "tests/contracts/guarded_processor.hpp"
 #include "tests/contracts/processor_contract.hpp"
 

@@ -1,5 +1,5 @@
-// The rerun machine inside the job: state that is rewound, stored, and restored, and training that
-// ends as if nothing had happened.
+// The rerun machine inside the job: its state is rewound, stored and restored, and training ends as
+// if nothing had happened.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ constexpr std::int64_t kBadIteration = 3;
 
 enum class Wrong { kNever, kInInitialRun, kOnDevice, kEverywhere };
 
-/// A bad result: of one rank, at one iteration.
+/// A bad result of one rank at one iteration.
 struct Bad {
   Wrong wrong = Wrong::kNever;
   std::int32_t rank = 1;
@@ -28,7 +28,7 @@ struct Bad {
   std::int64_t iteration = kBadIteration;
 };
 
-/// One life of a job.
+/// Settings of one life of a job.
 struct Setting {
   Layout layout = parse_layout("tp2 dp2");
   RerunMode mode = RerunMode::kValidateResults;
@@ -62,7 +62,7 @@ std::function<double(const ResultCall&, double)> result_of(const Setting& settin
 struct RankEnding {
   std::vector<StepRecord> records;
   std::optional<RerunExit> exit;
-  std::vector<std::string> notes;  ///< of load and steps
+  std::vector<std::string> notes;  ///< notes of load and steps
   std::vector<std::string> excused;
   std::vector<std::string> requested;
   RerunState loaded_state = RerunState::kNotRunningYet;  ///< after the load
@@ -76,7 +76,7 @@ struct RankEnding {
 
 struct Life {
   std::vector<RankEnding> ranks;
-  GlobalState saved;  ///< at the end, or where the machine says so; empty if it says not to
+  GlobalState saved;  ///< at the end, or when the machine asks for a save; empty if it forbids one
   GlobalState space;  ///< the training state at the end
 
   const RankEnding& first() const { return ranks.front(); }
@@ -119,7 +119,7 @@ void load_into(TrainingJob& job, const GlobalState& saved, RankEnding& ending) {
   ending.loaded_fault = job.rerun().fault();
 }
 
-/// Up to `steps` iterations, until the job leaves.
+/// Runs up to `steps` iterations, until the job leaves.
 Life live(const Setting& setting, const GlobalState* from, int steps,
           const JobPolicy& policy = {}) {
   const auto ranks = static_cast<std::size_t>(setting.layout.world_size());
@@ -158,7 +158,7 @@ Life live(const Setting& setting, const Life& from, int steps) {
 }
 Life live(const Setting& setting, int steps) { return live(setting, nullptr, steps); }
 
-/// The state after that many steps of a job that knows no faults.
+/// Returns the state after that many steps of a job without faults.
 const GlobalState& undisturbed(int steps) {
   static std::map<int, GlobalState> known;
   auto found = known.find(steps);
@@ -193,7 +193,7 @@ Setting with(const Bad& bad) {
   return setting;
 }
 
-/// A job that left its fault checkpoint: rank 1's device makes NaN of the loss.
+/// Returns a job that left with a fault checkpoint: rank 1's device returns NaN for the loss.
 const Life& fault_life() {
   static const Life life = live(with({Wrong::kOnDevice}), 5);
   return life;
@@ -238,10 +238,10 @@ TEST(RerunJob, AForcedTemplateAsksWhateverTheModeTheFormatAndTheCheckpointAre) {
       Setting reader{.mode = mode};
       reader.options.format = checkpoint_format_named(format);
       EXPECT_EQ(asks(emitting, reader), 1);
-      EXPECT_EQ(asks(silent, reader), 0) << "a job that looks at the checkpoint does without";
+      EXPECT_EQ(asks(silent, reader), 0) << "a job that inspects the checkpoint must not ask";
       reader.options.asks = RerunTemplate::kForced;
       EXPECT_EQ(asks(emitting, reader), 1);
-      EXPECT_EQ(asks(silent, reader), 1) << "and is refused for it where keys are strict";
+      EXPECT_EQ(asks(silent, reader), 1) << "a forced template asks; strict keys then refuse it";
     }
   }
 }
@@ -269,7 +269,7 @@ TEST(DataIterator, APlainOneGivesTheSameBatchesAndRefusesToGiveThemAgain) {
   static_cast<void>(plain.next(8));
   try {
     plain.rewind();
-    FAIL() << "there is nothing to go back to";
+    FAIL() << "there is no checkpoint to return to";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::kUnsupported);
     EXPECT_NE(error.message().find("not wrapped"), std::string::npos) << error.message();
@@ -292,7 +292,7 @@ TEST(RerunJob, AResultThatIsNotReproducedAndNotFatalIsRunAgainAndTrainingComesOu
       EXPECT_EQ(ending.log.size(), r == rank ? 2U : 0U);
       EXPECT_EQ(any_holds(ending.notes, "transient_error"), r == rank);
     }
-    // Each rank's streams have moved by five steps, not by six.
+    // Each rank's streams advanced by five steps, not six.
     EXPECT_EQ(life.space.objects.front().value,
               live({.mode = RerunMode::kDisabled}, 5).space.objects.front().value);
   }
@@ -369,7 +369,7 @@ TEST(RerunJob, DisabledItStillValidatesFromTheFirstIterationOn) {
   EXPECT_EQ(difference(life.space, undisturbed(5)), "");
 }
 
-/// The first weight of rank 0 is no number from the second iteration on; nobody makes results up.
+/// The first weight of rank 0 is NaN from the second iteration on; no result is injected.
 TEST(RerunJob, DisabledItFindsWhatIsWrongWithTheStateItself) {
   std::vector<std::optional<RerunExit>> exits(4);
   std::vector<std::string> notes;
@@ -449,7 +449,7 @@ TEST(RerunJob, ASteadySaveHasTheSameKeysAsAFaultSave) {
   const Value& idle = object_of(steady.saved, 1, 4);
   EXPECT_EQ(*idle.find("rerun_requested"), Value(false));
   EXPECT_TRUE(idle.find("data_iterator_checkpoints")->is_none());
-  EXPECT_NE(idle.find("max_values")->find("the loss"), nullptr) << "statistics are live";
+  EXPECT_NE(idle.find("max_values")->find("the loss"), nullptr) << "statistics must be current";
 }
 
 TEST(RerunJob, OnlyIdleAndPendingStatesCanBeSaved) {
@@ -526,7 +526,8 @@ TEST(RerunJob, TwoRanksCanRejectInOneStep) {
   Setting mixed;
   mixed.options.large.samples = 1;
   mixed.bad = {{Wrong::kOnDevice, 1}, {Wrong::kEverywhere, 3, 1e12}};
-  EXPECT_FALSE(live(mixed, 5).first().exit.has_value()) << "in place, continue beats checkpoint";
+  EXPECT_FALSE(live(mixed, 5).first().exit.has_value())
+      << "in place, continuing takes precedence over a checkpoint";
 }
 
 TEST(RerunJob, TwoRanksThatRejectInOneStepBothGetTheirFaultsBack) {
@@ -557,13 +558,13 @@ TEST(RerunJob, AfterTheFaultADisabledMachineTrainsOnAsIfNothingHadHappened) {
   EXPECT_FALSE(life.first().exit.has_value());
   EXPECT_TRUE(any_holds(life.first().notes, "disabled"));
   EXPECT_EQ(life.first().loaded_state, RerunState::kNotRunningYet);
-  EXPECT_TRUE(life.first().excused.empty()) << "what is saved is requested";
+  EXPECT_TRUE(life.first().excused.empty()) << "everything saved must be requested";
   EXPECT_EQ(difference(life.space, undisturbed(5)), "");
   EXPECT_EQ(life.first().applied, (std::vector<AppliedSamples>{{{16, 8}}, {{24, 8}}, {{32, 8}}}));
 }
 
 TEST(RerunJob, TheBatchIsReadFromTheBuffersOrFromTheCursorAndNeverTwice) {
-  // A re-run that says to go on: its result differs, and is not fatal any more.
+  // The re-run decides to continue: its result differs and is no longer fatal.
   JobPolicy policy;
   policy.rerun.judged = [](const Reached& reached) {
     Reached mild = reached;
@@ -679,13 +680,14 @@ TEST(RerunJob, EachRestartFromTheFaultCheckpointIsCountedAndTold) {
   }
 }
 
-/// One life of a job on some ranks of the world; device of rank r: "<nodes>:<r>".
+/// One life of a job on some ranks of the world; the device of rank r is "<nodes>:<r>".
 struct Placed {
   std::vector<GlobalRank> ranks;
   std::string nodes;
 };
 
-/// Rank 6's device makes NaN of the loss. Returns the log and what would be saved.
+/// Runs a life in which rank 6's device returns NaN for the loss. Returns the log and what would be
+/// saved.
 std::vector<std::string> life_on(const Placed& placed, GlobalState& saved) {
   const bool again = !saved.tensors.empty();
   std::vector<StateDict> dicts(4);
@@ -720,7 +722,7 @@ TEST(RerunJob, OnRanksWithGapsTheLogNamesProcessesAndEachPlaceFindsItsOwnFault) 
   ASSERT_EQ(fault.size(), 2U);
   for (const auto& line : fault) EXPECT_NE(line.find(" rank=6 "), std::string::npos) << line;
   const auto same = life_on({{{2}, {3}, {6}, {7}}, "second"}, saved);
-  ASSERT_EQ(same.size(), 2U) << "restarted, and judged";
+  ASSERT_EQ(same.size(), 2U) << "restarted and judged";
   EXPECT_NE(same[0].find(" rank=2 iteration=2 status=restarted"), std::string::npos) << same[0];
   EXPECT_NE(same[1].find(" rank=6 iteration=2 status=second_rerun_not_rep"), std::string::npos);
   const auto moved = life_on({{{5}, {0}, {1}, {4}}, "second"}, saved);

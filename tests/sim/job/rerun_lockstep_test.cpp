@@ -1,5 +1,6 @@
-// The rerun machine against an independent table (rerun_table), step by step: for all results, both
-// must be in the same state, make the same move, leave with the same code, and store the same.
+// The rerun machine is compared step by step with an independent table (rerun_table): for all
+// results, both must be in the same state, make the same move, leave with the same code, and store
+// the same.
 
 #include <gtest/gtest.h>
 
@@ -56,7 +57,7 @@ RerunDiagnosis machine_diagnosis(Blame blame) {
   return RerunDiagnosis::kNone;
 }
 
-/// A device is to blame before chance is, and chance before nobody.
+/// Returns the gravest blame: a device before chance, and chance before nobody.
 RerunDiagnosis gravest(const Walk& walk, std::size_t ranks) {
   for (const Blame blame : {Blame::kPersistent, Blame::kTransient, Blame::kCorrect}) {
     for (std::size_t r = 0; r < ranks; ++r) {
@@ -122,9 +123,9 @@ class Choices {
 struct Account {
   Tally tally;
   std::int64_t stories = 0;
-  std::int64_t comparisons = 0;  ///< of all that a rank shows
-  std::int64_t crashes = 0;      ///< and restarts from what had been stored
-  std::size_t last_edge = 0;     ///< at which any story crashed
+  std::int64_t comparisons = 0;  ///< compared values, over all that a rank shows
+  std::int64_t crashes = 0;      ///< crashes, each with a restart from what had been stored
+  std::size_t last_edge = 0;     ///< last edge at which any story crashed
   std::vector<std::string> differences;
 };
 
@@ -163,7 +164,7 @@ class Lockstep {
   std::size_t ranks() const { return machines_.size(); }
   bool suspect(std::size_t rank) const { return walk_.suspect(rank); }
 
-  /// The process dies after so many more edges: after a step, or in the middle of a save.
+  /// Lets the process die after that many more edges: after a step, or in the middle of a save.
   void die_after(std::size_t edges) { edges_left_ = dies_after_ = edges; }
 
   void begin() {
@@ -174,8 +175,8 @@ class Lockstep {
     edge();
   }
 
-  /// One pass of this rank: a call before the one that matters and one after it, which are never
-  /// the one that is run again, whatever they give then; the last is rejected after the first was.
+  /// Runs one pass of this rank. One call comes before the call that matters and one after it; they
+  /// are never run again, whatever they return, and the last one is rejected later than the first.
   void see(std::size_t rank, const Sight& sight) {
     auto& machine = machines_[rank];
     const auto lines = machine.log().size();
@@ -204,7 +205,7 @@ class Lockstep {
     edge();
   }
 
-  /// All ranks together.
+  /// Ends a pass on all ranks together.
   Verdict end() {
     RerunVotes world;
     for (const auto& machine : machines_) world = world | machine.votes();
@@ -221,7 +222,7 @@ class Lockstep {
         if (exit) {
           got.code = exit->code;
           got.save = exit->save;
-          // A rank that leaves to be restarted elsewhere has no diagnosis yet.
+          // A rank that leaves to restart elsewhere has no diagnosis yet.
           const auto known =
               exit->code == kExitAfterDiagnosis ? gravest(walk_, ranks()) : RerunDiagnosis::kNone;
           if (exit->diagnosis != known) {
@@ -243,7 +244,7 @@ class Lockstep {
     return expected;
   }
 
-  /// Saves like the job: the common part once, an object for each rank, or nothing at all.
+  /// Saves like the job: the common part once and an object for each rank, or nothing at all.
   void save() {
     disk_ = {.kind = walk_.stored(),
              .walk = walk_,
@@ -263,7 +264,7 @@ class Lockstep {
     edge();
   }
 
-  /// A new process on these devices; what was not stored is gone.
+  /// Starts a new process on these devices; what was not stored is gone.
   void restart(Mode mode, const std::vector<Place>& places, const Layout& layout, bool crashed) {
     const bool same = layout == disk_.layout;
     walk_ = Walk::restarted(disk_.walk, crashed ? nullptr : &walk_, mode, disk_.kind, same);
@@ -362,7 +363,7 @@ class Lockstep {
     compare_stored(machine);
   }
 
-  /// Returns the result of a save at this point.
+  /// Compares what a save at this point would store.
   void compare_stored(const RerunMachine& machine) {
     const Stored expected = walk_.stored();
     const bool emitted =
@@ -386,8 +387,8 @@ class Lockstep {
     if (expected == Stored::kSentinel) compare_sentinel(machine);
   }
 
-  /// Between iterations it says nothing, also after an iteration that was rejected, and holds no
-  /// batch.
+  /// Requires that the machine stores an idle state without a batch between iterations, even after
+  /// a rejected one.
   void compare_sentinel(const RerunMachine& machine) {
     static const Value idle =
         Dict{{"rerun_requested", false},
@@ -413,7 +414,7 @@ class Lockstep {
     return {.cursor = kBatch * (completed_ + 1), .kept = {{kBatch * completed_, kBatch}}};
   }
 
-  /// From the buffers or from the cursor, never both.
+  /// Requires that the data come from the buffers or from the cursor, never both.
   void compare_data(std::size_t rank, bool taken) {
     const std::int64_t consumed = kBatch * disk_.iteration;
     const DataPosition expected = taken
@@ -477,8 +478,8 @@ void expect_same(const Account& account) {
       << " differences: " << testing::PrintToString(account.differences);
 }
 
-/// Any subset of the ranks rejects, each result fatal or not, the same again or not; restarted,
-/// each suspicious rank on its device or another.
+/// Any subset of the ranks rejects; each result is fatal or not, and recurs or not. After a restart
+/// each suspicious rank is on its old device or another.
 void one_rejected_iteration(Choices& choices, Lockstep& world) {
   quiet_iteration(world);
   world.save();
@@ -508,15 +509,15 @@ void one_rejected_iteration(Choices& choices, Lockstep& world) {
     if (world.suspect(r)) {
       sight = {choices.yes() ? Saw::kSame : Saw::kOther, places[r], Kind::kFatal};
       if (world.ranks() == 2 && choices.yes())
-        sight.kind = Kind::kMild;  // of more: too many stories
+        sight.kind = Kind::kMild;  // with more ranks there are too many stories
     }
     world.see(r, sight);
   }
   world.end();
 }
 
-/// Any ranks reject; at up to three restarts all of them, only the first or none is on its old
-/// device, perhaps after a restart elsewhere; then all are elsewhere.
+/// Any ranks reject. At up to three restarts all, only the first, or none of them are on their old
+/// devices, perhaps after a restart elsewhere; then all are elsewhere.
 void restarts_in_the_same_place(Choices& choices, Lockstep& world) {
   quiet_iteration(world);
   world.begin();
@@ -549,8 +550,8 @@ void restarts_in_the_same_place(Choices& choices, Lockstep& world) {
   world.end();
 }
 
-/// Any possible result in any state, fatal or not at random each time, or none at all; iterations
-/// and the restarts between them.
+/// Any possible result in any state, randomly fatal or not, or none at all; also iterations and
+/// restarts between them.
 void anything(Choices& choices, Lockstep& world) {
   const auto kind = [&] { return choices.yes() ? Kind::kMild : Kind::kFatal; };
   std::vector<Place> places(world.ranks(), Place::kElsewhere);
@@ -580,10 +581,10 @@ void anything(Choices& choices, Lockstep& world) {
   }
 }
 
-/// More than a story has, so that the last edge of each is among them.
+/// More edges than a story has, so that the last edge of each is included.
 constexpr std::size_t kEdges = 40;
 
-/// The process dies at any edge; what was stored by then is taken, and the job goes on from there.
+/// The process dies at any edge; the job continues from what was stored by then.
 void crash_anywhere(Choices& choices, Lockstep& world) {
   world.die_after(choices.pick(kEdges));
   try {
@@ -606,7 +607,7 @@ void crash_anywhere(Choices& choices, Lockstep& world) {
   world.end();
 }
 
-/// A checkpoint of any mode, idle or with a fault, before a job of any mode and another layout.
+/// A job of any mode and another layout loads a checkpoint of any mode, idle or with a fault.
 void loads_of_all_kinds(Choices& choices, Lockstep& world) {
   static const std::vector<Layout> layouts = [] {
     const auto with = [](auto change) {
@@ -647,8 +648,9 @@ void loads_of_all_kinds(Choices& choices, Lockstep& world) {
 TEST(RerunLockstep, AnySubsetOfFourRanksRejectsAndEachRankIsTheFaultyOne) {
   const auto account = all_stories(Mode::kValidate, 4, one_rejected_iteration);
   expect_same(account);
-  // 5 ways for each rank; those with a result that came again and none that is not fatal end in a
-  // fault save. There what came again goes on in 4 ways, what did not in 2.
+  // There are 5 ways for each rank. Stories with a result that recurred, and without one that is
+  // not fatal, end in a fault save. From there, a recurring result continues in 4 ways and any
+  // other in 2.
   EXPECT_EQ(account.stories, 625 - (81 - 16) + (7 * 7 * 7 * 7 - 3 * 3 * 3 * 3));
   EXPECT_GT(account.comparisons, 100'000);
 }
@@ -656,7 +658,8 @@ TEST(RerunLockstep, AnySubsetOfFourRanksRejectsAndEachRankIsTheFaultyOne) {
 TEST(RerunLockstep, RestartsOnTheSameDeviceUpToThreeTimes) {
   const auto account = all_stories(Mode::kValidate, 4, restarts_in_the_same_place);
   expect_same(account);
-  // None rejects, or any: 3 ways for each of up to 3 restarts, and 2 in the end for each rank.
+  // Either no rank rejects, or any subset does: 3 ways for each of up to 3 restarts, and 2 at the
+  // end for each rank.
   EXPECT_EQ(account.stories, 1 + (1 + 3 + 9 + 27) * (81 - 1));
 }
 
@@ -680,7 +683,7 @@ TEST(RerunLockstep, ACrashOnEachEdgeLeavesWhatTheTableSays) {
   for (const Mode mode : {Mode::kOff, Mode::kValidate, Mode::kReport}) {
     const auto account = all_stories(mode, 2, crash_anywhere);
     expect_same(account);
-    EXPECT_LT(account.last_edge, kEdges - 1) << "stories have edges at which nothing crashed";
+    EXPECT_LT(account.last_edge, kEdges - 1) << "stories have edges without a crash";
     crashes.push_back(account.crashes);
   }
   EXPECT_EQ(crashes, (std::vector<std::int64_t>{323, 985, 629}));
@@ -727,10 +730,10 @@ TEST(RerunLockstep, TheDecisionsAtTheEndOfARunForAllVotesThatRanksMayCast) {
       EXPECT_EQ(leaving->save, row.save);
     }
   }
-  EXPECT_EQ(checked, 6 * 32) << "each of the states in which a run of a mode can end, all votes";
+  EXPECT_EQ(checked, 6 * 32) << "every state in which a run can end, with all votes";
 }
 
-/// Machines with one wrong decision. Each must differ from the table in some story.
+/// Machines with one wrong decision: each must differ from the table in some story.
 TEST(RerunLockstep, SeesEachDecisionThatIsMadeWrongly) {
   using S = RerunState;
   struct Broken {

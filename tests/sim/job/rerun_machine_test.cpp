@@ -1,4 +1,4 @@
-// Each part of the rerun machine separately.
+// Tests each part of the rerun machine separately.
 
 #include "sim/job/rerun_machine.hpp"
 
@@ -41,7 +41,7 @@ void pass_iteration(RerunMachine& machine, std::int64_t iteration) {
   EXPECT_FALSE(machine.conclude());
 }
 
-/// A machine in state 3: its third iteration's result was rejected and reproduced.
+/// Returns a machine in state 3: the result of its third iteration was rejected and reproduced.
 RerunMachine pending_machine(const std::string& device = "n0:1") {
   RerunMachine machine = machine_of(device);
   pass_iteration(machine, 1);
@@ -56,8 +56,7 @@ RerunMachine pending_machine(const std::string& device = "n0:1") {
   return machine;
 }
 
-// --- words
-// ----------------------------------------------------------------------------------------
+// --- words ---------------------------------------------------------------------------------------
 
 TEST(RerunState, WordsComeBackFromTheirObjects) {
   for (const auto mode :
@@ -94,8 +93,7 @@ TEST(RerunState, VotesAreJoinedOneByOne) {
   }
 }
 
-// --- decisions
-// ------------------------------------------------------------------------------------
+// --- decisions -----------------------------------------------------------------------------------
 
 TEST(RerunPolicy, InPlaceContinueBeatsCheckpointAndFromACheckpointRestartBeatsContinue) {
   const auto mode = RerunMode::kValidateResults;
@@ -154,8 +152,7 @@ TEST(RerunPolicy, BatchesComeFromTheBuffersOrFromTheCursor) {
   EXPECT_EQ(buffers_or_cursor({true, &none, 16}), DataPosition{.cursor = 16});
 }
 
-// --- the machine
-// ----------------------------------------------------------------------------------
+// --- the machine ---------------------------------------------------------------------------------
 
 TEST(RerunMachine, AMachineThatWasStoredFindsOutElsewhere) {
   const RerunMachine stored = pending_machine();
@@ -241,7 +238,7 @@ TEST(RerunMachine, StoredStatesOfAnotherFormAreRefused) {
     for (const auto& wrong : {lacking, other}) {
       const bool number =
           wrong.size() == entries->size() && (*entries)[e].first == Value("initial_result");
-      if (number) continue;  // a plain number will do
+      if (number) continue;  // any number is accepted there
       RerunMachine machine = machine_of();
       EXPECT_EQ(code_of([&] { machine.restore(stored.snapshot(), wrong); }), Code::kLoadRejected)
           << (*entries)[e].first;
@@ -254,8 +251,7 @@ TEST(RerunMachine, StoredStatesOfAnotherFormAreRefused) {
             Code::kLoadRejected);
 }
 
-// --- its parts
-// ------------------------------------------------------------------------------------
+// --- its parts -----------------------------------------------------------------------------------
 
 TEST(LargeValues, TenTimesTheLargestOfAHundredSamplesIsUnexpected) {
   LargeValues values;

@@ -12,7 +12,7 @@ constexpr Mode kOff = Mode::kOff;
 constexpr Mode kV = Mode::kValidate;
 constexpr Mode kR = Mode::kReport;
 
-/// The only row that holds; several or none is a table with a hole.
+/// Returns the only matching row; with several or none the table is wrong.
 template <class Row, class Holds>
 std::size_t the_row(const std::vector<Row>& rows, const Holds& holds) {
   std::size_t found = rows.size();
@@ -71,7 +71,7 @@ std::vector<WorldRow> world_rows() {
       {kV,   kInPlace,   any,   false, true,  any,    any,   kPending,   kLeave,  16, true,  true},
       {kV,   kInPlace,   any,   false, false, any,    any,   kInPlace,   kLeave,  17, false, true},
       {kV,   kPending,   any,   any,   any,   any,    any,   kFromDisk,  kRun},
-      {kV,   kFromDisk,  any,   any,   any,   true,   any,   kAgain,     kLeave,  16},                 // beats going on
+      {kV,   kFromDisk,  any,   any,   any,   true,   any,   kAgain,     kLeave,  16},                 // beats continuing
       {kV,   kFromDisk,  any,   true,  any,   false,  any,   kIdle,      kUpdate},
       {kV,   kFromDisk,  any,   false, any,   false,  any,   kFromDisk,  kLeave,  17},
       {kR,   kIdle,      any,   any,   any,   any,    any,   kFirstPass, kRun},
@@ -128,7 +128,7 @@ std::set<std::pair<std::size_t, std::size_t>> possible_pairs() {
   for (std::size_t a = 0; a < rows.size(); ++a) {
     std::set<State> then{rows[a].next};
     if (rows[a].move == Move::kLeave) {
-      then.clear();  // stored: its own fault save, the one it came from, or an old one
+      then.clear();  // what may be stored: its own fault save, the one it came from, or an old one
       if (rows[a].mode == kV) then.insert(State::kPending);
       if (!rows[a].save && rows[a].state != State::kFromDisk) then.insert(State::kIdle);
     }
@@ -174,7 +174,7 @@ std::string Walk::see(std::size_t rank, const Sight& sight) {
   static const auto rows = rank_rows();
   Rank& self = ranks_[rank];
   if (mode_ == Mode::kValidate) {
-    // There may be no checkpoint yet to fall back on; and the first rejected result is the one.
+    // There may be no checkpoint yet to fall back on, and only the first rejected result counts.
     if (state_ == State::kFirstPass && (first_iteration_ || self.rerun)) return "";
     if (state_ != State::kFirstPass && !self.suspect) return "";
   }

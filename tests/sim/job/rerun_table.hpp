@@ -1,7 +1,7 @@
 #pragma once
-// The required behavior of the rerun machine as rows of a table, written from the requirements and
+// The required behavior of the rerun machine as rows of a table, derived from the requirements and
 // from the documentation of Megatron's machine, not from the machine under test. It has its own
-// types, so that it does not depend on the names of that machine.
+// types, so it does not depend on the names of that machine.
 //
 // An iteration consists of a few passes of forward and backward. Between passes all ranks ask for
 // the next move together, and in each pass every rank shows the results that it validated:
@@ -27,7 +27,7 @@ enum class State { kIdle, kFirstPass, kInPlace, kPending, kFromDisk, kAgain };  
 inline constexpr std::array kStates = {State::kIdle,    State::kFirstPass, State::kInPlace,
                                        State::kPending, State::kFromDisk,  State::kAgain};
 
-/// A rank's view of a result: the first pass accepts or rejects it; a later pass compares the
+/// One rank's view of a result: the first pass accepts or rejects it; a later pass compares the
 /// result of the rejected call with the earlier one.
 enum class Saw { kAccepted, kRejected, kSame, kOther };
 enum class Place { kThere, kElsewhere };  ///< this rank's device: the one that rejected, or another
@@ -38,7 +38,7 @@ inline constexpr std::array kWants = {Want::kRerun, Want::kContinue, Want::kChec
 enum class Blame { kNone, kTransient, kPersistent, kCorrect };
 enum class Move { kRun, kUpdate, kLeave };
 
-/// A cell that matches anything is open.
+/// An open cell matches anything.
 template <class T>
 struct Cell {
   bool open = true;
@@ -73,12 +73,12 @@ struct WorldRow {
   Move move;
   int code = 0;           ///< kLeave: the exit code
   bool save = false;      ///< kLeave: save a checkpoint first
-  bool put_back = false;  ///< restores random states to those before the first pass, and iterators
+  bool put_back = false;  ///< restores iterators, and random states to those before the first pass
 
   bool holds(Mode in, State at, const std::set<Want>& wanted) const;
 };
 
-/// Form in which a machine in that state may be saved.
+/// The form in which a machine in that state may be saved.
 enum class Stored { kNothing, kSentinel, kContext, kForbidden };
 struct SaveRow {
   Cell<Mode> mode;
@@ -86,8 +86,8 @@ struct SaveRow {
   Stored stored;
 };
 
-/// Reaction of a machine in `own` mode to a checkpoint, if world, TP, PP, DP, EP, CP and rank order
-/// are the same or one of them is not.
+/// The reaction of a machine in `own` mode to a checkpoint, depending on whether world, TP, PP, DP,
+/// EP, CP and rank order are all the same.
 struct LoadRow {
   Cell<Mode> own;
   Cell<Stored> found;
@@ -101,7 +101,7 @@ std::vector<WorldRow> world_rows();
 std::vector<SaveRow> save_rows();
 std::vector<LoadRow> load_rows();
 
-/// Result that one rank showed in a pass.
+/// The result that one rank showed in a pass.
 struct Sight {
   Saw saw = Saw::kAccepted;
   Place place = Place::kElsewhere;
@@ -109,7 +109,7 @@ struct Sight {
 };
 
 struct Verdict {
-  State state;  ///< state afterwards
+  State state;  ///< state after the pass
   Move move;
   int code = 0;
   bool save = false;
@@ -119,17 +119,17 @@ struct Verdict {
 };
 std::ostream& operator<<(std::ostream& out, const Verdict& verdict);
 
-/// Records which rows were used, so that a test can require all of them. Rows count from 0.
+/// Records which rows were used, so that a test can require all of them. Rows are numbered from 0.
 struct Tally {
   std::set<std::size_t> rank_rows;
   std::set<std::size_t> world_rows;
   std::set<std::pair<std::size_t, std::size_t>> pairs;  ///< consecutive world rows
 };
-/// Returns the pairs that the table allows: in one life, or over a restart in the same mode that
-/// takes the state that the row before it left.
+/// Returns the pairs that the table allows: in one life, or across a restart in the same mode from
+/// the state that the previous row left.
 std::set<std::pair<std::size_t, std::size_t>> possible_pairs();
 
-/// Walks the rows for a world of some ranks.
+/// Walks through the rows for a world of some ranks.
 class Walk {
  public:
   Walk(Mode mode, std::size_t ranks, Tally& tally);
@@ -137,17 +137,17 @@ class Walk {
   Mode mode() const { return mode_; }
   State state() const { return state_; }
   Verdict ask();
-  /// Returns the status for the log, empty if nothing is written.
+  /// Returns the status for the log; empty if nothing is written.
   std::string see(std::size_t rank, const Sight& sight);
   Blame blame(std::size_t rank) const { return ranks_[rank].blame; }
   bool wants(std::size_t rank, Want want) const;
   /// True if this rank has a result that needs more investigation.
   bool suspect(std::size_t rank) const { return ranks_[rank].suspect; }
-  /// True if it has recorded the device of that result.
+  /// True if this rank has recorded the device of that result.
   bool device_known(std::size_t rank) const { return ranks_[rank].checkpoint; }
   Stored stored() const;
   /// Returns a new process in `own` mode that reads `stored`, which was saved as `found`. `left` is
-  /// the walk before it, if that left by itself.
+  /// the previous walk, if it left by itself.
   static Walk restarted(const Walk& stored, const Walk* left, Mode own, Stored found,
                         bool same_layout);
 
@@ -164,7 +164,7 @@ class Walk {
   State state_ = State::kIdle;
   std::vector<Rank> ranks_;
   std::optional<std::size_t> last_;  ///< world row
-  bool first_iteration_ = true;      ///< of this process; a failed iteration does not end it
+  bool first_iteration_ = true;      ///< first of this process; a failed iteration does not end it
 };
 
 }  // namespace reprise::sim::rerun_table

@@ -14,18 +14,18 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::int64_t kUnit = 1 << 20;  // of squares
+constexpr std::int64_t kUnit = 1 << 20;  // unit of squares
 
-/// The ranks of each module, and what each of them knows.
+/// The ranks of a module, and what each of them knows.
 struct TestModule {
   std::vector<GlobalRank> ranks;
   bool overflow = false;
   double loss_scale = 1;
-  std::vector<std::int64_t> squares;  ///< of each rank in turn
+  std::vector<std::int64_t> squares;  ///< one per rank, in order
   std::vector<std::int64_t> zeros;
 };
 
-/// Agrees on every rank of a world; a world that deadlocks is a failure.
+/// Runs the agreement on every rank of a world; a deadlock is a failure.
 std::vector<StepAgreement> agreed(std::int32_t world_size, const std::vector<TestModule>& modules) {
   std::vector<StepAgreement> all(static_cast<std::size_t>(world_size));
   SimStore store;
@@ -53,14 +53,14 @@ std::vector<StepAgreement> agreed(std::int32_t world_size, const std::vector<Tes
   return all;
 }
 
-/// a on ranks 0 1, b on 2 3 4, c on 5.
+/// Returns module a on ranks 0 1, b on 2 3 4, c on 5.
 std::vector<TestModule> side_by_side_modules() {
   return {{{{0}, {1}}, false, 16, {3 * kUnit, 4 * kUnit}, {1, 2}},
           {{{4}, {2}, {3}}, false, 64, {5 * kUnit, 0, kUnit}, {0, 7, 3}},
           {{{5}}, false, 32, {12 * kUnit}, {100}}};
 }
 
-/// The same numbers, all three on all of 0 1 2.
+/// Returns modules with the same numbers, each on all of ranks 0 1 2.
 std::vector<TestModule> colocated_modules() {
   const std::vector<GlobalRank> ranks = {{0}, {1}, {2}};
   return {{ranks, false, 16, {3 * kUnit, 0, 4 * kUnit}, {1, 2, 0}},
@@ -102,7 +102,7 @@ TEST(StepAgreement, found_inf_of_any_module_stops_all_and_is_told_of_it_alone) {
           EXPECT_EQ(step.modules[m].overflow, modules[m].overflow);
           EXPECT_EQ(step.modules[m].loss_scale, modules[m].loss_scale);
         }
-        EXPECT_EQ(step.gradient_norm(), 0) << "of gradients that are not used";
+        EXPECT_EQ(step.gradient_norm(), 0) << "unused gradients must not count";
         EXPECT_EQ(step.zeros(), 0);
       }
     }

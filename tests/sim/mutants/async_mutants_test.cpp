@@ -1,4 +1,4 @@
-// Mutants of saves during training: visible in some setups, and invisible if their needs are not
+// Mutants of saves during training are visible in some setups, and invisible if their needs are not
 // met.
 
 #include <gtest/gtest.h>
@@ -18,12 +18,12 @@
 namespace reprise::sim::async_mutants_test {
 namespace {
 
-/// Two ranks train 1, save, wait for it, train 1, save, train `beside`; a new job loads.
+/// Two ranks train 1 step, save, wait for the save, train 1, save, train `beside`; a new job loads.
 struct Course {
   std::int64_t beside = 0;
-  bool finalizes = true;  ///< before it exits
-  bool dies = false;      ///< instead of that; what is written is written in time
-  bool moves = false;     ///< true: its tensors move before the second save
+  bool finalizes = true;  ///< finalizes before it exits
+  bool dies = false;      ///< dies instead; its writes are complete by then
+  bool moves = false;     ///< its tensors move before the second save
   std::uint64_t batch = std::uint64_t{1} << 20U;
 };
 
@@ -65,7 +65,7 @@ class Lives {
  public:
   Lives(const Course& course, const Policies& policies) : course_(course), policies_(policies) {}
 
-  /// Codes of what was found, each with its message.
+  /// Returns the codes of all findings, each with its message.
   std::map<std::string, std::string> run() {
     live([this](Ports& ports) { train_and_save(ports); });
     live([this](Ports& ports) { load_and_compare(ports); });

@@ -1,4 +1,4 @@
-// Wrong caches need several saves and loads in one life: each has a script.
+// Wrong caches show only with several saves and loads in one life, so each has a script.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ struct Act {
   enum class What : std::uint8_t { kTrain, kSave, kLoad } what = What::kSave;
   SaveParts parts = {};
   const char* kind = "training";
-  bool fails = false;  ///< the ranks' common states are made to differ
+  bool fails = false;  ///< the ranks' common states differ on purpose
 };
 
 const Act kTrain{.what = Act::What::kTrain};
@@ -59,7 +59,7 @@ const std::vector<Row>& rows() {
   return all;
 }
 
-/// Results of a script, by code.
+/// Runs a script and collects its results by code.
 class Script {
  public:
   Script(std::vector<Act> acts, const Policies& policies)
@@ -175,7 +175,7 @@ TEST(CacheMutants, are_caught_as_they_say_where_they_show_and_nowhere_else) {
   }
 }
 
-/// Each of the two defences that a plan has against another structure is one by itself.
+/// A plan has two defences against another structure, and each one works without the other.
 TEST(CacheMutants, a_stale_plan_is_refused_by_the_signature_and_by_what_it_has_no_place_for) {
   for (const bool signature : {true, false}) {
     Policies policies;

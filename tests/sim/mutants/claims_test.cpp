@@ -35,7 +35,7 @@ std::string text_of(const fs::path& file) {
   return text.str();
 }
 
-/// One line of a table of the page.
+/// One line of a table on the page.
 struct Claim {
   std::string text;
   std::vector<std::string> shown_by;
@@ -59,7 +59,7 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-/// The rows of all tables, without their heads.
+/// Returns the rows of all tables, without their heads.
 std::vector<Claim> claims_in(const std::string& page) {
   std::vector<Claim> claims;
   std::istringstream in(page);
@@ -67,7 +67,7 @@ std::vector<Claim> claims_in(const std::string& page) {
     if (!line.starts_with("| ") || line.starts_with("| claim |")) continue;
     const auto cells = cells_of(line);
     if (cells.size() != 3) {
-      ADD_FAILURE() << "a line of a table has three cells: " << line;
+      ADD_FAILURE() << "a line of a table must have three cells: " << line;
       continue;
     }
     claims.push_back({cells[0], names_in(cells[1]), names_in(cells[2])});
@@ -75,7 +75,7 @@ std::vector<Claim> claims_in(const std::string& page) {
   return claims;
 }
 
-/// "Suite.name" of every test of the tree, with the text of its file.
+/// Maps "Suite.name" of every test in the tree to the text of its file.
 std::map<std::string, std::string> tests_of_the_tree() {
   static const std::regex kTest(R"(\bTEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\s*\))");
   std::map<std::string, std::string> tests;
@@ -90,7 +90,7 @@ std::map<std::string, std::string> tests_of_the_tree() {
 }
 
 /// Returns the text that must contain a mutant of the line: the mutants that the scenario declares,
-/// or the test's file; empty if there is no such thing.
+/// or the test's file; empty if neither exists.
 std::string text_of_evidence(const std::string& name,
                              const std::map<std::string, std::string>& tests) {
   if (const auto test = tests.find(name); test != tests.end()) return test->second;
@@ -100,7 +100,7 @@ std::string text_of_evidence(const std::string& name,
   return "caught:" + text.substr(std::min(text.find("\ncaught:"), text.size()));
 }
 
-/// The name by itself: "a" is not named by "a/b".
+/// True if the text contains the whole name: "a/b" does not contain "a".
 bool names(const std::string& text, std::string_view mutant) {
   const auto is_part = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '/';
@@ -113,7 +113,7 @@ bool names(const std::string& text, std::string_view mutant) {
   return false;
 }
 
-/// Returns the problems of the page, a sentence each.
+/// Returns the page's problems, one sentence each.
 std::vector<std::string> flaws_in(const std::string& page,
                                   const std::map<std::string, std::string>& tests) {
   std::set<std::string> known;

@@ -1,5 +1,5 @@
 #pragma once
-// Two lives of a job in a simulated world, through the real engine: one trains and saves, a new one
+// Two lives of a job in a simulated world, with the real engine: one trains and saves, a new one
 // loads and continues. Collects refusals of the engine and rulings of the judges.
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace reprise::sim {
 
-/// The job that saves, and the one that loads.
+/// The job that saves and the job that loads.
 struct Lives {
   const char* model = "gpt-tiny";
   const char* save = "tp2 dp2";
@@ -29,13 +29,13 @@ struct Lives {
   const char* load_sharding = "";  ///< empty: same as sharding
   std::int32_t ranks_per_node = 0;
   std::size_t dim = 0;
-  std::vector<std::int32_t> ranks = {};         ///< of both; empty: 0 .. n-1
-  std::vector<ModuleConfig> modules = {};       ///< of both, instead of model and layout
+  std::vector<std::int32_t> ranks = {};         ///< of both jobs; empty: 0 .. n-1
+  std::vector<ModuleConfig> modules = {};       ///< of both jobs, instead of model and layout
   std::vector<ModuleConfig> load_modules = {};  ///< of the loading job, if different
   bool plain_first_at_load = false;             ///< another order of parameter groups
   bool random_by_dp = false;
-  std::vector<std::string> lacks = {};  ///< groups that neither passes to its calls
-  bool trains_before_load = false;      ///< true: the loading job has trained already
+  std::vector<std::string> lacks = {};  ///< groups that neither job passes to its calls
+  bool trains_before_load = false;      ///< the loading job has trained before
 };
 
 inline std::string or_else(std::string_view text, std::string_view otherwise) {
@@ -154,7 +154,7 @@ class MutantWorld {
     job.take(request.wanted);
   }
 
-  /// Requires that each rank's host stream is that of its own place.
+  /// Requires that each rank's host stream belongs to its own place.
   void judge_streams(TrainingJob& job) {
     for (const auto& leaf : job.live_state().objects) {
       if (leaf.key != kRngKey) continue;

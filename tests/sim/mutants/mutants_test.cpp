@@ -10,7 +10,7 @@
 namespace reprise::sim::mutants_test {
 namespace {
 
-/// Setups in which a mutant shows, and in which its `needs` are not met and it must not.
+/// A setup in which a mutant shows, and one that does not meet its `needs`, where it must not show.
 struct Row {
   std::string_view mutant;
   Lives shown;
@@ -39,13 +39,13 @@ ModuleConfig module(const char* name, const char* model, const char* layout, dou
       .name = name, .model = model, .layout = parse_layout(layout), .loss_scale = {.scale = scale}};
 }
 
-/// Side by side.
+/// Returns lives of a job with these modules side by side.
 Lives of(const std::vector<ModuleConfig>& modules) {
   Lives lives;
   lives.modules = side_by_side(modules);
   return lives;
 }
-/// Returns lives of a job with `first` on rank 0 and a language model that is not.
+/// Returns lives of a job with `first` on rank 0 and a language model on the other ranks.
 Lives of(const ModuleConfig& first) {
   return of({first, module("language", "language-tiny", "tp1")});
 }
@@ -241,7 +241,7 @@ INSTANTIATE_TEST_SUITE_P(Mutants, EachMutant, testing::ValuesIn(rows()),
                            return name;
                          });
 
-/// Those that need more than one save and one load.
+/// True for mutants that need more than one save and one load.
 bool has_own_test(std::string_view name) {
   constexpr std::string_view kOwn[] = {"rerun-",
                                        "strict-idle-rerun",  // rerun_mutants_test
@@ -284,7 +284,8 @@ TEST(Mutants, AreSortedFoundByNameAndEachHasARow) {
   EXPECT_THROW(mutant_named("lazy-state-templat"), Error);
 }
 
-/// Without the proof at the save a checkpoint with a gap is written; the load proves again.
+/// Without the proof at the save, a checkpoint with a gap is written; the load proves again and
+/// refuses it.
 TEST(Mutants, WhatTheSaveLetsPassTheLoadRefuses) {
   for (const std::string_view name :
        {"packed-group-not-canonical", "validation-skipped-or-vacuous"}) {

@@ -1,5 +1,5 @@
-// Wrong rerun machines: two lives through the real engine, compared with the same two under right
-// decisions.
+// Wrong rerun machines: two lives with the real engine, compared with the same two lives under
+// right decisions.
 
 #include <gtest/gtest.h>
 
@@ -28,10 +28,10 @@ constexpr double kSpike = 1e12;
 struct Bad {
   std::int32_t rank = 1;
   double value = kNaN;
-  bool again = true;  ///< in the re-run on the same device, too
+  bool again = true;  ///< also in the re-run on the same device
 };
 
-/// A life that trains, saves twice and fails, and one that begins from what it left.
+/// A life that trains, saves twice and fails, and a life that begins from what it left.
 struct Story {
   std::vector<Bad> bad = {{}};
   const char* layout = "tp2 dp2";
@@ -39,7 +39,7 @@ struct Story {
   bool same_device = false;
   RerunMode next_mode = RerunMode::kValidateResults;
   const char* model = "gpt-tiny";
-  bool told = true;  ///< the second life knows of an earlier restart
+  bool told = true;  ///< the second life knows about an earlier restart
   RerunMode mode = RerunMode::kValidateResults;
 };
 
@@ -97,7 +97,7 @@ std::string text_of(const std::set<std::string>& verdicts) {
   return text;
 }
 
-/// Observations of each rank in a story; the key names the defect if they differ.
+/// Everything that each rank showed in a story; the key names the defect if it differs.
 using Shown = std::map<std::pair<std::string, GlobalRank>, std::string>;
 constexpr const char* kError = "an error of this code";
 
@@ -214,11 +214,12 @@ class Telling {
   Story story_;
   Policies policies_;
   SimStore store_;
-  std::map<Step, std::vector<AuditPage>> pages_;  ///< by save
+  std::map<Step, std::vector<AuditPage>> pages_;  ///< per save
   Shown shown_;
 };
 
-/// Returns the differences from the story under right decisions; errors by their own codes.
+/// Returns the differences from the story under right decisions; errors appear under their own
+/// codes.
 std::set<std::string> verdicts_with(std::string_view mutant, const Story& story) {
   Policies wrong;
   mutant_named(mutant).apply(wrong);

@@ -1,5 +1,5 @@
-// State shared by a rank's threads on real lanes: faults and meter of its ports, used by the job's
-// thread and by the background of its saves at once; ThreadSanitizer checks them.
+// State that a rank's threads share on real lanes: faults and meters of its ports, used by the
+// job's thread and the background of its saves at once; ThreadSanitizer checks them.
 #include <gtest/gtest.h>
 
 #include "core/engine/save_queue.hpp"
@@ -18,9 +18,9 @@ using contracts::TemporaryDirectory;
 constexpr std::int32_t kRanks = 2;
 constexpr std::int64_t kSaves = 6;
 
-void give_no_life() { FAIL() << "nobody was to die"; }
+void give_no_life() { FAIL() << "no death was planned"; }
 
-/// A rank of a job that saves during its training, with its saves in one queue.
+/// A rank of a job that saves while it trains, with its saves in one queue.
 class SavingRank {
  public:
   SavingRank(const Ports& ports, FaultBook& book)
@@ -63,7 +63,7 @@ class SavingRank {
     });
   }
 
-  /// And looks at what the background changes.
+  /// Changes the elements, and reads what the background changes.
   void train() {
     testing_job::each_element(job_.state, [](const TensorLeaf&, std::byte* element, std::uint64_t) {
       element[0] ^= std::byte{0x25};
@@ -78,7 +78,7 @@ class SavingRank {
   std::shared_ptr<Communicator> group_;
   testing_job::RankState job_;
   Step step_ = {};
-  std::vector<std::shared_ptr<MemoryMeter>> meters_;  ///< until the background is through
+  std::vector<std::shared_ptr<MemoryMeter>> meters_;  ///< kept until the background is done
 };
 
 TEST(SharedPorts, faults_and_meters_are_used_by_the_job_and_its_background_at_once__2_ranks) {

@@ -1,4 +1,5 @@
-// The public calls on two ranks: options that differ, or that one rank can't take, end all alike.
+// The public calls on two ranks: if options differ, or one rank can't take them, both ranks end
+// alike.
 
 #include <gmock/gmock.h>
 
@@ -17,7 +18,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Returns the line of the Error that `call` throws; empty if it throws none.
+/// Returns the text of the Error that `call` throws; empty if it throws none.
 template <class Call>
 std::string complaint(const Call& call) {
   try {
@@ -28,7 +29,7 @@ std::string complaint(const Call& call) {
   }
 }
 
-/// Runs `program` on two simulated ranks and returns how each complained.
+/// Runs `program` on two simulated ranks and returns each rank's complaints.
 std::vector<std::string> on_two_ranks(
     const std::function<void(Job&, State&, bool first)>& program) {
   sim::SimStore store("sim:");

@@ -1,5 +1,5 @@
 // Every crash of a save: at each call to the store, as the end of the process or as a power cut,
-// and again while the next save cleans up. A reader then finds one whole checkpoint.
+// and again while the next save cleans up. Afterwards a reader finds one whole checkpoint.
 
 #include <gtest/gtest.h>
 
@@ -20,11 +20,11 @@
 namespace reprise::sim::commit_crash_test {
 namespace {
 
-/// The end of a process; no std::exception, so that nothing handles it.
+/// The end of a process; not a std::exception, so that nothing handles it.
 struct Killed {};
 
-/// Dies at its n-th change or sync. Trees are removed name by name, and each removal is durable at
-/// once: the worst that a file system may do.
+/// Dies at its n-th change or sync. Trees are removed name by name and each removal is durable at
+/// once, which is the worst that a file system may do.
 class MortalStore final : public Store {
  public:
   MortalStore(SimStore& store, int calls_left) : store_(store), calls_left_(calls_left) {}
@@ -105,7 +105,7 @@ constexpr std::int64_t kElements = 3;
 
 using Commit = decltype(SaveSeams::commit);
 
-/// Writes generation `n`: each file of it says which it is.
+/// Writes generation `n`; each of its files identifies it.
 void save(Store& store, CommitTarget target, std::int64_t n, const Commit& protocol) {
   prepare(store, target);
   const TensorItemLayout layout(DType::kInt64, {kElements});
@@ -134,7 +134,7 @@ void save(Store& store, CommitTarget target, std::int64_t n, const Commit& proto
   run_protocol(protocol(store, target, content, Part::kLeader), phase::kCommit, trace);
 }
 
-/// Returns the generation that a reader finds; throws or fails if it isn't a whole one.
+/// Returns the generation that a reader finds; throws or fails if it is not whole.
 std::int64_t found(Store& store, const std::string& path) {
   Checkpoint checkpoint = Checkpoint::open(store, path);
   const auto common = checkpoint.common();
@@ -157,7 +157,7 @@ std::int64_t found(Store& store, const std::string& path) {
 
 enum class End { kKill, kPowerCut };
 
-/// True if the save came to its end within so many calls.
+/// True if the save ended within that many calls.
 bool save_until(SimStore& store, const CommitTarget& target, std::int64_t n, int calls, End end,
                 const Commit& protocol = commit_part) {
   bool finished = false;
@@ -165,18 +165,18 @@ bool save_until(SimStore& store, const CommitTarget& target, std::int64_t n, int
     MortalStore mortal(store, calls);
     save(mortal, target, n, protocol);
     finished = true;
-  } catch (const Killed&) {  // judged by what is left
+  } catch (const Killed&) {  // what it leaves is judged
   }
   if (end == End::kPowerCut) store.crash();
-  store.pass_term();  // the next writer comes later than that
+  store.pass_term();  // the next writer comes after the lease
   return finished;
 }
 
 struct Case {
   const char* name;
-  std::string path;     ///< that a reader is given
-  CommitTarget first;   ///< of generation 1
-  CommitTarget second;  ///< of generations 2 and 3
+  std::string path;     ///< path for a reader
+  CommitTarget first;   ///< target of generation 1
+  CommitTarget second;  ///< target of generations 2 and 3
 };
 
 const Case kCases[] = {
@@ -212,7 +212,7 @@ TEST_P(CommitCrash, leaves_the_old_checkpoint_or_the_new_one_whole) {
         std::int64_t now = 0;
         ASSERT_NO_THROW(now = found(store, row.path));
         EXPECT_TRUE(now == 1 || now == 2) << now;
-        EXPECT_GE(now, last) << "committed, and then not";
+        EXPECT_GE(now, last) << "it was committed before and is not any more";
         last = now;
         if (HasFailure()) return;
       }
@@ -255,14 +255,14 @@ TEST_P(CommitCrash, needs_no_root_whose_name_was_durable_before) {
     for (const std::string part : {"jobs", "llm", "run"}) {
       if (root == "run" && part != "run") continue;
       made = join_path(made, part);
-      store.make_directory(made);  // by a process that then died
+      store.make_directory(made);  // made by a process that then died
     }
     save_until(store, CommitTarget::iteration(root, Step{1}), 1, kForEver, End::kPowerCut);
     ASSERT_NO_THROW(EXPECT_EQ(found(store, root), 1)) << root;
   }
 }
 
-// If no tracker follows, nothing else makes the new name durable.
+// If no tracker is written, nothing else makes the new name durable.
 TEST_P(CommitCrash, what_a_save_said_is_saved_survives_a_power_cut_right_after) {
   for (const Case& row : kCases) {
     for (const std::int64_t saves : {1, 2, 3}) {
@@ -277,8 +277,7 @@ TEST_P(CommitCrash, what_a_save_said_is_saved_survives_a_power_cut_right_after) 
   }
 }
 
-// A tracker that moves before the payload is in its place: Megatron's defect, caught by a crash in
-// between.
+// Megatron's defect: the tracker moves before the payload is in place. A crash in between shows it.
 TEST_P(CommitCrash, a_tracker_that_moves_first_is_left_dangling) {
   Policies historical;
   tracker_before_payload(historical);

@@ -33,7 +33,7 @@ struct SimStoresWithoutExchange {
     return std::make_unique<SimStore>("sim:", StoreCapabilities{.exchange = false});
   }
 };
-/// Its lists show all at once: sim_store_test has those that lag.
+/// A store without rename whose lists are always current; sim_store_test has lists that lag.
 struct SimObjectStores {
   std::unique_ptr<Store> make() {
     return std::make_unique<SimStore>("sim:",

@@ -1,4 +1,4 @@
-// Stack switches do not mix up the C++ runtime's exception state.
+// Switches between stacks do not mix up the C++ runtime's exception state.
 #include "sim/world/fiber.hpp"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ TEST(Fiber, rethrow_after_suspending_in_a_catch_block_delivers_the_fibers_own_ex
     }));
   }
   for (const auto& fiber : fibers) fiber->resume();
-  for (const std::size_t i : {0U, 2U, 1U}) fibers[i]->resume();  // not last in, first out
+  for (const std::size_t i : {0U, 2U, 1U}) fibers[i]->resume();  // not in LIFO order
   EXPECT_EQ(delivered, (std::vector<std::string>{"fiber 0", "fiber 1", "fiber 2"}));
   for (const auto& fiber : fibers) EXPECT_TRUE(fiber->finished());
 }

@@ -1,5 +1,5 @@
-// A message from one rank to the others is cut off or changed: a save and a load end with a named
-// error, or continue if the change does not matter to them. None reads beyond the message, and
+// A message from one rank to the others is cut off or changed. A save and a load end with a named
+// error, or continue if the change does not matter to them. No rank reads beyond the message, and
 // nobody waits.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace reprise::sim {
 namespace {
 
 constexpr std::int32_t kWorldSize = 2;
-constexpr std::size_t kPlaces = 24;  // in each message
+constexpr std::size_t kPlaces = 24;  // per message
 
 /// Changes what a rank sends in its nth call.
 using Garble = std::function<void(std::size_t nth, Bytes& wire)>;
@@ -104,8 +104,8 @@ class GarbledPeer : public testing::Test {
     });
   }
 
-  /// Each message of rank 1 at so many of its bytes, by each of the two ways; how often which error
-  /// was the answer.
+  /// Changes each message of rank 1 at kPlaces of its bytes, in both ways; counts the errors that
+  /// result.
   std::map<std::string, int> run_all(const Program& program) {
     std::vector<std::size_t> sizes;
     run(program, [&](std::size_t, Bytes& wire) { sizes.push_back(wire.size()); });
@@ -117,7 +117,7 @@ class GarbledPeer : public testing::Test {
           const auto result = run(program, [&](std::size_t nth, Bytes& wire) {
             if (nth != message || at >= wire.size()) return;
             const auto place = wire.begin() + static_cast<std::ptrdiff_t>(at);
-            if (cut) wire.erase(place, wire.end() - 1);  // its kind is at the end
+            if (cut) wire.erase(place, wire.end() - 1);  // the last byte is its kind
             if (!cut) *place ^= std::byte{0xff};
           });
           SCOPED_TRACE(testing::Message() << "message " << message << (cut ? " cut" : " changed")

@@ -1,4 +1,4 @@
-// Ranks that disagree on one of their groups: all of them refuse, and nothing is written.
+// Ranks that disagree on one of their groups all refuse, and nothing is written.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Eight ranks of nine in an order of their own; rank 0 is none of them.
+/// Eight of nine ranks in an arbitrary order, without rank 0.
 const std::vector<GlobalRank> kRanks = {{5}, {2}, {8}, {1}, {3}, {7}, {6}, {4}};
 constexpr std::int32_t kWorld = 9;
 
@@ -90,7 +90,7 @@ void save(TrainingJob& job, Ports& ports, const CheckpointGroups& groups) {
 
 using Refusals = std::map<GlobalRank, std::optional<Error>>;
 
-/// Requires that every member was refused with a message on the group and both views.
+/// Requires that every member was refused with a message that names the group and both views.
 void expect_refused(const Refusals& refusals, std::string_view group) {
   EXPECT_EQ(refusals.size(), kRanks.size());
   for (const auto& [rank, error] : refusals) {
@@ -101,8 +101,8 @@ void expect_refused(const Refusals& refusals, std::string_view group) {
   }
 }
 
-/// Returns the wrong group of the odd rank; nothing if there is no such wrong group: a single rank
-/// has no order and no other member.
+/// Returns the wrong group of the odd rank. Returns nothing if there is none: a single rank has no
+/// order and no other member.
 std::optional<Group> taken_by_odd_one(const Disagreement& disagreement, const Group& right,
                                       GlobalRank self) {
   if (right.size() == 1 && disagreement.name != "an idle rank more") return std::nullopt;

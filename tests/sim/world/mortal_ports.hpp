@@ -1,7 +1,7 @@
 #pragma once
 // A rank's ports that report each place where its life may end: each begin and each end that the
-// engine traces, and each call between them that changes the store. Trees are removed name by name,
-// and each removal is durable at once: the worst that a file system may do.
+// engine traces, and each call between them that changes the store. Trees are removed name by name
+// and each removal is durable at once, which is the worst that a file system may do.
 
 #include <algorithm>
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace reprise::sim {
 
-/// A place in a run: "commit/tracker begins", "commit/tracker: publish".
+/// A place in a run, such as "commit/tracker begins" or "commit/tracker: publish".
 struct MortalPlace {
   std::string phase;
   std::string step;
@@ -34,8 +34,8 @@ enum class Deed : std::uint8_t { kDone, kClaimed };
 
 class MortalPorts {
  public:
-  /// Calls `passes` before each call, and after each begin or end was traced; with `reads` also
-  /// before each call that changes nothing.
+  /// Calls `passes` before each call that changes something, and after each begin or end was
+  /// traced; with `reads` also before each call that changes nothing.
   MortalPorts(const Ports& inner, std::function<Deed(const MortalPlace&)> passes,
               bool reads = false)
       : passes_(std::move(passes)),

@@ -1,5 +1,5 @@
-// Concurrent writers on a file system without locks: none removes files that another one writes or
-// has set aside, and each gets an error.
+// Concurrent writers on a file system without locks: none removes files that another writes or has
+// set aside, and each gets an error.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST_P(NoLocks, two_saves_of_one_place_both_end_well_and_the_last_one_stands) {
     EXPECT_THAT(log, Contains(HasSubstr("no locks")));
     EXPECT_EQ(loaded(ports, "run"), 2);
   });
-  EXPECT_TRUE(asides_of(store_, kFirst).empty()) << "each took its own away";
+  EXPECT_TRUE(asides_of(store_, kFirst).empty()) << "each writer must remove its own files";
 }
 
 TEST_P(NoLocks, what_others_set_aside_is_left_alone_and_named) {
@@ -73,7 +73,7 @@ TEST_P(NoLocks, what_others_set_aside_is_left_alone_and_named) {
       EXPECT_THAT(log, Contains(HasSubstr(ports.store.display(path)))) << path;
     }
     ports.store.remove(kFirst);
-    begin(ports, 3, 1).finish();  // no copy of another writer is put back
+    begin(ports, 3, 1).finish();  // does not put back another writer's copy
     begin(ports, 4, 2, 1).finish();
     EXPECT_EQ(loaded(ports, "run"), 4);
   });

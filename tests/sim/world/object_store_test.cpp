@@ -111,7 +111,7 @@ TEST(ObjectStore, a_lease_is_taken_when_it_was_given_back_or_its_term_is_over) {
   EXPECT_EQ(code_of([&] { store.put_aside({"a.old", "a", first.get()}); }), Code::kLocked);
   EXPECT_EQ(get(store, "a"), "1");
   first.reset();
-  EXPECT_TRUE(is_locked()) << "what the second one holds is not the first one's to give back";
+  EXPECT_TRUE(is_locked()) << "the first writer must not release the second one's lease";
 }
 
 TEST(ObjectStore, a_writer_that_is_killed_leaves_its_lease_to_the_term) {
@@ -128,7 +128,7 @@ TEST(ObjectStore, a_writer_that_is_killed_leaves_its_lease_to_the_term) {
 
 // ---- writers
 
-/// The commit `protocol`, in which something happens where the step `at` begins.
+/// Returns the commit `protocol` with `between` called where the step `at` begins.
 decltype(SaveSeams::commit) interrupted(decltype(SaveSeams::commit) protocol, const std::string& at,
                                         const std::function<void()>& between) {
   return [=](Store& store, CommitTarget& target, const CommitContent& content, Part part) {
@@ -153,7 +153,7 @@ void save(const Ports& ports, std::int64_t generation, std::int64_t step,
   begin_save(ports, all_ranks(ports), job.state, options, seams).finish();
 }
 
-/// The result of the first writer's save, and the generation that is then loaded.
+/// The result of the first writer's save, and the generation that is loaded afterwards.
 struct Ended {
   std::optional<Code> code;
   std::int64_t generation = 0;
@@ -163,8 +163,8 @@ class TwoWriters : public testing::Test {
  protected:
   TwoWriters() { mutant_named("store-fence-not-looked-at").apply(unfenced_); }
 
-  /// One writer saves generation 1, and generation 2 over it. Where that one's step `at` begins its
-  /// leases are over, and `other` happens.
+  /// One writer saves generation 1, and generation 2 over it. Where step `at` of the second save
+  /// begins, its leases expire and `other` is called.
   Ended saves(const decltype(SaveSeams::commit)& protocol, const std::string& at,
               const std::function<void(const Ports&, SimStore&)>& other) {
     SimStore store("sim:", capabilities_);
@@ -199,7 +199,7 @@ TEST_F(TwoWriters, one_whose_lease_was_taken_does_not_make_its_checkpoint_visibl
   EXPECT_EQ(fenced.generation, 1);
   const Ended unfenced = saves(unfenced_.save.commit, "swap_in", take);
   EXPECT_EQ(unfenced.code, std::nullopt);
-  EXPECT_EQ(unfenced.generation, 2) << "the fence alone keeps it out";
+  EXPECT_EQ(unfenced.generation, 2) << "only the fence refuses it";
 }
 
 TEST_F(TwoWriters, one_whose_lease_was_taken_does_not_move_the_tracker_back) {
@@ -209,7 +209,7 @@ TEST_F(TwoWriters, one_whose_lease_was_taken_does_not_move_the_tracker_back) {
   EXPECT_EQ(fenced.generation, 3);
   const Ended unfenced = saves(unfenced_.save.commit, "tracker", save_next);
   EXPECT_EQ(unfenced.code, std::nullopt);
-  EXPECT_EQ(unfenced.generation, 2) << "the fence alone keeps it from that";
+  EXPECT_EQ(unfenced.generation, 2) << "only the fence prevents that";
 }
 
 TEST_F(TwoWriters, one_whose_lease_is_over_and_was_not_taken_goes_on) {
@@ -232,8 +232,8 @@ TEST_F(TwoWriters, one_whose_lease_was_taken_leaves_alone_what_the_other_one_has
   EXPECT_EQ(ended.generation, 2) << "it is the only copy";
 }
 
-/// A store without exchange where a save over the first iteration died before it had removed what
-/// made way for it.
+/// On a store without exchange, a save over the first iteration died before it removed the old one
+/// that made way.
 TEST(ObjectStore, what_made_way_goes_when_its_iteration_does) {
   for (const bool renames : {true, false}) {
     SCOPED_TRACE(renames);
@@ -255,7 +255,7 @@ TEST(ObjectStore, what_made_way_goes_when_its_iteration_does) {
   }
 }
 
-/// Reshards the newest checkpoint into `out`; `last_look` comes right before the commit.
+/// Reshards the newest checkpoint into `out`; calls `last_look` right before the commit.
 void reshard_out(const Ports& ports, const std::function<void()>& last_look = {}) {
   Checkpoint source = Checkpoint::open(ports.store, "run");
   NoProgress progress;

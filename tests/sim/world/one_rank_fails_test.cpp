@@ -1,4 +1,4 @@
-// One rank of two or three fails alone, by an exception other than Error: at each of its calls to
+// One rank of two or three fails alone, with an exception other than Error, at each of its calls to
 // the store, in a save and in a load that may fall back. No rank waits for it: all end in the same
 // way, with the same error or with none.
 
@@ -40,7 +40,8 @@ void load(const Ports& ports) {
   reprise::load(ports, *all_ranks(ports), job.state, options);
 }
 
-/// Returns the common end of all ranks, an error's name or "well", or else how each ended.
+/// Returns the common end of all ranks (an error's name or "well"), or how each ended if they
+/// differ.
 std::string ending_of(const RunResult& result) {
   std::set<std::string> endings;
   for (const RankOutcome& rank : result.ranks) {
@@ -71,7 +72,7 @@ class OneRankFails : public testing::TestWithParam<std::int32_t> {
     std::optional<MortalPlace> met;
   };
 
-  /// The victim's `nth` call to the store throws.
+  /// Runs `program`; the victim's `nth` call to the store throws.
   Run run(GlobalRank victim, std::size_t nth, const std::function<void(const Ports&)>& program) {
     SimStore store("sim:");
     copy_tree({before_}, {store});
@@ -90,7 +91,7 @@ class OneRankFails : public testing::TestWithParam<std::int32_t> {
     return run;
   }
 
-  /// At all of its calls, for each rank; how often it ended how.
+  /// Fails each rank at each of its calls; counts the endings.
   std::map<std::string, int> run_all(const std::function<void(const Ports&)>& program) {
     std::map<std::string, int> endings;
     for (std::int32_t victim = 0; victim < GetParam(); ++victim) {
@@ -111,7 +112,7 @@ class OneRankFails : public testing::TestWithParam<std::int32_t> {
 TEST_P(OneRankFails, in_a_save_and_all_end_alike) {
   const auto endings = run_all([](const Ports& ports) { save(ports, {3, 1}); });
   EXPECT_GT(endings.at("INTERNAL"), 20);
-  EXPECT_GT(endings.at("well"), 5) << "what cannot be removed fails no save";
+  EXPECT_GT(endings.at("well"), 5) << "a failed removal must not fail the save";
 }
 
 TEST_P(OneRankFails, in_a_load_that_may_fall_back_and_all_end_alike) {

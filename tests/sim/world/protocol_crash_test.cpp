@@ -1,6 +1,6 @@
-// Every crash of every protocol: at each begin and end that the engine itself traces and at each
-// change of the store between them, on each rank, as the end of its process or as a power cut; and
-// each of these calls failing, or only pretending to have renamed. Then a new job loads one
+// Every crash of every protocol: at each begin and end that the engine traces and at each change of
+// the store between them, on each rank, as the end of its process or as a power cut; and each of
+// these calls failing, or falsely reporting that it renamed. Afterwards a new job loads one
 // committed checkpoint, the same on all ranks, and continues to save.
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@
 namespace reprise::sim {
 namespace {
 
-/// Event at a place: the rank dies, or lives on with a call that failed or was not done.
+/// The event at a place: the rank dies, or lives on with a call that failed or was not made.
 enum class End { kKill, kPowerCut, kError, kLost };
 
 const char* name_of(End end) {
@@ -52,7 +52,7 @@ bool is_change_of_names(const std::string& call) {
   return call == "publish" || call == "replace" || call == "put_aside";
 }
 
-/// True if that can happen there.
+/// True if that can happen at that place.
 bool possible(End end, const MortalPlace& place) {
   const bool call = place.what != "begins" && place.what != "ends";
   if (end == End::kError) return call;
@@ -68,7 +68,7 @@ struct SaveOf {
 
 using Steps = std::vector<Step>;
 
-/// `damaged`: by what was loaded before.
+/// Saves; `damaged` are the steps that the load before found damaged.
 void save(const Ports& ports, const SaveOf& what, const SaveSeams& seams = {},
           const Steps& damaged = {}) {
   const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), what.generation);
@@ -106,7 +106,7 @@ void save(const Ports& ports, const Beside& beside) {
 }
 
 struct Loaded {
-  std::int64_t generation;  ///< -1 if it is a mix
+  std::int64_t generation;  ///< -1 for a mixture
   Steps damaged;
 };
 
@@ -121,20 +121,20 @@ Loaded load(const Ports& ports, const std::string& path, reprise::Fallback fallb
   return {job.generation().value_or(-1), report.damaged};
 }
 
-/// The state before, the event that is cut off, and the permitted results.
+/// The state before, the saves that are cut off, and the permitted results.
 struct History {
   const char* name;
   std::vector<SaveOf> before;
-  std::optional<std::int64_t> damaged = {};  ///< step of the one whose payload is changed
-  std::optional<SaveOf> unfinished = {};     ///< was cut off while it was written
-  bool loads = false;                        ///< before it saves
+  std::optional<std::int64_t> damaged = {};  ///< step whose payload is changed
+  std::optional<SaveOf> unfinished = {};     ///< a save that was cut off
+  bool loads = false;                        ///< loads before it saves
   std::optional<SaveOf> saves = {};
   std::set<std::int64_t> allowed = {};  ///< generations; 0: nothing was ever committed
-  /// Steps that are there when it has come to its end. Those from before are whole at every crash.
+  /// Steps that remain after it ends. Those from before are whole at every crash.
   std::vector<std::int64_t> left = {};
   Beside beside = {};
 
-  /// The last one that it saves.
+  /// Returns its last save.
   std::optional<SaveOf> last() const {
     return beside.saves.empty() ? saves : std::optional(beside.saves.back());
   }
@@ -251,8 +251,8 @@ const std::vector<History>& histories() {
   return all;
 }
 
-/// The kinds of store: what replaces a tree in one step, in two renames, or by one conditional put
-/// where lists lag.
+/// Kinds of store: they replace a tree in one step, in two renames, or with one conditional put if
+/// lists lag.
 enum class Kind { kExchange, kRename, kPut };
 constexpr std::array kKinds = {Kind::kExchange, Kind::kRename, Kind::kPut};
 
@@ -288,7 +288,7 @@ std::ostream& operator<<(std::ostream& out, const Setting& setting) {
 
 using Program = std::function<void(const Ports&)>;
 
-/// Runs it on all ranks, each of which must come to its end.
+/// Runs it on all ranks, each of which must reach the end.
 void run_whole(SimStore& store, std::int32_t ranks, const Program& program,
                Background background = Background::kAnyTime) {
   World world({.seed = 5, .world_size = ranks, .background = background}, store);
@@ -301,11 +301,11 @@ void run_whole(SimStore& store, std::int32_t ranks, const Program& program,
 
 struct CutOff {
   std::vector<MortalPlace> passed;  ///< places of the victim, in order
-  bool finished = false;            ///< all ranks came to the end
+  bool finished = false;            ///< all ranks reached the end
 };
 
-/// Runs it until the victim comes to its `last`-th place, and lets happen there what may; or to the
-/// end.
+/// Runs it until the victim reaches its `last`-th place, where the end of `setting` happens; or to
+/// the end.
 CutOff run_until(SimStore& store, const Setting& setting, std::size_t last,
                  const Program& program) {
   CutOff run;
@@ -337,7 +337,7 @@ CutOff run_until(SimStore& store, const Setting& setting, std::size_t last,
     run.finished = run.finished && rank.end == RankEnd::kReturned;
   }
   if (run.passed.size() > last && setting.end == End::kPowerCut) store.crash();
-  if (run.passed.size() > last) store.pass_term();  // the next job begins later than that
+  if (run.passed.size() > last) store.pass_term();  // the next job begins after the lease
   return run;
 }
 
@@ -360,13 +360,13 @@ class ProtocolCrash {
     before_.sync_all();
   }
 
-  /// All places of the victim in the whole run.
+  /// Returns all places of the victim in the whole run.
   std::vector<MortalPlace> places() {
     SimStore store = fresh();
     return run_until(store, setting_, kForEver, program()).passed;
   }
 
-  /// Steps that are there after an undisturbed run.
+  /// Returns the steps that remain after an undisturbed run.
   std::vector<std::int64_t> left() {
     SimStore store = fresh();
     run_whole(store, setting_.ranks, program(), setting_.background);
@@ -389,15 +389,15 @@ class ProtocolCrash {
     return found(store, CommitTarget::iteration("run", Step{history_.saves->step}).directory);
   }
 
-  /// Dies there, and recovers. What is wrong with what is then found; empty if all is well.
+  /// Dies there and recovers. Returns what is wrong afterwards; empty if all is well.
   std::string crash_at(std::size_t place) {
     SimStore store = fresh();
     const bool finished = run_until(store, setting_, place, program()).finished;
     return complaint(store, finished);
   }
 
-  /// Is killed at one place and, in the same save again, dies at another: names of the first life
-  /// are then seen and not durable.
+  /// Is killed at one place and, in the same save again, dies at another. Names of the first life
+  /// are then visible but not durable.
   std::string crash_twice(std::size_t first, std::size_t second) {
     SimStore store = fresh();
     Setting killed = setting_;
@@ -428,14 +428,15 @@ class ProtocolCrash {
   void change_payload(std::int64_t step) {
     const std::string path = CommitTarget::iteration("run", Step{step}).directory + "/__0_0.distcp";
     Bytes content = read_all(before_, path, 1U << 20U);
-    // The rank's elements: the only bytes of that value.
+    // Change the rank's elements, which are the only bytes with that value.
     for (std::size_t i = 0; i + 8 <= content.size(); ++i) {
       if (load_le<std::int64_t>(ByteSpan(content).subspan(i)) == step) content[i] ^= std::byte{8};
     }
     write_durably(before_, path, content);
   }
 
-  /// 0 if there is no checkpoint at all. Throws where a load does.
+  /// Returns the generation that is loaded; 0 if there is no checkpoint at all. Throws if the load
+  /// does.
   std::int64_t found(SimStore& store, const std::string& path) {
     std::set<std::int64_t> found;
     try {
@@ -449,7 +450,8 @@ class ProtocolCrash {
     return found.size() == 1 ? *found.begin() : -1;
   }
 
-  /// `finished`: the save said that it came to its end.
+  /// Returns what is wrong with the store; empty if all is well. `finished`: the save reported that
+  /// it ended.
   std::string complaint(SimStore& store, bool finished) {
     try {
       const std::int64_t now = found(store, "run");
@@ -477,7 +479,7 @@ class ProtocolCrash {
     return left_of_a_removal(store);
   }
 
-  /// Lists that lag may have hidden files from the save before; the next one removes those. Marks
+  /// Lists that lag may have hidden files from the save before; the next save removes those. Marks
   /// stay until a list shows nothing else.
   std::string left_of_a_removal(SimStore& store) {
     const bool lags = store.capabilities().lists_lag;
@@ -499,7 +501,7 @@ class ProtocolCrash {
   Setting setting_;
   SaveSeams seams_;
   SimStore before_ = SimStore("sim:");
-  std::uint64_t stores_ = 0;  ///< made so far: each has lists that lag in another way
+  std::uint64_t stores_ = 0;  ///< stores made so far; lists of each lag in another way
 };
 
 std::vector<Setting> settings() {
@@ -518,7 +520,7 @@ class Histories : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(Histories, a_crash_or_failure_anywhere_leaves_one_whole_checkpoint_for_all_ranks) {
   const History& history = histories()[GetParam()];
-  std::map<Kind, int> counts;  ///< crashes, by kind of store
+  std::map<Kind, int> counts;  ///< crashes per kind of store
   int failures = 0;
   for (const Setting& setting : settings()) {
     ProtocolCrash crash(history, setting);
@@ -552,8 +554,8 @@ TEST_P(Histories, an_undisturbed_run_leaves_what_is_to_be_kept_and_nothing_else)
 INSTANTIATE_TEST_SUITE_P(ProtocolCrash, Histories,
                          testing::Range(std::size_t{0}, histories().size()));
 
-/// Places where a step begins: what another life finds is what the step before left. And what is
-/// between the calls of a step that moves or removes.
+/// Returns the places where a step begins, since another life finds what the previous step left,
+/// and those between the calls of a step that moves or removes.
 std::vector<std::size_t> states(const std::vector<MortalPlace>& places) {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -570,8 +572,7 @@ TEST(ProtocolCrash, a_crash_while_the_leftovers_of_another_are_cleared_leaves_on
   for (const std::size_t h : {2, 3, 7}) {
     const History& history = histories()[h];
     for (const Kind kind : {Kind::kRename, Kind::kExchange, Kind::kPut}) {
-      if (kind == Kind::kExchange && REPRISE_SANITIZED)
-        continue;  // a sample of what release builds enumerate
+      if (kind == Kind::kExchange && REPRISE_SANITIZED) continue;  // sanitizer builds take a sample
       ProtocolCrash crash(history, {kind, 1, {0}, End::kPowerCut});
       const std::vector<MortalPlace> places = crash.places();
       for (const std::size_t first : states(places)) {
@@ -601,7 +602,7 @@ TEST(ProtocolCrash, what_the_tracker_is_about_to_name_would_survive_a_power_cut)
   }
 }
 
-/// A wrong protocol, the history in which it shows, and as what; it needs two ranks, or one.
+/// A wrong protocol, the history in which it shows, and the verdict; it needs two ranks, or one.
 struct Wrong {
   const char* name;
   void (*apply)(Policies&);
@@ -646,7 +647,7 @@ TEST(ProtocolCrash, a_protocol_in_a_wrong_order_is_seen_at_some_crash) {
   }
 }
 
-/// Phases with their steps, in the order in which they were first begun.
+/// Returns the phases with their steps, in the order in which they first began.
 std::vector<std::string> names(const std::vector<MortalPlace>& places, const std::string& phase) {
   std::vector<std::string> found;
   for (const auto& place : places) {

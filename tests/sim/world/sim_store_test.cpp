@@ -1,4 +1,4 @@
-// State of the store after a crash, and copies between stores.
+// The store's state after a crash, and copies between stores.
 #include "sim/world/sim_store.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -51,7 +51,7 @@ TEST_F(Crash, content_and_name_synced_survive_and_later_writes_do_not) {
   EXPECT_EQ(get(store, "a"), "old");
   file->write_at(0, as_bytes("from before the crash"));
   file->sync();
-  EXPECT_EQ(get(store, "a"), "old") << "a file that was open reached into the store after it";
+  EXPECT_EQ(get(store, "a"), "old") << "a file opened before the crash changed the store after it";
   store.crash();
   EXPECT_EQ(get(store, "a"), "old");
 }

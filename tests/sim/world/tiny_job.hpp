@@ -1,5 +1,5 @@
 #pragma once
-// A job of one number: every element, object and common value of it shows its generation.
+// A job of one number: every element, object and common value shows its generation.
 
 #include <memory>
 #include <optional>
@@ -46,7 +46,7 @@ inline std::shared_ptr<Communicator> all_ranks(const Ports& ports) {
   return ports.fabric.communicator(Group::world(ports.fabric.world_size()));
 }
 
-/// Collective. Loads the checkpoint at `path` and returns its generation; -1 for a mixture.
+/// Loads the checkpoint at `path` and returns its generation; -1 for a mixture. Collective.
 inline std::int64_t loaded(const Ports& ports, const std::string& path) {
   TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), -2);
   LoadSettings options;

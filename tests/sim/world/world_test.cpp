@@ -1,4 +1,5 @@
-// Worlds: equal for equal seeds, else different; crashes, deadlocks and mismatches are verdicts.
+// Worlds give equal runs for equal seeds and different runs otherwise; crashes, deadlocks and
+// mismatches are verdicts.
 #include "sim/world/world.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -28,7 +29,7 @@ void write(Store& store, const std::string& path, std::string_view text) {
   file->close();
 }
 
-// A small job that uses every port.
+// Runs a small job that uses every port.
 void busy_rank(Ports& ports, GlobalRank rank) {
   const auto comm = ports.fabric.communicator(Group::world(ports.fabric.world_size()));
   const std::string path = "file" + std::to_string(rank.value);
@@ -66,7 +67,7 @@ TEST(World, same_seed_gives_the_same_events_again) {
   }
 }
 
-// The hash of a run in a process of its own, whose heap is laid out differently.
+// Returns the hash of a run in another process, whose heap has a different layout.
 std::uint64_t hash_in_child(std::uint64_t seed, std::size_t ballast) {
   std::array<int, 2> ends{};
   CHECK(::pipe(ends.data()) == 0);
@@ -122,7 +123,7 @@ TEST(World, device_copies_are_late_and_what_they_go_to_is_poisoned_until_waited_
     const std::vector<GatherCopy> out = {{{state.data(), {1}}, {staging.data(), {1}}, {4}, 1}};
     const auto event = ports.device.gather(out);
     EXPECT_EQ(staging, std::vector<std::byte>(4, SimDevice::kUngathered));
-    state[0] = std::byte{9};  // too early: it must show
+    state[0] = std::byte{9};  // too early, so it must show
     ports.device.wait(event);
     EXPECT_EQ(staging[0], std::byte{9});
     const std::vector<ScatterCopy> in = {{{staging.data(), {1}}, {state.data(), {1}}, {4}, 1}};
@@ -169,7 +170,7 @@ TEST(World, late_background_work_runs_when_somebody_waits_for_it_and_not_before)
       second->wait();
       EXPECT_EQ(order, (std::vector<int>{1, 2}));
       const auto third = ports.tasks.start([&order] { order.push_back(3); });
-      EXPECT_EQ(order.size(), 2U) << "destroying it waits for it";
+      EXPECT_EQ(order.size(), 2U) << "its destructor must wait for it";
     });
     for (const auto& rank : result.ranks) EXPECT_EQ(rank.end, RankEnd::kReturned) << rank.message;
   }
@@ -195,7 +196,7 @@ TEST(World, ranks_that_wait_for_each_other_are_a_verdict_that_names_them) {
   const auto result = world.run([](Ports& ports, GlobalRank rank) {
     const auto all = ports.fabric.communicator(Group::world(3));
     all->barrier();
-    if (rank.value == 2) return;  // forgets the second one
+    if (rank.value == 2) return;  // forgets the second call
     if (rank.value == 0) all->all_gather(as_bytes("x"));
     if (rank.value == 1) {
       ports.fabric.communicator(Group({GlobalRank{1}, GlobalRank{0}}));
@@ -313,7 +314,7 @@ TEST(World, round_that_a_member_joined_before_it_died_is_completed) {
   EXPECT_EQ(result.ranks[1].end, RankEnd::kKilled);
 }
 
-// Tries to change the world from a destructor, as an engine does that cleans up.
+// Tries to change the world from a destructor, like an engine that cleans up.
 struct CleansUp {
   Ports& ports;
   int& ran;

@@ -84,7 +84,8 @@ TEST_F(PosixStoreTest, remove_does_not_follow_links) {
   EXPECT_TRUE(other.stat("keep"));
 }
 
-/// A lock file that this user may read and not write, as another user's with the usual umask is.
+/// A lock file that this user may read but not write, like another user's file under the usual
+/// umask.
 struct ForeignLock : PosixStoreTest {
   static constexpr fs::perms kReadable =
       fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read;
@@ -115,7 +116,7 @@ TEST_F(ForeignLock, that_is_held_names_its_holder) {
   ASSERT_EQ(::flock(holder, LOCK_EX), 0);
   EXPECT_THAT(refusal(), testing::HasSubstr("LOCKED: process 7 on host elsewhere since 2026"));
   ::close(holder);
-  EXPECT_EQ(refusal(), "taken") << "whoever held it is dead";
+  EXPECT_EQ(refusal(), "taken") << "the process that held it is dead";
   EXPECT_FALSE(fs::exists(file));
 }
 
