@@ -1,6 +1,7 @@
 #include "scenarios/driver/distribution.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "scenarios/driver/history.hpp"
@@ -15,7 +16,21 @@ using Values = std::set<std::pair<std::string, std::string>>;  // axis, value
 constexpr std::size_t kNameWidth = 12;
 
 std::int32_t sharding_ranks(const Layout& layout) {
-  return layout.cp * layout.dp / layout.dp_replicate;
+  return sim::copies_of_parts(layout) / layout.dp_replicate;
+}
+
+/// Returns the kind of change that another size of this field is; empty for dp, which changes the
+/// ranks that shard, or their copies, or neither.
+std::string change_of(const sim::LayoutField& field) {
+  if (field.name == "dp") return {};
+  if (field.name == "etp") return "EP";
+  if (field.name == "vpp") return "PP";
+  if (field.name == "dp_replicate") return "HSDP";
+  std::string change(field.name);
+  std::transform(change.begin(), change.end(), change.begin(), [](char c) {
+    return static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  });
+  return change;
 }
 
 std::string world_range(std::int32_t world) {
@@ -92,10 +107,10 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
 
 }  // namespace
 
-std::vector<std::string_view> changes_between(const IncarnationPlan& saved,
-                                              const IncarnationPlan& loading) {
-  std::vector<std::string_view> changes;
-  const auto note = [&changes](bool changed, std::string_view name) {
+std::vector<std::string> changes_between(const IncarnationPlan& saved,
+                                         const IncarnationPlan& loading) {
+  std::vector<std::string> changes;
+  const auto note = [&changes](bool changed, const std::string& name) {
     const bool noted = std::find(changes.begin(), changes.end(), name) != changes.end();
     if (changed && !noted) changes.push_back(name);
   };
@@ -105,12 +120,13 @@ std::vector<std::string_view> changes_between(const IncarnationPlan& saved,
     if (other == nullptr) continue;
     const Layout& a = other->layout;
     const Layout& b = module.layout;
-    note(a.ep != b.ep || a.expert_tp() != b.expert_tp(), "EP");
+    for (const auto& field : sim::kLayoutFields) {
+      const std::string change = change_of(field);
+      const bool other_size = sim::size_in_effect(a, field) != sim::size_in_effect(b, field);
+      note(other_size && !change.empty(), change);
+    }
+    note(a.stage_layers != b.stage_layers, "PP");
     note(sharding_ranks(a) != sharding_ranks(b), "FSDP");
-    note(a.tp != b.tp, "TP");
-    note(a.cp != b.cp, "CP");
-    note(a.pp != b.pp || a.vpp != b.vpp || a.stage_layers != b.stage_layers, "PP");
-    note(a.dp_replicate != b.dp_replicate, "HSDP");
     note(a.order != b.order, "order");
     note(other->optimizer_sharding != module.optimizer_sharding, "sharding");
   }
@@ -142,7 +158,7 @@ void Distribution::add(const Scenario& scenario) {
     if (i == 0 || saves.empty()) continue;
     const IncarnationPlan& saver = lives[saves.back().incarnation];
     const auto changes = changes_between(saver, lives[i]);
-    for (const auto change : changes) values.emplace("change", change);
+    for (const auto& change : changes) values.emplace("change", change);
     if (changes.empty()) values.emplace("change", "none");
     if (changes.size() > 2) values.emplace("change", "3 or more");
   }

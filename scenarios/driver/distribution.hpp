@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "scenarios/driver/scenario.hpp"
@@ -15,8 +14,8 @@ namespace reprise::driver {
 /// Returns the kinds of change: "EP", "FSDP" (ranks that shard), "TP", "CP", "PP" (stages and their
 /// layers), "HSDP" (replicate x shard), "world up", "world down", "order", "sharding", each of any
 /// module, and "place": from disjoint to colocated or back.
-std::vector<std::string_view> changes_between(const IncarnationPlan& saved,
-                                              const IncarnationPlan& loading);
+std::vector<std::string> changes_between(const IncarnationPlan& saved,
+                                         const IncarnationPlan& loading);
 
 class Distribution {
  public:

@@ -64,11 +64,19 @@ void draw_sizes(Stream& random, std::int32_t world, Layout& layout) {
   }
 }
 
+/// Divides the experts' ranks among the sizes that only experts have. A size that can follow
+/// another (0) mostly does; it comes first, as it leaves no choice.
 void draw_expert_sizes(Stream& random, Layout& layout) {
-  const std::int32_t ranks = layout.world_size() / layout.pp;
-  layout.etp = chance(random, 3) ? one_of(random, divisors(ranks)) : 0;
-  if (ranks % layout.expert_tp() != 0) layout.etp = 1;
-  layout.ep = one_of(random, divisors(ranks / layout.expert_tp()));
+  std::int32_t left = layout.expert_ranks();
+  for (const bool follows : {true, false}) {
+    for (const auto& field : sim::kLayoutFields) {
+      if (field.cuts != sim::Cuts::kExperts || (Layout{}.*field.size == 0) != follows) continue;
+      auto& size = layout.*field.size;
+      size = follows && !chance(random, 3) ? 0 : one_of(random, divisors(left));
+      if (left % sim::size_in_effect(layout, field) != 0) size = 1;
+      left /= sim::size_in_effect(layout, field);
+    }
+  }
 }
 
 void draw_replicas(Stream& random, Layout& layout) {
@@ -110,21 +118,36 @@ void change_size(Stream& random, std::string_view axis, Layout& layout) {
   layout.set_size(axis, one_of(random, kSizes));
 }
 
-/// Changes one size; redraws those that depend on it (stages on pp, replicas on dp).
+/// Changes the size of an axis that cuts the model; redraws the stages, which depend on pp.
+void change_parts(Stream& random, std::string_view axis, std::int64_t layers, Layout& layout) {
+  change_size(random, axis, layout);
+  if (axis != "pp") return;
+  layout.vpp = 1;
+  layout.stage_layers.clear();
+  draw_stages(random, layers, layout);
+}
+
+/// Returns an axis whose ranks are copies: dp in three cases of four.
+std::string_view axis_of_copies(Stream& random) {
+  std::vector<std::string_view> others;
+  for (const auto& field : sim::kLayoutFields) {
+    if (field.copies() && field.name != "dp") others.push_back(field.name);
+  }
+  const std::uint64_t drawn = random.below(4 * others.size());
+  return drawn < others.size() ? others[drawn] : "dp";
+}
+
+/// Changes one size, the order or the division into replicas or experts.
 void change_one(Stream& random, const sim::ModelSpec& model, Layout& layout) {
-  switch (random.below(model.has_experts() ? 7 : 5)) {
+  const auto& parts = sim::part_axes();
+  const std::uint64_t drawn = random.below(parts.size() + (model.has_experts() ? 5 : 3));
+  if (drawn < parts.size()) return change_parts(random, parts[drawn], model.layers, layout);
+  switch (drawn - parts.size()) {
     case 0:
-      return change_size(random, "tp", layout);
+      return change_size(random, axis_of_copies(random), layout);
     case 1:
-      change_size(random, "pp", layout);
-      layout.vpp = 1;
-      layout.stage_layers.clear();
-      return draw_stages(random, model.layers, layout);
-    case 2:
-      return change_size(random, chance(random, 4) ? "cp" : "dp", layout);
-    case 3:
       return draw_replicas(random, layout);
-    case 4:
+    case 2:
       return draw_order(random, layout);
     default:
       return draw_expert_sizes(random, layout);

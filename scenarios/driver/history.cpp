@@ -7,13 +7,6 @@
 namespace reprise::driver {
 namespace {
 
-bool same_host_streams(const sim::Layout& a, const sim::Layout& b, bool by_dp) {
-  return a.tp == b.tp && a.pp == b.pp && (!by_dp || a.dp * a.cp == b.dp * b.cp);
-}
-bool same_expert_streams(const sim::Layout& a, const sim::Layout& b) {
-  return a.pp == b.pp && a.ep == b.ep && a.expert_tp() == b.expert_tp();
-}
-
 /// True if a job that loads the save differs from one that never stopped.
 bool is_a_turn(const SavePoint& saved, const std::vector<sim::ModuleConfig>& own,
                const sim::LoadChoice& choice) {
@@ -65,10 +58,10 @@ void Position::load(const SavePoint& saved) {
     if (source == nullptr || !saved.random || !choice_.random || fresh) continue;
     const auto was = saved.ages.find(module.name);
     if (was == saved.ages.end()) continue;
-    if (same_host_streams(source->layout, module.layout, random_by_dp_)) {
+    if (sim::same_dense_streams(source->layout, module.layout, random_by_dp_)) {
       ages[module.name].host = was->second.host;
     }
-    if (same_expert_streams(source->layout, module.layout)) {
+    if (sim::same_expert_streams(source->layout, module.layout)) {
       ages[module.name].expert = was->second.expert;
     }
   }

@@ -45,10 +45,10 @@ sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation) {
   config.adopts = plan.adopts;
   for (const auto rank : plan.ranks) config.ranks.push_back(GlobalRank{rank});
   config.groups = source_of(plan.groups);
-  config.groups.lacks |= sim::groups_named(plan.lacks);
+  config.groups.lacks |= plan.lacks;
   config.fallback = plan.fallback == Registry::kAllowed ? sim::RegistryUse::kAllowed
                                                         : sim::RegistryUse::kForbidden;
-  config.fallback.forbidden |= sim::groups_named(plan.forbids);
+  config.fallback.forbidden |= plan.forbids;
   config.knows_rerun = plan.rerun.has_value();
   config.rerun = plan.rerun.value_or(config.rerun);
   config.rerun_options.format = plan.format;

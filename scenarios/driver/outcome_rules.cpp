@@ -13,15 +13,6 @@ using sim::ModuleConfig;
 
 constexpr sim::Sharding kBuckets = sim::Sharding::kDpReshardable;
 
-/// Describes the sizes that decide which elements a model-parallel rank has.
-std::string parts_of(const Layout& layout) {
-  std::string text = "tp" + std::to_string(layout.tp) + " pp" + std::to_string(layout.pp) + " vpp" +
-                     std::to_string(layout.vpp) + " ep" + std::to_string(layout.ep) + " etp" +
-                     std::to_string(layout.etp == 0 ? layout.tp : layout.etp) + " layers";
-  for (const auto layers : layout.stage_layers) text += " " + std::to_string(layers);
-  return text;
-}
-
 /// Returns the modules; a job that is one model has one without a name.
 std::vector<ModuleConfig> modules_of(const IncarnationPlan& plan) {
   if (!plan.modules.empty()) return plan.modules;
@@ -175,7 +166,7 @@ std::optional<ExpectedRefusal> refused_buckets(const IncarnationPlan& saved,
   for (const auto& module : own) {
     const ModuleConfig* other = sim::module_named(before, module.name);
     if (other == nullptr || module.frozen || other->optimizer_sharding != kBuckets) continue;
-    if (parts_of(other->layout) == parts_of(module.layout)) continue;
+    if (sim::same_parts(other->layout, module.layout)) continue;
     return ExpectedRefusal{Code::kLayoutMismatch, std::string(name_of(kBuckets))};
   }
   return std::nullopt;

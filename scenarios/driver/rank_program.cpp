@@ -60,12 +60,6 @@ bool is_release(const Location& location) {
   return !location.step && location.directory.ends_with(kReleaseDirectory);
 }
 
-std::vector<CacheKind> kinds_of(const CheckpointPlan& plan) {
-  std::vector<CacheKind> kinds;
-  for (const auto& name : plan.plans) kinds.push_back(cache_kind_named(name).value());
-  return kinds;
-}
-
 /// True if the rank has no part of any tensor with more than one element.
 bool holds_nothing(const StateDict& state) {
   return std::all_of(state.tensors.begin(), state.tensors.end(), [](const TensorLeaf& leaf) {
@@ -143,7 +137,7 @@ class RankProgram {
         ports_(rank_ports_.ports()),
         record_(record),
         device_(device_of(scenario_, number_, part.ports.fabric.rank())),
-        caches_(kinds_of(scenario_.checkpoint)),
+        caches_(scenario_.checkpoint.plans),
         job_(own_config(), ports_.fabric, part.policies.job),
         judge_(part, record),
         in_flight_(rank_ports_.unmetered(), part.log),
@@ -332,6 +326,10 @@ class RankProgram {
     return stored_bytes(part_.ports.store, report.location.directory);
   }
 
+  PlanCache& cache_of(CheckpointKind kind) {
+    return caches_.of(part_.policies.cache_of(name_of(kind)));
+  }
+
   LoadSettings load_options() {
     const CheckpointPlan& plan = scenario_.checkpoint;
     LoadSettings options;
@@ -340,7 +338,7 @@ class RankProgram {
     if (plan.falls_back) options.fallback = Fallback::kNewestWhole;
     if (plan.checks) options.checksums = LoadChecksums::kVerified;
     if (plan.reads_once) options.reads = Reads::kOncePerJob;
-    if (!plan.plans.empty()) options.cache = &caches_.of(part_.policies.cache_of("training"));
+    if (!plan.plans.empty()) options.cache = &cache_of(CheckpointKind::kTraining);
     return options;
   }
 
@@ -480,9 +478,7 @@ class RankProgram {
       image.batch_bytes = static_cast<std::uint64_t>(checkpoint.batch_bytes);
     }
     image.batch_bytes = std::min(image.batch_bytes, image.staging_bytes_max);
-    if (!checkpoint.plans.empty()) {
-      options.cache = &caches_.of(part_.policies.cache_of(plan.kind));
-    }
+    if (!checkpoint.plans.empty()) options.cache = &cache_of(plan.kind);
     return options;
   }
 

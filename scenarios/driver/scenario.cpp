@@ -20,11 +20,7 @@ constexpr std::array kLanes = {std::pair{LaneKind::kSim, std::string_view{"sim"}
                                std::pair{LaneKind::kMpi, std::string_view{"mpi"}},
                                std::pair{LaneKind::kGpu, std::string_view{"gpu"}}};
 
-constexpr std::array<std::string_view, 5> kPlans = {"local", "global", "loaded", "distribution",
-                                                    "metadata"};
 constexpr std::array<std::string_view, 3> kOutcomes = {"continued", "fell_back", "refused"};
-constexpr std::array<std::string_view, 4> kDiagnoses = {"none", "correct_result", "transient_error",
-                                                        "persistent_error"};
 constexpr std::array<std::string_view, 2> kFallbacks = {"none", "newest_whole"};
 constexpr std::array<std::string_view, 2> kChecksums = {"ignored", "verified"};
 constexpr std::array<std::string_view, 2> kReads = {"by_each", "once_per_job"};
@@ -69,7 +65,10 @@ void read_rates(YamlMap rates, Expectation& expected) {
 /// Reads expectations about rerun, caches and faults.
 void read_findings(YamlMap& expect, Expectation& expected) {
   expected.loaded_step = expect.integer_in("loaded_step", 0, INT64_MAX);
-  expected.diagnosis = expect.word("diagnosis", kDiagnoses);
+  using sim::RerunDiagnosis;
+  expected.diagnosis = expect.one_of(
+      "diagnosis", {RerunDiagnosis::kNone, RerunDiagnosis::kCorrectResult,
+                    RerunDiagnosis::kTransientError, RerunDiagnosis::kPersistentError});
   if (const auto replans = expect.integer_in("replans", 0, INT64_MAX)) {
     expected.replans = static_cast<std::uint64_t>(*replans);
   }
@@ -105,11 +104,11 @@ void read_expect(YamlMap expect, Scenario& scenario) {
 }
 
 void read_plans(YamlMap& checkpoint, CheckpointPlan& plan) {
-  plan.plans = checkpoint.words("plans", kPlans);
+  plan.plans = checkpoint.some_of("plans", cache_kinds());
   const auto constant = checkpoint.flag("assume_constant_structure");
   if (!constant) return;
   if (*constant == plan.plans.empty()) {
-    if (*constant) plan.plans.assign(kPlans.begin(), kPlans.end());
+    if (*constant) plan.plans.assign(cache_kinds().begin(), cache_kinds().end());
     return;
   }
   checkpoint.fail(checkpoint.node("plans"), *constant
@@ -317,6 +316,10 @@ std::string_view name_of(GroupsFrom from) {
 
 std::string_view name_of(Registry registry) {
   return registry == Registry::kAllowed ? "allowed" : "forbidden";
+}
+
+std::string_view name_of(CheckpointKind kind) {
+  return kind == CheckpointKind::kWeights ? "weights" : "training";
 }
 
 std::string_view name_of(Outcome outcome) {

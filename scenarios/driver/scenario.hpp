@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/engine/plan_cache.hpp"
 #include "core/plan/strictness.hpp"
 #include "reprise/error.hpp"
 #include "reprise/store.hpp"
@@ -52,10 +53,14 @@ struct Failing {
 /// "IO", "any", "maybe"; empty for kNever.
 std::string to_string(const Failing& failing);
 
+/// Kinds of checkpoint that one job saves in turn; each has its own cache of plans.
+enum class CheckpointKind : std::uint8_t { kTraining, kWeights };
+std::string_view name_of(CheckpointKind kind);
+
 struct SaveAction {
   bool optimizer = true;
   bool random = true;
-  std::string kind = "training";  ///< kind of checkpoint; each kind has its own cache of plans
+  CheckpointKind kind = CheckpointKind::kTraining;
   Failing fails = {};
   std::optional<bool> async = {};  ///< job trains on during the save; nothing: by CheckpointPlan
 
@@ -170,12 +175,12 @@ struct IncarnationPlan {
   std::vector<std::string> adopts;  ///< other runs whose checkpoints it may load
   std::vector<std::int32_t> ranks;  ///< members of the job in layout order; empty: 0, 1, ...
   GroupsFrom groups = GroupsFrom::kExplicit;
-  std::vector<std::string> lacks = {};  ///< groups that are withheld from the job's functions
+  sim::GroupSet lacks = {};  ///< groups that are withheld from the job's functions
   Registry fallback = Registry::kForbidden;
-  std::vector<std::string> forbids = {};  ///< global groups that must not be asked for
-  bool skips = false;                     ///< true: skips iterations in the log of rejected results
-  sim::LoadChoice load = {};              ///< parts and modules that its loads leave out
-  bool plain_first = false;               ///< order of the optimizers' parameter groups
+  sim::GroupSet forbids = {};  ///< global groups that must not be asked for
+  bool skips = false;          ///< true: skips iterations in the log of rejected results
+  sim::LoadChoice load = {};   ///< parts and modules that its loads leave out
+  bool plain_first = false;    ///< order of the optimizers' parameter groups
   sim::KeyForm keys = sim::KeyForm::kPrefixed;  ///< keys of modules
   std::optional<Code> fails = {};               ///< code by which all ranks must refuse its load
   std::string fails_says = {};  ///< part of the message that every rank must then give
@@ -195,16 +200,15 @@ struct IncarnationPlan {
 /// Options for writing and reading the checkpoints of a scenario.
 struct CheckpointPlan {
   Strictness strictness = Strictness::kRaiseAll;
-  /// Caches that are kept between saves, of: local, global, loaded, distribution, metadata.
-  std::vector<std::string> plans;
-  bool optimizer = true;    ///< false: no save includes it, even if the save asks for it
-  bool random = true;       ///< likewise
-  std::int64_t keep = 0;    ///< number of newest checkpoints to keep; 0: all
-  bool falls_back = false;  ///< true: loads the newest whole one if the tracker's is damaged
-  bool checks = false;      ///< true: verifies checksums when reading
-  bool reads_once = false;  ///< true: reads payload once for all ranks that need it
-  bool async = false;       ///< true: saves run during training, unless a save says otherwise
-  bool late = false;        ///< true: background work runs when waited for, on the simulated lane
+  std::vector<CacheKind> plans;  ///< caches that are kept between saves
+  bool optimizer = true;         ///< false: no save includes it, even if the save asks for it
+  bool random = true;            ///< likewise
+  std::int64_t keep = 0;         ///< number of newest checkpoints to keep; 0: all
+  bool falls_back = false;       ///< true: loads the newest whole one if the tracker's is damaged
+  bool checks = false;           ///< true: verifies checksums when reading
+  bool reads_once = false;       ///< true: reads payload once for all ranks that need it
+  bool async = false;            ///< true: saves run during training, unless a save says otherwise
+  bool late = false;  ///< true: background work runs when waited for, on the simulated lane
   std::int64_t in_flight = 1;      ///< most saves in flight
   std::int64_t staging_bytes = 0;  ///< per save; 0: default
   std::int64_t batch_bytes = 0;    ///< likewise
@@ -230,7 +234,7 @@ struct Expectation {
   std::vector<Outcome> outcomes = {
       Outcome::kContinued};                          ///< that the lives after the first may end in
   std::optional<std::int64_t> loaded_step;           ///< step that the last life must load
-  std::optional<std::string> diagnosis;              ///< result of the last life that had one
+  std::optional<sim::RerunDiagnosis> diagnosis;      ///< result of the last life that had one
   std::optional<std::uint64_t> replans;              ///< sum over all lives
   std::optional<std::vector<std::int64_t>> skipped;  ///< iterations, in the last life
   std::map<std::int64_t, double> rates;              ///< learning rates by step, in the last life

@@ -69,11 +69,11 @@ void read_members(YamlMap& map, IncarnationPlan& plan) {
 }
 
 /// Reads names of group arguments: tp_group.
-void read_group_names(YamlMap& map, const char* key, std::vector<std::string>& names) {
+void read_groups(YamlMap& map, const char* key, sim::GroupSet& groups) {
   if (!map.has(key)) return;
-  names = map.texts(key);
+  const auto names = map.texts(key);
   try {
-    static_cast<void>(sim::groups_named(names));
+    groups = sim::groups_named(names);
   } catch (const Error& error) {
     map.fail(map.node(key), error.message());
   }
@@ -107,8 +107,8 @@ void read_life(YamlMap& map, IncarnationPlan& plan) {
           .value_or(plan.groups);
   plan.fallback =
       map.one_of("fallback", {Registry::kAllowed, Registry::kForbidden}).value_or(plan.fallback);
-  read_group_names(map, "lacks", plan.lacks);
-  read_group_names(map, "forbids", plan.forbids);
+  read_groups(map, "lacks", plan.lacks);
+  read_groups(map, "forbids", plan.forbids);
   if (const auto run = map.text("run")) plan.run = *run;
   if (const auto engine = map.text("engine")) plan.engine = *engine;
   if (const auto skips = map.flag("skips")) plan.skips = *skips;

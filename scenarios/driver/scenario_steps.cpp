@@ -51,7 +51,8 @@ SaveAction read_save(YamlMap map) {
   SaveAction save;
   save.optimizer = !map.flag("no_optim").value_or(false);
   save.random = !map.flag("no_rng").value_or(false);
-  save.kind = map.text("kind").value_or(save.kind);
+  save.kind =
+      map.one_of("kind", {CheckpointKind::kTraining, CheckpointKind::kWeights}).value_or(save.kind);
   save.fails = read_fails(map);
   save.async = map.flag("async");
   map.refuse_unknown();

@@ -25,6 +25,19 @@ void put_list(YAML::Emitter& out, const char* key, const Items& items) {
   out << YAML::EndSeq;
 }
 
+template <class Values>
+void put_names(YAML::Emitter& out, const char* key, const Values& values) {
+  std::vector<std::string> names;
+  for (const auto value : values) names.emplace_back(name_of(value));
+  put_list(out, key, names);
+}
+
+void put_groups(YAML::Emitter& out, const char* key, const sim::GroupSet& groups) {
+  std::vector<std::string> names;
+  for (const auto argument : sim::arguments_of(groups)) names.emplace_back(argument);
+  put_list(out, key, names);
+}
+
 /// Always writes the order: a layout without one keeps the previous one.
 void put_layout(YAML::Emitter& out, const sim::Layout& layout) {
   const sim::Layout one;
@@ -77,9 +90,9 @@ void put_life(YAML::Emitter& out, const IncarnationPlan& plan) {
   put(out, "rerun", plan.rerun ? std::string(sim::name_of(*plan.rerun)) : "unknown");
   if (plan.modules.empty()) put_list(out, "ranks", plan.ranks);
   put(out, "groups", std::string(name_of(plan.groups)));
-  put_list(out, "lacks", plan.lacks);
+  put_groups(out, "lacks", plan.lacks);
   put(out, "fallback", std::string(name_of(plan.fallback)));
-  put_list(out, "forbids", plan.forbids);
+  put_groups(out, "forbids", plan.forbids);
   put(out, "run", plan.run);
   put(out, "engine", plan.engine);
   put_flag(out, "skips", plan.skips);
@@ -210,7 +223,7 @@ struct ActionWriter {
     begin("save");
     if (!save.optimizer) put_flag(out, "no_optim", true);
     if (!save.random) put_flag(out, "no_rng", true);
-    if (save.kind != SaveAction{}.kind) put(out, "kind", save.kind);
+    if (save.kind != SaveAction{}.kind) put(out, "kind", std::string(name_of(save.kind)));
     if (const auto fails = to_string(save.fails); !fails.empty()) put(out, "fails", fails);
     if (save.async) put_flag(out, "async", *save.async);
     end();
@@ -307,13 +320,9 @@ void put_expect(YAML::Emitter& out, const Expectation& expect) {
     put(out, "elements_at_least", static_cast<std::int64_t>(expect.elements_least));
   }
   if (!expect.every_rank_owns) put(out, "ranks_own", "some");
-  if (expect.outcomes != Expectation{}.outcomes) {
-    std::vector<std::string> names;
-    for (const auto outcome : expect.outcomes) names.emplace_back(name_of(outcome));
-    put_list(out, "outcome", names);
-  }
+  if (expect.outcomes != Expectation{}.outcomes) put_names(out, "outcome", expect.outcomes);
   if (expect.loaded_step) put(out, "loaded_step", *expect.loaded_step);
-  if (expect.diagnosis) put(out, "diagnosis", *expect.diagnosis);
+  if (expect.diagnosis) put(out, "diagnosis", std::string(name_of(*expect.diagnosis)));
   if (expect.replans) put(out, "replans", static_cast<std::int64_t>(*expect.replans));
   if (expect.skipped) put_list(out, "skipped", *expect.skipped);
   if (!expect.rates.empty()) {
@@ -342,7 +351,7 @@ void put_checkpoint(YAML::Emitter& out, const CheckpointPlan& plan) {
   if (plan == CheckpointPlan{}) return;
   out << YAML::Key << "checkpoint" << YAML::Value << YAML::Flow << YAML::BeginMap;
   put(out, "strictness", std::string(name_of(plan.strictness)));
-  if (!plan.plans.empty()) put_list(out, "plans", plan.plans);
+  if (!plan.plans.empty()) put_names(out, "plans", plan.plans);
   if (!plan.optimizer) put_flag(out, "no_save_optim", true);
   if (!plan.random) put_flag(out, "no_save_rng", true);
   if (plan.keep > 0) put(out, "keep", plan.keep);

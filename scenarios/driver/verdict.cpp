@@ -22,6 +22,7 @@ namespace {
 
 using reports::ScenarioResult;
 using reports::Verdict;
+using sim::RerunDiagnosis;
 
 /// Ranks findings: a finding at a save is a cause, a difference after a load or in a later step an
 /// effect. The nearer a finding is to the cause, the more it helps. Ranks that continued from
@@ -84,18 +85,18 @@ Judgement contradicted(const std::string& what, const std::string& wanted, const
   return fail(judged::kVerdictDisagreement, what + " was to be " + wanted + " and is " + is);
 }
 
-/// Returns the gravest diagnosis of the last life that has one; "none" if none has.
-std::string diagnosis_of(std::span<const IncarnationRecord> lives) {
-  constexpr std::array<std::string_view, 3> kGravest = {"persistent_error", "transient_error",
-                                                        "correct_result"};
+/// Returns the gravest diagnosis of the last life that has one; kNone if none has.
+RerunDiagnosis diagnosis_of(std::span<const IncarnationRecord> lives) {
+  constexpr std::array kGravest = {RerunDiagnosis::kPersistentError,
+                                   RerunDiagnosis::kTransientError, RerunDiagnosis::kCorrectResult};
   for (auto life = lives.rbegin(); life != lives.rend(); ++life) {
     for (const auto diagnosis : kGravest) {
       for (const auto& rank : life->ranks) {
-        if (rank.diagnosis == diagnosis) return rank.diagnosis;
+        if (rank.diagnosis == name_of(diagnosis)) return diagnosis;
       }
     }
   }
-  return "none";
+  return RerunDiagnosis::kNone;
 }
 
 /// Sums over all lives; all ranks plan again together.
@@ -158,7 +159,8 @@ Judgement expectations_of(const Expectation& expect, std::span<const Incarnation
     }
   }
   if (expect.diagnosis && diagnosis_of(lives) != *expect.diagnosis) {
-    return contradicted("the diagnosis", *expect.diagnosis, diagnosis_of(lives));
+    return contradicted("the diagnosis", std::string(name_of(*expect.diagnosis)),
+                        std::string(name_of(diagnosis_of(lives))));
   }
   if (expect.replans && replans_of(lives) != *expect.replans) {
     return contradicted("the number of plans made again", std::to_string(*expect.replans),
@@ -461,8 +463,8 @@ ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord
   result.ranks = all_ranks_of(lives.back());
   result.left_to_time = left_to_time(scenario, lives);
   result.replans = replans_of(lives);
-  if (const auto diagnosis = diagnosis_of(lives); diagnosis != "none") {
-    result.diagnosis = diagnosis;
+  if (const auto diagnosis = diagnosis_of(lives); diagnosis != RerunDiagnosis::kNone) {
+    result.diagnosis = name_of(diagnosis);
   }
   const Judgement found = judgement_of(scenario, lives);
   result.verdict = found.verdict;

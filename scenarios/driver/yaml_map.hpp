@@ -53,6 +53,9 @@ class YamlMap {
   /// Reads one of these values by its name_of().
   template <class T>
   std::optional<T> one_of(std::string_view key, std::initializer_list<T> values);
+  /// Reads a list of such values without duplicates, or a single one.
+  template <class T>
+  std::vector<T> some_of(std::string_view key, std::span<const T> values);
   /// Reads a list of such words without duplicates, or a single word.
   std::vector<std::string> words(std::string_view key, std::span<const std::string_view> words);
   std::vector<std::int64_t> integers(std::string_view key);  ///< a list, or one number
@@ -92,6 +95,18 @@ std::optional<T> YamlMap::one_of(std::string_view key, std::initializer_list<T> 
   if (!name) return std::nullopt;
   const auto place = std::find(names.begin(), names.end(), *name) - names.begin();
   return values.begin()[place];
+}
+
+template <class T>
+std::vector<T> YamlMap::some_of(std::string_view key, std::span<const T> values) {
+  std::vector<std::string_view> names;
+  for (const T value : values) names.push_back(name_of(value));
+  std::vector<T> written;
+  for (const auto& name : words(key, names)) {
+    const auto place = std::find(names.begin(), names.end(), name) - names.begin();
+    written.push_back(values[static_cast<std::size_t>(place)]);
+  }
+  return written;
 }
 
 /// Returns the file's content. NOT_FOUND, or USAGE for more than 64 KiB.

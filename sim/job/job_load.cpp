@@ -12,12 +12,6 @@
 namespace reprise::sim {
 namespace {
 
-/// True if the sizes that dp_reshardable state depends on are equal.
-bool same_parts(const Layout& a, const Layout& b) {
-  return a.tp == b.tp && a.pp == b.pp && a.ep == b.ep && a.expert_tp() == b.expert_tp() &&
-         a.vpp == b.vpp && a.stage_layers == b.stage_layers;
-}
-
 bool has_buckets(const AskedOfCheckpoint& asked) {
   return asked.metadata.optimizer_sharding == Sharding::kDpReshardable;
 }

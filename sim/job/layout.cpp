@@ -58,13 +58,26 @@ void check_order(const Layout& layout) {
   }
 }
 
+bool is_shared_by_experts(const LayoutField& field) {
+  return field.takes_ranks() && field.cuts != Cuts::kAll;
+}
+
+std::vector<std::string_view> shared_by_experts() {
+  std::vector<std::string_view> axes;
+  for (const auto& field : kLayoutFields) {
+    if (is_shared_by_experts(field)) axes.push_back(field.name);
+  }
+  return axes;
+}
+
 void check_experts(const Layout& layout) {
   if (layout.etp < 0) mismatch("etp is " + std::to_string(layout.etp) + "; the least is 1");
-  const std::int64_t ranks = layout.world_size() / layout.pp;
+  const std::int64_t ranks = layout.expert_ranks();
   const std::int64_t parts = std::int64_t{layout.expert_tp()} * layout.ep;
   if (ranks % parts != 0) {
-    mismatch("experts share the ranks of tp x cp x dp = " + std::to_string(ranks) +
-             ", and etp x ep = " + std::to_string(parts) + " does not divide it");
+    mismatch("experts share the ranks of " + join(shared_by_experts(), " x ") + " = " +
+             std::to_string(ranks) + ", and etp x ep = " + std::to_string(parts) +
+             " does not divide it");
   }
   const std::int32_t copies = layout.dp_replicate;
   if (copies < 1 || layout.dp % copies != 0 || layout.expert_dp() % copies != 0) {
@@ -105,10 +118,11 @@ Mesh in_order(const Layout& layout, const std::vector<GlobalRank>& ranks, const 
   return {axes, members_of(layout, ranks)};
 }
 
-std::vector<std::string_view> axes_dealt(Dealt dealt) {
+/// Returns the axes that take ranks, which hold copies or not.
+std::vector<std::string_view> axes_of_ranks(bool copies) {
   std::vector<std::string_view> axes;
   for (const auto& field : kLayoutFields) {
-    if (field.dealt != dealt) continue;
+    if (!field.takes_ranks() || field.copies() != copies) continue;
     if (field.name == "dp") {
       axes.insert(axes.end(), {"dp_shard", "dp_replicate"});
     } else {
@@ -116,6 +130,16 @@ std::vector<std::string_view> axes_dealt(Dealt dealt) {
     }
   }
   return axes;
+}
+
+bool spans_ranks(const LayoutField& field) { return field.spread != Spread::kWithinRank; }
+
+/// True if they agree in all sizes that are `meant`.
+template <class Meant>
+bool same_sizes(const Layout& a, const Layout& b, Meant meant) {
+  return std::all_of(kLayoutFields.begin(), kLayoutFields.end(), [&](const LayoutField& field) {
+    return !meant(field) || size_in_effect(a, field) == size_in_effect(b, field);
+  });
 }
 
 /// Reads "tp2", "tp=2", "order dp-tp"; separators are spaces and commas.
@@ -190,9 +214,46 @@ std::int32_t Layout::world_size() const {
   return ranks;
 }
 
+std::int32_t Layout::expert_ranks() const {
+  std::int32_t ranks = 1;
+  for (const auto& field : kLayoutFields) {
+    if (is_shared_by_experts(field)) ranks *= this->*field.size;
+  }
+  return ranks;
+}
+
 std::int32_t Layout::size_of(std::string_view axis) const { return this->*member_named(axis); }
 void Layout::set_size(std::string_view axis, std::int32_t size) {
   this->*member_named(axis) = size;
+}
+
+std::int32_t size_in_effect(const Layout& layout, const LayoutField& field) {
+  return field.size == &Layout::etp ? layout.expert_tp() : layout.*field.size;
+}
+
+bool same_parts(const Layout& a, const Layout& b) {
+  return a.stage_layers == b.stage_layers &&
+         same_sizes(a, b, [](const LayoutField& field) { return field.cuts != Cuts::kNothing; });
+}
+
+bool same_dense_streams(const Layout& a, const Layout& b, bool by_copy) {
+  const auto cuts = [](const LayoutField& field) {
+    return spans_ranks(field) && field.cuts_dense();
+  };
+  return same_sizes(a, b, cuts) && (!by_copy || copies_of_parts(a) == copies_of_parts(b));
+}
+
+bool same_expert_streams(const Layout& a, const Layout& b) {
+  return same_sizes(
+      a, b, [](const LayoutField& field) { return spans_ranks(field) && field.cuts_experts(); });
+}
+
+std::int32_t copies_of_parts(const Layout& layout) {
+  std::int32_t copies = 1;
+  for (const auto& field : kLayoutFields) {
+    if (field.copies()) copies *= layout.*field.size;
+  }
+  return copies;
 }
 
 void check(const Layout& layout) {
@@ -260,22 +321,25 @@ Mesh dense_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
 }
 
 const std::vector<std::string_view>& part_axes() {
-  static const auto axes = axes_dealt(Dealt::kParts);
+  static const auto axes = axes_of_ranks(false);
   return axes;
 }
 const std::vector<std::string_view>& copy_axes() {
-  static const auto axes = axes_dealt(Dealt::kCopies);
+  static const auto axes = axes_of_ranks(true);
   return axes;
 }
 
 Mesh expert_mesh(const Layout& layout, const std::vector<GlobalRank>& ranks) {
   check(layout);
   const std::int32_t copies = layout.dp_replicate;
-  return in_order(layout, ranks,
-                  {{"tp", {{"etp", layout.expert_tp()}}},
+  Places places = {{"tp", {{"etp", layout.expert_tp()}}},
                    {"ep", {{"ep", layout.ep}}},
-                   {"dp", {{"edp_shard", layout.expert_dp() / copies}, {"edp_replicate", copies}}},
-                   {"pp", {{"pp", layout.pp}}}});
+                   {"dp", {{"edp_shard", layout.expert_dp() / copies}, {"edp_replicate", copies}}}};
+  for (const auto& field : kLayoutFields) {
+    if (!field.takes_ranks() || field.cuts != Cuts::kAll) continue;
+    places.push_back({field.name, {{std::string(field.name), layout.*field.size}}});
+  }
+  return in_order(layout, ranks, places);
 }
 
 std::int32_t stage_of(std::int64_t layer, std::int64_t layers, const Layout& layout) {

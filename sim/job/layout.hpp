@@ -64,8 +64,10 @@ struct Layout {
 
   std::int32_t world_size() const;
   std::int32_t expert_tp() const { return etp == 0 ? tp : etp; }
+  /// Number of ranks that share the experts of a pipeline stage.
+  std::int32_t expert_ranks() const;
   /// Number of copies of each expert, sharded or not.
-  std::int32_t expert_dp() const { return world_size() / pp / (expert_tp() * ep); }
+  std::int32_t expert_dp() const { return expert_ranks() / (expert_tp() * ep); }
   /// Returns the size of the axis; USAGE with a suggestion if there is no such axis.
   std::int32_t size_of(std::string_view axis) const;
   void set_size(std::string_view axis, std::int32_t size);
@@ -78,38 +80,63 @@ struct Layout {
 
 std::string to_string(const Layout& layout);
 
-/// Effect of an axis on the assignment of ranks.
-enum class Dealt : std::uint8_t {
-  kParts,   ///< takes ranks; each holds another part of the model
-  kCopies,  ///< takes ranks, which hold the same weights and share optimizer state
-  kShared,  ///< takes none; divides existing ranks
+/// Ranks over which a size spreads its parts or copies.
+enum class Spread : std::uint8_t {
+  kOwnRanks,     ///< takes ranks: the world is that many times larger
+  kSharedRanks,  ///< takes none; divides ranks that other axes take
+  kWithinRank,   ///< takes and divides none; all of it is on each rank
 };
+
+/// Tensors that a size cuts into parts. The ranks of an axis that cuts nothing hold copies: the
+/// same weights, and shares of one optimizer state.
+enum class Cuts : std::uint8_t { kNothing, kDense, kExperts, kAll };
 
 using LayoutMember = std::int32_t Layout::*;
 
 struct LayoutField {
   std::string_view name;
   LayoutMember size;
-  Dealt dealt = Dealt::kShared;
+  Spread spread;
+  Cuts cuts;
 
-  bool takes_ranks() const { return dealt != Dealt::kShared; }
+  /// Has no defaults: a new row must say all of it.
+  constexpr LayoutField(std::string_view name_, LayoutMember size_, Spread spread_, Cuts cuts_)
+      : name(name_), size(size_), spread(spread_), cuts(cuts_) {}
+
+  constexpr bool takes_ranks() const { return spread == Spread::kOwnRanks; }
+  constexpr bool cuts_dense() const { return cuts == Cuts::kDense || cuts == Cuts::kAll; }
+  constexpr bool cuts_experts() const { return cuts == Cuts::kExperts || cuts == Cuts::kAll; }
+  /// True if ranks along it hold copies of each other.
+  constexpr bool copies() const { return takes_ranks() && cuts == Cuts::kNothing; }
 };
 
 /// Fields in the order of kLayoutSizes.
 inline constexpr std::array kLayoutFields = {
-    LayoutField{"tp", &Layout::tp, Dealt::kParts},
-    LayoutField{"cp", &Layout::cp, Dealt::kCopies},
-    LayoutField{"ep", &Layout::ep},
-    LayoutField{"dp", &Layout::dp, Dealt::kCopies},
-    LayoutField{"pp", &Layout::pp, Dealt::kParts},
-    LayoutField{"etp", &Layout::etp},
-    LayoutField{"dp_replicate", &Layout::dp_replicate},
-    LayoutField{"vpp", &Layout::vpp},
+    LayoutField{"tp", &Layout::tp, Spread::kOwnRanks, Cuts::kDense},
+    LayoutField{"cp", &Layout::cp, Spread::kOwnRanks, Cuts::kNothing},
+    LayoutField{"ep", &Layout::ep, Spread::kSharedRanks, Cuts::kExperts},
+    LayoutField{"dp", &Layout::dp, Spread::kOwnRanks, Cuts::kNothing},
+    LayoutField{"pp", &Layout::pp, Spread::kOwnRanks, Cuts::kAll},
+    LayoutField{"etp", &Layout::etp, Spread::kSharedRanks, Cuts::kExperts},
+    LayoutField{"dp_replicate", &Layout::dp_replicate, Spread::kSharedRanks, Cuts::kNothing},
+    LayoutField{"vpp", &Layout::vpp, Spread::kWithinRank, Cuts::kAll},
 };
 static_assert(std::equal(kLayoutFields.begin(), kLayoutFields.end(), kLayoutSizes.begin(),
                          kLayoutSizes.end(), [](const LayoutField& field, const LayoutSize& size) {
                            return field.name == size.name;
                          }));
+
+/// Returns the size that a field has in effect: etp 0 is that of tp.
+std::int32_t size_in_effect(const Layout& layout, const LayoutField& field);
+
+/// True if both cut the model into the same parts: each model-parallel rank has the same elements.
+bool same_parts(const Layout& a, const Layout& b);
+/// True if each rank finds a random stream of its own place in both: the ranks that hold different
+/// parts are arranged alike and, if the streams also differ by copy, there are as many copies.
+bool same_dense_streams(const Layout& a, const Layout& b, bool by_copy);
+bool same_expert_streams(const Layout& a, const Layout& b);
+/// Returns the number of copies of each part of the dense tensors, sharded or not.
+std::int32_t copies_of_parts(const Layout& layout);
 
 /// Throws LAYOUT_MISMATCH if a size is below 1, the order names an axis twice or omits one
 /// larger than 1, the ranks can't be divided into etp x ep x edp, dp_replicate does not

@@ -96,11 +96,8 @@ Sharding sharding_of_checkpoint(const ModuleConfig& /*own*/, const ModuleConfig&
 }
 
 bool same_streams(const StreamGrids& grids) {
-  const Layout& a = grids.stored;
-  const Layout& b = grids.own;
-  if (a.pp != b.pp) return false;
-  if (grids.of_experts) return a.ep == b.ep && a.expert_tp() == b.expert_tp();
-  return a.tp == b.tp && (!grids.by_dp || a.cp * a.dp == b.cp * b.dp);
+  if (grids.of_experts) return same_expert_streams(grids.stored, grids.own);
+  return same_dense_streams(grids.stored, grids.own, grids.by_dp);
 }
 
 std::byte* where_it_is(std::byte* data, std::span<const Moved> /*moved*/) { return data; }

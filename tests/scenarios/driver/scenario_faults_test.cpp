@@ -52,7 +52,7 @@ TEST(ScenarioFaults, each_step_is_what_it_says) {
   const std::vector<Action> right = {
       TrainAction{2},
       SaveAction{},
-      SaveAction{false, false, "weights", {Failing::How::kBy, Code::kNoSpace}},
+      SaveAction{false, false, CheckpointKind::kWeights, {Failing::How::kBy, Code::kNoSpace}},
       BadResultAction{sim::ResultFault::kPersistentError, {1, 3}, false, {}, 1, 0},
       FaultAction{sim::FaultKind::kCrash,
                   1,
@@ -104,7 +104,7 @@ TEST(ScenarioFaults, what_is_expected_is_what_it_says) {
   EXPECT_EQ(scenario.expect.outcomes,
             (std::vector<Outcome>{Outcome::kContinued, Outcome::kRefused}));
   EXPECT_EQ(scenario.expect.loaded_step, 2);
-  EXPECT_EQ(scenario.expect.diagnosis, "none");
+  EXPECT_EQ(scenario.expect.diagnosis, sim::RerunDiagnosis::kNone);
   EXPECT_EQ(scenario.expect.replans, 4U);
   EXPECT_EQ(scenario.expect.skipped, (std::vector<std::int64_t>{3, 5}));
   EXPECT_EQ(scenario.expect.log, (std::vector<std::string>{"a", "b"}));
@@ -112,11 +112,13 @@ TEST(ScenarioFaults, what_is_expected_is_what_it_says) {
 
 TEST(ScenarioFaults, what_is_written_is_read_again) {
   const std::vector<Text> texts = {
-      {.first = "  - save: {no_rng: true, fails: maybe}\n"
+      {.first = "  - save: {no_rng: true, kind: weights, fails: maybe}\n"
                 "  - bad_result: {kind: transient_error, rank: 2, run: 1}\n"
                 "  - exits: 17\n  - damage: {what: common, byte: 4}\n"},
       {.job = "rerun: unknown, rerun_samples: 2, ranks: [5, 1, 0, 2], run: a, ",
-       .restart = "on: other_device, adopts: [b], groups: fallback, fallback: allowed, skips: true",
+       .restart =
+           "on: other_device, adopts: [b], groups: fallback, fallback: allowed, skips: true, "
+           "lacks: [ep_group, pp_group], forbids: tp_group",
        .last = "  - fault: {kind: lost, rank: 5, phase: plan, moment: after, delay_ms: 3, "
                "fires: no}\n  - fault: {kind: flip_read, file: payload, bit: 9, phase: read}\n"},
       {.checkpoint = "{plans: [local, metadata], fall_back: newest_whole, keep: 1, "
@@ -158,6 +160,15 @@ TEST(ScenarioFaults, mistakes_are_refused_with_what_may_have_been_meant) {
       {{.restart = "nodes: 2"}, "unknown key"},
       {{.restart = "layout: tp4"}, "'layout' twice"},
       {{.first = "  - save: {no_optimizer: true}\n"}, "did you mean 'no_optim'?"},
+      {{.first = "  - save: {kind: weight}\n"}, "did you mean 'weights'?"},
+      {{.first = "  - save: {kind: x}\n"},
+       "knows no 'x' under 'kind'; there are: training, weights"},
+      {{.checkpoint = "{plans: [x]}"}, "there are: local, global, loaded, distribution, metadata"},
+      {{.expect = "diagnosis: x"},
+       "there are: none, correct_result, transient_error, persistent_error"},
+      {{.job = "lacks: x, "},
+       "no group 'x'; there are: tp_group, pp_group, dp_cp_group, dp_group, expt_dp_group"},
+      {{.restart = "forbids: [tp_group, x]"}, "no group 'x'; there are: tp_group"},
       {{.first = "  - save: {fails: never}\n"}, "'any', or 'maybe'"},
       {{.first = "  - bad_result: {rank: 1}\n"}, "lacks 'kind'"},
       {{.first = "  - bad_result: {kind: transient_eror}\n"}, "did you mean 'transient_error'?"},

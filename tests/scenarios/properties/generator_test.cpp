@@ -210,6 +210,28 @@ TEST(Generator, buckets_survive_a_change_of_data_parallelism_alone) {
   }
 }
 
+TEST(Generator, every_size_of_a_layout_changes_in_some_case_and_counts_as_a_change) {
+  std::set<std::string_view> changed;
+  for (std::uint64_t n = 0; n < kCases; ++n) {
+    const auto lives = scenario_of(n).incarnations;
+    for (std::size_t i = 1; i < lives.size(); ++i) {
+      for (const auto& field : sim::kLayoutFields) {
+        const bool same = lives[i - 1].layout.*field.size == lives[i].layout.*field.size;
+        if (!same) changed.insert(field.name);
+      }
+    }
+  }
+  const IncarnationPlan saved = plan_of("dp4 pp2", "fully_reshardable");
+  for (const auto& field : sim::kLayoutFields) {
+    EXPECT_TRUE(changed.contains(field.name)) << field.name;
+    IncarnationPlan loading = saved;
+    loading.layout.*field.size = saved.layout.*field.size > 1 ? 1 : 2;
+    auto changes = changes_between(saved, loading);
+    for (const auto* size : {"world up", "world down"}) std::erase(changes, size);
+    EXPECT_FALSE(changes.empty()) << field.name;
+  }
+}
+
 TEST(Generator, a_scenario_ends_at_the_first_load_that_must_be_refused) {
   Scenario scenario;
   scenario.model = "gpt-tiny";

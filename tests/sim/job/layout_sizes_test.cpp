@@ -1,17 +1,38 @@
 // Every size in the single list of layout names is parsed, printed, assigned ranks, stored and
-// shown. A new axis needs no line here.
+// shown, and cuts the model and its random streams as its row says. A new axis needs no line here.
 
 #include "core/state/layout_sizes.hpp"
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <vector>
+
 #include "core/state/modules.hpp"
+#include "sim/job/family.hpp"
 #include "sim/job/groups.hpp"
 #include "sim/job/layout.hpp"
 #include "sim/job/megatron_common.hpp"
+#include "sim/job/policy.hpp"
 
 namespace reprise::sim {
 namespace {
+
+/// Converts to anything, to count the members of an aggregate.
+struct Anything {
+  template <class T>
+  operator T() const;
+};
+template <class Aggregate, class... Members>
+consteval std::size_t member_count() {
+  if constexpr (requires { Aggregate{Members{}..., Anything{}}; }) {
+    return member_count<Aggregate, Members..., Anything>();
+  } else {
+    return sizeof...(Members);
+  }
+}
+static_assert(member_count<Layout>() == kLayoutFields.size() + 2,
+              "each member of Layout has a row, except order and stage_layers");
 
 /// Returns a layout in which that size is 4, and other sizes are only as large as it needs.
 Layout layout_with(std::string_view name) {
@@ -77,6 +98,74 @@ TEST(LayoutSizes, axes_of_an_order_come_first_and_make_the_default_order) {
   for (const auto& size : kLayoutSizes) {
     EXPECT_FALSE(further && size.ordered) << size.name;
     further = !size.ordered;
+  }
+}
+
+Layout base() {
+  Layout layout;
+  layout.dp = 4;
+  layout.pp = 2;
+  return layout;
+}
+/// Returns that layout with one other size.
+Layout base_but(const LayoutField& field) {
+  Layout layout = base();
+  layout.*field.size = layout.*field.size > 1 ? 1 : 2;
+  check(layout);
+  return layout;
+}
+
+/// Returns the different parts of the model that ranks of the layout hold, as boxes by key.
+std::set<std::string> parts_held(const Layout& layout) {
+  const ModelSpec model = model_named("moe-tiny");
+  std::set<std::string> parts;
+  for (const MeshKind kind : kinds_of(model)) {
+    for (std::int32_t rank = 0; rank < layout.world_size(); ++rank) {
+      std::string part;
+      for (const auto& parameter : family_of(kind, model, layout, {rank}, ceil_chunk).parameters) {
+        part += parameter.spec.key;
+        for (const Piece& piece : parameter.pieces) part += " " + testing::PrintToString(piece.box);
+      }
+      parts.insert(part);
+    }
+  }
+  return parts;
+}
+
+TEST(LayoutSizes, each_cuts_the_model_or_leaves_its_parts_as_its_row_says) {
+  for (const auto& field : kLayoutFields) {
+    const Layout other = base_but(field);
+    EXPECT_EQ(same_parts(base(), other), parts_held(base()) == parts_held(other)) << other;
+  }
+}
+
+/// Grids over which a save stores random streams, and the number of copies of a dense part.
+struct StoredStreams {
+  std::vector<std::int32_t> dense;
+  std::vector<std::int32_t> experts;
+  std::int32_t copies = 0;
+
+  explicit StoredStreams(const Layout& layout) {
+    const CheckpointGroups groups = groups_of(dense_mesh(layout), expert_mesh(layout), {0});
+    const std::vector<HostRng> streams(1);
+    const ContentMetadata metadata{.dp_cp_group = groups.dp_cp};
+    const auto leaves = random_leaves({streams, streams.data(), groups, metadata, {0}});
+    for (const auto size : leaves.at(0).grid) dense.push_back(static_cast<std::int32_t>(size));
+    for (const auto size : leaves.at(1).grid) experts.push_back(static_cast<std::int32_t>(size));
+    copies = groups.dp_cp->size();
+  }
+};
+
+TEST(LayoutSizes, each_arranges_random_streams_or_not_as_its_row_says) {
+  const StoredStreams streams(base());
+  for (const auto& field : kLayoutFields) {
+    const Layout other = base_but(field);
+    const StoredStreams others(other);
+    const bool same_grid = streams.dense == others.dense;
+    EXPECT_EQ(same_dense_streams(base(), other, false), same_grid) << other;
+    EXPECT_EQ(same_dense_streams(base(), other, true), same_grid && streams.copies == others.copies)
+        << other;
+    EXPECT_EQ(same_expert_streams(base(), other), streams.experts == others.experts) << other;
   }
 }
 
