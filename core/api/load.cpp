@@ -17,8 +17,9 @@ namespace {
 constexpr std::uint64_t kLeastStaging = 64;
 
 /// Collective: what is impossible on one rank, or not the same on all, is refused by all.
-void agree_on(JobState& job, const LoadOptions& options) {
+void agree_on(JobState& job, const State& state, const LoadOptions& options) {
   agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
+    static_cast<void>(StateAccess::leaves(state));  // throws if it was moved from
     if (options.staging_bytes < kLeastStaging) {
       throw Error(Code::kUsage, "staging_bytes: a load needs at least " +
                                     std::to_string(kLeastStaging) + ", not " +
@@ -57,7 +58,7 @@ void remember_damaged(const std::vector<Step>& damaged, std::vector<Step>& known
 
 LoadResult load(Job& job, State& state, const LoadOptions& options) {
   JobState& own = *JobAccess::state(job);
-  agree_on(own, options);
+  agree_on(own, state, options);
   StateDict into = StateAccess::with_common(state);
   LoadReport report = load(own.ports(), *own.all, into, settings_of(options));
   remember_damaged(report.damaged, own.damaged[parent_path(report.location.directory)]);

@@ -29,6 +29,7 @@ void require_possible(const SaveOptions& options, const State& state) {
   if (options.keep && !options.step) {
     refuse("keep: it counts iterations, so the save needs a step");
   }
+  static_cast<void>(StateAccess::leaves(state));  // throws if it was moved from
   if (state.common.as<Dict>() == nullptr) refuse("common: the common state is no dict");
 }
 
@@ -101,16 +102,23 @@ SaveInFlight JobAccess::in_flight(std::unique_ptr<Flight> flight) {
   return SaveInFlight(std::move(flight));
 }
 
+Flight& JobAccess::flight(SaveInFlight& save) {
+  if (save.flight_) return *save.flight_;
+  refuse("save: it was moved from; another object is that save now");
+}
+
 bool SaveInFlight::poll() {
-  const bool done = flight_->save.poll();
-  if (done) flight_->settle();
+  Flight& flight = JobAccess::flight(*this);
+  const bool done = flight.save.poll();
+  if (done) flight.settle();
   return done;
 }
 
 SaveResult SaveInFlight::finish() {
-  SaveReport report = flight_->save.finish();
-  flight_->settle();
-  return {.directory = flight_->directory,
+  Flight& flight = JobAccess::flight(*this);
+  SaveReport report = flight.save.finish();
+  flight.settle();
+  return {.directory = flight.directory,
           .bytes = report.bytes,
           .tensors = report.tensors,
           .objects = report.objects,

@@ -55,7 +55,8 @@ State& State::operator=(State&&) noexcept = default;
 State::~State() = default;
 
 void State::add(const std::string& key, const Sharded& part, DType dtype, void* data) {
-  require_new(leaves_->tensors, key, [&](const TensorLeaf& leaf) { return leaf.key == key; });
+  require_new(StateAccess::leaves(*this).tensors, key,
+              [&](const TensorLeaf& leaf) { return leaf.key == key; });
   const Box box = box_of(part);
   if (static_cast<std::size_t>(dtype) >= all_dtypes().size())
     throw Error(Code::kUsage, "this is no dtype", {.key = key});
@@ -74,14 +75,14 @@ void State::add(const std::string& key, const Sharded& part, DType dtype, void* 
 }
 
 void State::add_object(const std::string& key, const ObjectPlace& place, Value value) {
-  require_new(leaves_->objects, key, [&](const ObjectLeaf& leaf) {
+  require_new(StateAccess::leaves(*this).objects, key, [&](const ObjectLeaf& leaf) {
     return leaf.key == key && leaf.coordinate == place.coordinate;
   });
   leaves_->objects.push_back({key, place.grid, place.coordinate, place.replica, std::move(value)});
 }
 
 const Value& State::object(const std::string& key) const {
-  const auto& objects = leaves_->objects;
+  const auto& objects = StateAccess::leaves(*this).objects;
   const auto at = std::find_if(objects.begin(), objects.end(),
                                [&](const ObjectLeaf& leaf) { return leaf.key == key; });
   if (at == objects.end())

@@ -8,8 +8,7 @@
 namespace reprise {
 
 /// Collective. The leader runs `work`; all ranks get the result. If the work fails, all ranks fail
-/// alike. Throws COLLECTIVE_MISMATCH if the leader is not a member, or the answer taken comes from
-/// another rank.
+/// alike. Throws COLLECTIVE_MISMATCH if the leader is not a member, or ranks see different leaders.
 Bytes from_leader(Communicator& group, const LeaderSeams& seams,
                   const std::function<Bytes()>& work);
 

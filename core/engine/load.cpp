@@ -404,9 +404,8 @@ class Loading {
       Checkpoint& checkpoint, LoadReport& report,
       const std::function<std::vector<StoredRecord>()>& wanted) const {
     if (options_.reads == Reads::kByEach) return nullptr;
-    auto exchange = std::make_unique<RecordExchange>(
-        ports_.fabric, group_, checkpoint, wanted,
-        Sharing{.plan = seams_.share, .room = options_.staging_bytes});
+    auto exchange = std::make_unique<RecordExchange>(ports_.fabric, group_, checkpoint, wanted,
+                                                     seams_.share, options_.staging_bytes);
     report.bound_staging += exchange->bound();
     report.bound_empty += exchange->bound();
     return exchange;

@@ -174,7 +174,7 @@ void take_newest(Store& store, Communicator& group, const LoadSettings& options,
   const bool alike = std::all_of(tracked.begin(), tracked.end(),
                                  [&](const auto& step) { return step == tracked.front(); });
   if (alike) return;
-  const auto newest = seams.tracked(tracked, seams.leader.leader(group.group()));
+  const auto newest = seams.tracked(tracked, seams.leader.leader(group));
   if (!newest) return;
   const std::string seen =
       "the ranks' trackers differ: " + other_idea(tracked, *newest, group.group());

@@ -235,7 +235,7 @@ class Planner {
   // --- planning ---------------------------------------------------------------------------------
 
   LocalPlan offer() {
-    LocalPlan local = local_plan(state_, self(), rules_.plan);
+    LocalPlan local = local_plan(state_, self(), rules_.plan.describe);
     if (keeps(CacheKind::kLocal)) save_.offered.local = encode(local);
     return local;
   }
@@ -263,7 +263,8 @@ class Planner {
   GlobalPlan plan_of_offers(const std::vector<Bytes>& offers, const GlobalPlan* known) const {
     const bool remembered = save_.planned == Planned::kReused;
     try {
-      return global_plan(decode_local_plans(offers), group_.group(), rules_.plan, known);
+      return global_plan(decode_local_plans(offers), group_.group(), known, rules_.plan.describe,
+                         rules_.plan.cover);
     } catch (const Error& error) {
       if (!remembered) throw;
       throw Error(

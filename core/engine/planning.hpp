@@ -9,12 +9,13 @@
 #include "core/engine/plan_memory.hpp"
 #include "core/plan/save_plan.hpp"
 #include "core/seams/cache_seams.hpp"
+#include "core/seams/plan_seams.hpp"
 #include "reprise/ports.hpp"
 
 namespace reprise {
 
 struct PlanningRules {
-  const PlanRules& plan;
+  const PlanSeams& plan;
   const CacheSeams& cache;
 };
 

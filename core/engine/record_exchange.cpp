@@ -84,12 +84,12 @@ Told tell(Communicator& group, const std::function<std::vector<StoredRecord>()>&
 
 RecordExchange::RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& checkpoint,
                                const std::function<std::vector<StoredRecord>()>& wanted,
-                               const Sharing& sharing)
+                               ShareReads share, std::uint64_t room)
     : checkpoint_(checkpoint) {
   std::map<std::size_t, Group> own;
   const Told told = tell(group, wanted);
   agree_on(group, [&] {  // before anyone waits within a smaller group
-    plan_ = sharing.plan(classes_of(told, checkpoint_.catalog().files.size()), sharing.room);
+    plan_ = share(classes_of(told, checkpoint_.catalog().files.size()), room);
     for (std::size_t g = 0; g < plan_.groups.size(); ++g) {
       const auto& ranks = plan_.groups[g];
       if (!std::binary_search(ranks.begin(), ranks.end(), group.rank())) continue;

@@ -15,22 +15,19 @@
 #include "core/engine/agreement.hpp"
 #include "core/engine/checkpoint.hpp"
 #include "core/plan/shared_reads.hpp"
+#include "core/seams/load_seams.hpp"
 #include "reprise/fabric.hpp"
 
 namespace reprise {
 
-/// Says who reads what for whom, and the number of bytes per round.
-struct Sharing {
-  SharedReads (*plan)(std::span<const AlikeReaders> classes, std::uint64_t room) = shared_reads;
-  std::uint64_t room = 0;
-};
-
 class RecordExchange final : public BytesAtHand {
  public:
   /// Collective over `group`. `wanted` returns this rank's records, in any order; if it fails on
-  /// one rank, all ranks throw that error. Borrows its arguments.
+  /// one rank, all ranks throw that error. `share` assigns them to rounds of at most `room` bytes.
+  /// Borrows its arguments.
   RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& checkpoint,
-                 const std::function<std::vector<StoredRecord>()>& wanted, const Sharing& sharing);
+                 const std::function<std::vector<StoredRecord>()>& wanted, ShareReads share,
+                 std::uint64_t room);
   ~RecordExchange() override;
   RecordExchange(const RecordExchange&) = delete;
   RecordExchange& operator=(const RecordExchange&) = delete;

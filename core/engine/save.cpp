@@ -338,7 +338,7 @@ struct Save::State {
   }
 
   Part part() const {
-    const GroupRank leader = seams.leader.leader(group->group());
+    const GroupRank leader = seams.leader.leader(*group);
     return group->rank() == leader ? Part::kLeader : Part::kMember;
   }
 

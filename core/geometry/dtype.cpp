@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string>
 
 #include "core/base/check.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
@@ -41,10 +43,20 @@ constexpr std::array kRows = {
     Row{DType::kComplex32, 4, "complex32"},
 };
 
+constexpr bool is_in_order() {
+  for (std::size_t i = 0; i < kRows.size(); ++i) {
+    if (static_cast<std::size_t>(kRows[i].dtype) != i) return false;
+  }
+  return true;
+}
+static_assert(is_in_order());
+
 const Row& row_of(DType dtype) {
-  const auto& row = kRows.at(static_cast<std::size_t>(dtype));
-  CHECK(row.dtype == dtype, static_cast<int>(dtype));
-  return row;
+  const auto index = static_cast<std::size_t>(dtype);
+  if (index < kRows.size()) return kRows[index];
+  throw Error(Code::kUsage, "dtype: " + std::to_string(index) +
+                                " is no element type; they are 0 to " +
+                                std::to_string(kRows.size() - 1));
 }
 
 template <class T>

@@ -1,9 +1,9 @@
 #include "reprise/mesh.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
-#include "core/base/check.hpp"
 #include "core/base/print.hpp"
 #include "reprise/error.hpp"
 
@@ -23,13 +23,22 @@ Group::Group(std::vector<GlobalRank> members) : members_(std::move(members)) {
 }
 
 Group Group::world(std::int32_t size) {
+  if (size < 0) {
+    throw Error(Code::kUsage, "size: a world of " + std::to_string(size) + " ranks; it has 0 to " +
+                                  std::to_string(std::numeric_limits<std::int32_t>::max()));
+  }
   std::vector<GlobalRank> members;
   for (std::int32_t rank = 0; rank < size; ++rank) members.push_back({rank});
   return Group(std::move(members));
 }
 
 GlobalRank Group::member(GroupRank rank) const {
-  CHECK(rank.value >= 0 && rank.value < size(), rank, size());
+  if (rank.value < 0 || rank.value >= size()) {
+    throw Error(Code::kUsage,
+                "rank: " + std::to_string(rank.value) + " in a group of " + std::to_string(size()) +
+                    " ranks; " +
+                    (size() == 0 ? "it has none" : "they are 0 to " + std::to_string(size() - 1)));
+  }
   return members_[static_cast<std::size_t>(rank.value)];
 }
 

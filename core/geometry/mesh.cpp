@@ -1,6 +1,5 @@
 #include "reprise/mesh.hpp"
 
-#include "core/base/check.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {
@@ -63,16 +62,24 @@ std::int32_t Mesh::coordinate(GroupRank member, std::string_view name) const {
 }
 
 GroupRank Mesh::member_at(std::span<const std::int32_t> coordinates) const {
-  CHECK(coordinates.size() == axes_.size());
+  if (coordinates.size() != axes_.size()) {
+    throw Error(Code::kUsage, "coordinates: " + std::to_string(coordinates.size()) +
+                                  " for a mesh of " + std::to_string(axes_.size()) + " axes");
+  }
   std::int32_t member = 0;
   for (AxisIndex a = 0; a < axes_.size(); ++a) {
-    CHECK(coordinates[a] >= 0 && coordinates[a] < axes_[a].size, axes_[a].name, coordinates[a]);
+    if (coordinates[a] < 0 || coordinates[a] >= axes_[a].size) {
+      throw Error(Code::kUsage, "coordinates: " + std::to_string(coordinates[a]) + " along axis '" +
+                                    axes_[a].name + "', which has 0 to " +
+                                    std::to_string(axes_[a].size - 1));
+    }
     member += coordinates[a] * strides_[a];
   }
   return {member};
 }
 
 Group Mesh::group_along(GroupRank member, std::span<const std::string_view> names) const {
+  static_cast<void>(members_.member(member));  // throws if there is no such member
   std::vector<GroupRank> found = {member};
   for (const auto name : names) {  // each axis varies slower than the ones before
     const auto along = axis(name);

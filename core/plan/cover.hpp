@@ -23,6 +23,7 @@ struct CoverDefect {
 /// Checks arbitrary boxes, at the cost and with the LIMIT stated in core/plan/tiling.hpp. Empty
 /// boxes cover nothing and are allowed within the tensor.
 std::optional<CoverDefect> prove_cover(const Dims& shape, std::span<const Box> boxes);
+using CoverProof = std::optional<CoverDefect> (*)(const Dims& shape, std::span<const Box> boxes);
 
 /// Checks all members of a mesh under one placement, on each dimension's axes. The cost depends on
 /// the sizes of these axes, not on their product with other dimensions' axes, nor on replicas.

@@ -59,14 +59,15 @@ struct Turn {
 
 class Planner {
  public:
-  Planner(std::span<const LocalPlan> plans, const Group& savers, const PlanRules& rules,
-          const GlobalPlan* owners)
+  Planner(std::span<const LocalPlan> plans, const Group& savers, const GlobalPlan* owners,
+          ChunkRule describe, CoverProof cover)
       : plans_(plans),
         savers_(savers),
-        rules_(rules),
         owners_(owners),
+        describe_(describe),
+        cover_(cover),
         book_(plans),
-        layouts_(book_.placements(), savers, rules.describe) {
+        layouts_(book_.placements(), savers, describe) {
     check_members(book_, layouts_, savers_);
   }
 
@@ -174,7 +175,7 @@ class Planner {
     take_boxes(held, *boxes);
     held.boxes = boxes;
     batch_boxes(held);
-    if (const auto defect = rules_.cover(tensor.shape, *boxes)) throw_defect(*defect, holdings_);
+    if (const auto defect = cover_(tensor.shape, *boxes)) throw_defect(*defect, holdings_);
     return held;
   }
 
@@ -206,7 +207,7 @@ class Planner {
       const auto& [mesh, placement] = *book_.placements()[at.placement];
       for (const GroupRank rank : book_.sections()[at.section].ranks) {
         const GroupRank member = *layouts_.member(at.placement, rank);
-        const Box box = placement.box(shape, *mesh, member, rules_.describe);
+        const Box box = placement.box(shape, *mesh, member, describe_);
         auto& corners = expanded_.emplace_back(box.offset.begin(), box.offset.end());
         corners.insert(corners.end(), box.extent.begin(), box.extent.end());
         holdings_.push_back({corners, rank, placement.replica(*mesh, member)});
@@ -392,8 +393,9 @@ class Planner {
 
   std::span<const LocalPlan> plans_;
   const Group& savers_;
-  const PlanRules& rules_;
   const GlobalPlan* owners_;  ///< null: elect them
+  ChunkRule describe_;
+  CoverProof cover_;
   OfferBook book_;
   ShardLayouts layouts_;
   std::map<Pattern, HeldBoxes> given_;  ///< keys without a placement; lookups only
@@ -440,20 +442,20 @@ GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
 }
 
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
-                       const PlanRules& rules, const GlobalPlan* owners) {
+                       const GlobalPlan* owners, ChunkRule describe, CoverProof cover) {
   CHECK(!plans.empty() && static_cast<std::size_t>(savers.size()) == plans.size(), plans.size());
   check_common_state(plans, savers);
   GlobalPlan plan;
   plan.bytes.assign(plans.size(), 0);
-  Planner planner(plans, savers, rules, owners);
+  Planner planner(plans, savers, owners, describe, cover);
   plan.signature = planner.signature_of(plans);
   planner.plan_tensors(plan);
   plan.objects = plan_objects(plans, savers);
   return plan;
 }
 
-GlobalPlan global_plan(std::span<const LocalPlan> plans, const PlanRules& rules) {
-  return global_plan(plans, Group::world(static_cast<std::int32_t>(plans.size())), rules);
+GlobalPlan global_plan(std::span<const LocalPlan> plans) {
+  return global_plan(plans, Group::world(static_cast<std::int32_t>(plans.size())));
 }
 
 }  // namespace reprise

@@ -148,9 +148,9 @@ std::uint64_t hash_of(const TensorForm& form) {
 
 }  // namespace
 
-LocalPlan local_plan(const StateDict& state, GlobalRank self, const PlanRules& rules) {
+LocalPlan local_plan(const StateDict& state, GlobalRank self, ChunkRule describe) {
   LocalPlan plan;
-  Offers offers(self, rules.describe);
+  Offers offers(self, describe);
   for (const TensorLeaf& leaf : state.tensors) offers.add(leaf);
   for (const ObjectLeaf& leaf : state.objects) {
     plan.objects.push_back({object_name(leaf), leaf.replica});

@@ -50,23 +50,15 @@ struct LocalPlan {
   std::uint64_t common_digest = 0;  ///< digest of the common state; must be equal on all ranks
 };
 
-/// Rules for describing and proving placements.
-struct PlanRules {
-  /// Describes a placement to the plan; must be the rule by which the job slices.
-  ChunkRule describe = ceil_chunk;
-  /// Returns the reason if boxes without a placement do not tile the tensor.
-  std::optional<CoverDefect> (*cover)(const Dims& shape, std::span<const Box> boxes) = prove_cover;
-};
-
 /// Chooses the candidate (group ranks, ascending) that writes a box: the least loaded, or the
 /// lowest of several. `load[r]` is the number of bytes assigned to rank r so far.
 GroupRank elect_least_loaded(std::span<const GroupRank> candidates,
                              std::span<const std::uint64_t> load);
 
 /// Returns the offers of `self`. A leaf is offered as placed if it has one box and its box and
-/// replica id are those that its placement gives to `self`. Throws LAYOUT_MISMATCH if `self` is not
-/// a member of a leaf's mesh.
-LocalPlan local_plan(const StateDict& state, GlobalRank self, const PlanRules& rules = {});
+/// replica id are those that its placement gives to `self` by the rule. Throws LAYOUT_MISMATCH if
+/// `self` is not a member of a leaf's mesh.
+LocalPlan local_plan(const StateDict& state, GlobalRank self, ChunkRule describe = ceil_chunk);
 
 /// Encodes for the wire. decode throws TORN_FILE on malformed input.
 Bytes encode(const LocalPlan& plan);
@@ -123,10 +115,12 @@ struct GlobalPlan {
 /// copy owns the shard.
 ///
 /// If `owners` is given, it determines the writer of each box and nobody is elected. A box unknown
-/// to it, or assigned to a rank that does not hold it, goes to kNobody.
+/// to it, or assigned to a rank that does not hold it, goes to kNobody. `describe` is the rule by
+/// which the ranks described their placements; `cover` proves boxes without a placement.
 GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
-                       const PlanRules& rules = {}, const GlobalPlan* owners = nullptr);
+                       const GlobalPlan* owners = nullptr, ChunkRule describe = ceil_chunk,
+                       CoverProof cover = prove_cover);
 /// Same, for savers with ranks 0 .. plans.size()-1.
-GlobalPlan global_plan(std::span<const LocalPlan> plans, const PlanRules& rules = {});
+GlobalPlan global_plan(std::span<const LocalPlan> plans);
 
 }  // namespace reprise

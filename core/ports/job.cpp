@@ -16,6 +16,11 @@ JobPorts complete(JobPorts ports) {
   return ports;
 }
 
+const JobState& live(const std::shared_ptr<JobState>& state) {
+  if (state) return *state;
+  throw Error(Code::kUsage, "job: it was moved from; assign to it before you use it again");
+}
+
 }  // namespace
 
 Job::Job(JobPorts ports)
@@ -29,8 +34,8 @@ Job::Job(Job&&) noexcept = default;
 Job& Job::operator=(Job&&) noexcept = default;
 Job::~Job() = default;
 
-GlobalRank Job::rank() const { return state_->own.fabric->rank(); }
-std::int32_t Job::world_size() const { return state_->own.fabric->world_size(); }
-Ports Job::ports() const { return state_->ports(); }
+GlobalRank Job::rank() const { return live(state_).own.fabric->rank(); }
+std::int32_t Job::world_size() const { return live(state_).own.fabric->world_size(); }
+Ports Job::ports() const { return live(state_).ports(); }
 
 }  // namespace reprise

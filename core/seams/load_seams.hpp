@@ -34,6 +34,9 @@ std::optional<std::size_t> first_whole(const std::vector<Votes>& votes, GroupRan
 /// given limit.
 std::uint64_t one_read(const StagingNeed& need);
 
+/// Says who reads what for whom, in rounds of at most `room` bytes.
+using ShareReads = SharedReads (*)(std::span<const AlikeReaders> classes, std::uint64_t room);
+
 struct LoadSeams {
   /// Judges a difference between requested and stored keys.
   StrictVerdict (*judge_strictness)(Strictness mode, const KeyMismatch& keys) = judge;
@@ -48,7 +51,7 @@ struct LoadSeams {
   /// Returns the size of the read buffer in bytes.
   std::uint64_t (*staging)(const StagingNeed& need) = one_read;
   /// Assigns reads to ranks if each byte is read once per job.
-  SharedReads (*share)(std::span<const AlikeReaders> classes, std::uint64_t room) = shared_reads;
+  ShareReads share = shared_reads;
 };
 
 }  // namespace reprise

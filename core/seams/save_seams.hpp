@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "core/plan/save_plan.hpp"
 #include "core/ports/protocol_step.hpp"
 #include "core/seams/cache_seams.hpp"
 #include "core/seams/leader_seams.hpp"
+#include "core/seams/plan_seams.hpp"
 #include "core/seams/stage_seams.hpp"
 #include "reprise/device.hpp"
 #include "reprise/store.hpp"
@@ -35,10 +35,11 @@ using Outdated = std::vector<Step> (*)(const std::vector<Generation>& present, c
 std::vector<ProtocolStep> retention_protocol(Store& store, CommitTarget& target, Outdated which);
 
 struct SaveSeams {
-  PlanRules plan;
+  PlanSeams plan;
   /// Protocols of a save, each a list of named steps: run by the leader before anything is written,
   /// by each rank to commit, by the leader after everything is durable.
   std::vector<ProtocolStep> (*prepare)(Store&, CommitTarget&) = prepare_protocol;
+  /// `commit` is a function object, so that a replacement can have state of its own.
   std::function<std::vector<ProtocolStep>(Store&, CommitTarget&, const CommitContent&, Part)>
       commit = commit_part;
   std::vector<ProtocolStep> (*retention)(Store&, CommitTarget&) = retention_protocol;

@@ -29,7 +29,8 @@ struct JobOptions {
   std::shared_ptr<Device> device = {};
 };
 
-/// A job can be moved; a moved-from job must not be used. Use a job and its saves from one thread
+/// A job can be moved; a moved-from one may be destroyed, assigned to and moved from again, and any
+/// other use throws USAGE. Use a job and its saves from one thread
 /// at a time. A save in flight keeps alive everything it needs from its job.
 class Job {
  public:

@@ -19,11 +19,12 @@ class Group {
  public:
   /// The order of `members` gives each its rank within the group. No rank may appear twice.
   explicit Group(std::vector<GlobalRank> members);
-  /// Returns the group of ranks 0 .. size-1.
+  /// Returns the group of ranks 0 .. size-1. Throws USAGE for a negative size.
   static Group world(std::int32_t size);
 
   std::int32_t size() const { return static_cast<std::int32_t>(members_.size()); }
   const std::vector<GlobalRank>& members() const { return members_; }
+  /// Throws USAGE unless the rank is one of 0 .. size()-1.
   GlobalRank member(GroupRank rank) const;
   std::optional<GroupRank> rank_of(GlobalRank rank) const;
 
@@ -72,9 +73,11 @@ class Mesh {
   }
   /// Returns 0 if there is no axis of that name.
   std::int32_t coordinate(GroupRank member, std::string_view axis) const;
+  /// Takes one coordinate per axis. Throws USAGE for another number of them, or one that is not on
+  /// its axis.
   GroupRank member_at(std::span<const std::int32_t> coordinates) const;
   /// Returns the members that differ from `member` only along the named axes; the first name varies
-  /// fastest. Unknown axis names are ignored (size 1).
+  /// fastest. Unknown axis names are ignored (size 1). Throws USAGE if there is no such member.
   Group group_along(GroupRank member, std::span<const std::string_view> names) const;
   Group group_along(GroupRank member, std::string_view name) const;
 

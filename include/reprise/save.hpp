@@ -48,7 +48,8 @@ struct SaveResult {
 
 /// A save that is written in the background. Only poll and finish commit it. If it is destroyed
 /// before that, it waits for its background work and leaves no checkpoint; the next save of the
-/// same iteration removes what it wrote. A moved-from object takes no calls.
+/// same iteration removes what it wrote. A moved-from one is no save: it
+/// may be destroyed, assigned to and moved from again; poll and finish throw USAGE.
 class SaveInFlight {
  public:
   SaveInFlight(SaveInFlight&&) noexcept;

@@ -40,9 +40,10 @@ enum class DType : std::uint8_t {
   kComplex32,
 };
 
-/// Returns the size of one element in bytes.
+/// Returns the size of one element in bytes. Throws USAGE for a number that is no DType.
 std::size_t size_of(DType dtype);
-/// Returns PyTorch's name without the module: "bfloat16", "float8_e4m3fn".
+/// Returns PyTorch's name without the module: "bfloat16", "float8_e4m3fn". Throws USAGE for a
+/// number that is no DType.
 std::string_view name_of(DType dtype);
 std::optional<DType> dtype_named(std::string_view name);
 std::span<const DType> all_dtypes();

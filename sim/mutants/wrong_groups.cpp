@@ -8,11 +8,16 @@ namespace {
 // --- rank spaces --------------------------------------------------------------------------------
 
 /// Returns the first member's global rank as if it were a rank in the group.
-GroupRank global_rank_of_first(const Group& group) { return {group.member({0}).value}; }
+GroupRank global_rank_of_first(const Communicator& group) {
+  return {group.group().member({0}).value};
+}
 
-/// Passes a rank in the group to a collective that expects a global rank as its root.
-GroupRank whoever_has_that_global_rank(const Group& group) {
-  return group.rank_of(GlobalRank{first_member(group).value}).value_or(GroupRank{-1});
+/// The leader knows itself. The others take its rank in the group for a global rank, as if they
+/// passed it to a collective that expects a global rank as its root.
+GroupRank whoever_has_that_global_rank(const Communicator& group) {
+  const GroupRank leader = first_member(group);
+  if (group.rank() == leader) return leader;
+  return group.group().rank_of(GlobalRank{leader.value}).value_or(GroupRank{-1});
 }
 
 // --- a collective for each key -------------------------------------------------------------------
@@ -121,13 +126,12 @@ std::vector<ObjectLeaf> random_leaves_without_pp(const RandomStates& states) {
 }  // namespace
 
 void lead_by_global_rank(Policies& policies) {
-  const LeaderSeams wrong{.leader = asked<global_rank_of_first>, .root = global_rank_of_first};
-  policies.save.leader = wrong;
-  policies.load.leader = wrong;
+  policies.save.leader.leader = asked<global_rank_of_first>;
+  policies.load.leader.leader = asked<global_rank_of_first>;
 }
 void take_answers_by_global_rank(Policies& policies) {
-  policies.save.leader.root = asked<whoever_has_that_global_rank>;
-  policies.load.leader.root = asked<whoever_has_that_global_rank>;
+  policies.save.leader.leader = asked<whoever_has_that_global_rank>;
+  policies.load.leader.leader = asked<whoever_has_that_global_rank>;
 }
 
 void reduce_for_each_own_key(Policies& policies) { policies.before_save = asked<reduce_each_key>; }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reprise/reprise.hpp"
@@ -25,6 +26,12 @@ std::string complaint(const Call& call) {
   } catch (const Error& error) {
     return error.what();
   }
+}
+
+/// Moves out of an object that the test goes on to use.
+template <class T>
+T taken_from(T& object) {
+  return std::move(object);
 }
 
 /// A job of one process with one tensor, w [4].
@@ -86,6 +93,94 @@ TEST_F(Misuse, shapes_and_splits_that_mean_nothing_are_refused) {
   EXPECT_THAT(of({-4}, {}), HasSubstr("USAGE"));
   EXPECT_THAT(of({4}, {{"db", 0}}), AllOf(HasSubstr("LAYOUT_MISMATCH"), HasSubstr("'db'")));
   EXPECT_THAT(complaint([] { Dims({1, 1, 1, 1, 1, 1, 1, 1, 1}); }), HasSubstr("USAGE"));
+}
+
+TEST_F(Misuse, ranks_outside_of_a_group_are_refused) {
+  const auto member = [](std::int32_t size, std::int32_t rank) {
+    return complaint([&] { static_cast<void>(Group::world(size).member({rank})); });
+  };
+  EXPECT_EQ(member(3, 2), "");
+  for (const std::int32_t rank : {-1, 3}) {
+    EXPECT_THAT(member(3, rank), AllOf(HasSubstr("USAGE: rank: " + std::to_string(rank)),
+                                       HasSubstr("they are 0 to 2")));
+  }
+  EXPECT_THAT(member(0, 0), AllOf(HasSubstr("USAGE: rank: 0"), HasSubstr("it has none")));
+  EXPECT_EQ(Group::world(0).size(), 0);
+  EXPECT_THAT(complaint([] { Group::world(-1); }),
+              AllOf(HasSubstr("USAGE: size"), HasSubstr("-1"), HasSubstr("0 to 2147483647")));
+}
+
+TEST_F(Misuse, places_outside_of_a_mesh_are_refused) {
+  const Mesh mesh({{"tp", 2}, {"dp", 3}});
+  const auto at = [&mesh](std::vector<std::int32_t> coordinates) {
+    return complaint([&] { static_cast<void>(mesh.member_at(coordinates)); });
+  };
+  EXPECT_EQ(at({1, 2}), "");
+  EXPECT_THAT(at({1}), AllOf(HasSubstr("USAGE: coordinates: 1"), HasSubstr("2 axes")));
+  EXPECT_THAT(at({1, 3}),
+              AllOf(HasSubstr("USAGE: coordinates: 3"), HasSubstr("'dp'"), HasSubstr("0 to 2")));
+  EXPECT_THAT(at({-1, 0}), AllOf(HasSubstr("USAGE: coordinates: -1"), HasSubstr("'tp'")));
+  for (const std::int32_t member : {-1, 6}) {
+    EXPECT_THAT(complaint([&] { mesh.group_along({member}, "tp"); }),
+                AllOf(HasSubstr("USAGE: rank: " + std::to_string(member)), HasSubstr("0 to 5")));
+  }
+}
+
+TEST_F(Misuse, a_number_that_is_no_dtype_is_refused) {
+  for (const int number : {22, 255}) {
+    const auto dtype = static_cast<DType>(number);
+    const auto says =
+        AllOf(HasSubstr("USAGE: dtype: " + std::to_string(number)), HasSubstr("they are 0 to 21"));
+    EXPECT_THAT(complaint([&] { static_cast<void>(name_of(dtype)); }), says);
+    EXPECT_THAT(complaint([&] { static_cast<void>(size_of(dtype)); }), says);
+  }
+  EXPECT_EQ(all_dtypes().size(), 22U);
+}
+
+TEST_F(Misuse, a_state_that_was_moved_from_takes_a_new_one_and_no_other_call) {
+  state_.add_object("rng", same_on_all(job_.rank()), Value(7));
+  State taken = taken_from(state_);
+  const auto says = HasSubstr("USAGE: state: it was moved from");
+  EXPECT_THAT(complaint([&] { state_.add("v", whole(), w_.data()); }), says);
+  EXPECT_THAT(complaint([&] { state_.add_object("rng", same_on_all(job_.rank()), Value(8)); }),
+              says);
+  EXPECT_THAT(complaint([&] { state_.object("rng"); }), says);
+  EXPECT_THAT(save_complaint({.directory = "run"}), says);
+  EXPECT_FALSE(stands("run"));
+  save(job_, taken, {.directory = "run"});
+  EXPECT_THAT(complaint([&] { load(job_, state_, {.directory = "run"}); }), says);
+  EXPECT_THAT(complaint([&] { load_if_any(job_, state_, {.directory = "run"}); }), says);
+
+  const State again = taken_from(state_);  // moved from twice, and destroyed
+  state_ = std::move(taken);
+  EXPECT_EQ(state_.object("rng"), Value(7));
+  EXPECT_EQ(save_complaint({.directory = "run"}), "");
+}
+
+TEST_F(Misuse, a_save_in_flight_that_was_moved_from_takes_a_new_one_and_no_other_call) {
+  SaveInFlight first = begin_save(job_, state_, {.directory = "one"});
+  SaveInFlight taken = taken_from(first);
+  const auto says = HasSubstr("USAGE: save: it was moved from");
+  EXPECT_THAT(complaint([&] { first.poll(); }), says);
+  EXPECT_THAT(complaint([&] { first.finish(); }), says);
+  EXPECT_FALSE(stands("one"));
+  const SaveInFlight again = taken_from(first);  // moved from twice, and destroyed
+  first = std::move(taken);
+  EXPECT_EQ(first.finish().directory, "one");
+  EXPECT_TRUE(stands("one"));
+}
+
+TEST_F(Misuse, a_job_that_was_moved_from_takes_a_new_one_and_no_other_call) {
+  Job taken = taken_from(job_);
+  const auto says = HasSubstr("USAGE: job: it was moved from");
+  EXPECT_THAT(complaint([&] { static_cast<void>(job_.rank()); }), says);
+  EXPECT_THAT(complaint([&] { static_cast<void>(job_.world_size()); }), says);
+  EXPECT_THAT(complaint([&] { static_cast<void>(job_.ports()); }), says);
+  EXPECT_THAT(save_complaint({.directory = "run"}), says);
+  EXPECT_THAT(complaint([&] { load_if_any(job_, state_, {.directory = "run"}); }), says);
+  EXPECT_THAT(complaint([&] { read_common(job_, "run"); }), says);
+  job_ = std::move(taken);
+  EXPECT_EQ(save_complaint({.directory = "run"}), "");
 }
 
 TEST_F(Misuse, a_common_state_that_is_no_dict_is_refused) {

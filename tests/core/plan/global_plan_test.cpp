@@ -30,7 +30,7 @@ std::shared_ptr<const Mesh> tp2_dp2() {
 
 /// Returns the plans of four ranks with w [4, 6] split by tp, after `change` edited the states.
 std::vector<LocalPlan> four_ranks(const std::function<void(std::vector<StateDict>&)>& change = {},
-                                  const PlanRules& rules = {}) {
+                                  ChunkRule describe = ceil_chunk) {
   std::vector<StateDict> states(4);
   for (int r = 0; r < 4; ++r) {
     auto& state = states[static_cast<std::size_t>(r)];
@@ -40,14 +40,14 @@ std::vector<LocalPlan> four_ranks(const std::function<void(std::vector<StateDict
   if (change) change(states);
   std::vector<LocalPlan> plans;
   for (int r = 0; r < 4; ++r) {
-    plans.push_back(local_plan(states[static_cast<std::size_t>(r)], {r}, rules));
+    plans.push_back(local_plan(states[static_cast<std::size_t>(r)], {r}, describe));
   }
   return plans;
 }
 
-std::string refusal(const std::vector<LocalPlan>& plans, const PlanRules& rules = {}) {
+std::string refusal(const std::vector<LocalPlan>& plans, ChunkRule describe = ceil_chunk) {
   try {
-    global_plan(plans, rules);
+    global_plan(plans, Group::world(static_cast<std::int32_t>(plans.size())), nullptr, describe);
   } catch (const Error& error) {
     return error.what();
   }
@@ -150,22 +150,22 @@ Interval balanced_part(std::int64_t length, std::int64_t parts, std::int64_t ind
 
 TEST(GlobalPlan, a_describer_that_is_not_the_slicer_is_refused) {
   const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 3}});
-  const auto said = [&mesh](const PlanRules& rules) {
+  const auto said = [&mesh](ChunkRule describe) {
     try {
       std::vector<LocalPlan> plans;
       for (int r = 0; r < 3; ++r) {
         StateDict state;
         state.tensors.push_back(leaf_at("w", {7}, mesh, Placement({{"tp", 0}}), {r}));
-        plans.push_back(local_plan(state, {r}, rules));
+        plans.push_back(local_plan(state, {r}, describe));
       }
-      return refusal(plans, rules);
+      return refusal(plans, describe);
     } catch (const Error& error) {
       return std::string(error.what());
     }
   };
-  EXPECT_EQ(said({}), "planned");
-  EXPECT_THAT(said({.describe = floor_offsets}), HasSubstr("COVERAGE_GAP"));
-  EXPECT_THAT(said({.describe = balanced_part}), HasSubstr("LAYOUT_MISMATCH"));
+  EXPECT_EQ(said(ceil_chunk), "planned");
+  EXPECT_THAT(said(floor_offsets), HasSubstr("COVERAGE_GAP"));
+  EXPECT_THAT(said(balanced_part), HasSubstr("LAYOUT_MISMATCH"));
 }
 
 TEST(GlobalPlan, a_mesh_of_other_ranks_is_tied_to_the_group_that_saves) {

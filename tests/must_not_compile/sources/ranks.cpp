@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-GlobalRank leader_by_global_rank(const Group& group);
+GlobalRank leader_by_global_rank(const Communicator& group);
 
 void right(const Group& group, const Mesh& mesh, Communicator& all,
            const sim::CheckpointGroups& groups, GlobalRank global, GroupRank local) {

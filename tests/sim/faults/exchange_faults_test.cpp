@@ -22,8 +22,9 @@ LifeEnd exchange_without(GlobalRank lost,
               [&](const Ports& ports, const std::shared_ptr<Communicator>& group, LifeEnd::Rank&,
                   SmallState&) {
                 Checkpoint checkpoint = Checkpoint::open(ports.store, kRoot);
-                RecordExchange exchange(ports.fabric, *group, checkpoint,
-                                        [&] { return wanted(group->rank().value); }, {.room = 100});
+                RecordExchange exchange(
+                    ports.fabric, *group, checkpoint, [&] { return wanted(group->rank().value); },
+                    shared_reads, 100);
                 begin_phase(ports.trace, phase::kRead);
                 agree_on(*group, [&] {
                   exchange.run([](std::span<const StoredRecord>) {});

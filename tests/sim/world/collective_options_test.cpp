@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reprise/reprise.hpp"
@@ -28,6 +29,9 @@ std::string complaint(const Call& call) {
     return error.what();
   }
 }
+
+/// Moves out of a state that the test goes on to use.
+State taken_from(State& state) { return std::move(state); }
 
 /// Runs `program` on two simulated ranks and returns each rank's complaints.
 std::vector<std::string> on_two_ranks(
@@ -74,6 +78,21 @@ TEST(CollectiveOptions, what_one_rank_can_not_do_is_refused_by_both) {
     save(job, state, {.directory = "run", .staging_bytes = first ? 4096 : 0});
   });
   EXPECT_THAT(saved, testing::Each(AllOf(HasSubstr("USAGE"), HasSubstr("staging_bytes"))));
+}
+
+TEST(CollectiveOptions, a_state_that_one_rank_has_moved_from_is_refused_by_both) {
+  const auto says = testing::Each(HasSubstr("USAGE: state: it was moved from"));
+  const auto saved = on_two_ranks([](Job& job, State& state, bool first) {
+    const State taken = first ? taken_from(state) : State();
+    save(job, state, {.directory = "run"});
+  });
+  EXPECT_THAT(saved, says);
+  const auto loaded = on_two_ranks([](Job& job, State& state, bool first) {
+    save(job, state, {.directory = "run"});
+    const State taken = first ? taken_from(state) : State();
+    load(job, state, {.directory = "run"});
+  });
+  EXPECT_THAT(loaded, says);
 }
 
 TEST(CollectiveOptions, equal_options_are_taken) {
