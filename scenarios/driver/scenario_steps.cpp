@@ -170,7 +170,7 @@ DamageAction read_damage(YamlMap map) {
   damage.remove = map.flag("remove").value_or(false);
   const bool flips = map.has("byte") || map.has("bit");
   if (int{flips} + int{damage.cut.has_value()} + int{damage.remove} > 1) {
-    map.fail(map.node("what"), "has several of byte with bit, cut, remove; give one");
+    map.fail(map.node("what"), "has several of byte with bit, cut, remove; name one");
   }
   map.refuse_unknown();
   return damage;

@@ -164,7 +164,8 @@ TEST_F(ReshardPlace, what_was_carried_along_may_be_removed_and_comes_again) {
   const Victim in(kFixture);
   in.write("meta.pt", "Lightning's");
   ASSERT_EQ(run(in.path()).exit_code, 0);
-  expect_refused(in.path(), {"--force"}, "meta.pt; move or remove them yourself (what stands so");
+  expect_refused(in.path(), {"--force"},
+                 "meta.pt; move or remove them yourself (reshard copies such");
   fs::remove(out_ + "/meta.pt");
   ASSERT_EQ(run(in.path(), {"--force"}).exit_code, 0);
   EXPECT_TRUE(fs::exists(out_ + "/meta.pt"));

@@ -254,7 +254,7 @@ TEST(Gate, another_commit_or_a_changed_tree) {
   }
   Report dirty = sample_report();
   dirty.project.dirty = true;
-  expect_refused(rule(dirty), "project.dirty: the tree had changes");
+  expect_refused(rule(dirty), "project.dirty: the tree had uncommitted changes");
   EXPECT_TRUE(rule({{.file = "r.json", .report = dirty}}, sample_baseline(),
                    {.commit = kSampleCommit, .allow_dirty = true})
                   .accepted());
