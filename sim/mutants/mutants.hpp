@@ -11,6 +11,7 @@
 #include "core/engine/load_seamed.hpp"
 #include "core/engine/save_queue.hpp"
 #include "core/engine/save_seamed.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/job/policy.hpp"
 
 namespace reprise::sim {
@@ -42,11 +43,11 @@ Save begin_save(const Policies& policies, const Ports& ports, std::shared_ptr<Co
                 const std::function<Step()>& iteration = {});
 
 struct Mutant {
-  std::string_view name;        ///< "no-optimizer-in-dcp/step"
-  std::string_view defect;      ///< the historical defect in one sentence
-  std::string_view seam;        ///< "JobPolicy::requested"
-  std::string_view needs;       ///< smallest layout that shows it
-  std::vector<Code> caught_as;  ///< a verdict must have one of these codes
+  std::string_view name;              ///< "no-optimizer-in-dcp/step"
+  std::string_view defect;            ///< the historical defect in one sentence
+  std::string_view seam;              ///< "JobPolicy::requested"
+  std::string_view needs;             ///< smallest layout that shows it
+  std::vector<RulingCode> caught_as;  ///< a verdict must have one of these codes
   void (*apply)(Policies&);
 };
 
