@@ -2,7 +2,7 @@
 # updates the file, but only if its content changed: a commit relinks the program and does not
 # recompile the tree.
 
-if(NOT TARGET reprise_scenarios_driver)
+if(NOT TARGET reprise_driver_record)
   return()
 endif()
 
@@ -19,9 +19,9 @@ add_library(reprise_build_info STATIC ${_generated})
 add_dependencies(reprise_build_info reprise_write_build_info)
 target_link_libraries(reprise_build_info PRIVATE reprise_options)
 
-get_target_property(_type reprise_scenarios_driver TYPE)
+get_target_property(_type reprise_driver_record TYPE)
 if(_type STREQUAL "INTERFACE_LIBRARY")
-  target_link_libraries(reprise_scenarios_driver INTERFACE reprise_build_info)
+  target_link_libraries(reprise_driver_record INTERFACE reprise_build_info)
 else()
-  target_link_libraries(reprise_scenarios_driver PUBLIC reprise_build_info)
+  target_link_libraries(reprise_driver_record PUBLIC reprise_build_info)
 endif()

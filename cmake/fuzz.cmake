@@ -26,24 +26,16 @@ target_compile_definitions(fuzz_shared PRIVATE
   REPRISE_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}/tests/data"
   REPRISE_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}")
 
-# Builds only the reader of scenario files; the rest of the driver takes long to build.
-set(_reader catalogue fault_specs model_file scenario scenario_job scenario_layout scenario_modules
-    scenario_steps scenario_table scenario_writer text_file yaml_map)
-list(TRANSFORM _reader PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/scenarios/driver/)
-list(TRANSFORM _reader APPEND .cpp)
-add_library(fuzz_scenario_reader STATIC ${_reader})
-target_link_libraries(fuzz_scenario_reader PUBLIC reprise_options reprise_sim_mutants reprise_sim_faults reprise_sim_job)
-reprise_link_third_party(fuzz_scenario_reader TABLE scenarios/driver)
-
 set(_names)
 foreach(source IN LISTS _targets)
   get_filename_component(name ${source} NAME_WE)
   string(REGEX REPLACE "_fuzz$" "" name ${name})
   add_executable(fuzz_${name} ${source} $<TARGET_OBJECTS:fuzz_shared>)
-  target_link_libraries(fuzz_${name} PRIVATE reprise_options reprise_core_format reprise_core_engine)
-  if(name STREQUAL "scenario")
-    target_link_libraries(fuzz_${name} PRIVATE fuzz_scenario_reader)
-  endif()
+  target_link_libraries(fuzz_${name} PRIVATE reprise_options)
+  foreach(layer IN LISTS REPRISE_LAYERS)
+    reprise_target_name(${layer} layer)
+    target_link_libraries(fuzz_${name} PRIVATE ${layer})
+  endforeach()
   target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
   list(APPEND _names fuzz_${name})
 endforeach()

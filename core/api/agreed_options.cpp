@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "core/agree/agreement.hpp"
 #include "core/base/bytes.hpp"
-#include "core/engine/agreement.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {

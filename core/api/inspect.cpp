@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "core/api/access.hpp"
-#include "core/engine/diff.hpp"
-#include "core/engine/verify.hpp"
+#include "core/diff/diff.hpp"
 #include "core/ports/no_progress.hpp"
+#include "core/verify/verify.hpp"
 
 namespace reprise {
 namespace {

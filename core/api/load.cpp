@@ -7,7 +7,7 @@
 #include "core/api/access.hpp"
 #include "core/api/agreed_options.hpp"
 #include "core/base/print.hpp"
-#include "core/engine/load.hpp"
+#include "core/load/load.hpp"
 #include "core/ports/store_path.hpp"
 
 namespace reprise {

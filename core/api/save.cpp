@@ -6,10 +6,10 @@
 
 #include "core/api/access.hpp"
 #include "core/api/agreed_options.hpp"
-#include "core/engine/save.hpp"
 #include "core/format/metadata.hpp"
 #include "core/format/tracker.hpp"
 #include "core/ports/store_path.hpp"
+#include "core/save/save.hpp"
 
 namespace reprise {
 namespace {

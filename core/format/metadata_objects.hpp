@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/format/pickle_machine.hpp"
+#include "core/format/pickle/pickle_machine.hpp"
 #include "core/geometry/dtype.hpp"
 #include "reprise/error.hpp"
 #include "reprise/tensor.hpp"

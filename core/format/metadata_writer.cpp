@@ -10,7 +10,7 @@
 
 #include "core/base/check.hpp"
 #include "core/format/metadata.hpp"
-#include "core/format/pickle_emit.hpp"
+#include "core/format/pickle/pickle_emit.hpp"
 
 namespace reprise {
 namespace {

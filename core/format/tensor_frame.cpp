@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "core/base/check.hpp"
-#include "core/format/crc32.hpp"
 #include "core/format/torch_records.hpp"
+#include "core/format/zip/crc32.hpp"
 
 namespace reprise {
 namespace {

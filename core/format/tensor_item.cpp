@@ -8,11 +8,11 @@
 
 #include "core/base/check.hpp"
 #include "core/base/hash.hpp"
-#include "core/format/archive.hpp"
-#include "core/format/crc32.hpp"
-#include "core/format/pickle_reader.hpp"
-#include "core/format/pickle_writer.hpp"
+#include "core/format/pickle/pickle_reader.hpp"
+#include "core/format/pickle/pickle_writer.hpp"
 #include "core/format/torch_records.hpp"
+#include "core/format/zip/archive.hpp"
+#include "core/format/zip/crc32.hpp"
 
 namespace reprise {
 

@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "core/base/bytes.hpp"
-#include "core/format/archive.hpp"
-#include "core/format/archive_writer.hpp"
-#include "core/format/item_source.hpp"
+#include "core/format/zip/archive.hpp"
+#include "core/format/zip/archive_writer.hpp"
+#include "core/format/zip/item_source.hpp"
 #include "core/geometry/dtype.hpp"
 #include "reprise/tensor.hpp"
 

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "core/base/bytes.hpp"
-#include "core/format/archive.hpp"
-#include "core/format/archive_writer.hpp"
-#include "core/format/pickle_reader.hpp"
+#include "core/format/pickle/pickle_reader.hpp"
+#include "core/format/zip/archive.hpp"
+#include "core/format/zip/archive_writer.hpp"
 
 namespace reprise {
 

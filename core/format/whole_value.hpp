@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/format/bytes_item.hpp"
-#include "core/format/item_source.hpp"
+#include "core/format/zip/item_source.hpp"
 
 namespace reprise {
 

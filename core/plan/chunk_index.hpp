@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/plan/box_index.hpp"
+#include "core/geometry/box_index.hpp"
 #include "core/state/catalog.hpp"
 
 namespace reprise {

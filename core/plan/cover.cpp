@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/plan/tiling.hpp"
+#include "core/geometry/tiling.hpp"
 
 namespace reprise {
 namespace {

@@ -20,7 +20,7 @@ struct CoverDefect {
   std::string message;  ///< names the boxes, for people
 };
 
-/// Checks arbitrary boxes, at the cost and with the LIMIT stated in core/plan/tiling.hpp. Empty
+/// Checks arbitrary boxes, at the cost and with the LIMIT stated in core/geometry/tiling.hpp. Empty
 /// boxes cover nothing and are allowed within the tensor.
 std::optional<CoverDefect> prove_cover(const Dims& shape, std::span<const Box> boxes);
 using CoverProof = std::optional<CoverDefect> (*)(const Dims& shape, std::span<const Box> boxes);

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/plan/box_index.hpp"
+#include "core/geometry/box_index.hpp"
 
 namespace reprise {
 

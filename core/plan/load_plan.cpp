@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/geometry/sweep.hpp"
 #include "core/plan/chunk_index.hpp"
-#include "core/plan/sweep.hpp"
 
 namespace reprise {
 namespace {

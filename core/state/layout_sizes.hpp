@@ -1,10 +1,10 @@
 #pragma once
 // The only list of the sizes that define a job's layout over its ranks.
 //
-// To add an axis, add a row here and a field with its row in sim/job/layout.hpp. Parsing,
+// To add an axis, add a row here and a field with its row in sim/job/groups/layout.hpp. Parsing,
 // printing, meshes, replica groups, stored arguments, the conditions under which stored parts and
 // random streams fit, random scenarios and their shrinking follow automatically. An axis that
-// splits the model also has a process group of its own: see sim/job/groups.hpp.
+// splits the model also has a process group of its own: see sim/job/groups/groups.hpp.
 
 #include <array>
 #include <string_view>

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/adapters/cuda/cuda_device.hpp"
-#include "sim/job/processor.hpp"
+#include "sim/job/model/processor.hpp"
 
 namespace reprise::sim {
 

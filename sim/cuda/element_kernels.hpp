@@ -5,7 +5,7 @@
 
 #include "core/adapters/cuda/cuda_stream.hpp"
 #include "core/geometry/strided_copy.hpp"
-#include "sim/job/element_work.hpp"
+#include "sim/job/model/element_work.hpp"
 
 namespace reprise::sim {
 

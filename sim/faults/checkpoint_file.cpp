@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/engine/set_aside.hpp"
+#include "core/checkpoint/set_aside.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/integrity.hpp"
 #include "core/format/tracker.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/engine/phases.hpp"
+#include "core/save/phases.hpp"
 #include "sim/faults/checkpoint_file.hpp"
 
 namespace reprise::sim {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/base/check.hpp"
-#include "core/engine/generations.hpp"
-#include "core/engine/stored_tracker.hpp"
+#include "core/checkpoint/generations.hpp"
+#include "core/checkpoint/stored_tracker.hpp"
 #include "core/ports/store_path.hpp"
 #include "reprise/error.hpp"
 #include "sim/faults/checkpoint_file.hpp"

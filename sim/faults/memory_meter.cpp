@@ -5,9 +5,9 @@
 #include <mutex>
 #include <utility>
 
-#include "core/engine/phases.hpp"
 #include "core/geometry/dtype.hpp"
 #include "core/ports/passing_store.hpp"
+#include "core/save/phases.hpp"
 #include "sim/faults/address_set.hpp"
 
 namespace reprise::sim {

@@ -13,12 +13,12 @@
 
 #include "core/state/catalog.hpp"
 #include "core/state/state_dict.hpp"
-#include "sim/job/content_metadata.hpp"
-#include "sim/job/group_registry.hpp"
-#include "sim/job/megatron_common.hpp"
-#include "sim/job/module_keys.hpp"
+#include "sim/job/groups/group_registry.hpp"
+#include "sim/job/modules/content_metadata.hpp"
+#include "sim/job/modules/megatron_common.hpp"
+#include "sim/job/modules/module_keys.hpp"
 #include "sim/job/policy.hpp"
-#include "sim/job/rerun_machine.hpp"
+#include "sim/job/rerun/rerun_machine.hpp"
 
 namespace reprise::sim {
 

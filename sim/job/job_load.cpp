@@ -4,9 +4,9 @@
 #include <set>
 #include <utility>
 
+#include "core/agree/agreement.hpp"
 #include "core/base/codes.hpp"
 #include "core/base/print.hpp"
-#include "core/engine/agreement.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/job.hpp"
 

@@ -1,7 +1,7 @@
 #include "sim/job/policy.hpp"
 
+#include "core/agree/agreement.hpp"
 #include "core/base/codes.hpp"
-#include "core/engine/agreement.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::sim {

@@ -1,7 +1,7 @@
 #pragma once
 // Finds the rank that holds a part of a tensor.
 
-#include "sim/job/layout.hpp"
+#include "sim/job/groups/layout.hpp"
 #include "sim/job/policy.hpp"
 
 namespace reprise::sim {

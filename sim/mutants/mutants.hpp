@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/engine/load_seamed.hpp"
-#include "core/engine/save_queue.hpp"
-#include "core/engine/save_seamed.hpp"
+#include "core/load/load_seamed.hpp"
+#include "core/save/save_queue.hpp"
+#include "core/save/save_seamed.hpp"
 #include "properties/ruling_code.hpp"
 #include "sim/job/policy.hpp"
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/engine/phases.hpp"
+#include "core/save/phases.hpp"
 
 namespace reprise::sim {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/engine/leaf_source.hpp"
+#include "core/save/leaf_source.hpp"
 #include "sim/mutants/asked.hpp"
 
 namespace reprise::sim {

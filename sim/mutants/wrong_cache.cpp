@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/hash.hpp"
-#include "core/engine/plan_memory.hpp"
+#include "core/save/plan_memory.hpp"
 #include "sim/mutants/asked.hpp"
 
 namespace reprise::sim {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "core/engine/retention.hpp"
 #include "core/ports/store_path.hpp"
+#include "core/save/retention.hpp"
 #include "core/seams/save_seams.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/protocol_steps.hpp"

@@ -4,8 +4,8 @@
 #include <deque>
 #include <utility>
 
-#include "core/engine/leaf_source.hpp"
-#include "core/engine/load_staging.hpp"
+#include "core/save/leaf_source.hpp"
+#include "core/save/load_staging.hpp"
 #include "sim/mutants/asked.hpp"
 
 namespace reprise::sim {

@@ -4,7 +4,7 @@
 
 #include "core/base/codes.hpp"
 #include "properties/ruling_code.hpp"
-#include "sim/job/host_rng.hpp"
+#include "sim/job/model/host_rng.hpp"
 #include "sim/mutants/asked.hpp"
 
 namespace reprise::sim {

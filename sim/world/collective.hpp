@@ -10,7 +10,7 @@
 
 #include "reprise/error.hpp"
 #include "reprise/mesh.hpp"
-#include "sim/world/scheduler.hpp"
+#include "sim/fibers/scheduler.hpp"
 
 namespace reprise::sim {
 

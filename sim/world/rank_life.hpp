@@ -4,8 +4,8 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "sim/world/event_log.hpp"
-#include "sim/world/scheduler.hpp"
+#include "sim/fibers/event_log.hpp"
+#include "sim/fibers/scheduler.hpp"
 
 namespace reprise::sim {
 

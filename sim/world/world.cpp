@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "core/base/check.hpp"
-#include "sim/world/event_log.hpp"
+#include "sim/fibers/event_log.hpp"
+#include "sim/fibers/scheduler.hpp"
+#include "sim/fibers/sim_clock.hpp"
 #include "sim/world/rank_life.hpp"
 #include "sim/world/rank_store.hpp"
-#include "sim/world/scheduler.hpp"
-#include "sim/world/sim_clock.hpp"
 #include "sim/world/sim_device.hpp"
 #include "sim/world/sim_fabric.hpp"
 #include "sim/world/sim_network.hpp"

@@ -33,10 +33,10 @@
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
-#include "core/engine/load.hpp"
-#include "core/engine/save.hpp"
 #include "core/geometry/compare.hpp"
+#include "core/load/load.hpp"
 #include "core/plan/cover.hpp"
+#include "core/save/save.hpp"
 #include "tests/core/plan/owners_case.hpp"
 
 namespace reprise {

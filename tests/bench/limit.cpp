@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "core/base/random.hpp"
-#include "core/format/crc32.hpp"
+#include "core/format/zip/crc32.hpp"
 
 namespace reprise::bench {
 namespace {

@@ -1,9 +1,9 @@
 #include <benchmark/benchmark.h>
 
-#include "core/engine/plan_fit.hpp"
 #include "core/plan/load_plan.hpp"
 #include "core/plan/save_plan.hpp"
 #include "core/plan/structure.hpp"
+#include "core/save/plan_fit.hpp"
 
 namespace reprise {
 namespace {

@@ -8,14 +8,14 @@
 #include <map>
 
 #include "core/base/hash.hpp"
-#include "core/engine/load.hpp"
-#include "core/engine/save.hpp"
-#include "core/format/crc32.hpp"
 #include "core/format/sha256.hpp"
+#include "core/format/zip/crc32.hpp"
 #include "core/geometry/compare.hpp"
+#include "core/load/load.hpp"
 #include "core/plan/load_plan.hpp"
 #include "core/plan/save_plan.hpp"
-#include "sim/world/fiber.hpp"
+#include "core/save/save.hpp"
+#include "sim/fibers/fiber.hpp"
 #include "sim/world/world.hpp"
 #include "tests/bench/random_case.hpp"
 

@@ -7,8 +7,8 @@
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
-#include "core/engine/load.hpp"
-#include "core/engine/save.hpp"
+#include "core/load/load.hpp"
+#include "core/save/save.hpp"
 
 namespace reprise::bench {
 

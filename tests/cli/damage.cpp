@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "core/adapters/posix/posix_store.hpp"
-#include "core/engine/checkpoint.hpp"
+#include "core/checkpoint/checkpoint.hpp"
 #include "core/ports/whole_file.hpp"
 
 namespace reprise::test {

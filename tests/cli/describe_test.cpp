@@ -1,6 +1,6 @@
 // Descriptions of stored things.
 
-#include "scenarios/cli/describe.hpp"
+#include "cli/output/describe.hpp"
 
 #include <gtest/gtest.h>
 

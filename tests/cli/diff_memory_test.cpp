@@ -7,9 +7,9 @@
 #include <iostream>
 
 #include "core/adapters/posix/posix_store.hpp"
-#include "core/format/crc32.hpp"
 #include "core/format/metadata.hpp"
 #include "core/format/tensor_item.hpp"
+#include "core/format/zip/crc32.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/output/plain_text.hpp"
 #include "core/format/bytes_item.hpp"
-#include "scenarios/cli/plain_text.hpp"
 #include "tests/cli/damage.hpp"
 #include "tests/cli/run_program.hpp"
 

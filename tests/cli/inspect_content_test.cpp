@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/cli/value_json.hpp"
+#include "cli/output/value_json.hpp"
 #include "tests/cli/damage.hpp"
 #include "tests/cli/run_program.hpp"
 

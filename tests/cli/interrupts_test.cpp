@@ -1,4 +1,4 @@
-#include "scenarios/cli/interrupts.hpp"
+#include "cli/interrupts.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "scenarios/cli/json_text.hpp"
+#include "cli/output/json_text.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 
 #include <fstream>
 
-#include "core/format/archive_writer.hpp"
 #include "core/format/metadata.hpp"
+#include "core/format/zip/archive_writer.hpp"
 #include "tests/cli/damage.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"

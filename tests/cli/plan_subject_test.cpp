@@ -1,9 +1,9 @@
-#include "scenarios/cli/plan_subject.hpp"
+#include "cli/plan_subject.hpp"
 
 #include <gtest/gtest.h>
 
 #include "core/plan/save_plan.hpp"
-#include "sim/job/family.hpp"
+#include "sim/job/optimizer/family.hpp"
 
 namespace reprise::cli {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "core/base/check.hpp"
 #include "reprise/device.hpp"
-#include "sim/job/processor.hpp"
+#include "sim/job/model/processor.hpp"
 
 namespace reprise::contracts {
 

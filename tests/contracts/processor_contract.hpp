@@ -10,10 +10,10 @@
 #include <functional>
 #include <limits>
 
-#include "sim/job/array.hpp"
-#include "sim/job/local_tensor.hpp"
-#include "sim/job/optimizer_shard.hpp"
-#include "sim/job/parameter.hpp"
+#include "sim/job/model/array.hpp"
+#include "sim/job/model/local_tensor.hpp"
+#include "sim/job/model/parameter.hpp"
+#include "sim/job/optimizer/optimizer_shard.hpp"
 
 namespace reprise::contracts {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "scenarios/driver/build_info.hpp"
-#include "scenarios/driver/property.hpp"
+#include "driver/record/build_info.hpp"
+#include "driver/runs/property.hpp"
 
 namespace reprise::contracts {
 

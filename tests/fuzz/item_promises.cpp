@@ -1,9 +1,9 @@
 #include "tests/fuzz/item_promises.hpp"
 
-#include "core/format/archive.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "core/format/tensor_item.hpp"
+#include "core/format/zip/archive.hpp"
 #include "tests/fuzz/target.hpp"
 
 namespace reprise::fuzz {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/engine/verify_catalog.hpp"
-#include "core/engine/verify_objects.hpp"
 #include "core/format/metadata.hpp"
+#include "core/verify/verify_catalog.hpp"
+#include "core/verify/verify_objects.hpp"
 #include "tests/fuzz/seeds.hpp"
 
 namespace reprise::fuzz {

@@ -2,10 +2,10 @@
 // is how bytes items, tensor items and common.pt contain pickles.
 
 #include "core/base/hash.hpp"
-#include "core/format/archive.hpp"
-#include "core/format/archive_writer.hpp"
-#include "core/format/pickle_reader.hpp"
+#include "core/format/pickle/pickle_reader.hpp"
 #include "core/format/torch_records.hpp"
+#include "core/format/zip/archive.hpp"
+#include "core/format/zip/archive_writer.hpp"
 #include "core/state/modules.hpp"
 #include "core/state/optimizer_part.hpp"
 #include "tests/fuzz/item_promises.hpp"

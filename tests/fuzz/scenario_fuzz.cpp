@@ -1,8 +1,8 @@
 // The input is the text of a scenario file, or of a model file.
 
-#include "scenarios/driver/model_file.hpp"
-#include "scenarios/driver/scenario.hpp"
-#include "scenarios/driver/scenario_writer.hpp"
+#include "driver/language/model_file.hpp"
+#include "driver/language/scenario.hpp"
+#include "driver/language/scenario_writer.hpp"
 #include "tests/fuzz/seeds.hpp"
 
 namespace reprise::fuzz {

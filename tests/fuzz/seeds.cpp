@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "core/format/archive.hpp"
 #include "core/format/metadata.hpp"
+#include "core/format/zip/archive.hpp"
 
 namespace reprise::fuzz {
 

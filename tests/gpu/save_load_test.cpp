@@ -3,8 +3,8 @@
 #include <string>
 
 #include "core/base/random.hpp"
-#include "core/engine/load.hpp"
-#include "core/engine/save.hpp"
+#include "core/load/load.hpp"
+#include "core/save/save.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"
 #include "tests/gpu/gpu.hpp"

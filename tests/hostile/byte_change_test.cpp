@@ -11,7 +11,7 @@
 #include <optional>
 #include <thread>
 
-#include "core/engine/checksum_tally.hpp"
+#include "core/checkpoint/checksum_tally.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/metadata.hpp"
 #include "core/format/tensor_item.hpp"

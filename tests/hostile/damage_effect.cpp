@@ -6,9 +6,9 @@
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/base/check.hpp"
-#include "core/engine/load.hpp"
-#include "core/engine/verify.hpp"
-#include "core/engine/verify_directory.hpp"
+#include "core/load/load.hpp"
+#include "core/verify/verify.hpp"
+#include "core/verify/verify_directory.hpp"
 
 namespace reprise::test {
 namespace {

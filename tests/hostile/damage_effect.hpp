@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "core/engine/checkpoint.hpp"
+#include "core/checkpoint/checkpoint.hpp"
 #include "core/state/state_dict.hpp"
 #include "reprise/store.hpp"
 

@@ -11,10 +11,10 @@
 #include <thread>
 
 #include "core/adapters/posix/host_device.hpp"
-#include "core/engine/tensor_reader.hpp"
-#include "core/engine/verify.hpp"
-#include "core/format/crc32.hpp"
+#include "core/checkpoint/tensor_reader.hpp"
+#include "core/format/zip/crc32.hpp"
 #include "core/ports/no_progress.hpp"
+#include "core/verify/verify.hpp"
 #include "tests/contracts/sanitized.hpp"
 #include "tests/hostile/memory_tree.hpp"
 

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "core/engine/checkpoint.hpp"
-#include "core/engine/save.hpp"
-#include "core/format/archive.hpp"
+#include "core/checkpoint/checkpoint.hpp"
 #include "core/format/common_state.hpp"
+#include "core/format/zip/archive.hpp"
+#include "core/save/save.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"
-#include "tests/core/engine/round_trip.hpp"
+#include "tests/fixtures/round_trip.hpp"
 
 namespace reprise::test {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // A checkpoint of 64 KiB that the engine itself saved and committed, on two ranks.
 
-#include "core/engine/image_writer.hpp"
+#include "core/save/image_writer.hpp"
 #include "tests/hostile/memory_tree.hpp"
 
 namespace reprise::test {

@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "core/base/random.hpp"
-#include "core/engine/phases.hpp"
-#include "core/engine/save_queue.hpp"
+#include "core/save/phases.hpp"
+#include "core/save/save_queue.hpp"
 #include "sim/faults/faulty_ports.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"

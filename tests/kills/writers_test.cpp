@@ -13,12 +13,12 @@
 #include <iostream>
 #include <map>
 
-#include "core/engine/generations.hpp"
-#include "core/engine/load.hpp"
-#include "core/engine/reshard.hpp"
-#include "core/engine/save.hpp"
+#include "core/checkpoint/generations.hpp"
+#include "core/load/load.hpp"
 #include "core/ports/no_progress.hpp"
 #include "core/ports/passing_store.hpp"
+#include "core/reshard/reshard.hpp"
+#include "core/save/save.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"
 #include "tests/sim/faults/fault_world.hpp"

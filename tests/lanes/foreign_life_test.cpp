@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/driver/build_info.hpp"
-#include "scenarios/driver/run.hpp"
+#include "driver/record/build_info.hpp"
+#include "driver/runs/run.hpp"
 #include "tests/lanes/lane_options.hpp"
 
 namespace reprise::driver {

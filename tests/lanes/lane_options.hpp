@@ -1,7 +1,7 @@
 #pragma once
 // Options for scenarios in the tests of this folder: they use the program of this build.
 
-#include "scenarios/driver/lane.hpp"
+#include "driver/lanes/lane.hpp"
 
 namespace reprise::driver {
 

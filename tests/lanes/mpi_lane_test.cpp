@@ -13,14 +13,14 @@
 #include <future>
 #include <thread>
 
+#include "driver/lanes/process_table.hpp"
+#include "driver/lanes/rank_start.hpp"
+#include "driver/language/text_file.hpp"
+#include "driver/random/generator.hpp"
+#include "driver/record/build_info.hpp"
+#include "driver/runs/determinism.hpp"
+#include "driver/runs/run.hpp"
 #include "reprise/error.hpp"
-#include "scenarios/driver/build_info.hpp"
-#include "scenarios/driver/determinism.hpp"
-#include "scenarios/driver/generator.hpp"
-#include "scenarios/driver/process_table.hpp"
-#include "scenarios/driver/rank_start.hpp"
-#include "scenarios/driver/run.hpp"
-#include "scenarios/driver/text_file.hpp"
 #include "tests/contracts/property_seed.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/lanes/lane_options.hpp"

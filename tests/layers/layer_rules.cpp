@@ -12,6 +12,7 @@ namespace reprise::layers {
 namespace {
 
 constexpr int kReadmeLinesMax = 40;
+constexpr int kFilesMax = 32;
 /// All folders include the public headers as an outside program does.
 constexpr const char* kPublicFolder = "include/reprise";
 constexpr const char* kPublicIncludes = "reprise";
@@ -117,22 +118,35 @@ std::ostream& operator<<(std::ostream& out, const Finding& finding) {
 
 ParsedTable parse_layer_table(std::string_view text) {
   ParsedTable parsed;
-  for_each_line(text, [&parsed](int number, std::string_view line) {
+  LayerTable together;  // what '@name' means
+  for_each_line(text, [&parsed, &together](int number, std::string_view line) {
     const auto report = [&](const std::string& what) {
       parsed.findings.push_back({.path = "layers.txt", .line = number, .what = what});
     };
     line = strip(line.substr(0, line.find('#')));
     if (line.empty()) return;
-    const auto colon = line.find(':');
-    if (colon == std::string_view::npos) return report("not 'folder : folders...'");
-    const std::string folder(strip(line.substr(0, colon)));
-    std::set<std::string> allowed;
-    std::istringstream words{std::string(line.substr(colon + 1))};
-    for (std::string word; words >> word;) {
-      if (!parsed.table.contains(word)) report("'" + word + "' does not stand above " + folder);
-      allowed.insert(word);
+    const bool named = line.starts_with('@');
+    const auto sign = line.find(named ? '=' : ':');
+    if (sign == std::string_view::npos) {
+      return report("not 'folder : folders...' or '@name = folders...'");
     }
-    if (!parsed.table.emplace(folder, allowed).second) report("'" + folder + "' stands twice");
+    const std::string folder(strip(line.substr(0, sign)));
+    std::set<std::string> allowed;
+    std::istringstream words{std::string(line.substr(sign + 1))};
+    for (std::string word; words >> word;) {
+      const LayerTable& known = word.starts_with('@') ? together : parsed.table;
+      const auto found = known.find(word);
+      if (found == known.end()) {
+        report("'" + word + "' is not above " + folder);
+      } else if (word.starts_with('@')) {
+        allowed.insert(found->second.begin(), found->second.end());
+      } else {
+        allowed.insert(word);
+      }
+    }
+    if (!(named ? together : parsed.table).emplace(folder, allowed).second) {
+      report("'" + folder + "' is defined twice");
+    }
   });
   return parsed;
 }
@@ -217,6 +231,22 @@ std::vector<Finding> check_readmes(const LayerTable& table, const std::vector<So
     if (lines > kReadmeLinesMax) {
       findings.push_back({.path = path, .line = 0, .what = "is longer than 40 lines"});
     }
+  }
+  return findings;
+}
+
+std::vector<Finding> check_rooms(const std::vector<SourceFile>& tree) {
+  std::map<std::string, int> files;
+  for (const auto& file : tree) {
+    if (is_code(file.path)) ++files[folder_of(file.path)];
+  }
+  std::vector<Finding> findings;
+  for (const auto& [folder, count] : files) {
+    if (count <= kFilesMax) continue;
+    findings.push_back({.path = folder,
+                        .line = 0,
+                        .what = "holds " + std::to_string(count) + " source files side by side, " +
+                                std::to_string(kFilesMax) + " at most: part it by nouns"});
   }
   return findings;
 }

@@ -50,4 +50,7 @@ std::vector<Finding> check_machine_paths(const std::vector<SourceFile>& tree);
 // Checks that every layer has a README.md of 1 to 40 lines.
 std::vector<Finding> check_readmes(const LayerTable& table, const std::vector<SourceFile>& tree);
 
+// Checks that no folder has so many source files that nobody finds one.
+std::vector<Finding> check_rooms(const std::vector<SourceFile>& tree);
+
 }  // namespace reprise::layers

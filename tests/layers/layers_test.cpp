@@ -84,6 +84,8 @@ TEST(Tree, every_layer_has_a_readme_of_at_most_40_lines) {
   EXPECT_TRUE(none(check_readmes(parsed().table, tree())));
 }
 
+TEST(Tree, no_folder_has_too_many_files_side_by_side) { EXPECT_TRUE(none(check_rooms(tree()))); }
+
 // ---------------------------------------------------------------- the checker itself
 
 const LayerTable kSmallTable = {
@@ -181,6 +183,26 @@ TEST(Checker, missing_and_long_readme_are_found) {
       check_readmes(table, {{.path = "a/README.md", .text = std::string(41, '\n')},
                             {.path = "b/README.md", .text = std::string(40, '\n')}});
   EXPECT_EQ(findings.size(), 2U);
+}
+
+TEST(Checker, a_table_gives_a_name_to_folders_that_are_included_together) {
+  const ParsedTable read =
+      parse_layer_table("a :\nb : a\n@both = a b\nc : @both\nd : @none\n@both = a\n");
+  EXPECT_EQ(read.table.at("c"), (std::set<std::string>{"a", "b"}));
+  ASSERT_EQ(read.findings.size(), 2U);
+  EXPECT_EQ(read.findings[0].what, "'@none' is not above d");
+  EXPECT_EQ(read.findings[1].what, "'@both' is defined twice");
+}
+
+TEST(Checker, finds_a_folder_with_too_many_files) {
+  std::vector<SourceFile> files;
+  for (int i = 0; i < 32; ++i) files.push_back({"a/" + std::to_string(i) + ".cpp", ""});
+  files.push_back({"a/README.md", ""});
+  files.push_back({"a/inner/0.cpp", ""});
+  EXPECT_TRUE(none(check_rooms(files)));
+  files.push_back({"a/32.hpp", ""});
+  ASSERT_EQ(check_rooms(files).size(), 1U);
+  EXPECT_EQ(check_rooms(files)[0].path, "a");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "reprise/ports.hpp"
 #include "tests/contracts/temporary_directory.hpp"
-#include "tests/core/engine/round_trip.hpp"
+#include "tests/fixtures/round_trip.hpp"
 #include "tests/nccl/launch.hpp"
 
 namespace reprise::contracts {

@@ -1,4 +1,4 @@
-#include "core/format/archive.hpp"
+#include "core/format/zip/archive.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 
 #include <functional>
 
-#include "core/format/archive_writer.hpp"
-#include "core/format/crc32.hpp"
+#include "core/format/zip/archive_writer.hpp"
+#include "core/format/zip/crc32.hpp"
 #include "tests/core/format/items.hpp"
 
 namespace reprise {

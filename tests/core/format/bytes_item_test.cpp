@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/format/archive.hpp"
-#include "core/format/archive_writer.hpp"
 #include "core/format/common_state.hpp"
+#include "core/format/zip/archive.hpp"
+#include "core/format/zip/archive_writer.hpp"
 #include "tests/core/format/items.hpp"
 #include "tests/core/format/pickles.hpp"
 

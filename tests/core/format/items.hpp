@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "core/format/item_source.hpp"
+#include "core/format/zip/item_source.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::test {

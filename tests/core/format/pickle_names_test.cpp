@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/format/metadata.hpp"
-#include "core/format/pickle_names.hpp"
+#include "core/format/pickle/pickle_names.hpp"
 #include "tests/core/format/items.hpp"
 #include "tests/core/format/pickles.hpp"
 

@@ -1,4 +1,4 @@
-#include "core/format/pickle_opcodes.hpp"
+#include "core/format/pickle/pickle_opcodes.hpp"
 
 #include <gtest/gtest.h>
 

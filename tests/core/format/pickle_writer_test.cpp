@@ -1,4 +1,4 @@
-#include "core/format/pickle_writer.hpp"
+#include "core/format/pickle/pickle_writer.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <map>
 
-#include "core/format/archive.hpp"
-#include "core/format/pickle_reader.hpp"
+#include "core/format/pickle/pickle_reader.hpp"
+#include "core/format/zip/archive.hpp"
 #include "tests/core/format/items.hpp"
 #include "tests/core/format/pickles.hpp"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/base/bytes.hpp"
-#include "core/format/pickle_reader.hpp"
+#include "core/format/pickle/pickle_reader.hpp"
 
 namespace reprise::test {
 

@@ -1,6 +1,6 @@
 // A key that occurs twice in a pickled dict is read as Python reads it.
 
-#include "core/format/python_dict.hpp"
+#include "core/format/pickle/python_dict.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/format/archive.hpp"
-#include "core/format/crc32.hpp"
+#include "core/format/zip/archive.hpp"
+#include "core/format/zip/crc32.hpp"
 #include "tests/core/format/items.hpp"
 
 namespace reprise {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "core/format/archive.hpp"
-#include "core/format/crc32.hpp"
+#include "core/format/zip/archive.hpp"
+#include "core/format/zip/crc32.hpp"
 #include "tests/core/format/items.hpp"
 
 namespace reprise {

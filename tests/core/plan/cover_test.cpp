@@ -4,7 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "core/base/random.hpp"
-#include "core/plan/tiling.hpp"
+#include "core/geometry/tiling.hpp"
 #include "tests/core/geometry/small_worlds.hpp"
 
 namespace reprise {

@@ -1,9 +1,9 @@
 // Kinds of numbers that must not be mixed. With MIX_UP each line below the first part is a separate
 // error; without it the file compiles.
 
-#include "core/engine/leader.hpp"
+#include "core/agree/leader.hpp"
 #include "reprise/mesh.hpp"
-#include "sim/job/groups.hpp"
+#include "sim/job/groups/groups.hpp"
 
 namespace reprise {
 

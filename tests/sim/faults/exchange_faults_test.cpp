@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/engine/phases.hpp"
-#include "core/engine/record_exchange.hpp"
+#include "core/load/record_exchange.hpp"
+#include "core/save/phases.hpp"
 #include "tests/sim/faults/fault_world.hpp"
 
 namespace reprise::sim {

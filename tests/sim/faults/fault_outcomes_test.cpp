@@ -7,7 +7,7 @@
 #include <iostream>
 #include <map>
 
-#include "core/engine/phases.hpp"
+#include "core/save/phases.hpp"
 #include "tests/sim/faults/fault_world.hpp"
 
 namespace reprise::sim {

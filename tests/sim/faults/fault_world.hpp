@@ -14,8 +14,8 @@
 
 #include "core/base/check.hpp"
 #include "core/base/hash.hpp"
-#include "core/engine/load_seamed.hpp"
-#include "core/engine/save_seamed.hpp"
+#include "core/load/load_seamed.hpp"
+#include "core/save/save_seamed.hpp"
 #include "sim/faults/fault_book.hpp"
 #include "sim/faults/faulty_ports.hpp"
 #include "sim/faults/memory_meter.hpp"

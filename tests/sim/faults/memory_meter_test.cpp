@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/engine/phases.hpp"
+#include "core/save/phases.hpp"
 #include "sim/faults/address_set.hpp"
 #include "sim/mutants/wrong_load.hpp"
 #include "sim/mutants/wrong_memory.hpp"

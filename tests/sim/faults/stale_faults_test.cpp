@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/engine/stored_tracker.hpp"
+#include "core/checkpoint/stored_tracker.hpp"
 #include "core/format/tracker.hpp"
 #include "core/ports/store_path.hpp"
 #include "tests/sim/faults/fault_world.hpp"

@@ -7,7 +7,7 @@
 
 #include "properties/brute.hpp"
 #include "reprise/error.hpp"
-#include "sim/job/family.hpp"
+#include "sim/job/optimizer/family.hpp"
 
 namespace reprise::sim {
 namespace {

@@ -1,7 +1,7 @@
 // The groups of a job, in every order of the axes and on any ranks, if all, some or none of them
 // are passed.
 
-#include "sim/job/groups.hpp"
+#include "sim/job/groups/groups.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

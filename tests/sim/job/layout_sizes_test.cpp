@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/state/modules.hpp"
-#include "sim/job/family.hpp"
-#include "sim/job/groups.hpp"
-#include "sim/job/layout.hpp"
-#include "sim/job/megatron_common.hpp"
+#include "sim/job/groups/groups.hpp"
+#include "sim/job/groups/layout.hpp"
+#include "sim/job/modules/megatron_common.hpp"
+#include "sim/job/optimizer/family.hpp"
 #include "sim/job/policy.hpp"
 
 namespace reprise::sim {

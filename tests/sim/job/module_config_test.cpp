@@ -1,6 +1,6 @@
 // Grids of modules that make a job, and the error messages for all others.
 
-#include "sim/job/module_config.hpp"
+#include "sim/job/modules/module_config.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

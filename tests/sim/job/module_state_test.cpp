@@ -1,14 +1,14 @@
 // Parts of an optimizer's entry become objects of its module, and return into it.
 
-#include "sim/job/module_state.hpp"
+#include "sim/job/modules/module_state.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "sim/job/optimizer_entry.hpp"
-#include "sim/job/sharding.hpp"
+#include "sim/job/optimizer/optimizer_entry.hpp"
+#include "sim/job/optimizer/sharding.hpp"
 
 namespace reprise::sim {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/load.hpp"
-#include "core/engine/save.hpp"
+#include "core/load/load.hpp"
+#include "core/save/save.hpp"
 #include "properties/global_state.hpp"
 #include "sim/job/job.hpp"
 #include "sim/world/sim_store.hpp"

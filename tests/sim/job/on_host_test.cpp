@@ -1,7 +1,7 @@
-#include "sim/job/on_host.hpp"
+#include "sim/job/model/on_host.hpp"
 
 #include "properties/content_digest.hpp"
-#include "sim/job/array.hpp"
+#include "sim/job/model/array.hpp"
 #include "tests/contracts/guarded_processor.hpp"
 
 namespace reprise::sim {

@@ -1,7 +1,7 @@
 // An optimizer's settings are written to disk and read back, and parameter groups of two optimizers
 // are matched.
 
-#include "sim/job/optimizer_entry.hpp"
+#include "sim/job/optimizer/optimizer_entry.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

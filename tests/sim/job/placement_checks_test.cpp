@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 
-#include "core/engine/load.hpp"
-#include "core/engine/save.hpp"
-#include "sim/job/family.hpp"
+#include "core/load/load.hpp"
+#include "core/save/save.hpp"
 #include "sim/job/job.hpp"
+#include "sim/job/optimizer/family.hpp"
 #include "sim/world/world.hpp"
 
 namespace reprise::sim {

@@ -13,7 +13,7 @@
 #include "core/base/check.hpp"
 #include "core/base/codes.hpp"
 #include "reprise/error.hpp"
-#include "sim/job/rerun_machine.hpp"
+#include "sim/job/rerun/rerun_machine.hpp"
 #include "tests/sim/job/rerun_table.hpp"
 
 namespace reprise::sim {

@@ -1,6 +1,6 @@
 // Tests each part of the rerun machine separately.
 
-#include "sim/job/rerun_machine.hpp"
+#include "sim/job/rerun/rerun_machine.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <mutex>
 
-#include "sim/job/content.hpp"
+#include "sim/job/model/content.hpp"
 #include "tests/sim/job/job_worlds.hpp"
 
 namespace reprise::sim {

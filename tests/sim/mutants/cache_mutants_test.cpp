@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/checkpoint.hpp"
+#include "core/checkpoint/checkpoint.hpp"
 #include "sim/job/job.hpp"
 #include "sim/mutants/mutants.hpp"
 #include "sim/world/world.hpp"

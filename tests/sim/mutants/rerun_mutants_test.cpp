@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/checkpoint.hpp"
+#include "core/checkpoint/checkpoint.hpp"
 #include "properties/inventory.hpp"
 #include "properties/replica_audit.hpp"
 #include "sim/job/job.hpp"

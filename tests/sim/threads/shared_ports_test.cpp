@@ -2,12 +2,12 @@
 // job's thread and the background of its saves at once; ThreadSanitizer checks them.
 #include <gtest/gtest.h>
 
-#include "core/engine/save_queue.hpp"
+#include "core/save/save_queue.hpp"
 #include "sim/faults/faulty_ports.hpp"
 #include "sim/faults/memory_meter.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"
-#include "tests/core/engine/round_trip.hpp"
+#include "tests/fixtures/round_trip.hpp"
 
 namespace reprise::sim {
 namespace {

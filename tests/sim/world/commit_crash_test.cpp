@@ -7,13 +7,13 @@
 #include <set>
 #include <string>
 
-#include "core/engine/checkpoint.hpp"
-#include "core/engine/commit.hpp"
-#include "core/engine/load_seamed.hpp"
-#include "core/engine/save_seamed.hpp"
-#include "core/format/crc32.hpp"
+#include "core/checkpoint/checkpoint.hpp"
 #include "core/format/tensor_item.hpp"
+#include "core/format/zip/crc32.hpp"
+#include "core/load/load_seamed.hpp"
 #include "core/ports/store_path.hpp"
+#include "core/save/commit.hpp"
+#include "core/save/save_seamed.hpp"
 #include "sim/mutants/wrong_commit.hpp"
 #include "sim/world/sim_store.hpp"
 

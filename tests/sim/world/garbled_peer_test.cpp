@@ -7,8 +7,8 @@
 #include <functional>
 #include <map>
 
-#include "core/engine/load.hpp"
-#include "core/engine/save.hpp"
+#include "core/load/load.hpp"
+#include "core/save/save.hpp"
 #include "sim/world/copy_tree.hpp"
 #include "sim/world/world.hpp"
 #include "tests/sim/world/tiny_job.hpp"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <map>
 
-#include "core/engine/load.hpp"
-#include "core/engine/save.hpp"
+#include "core/load/load.hpp"
+#include "core/save/save.hpp"
 #include "sim/job/job.hpp"
 #include "sim/world/world.hpp"
 #include "tests/contracts/error_of.hpp"

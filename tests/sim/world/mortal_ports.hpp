@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/phases.hpp"
 #include "core/ports/store_path.hpp"
+#include "core/save/phases.hpp"
 #include "reprise/ports.hpp"
 
 namespace reprise::sim {

@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/engine/load.hpp"
-#include "core/engine/save.hpp"
+#include "core/load/load.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
+#include "core/save/save.hpp"
 #include "sim/world/world.hpp"
 #include "tests/sim/world/tiny_job.hpp"
 

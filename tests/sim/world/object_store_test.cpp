@@ -3,14 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/engine/load_seamed.hpp"
-#include "core/engine/reshard.hpp"
-#include "core/engine/save_seamed.hpp"
-#include "core/engine/set_aside.hpp"
-#include "core/engine/stored_tracker.hpp"
+#include "core/checkpoint/set_aside.hpp"
+#include "core/checkpoint/stored_tracker.hpp"
+#include "core/load/load_seamed.hpp"
 #include "core/ports/no_progress.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
+#include "core/reshard/reshard.hpp"
+#include "core/save/save_seamed.hpp"
 #include "sim/mutants/mutants.hpp"
 #include "sim/world/world.hpp"
 #include "tests/contracts/error_of.hpp"

@@ -9,8 +9,8 @@
 #include <optional>
 #include <set>
 
-#include "core/engine/load.hpp"
-#include "core/engine/save.hpp"
+#include "core/load/load.hpp"
+#include "core/save/save.hpp"
 #include "sim/world/copy_tree.hpp"
 #include "sim/world/world.hpp"
 #include "tests/sim/world/mortal_ports.hpp"

@@ -10,15 +10,15 @@
 #include <numeric>
 #include <set>
 
-#include "core/engine/generations.hpp"
-#include "core/engine/load.hpp"
-#include "core/engine/load_seamed.hpp"
-#include "core/engine/retention.hpp"
-#include "core/engine/save_queue.hpp"
-#include "core/engine/save_seamed.hpp"
-#include "core/engine/set_aside.hpp"
+#include "core/checkpoint/generations.hpp"
+#include "core/checkpoint/set_aside.hpp"
+#include "core/load/load.hpp"
+#include "core/load/load_seamed.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
+#include "core/save/retention.hpp"
+#include "core/save/save_queue.hpp"
+#include "core/save/save_seamed.hpp"
 #include "sim/mutants/wrong_commit.hpp"
 #include "sim/world/copy_tree.hpp"
 #include "sim/world/world.hpp"

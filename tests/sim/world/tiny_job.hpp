@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/load.hpp"
+#include "core/load/load.hpp"
 #include "core/state/state_dict.hpp"
 #include "reprise/ports.hpp"
 

@@ -1,0 +1,29 @@
+#include "cli/checkpoint_argument.hpp"
+
+#include <system_error>
+
+#include "reprise/error.hpp"
+
+namespace reprise::cli {
+
+StoredPath stored_path(const std::string& argument) {
+  std::filesystem::path path(argument);
+  if (!path.has_filename()) path = path.parent_path();  // "ckpt/" is "ckpt"
+  const std::string name = path.filename().string();
+  if (name.empty() || name == "." || name == "..") {
+    path = resolved(argument.empty() ? "." : argument);
+  }
+  return {std::make_unique<PosixStore>(path.parent_path().string()), path.filename().string()};
+}
+
+std::filesystem::path resolved(const std::string& path) {
+  std::error_code error;
+  auto absolute = std::filesystem::absolute(path, error);
+  if (!error) absolute = std::filesystem::weakly_canonical(absolute, error);
+  if (error) {
+    throw Error(Code::kIo, "the path can't be followed: " + error.message(), {.file = path});
+  }
+  return absolute;
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,353 @@
+#include "cli/output/json_output.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/output/describe.hpp"
+#include "cli/output/json_text.hpp"
+#include "cli/output/value_json.hpp"
+#include "core/state/state_dict.hpp"
+#include "core/verify/module_values.hpp"
+
+namespace reprise::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+Json list_of(const Dims& dims) {
+  Json list = Json::array();
+  for (const auto extent : dims) list.push_back(extent);
+  return list;
+}
+
+Json number_of(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return "inf";
+  return value;
+}
+
+Json to_json(const Finding& finding) {
+  Json json = {{"severity", name_of(finding.severity)},
+               {"code", name_of(finding.code)},
+               {"message", finding.message},
+               {"key", finding.key},
+               {"file", finding.file},
+               {"offset", nullptr}};
+  if (finding.offset) json["offset"] = *finding.offset;
+  return json;
+}
+
+Json to_json(const Error& error) {
+  const ErrorPlace& place = error.place();
+  return {{"code", name_of(error.code())},
+          {"message", error.message()},
+          {"key", place.key},
+          {"file", place.file},
+          {"offset", place.offset ? Json(*place.offset) : Json(nullptr)},
+          {"rank", place.rank ? Json(place.rank->value) : Json(nullptr)}};
+}
+
+Json to_json(const Findings& findings) {
+  Json list = Json::array();
+  for (const auto& finding : findings) list.push_back(to_json(finding));
+  return list;
+}
+
+Json to_json(const VerifyReport& report) {
+  return {{"whole", report.whole()},
+          {"verdict", name_of(report.verdict())},
+          {"payload_read", report.payload_read},
+          {"manifest", report.manifest},
+          {"findings", to_json(report.findings)},
+          {"errors", count_of(report.findings, Severity::kError)},
+          {"warnings", count_of(report.findings, Severity::kWarning)},
+          {"tensors", report.tensors},
+          {"elements", report.elements},
+          {"objects", report.objects},
+          {"opaque", report.opaque},
+          {"files", report.files},
+          {"bytes", report.bytes},
+          {"records_checked", report.records_checked}};
+}
+
+Json to_json(const std::optional<TensorDiff::Side>& side) {
+  if (!side) return nullptr;
+  return {{"dtype", name_of(side->dtype)}, {"shape", list_of(side->shape)}};
+}
+
+Json to_json(const TensorDiff& tensor) {
+  Json first = nullptr;
+  if (tensor.first) {
+    first = {{"index", list_of(*tensor.first)},
+             {"left", tensor.first_left},
+             {"right", tensor.first_right}};
+  }
+  return {{"key", tensor.key},
+          {"verdict", name_of(tensor.verdict)},
+          {"left", to_json(tensor.left)},
+          {"right", to_json(tensor.right)},
+          {"elements", tensor.comparison.elements},
+          {"bit_mismatches", tensor.comparison.bit_mismatches},
+          {"max_delta", number_of(tensor.comparison.max_delta)},
+          {"first_difference", first},
+          {"reason", tensor.reason}};
+}
+
+Json to_json(const ObjectDiff& object) {
+  Json differences = Json::array();
+  for (const auto& difference : object.differences) {
+    differences.push_back(
+        {{"path", difference.path}, {"left", difference.left}, {"right", difference.right}});
+  }
+  return {{"key", object.key},
+          {"verdict", name_of(object.verdict)},
+          {"opaque", object.opaque},
+          {"differences", differences},
+          {"reason", object.reason}};
+}
+
+Json file_of(const Catalog& catalog, FileIndex file) {
+  return file == kNoFile ? Json(nullptr) : Json(catalog.files[file]);
+}
+
+Json to_json(const Catalog& catalog, const StoredTensor& tensor) {
+  Json chunks = Json::array();
+  for (const auto& chunk : tensor.chunks) {
+    chunks.push_back({{"offset", list_of(chunk.box.offset)},
+                      {"extent", list_of(chunk.box.extent)},
+                      {"file", file_of(catalog, chunk.file)},
+                      {"file_offset", chunk.range.offset},
+                      {"file_bytes", chunk.range.size}});
+  }
+  return {{"key", tensor.key},
+          {"dtype", name_of(tensor.dtype)},
+          {"shape", list_of(logical_shape(tensor))},
+          {"elements", elements_of(tensor)},
+          {"bytes", bytes_of(tensor)},
+          {"cut", describe_cut(tensor)},
+          {"chunks", chunks}};
+}
+
+Json to_json(const Catalog& catalog, const StoredObject& object) {
+  Json json = {{"key", object.key},
+               {"file", file_of(catalog, object.file)},
+               {"file_offset", object.range.offset},
+               {"file_bytes", object.range.size}};
+  if (const auto parsed = parse_object_key(object.key)) {
+    json["object"] = parsed->key;
+    json["coordinate"] = list_of(parsed->coordinate);
+    json["grid"] = list_of(parsed->grid);
+  }
+  return json;
+}
+
+/// Sets `json["value"]`, or the reason why there is none.
+void add_value(const BytesItem& item, Json& json) {
+  if (item.value) {
+    json["value"] = value_json(*item.value);
+  } else {
+    json["opaque"] = item.opaque_because;
+  }
+}
+
+Json grid_json(const std::optional<Dims>& grid, std::initializer_list<const char*> axes) {
+  if (!grid || grid->size() != axes.size()) return nullptr;
+  Json json = Json::object();
+  std::size_t d = 0;
+  for (const char* axis : axes) json[axis] = (*grid)[d++];
+  return json;
+}
+
+Json names_of(const std::set<ModulePart>& parts) {
+  Json names = Json::array();
+  for (const ModulePart part : parts) names.push_back(name_of(part));
+  return names;
+}
+
+Json to_json(std::int64_t place, const StoredOptimizer& optimizer) {
+  Json groups = Json::array();
+  for (const auto& [index, group] : optimizer.groups) {
+    groups.push_back(
+        {{"dp_group_idx", index}, {"buckets", group.buckets}, {"metadata", names_of(group.parts)}});
+  }
+  return {
+      {"suffix", chain_suffix(place)},
+      {"metadata", names_of(optimizer.parts)},
+      {"metadata_in_common_state", names_of(optimizer.common)},
+      {"dp_groups", groups},
+      {"sharding_type", optimizer.sharding_type ? Json(*optimizer.sharding_type) : Json(nullptr)}};
+}
+
+Json to_json(const StoredModule& module) {
+  Json chain = Json::array();
+  for (const auto& [place, optimizer] : module.chain) chain.push_back(to_json(place, optimizer));
+  Json claim = nullptr;
+  if (module.claim) {
+    claim = {{"text", module.claim->layout}, {"sharding_type", nullptr}};
+    for (const auto& [argument, size] : module.claim->sizes) claim[argument] = size;
+    if (module.claim->sharding_type) claim["sharding_type"] = *module.claim->sharding_type;
+  }
+  return {{"name", module.name},
+          {"keys", name_of(module.form())},
+          {"tensors", module.tensors},
+          {"elements", module.elements},
+          {"bytes", module.bytes},
+          {"objects", module.objects},
+          {"optimizers", chain},
+          {"chain_length", module.chain_length()},
+          {"rng_grid", grid_json(module.rng_grid, {"pp", "tp"})},
+          {"expert_rng_grid", grid_json(module.expert_rng_grid, {"pp", "ep", "etp"})},
+          {"layout", claim}};
+}
+
+/// Adds the entry only if there are modules: no other checkpoint has it.
+void add_modules(Checkpoint& checkpoint, const std::optional<Checkpoint::Common>& common,
+                 Json& json) {
+  const bool readable = common && common->item.value;
+  const auto modules = inspected_modules(checkpoint, readable ? &*common->item.value : nullptr);
+  if (modules.empty()) return;
+  json["modules"] = Json::array();
+  for (const auto& module : modules.modules) json["modules"].push_back(to_json(module));
+  json["own_optimizers"] = modules.own_optimizers;
+}
+
+Findings errors_in(Findings findings) {
+  std::erase_if(findings, [](const Finding& f) { return f.severity != Severity::kError; });
+  return findings;
+}
+
+/// Calls `add`; on failure records the error in `json` and in `unread`.
+template <class Add>
+void add_or_tell(const ErrorPlace& place, Json& json, Findings& unread, const Add& add) {
+  try {
+    add();
+  } catch (const Error& error) {
+    const Error placed = error.within(place);
+    json["error"] = to_json(placed);
+    unread.push_back(finding_from(placed));
+  }
+}
+
+void add_content(Checkpoint& checkpoint, const StoredObject& object, const InspectContent& content,
+                 driver::TensorDigest& digest, Json& json) {
+  if (content.digests) json["sha256"] = digest.of(object);
+  if (content.values) add_value(read_bytes_item(checkpoint.object_bytes(object)), json);
+}
+
+ErrorPlace place_of(const Checkpoint& checkpoint, const StoredObject& object) {
+  if (object.file == kNoFile) return {.key = object.key};
+  return {
+      .key = object.key, .file = checkpoint.display(object.file), .offset = object.range.offset};
+}
+
+}  // namespace
+
+std::string error_json(const Error& error) { return json_text({{"error", to_json(error)}}); }
+
+std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>& checkpoints,
+                        const std::vector<std::pair<std::string, Error>>& unread) {
+  Json list = Json::array();
+  for (const auto& [path, report] : checkpoints) {
+    Json json = to_json(report);
+    json["path"] = path;
+    list.push_back(std::move(json));
+  }
+  Json not_read = Json::array();
+  for (const auto& [path, error] : unread) {
+    not_read.push_back({{"path", path}, {"error", to_json(error)}});
+  }
+  return json_text({{"checkpoints", list}, {"unread", not_read}});
+}
+
+std::string diff_json(const DiffRequest& request, const DiffReport& report) {
+  const DiffOutcome outcome = report.outcome(request.layout_bound);
+  Json tensors = Json::array();
+  for (const auto& tensor : report.tensors) tensors.push_back(to_json(tensor));
+  Json objects = Json::array();
+  for (const auto& object : report.objects) objects.push_back(to_json(object));
+  Json files = Json::array();
+  for (const auto& file : report.files) files.push_back(to_json(file));
+  return json_text({{"left", request.left},
+                    {"right", request.right},
+                    {"same", outcome == DiffOutcome::kSame},
+                    {"outcome", name_of(outcome)},
+                    {"layout_bound_accepted", request.layout_bound == LayoutBound::kAccepted},
+                    {"checksums_checked", report.checksums},
+                    {"tensors", tensors},
+                    {"objects", objects},
+                    {"files_beside_payload", files},
+                    {"damage", to_json(report.damage)},
+                    {"notes", to_json(report.notes)},
+                    {"elements", report.elements},
+                    {"tensors_compared", report.tensors_compared},
+                    {"objects_compared", report.objects_compared},
+                    {"objects_opaque", report.objects_opaque},
+                    {"files_compared", report.files_compared},
+                    {"different", report.different()},
+                    {"not_comparable", report.not_comparable()},
+                    {"not_known", report.not_known()},
+                    {"ignored_keys", report.ignored_keys},
+                    {"ignored_differences", report.ignored_differences}});
+}
+
+std::string reshard_json(const std::string& source, const std::string& target,
+                         const ReshardReport& report) {
+  return json_text({{"source", source},
+                    {"target", target},
+                    {"tensors", report.tensors},
+                    {"elements", report.elements},
+                    {"objects", report.objects},
+                    {"chunks_before", report.chunks_before},
+                    {"chunks_after", report.chunks_after},
+                    {"files", report.files},
+                    {"bytes", report.bytes},
+                    {"ranks", report.ranks},
+                    {"of_first", report.of_first},
+                    {"dropped", report.dropped},
+                    {"carried", report.carried},
+                    {"left_out", report.left_out},
+                    {"notes", to_json(report.notes)}});
+}
+
+std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
+                         const InspectContent& content, driver::TensorDigest& digest,
+                         Findings& unread) {
+  const Catalog& catalog = checkpoint.catalog();
+  Json tensors = Json::array();
+  for (const auto& tensor : catalog.tensors) {
+    if (!filter.wants(tensor.key)) continue;
+    tensors.push_back(to_json(catalog, tensor));
+    if (content.digests) tensors.back()["sha256"] = digest.of(tensor);
+  }
+  Json objects = Json::array();
+  for (const auto& object : catalog.objects) {
+    if (!filter.wants(object.key)) continue;
+    objects.push_back(to_json(catalog, object));
+    Json& json = objects.back();
+    add_or_tell(place_of(checkpoint, object), json, unread,
+                [&] { add_content(checkpoint, object, content, digest, json); });
+  }
+  const Location& location = checkpoint.location();
+  std::optional<Checkpoint::Common> common;
+  Json state = Json::object();
+  add_or_tell({}, state, unread, [&] {
+    common = checkpoint.common();
+    if (common && content.values) add_value(common->item, state);
+  });
+  Json json = {{"directory", checkpoint.store().display(location.directory)},
+               {"step", location.step ? Json(location.step->value) : Json(nullptr)},
+               {"kind", describe_kind(checkpoint)},
+               {"saved_as", checkpoint.metadata().checkpoint_id},
+               {"version", checkpoint.metadata().version},
+               {"common_state", common ? Json(common->source) : Json(nullptr)},
+               {"common_state_lost", checkpoint.lost_common()},
+               {"files", catalog.files},
+               {"tensors", tensors},
+               {"objects", objects}};
+  add_modules(checkpoint, common, json);
+  if (content.digests) json["damage"] = to_json(errors_in(digest.checksums().findings()));
+  if (!state.empty()) json["common"] = std::move(state);
+  return json_text(json);
+}
+
+}  // namespace reprise::cli

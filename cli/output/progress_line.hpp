@@ -1,0 +1,35 @@
+#pragma once
+// Shows progress of long work as one line on stderr, if that is a terminal, after the first second.
+
+#include <cstdint>
+#include <ostream>
+#include <string_view>
+
+#include "cli/output/console.hpp"
+#include "core/ports/clock.hpp"
+#include "reprise/inspect.hpp"
+
+namespace reprise::cli {
+
+class ProgressLine final : public Progress {
+ public:
+  enum class Shown : std::uint8_t { kIfTerminal, kNever };
+
+  ProgressLine(const Console& console, Clock& clock, std::string_view verb, Shown shown);
+  /// Clears the line.
+  ~ProgressLine() override;
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void advance(std::string_view what, std::uint64_t done, std::uint64_t total) override;
+
+ private:
+  std::ostream& out_;
+  Clock& clock_;
+  std::string_view verb_;
+  bool enabled_;
+  bool drawn_ = false;
+  std::uint64_t next_ns_ = 0;  ///< earliest time to draw the line again
+};
+
+}  // namespace reprise::cli

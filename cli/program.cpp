@@ -1,0 +1,170 @@
+#include "cli/program.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <new>
+
+#include "cli/output/json_output.hpp"
+#include "cli/output/plain_text.hpp"
+#include "core/base/caught.hpp"
+#include "core/base/out_of_memory.hpp"
+#include "core/base/print.hpp"
+#include "driver/record/build_info.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::cli {
+namespace {
+
+constexpr const char* kAbout =
+    "Reads, judges and rewrites distributed checkpoints in PyTorch's torch_dist format, and tries\n"
+    "to break the engine that writes them.";
+constexpr const char* kExitCodes =
+    "Exit codes: 0 pass or same, 1 fail or different, 2 wrong usage or unreadable input,\n"
+    "            3 inconclusive, 4 not deterministic, 5 internal error";
+
+std::string version_line() {
+  const BuildInfo info = build_info();
+  return fmt::format("reprise {} ({}{}, {})", info.version, info.commit.substr(0, 12),
+                     info.dirty ? "+" : "", info.build);
+}
+
+/// Returns the names of a parser's options, with their dashes.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// Returns the parser of the chosen verb, or the program's.
+CLI::App& reached(CLI::App& app) {
+  const auto used = app.get_subcommands();
+  return used.empty() ? app : *used.front();
+}
+
+/// Explains why a command line can't be parsed, with a suggestion if one is close.
+std::string explain(CLI::App& app, const CLI::ParseError& error, const Verbs& verbs) {
+  CLI::App& at = reached(app);
+  std::string text = error.what();
+  const auto extras = at.remaining();
+  const auto all = app.remaining();
+  const auto& unknown = extras.empty() ? all : extras;
+  if (!unknown.empty()) {
+    const std::string word = unknown.front().substr(0, unknown.front().find('='));
+    const bool option = word.starts_with("-");
+    std::vector<std::string> candidates = option_names(at);
+    if (!option && &at == &app) {
+      candidates.clear();
+      for (const auto& verb : verbs) candidates.emplace_back(verb->name());
+    }
+    const char* kind = option ? "option" : (&at == &app ? "verb" : "argument");
+    text = fmt::format("unknown {} '{}'", kind, word);
+    const std::string close = closest(word, candidates);
+    if (!close.empty()) text += fmt::format("; did you mean '{}'?", close);
+  }
+  const std::string verb = &at == &app ? "" : " " + at.get_name();
+  return fmt::format("reprise{}: {}\nTry 'reprise{} --help'.\n", verb, text, verb);
+}
+
+/// Lack of memory is not a defect of the program: the input needs more than there is.
+Error error_of(const std::exception& caught, const CLI::App& parser) {
+  const auto* memory = dynamic_cast<const std::bad_alloc*>(&caught);
+  if (memory == nullptr) return error_from(caught);
+  std::vector<std::string> named;
+  for (const CLI::Option* option : parser.get_options()) {
+    if (!option->get_positional()) continue;
+    named.insert(named.end(), option->results().begin(), option->results().end());
+  }
+  return limit_from(*memory, join(named, " "));
+}
+
+/// True if the option of that name, which takes no value, is set.
+bool is_set(const CLI::App& parser, const std::string& name) {
+  const CLI::Option* option = parser.get_option_no_throw(name);
+  return option != nullptr && option->get_items_expected_max() == 0 && option->count() > 0;
+}
+
+/// The program's streams, without control characters for a terminal.
+class Edge {
+ public:
+  explicit Edge(const Console& outside) : out_text_(outside.out), err_text_(outside.err) {
+    err_ << std::unitbuf;
+    console_.out_width = outside.out_width;
+    console_.err_is_terminal = outside.err_is_terminal;
+    console_.terminal = outside.terminal;
+    console_.executable = outside.executable;
+    console_.launched_as = outside.launched_as;
+  }
+
+  const Console& console() const { return console_; }
+  bool printed() const { return out_text_.used(); }
+
+  /// Returns `code`, unless the output could not be written.
+  ExitCode leave(ExitCode code) {
+    out_.flush();
+    if (out_.good()) return code;
+    err_ << "reprise: standard output is full or closed: the output is incomplete\n";
+    return code == ExitCode::kInternal ? code : ExitCode::kUnusable;
+  }
+
+ private:
+  PlainText out_text_;
+  PlainText err_text_;
+  std::ostream out_{&out_text_};
+  std::ostream err_{&err_text_};
+  Console console_{.out = out_, .err = err_};
+};
+
+ExitCode run_verb(Verb& verb, const CLI::App& parser, const Edge& edge) {
+  const Console& console = edge.console();
+  try {
+    return verb.run(console);
+  } catch (const std::exception& caught) {
+    const Error error = error_of(caught, parser);
+    const bool internal = error.code() == Code::kInternal;
+    if (is_set(parser, "--json") && !edge.printed()) console.out << error_json(error);
+    console.out.flush();
+    console.err << "reprise " << verb.name() << ": "
+                << (internal ? "internal error: " + error.message() : error.what()) << '\n';
+    return internal ? ExitCode::kInternal : ExitCode::kUnusable;
+  }
+}
+
+}  // namespace
+
+ExitCode run_program(const std::vector<std::string>& arguments, const Verbs& verbs,
+                     const Console& outside) {
+  Edge edge(outside);
+  const Console& console = edge.console();
+  CLI::App app(kAbout, "reprise");
+  app.require_subcommand(1);
+  app.footer(kExitCodes);
+  app.set_version_flag("--version", version_line());
+  app.get_formatter()->column_width(34);
+  for (const auto& verb : verbs) {
+    CLI::App* parser = app.add_subcommand(std::string(verb->name()), std::string(verb->summary()));
+    if (verb->summary().empty()) parser->group("");
+    parser->footer(fmt::format("Examples:\n{}", verb->examples()));
+    Options options(*parser);
+    verb->declare(options);
+  }
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::Success& success) {
+    app.exit(success, console.out, console.err);
+    return edge.leave(ExitCode::kPass);
+  } catch (const CLI::ParseError& error) {
+    console.err << explain(app, error, verbs);
+    return ExitCode::kUnusable;
+  }
+  const CLI::App& parser = *app.get_subcommands().front();
+  const std::string chosen = parser.get_name();
+  const auto verb = std::find_if(verbs.begin(), verbs.end(),
+                                 [&chosen](const auto& v) { return v->name() == chosen; });
+  return edge.leave(run_verb(**verb, parser, edge));
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,18 @@
+#pragma once
+// Reads the command line, runs one verb, and turns its exceptions into messages and exit codes. No
+// other file does that.
+
+#include <string>
+#include <vector>
+
+#include "cli/exit_code.hpp"
+#include "cli/output/console.hpp"
+#include "cli/verb.hpp"
+
+namespace reprise::cli {
+
+/// `arguments` excludes the program's name.
+ExitCode run_program(const std::vector<std::string>& arguments, const Verbs& verbs,
+                     const Console& console);
+
+}  // namespace reprise::cli

@@ -1,0 +1,83 @@
+#include "cli/split_rule.hpp"
+
+#include <charconv>
+#include <string_view>
+
+#include "cli/output/key_filter.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::cli {
+namespace {
+
+constexpr std::int64_t kPartsMax = 65536;
+
+struct SplitRule {
+  KeyPattern pattern;
+  Cut cut;
+};
+
+std::int64_t number_in(std::string_view digits, const std::string& word) {
+  std::int64_t value = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || end != digits.data() + digits.size() || value < 0) {
+    throw Error(Code::kUsage, "--split '" + word + "' is not of the form REGEX=DIM:N");
+  }
+  return value;
+}
+
+/// The expression may itself contain '=' and ':': the last ones count.
+SplitRule parse(const std::string& word) {
+  const auto equals = word.rfind('=');
+  const auto colon = word.rfind(':');
+  if (equals == std::string::npos || colon == std::string::npos || colon < equals) {
+    throw Error(Code::kUsage, "--split '" + word + "' is not of the form REGEX=DIM:N");
+  }
+  const std::string_view text(word);
+  const auto dim = number_in(text.substr(equals + 1, colon - equals - 1), word);
+  const auto parts = number_in(text.substr(colon + 1), word);
+  if (parts > kPartsMax) {
+    throw Error(Code::kUsage, "--split '" + word + "' asks for more than " +
+                                  std::to_string(kPartsMax) + " parts");
+  }
+  if (parts < 1) throw Error(Code::kUsage, "--split '" + word + "' asks for no parts");
+  return {KeyPattern(word.substr(0, equals), "--split"), {static_cast<std::size_t>(dim), parts}};
+}
+
+}  // namespace
+
+CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks) {
+  if (ranks > kPartsMax) {
+    throw Error(Code::kUsage, "--ranks is more than " + std::to_string(kPartsMax));
+  }
+  std::vector<SplitRule> rules;
+  for (const auto& word : splits) rules.push_back(parse(word));
+  return [rules, ranks](const std::string& key, const Dims& shape) -> std::optional<Cut> {
+    for (const SplitRule& rule : rules) {
+      if (rule.cut.dim < shape.size() && rule.pattern.found_in(key)) return rule.cut;
+    }
+    if (ranks == 0 || shape.empty()) return std::nullopt;
+    return Cut{0, ranks};
+  };
+}
+
+void check_splits(const std::vector<std::string>& splits, const Catalog& catalog) {
+  for (const auto& word : splits) {
+    const SplitRule split = parse(word);
+    bool found = false;
+    bool cuts = false;
+    for (const auto& tensor : catalog.tensors) {
+      if (!split.pattern.found_in(std::string(name_of(tensor)))) continue;
+      found = true;
+      cuts = cuts || split.cut.dim < logical_shape(tensor).size();
+    }
+    if (!found) {
+      throw Error(Code::kUsage, "--split '" + word + "': no tensor has such a key");
+    }
+    if (!cuts) {
+      throw Error(Code::kUsage, "--split '" + word + "': no tensor of such a key has a dimension " +
+                                    std::to_string(split.cut.dim) + "; they count from 0");
+    }
+  }
+}
+
+}  // namespace reprise::cli

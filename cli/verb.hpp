@@ -1,0 +1,45 @@
+#pragma once
+// A verb of the program. Each verb has its own file; verbs.cpp lists them.
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "cli/exit_code.hpp"
+#include "cli/options.hpp"
+#include "cli/output/console.hpp"
+
+namespace reprise::cli {
+
+class Verb {
+ public:
+  virtual ~Verb() = default;
+  virtual std::string_view name() const = 0;
+  /// Text for the help; empty: the verb is internal and the help omits it.
+  virtual std::string_view summary() const = 0;
+  /// Returns lines for the end of the help, indented by two.
+  virtual std::string_view examples() const = 0;
+  /// Called once, before the command line is read.
+  virtual void declare(Options& options) = 0;
+  /// Errors are thrown; run_program turns them into words and exit codes.
+  virtual ExitCode run(const Console& console) = 0;
+};
+
+using Verbs = std::vector<std::unique_ptr<Verb>>;
+
+std::unique_ptr<Verb> make_run();
+std::unique_ptr<Verb> make_replay();
+std::unique_ptr<Verb> make_properties();
+std::unique_ptr<Verb> make_mutants();
+std::unique_ptr<Verb> make_inspect();
+std::unique_ptr<Verb> make_verify();
+std::unique_ptr<Verb> make_diff();
+std::unique_ptr<Verb> make_reshard();
+std::unique_ptr<Verb> make_plan();
+std::unique_ptr<Verb> make_gate();
+std::unique_ptr<Verb> make_rank();
+
+/// Returns the verbs in the order of the help.
+Verbs all_verbs();
+
+}  // namespace reprise::cli

@@ -1,0 +1,254 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/output/table.hpp"
+#include "cli/verb.hpp"
+#include "core/base/print.hpp"
+#include "driver/runs/mutant_runs.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::cli {
+namespace {
+
+constexpr std::size_t kReasonShown = 90;
+
+std::string clipped(const std::string& text) {
+  return text.size() <= kReasonShown ? text : text.substr(0, kReasonShown - 3) + "...";
+}
+
+class MutantsVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "mutants"; }
+  std::string_view summary() const override {
+    return "Switch on historical defects and check that they are caught";
+  }
+  std::string_view examples() const override {
+    return "  reprise mutants                        each against the scenarios that declare it\n"
+           "  reprise mutants --list\n"
+           "  reprise mutants --only floor-vs-ceil-chunk\n"
+           "  reprise mutants scenarios/placements --json mutants.json --jobs 2\n";
+  }
+  void declare(Options& options) override {
+    options.optional_positional(paths_, "PATH", "scenario files or folders; default: 'scenarios'")
+        .flag(list_, "--list", "list all mutants: defect, seam, what each needs, how it is caught")
+        .text(only_, "--only", "NAME", "run only this mutant")
+        .text(json_, "--json", "FILE", "write the results to this file")
+        .text(report_, "--report", "DIR",
+              "write report.json and junit.xml there; adds the mutants to a run's report that is "
+              "there")
+        .number(seed_, "--seed", 0, "seed of the simulated scheduler and of random cases")
+        .number(cases_, "--property-cases", 0,
+                "random cases of the properties continuity and survives to try each mutant in, "
+                "besides its scenarios; default: 4; 0: none")
+        .number(jobs_, "--jobs", 1, "number of parallel runs")
+        .flag(quiet_, "-q,--quiet", "no progress");
+  }
+
+  ExitCode run(const Console& console) override { return list_ ? list(console) : run_all(console); }
+
+ private:
+  ExitCode list(const Console& console) const {
+    if (!only_.empty()) sim::mutant_named(only_);
+    for (const auto& mutant : sim::mutants()) {
+      if (!only_.empty() && mutant.name != only_) continue;
+      console.out << fmt::format("{}\n  {}\n  seam {}; needs {}; caught as {}\n\n", mutant.name,
+                                 mutant.defect, mutant.seam, mutant.needs,
+                                 join(mutant.caught_as, ", "));
+    }
+    return ExitCode::kPass;
+  }
+
+  ExitCode run_all(const Console& console) const {
+    driver::MutantRequest request;
+    request.selection.paths = paths_;
+    if (paths_.empty()) request.selection.paths.emplace_back("scenarios");
+    request.only = only_;
+    request.options.seed = static_cast<std::uint64_t>(seed_);
+    request.jobs = static_cast<std::size_t>(jobs_);
+    request.property_cases = static_cast<std::uint64_t>(cases_);
+    if (!report_.empty()) driver::require_writable(report_);
+    const bool shows_progress = console.err_is_terminal && !quiet_;
+    auto outcomes = driver::run_mutants(
+        request, [&](std::size_t done, std::size_t total, const std::string& what) {
+          if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, what);
+        });
+    // Named files are asked for the mutants that they declare; the catalogue must cover all.
+    if (!paths_.empty() && only_.empty()) {
+      std::erase_if(outcomes, [](const auto& outcome) { return outcome.trials.empty(); });
+    }
+    print(console, outcomes);
+    print_properties(console, outcomes);
+    const ExitCode code = conclude(console, outcomes);
+    write(outcomes);
+    return code;
+  }
+
+  static std::string word_of(const driver::Trial& trial) {
+    return trial.caught ? "caught" : trial.asked ? "survived" : "not asked";
+  }
+
+  /// Prints rows of one file that caught it by the same code on one line.
+  static void add_trials(const std::string& name, const std::vector<driver::Trial>& trials,
+                         Table& table) {
+    const auto file = [](const driver::Trial& trial) {
+      return trial.scenario.substr(0, trial.scenario.find('['));
+    };
+    for (std::size_t begin = 0; begin < trials.size();) {
+      const auto& first = trials[begin];
+      std::size_t end = begin + 1;
+      while (first.caught && end < trials.size() && trials[end].caught &&
+             trials[end].code == first.code && file(trials[end]) == file(first)) {
+        ++end;
+      }
+      const std::string where =
+          end - begin > 1 ? fmt::format("{} ({} rows)", file(first), end - begin) : first.scenario;
+      table.add({name, word_of(first), where, first.code, clipped(first.reason)});
+      begin = end;
+    }
+  }
+
+  static void add_properties(const driver::MutantOutcome& outcome, Table& table) {
+    for (const auto& trial : outcome.properties) {
+      if (!trial.caught) continue;
+      table.add({std::string(outcome.mutant->name), "caught",
+                 "property " + trial.property + ", " + trial.caught->scenario, trial.caught->code,
+                 clipped(trial.caught->reason)});
+    }
+  }
+
+  /// Prints mutants that no random case caught: only scenarios show them.
+  static void print_properties(const Console& console,
+                               const std::vector<driver::MutantOutcome>& outcomes) {
+    std::size_t tried = 0;
+    std::vector<std::string> alone;
+    for (const auto& outcome : outcomes) {
+      if (outcome.properties.empty()) continue;
+      ++tried;
+      std::uint64_t asked = 0;
+      bool caught = false;
+      for (const auto& trial : outcome.properties) {
+        asked += trial.asked;
+        caught = caught || trial.caught;
+      }
+      if (caught) continue;
+      alone.push_back(fmt::format(
+          "{} ({})", outcome.mutant->name,
+          asked == 0 ? "none asked anything of it" : fmt::format("{} asked of it", asked)));
+    }
+    if (tried == 0) {
+      console.out << "\nproperties: no random case was tried; scenarios alone were asked\n";
+      return;
+    }
+    console.out << fmt::format("\nproperties: random cases caught {} of {} mutants{}\n",
+                               tried - alone.size(), tried,
+                               alone.empty() ? "" : "; scenarios alone: " + join(alone, ", "));
+  }
+
+  static void print(const Console& console, const std::vector<driver::MutantOutcome>& outcomes) {
+    Table table({{"mutant"}, {"verdict"}, {"scenario"}, {"code"}, {"reason"}});
+    for (const auto& outcome : outcomes) {
+      const std::string name(outcome.mutant->name);
+      if (outcome.trials.empty()) {
+        table.add({name, std::string(outcome.verdict()), "", "",
+                   clipped("no scenario names it under 'caught'; it needs " +
+                           std::string(outcome.mutant->needs))});
+      }
+      add_trials(name, outcome.trials, table);
+      add_properties(outcome, table);
+    }
+    table.print(console);
+    for (const auto& outcome : outcomes) {
+      for (const auto& trial : outcome.trials) {
+        if (trial.caught) continue;
+        console.out << fmt::format("\n{} {} {}: {}\n", outcome.mutant->name,
+                                   trial.asked ? "survived" : "was not asked in", trial.scenario,
+                                   trial.reason);
+      }
+    }
+  }
+
+  static ExitCode conclude(const Console& console,
+                           const std::vector<driver::MutantOutcome>& outcomes) {
+    const auto caught = static_cast<std::size_t>(std::count_if(
+        outcomes.begin(), outcomes.end(), [](const auto& outcome) { return outcome.caught(); }));
+    console.out << fmt::format("\n{} of {} mutants caught\n", caught, outcomes.size());
+    if (caught == 0) {
+      console.out << "VALIDATOR_VACUOUS: no mutant was caught, so passing shows nothing\n";
+    }
+    if (caught == outcomes.size() && caught > 0) return ExitCode::kPass;
+    const bool unasked =
+        !outcomes.empty() && std::all_of(outcomes.begin(), outcomes.end(), [](const auto& outcome) {
+          return outcome.caught() || outcome.inconclusive();
+        });
+    return unasked ? ExitCode::kInconclusive : ExitCode::kFail;
+  }
+
+  void write(const std::vector<driver::MutantOutcome>& outcomes) const {
+    const auto results = driver::results_of(outcomes);
+    if (!json_.empty()) write_json(outcomes);
+    if (report_.empty()) return;
+    reports::Report report = driver::report_to_add_to(report_, "sim");
+    report.mutants = results;
+    report.verdict = overall(report);
+    driver::write_report(report, report_);
+  }
+
+  static nlohmann::json properties_of(const driver::MutantOutcome& outcome) {
+    nlohmann::json all = nlohmann::json::array();
+    for (const auto& trial : outcome.properties) {
+      all.push_back({{"property", trial.property},
+                     {"cases", trial.cases},
+                     {"asked", trial.asked},
+                     {"caught", trial.caught.has_value()},
+                     {"case", trial.caught ? trial.caught->scenario : ""},
+                     {"code", trial.caught ? trial.caught->code : ""},
+                     {"reason", trial.caught ? trial.caught->reason : ""}});
+    }
+    return all;
+  }
+
+  void write_json(const std::vector<driver::MutantOutcome>& outcomes) const {
+    nlohmann::json all = nlohmann::json::array();
+    for (const auto& outcome : outcomes) {
+      nlohmann::json trials = nlohmann::json::array();
+      for (const auto& trial : outcome.trials) {
+        trials.push_back({{"scenario", trial.scenario},
+                          {"caught", trial.caught},
+                          {"asked", trial.asked},
+                          {"code", trial.code},
+                          {"reason", trial.reason}});
+      }
+      all.push_back({{"name", outcome.mutant->name},
+                     {"defect", outcome.mutant->defect},
+                     {"seam", outcome.mutant->seam},
+                     {"caught", outcome.caught()},
+                     {"properties", properties_of(outcome)},
+                     {"trials", trials}});
+    }
+    std::ofstream out(json_);
+    out << nlohmann::json{{"mutants", all}}.dump(2, ' ', false,
+                                                 nlohmann::json::error_handler_t::replace)
+        << '\n';
+    out.close();
+    if (!out) throw Error(Code::kIo, "the results can't be written", {.file = json_});
+  }
+
+  std::vector<std::string> paths_;
+  bool list_ = false;
+  std::string only_;
+  std::string json_;
+  std::string report_;
+  std::int64_t seed_ = 1;
+  std::int64_t jobs_ = 1;
+  std::int64_t cases_ = 4;
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_mutants() { return std::make_unique<MutantsVerb>(); }
+
+}  // namespace reprise::cli

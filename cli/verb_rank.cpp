@@ -1,0 +1,44 @@
+#include "cli/verb.hpp"
+#include "driver/lanes/process_rank.hpp"
+
+namespace reprise::cli {
+namespace {
+
+/// The verb that the launcher of the lanes mpi and gpu starts; it is not for people, so the help
+/// omits it.
+class RankVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "rank"; }
+  std::string_view summary() const override { return ""; }
+  std::string_view examples() const override { return ""; }
+  void declare(Options& options) override {
+    options.text(lane_, "--lane", "mpi|gpu", "lane of the rank")
+        .number(ranks_, "--ranks", 1, "number of ranks")
+        .text(task_.scenario, "--scenario", "FILE", "the scenario")
+        .number(incarnation_, "--incarnation", 0, "number of the incarnation")
+        .text(task_.store, "--store", "DIR", "directory of the checkpoints")
+        .text(task_.records, "--records", "DIR", "directory of the record")
+        .text(task_.mutant, "--mutant", "NAME", "a historical defect")
+        .text(task_.log.level, "--log", "LEVEL", "off, info, debug")
+        .text(task_.log.directory, "--logs", "DIR", "directory of the rank's log");
+  }
+  ExitCode run(const Console& console) override {
+    task_.lane = driver::lane_named(lane_);
+    task_.world = static_cast<std::int32_t>(ranks_);
+    task_.incarnation = static_cast<std::uint64_t>(incarnation_);
+    return driver::run_process_rank(task_, console.launched_as) == 0 ? ExitCode::kPass
+                                                                     : ExitCode::kFail;
+  }
+
+ private:
+  driver::RankTask task_;
+  std::string lane_ = "mpi";
+  std::int64_t ranks_ = 1;
+  std::int64_t incarnation_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_rank() { return std::make_unique<RankVerb>(); }
+
+}  // namespace reprise::cli

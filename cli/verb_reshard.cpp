@@ -1,0 +1,194 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "cli/checkpoint_argument.hpp"
+#include "cli/interrupts.hpp"
+#include "cli/output/json_output.hpp"
+#include "cli/output/progress_line.hpp"
+#include "cli/place_to_write.hpp"
+#include "cli/split_rule.hpp"
+#include "cli/verb.hpp"
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/base/print.hpp"
+#include "core/reshard/reshard.hpp"
+
+namespace reprise::cli {
+namespace {
+
+constexpr std::int64_t kWritersMax = 65536;
+
+struct Interrupted : std::exception {
+  const char* what() const noexcept override { return "interrupted"; }
+};
+
+/// Forwards progress until a signal arrives; then it throws.
+class UntilInterrupted final : public Progress {
+ public:
+  explicit UntilInterrupted(Progress& shown) : shown_(shown) {}
+
+  void advance(std::string_view what, std::uint64_t done, std::uint64_t total) override {
+    if (Interrupts::came()) throw Interrupted();
+    shown_.advance(what, done, total);
+  }
+
+ private:
+  Progress& shown_;
+};
+
+class ReshardVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "reshard"; }
+  std::string_view summary() const override {
+    return "Write the same content under another sharding";
+  }
+  std::string_view examples() const override {
+    return "  reprise reshard --ranks 8 ckpt ckpt-8            dimension 0 over 8 ranks\n"
+           "  reprise reshard --ranks 8 --writers 2 ckpt out   the same chunks in 2 files\n"
+           "  reprise reshard --split 'linear_proj.weight=1:4' --split '.=0:4' ckpt out\n"
+           "  reprise reshard --writers 1 ckpt out             as it was cut, in one file\n";
+  }
+  void declare(Options& options) override {
+    options.positional(source_, "IN", "a checkpoint")
+        .positional(target_, "OUT", "directory to write; must not exist, unless --force")
+        .number(ranks_, "--ranks", 1, "cut dimension 0 of every tensor into N parts")
+        .texts(splits_, "--split", "REGEX=DIM:N",
+               "cut tensors whose key matches along DIM into N parts; the first match decides")
+        .number(writers_, "--writers", 1, "number of writers (default: the ranks, or 1)")
+        .text(per_rank_, "--per-rank", "first|drop",
+              "if each rank saved its own values: all ranks get the first rank's, or values that "
+              "differ are left out (default: each rank keeps its own, if --ranks is unchanged)")
+        .flag(force_, "--force",
+              "replace OUT if it is a checkpoint and contains nothing else; the old one is removed "
+              "once the new one is confirmed in its place")
+        .flag(unchecked_, "--no-checksums",
+              "don't check checksums: flipped bits are then written under right checksums, and "
+              "nothing can notice them any more")
+        .flag(json_, "--json", "print one JSON document")
+        .flag(quiet_, "-q,--quiet", "no progress");
+  }
+
+  ExitCode run(const Console& console) override {
+    const StoredPath from = stored_path(source_);
+    const StoredPath to = stored_path(target_);
+    ReshardOptions options{.rule = cut_rule(splits_, ranks_), .checksums = !unchecked_};
+    options.writers = writers();
+    options.ranks = {.per_rank = per_rank(), .ranks = ranks_};
+    if (to.path.empty()) throw Error(Code::kUsage, "OUT can't be the root of the file system");
+    require_apart(from.display(), to);
+    require_free(to, force_ ? Standing::kReplaced : Standing::kKept);
+    Checkpoint source = Checkpoint::open(*from.store, from.path);
+    require_apart(from.store->display(source.location().directory), to);
+    check_splits(splits_, source.catalog());
+    options.last_look = [&to, this] {
+      require_free(to, force_ ? Standing::kReplaced : Standing::kKept);
+    };
+    const ReshardReport report = write(source, to, options, console);
+    if (json_) {
+      console.out << reshard_json(source_, target_, report);
+    } else {
+      console.out << fmt::format(
+          "{} tensors, {} elements, {} objects: {} chunks became {}, in {} files, {}\n",
+          with_commas(report.tensors), with_commas(report.elements), with_commas(report.objects),
+          with_commas(report.chunks_before), with_commas(report.chunks_after),
+          with_commas(report.files), human_bytes(report.bytes));
+      console.out << words_on_ranks(report) << words_on_rest(report);
+    }
+    for (const auto& line : report.log) console.err << line << '\n';
+    return ExitCode::kPass;
+  }
+
+ private:
+  std::optional<PerRank> per_rank() const {
+    if (per_rank_.empty()) return std::nullopt;
+    if (per_rank_ == "first") return PerRank::kFirst;
+    if (per_rank_ == "drop") return PerRank::kDrop;
+    throw Error(Code::kUsage, "--per-rank is 'first' or 'drop', not '" + per_rank_ + "'");
+  }
+
+  /// Describes the result for values that belong to single ranks.
+  static std::string words_on_ranks(const ReshardReport& report) {
+    std::string words;
+    if (report.ranks != 0) {
+      words += fmt::format("each of {} ranks keeps the values that are its own\n", report.ranks);
+    }
+    if (!report.of_first.empty()) {
+      words += fmt::format("the first rank's values for all: {}\n", join(report.of_first, ", "));
+    }
+    if (!report.dropped.empty()) {
+      words += fmt::format("left out, as ranks differ: {}\n", join(report.dropped, ", "));
+    }
+    return words;
+  }
+
+  /// Describes the rest of the checkpoint's directory.
+  static std::string words_on_rest(const ReshardReport& report) {
+    std::string words;
+    if (!report.carried.empty()) {
+      words += fmt::format("carried along: {}\n", join(report.carried, ", "));
+    }
+    if (!report.left_out.empty()) {
+      words += fmt::format("left out: {}\n", join(report.left_out, ", "));
+    }
+    for (const Finding& note : report.notes) words += "note: " + note.message + "\n";
+    return words;
+  }
+
+  std::int32_t writers() const {
+    const std::int64_t wanted = writers_ != 0 ? writers_ : std::max<std::int64_t>(ranks_, 1);
+    if (wanted > kWritersMax) {
+      throw Error(Code::kUsage, "more than " + std::to_string(kWritersMax) + " writers");
+    }
+    return static_cast<std::int32_t>(wanted);
+  }
+
+  ReshardReport write(Checkpoint& source, const StoredPath& to, const ReshardOptions& options,
+                      const Console& console) const {
+    HostDevice device("host", 0);
+    ThreadTasks tasks(1);
+    PosixClock clock;
+    NoTrace trace;
+    ProgressLine progress(
+        console, clock, "reshard",
+        quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
+    UntilInterrupted until(progress);
+    CommitTarget target{to.path};
+    target.replace = force_;
+    const Interrupts interrupts;
+    try {
+      return reshard(source, target, options, {*to.store, device, tasks, trace, until});
+    } catch (const Interrupted&) {
+      throw Error(Code::kIncompleteSelected, "interrupted by a signal: " + left_by_interrupt(to),
+                  {.file = to.display()});
+    }
+  }
+
+  /// Describes the written files that remain: none if they could be removed.
+  static std::string left_by_interrupt(const StoredPath& to) {
+    const auto left = unfinished_of(to);
+    if (left.empty()) return "nothing of it is left, and what stood there before stands";
+    return "what stood there before stands; what was written could not be removed, and the next "
+           "reshard into this OUT removes it: " +
+           join(left, ", ");
+  }
+
+  std::string source_;
+  std::string target_;
+  std::int64_t ranks_ = 0;
+  std::vector<std::string> splits_;
+  std::int64_t writers_ = 0;
+  std::string per_rank_;
+  bool force_ = false;
+  bool unchecked_ = false;
+  bool json_ = false;
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_reshard() { return std::make_unique<ReshardVerb>(); }
+
+}  // namespace reprise::cli

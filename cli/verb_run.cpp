@@ -1,0 +1,255 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "cli/interrupts.hpp"
+#include "cli/verb.hpp"
+#include "core/base/print.hpp"
+#include "driver/runs/determinism.hpp"
+#include "driver/runs/field_options.hpp"
+#include "driver/runs/replay.hpp"
+#include "driver/runs/run.hpp"
+#include "reprise/error.hpp"
+#include "sim/mutants/mutants.hpp"
+
+namespace reprise::cli {
+namespace {
+
+constexpr int kPlainColumns = 120;
+constexpr std::int64_t kRanksPerGpuMax = 1024;
+
+class RunVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "run"; }
+  std::string_view summary() const override { return "Run scenarios and judge them"; }
+  std::string_view examples() const override {
+    return "  reprise run scenarios                          everything, on the simulated lane\n"
+           "  reprise run scenarios/placements/tp2dp2-to-tp4.yaml --lane mpi\n"
+           "  reprise run scenarios --tag gpu-shared --lane gpu --ranks-per-gpu 6\n"
+           "  reprise run scenarios --tag core --ranks all      what each rank compared\n"
+           "  reprise run scenarios --report out --keep out/checkpoints\n"
+           "  reprise run scenarios --tag core --jobs 2 --double\n"
+           "  reprise run 'scenarios/placements/moe.yaml[k=1]'   these rows of a table\n"
+           "  reprise run scenarios/mimo/layouts.yaml --no-load-optim --save out\n"
+           "  reprise run scenarios/mimo/layouts.yaml --load out    goes on from there\n"
+           "  reprise run scenarios --mutant floor-vs-ceil-chunk     must turn red\n";
+  }
+  void declare(Options& options) override {
+    options.positional(paths_, "PATH", "scenario files or folders")
+        .text(lane_, "--lane", "sim|mpi|gpu", "where scenarios run; default: sim")
+        .text(tag_, "--tag", "NAME", "run only scenarios with this tag")
+        .text(launcher_, "--launcher", "mpirun|srun",
+              "program that starts the ranks of the lanes mpi and gpu")
+        .number(ranks_per_gpu_, "--ranks-per-gpu", 1,
+                "lane gpu: how many ranks of a scenario may share a device; default: 1")
+        .text(report_, "--report", "DIR", "write report.json and junit.xml there")
+        .text(keep_, "--keep", "DIR", "keep the checkpoints there, one folder per scenario")
+        .text(record_, "--record", "DIR", "write each scenario with its result there")
+        .text(mutant_, "--mutant", "NAME", "switch on a historical defect")
+        .number(seed_, "--seed", 0, "seed of the simulated scheduler and of --rows")
+        .number(rows_, "--rows", 0, "run at most N rows of each table, drawn by the seed; 0: all")
+        .number(jobs_, "--jobs", 1, "number of scenarios to run in parallel")
+        .text(ranks_, "--ranks", "TAG",
+              "show what each rank compared, for scenarios with this tag, or: all")
+        .flag(double_, "--double",
+              "run everything twice: in a second process; for other lanes, on the lane sim")
+        .text(save_, "--save", "DIR", "same as --keep")
+        .text(
+            options_.load, "--load", "DIR",
+            "start first lives from the checkpoint there, or from what a run with --save DIR left")
+        .number(save_interval_, "--save-interval", 0,
+                "also save after every Nth iteration; 0: only where the scenarios say")
+        .flag(options_.no_save_optim, "--no-save-optim", "save without the optimizer")
+        .flag(options_.no_save_rng, "--no-save-rng", "save without random states")
+        .flag(options_.no_load_optim, "--no-load-optim", "load without the optimizer")
+        .flag(options_.no_load_scheduler, "--no-load-scheduler", "load without the schedule")
+        .flag(options_.no_load_rng, "--no-load-rng", "load without random states")
+        .flag(options_.finetune, "--finetune", "load only weights, and start at iteration 0")
+        .flag(options_.fully_reshardable, "--dist-ckpt-optim-fully-reshardable",
+              "save optimizers as fully_reshardable")
+        .text(
+            log_, "--log", "info|debug",
+            "log one line per phase and rank to stderr, or to REPORT/log on the lanes mpi and gpu")
+        .flag(quiet_, "-q,--quiet", "no progress");
+  }
+
+  ExitCode run(const Console& console) override {
+    driver::RunRequest request = checked_request(console);
+    auto scenarios = driver::read_catalogue(request.selection);
+    options_.save_interval = save_interval_;
+    driver::override_by(options_, scenarios);
+    for (const auto& directory : {report_, record_, keep_, save_}) {
+      if (!directory.empty()) driver::require_writable(directory);
+    }
+    const Interrupts interrupts;
+    request.interrupted = [&interrupts] { return interrupts.came(); };
+    const bool shows_progress = console.err_is_terminal && !quiet_;
+    auto report = driver::run_these(
+        scenarios, request, [&](std::size_t done, std::size_t total, const std::string& scenario) {
+          if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, scenario);
+        });
+    if (double_ && !report.interrupted) {
+      if (shows_progress) console.err << "running everything again\n";
+      driver::compare_courses(driver::courses_elsewhere(request), report);
+    }
+    if (options_.any()) {
+      const std::string said = driver::to_string(options_);
+      report.not_claimed.push_back("the scenarios as they are written: overridden by " + said);
+      for (auto& result : report.scenarios) result.replay += " " + said;
+    }
+    print(console, scenarios, report);
+    if (!record_.empty()) record(scenarios, request, report);
+    const bool one_lane = request.lane == driver::LaneKind::kSim;
+    if (one_lane && report.determinism_mismatches > 0) return ExitCode::kNotDeterministic;
+    return code_of(report.verdict);
+  }
+
+ private:
+  driver::RunRequest checked_request(const Console& console) const {
+    driver::RunRequest request;
+    request.selection = {paths_, tag_, static_cast<std::size_t>(rows_),
+                         static_cast<std::uint64_t>(seed_)};
+    request.lane = driver::lane_named(lane_);
+    if (!save_.empty() && !keep_.empty()) {
+      throw Error(Code::kUsage, "--save and --keep are the same option; give one of them");
+    }
+    if (double_ && options_.any()) {
+      throw Error(Code::kUsage,
+                  "--double reads the scenarios again, as they are written; leave out either it or "
+                  "the options of the training job");
+    }
+    request.jobs = static_cast<std::size_t>(jobs_);
+    request.options = {.seed = static_cast<std::uint64_t>(seed_),
+                       .mutant = mutant_,
+                       .keep = save_.empty() ? keep_ : save_,
+                       .launcher = checked_launcher(),
+                       .executable = console.executable,
+                       .ranks_per_gpu = checked_ranks_per_gpu(),
+                       .log = checked_log(request.lane)};
+    if (!mutant_.empty()) sim::mutant_named(mutant_);  // report a wrong name before anything runs
+    require_known_ranks();
+    return request;
+  }
+
+  /// Checks tags against the whole named catalogue: a selection of rows may have none of them.
+  void require_known_ranks() const {
+    if (ranks_.empty() || ranks_ == "all") return;
+    std::set<std::string> tags;
+    for (const auto& scenario : driver::read_catalogue({.paths = paths_})) {
+      tags.insert(scenario.tags.begin(), scenario.tags.end());
+    }
+    if (tags.contains(ranks_)) return;
+    throw Error(Code::kUsage,
+                fmt::format("--ranks: no scenario has the tag '{}'; there are: {}{}", ranks_,
+                            join(std::vector<std::string>(tags.begin(), tags.end()), ", "),
+                            tags.empty() ? "all" : ", and all"));
+  }
+
+  void print(const Console& console, const std::vector<driver::Scenario>& scenarios,
+             const reports::Report& report) const {
+    const int columns = console.out_width > 0 ? static_cast<int>(console.out_width) : kPlainColumns;
+    console.out << to_table(report, columns);
+    print_ranks(console, scenarios, report);
+    if (!report_.empty()) {
+      driver::write_report(report, report_);
+      console.out << "\nreport: " << report_ << "/report.json\n";
+    }
+    console.out << fmt::format("\n{}: {} scenario{} on lane {} in {:.1f} s\n",
+                               reports::name_of(report.verdict), report.scenarios.size(),
+                               report.scenarios.size() == 1 ? "" : "s", lane_, report.seconds);
+    if (report.interrupted) {
+      console.out << fmt::format("interrupted: {} were not run\n", report.skipped.size());
+    }
+    if (double_) {
+      console.out << fmt::format("run twice: {}, with another course the second time: {}\n",
+                                 report.runs_doubled, report.determinism_mismatches);
+    }
+  }
+
+  void print_ranks(const Console& console, const std::vector<driver::Scenario>& scenarios,
+                   const reports::Report& report) const {
+    for (std::size_t i = 0; i < scenarios.size() && !ranks_.empty(); ++i) {
+      const auto& tags = scenarios[i].tags;
+      if (ranks_ != "all" && std::find(tags.begin(), tags.end(), ranks_) == tags.end()) continue;
+      console.out << '\n' << to_rank_table(report.scenarios[i]);
+    }
+  }
+
+  /// Writes each scenario to its own file, with the outcome of this run.
+  void record(const std::vector<driver::Scenario>& scenarios, const driver::RunRequest& request,
+              const reports::Report& report) const {
+    for (std::size_t i = 0; i < scenarios.size(); ++i) {
+      if (report.scenarios[i].verdict == reports::Verdict::kNotRun) continue;
+      driver::Scenario scenario = scenarios[i];
+      scenario.recorded = driver::record_of(report.scenarios[i], request.options, build_info());
+      const std::filesystem::path file = std::filesystem::path(record_) / (scenario.name + ".yaml");
+      std::filesystem::create_directories(file.parent_path());
+      std::ofstream out(file);
+      out << to_yaml(scenario);
+      out.close();
+      if (!out) throw Error(Code::kIo, "the record can't be written", {.file = file.string()});
+    }
+  }
+
+  driver::LogOptions checked_log(driver::LaneKind lane) const {
+    driver::require_log_level(log_);
+    driver::LogOptions log{log_, {}};
+    if (!log.on() || lane == driver::LaneKind::kSim) return log;
+    if (report_.empty()) {
+      throw Error(Code::kUsage, "ranks of the lane " + lane_ +
+                                    " write log files: give their place with --report DIR");
+    }
+    log.directory = std::filesystem::absolute(report_) / "log";
+    return log;
+  }
+
+  std::int32_t checked_ranks_per_gpu() const {
+    if (ranks_per_gpu_ <= kRanksPerGpuMax) return static_cast<std::int32_t>(ranks_per_gpu_);
+    throw Error(Code::kUsage, fmt::format("--ranks-per-gpu is at most {}", kRanksPerGpuMax));
+  }
+
+  std::string checked_launcher() const {
+    if (launcher_ == "mpirun" || launcher_ == "srun") return launcher_;
+    throw Error(Code::kUsage, "no launcher is called '" + launcher_ + "'; there are: mpirun, srun");
+  }
+
+  static ExitCode code_of(reports::Verdict verdict) {
+    switch (verdict) {
+      case reports::Verdict::kPass:
+        return ExitCode::kPass;
+      case reports::Verdict::kFail:
+        return ExitCode::kFail;
+      default:
+        return ExitCode::kInconclusive;
+    }
+  }
+
+  std::vector<std::string> paths_;
+  std::string lane_ = "sim";
+  std::string launcher_ = "mpirun";
+  std::string report_;
+  std::string keep_;
+  std::string save_;
+  driver::FieldOptions options_;
+  std::int64_t save_interval_ = 0;
+  std::string mutant_;
+  std::string tag_;
+  std::string record_;
+  std::string ranks_;
+  std::string log_ = "off";
+  std::int64_t rows_ = 0;
+  bool double_ = false;
+  std::int64_t seed_ = 1;
+  std::int64_t jobs_ = 1;
+  std::int64_t ranks_per_gpu_ = 1;
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_run() { return std::make_unique<RunVerb>(); }
+
+}  // namespace reprise::cli

@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "cli/checkpoint_argument.hpp"
+#include "cli/output/files_report.hpp"
+#include "cli/output/json_output.hpp"
+#include "cli/output/progress_line.hpp"
+#include "cli/verb.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
+#include "core/base/out_of_memory.hpp"
+#include "core/base/print.hpp"
+#include "core/verify/verify.hpp"
+
+namespace reprise::cli {
+namespace {
+
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
+}
+
+/// Returns a reservation that "whole" does not include.
+std::string_view reservation(const VerifyReport& report) {
+  if (report.verdict() != VerifyVerdict::kWhole || report.manifest) return "";
+  if (!report.payload_read) return "; the payload was not read";
+  return "; no integrity.json, so files of another save could not be told apart";
+}
+
+ExitCode exit_code_of(const VerifyReport& report, bool strict) {
+  switch (report.verdict()) {
+    case VerifyVerdict::kDamaged:
+      return ExitCode::kFail;
+    case VerifyVerdict::kUnreadable:
+    case VerifyVerdict::kNotSupported:
+      return ExitCode::kUnusable;
+    case VerifyVerdict::kEmpty:
+      return ExitCode::kInconclusive;
+    case VerifyVerdict::kWhole:
+      break;
+  }
+  return strict && report.strict_warnings() != 0 ? ExitCode::kFail : ExitCode::kPass;
+}
+
+/// For several checkpoints: unusable input outweighs damage, damage outweighs an empty one.
+ExitCode worse_of(ExitCode a, ExitCode b) {
+  const auto rank = [](ExitCode code) {
+    return code == ExitCode::kUnusable       ? 3
+           : code == ExitCode::kFail         ? 2
+           : code == ExitCode::kInconclusive ? 1
+                                             : 0;
+  };
+  return rank(a) < rank(b) ? b : a;
+}
+
+/// A frequent cause is shown this many times, and then only counted.
+constexpr std::size_t kShownOfOneKind = 20;
+
+std::string verdict_line(const VerifyReport& report) {
+  const auto errors = counted(count_of(report.findings, Severity::kError), "error");
+  const auto warnings = counted(count_of(report.findings, Severity::kWarning), "warning");
+  const auto verdict = name_of(report.verdict());
+  if (!report.location) return fmt::format("{}: can't be read, {}", verdict, errors);
+  return fmt::format("{}: {}, {}, {}, {}, {}{}", verdict, counted(report.tensors, "tensor"),
+                     counted(report.elements, "element"), counted(report.objects, "object"), errors,
+                     warnings, reservation(report));
+}
+
+class VerifyVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "verify"; }
+  std::string_view summary() const override { return "Check whether a checkpoint is whole"; }
+  std::string_view examples() const override {
+    return "  reprise verify runs/llm                  the checkpoint that the tracker names\n"
+           "  reprise verify runs/llm/iter_*           several; the worst decides the exit code\n"
+           "  reprise verify --no-payload ckpt         names, sizes and cover alone: fast\n"
+           "  reprise verify --strict ckpt             warnings fail, but for signs of mixed "
+           "saves\n"
+           "  reprise verify mimo/iter_0000003         also: which module's metadata is missing\n"
+           "  reprise verify --json ckpt | jq '.checkpoints[].findings[].message'\n";
+  }
+  void declare(Options& options) override {
+    options.positional(paths_, "CKPT", "directory with .metadata, or a root with a tracker")
+        .flag(skip_payload_, "--no-payload", "don't read payload files")
+        .flag(strict_, "--strict",
+              "warnings are errors (exit 1), except signs that files are of several saves")
+        .flag(json_, "--json", "print one JSON document")
+        .text(report_, "--report", "DIR", "write report.json (lane files) and junit.xml there")
+        .flag(quiet_, "-q,--quiet", "no progress, no notes");
+  }
+
+  ExitCode run(const Console& console) override {
+    ExitCode worst = ExitCode::kPass;
+    PosixClock clock;
+    const std::uint64_t start = clock.now_ns();
+    std::vector<std::pair<std::string, VerifyReport>> examined;
+    std::vector<std::pair<std::string, Error>> unread;
+    for (const auto& path : paths_) {
+      try {
+        examined.emplace_back(path, examine(path, console));
+        const auto& report = examined.back().second;
+        if (!json_) print(path, report, console);
+        worst = worse_of(worst, exit_code_of(report, strict_));
+      } catch (const Error& error) {
+        unread.emplace_back(path, error);
+      } catch (const std::bad_alloc& caught) {
+        unread.emplace_back(path, limit_from(caught, path));
+      }
+    }
+    for (const auto& [path, error] : unread) {
+      console.err << "reprise verify: " << error.what() << '\n';
+      worst = ExitCode::kUnusable;
+    }
+    if (json_) console.out << verify_json(examined, unread);
+    if (!report_.empty()) {
+      std::vector<reports::ScenarioResult> results;
+      for (const auto& [path, report] : examined) results.push_back(verify_result(path, report));
+      write_files_report(std::move(results), static_cast<double>(clock.now_ns() - start) * 1e-9,
+                         report_);
+    }
+    return worst;
+  }
+
+ private:
+  VerifyReport examine(const std::string& path, const Console& console) const {
+    const StoredPath stored = stored_path(path);
+    PosixClock clock;
+    ProgressLine progress(
+        console, clock, "verify",
+        quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
+    return verify(*stored.store, stored.path,
+                  skip_payload_ ? PayloadCheck::kSkip : PayloadCheck::kRead, progress);
+  }
+
+  void print(const std::string& path, const VerifyReport& report, const Console& console) const {
+    std::map<std::pair<Severity, Code>, std::size_t> of_kind;
+    for (const Finding& finding : report.findings) {
+      if (quiet_ && finding.severity == Severity::kNote) continue;
+      if (of_kind[{finding.severity, finding.code}]++ >= kShownOfOneKind) continue;
+      console.out << path << ": " << finding << '\n';
+    }
+    for (const auto& [kind, count] : of_kind) {
+      if (count <= kShownOfOneKind) continue;
+      console.out << fmt::format("{}: {} {}: and {} more; --json lists them\n", path,
+                                 name_of(kind.first), name_of(kind.second),
+                                 with_commas(count - kShownOfOneKind));
+    }
+    console.out << path << ": " << verdict_line(report) << '\n';
+    if (strict_ && report.verdict() == VerifyVerdict::kWhole && report.strict_warnings() != 0) {
+      console.out << fmt::format("{}: refused by --strict: {}\n", path,
+                                 counted(report.strict_warnings(), "warning"));
+    }
+  }
+
+  std::vector<std::string> paths_;
+  std::string report_;
+  bool skip_payload_ = false;
+  bool strict_ = false;
+  bool json_ = false;
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_verify() { return std::make_unique<VerifyVerb>(); }
+
+}  // namespace reprise::cli

@@ -1,0 +1,21 @@
+#include "cli/verb.hpp"
+
+namespace reprise::cli {
+
+Verbs all_verbs() {
+  Verbs verbs;
+  verbs.push_back(make_run());
+  verbs.push_back(make_replay());
+  verbs.push_back(make_properties());
+  verbs.push_back(make_mutants());
+  verbs.push_back(make_inspect());
+  verbs.push_back(make_verify());
+  verbs.push_back(make_diff());
+  verbs.push_back(make_reshard());
+  verbs.push_back(make_plan());
+  verbs.push_back(make_gate());
+  verbs.push_back(make_rank());
+  return verbs;
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,15 @@
+#pragma once
+// Runs work on one rank of a group for all: committing, reading metadata. Leaders are identified by
+// group rank, because a group need not contain global rank 0.
+
+#include "core/agree/agreement.hpp"
+#include "core/seams/leader_seams.hpp"
+
+namespace reprise {
+
+/// Collective. The leader runs `work`; all ranks get the result. If the work fails, all ranks fail
+/// alike. Throws COLLECTIVE_MISMATCH if the leader is not a member, or ranks see different leaders.
+Bytes from_leader(Communicator& group, const LeaderSeams& seams,
+                  const std::function<Bytes()>& work);
+
+}  // namespace reprise

@@ -1,0 +1,47 @@
+#pragma once
+// Lists the files next to a checkpoint's payload and metadata: Lightning's meta.pt, data loader
+// states, a modelopt directory. Rewriting a checkpoint copies them along.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/checkpoint/checkpoint.hpp"
+
+namespace reprise {
+
+struct BesidePayload {
+  struct File {
+    std::string name;  ///< relative to the checkpoint's directory, may contain '/'
+    std::uint64_t bytes = 0;
+  };
+  std::vector<std::string> directories;  ///< relative as well; each comes after its parent
+  std::vector<File> files;
+  /// Names that are not copied, each with the reason: links, pipes and the like, and leftovers of
+  /// an earlier save.
+  std::vector<std::string> left_out;
+  std::vector<File> linked_files;        ///< those that are links to files, or dangling links
+  std::vector<File> linked_directories;  ///< those that are links to directories
+  std::vector<File> no_files;            ///< those that are pipes, sockets or devices
+
+  std::uint64_t bytes() const;
+  /// Returns the names of all directories and files, each directory before its contents.
+  std::vector<std::string> all_names() const;
+  /// Returns the directory's top-level names, such as "meta.pt" and "modelopt_state/".
+  std::vector<std::string> names() const;
+};
+
+/// True if there is an integrity.json that is a manifest or may have been one; an integrity.json in
+/// another form belongs to the user.
+bool has_manifest(const Checkpoint& checkpoint);
+/// Throws like read_integrity, naming the file, if there is a manifest that cannot be read.
+void require_readable_manifest(const Checkpoint& checkpoint);
+
+/// True if a plain DCP checkpoint has a common.pt of the user's that is not common state.
+bool has_own_common_file(Checkpoint& checkpoint);
+
+/// Returns everything except payload, metadata and manifest; directories with all their contents.
+/// Links are not followed.
+BesidePayload beside_payload(const Checkpoint& checkpoint);
+
+}  // namespace reprise

@@ -1,0 +1,506 @@
+#include "core/checkpoint/checkpoint.hpp"
+
+#include <algorithm>
+
+#include "core/base/check.hpp"
+#include "core/base/hash.hpp"
+#include "core/base/out_of_memory.hpp"
+#include "core/base/print.hpp"
+#include "core/checkpoint/set_aside.hpp"
+#include "core/checkpoint/stored_tracker.hpp"
+#include "core/format/backend_info.hpp"
+#include "core/format/bytes_item.hpp"
+#include "core/format/common_state.hpp"
+#include "core/format/tracker.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kOpenFilesMax = 64;
+constexpr std::uint64_t kSmallFileMax = std::uint64_t{64} << 20U;
+/// Limit for one `.metadata`, or all `__<rank>.metadata` together. A 10,000-rank job writes 200 MB.
+constexpr std::uint64_t kMetadataBytesMax = std::uint64_t{1} << 30U;
+
+/// A range of an open file; its checkpoint reopens the file if it was closed meanwhile.
+class FileSlice final : public ItemSource {
+ public:
+  FileSlice(Checkpoint& checkpoint, FileIndex file, ByteRange range, ErrorPlace place)
+      : ItemSource(std::move(place)), checkpoint_(checkpoint), file_(file), range_(range) {}
+
+  std::uint64_t size() const override { return range_.size; }
+  void read_at(std::uint64_t offset, MutableByteSpan out) override {
+    checkpoint_.file(file_).read_at(range_.offset + offset, out);
+  }
+
+ private:
+  Checkpoint& checkpoint_;
+  FileIndex file_;
+  ByteRange range_;
+};
+
+/// A file of which some bytes are already in memory.
+class HalfReadFile final : public ReadFile {
+ public:
+  HalfReadFile(std::unique_ptr<ReadFile> inner, FileIndex index, const BytesAtHand& at_hand)
+      : inner_(std::move(inner)), index_(index), at_hand_(at_hand) {}
+
+  std::uint64_t size() const override { return inner_->size(); }
+  void read_at(std::uint64_t offset, MutableByteSpan out) override {
+    if (!at_hand_.read(index_, offset, out)) inner_->read_at(offset, out);
+  }
+  /// All parts belong to one record, which is either in memory as a whole or not at all.
+  void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts) override {
+    if (parts.empty() || !at_hand_.read(index_, offset, parts.front())) {
+      return inner_->read_parts(offset, parts);
+    }
+    ReadFile::read_parts(offset + parts.front().size(), parts.subspan(1));
+  }
+
+ private:
+  std::unique_ptr<ReadFile> inner_;
+  FileIndex index_;
+  const BytesAtHand& at_hand_;
+};
+
+/// Refuses objects that are valid but too large to hold in memory at once.
+void require_small(std::uint64_t bytes, const ErrorPlace& place) {
+  if (bytes <= kBytesItemMax) return;
+  throw Error(Code::kUnsupported,
+              "an object of " + human_bytes(bytes) + "; at most " + human_bytes(kBytesItemMax) +
+                  " are taken into memory",
+              place);
+}
+
+bool has_payload(Store& store, const std::string& directory) {
+  const auto entries = store.list(directory);
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const Entry& entry) { return entry.name.ends_with(".distcp"); });
+}
+
+/// Parses the step of "<anything>/iter_0000010".
+std::optional<Step> step_in_name(const std::string& path) {
+  const auto tracker = tracker_of_directory(path.substr(path.rfind('/') + 1));
+  return tracker ? tracker->step : std::nullopt;
+}
+
+Location follow_tracker(Store& store, const std::string& root, const std::string& tracker) {
+  const Tracker entry = stored_tracker(store, root);
+  const std::string directory = join_path(root, directory_of(entry));
+  Location location{directory, entry.step, tracker};
+  if (!metadata_names(store, directory).empty()) return location;
+  if (const auto copy = replaced_copy(store, directory)) {
+    location.directory = *copy;
+    return location;
+  }
+  throw Error(Code::kTrackerDangling,
+              "the tracker names " + directory_of(entry) +
+                  ", which holds no .metadata; point at "
+                  "another iteration's directory, or repair the tracker",
+              {.file = store.display(tracker)});
+}
+
+void count_records(ByteSpan item, const ErrorPlace& place, ChecksumTally* checksums) {
+  if (checksums == nullptr) return;
+  SpanSource source(item, place);
+  checksums->add(source, place.key);
+  checksums->require_no_damage();  // first: a changed byte may be why parsing failed
+}
+
+/// Orders "step-9" before "step-10".
+bool in_natural_order(std::string_view a, std::string_view b) {
+  const auto digits = [](std::string_view text) {
+    return text.substr(0, std::min(text.find_first_not_of("0123456789"), text.size()));
+  };
+  const auto significant = [](std::string_view number) {
+    return number.substr(std::min(number.find_first_not_of('0'), number.size()));
+  };
+  while (!a.empty() && !b.empty()) {
+    const std::string_view left = digits(a);
+    const std::string_view right = digits(b);
+    if (!left.empty() && !right.empty()) {
+      const std::string_view x = significant(left);
+      const std::string_view y = significant(right);
+      if (x != y) return x.size() != y.size() ? x.size() < y.size() : x < y;
+      a.remove_prefix(left.size());
+      b.remove_prefix(right.size());
+    } else if (a.front() != b.front()) {
+      return a.front() < b.front();
+    } else {
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  return a.size() < b.size();
+}
+
+/// True for directories that are being written or removed, or were when the writer died.
+bool is_in_passing(const std::string& name) {
+  const auto aside = aside_name(name);
+  return aside && (aside->suffix == kSavingSuffix || aside->suffix == kRemovingSuffix);
+}
+
+void find_below(Store& store, const std::string& path, const std::string& prefix, int levels,
+                std::size_t& budget, std::vector<std::string>& found) {
+  std::vector<Entry> entries;
+  try {
+    entries = store.list(path);
+  } catch (const Error&) {
+    return;  // an unreadable directory does not matter here
+  }
+  for (const Entry& entry : entries) {
+    if (!entry.directory || budget == 0 || is_in_passing(entry.name)) continue;
+    --budget;
+    const std::string below = join_path(path, entry.name);
+    if (holds_metadata(store, below)) {
+      found.push_back(prefix + entry.name);
+    } else if (levels > 1) {
+      find_below(store, below, prefix + entry.name + '/', levels - 1, budget, found);
+    }
+  }
+}
+
+/// Finds directories with metadata up to two levels below, as torchtitan (step-3/) and Accelerate
+/// (checkpoint_0/pytorch_model_fsdp_0/) create them; returns names relative to `path`.
+std::vector<std::string> checkpoints_below(Store& store, const std::string& path) {
+  constexpr std::size_t kLookedAt = 1000;
+  constexpr int kLevels = 2;
+  std::vector<std::string> below;
+  std::size_t budget = kLookedAt;
+  find_below(store, path, "", kLevels, budget, below);
+  return below;
+}
+
+bool has_safetensors(Store& store, const std::string& path) {
+  return std::ranges::any_of(
+      store.list(path), [](const Entry& entry) { return entry.name.ends_with(".safetensors"); });
+}
+
+[[noreturn]] void fail_without_checkpoint(Store& store, const std::string& path) {
+  constexpr std::size_t kNamed = 5;
+  const ErrorPlace place{.file = store.display(path)};
+  std::vector<std::string> below = checkpoints_below(store, path);
+  if (!below.empty()) {
+    std::sort(below.begin(), below.end(),
+              [](const auto& a, const auto& b) { return in_natural_order(b, a); });
+    const std::size_t others = below.size() - std::min(below.size(), kNamed);
+    below.resize(below.size() - others);
+    throw Error(Code::kNotFound,
+                "no checkpoint by itself, but these below it are: " + join(below, ", ") +
+                    (others == 0 ? "" : " and " + std::to_string(others) + " more") +
+                    "; name one of them, for example " + store.display(join_path(path, below[0])),
+                place);
+  }
+  if (has_safetensors(store, path)) {
+    throw Error(Code::kUnsupported,
+                "safetensors files and no .metadata: that format is not read; convert them with "
+                "torch.distributed.checkpoint",
+                place);
+  }
+  throw Error(Code::kNotFound,
+              "no checkpoint: neither .metadata, nor __<rank>.metadata, nor " +
+                  std::string(kTrackerFile) + " in this directory, and none below it",
+              place);
+}
+
+}  // namespace
+
+std::vector<std::string> metadata_names(Store& store, const std::string& directory) {
+  if (store.stat(join_path(directory, std::string(kMetadataFile)))) {
+    return {std::string(kMetadataFile)};
+  }
+  const auto found = store.stat(directory);
+  if (!directory.empty() && (!found || !found->directory)) return {};
+  std::vector<std::pair<std::int32_t, std::string>> ranked;
+  for (const auto& entry : store.list(directory)) {
+    if (entry.directory) continue;
+    if (const auto rank = rank_of_metadata(entry.name)) ranked.emplace_back(*rank, entry.name);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<std::string> names;
+  for (auto& [rank, name] : ranked) names.push_back(std::move(name));
+  return names;
+}
+
+bool holds_metadata(Store& store, const std::string& directory) {
+  return !metadata_names(store, directory).empty();
+}
+
+Location locate(Store& store, const std::string& path) {
+  const auto found = store.stat(path);
+  if (!found) {
+    if (const auto copy = replaced_copy(store, path)) return {*copy, step_in_name(path), {}};
+    throw Error(Code::kNotFound, "nothing is there", {.file = store.display(path)});
+  }
+  if (!found->directory) {
+    throw Error(Code::kNotFound, "a checkpoint is a directory, and this is a file",
+                {.file = store.display(path)});
+  }
+  if (!metadata_names(store, path).empty()) return {path, step_in_name(path), {}};
+  const std::string tracker = join_path(path, std::string(kTrackerFile));
+  if (store.stat(tracker)) return follow_tracker(store, path, tracker);
+  if (has_payload(store, path)) {
+    throw Error(Code::kIncompleteSelected,
+                "payload files but no .metadata: the save was never committed; use an earlier one",
+                {.file = store.display(path)});
+  }
+  fail_without_checkpoint(store, path);
+}
+
+bool nothing_saved(Store& store, const std::string& path) {
+  const auto found = store.stat(path);
+  if (!found) return !replaced_copy(store, path);
+  if (!found->directory || holds_metadata(store, path) || has_payload(store, path)) return false;
+  return !store.stat(join_path(path, std::string(kTrackerFile))) &&
+         checkpoints_below(store, path).empty() && !has_safetensors(store, path);
+}
+
+MetadataFiles read_metadata_files(Store& store, const std::string& directory) {
+  MetadataFiles files;
+  std::uint64_t room = kMetadataBytesMax;
+  for (const auto& name : metadata_names(store, directory)) {
+    const std::string path = join_path(directory, name);
+    files.names.push_back(store.display(path));
+    files.contents.push_back(read_all(store, path, room));
+    room -= files.contents.back().size();
+  }
+  return files;
+}
+
+std::uint64_t hash_of(const MetadataFiles& files) {
+  Hasher hash;
+  for (const auto& name : files.names) hash.text(name);
+  for (const auto& content : files.contents) hash.bytes(content);
+  return hash.digest();
+}
+
+Checkpoint Checkpoint::open(Store& store, const std::string& path) {
+  Location location = locate(store, path);
+  const MetadataFiles files = read_metadata_files(store, location.directory);
+  const std::vector<ByteSpan> spans(files.contents.begin(), files.contents.end());
+  std::uint64_t bytes = 0;
+  for (const ByteSpan span : spans) bytes += span.size();
+  return taken_in(files.names.front(), bytes, [&] {
+    auto metadata = std::make_shared<const Metadata>(read_metadata(spans, files.names));
+    return Checkpoint(store, std::move(location), std::move(metadata), hash_of(files));
+  });
+}
+
+Checkpoint::Checkpoint(Store& store, Location location, Metadata metadata)
+    : Checkpoint(store, std::move(location),
+                 std::make_shared<const Metadata>(std::move(metadata))) {}
+Checkpoint::Checkpoint(Store& store, Location location, std::shared_ptr<const Metadata> metadata,
+                       std::optional<std::uint64_t> files)
+    : store_(&store),
+      location_(std::move(location)),
+      metadata_(std::move(metadata)),
+      files_(files) {}
+
+std::string Checkpoint::path_of(FileIndex file) const {
+  CHECK(file < catalog().files.size(), file);
+  return join_path(location_.directory, catalog().files[file]);
+}
+
+std::string Checkpoint::display(FileIndex file) const { return store_->display(path_of(file)); }
+
+std::unique_ptr<ReadFile> Checkpoint::open_noted(const std::string& path) {
+  auto file = store_->open(path);
+  if (auto entry = file->entry()) {
+    const auto [known, is_new] = read_.try_emplace(path, std::move(*entry));
+    if (!is_new && is_another_file(known->second, *file->entry())) replaced_ = true;
+  }
+  return file;
+}
+
+ReadFile& Checkpoint::file(FileIndex index) {
+  const auto found = std::find_if(open_.begin(), open_.end(),
+                                  [index](const OpenFile& open) { return open.index == index; });
+  if (found != open_.end()) {
+    std::rotate(found, found + 1, open_.end());
+    return *open_.back().file;
+  }
+  if (open_.size() == kOpenFilesMax) open_.erase(open_.begin());
+  auto file = open_noted(path_of(index));
+  if (at_hand_ != nullptr) {
+    file = std::make_unique<HalfReadFile>(std::move(file), index, *at_hand_);
+  }
+  open_.push_back({index, std::move(file)});
+  return *open_.back().file;
+}
+
+void Checkpoint::look_first_in(const BytesAtHand* at_hand) {
+  at_hand_ = at_hand;
+  open_.clear();
+}
+
+std::unique_ptr<ItemSource> Checkpoint::slice(const std::string& key, FileIndex index,
+                                              ByteRange range) {
+  if (index == kNoFile) {
+    throw Error(Code::kCoverageGap, "the metadata names no storage for this item", {.key = key});
+  }
+  ErrorPlace place{.key = key, .file = display(index), .offset = range.offset};
+  try {
+    const std::uint64_t size = file(index).size();
+    if (!range.fits(size)) {
+      throw Error(Code::kTornFile, "the metadata claims " + std::to_string(range.size) +
+                                       " bytes here, and the file ends at " + std::to_string(size));
+    }
+  } catch (const Error& error) {
+    throw error.within(place);
+  }
+  return std::make_unique<FileSlice>(*this, index, range, std::move(place));
+}
+
+TensorItem Checkpoint::tensor_item(const StoredTensor& tensor, const StoredChunk& chunk) {
+  const auto source = slice(tensor.key, chunk.file, chunk.range);
+  Archive archive(*source);
+  return tensor_item(tensor, chunk, archive);
+}
+
+TensorItem Checkpoint::tensor_item(const StoredTensor& tensor, const StoredChunk& chunk,
+                                   Archive& archive) {
+  TensorItem item = read_tensor_item(archive);
+  if (item.dtype != tensor.dtype) {
+    archive.source().fail(Code::kDtypeDrift,
+                          "the item holds " + std::string(name_of(item.dtype)) +
+                              ", and the metadata says " + std::string(name_of(tensor.dtype)),
+                          0);
+  }
+  if (!(item.size == chunk.box.extent)) {
+    archive.source().fail(Code::kExtentMismatch,
+                          "the item holds a tensor of shape " + to_string(item.size) +
+                              ", and the metadata says " + to_string(chunk.box.extent),
+                          0);
+  }
+  return item;
+}
+
+Bytes Checkpoint::object_bytes(const StoredObject& object) {
+  require_small(object.range.size, {.key = object.key});
+  const auto source = slice(object.key, object.file, object.range);
+  return taken_in(display(object.file), source->size(), [&] {
+    return read_range(*source, {0, source->size()});
+  });
+}
+
+std::optional<Bytes> Checkpoint::small_file(std::string_view name) const {
+  const std::string path = join_path(location_.directory, std::string(name));
+  if (!store_->stat(path)) return std::nullopt;
+  try {
+    return read_all(*store_, path, kSmallFileMax);
+  } catch (const Error& error) {
+    if (error.code() != Code::kLimit) throw;
+    throw Error(Code::kUnsupported, error.message(), error.place());  // it may still be valid
+  }
+}
+
+bool Checkpoint::metadata_is_of_megatron() const {
+  return metadata_->has_local_plans || catalog().object(kCommonObjectKey) != nullptr ||
+         std::ranges::any_of(catalog().tensors, [](const StoredTensor& tensor) {
+           return !tensor.original_shape.empty();
+         });
+}
+
+bool Checkpoint::has_backend_file() const {
+  const auto bytes = small_file(kBackendFile);
+  if (!bytes) return false;
+  switch (backend_file_of(*bytes)) {
+    case BackendFile::kMegatron:
+      return true;
+    case BackendFile::kOwn:
+      return metadata_is_of_megatron();
+    case BackendFile::kGarbled:
+      return metadata_is_of_megatron() ||
+             store_->stat(join_path(location_.directory, std::string(kCommonFile))).has_value();
+  }
+  return true;
+}
+
+bool Checkpoint::of_megatron() const { return metadata_is_of_megatron() || has_backend_file(); }
+
+std::optional<Checkpoint::Common> Checkpoint::common_file(ChecksumTally* checksums) {
+  const std::string path = join_path(location_.directory, std::string(kCommonFile));
+  const auto found = store_->stat(path);
+  if (!found) return std::nullopt;
+  require_small(found->size, {.file = store_->display(path)});
+  try {
+    const ErrorPlace place{.file = store_->display(path)};
+    const auto file = open_noted(path);
+    require_small(file->size(), place);
+    const Bytes bytes = read_whole(*file, place.file);
+    count_records(bytes, place, checksums);
+    return Common{std::string(kCommonFile), read_common_file(bytes, place)};
+  } catch (const Error& error) {
+    // A wrong checksum is damage, no matter who wrote a torch archive under that name.
+    const bool damaged = error.code() == Code::kChecksum;
+    if (damaged || error.code() == Code::kIo || of_megatron()) throw;
+    return std::nullopt;
+  }
+}
+
+std::optional<Checkpoint::Common> Checkpoint::common(ChecksumTally* checksums) {
+  if (auto found = common_file(checksums)) return found;
+  if (const StoredObject* object = catalog().object(kCommonObjectKey)) {
+    const Bytes bytes = object_bytes(*object);
+    const ErrorPlace place{
+        .key = object->key, .file = display(object->file), .offset = object->range.offset};
+    count_records(bytes, place, checksums);
+    return Common{object->key, read_common_object(bytes, place)};
+  }
+  return std::nullopt;
+}
+
+bool Checkpoint::lost_common() const {
+  const auto is_there = [this](std::string_view name) {
+    return store_->stat(join_path(location_.directory, std::string(name))).has_value();
+  };
+  return !is_there(kCommonFile) && has_backend_file() &&
+         catalog().object(kCommonObjectKey) == nullptr;
+}
+
+void Checkpoint::require_common_if_megatron() const {
+  if (!lost_common()) return;
+  throw Error(Code::kNotStored,
+              "the common state is gone: " + std::string(kBackendFile) + " is there, and neither " +
+                  std::string(kCommonFile) + " nor " + std::string(kCommonObjectKey),
+              {.file = store_->display(join_path(location_.directory, std::string(kCommonFile)))});
+}
+
+bool Checkpoint::files_are_in_place() const {
+  const auto stands = [this](const auto& opened) {
+    const auto& [path, entry] = opened;
+    const auto found = store_->stat(path);
+    return found && !is_another_file(entry, *found);
+  };
+  return !replaced_ && std::all_of(read_.begin(), read_.end(), stands);
+}
+
+bool Checkpoint::metadata_is_in_place() const {
+  if (!files_) return true;
+  try {
+    return hash_of(read_metadata_files(*store_, location_.directory)) == *files_;
+  } catch (const Error& error) {
+    if (error.code() == Code::kNotFound) return false;  // it is being replaced right now
+    throw;
+  }
+}
+
+void Checkpoint::require(bool in_place) const {
+  if (in_place) return;
+  throw Error(Code::kStaleMetadata,
+              "another checkpoint took its place, or it was removed, while it was read: what was "
+              "read may be of both; read it again",
+              {.file = store_->display(location_.directory)});
+}
+
+void Checkpoint::require_in_place() const {
+  require_metadata_in_place();
+  require_files_in_place();
+}
+
+void Checkpoint::require_metadata_in_place() const { require(metadata_is_in_place()); }
+
+void Checkpoint::require_files_in_place() const { require(files_are_in_place()); }
+
+}  // namespace reprise

@@ -1,0 +1,151 @@
+#pragma once
+// A checkpoint opened for reading: its metadata, files and items. For one thread; reads only what
+// it is asked for.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/checkpoint/checksum_tally.hpp"
+#include "core/format/bytes_item.hpp"
+#include "core/format/metadata.hpp"
+#include "core/format/tensor_item.hpp"
+#include "core/format/zip/item_source.hpp"
+#include "reprise/store.hpp"
+#include "reprise/types.hpp"
+
+namespace reprise {
+
+/// The result of resolving a path.
+struct Location {
+  std::string directory;               ///< directory of the `.metadata`, within the store
+  std::optional<Step> step;            ///< from an `iter_%07d` directory or the tracker
+  std::optional<std::string> tracker;  ///< path of the tracker that was followed
+};
+
+/// Finds the checkpoint that `path` refers to: a directory with `.metadata` or `__<rank>.metadata`,
+/// or a root whose latest_checkpointed_iteration.txt names one. If that directory is missing and a
+/// crash left `<directory>.replaced`, returns that one. Throws NOT_FOUND, INCOMPLETE_SELECTED
+/// (payload without metadata) or TRACKER_DANGLING if there is none.
+Location locate(Store& store, const std::string& path);
+/// True if no checkpoint was ever committed at `path`: it does not exist, or contains neither a
+/// tracker nor anything that was a checkpoint. Leftovers of a save that died do not count.
+bool nothing_saved(Store& store, const std::string& path);
+
+/// True if the directory itself has `.metadata` or `__<rank>.metadata`. False if it is missing.
+bool holds_metadata(Store& store, const std::string& directory);
+/// Returns the names of its metadata files; none if it has none or does not exist.
+std::vector<std::string> metadata_names(Store& store, const std::string& directory);
+
+/// The metadata files of a directory, in memory: `.metadata`, or otherwise all `__<rank>.metadata`
+/// by rank.
+struct MetadataFiles {
+  std::vector<std::string> names;
+  std::vector<Bytes> contents;
+};
+MetadataFiles read_metadata_files(Store& store, const std::string& directory);
+/// Returns a hash; equal names with equal contents have equal hashes.
+std::uint64_t hash_of(const MetadataFiles& files);
+
+/// Bytes of a checkpoint's files that are already in memory.
+class BytesAtHand {
+ public:
+  virtual ~BytesAtHand() = default;
+  /// Fills `out` and returns true if it has all of these bytes; otherwise leaves `out` unchanged.
+  virtual bool read(FileIndex file, std::uint64_t offset, MutableByteSpan out) const = 0;
+};
+
+class Checkpoint {
+ public:
+  /// Calls locate, read_metadata_files and read_metadata.
+  static Checkpoint open(Store& store, const std::string& path);
+  Checkpoint(Store& store, Location location, Metadata metadata);
+  /// `files` is hash_of() the metadata files, if they were read from the store.
+  Checkpoint(Store& store, Location location, std::shared_ptr<const Metadata> metadata,
+             std::optional<std::uint64_t> files = {});
+
+  Store& store() const { return *store_; }
+  const Location& location() const { return location_; }
+  const Metadata& metadata() const { return *metadata_; }
+  const std::shared_ptr<const Metadata>& shared_metadata() const { return metadata_; }
+  const Catalog& catalog() const { return metadata_->catalog; }
+
+  /// Returns the path of a file within the checkpoint, for the store and for messages.
+  std::string path_of(FileIndex file) const;
+  std::string display(FileIndex file) const;
+  /// Opens on first use; a bounded number stays open. NOT_FOUND names the file and who needs it.
+  ReadFile& file(FileIndex file);
+
+  /// Makes reads try `at_hand` first from now on; null stops that. Borrowed. Files that file()
+  /// returned earlier must not be used any more.
+  void look_first_in(const BytesAtHand* at_hand);
+
+  /// Returns the item's bytes as a slice of its file; valid until the checkpoint is destroyed.
+  /// Throws TORN_FILE if the range exceeds the file, COVERAGE_GAP if the metadata names no storage.
+  std::unique_ptr<ItemSource> slice(const std::string& key, FileIndex file, ByteRange range);
+  /// Reads the item's header and checks it against the metadata (DTYPE_DRIFT,
+  /// EXTENT_MISMATCH).
+  TensorItem tensor_item(const StoredTensor& tensor, const StoredChunk& chunk);
+  /// Same, for a chunk whose archive is already open.
+  static TensorItem tensor_item(const StoredTensor& tensor, const StoredChunk& chunk,
+                                Archive& archive);
+  Bytes object_bytes(const StoredObject& object);
+
+  /// True if Megatron-Core, or Reprise in its format, wrote the checkpoint: `.metadata` has entries
+  /// that no one else writes, or metadata.json is in its format, intact or damaged.
+  bool of_megatron() const;
+  /// True if metadata.json exists and is Megatron-Core's, intact or damaged. In plain DCP a file of
+  /// that name may belong to the user.
+  bool has_backend_file() const;
+
+  /// The common state: from `common.pt`, otherwise from the object `common_state/shard_0_1`;
+  /// nothing if the checkpoint has neither (plain DCP). Its value is a dict unless the item is
+  /// opaque. In plain DCP, a `common.pt` without common state belongs to the user and is skipped.
+  struct Common {
+    std::string source;  ///< file or key
+    BytesItem item;
+  };
+  /// Counts the records it reads in `checksums`, if given.
+  std::optional<Common> common(ChecksumTally* checksums = nullptr);
+  /// Returns the contents of metadata.json or any other small file of the checkpoint; nothing if
+  /// there is no such file.
+  std::optional<Bytes> small_file(std::string_view name) const;
+  /// True if metadata.json says Megatron's format, but its obligatory common state is missing.
+  bool lost_common() const;
+  /// Throws NOT_STORED if lost_common().
+  void require_common_if_megatron() const;
+
+  /// Throws STALE_METADATA if another save replaced this checkpoint, even briefly, so that data
+  /// read meanwhile may come from either. Checks that the metadata files still have the content
+  /// read, then that each opened file is still the one at its path, if the store can tell.
+  void require_in_place() const;
+  void require_metadata_in_place() const;
+  void require_files_in_place() const;
+
+ private:
+  std::optional<Common> common_file(ChecksumTally* checksums);
+  bool metadata_is_of_megatron() const;
+  bool metadata_is_in_place() const;
+  bool files_are_in_place() const;
+  void require(bool in_place) const;
+  /// Opens the file and remembers its identity.
+  std::unique_ptr<ReadFile> open_noted(const std::string& path);
+
+  struct OpenFile {
+    FileIndex index = kNoFile;
+    std::unique_ptr<ReadFile> file;
+  };
+
+  Store* store_;
+  Location location_;
+  std::shared_ptr<const Metadata> metadata_;
+  std::optional<std::uint64_t> files_;  ///< hash of the metadata files that were read
+  std::vector<OpenFile> open_;          ///< most recently used last
+  std::map<std::string, Entry> read_;   ///< files opened so far, by path
+  bool replaced_ = false;               ///< true if reopening a path gave a different file
+  const BytesAtHand* at_hand_ = nullptr;
+};
+
+}  // namespace reprise

@@ -1,0 +1,73 @@
+#pragma once
+// Counts checksum results per file and judges them at the end, because a writer may be told not to
+// compute checksums, and each rank writes its own files. In that case torch stores 0 for every
+// record (seen in torch 2.15 with torch.utils.serialization.config.save.compute_crc32 = False), and
+// Reprise stores 0 for element records and correct checksums for the rest. Any other mismatch is
+// damage.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/checkpoint/finding.hpp"
+#include "core/format/zip/archive.hpp"
+#include "core/format/zip/item_source.hpp"
+
+namespace reprise {
+
+class ChecksumTally {
+ public:
+  struct Count {
+    std::uint64_t records = 0;
+    std::uint64_t mismatches = 0;
+    std::uint64_t unset = 0;  ///< records whose stored checksum is 0, correct or not
+  };
+  struct Counts {
+    Count all;
+    Count elements;  ///< the part of `all` that holds tensor elements
+
+    /// True if no element record has a checksum, or no record at all has one.
+    bool may_be_switched_off() const;
+    /// True if that holds for several records, and 0 is not the checksum of their bytes.
+    bool switched_off() const;
+  };
+
+  /// Reads the whole item in bounded steps and counts its records. A stream written by torch before
+  /// 1.6 has none. Throws like Archive if the item is damaged or not an archive. Records without
+  /// content are ignored.
+  void add(ItemSource& item, const std::string& key);
+  /// Counts a record with content that was checked elsewhere. Calls `place` for the record's
+  /// position only if it does not match.
+  void add(const std::string& file, const Record& record, bool matches,
+           const std::function<ErrorPlace()>& place);
+  /// Counts records with content other than elements, whose checksums match and are not 0.
+  void add_matching(const std::string& file, std::uint64_t records) {
+    files_[file].counts.all.records += records;
+  }
+
+  /// Returns the counts per file, under the name shown to users.
+  std::map<std::string, Counts> counts() const;
+  std::uint64_t records() const;
+  std::uint64_t mismatches() const;
+  /// Throws the first mismatch in files accepted by `in`, if there is one.
+  void require_matches(const std::function<bool(const std::string& file)>& in) const;
+  /// Throws the first mismatch, except in files whose checksums, by what was counted so far, may
+  /// have been switched off.
+  void require_no_damage() const;
+  /// Returns an error per mismatch, and one note on files without checksums; empty if all is well.
+  /// Keeps only the first mismatches; a last finding counts the rest.
+  Findings findings() const;
+
+ private:
+  struct OfFile {
+    Counts counts;
+    Findings kept;
+  };
+
+  std::map<std::string, OfFile> files_;
+  std::size_t kept_ = 0;
+};
+
+}  // namespace reprise

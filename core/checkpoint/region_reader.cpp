@@ -1,0 +1,298 @@
+#include "core/checkpoint/region_reader.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/check.hpp"
+
+namespace reprise {
+namespace {
+
+/// A region that is read once and copied to several targets.
+struct Atom {
+  std::uint32_t source;
+  Box region;
+  std::vector<std::uint32_t> targets;
+};
+
+/// Cuts regions that overlap into disjoint ones.
+std::vector<Atom> atoms_of(std::span<const RegionTarget> targets) {
+  std::vector<Atom> atoms;
+  for (std::uint32_t t = 0; t < targets.size(); ++t) {
+    std::vector<Box> pending = {targets[t].region};
+    while (!pending.empty()) {
+      const Box box = pending.back();
+      pending.pop_back();
+      const auto met = std::find_if(atoms.begin(), atoms.end(), [&](const Atom& atom) {
+        return atom.source == targets[t].source && intersect(atom.region, box);
+      });
+      if (met == atoms.end()) {
+        atoms.push_back({targets[t].source, box, {t}});
+        continue;
+      }
+      const Atom whole = *met;
+      const Box shared = *intersect(whole.region, box);
+      met->region = shared;
+      met->targets.push_back(t);
+      for (const Box& part : subtract(whole.region, shared)) {
+        atoms.push_back({whole.source, part, whole.targets});
+      }
+      for (const Box& part : subtract(box, shared)) pending.push_back(part);
+    }
+  }
+  return atoms;
+}
+
+/// Describes the stored elements of a chunk's piece, with `local` and strides in units of the
+/// item's storage.
+Piece in_storage(const StoredTensor& tensor, const TensorItem& item, Piece piece) {
+  if (tensor.original_shape.empty()) {
+    piece.local = item.storage_offset;
+    piece.strides = item.strides;
+    return piece;
+  }
+  const std::int64_t step = item.strides.empty() ? 1 : item.strides[item.strides.size() - 1];
+  piece.local = item.storage_offset + piece.local * step;
+  for (auto& stride : piece.strides) stride *= step;
+  return piece;
+}
+
+void swap_bytes(DType dtype, MutableByteSpan bytes) {
+  const bool complex =
+      dtype == DType::kComplex128 || dtype == DType::kComplex64 || dtype == DType::kComplex32;
+  const std::size_t width = complex ? size_of(dtype) / 2 : size_of(dtype);
+  for (std::size_t at = 0; at + width <= bytes.size(); at += width) {
+    std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                 bytes.begin() + static_cast<std::ptrdiff_t>(at + width));
+  }
+}
+
+/// Shortest run that is read straight into its target. If several shorter runs are adjacent
+/// in the file, reading them as a block and copying is faster than one request that lists
+/// them.
+constexpr std::int64_t kDirectRunMin = std::int64_t{32} << 10U;
+/// Most runs per request.
+constexpr std::size_t kPartsMax = 16;
+
+/// Dimensions with more than one element, sorted by stride in the file, smallest first.
+struct Order {
+  std::array<std::size_t, kMaxNdim> dims{};
+  std::size_t size = 0;
+
+  Order(const Dims& strides, const Dims& extents) {
+    for (std::size_t d = extents.size(); d-- > 0;) {
+      if (extents[d] == 1) continue;
+      std::size_t at = size++;
+      for (; at > 0 && strides[dims[at - 1]] > strides[d]; --at) dims[at] = dims[at - 1];
+      dims[at] = d;
+    }
+  }
+};
+
+/// A part of a region that is read at once.
+struct Block {
+  Dims extents;
+  std::int64_t elements = 1;  ///< wanted elements
+  std::int64_t span = 1;      ///< including the unwanted ones between
+};
+
+/// Calls visit(first index, extents) for each part of the region, in file order.
+template <class Visit>
+void each_block(const Dims& extents, const Dims& block, const Order& order, const Visit& visit) {
+  Dims at = Dims::filled(extents.size(), 0);
+  Dims part = block;
+  for (;;) {
+    for (std::size_t i = 0; i < order.size; ++i) {
+      const std::size_t d = order.dims[i];
+      part[d] = std::min(block[d], extents[d] - at[d]);
+    }
+    visit(at, part);
+    std::size_t i = 0;
+    for (; i < order.size; ++i) {
+      const std::size_t d = order.dims[i];
+      if ((at[d] += block[d]) < extents[d]) break;
+      at[d] = 0;
+    }
+    if (i == order.size) return;
+  }
+}
+
+std::int64_t offset_of(const Dims& at, const Dims& strides) {
+  std::int64_t offset = 0;
+  for (std::size_t d = 0; d < at.size(); ++d) offset += at[d] * strides[d];
+  return offset;
+}
+
+/// Reads the regions of one item one after another.
+class AtomReader {
+ public:
+  struct Target {
+    std::byte* data;
+    Dims strides;
+  };
+
+  AtomReader(ReadFile& file, std::uint64_t storage_offset, const TensorItem& item,
+             MutableByteSpan staging, Device& device, ScatteredCrc32* seen)
+      : file_(file),
+        storage_offset_(storage_offset),
+        item_(item),
+        width_(static_cast<std::int64_t>(size_of(item.dtype))),
+        staging_(staging),
+        device_(device),
+        seen_(seen),
+        direct_(device.host_memory() && !item.byteswap && !item.flips.any()) {}
+
+  /// `first` and `strides` are in elements of the item's storage.
+  void read(std::int64_t first, const Dims& strides, const Dims& extents,
+            const std::vector<Target>& targets) {
+    const Order order(strides, extents);
+    const Block block = staged_block(strides, extents, order);
+    if (direct_ && targets.size() == 1) {
+      const Block run = direct_run(strides, targets.front().strides, extents, order);
+      if (run.elements * width_ >= kDirectRunMin || run.elements >= block.elements) {
+        return read_directly(first, strides, extents, order, run, targets.front());
+      }
+    }
+    each_block(extents, block.extents, order, [&](const Dims& at, const Dims& part) {
+      read_staged(first + offset_of(at, strides), strides, at, part, targets);
+    });
+  }
+
+  std::uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  /// Returns the largest block that fits in staging with at most 1/21 of its span unwanted.
+  Block staged_block(const Dims& strides, const Dims& extents, const Order& order) const {
+    const auto room = static_cast<std::int64_t>(staging_.size()) / width_;
+    CHECK(room > 0, staging_.size(), width_);
+    Block block{.extents = Dims::filled(extents.size(), 1)};
+    for (std::size_t i = 0; i < order.size; ++i) {
+      const std::size_t d = order.dims[i];
+      std::int64_t count = std::min(extents[d], (room - block.span) / strides[d] + 1);
+      const std::int64_t loss = 20 * strides[d] - 21 * block.elements;  // by one more, in 1/20
+      if (loss > 0) count = std::min(count, 20 * (strides[d] - block.span) / loss);
+      block.extents[d] = count;
+      block.span += (count - 1) * strides[d];
+      block.elements *= count;
+      if (count < extents[d]) break;
+    }
+    return block;
+  }
+
+  /// Returns the longest run without gaps in both file and target.
+  static Block direct_run(const Dims& strides, const Dims& target, const Dims& extents,
+                          const Order& order) {
+    Block run{.extents = Dims::filled(extents.size(), 1)};
+    for (std::size_t i = 0; i < order.size; ++i) {
+      const std::size_t d = order.dims[i];
+      if (strides[d] != run.elements || target[d] != run.elements) break;
+      run.extents[d] = extents[d];
+      run.elements *= extents[d];
+    }
+    run.span = run.elements;
+    return run;
+  }
+
+  void read_directly(std::int64_t first, const Dims& strides, const Dims& extents,
+                     const Order& order, const Block& run, const Target& target) {
+    const auto bytes = static_cast<std::size_t>(run.elements * width_);
+    std::array<MutableByteSpan, kPartsMax> parts;
+    std::size_t count = 0;
+    std::uint64_t begin = 0;
+    const auto flush = [&] {
+      file_.read_parts(begin, {parts.data(), count});
+      bytes_read_ += count * bytes;
+      for (std::size_t i = 0; i < count && seen_ != nullptr; ++i) {
+        seen_->add(begin - storage_offset_ + i * bytes, parts[i]);
+      }
+      count = 0;
+    };
+    each_block(extents, run.extents, order, [&](const Dims& at, const Dims&) {
+      const std::uint64_t place =
+          storage_offset_ + static_cast<std::uint64_t>((first + offset_of(at, strides)) * width_);
+      if (count == kPartsMax || (count > 0 && place != begin + count * bytes)) flush();
+      if (count == 0) begin = place;
+      parts[count++] = {target.data + offset_of(at, target.strides) * width_, bytes};
+    });
+    flush();
+  }
+
+  void read_staged(std::int64_t first, const Dims& strides, const Dims& at, const Dims& part,
+                   const std::vector<Target>& targets) {
+    std::int64_t span = 1;
+    for (std::size_t d = 0; d < part.size(); ++d) span += (part[d] - 1) * strides[d];
+    const MutableByteSpan block = staging_.first(static_cast<std::size_t>(span * width_));
+    file_.read_at(storage_offset_ + static_cast<std::uint64_t>(first * width_), block);
+    bytes_read_ += block.size();
+    if (seen_ != nullptr) see(first, strides, part, block);
+    if (item_.byteswap) swap_bytes(item_.dtype, block);
+    if (item_.flips.any()) flip_signs(item_.dtype, block, item_.flips);
+    copies_.clear();
+    for (const auto& target : targets) {
+      copies_.push_back(
+          {.host = {block.data(), strides},
+           .device = {target.data + offset_of(at, target.strides) * width_, target.strides},
+           .extents = part,
+           .element_bytes = static_cast<std::size_t>(width_)});
+    }
+    device_.wait(device_.scatter(copies_));
+  }
+
+  /// Passes the wanted elements of the block to `seen_`, run by run.
+  void see(std::int64_t first, const Dims& strides, const Dims& part, ByteSpan block) {
+    const Order order(strides, part);
+    const Block run = direct_run(strides, strides, part, order);
+    const auto bytes = static_cast<std::size_t>(run.elements * width_);
+    each_block(part, run.extents, order, [&](const Dims& at, const Dims&) {
+      const std::int64_t element = offset_of(at, strides);
+      seen_->add(static_cast<std::uint64_t>((first + element) * width_),
+                 block.subspan(static_cast<std::size_t>(element * width_), bytes));
+    });
+  }
+
+  ReadFile& file_;
+  std::uint64_t storage_offset_;
+  const TensorItem& item_;
+  std::int64_t width_;
+  MutableByteSpan staging_;
+  Device& device_;
+  ScatteredCrc32* seen_;
+  bool direct_;
+  std::vector<ScatterCopy> copies_;
+  std::uint64_t bytes_read_ = 0;
+};
+
+/// Returns the part of a target that lies in `region`, which is inside the target's region.
+AtomReader::Target part_of(const RegionTarget& target, const Box& region, DType dtype) {
+  const Piece view{target.region, 0, target.target.strides};
+  const auto width = static_cast<std::int64_t>(size_of(dtype));
+  return {target.target.data + local_offset(view, region.offset) * width, target.target.strides};
+}
+
+}  // namespace
+
+std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
+                           const StoredChunk& chunk, const TensorItem& item,
+                           std::span<const RegionTarget> targets, MutableByteSpan staging,
+                           Device& device, ScatteredCrc32* seen) {
+  try {
+    const auto pieces = pieces_of(tensor, chunk);
+    AtomReader reader(checkpoint.file(chunk.file), chunk.range.offset + item.data_offset, item,
+                      staging, device, seen);
+    for (const Atom& atom : atoms_of(targets)) {
+      const Piece source = in_storage(tensor, item, pieces.at(atom.source));
+      CHECK(contains(source.box, atom.region), source.box, atom.region);
+      std::vector<AtomReader::Target> goes_to;
+      for (const auto t : atom.targets) {
+        goes_to.push_back(part_of(targets[t], atom.region, item.dtype));
+      }
+      reader.read(local_offset(source, atom.region.offset), source.strides, atom.region.extent,
+                  goes_to);
+    }
+    return reader.bytes_read();
+  } catch (const Error& error) {
+    throw error.within({.key = tensor.key, .file = checkpoint.display(chunk.file)});
+  }
+}
+
+}  // namespace reprise

@@ -1,0 +1,36 @@
+#pragma once
+// Reads regions of one stored chunk into memory. Reads each needed byte once, plus at most one
+// unneeded byte for every twenty needed. Data that needs no conversion and has long enough runs is
+// read straight into place if the device uses host memory; the rest goes through staging, whose
+// size is that of the given buffer.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/format/zip/crc32.hpp"
+#include "core/geometry/piece.hpp"
+#include "reprise/device.hpp"
+
+namespace reprise {
+
+/// One region of a chunk and its target. `source` is an index into pieces_of(tensor, chunk); the
+/// region (in logical coordinates) lies within that piece's box. The target view starts at the
+/// first element of the region.
+struct RegionTarget {
+  std::uint32_t source = 0;
+  Box region;
+  StridedView target;
+};
+
+/// Reads the regions' bytes and scatters them through `device`, which must have finished using the
+/// targets; they are filled on return, in host byte order. Returns the bytes read from the file. If
+/// given, `seen` receives the stored bytes of all delivered elements, with their position in the
+/// item's record.
+std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
+                           const StoredChunk& chunk, const TensorItem& item,
+                           std::span<const RegionTarget> targets, MutableByteSpan staging,
+                           Device& device, ScatteredCrc32* seen = nullptr);
+
+}  // namespace reprise

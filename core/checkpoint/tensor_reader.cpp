@@ -1,0 +1,167 @@
+#include "core/checkpoint/tensor_reader.hpp"
+
+#include <algorithm>
+
+#include "core/checkpoint/region_reader.hpp"
+#include "core/plan/cover.hpp"
+
+namespace reprise {
+namespace {
+
+/// Returns a view of `region`'s elements in the local buffer for `piece`.
+StridedView view_of(const Piece& piece, const Box& region, std::byte* local, std::size_t width) {
+  std::int64_t element = piece.local;
+  for (std::size_t d = 0; d < region.ndim(); ++d) {
+    element += (region.offset[d] - piece.box.offset[d]) * piece.strides[d];
+  }
+  return {local + static_cast<std::size_t>(element) * width, piece.strides};
+}
+
+/// The elements of a storage that belong to the item's view, which may have gaps.
+class View {
+ public:
+  explicit View(const TensorItem& item) : item_(item) {
+    for (std::size_t d = 0; d < item.size.size(); ++d) {
+      if (item.size[d] > 1) dims_.push_back(d);
+    }
+    std::ranges::sort(
+        dims_, [&item](std::size_t a, std::size_t b) { return item.strides[a] > item.strides[b]; });
+  }
+
+  /// True if the view holds `element`. Strides never overlap: see read_tensor_item().
+  bool holds(std::int64_t element) const {
+    std::int64_t rest = element - item_.storage_offset;
+    if (rest < 0) return false;
+    for (const std::size_t d : dims_) {
+      rest -= std::min(rest / item_.strides[d], item_.size[d] - 1) * item_.strides[d];
+    }
+    return rest == 0;
+  }
+
+ private:
+  const TensorItem& item_;
+  std::vector<std::size_t> dims_;  ///< sorted by stride, largest first
+};
+
+/// Adds the bytes that no element of the view covers. Most items have none.
+void add_unused(ItemSource& slice, const TensorItem& item, ScatteredCrc32& crc) {
+  constexpr std::uint64_t kStep = std::uint64_t{64} << 10U;  // multiple of all widths
+  if (crc.seen() == item.data_bytes) return;
+  const View view(item);
+  const std::uint64_t width = size_of(item.dtype);
+  for (std::uint64_t at = 0; at < item.data_bytes; at += kStep) {
+    const Bytes block =
+        read_range(slice, {item.data_offset + at, std::min(kStep, item.data_bytes - at)});
+    for (std::uint64_t begin = 0; begin < block.size(); begin += width) {
+      if (view.holds(static_cast<std::int64_t>((at + begin) / width))) continue;
+      const std::uint64_t size = std::min(width, block.size() - begin);
+      crc.add(at + begin, ByteSpan(block).subspan(begin, size));
+    }
+  }
+}
+
+}  // namespace
+
+TensorReader::TensorReader(const ReaderResources& resources, const StoredTensor& tensor)
+    : resources_(resources), tensor_(tensor), opened_(tensor.chunks.size()) {
+  std::vector<Box> boxes;
+  for (std::uint32_t c = 0; c < tensor.chunks.size(); ++c) {
+    const auto pieces = pieces_of(tensor, tensor.chunks[c]);
+    for (std::uint32_t p = 0; p < pieces.size(); ++p) {
+      boxes.push_back(pieces[p].box);
+      if (!pieces[p].box.empty()) sources_.push_back({c, p, pieces[p].box});
+    }
+  }
+  if (const auto defect = prove_cover(logical_shape(tensor), boxes)) {
+    const Checkpoint& checkpoint = resources.checkpoint;
+    throw Error(
+        defect->code, defect->message,
+        {.key = tensor.key, .file = checkpoint.store().display(checkpoint.location().directory)});
+  }
+}
+
+/// Counts the other records of the item, from the bytes that the item was read from.
+void TensorReader::count_around(Archive& archive, const TensorItem& item) {
+  const std::string file = archive.source().place_at(0).file;
+  for (const Record& record : archive.records()) {
+    const std::uint64_t offset = archive.content_range(record).offset;
+    if (record.size == 0 || (offset == item.data_offset && record.size == item.data_bytes)) {
+      continue;
+    }
+    resources_.checksums->add(file, record, archive.checksum_matches(record), [&] {
+      ErrorPlace place = archive.source().place_at(offset);
+      place.key = tensor_.key;
+      return place;
+    });
+  }
+}
+
+TensorReader::Opened& TensorReader::opened(std::uint32_t chunk) {
+  auto& found = opened_[chunk];
+  if (found) return *found;
+  const StoredChunk& stored = tensor_.chunks[chunk];
+  const auto slice = resources_.checkpoint.slice(tensor_.key, stored.file, stored.range);
+  Archive archive(*slice);
+  if (resources_.checksums == nullptr) {
+    return found.emplace(Opened{Checkpoint::tensor_item(tensor_, stored, archive), std::nullopt});
+  }
+  const TensorItem item = Checkpoint::tensor_item(tensor_, stored, archive);
+  count_around(archive, item);
+  return found.emplace(Opened{item, ScatteredCrc32(item.data_bytes)});
+}
+
+/// Judges the chunk's checksum once all its elements have been delivered.
+void TensorReader::judge(std::uint32_t chunk, Opened& opened) {
+  if (!opened.seen || opened.seen->seen() != opened.item.element_bytes()) return;
+  const StoredChunk& stored = tensor_.chunks[chunk];
+  const auto slice = resources_.checkpoint.slice(tensor_.key, stored.file, stored.range);
+  add_unused(*slice, opened.item, *opened.seen);
+  const Record record{.name = "data/0", .size = opened.item.data_bytes, .crc = opened.item.crc};
+  const bool matches = opened.seen->value() == record.crc;
+  resources_.checksums->add(slice->place_at(0).file, record, matches, [&] {
+    ErrorPlace place = slice->place_at(opened.item.data_offset);
+    place.key = tensor_.key;
+    return place;
+  });
+  opened.seen.reset();
+}
+
+void TensorReader::read_chunk(std::span<const Source> sources, std::span<const Piece> wanted,
+                              std::byte* local) {
+  const std::size_t width = size_of(tensor_.dtype);
+  std::vector<RegionTarget> targets;
+  for (const Source& source : sources) {
+    for (const Piece& piece : wanted) {
+      const auto region = intersect(source.box, piece.box);
+      if (!region) continue;
+      targets.push_back({source.piece, *region, view_of(piece, *region, local, width)});
+    }
+  }
+  if (targets.empty()) return;
+  const std::uint32_t chunk = sources.front().chunk;
+  Opened& source = opened(chunk);
+  read_regions(resources_.checkpoint, tensor_, tensor_.chunks[chunk], source.item, targets,
+               resources_.staging, resources_.device, source.seen ? &*source.seen : nullptr);
+  judge(chunk, source);
+}
+
+void TensorReader::read(std::span<const Piece> wanted, std::byte* local) {
+  const std::span<const Source> all(sources_);
+  for (std::size_t begin = 0; begin < all.size();) {
+    std::size_t end = begin + 1;
+    while (end < all.size() && all[end].chunk == all[begin].chunk) ++end;
+    read_chunk(all.subspan(begin, end - begin), wanted, local);
+    begin = end;
+  }
+}
+
+bool TensorReader::judged() const {
+  return std::ranges::none_of(opened_, [](const auto& chunk) { return chunk && chunk->seen; });
+}
+
+void TensorReader::read(const Box& box, std::byte* local) {
+  const Piece piece = contiguous_piece(box);
+  read(std::span(&piece, 1), local);
+}
+
+}  // namespace reprise

@@ -1,0 +1,57 @@
+#pragma once
+// Reads arbitrary boxes of a stored tensor, whatever its chunks are. For `diff` and `reshard`,
+// which do not involve ranks.
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/checkpoint/chunk_reader.hpp"
+#include "core/format/zip/crc32.hpp"
+#include "core/geometry/piece.hpp"
+#include "reprise/device.hpp"
+
+namespace reprise {
+
+class TensorReader {
+ public:
+  /// Throws COVERAGE_GAP, CHUNK_OVERLAP or EXTENT_MISMATCH, naming the key and `.metadata`'s
+  /// directory, if the chunks do not tile the tensor. If checksums are wanted, they are computed
+  /// from the very bytes delivered; a chunk's checksum enters the tally once all of its elements
+  /// have been delivered, each exactly once.
+  TensorReader(const ReaderResources& resources, const StoredTensor& tensor);
+
+  /// Fills the pieces' positions in `local` (their boxes lie within the logical tensor). Throws
+  /// like Checkpoint::tensor_item and read_regions.
+  void read(std::span<const Piece> wanted, std::byte* local);
+  /// Fills `local` with the box, row-major.
+  void read(const Box& box, std::byte* local);
+  /// True if the tally has the checksums of all delivered elements, or none are
+  /// wanted.
+  bool judged() const;
+
+ private:
+  struct Source {
+    std::uint32_t chunk = 0;
+    std::uint32_t piece = 0;
+    Box box;
+  };
+
+  /// A chunk whose item has been opened.
+  struct Opened {
+    TensorItem item;
+    std::optional<ScatteredCrc32> seen;  ///< bytes seen of the record with its elements
+  };
+
+  Opened& opened(std::uint32_t chunk);
+  void count_around(Archive& archive, const TensorItem& item);
+  void judge(std::uint32_t chunk, Opened& opened);
+  void read_chunk(std::span<const Source> sources, std::span<const Piece> wanted, std::byte* local);
+
+  ReaderResources resources_;
+  const StoredTensor& tensor_;
+  std::vector<Source> sources_;  ///< by chunk; empty boxes are omitted
+  std::vector<std::optional<Opened>> opened_;
+};
+
+}  // namespace reprise

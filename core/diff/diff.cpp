@@ -1,0 +1,127 @@
+#include "core/diff/diff.hpp"
+
+#include <algorithm>
+
+#include "core/checkpoint/extents.hpp"
+#include "core/diff/diff_beside.hpp"
+#include "core/diff/diff_objects.hpp"
+#include "core/diff/diff_tensors.hpp"
+#include "core/verify/verify_directory.hpp"
+
+namespace reprise {
+
+std::string_view name_of(DiffVerdict verdict) {
+  switch (verdict) {
+    case DiffVerdict::kSame:
+      return "same";
+    case DiffVerdict::kDifferent:
+      return "different";
+    case DiffVerdict::kShape:
+      return "shape differs";
+    case DiffVerdict::kDtype:
+      return "dtype differs";
+    case DiffVerdict::kOnlyLeft:
+      return "only in A";
+    case DiffVerdict::kOnlyRight:
+      return "only in B";
+    case DiffVerdict::kNotComparable:
+      return "not comparable";
+    case DiffVerdict::kNotKnown:
+      return "not known";
+  }
+  return "different";
+}
+
+std::string_view name_of(DiffOutcome outcome) {
+  switch (outcome) {
+    case DiffOutcome::kSame:
+      return "same";
+    case DiffOutcome::kDifferent:
+      return "different";
+    case DiffOutcome::kNotAllCompared:
+      return "not all compared";
+    case DiffOutcome::kNothingCompared:
+      return "nothing compared";
+    case DiffOutcome::kDamaged:
+      return "damaged";
+  }
+  return "damaged";
+}
+
+bool counts_as_different(DiffVerdict verdict) {
+  return verdict != DiffVerdict::kSame && verdict != DiffVerdict::kNotComparable &&
+         verdict != DiffVerdict::kNotKnown;
+}
+
+namespace {
+
+template <class Counts>
+std::uint64_t count_of(const DiffReport& report, Counts counts) {
+  const auto judged = [&counts](const auto& item) { return counts(item.verdict); };
+  return static_cast<std::uint64_t>(
+      std::count_if(report.tensors.begin(), report.tensors.end(), judged) +
+      std::count_if(report.objects.begin(), report.objects.end(), judged) +
+      std::count_if(report.files.begin(), report.files.end(), judged));
+}
+
+}  // namespace
+
+std::uint64_t DiffReport::different() const { return count_of(*this, counts_as_different); }
+
+std::uint64_t DiffReport::not_comparable() const {
+  return count_of(*this, [](DiffVerdict v) { return v == DiffVerdict::kNotComparable; });
+}
+
+std::uint64_t DiffReport::not_known() const {
+  return count_of(*this, [](DiffVerdict v) { return v == DiffVerdict::kNotKnown; });
+}
+
+DiffOutcome DiffReport::outcome(LayoutBound bound) const {
+  if (!damage.empty()) return DiffOutcome::kDamaged;
+  if (different() != 0) return DiffOutcome::kDifferent;
+  if (empty()) return DiffOutcome::kNothingCompared;
+  const std::uint64_t open = not_known() + (bound == LayoutBound::kAccepted ? 0 : not_comparable());
+  return open == 0 ? DiffOutcome::kSame : DiffOutcome::kNotAllCompared;
+}
+
+namespace {
+
+void sort_out(const ChecksumTally& tally, const Checkpoint& checkpoint, DiffReport& report) {
+  for (Finding& finding : tally.findings()) {
+    if (finding.file.empty()) {
+      finding.file = checkpoint.store().display(checkpoint.location().directory);
+    }
+    auto& list = finding.severity == Severity::kError ? report.damage : report.notes;
+    list.push_back(std::move(finding));
+  }
+}
+
+/// Reports files left by an earlier save; they are not compared.
+void note_stale_files(Checkpoint& checkpoint, DiffReport& report) {
+  for (Finding& finding : check_stale_files(checkpoint)) {
+    finding.severity = Severity::kNote;
+    finding.message += "; not compared";
+    report.notes.push_back(std::move(finding));
+  }
+}
+
+}  // namespace
+
+DiffReport diff(Checkpoint& left, Checkpoint& right, Device& device, const DiffOptions& options,
+                Progress& progress) {
+  require_apart(left);
+  require_apart(right);
+  DiffReport report{.checksums = options.checksums};
+  DiffSides sides(left, right);
+  diff_objects(sides, options, report);
+  diff_tensors(sides, device, options, progress, report);
+  diff_beside(sides, options, report);
+  for (Checkpoint* side : {&left, &right}) note_stale_files(*side, report);
+  sort_out(sides.left_checksums, left, report);
+  sort_out(sides.right_checksums, right, report);
+  left.require_in_place();
+  right.require_in_place();
+  return report;
+}
+
+}  // namespace reprise

@@ -1,0 +1,152 @@
+#include "core/format/pickle/pickle_emit.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/format/pickle/pickle_names.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::pickle {
+
+Emitter::Emitter(Protocol protocol) : protocol_(protocol) {
+  op('\x80');
+  op(protocol == Protocol::kTwo ? '\x02' : '\x04');
+}
+
+Bytes Emitter::finish() {
+  op('.');
+  return std::move(out_);
+}
+
+void Emitter::integer(std::int64_t value) {
+  if (value >= 0 && value <= 0xff) {
+    op('K');
+    append_le(out_, static_cast<std::uint8_t>(value));
+  } else if (value >= 0 && value <= 0xffff) {
+    op('M');
+    append_le(out_, static_cast<std::uint16_t>(value));
+  } else if (value >= INT32_MIN && value <= INT32_MAX) {
+    op('J');
+    append_le(out_, static_cast<std::int32_t>(value));
+  } else {
+    Bytes digits;
+    append_le(digits, value);
+    big_integer(digits);
+  }
+}
+
+void Emitter::big_integer(ByteSpan digits) {
+  // Uses the shortest form: drops leading bytes that only repeat the sign.
+  while (digits.size() > 1) {
+    const auto last = static_cast<unsigned>(digits.back());
+    const auto before = static_cast<unsigned>(digits[digits.size() - 2]);
+    const bool repeats = (last == 0 && before < 0x80) || (last == 0xff && before >= 0x80);
+    if (!repeats) break;
+    digits = digits.first(digits.size() - 1);
+  }
+  if (digits.size() > 255) {
+    op('\x8b');
+    append_le(out_, static_cast<std::uint32_t>(digits.size()));
+  } else {
+    op('\x8a');
+    append_le(out_, static_cast<std::uint8_t>(digits.size()));
+  }
+  append(out_, digits);
+}
+
+void Emitter::floating(double value) {
+  op('G');
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    out_.push_back(static_cast<std::byte>(bits >> static_cast<unsigned>(shift)));
+  }
+}
+
+void Emitter::text(std::string_view value) {
+  if (protocol_ == Protocol::kFour && value.size() <= 0xff) {
+    op('\x8c');
+    append_le(out_, static_cast<std::uint8_t>(value.size()));
+  } else {
+    if (value.size() > 0xffffffff) {
+      throw Error(Code::kUnsupported, "a string of 4 GiB or more is not written");
+    }
+    op('X');
+    append_le(out_, static_cast<std::uint32_t>(value.size()));
+  }
+  append(out_, as_bytes(value));
+}
+
+void Emitter::bytes(ByteSpan value) {
+  if (value.empty()) {
+    global("builtins", "bytes");
+    empty_tuple();
+    return op('R');
+  }
+  std::string latin;
+  for (const std::byte b : value) {
+    const auto code = static_cast<unsigned>(b);
+    if (code >= 0x80) latin.push_back(static_cast<char>(0xc0U | (code >> 6U)));
+    latin.push_back(static_cast<char>(code >= 0x80 ? 0x80U | (code & 0x3fU) : code));
+  }
+  global("_codecs", "encode");
+  text(latin);
+  shared_text("latin1");
+  tuple(2);
+  op('R');
+}
+
+void Emitter::tuple(std::size_t count) {
+  if (count == 0) return empty_tuple();
+  op(count == 1 ? '\x85' : count == 2 ? '\x86' : count == 3 ? '\x87' : 't');
+}
+
+std::uint32_t Emitter::memoize() {
+  const std::uint32_t index = memo_count_++;
+  if (protocol_ == Protocol::kFour) {
+    op('\x94');
+  } else if (index <= 0xff) {
+    op('q');
+    append_le(out_, static_cast<std::uint8_t>(index));
+  } else {
+    op('r');
+    append_le(out_, index);
+  }
+  return index;
+}
+
+void Emitter::get(std::uint32_t index) {
+  if (index <= 0xff) {
+    op('h');
+    append_le(out_, static_cast<std::uint8_t>(index));
+  } else {
+    op('j');
+    append_le(out_, index);
+  }
+}
+
+void Emitter::global(std::string_view module, std::string_view name) {
+  const std::pair key{module, name};
+  if (const auto known = globals_.find(key); known != globals_.end()) return get(known->second);
+  if (protocol_ == Protocol::kTwo) {
+    const ModuleAndName written = protocol2_name({module, name});
+    op('c');
+    append(out_, as_bytes(written.module));
+    op('\n');
+    append(out_, as_bytes(written.name));
+    op('\n');
+  } else {
+    shared_text(module);
+    shared_text(name);
+    op('\x93');
+  }
+  globals_.emplace(key, memoize());
+}
+
+void Emitter::shared_text(std::string_view value) {
+  auto& alike = texts_[hash_of(value)];
+  if (const auto known = alike.find(value); known != alike.end()) return get(known->second);
+  text(value);
+  alike.emplace(std::string(value), memoize());
+}
+
+}  // namespace reprise::pickle

@@ -1,0 +1,46 @@
+#pragma once
+// Reads a pickle's bytes from front to back; checks every length against the rest of the input.
+
+#include <string_view>
+
+#include "core/base/bytes.hpp"
+#include "core/format/pickle/pickle_reader.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::pickle {
+
+class Input {
+ public:
+  Input(ByteSpan bytes, const PickleSource& where);
+
+  bool at_end() const { return at_ == bytes_.size(); }
+  std::size_t position() const { return at_; }
+  std::size_t remaining() const { return bytes_.size() - at_; }
+
+  /// Returns the next opcode; later errors name its position.
+  std::byte opcode();
+
+  template <class T>
+  T take() {
+    return load_le<T>(skip(sizeof(T)));
+  }
+  /// Reads a big-endian double.
+  double take_double();
+  /// Returns the next `length` bytes.
+  ByteSpan skip(std::uint64_t length);
+  /// Returns text up to a newline, which it consumes; at most `length_max` bytes.
+  std::string_view line(std::size_t length_max);
+
+  [[noreturn]] void fail(Code code, std::string message) const;
+
+ private:
+  ByteSpan bytes_;
+  const PickleSource& where_;
+  std::size_t at_ = 0;
+  std::size_t opcode_at_ = 0;
+};
+
+/// True for UTF-8, including surrogates, which Python's pickler writes.
+bool is_utf8(ByteSpan text);
+
+}  // namespace reprise::pickle

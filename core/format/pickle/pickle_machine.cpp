@@ -1,0 +1,476 @@
+#include "core/format/pickle/pickle_machine.hpp"
+
+#include <algorithm>
+
+#include "core/base/check.hpp"
+#include "core/format/pickle/pickle_globals.hpp"
+#include "core/format/pickle/pickle_input.hpp"
+#include "core/format/pickle/pickle_opcodes.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::pickle {
+namespace {
+
+/// Memo indices are consecutive; a writer may skip at most this many.
+constexpr std::size_t kMemoSlack = 1024;
+constexpr std::size_t kNameLengthMax = 256;
+
+class PickleMachine {
+ public:
+  PickleMachine(ByteSpan bytes, Grammar grammar, const PickleSource& where)
+      : bytes_(bytes),
+        input_(bytes, where),
+        graph_(bytes),
+        grammar_(grammar),
+        globals_(graph_, input_, grammar) {
+    constexpr std::size_t kRoom = 64;  // enough for a tensor's pickle
+    stack_.reserve(kRoom);
+    memo_.reserve(kRoom);
+  }
+
+  Reading run() {
+    while (step()) {
+    }
+    if (stack_.size() != 1 || !marks_.empty()) {
+      input_.fail(Code::kTornFile, "the pickle ends with " + std::to_string(stack_.size()) +
+                                       " values instead of one: garbled");
+    }
+    return {std::move(graph_), stack_.front(),    input_.position(),
+            globals_.opaque(), globals_.reason(), globals_.unlisted_names()};
+  }
+
+ private:
+  bool step();
+  bool accepted(std::byte code);
+  void literal(std::byte code);
+  void container(std::byte code);
+  void protocol();
+  void frame();
+
+  void push(NodeId node) { stack_.push_back(node); }
+  NodeId pop();
+  NodeId& top();
+  [[noreturn]] void no_value() const;
+  std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
+  /// Returns the items above the last mark and removes the mark; call drop() afterwards.
+  std::span<const NodeId> marked();
+  void drop(std::span<const NodeId> items) { stack_.resize(stack_.size() - items.size()); }
+
+  void integer(ByteSpan digits);
+  void span_of(Kind kind, std::uint64_t length);
+  /// Reads text of Python 2.
+  void byte_string(std::uint64_t length);
+  void tuple(std::size_t count);
+  void pop_or_unmark();
+  void put(std::size_t index);
+  void get(std::size_t index);
+  /// Returns the object that the items at the top of the stack go into.
+  NodeId below(std::span<const NodeId> items);
+  /// Settles every `step`th item, which becomes a dict key or a set item.
+  void settle_keys(std::span<const NodeId> items, std::size_t step);
+  void append(NodeId target, std::span<const NodeId> items);
+  void set_items(NodeId target, std::span<const NodeId> items);
+  void add_items(NodeId target, std::span<const NodeId> items);
+  void stack_global();
+  void new_object();
+  void persistent_id();
+
+  ByteSpan bytes_;
+  Input input_;
+  Graph graph_;
+  Grammar grammar_;
+  Globals globals_;
+  std::vector<NodeId> stack_;
+  std::vector<std::size_t> marks_;
+  std::vector<NodeId> memo_;
+  std::size_t memo_count_ = 0;
+};
+
+bool PickleMachine::accepted(std::byte code) {
+  const Opcode* opcode = opcode_of(code);
+  if (opcode == nullptr) {
+    input_.fail(Code::kTornFile, "byte " + std::to_string(static_cast<unsigned>(code)) +
+                                     " is no opcode of a pickle: garbled");
+  }
+  const auto refuse = [&](Code why, const char* what) {
+    input_.fail(why, "opcode " + std::string(opcode->name) + " " + what +
+                         "; no writer of checkpoints "
+                         "uses it, so it is not read");
+  };
+  switch (opcode->rule) {
+    case OpcodeRule::kAccepted:
+      return true;
+    case OpcodeRule::kTextMode:
+      refuse(Code::kUnsupported, "belongs to the text protocols");
+      break;
+    case OpcodeRule::kNames:
+      refuse(Code::kRefusedName, "names a class in an outdated way");
+      break;
+    case OpcodeRule::kOutside:
+      refuse(Code::kRefusedName, "refers to something outside the pickle");
+      break;
+  }
+  return false;
+}
+
+bool PickleMachine::step() {
+  const std::byte code = input_.opcode();
+  accepted(code);
+  switch (static_cast<char>(code)) {
+    case '.':
+      return false;
+    case '\x80':
+      protocol();
+      break;
+    case '\x95':
+      frame();
+      break;
+    case '(':
+      marks_.push_back(stack_.size());
+      break;
+    case '0':
+      pop_or_unmark();
+      break;
+    case '1':
+      drop(marked());
+      break;
+    case 'q':
+      put(input_.take<std::uint8_t>());
+      break;
+    case 'r':
+      put(input_.take<std::uint32_t>());
+      break;
+    case '\x94':
+      put(memo_count_);
+      break;
+    case 'h':
+      get(input_.take<std::uint8_t>());
+      break;
+    case 'j':
+      get(input_.take<std::uint32_t>());
+      break;
+    case 'c': {
+      const std::string_view module = input_.line(kNameLengthMax);
+      push(globals_.load(module, input_.line(kNameLengthMax)));
+      break;
+    }
+    case '\x93':
+      stack_global();
+      break;
+    case 'R': {
+      const NodeId args = pop();
+      top() = globals_.reduce(top(), args);
+      break;
+    }
+    case '\x81': {
+      const NodeId args = pop();
+      top() = globals_.make(top(), args);
+      break;
+    }
+    case '\x92':
+      new_object();
+      break;
+    case 'b': {
+      const NodeId state = pop();
+      globals_.build(top(), state);
+      break;
+    }
+    case 'Q':
+      persistent_id();
+      break;
+    default:
+      literal(code);
+  }
+  return true;
+}
+
+void PickleMachine::literal(std::byte code) {
+  switch (static_cast<char>(code)) {
+    case 'N':
+      return push(graph_.add_none());
+    case '\x88':
+      return push(graph_.add_bool(true));
+    case '\x89':
+      return push(graph_.add_bool(false));
+    case 'K':
+      return push(graph_.add_integer(input_.take<std::uint8_t>()));
+    case 'M':
+      return push(graph_.add_integer(input_.take<std::uint16_t>()));
+    case 'J':
+      return push(graph_.add_integer(input_.take<std::int32_t>()));
+    case '\x8a':
+      return integer(input_.skip(input_.take<std::uint8_t>()));
+    case '\x8b':
+      return integer(input_.skip(input_.take<std::uint32_t>()));
+    case 'G':
+      return push(graph_.add_float(input_.take_double()));
+    case '\x8c':
+      return span_of(Kind::kText, input_.take<std::uint8_t>());
+    case 'X':
+      return span_of(Kind::kText, input_.take<std::uint32_t>());
+    case '\x8d':
+      return span_of(Kind::kText, input_.take<std::uint64_t>());
+    case 'U':
+      return byte_string(input_.take<std::uint8_t>());
+    case 'T':
+      return byte_string(input_.take<std::uint32_t>());
+    case 'C':
+      return span_of(Kind::kBytes, input_.take<std::uint8_t>());
+    case 'B':
+      return span_of(Kind::kBytes, input_.take<std::uint32_t>());
+    case '\x8e':
+      return span_of(Kind::kBytes, input_.take<std::uint64_t>());
+    case '\x96':
+      return span_of(Kind::kByteArray, input_.take<std::uint64_t>());
+    default:
+      return container(code);
+  }
+}
+
+void PickleMachine::container(std::byte code) {
+  switch (static_cast<char>(code)) {
+    case ')':
+      return tuple(0);
+    case '\x85':
+      return tuple(1);
+    case '\x86':
+      return tuple(2);
+    case '\x87':
+      return tuple(3);
+    case 't':
+      return tuple(marked().size());
+    case ']':
+      return push(graph_.add(Kind::kList));
+    case '}':
+      return push(graph_.add(Kind::kDict));
+    case '\x8f':
+      return push(graph_.add(Kind::kSet));
+    case '\x91': {
+      const auto items = marked();
+      globals_.check_parts(items);
+      settle_keys(items, 1);
+      const NodeId set = graph_.add(Kind::kFrozenSet);
+      graph_.extend(set, items);
+      drop(items);
+      return push(set);
+    }
+    case 'a': {
+      const NodeId item = pop();
+      return append(top(), {&item, 1});
+    }
+    case 's': {
+      const NodeId value = pop();
+      const std::array pair{pop(), value};
+      return set_items(top(), pair);
+    }
+    case 'e':
+    case 'u':
+    case '\x90': {
+      const auto items = marked();
+      const NodeId target = below(items);
+      if (static_cast<char>(code) == 'e') append(target, items);
+      if (static_cast<char>(code) == 'u') set_items(target, items);
+      if (static_cast<char>(code) == '\x90') add_items(target, items);
+      return drop(items);
+    }
+    default:
+      CHECK(false, static_cast<unsigned>(code));
+  }
+}
+
+void PickleMachine::protocol() {
+  const int version = input_.take<std::uint8_t>();
+  if (input_.position() != 2) input_.fail(Code::kTornFile, "PROTO inside of a pickle: garbled");
+  if (version > 5) {
+    input_.fail(Code::kUnsupported, "pickle protocol " + std::to_string(version) + " is not known");
+  }
+  globals_.set_protocol(version);
+}
+
+void PickleMachine::frame() {
+  const auto length = input_.take<std::uint64_t>();
+  if (length > input_.remaining()) {
+    input_.fail(Code::kTornFile, "the pickle is truncated: a frame of " + std::to_string(length) +
+                                     " bytes begins where " + std::to_string(input_.remaining()) +
+                                     " remain");
+  }
+}
+
+NodeId PickleMachine::pop() {
+  const NodeId node = top();
+  stack_.pop_back();
+  return node;
+}
+
+void PickleMachine::no_value() const {
+  input_.fail(Code::kTornFile, "an opcode takes a value that is not there: garbled");
+}
+
+NodeId& PickleMachine::top() {
+  if (stack_.size() <= floor()) no_value();
+  return stack_.back();
+}
+
+std::span<const NodeId> PickleMachine::marked() {
+  if (marks_.empty()) input_.fail(Code::kTornFile, "an opcode misses its MARK: garbled");
+  const std::size_t first = marks_.back();
+  marks_.pop_back();
+  return std::span<const NodeId>(stack_).subspan(first);
+}
+
+void PickleMachine::integer(ByteSpan digits) {
+  // Extra bytes that only repeat the sign do not make it a big integer.
+  const auto sign = [&] {
+    return (static_cast<unsigned>(digits.back()) & 0x80U) != 0 ? std::byte{0xff} : std::byte{0};
+  };
+  ByteSpan used = digits;
+  while (used.size() > 8 && used.back() == sign() &&
+         ((static_cast<unsigned>(used[used.size() - 2]) ^ static_cast<unsigned>(sign())) & 0x80U) ==
+             0) {
+    used = used.first(used.size() - 1);
+  }
+  if (used.size() > 8) {
+    const auto position = static_cast<std::size_t>(used.data() - bytes_.data());
+    return push(graph_.add_span(Kind::kBigInteger, position, used.size()));
+  }
+  std::uint64_t value = !used.empty() && sign() != std::byte{0} ? ~std::uint64_t{0} : 0;
+  for (std::size_t i = used.size(); i-- > 0;) {
+    value = (value << 8U) | static_cast<std::uint64_t>(used[i]);
+  }
+  push(graph_.add_integer(static_cast<std::int64_t>(value)));
+}
+
+void PickleMachine::span_of(Kind kind, std::uint64_t length) {
+  const std::size_t position = input_.position();
+  const ByteSpan bytes = input_.skip(length);
+  if (kind == Kind::kText && !is_utf8(bytes)) {
+    input_.fail(Code::kTornFile, "a string in the pickle is not UTF-8: garbled");
+  }
+  push(graph_.add_span(kind, position, bytes.size()));
+}
+
+void PickleMachine::byte_string(std::uint64_t length) {
+  span_of(Kind::kText, length);
+  const std::string_view text = graph_.text(top());
+  const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  if (grammar_ == Grammar::kMetadata && !std::all_of(text.begin(), text.end(), ascii)) {
+    input_.fail(Code::kTornFile, "a string of Python 2 that is not ASCII: Python refuses it");
+  }
+}
+
+void PickleMachine::tuple(std::size_t count) {
+  if (stack_.size() - floor() < count) {
+    input_.fail(Code::kTornFile, "a tuple takes values that are not there: garbled");
+  }
+  const auto items = std::span<const NodeId>(stack_).last(count);
+  globals_.check_parts(items);
+  const NodeId made = graph_.add_tuple(items);
+  drop(items);
+  push(made);
+}
+
+void PickleMachine::pop_or_unmark() {
+  if (!marks_.empty() && marks_.back() == stack_.size()) {
+    marks_.pop_back();
+  } else {
+    pop();
+  }
+}
+
+void PickleMachine::put(std::size_t index) {
+  if (index > memo_count_ + kMemoSlack) {
+    input_.fail(Code::kLimit, "memo index " + std::to_string(index) + " after " +
+                                  std::to_string(memo_count_) + " entries: garbled");
+  }
+  if (index >= memo_.size()) memo_.resize(index + 1, kNoNode);
+  if (memo_[index] == kNoNode) ++memo_count_;
+  memo_[index] = top();
+}
+
+void PickleMachine::get(std::size_t index) {
+  if (index >= memo_.size() || memo_[index] == kNoNode) {
+    input_.fail(Code::kTornFile,
+                "memo entry " + std::to_string(index) + " was never made: garbled");
+  }
+  push(memo_[index]);
+}
+
+NodeId PickleMachine::below(std::span<const NodeId> items) {
+  const std::size_t size = stack_.size() - items.size();
+  if (size <= floor()) no_value();
+  return stack_[size - 1];
+}
+
+void PickleMachine::settle_keys(std::span<const NodeId> items, std::size_t step) {
+  for (std::size_t i = 0; i < items.size(); i += step) {
+    if (!graph_.hashable(items[i])) {
+      input_.fail(Code::kTornFile, "what can change is a key, or an item of a set: " +
+                                       std::string(name_of(graph_.kind(items[i]))) + "; garbled");
+    }
+    graph_.settle(items[i]);
+  }
+}
+
+void PickleMachine::append(NodeId target, std::span<const NodeId> items) {
+  globals_.check_parts(items);
+  globals_.check_unused(target);
+  if (graph_.kind(target) == Kind::kList) return graph_.extend(target, items);
+  globals_.extend_list(target, items);
+}
+
+void PickleMachine::set_items(NodeId target, std::span<const NodeId> items) {
+  if (items.size() % 2 != 0) {
+    input_.fail(Code::kTornFile, "a dict gets a key without a value: garbled");
+  }
+  globals_.check_parts(items);
+  settle_keys(items, 2);
+  globals_.check_unused(target);
+  if (graph_.kind(target) == Kind::kDict) return graph_.extend(target, items);
+  globals_.extend_dict(target, items);
+}
+
+void PickleMachine::add_items(NodeId target, std::span<const NodeId> items) {
+  if (graph_.kind(target) != Kind::kSet) {
+    input_.fail(Code::kTornFile, "ADDITEMS to what is no set: garbled");
+  }
+  globals_.check_parts(items);
+  settle_keys(items, 1);
+  globals_.check_unused(target);
+  graph_.extend(target, items);
+}
+
+void PickleMachine::stack_global() {
+  const NodeId name = pop();
+  const NodeId module = pop();
+  if (graph_.kind(name) != Kind::kText || graph_.kind(module) != Kind::kText) {
+    input_.fail(Code::kTornFile, "STACK_GLOBAL without two strings: garbled");
+  }
+  if (graph_.text(name).size() > kNameLengthMax || graph_.text(module).size() > kNameLengthMax) {
+    input_.fail(Code::kRefusedName, "a class name of more than 256 characters");
+  }
+  push(globals_.load(graph_.text(module), graph_.text(name)));
+}
+
+void PickleMachine::new_object() {
+  const NodeId keywords = pop();
+  const NodeId args = pop();
+  if (graph_.kind(keywords) != Kind::kDict) {
+    input_.fail(Code::kTornFile, "NEWOBJ_EX without a dict of keywords: garbled");
+  }
+  if (graph_.chain(keywords).first != kNoNode) globals_.misuse(top(), "made with keywords");
+  top() = globals_.make(top(), args);
+}
+
+void PickleMachine::persistent_id() {
+  const NodeId id = pop();
+  globals_.check_storage(id);
+  push(graph_.add_storage(id));
+}
+
+}  // namespace
+
+Reading read_graph(ByteSpan input, Grammar grammar, const PickleSource& where) {
+  return PickleMachine(input, grammar, where).run();
+}
+
+}  // namespace reprise::pickle

@@ -1,0 +1,31 @@
+#pragma once
+// Stack machine that turns opcodes into a graph. It calls nothing: REDUCE, NEWOBJ and BUILD only
+// record the request, if the rule of the name allows it.
+
+#include <string>
+#include <vector>
+
+#include "core/format/pickle/pickle_graph.hpp"
+#include "core/format/pickle/pickle_names.hpp"
+#include "core/format/pickle/pickle_reader.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::pickle {
+
+struct Reading {
+  Graph graph;
+  NodeId root = kNoNode;
+  std::size_t end = 0;  ///< position after the STOP
+  bool opaque = false;  ///< only for Grammar::kBytesItem
+  std::string reason;
+  std::vector<std::string> unlisted_names;  ///< sorted, unique
+};
+
+/// Runs the pickle up to its STOP and ignores the rest. Time and memory are linear in its length.
+/// Throws like decode_value. The graph points into `input`.
+Reading read_graph(ByteSpan input, Grammar grammar, const PickleSource& where);
+
+/// Returns an error at a position of the pickle.
+Error error_at(const PickleSource& where, std::size_t position, Code code, std::string message);
+
+}  // namespace reprise::pickle

@@ -1,0 +1,220 @@
+#include "core/format/pickle/pickle_writer.hpp"
+
+#include <string>
+
+#include "core/base/check.hpp"
+#include "core/format/pickle/pickle_emit.hpp"
+#include "core/format/pickle/pickle_tensor.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise {
+namespace {
+
+using pickle::Emitter;
+using pickle::Protocol;
+
+void emit_dims(Emitter& out, const Dims& dims) {
+  if (dims.size() > 3) out.mark();
+  for (const std::int64_t value : dims) out.integer(value);
+  out.tuple(dims.size());
+  if (!dims.empty()) out.memoize();
+}
+
+struct TensorForm {
+  DType dtype;
+  const Dims& shape;
+  bool requires_grad = false;
+};
+
+void emit_tensor_function(Emitter& out, DType dtype) {
+  const bool typed = !pickle::storage_class_of(dtype).empty();
+  out.global("torch._utils", typed ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
+}
+
+/// Writes the function's arguments as a tuple.
+void emit_tensor_arguments(Emitter& out, const TensorForm& form, std::string_view key) {
+  const auto& [dtype, shape, requires_grad] = form;
+  const std::string_view typed = pickle::storage_class_of(dtype);
+  const std::int64_t elements = volume(shape);
+  const auto element = static_cast<std::int64_t>(size_of(dtype));
+  out.mark();
+  out.mark();
+  out.shared_text("storage");
+  out.global(typed.empty() ? "torch.storage" : "torch",
+             typed.empty() ? std::string_view("UntypedStorage") : typed);
+  out.text(key);
+  out.memoize();
+  out.shared_text("cpu");
+  out.integer(typed.empty() ? elements * element : elements);
+  out.op('t');
+  out.memoize();
+  out.op('Q');
+  out.integer(0);
+  emit_dims(out, shape);
+  emit_dims(out, contiguous_strides(shape));
+  out.boolean(requires_grad);
+  out.global("collections", "OrderedDict");
+  out.empty_tuple();
+  out.op('R');
+  out.memoize();
+  if (typed.empty()) out.global("torch", name_of(dtype));
+  out.op('t');
+  out.memoize();
+}
+
+/// Writes exactly what torch.save writes for a contiguous CPU tensor: memoizes every object, and
+/// within a value refers to the memo for classes and texts.
+void emit_tensor(Emitter& out, const TensorForm& form, std::string_view key) {
+  emit_tensor_function(out, form.dtype);
+  emit_tensor_arguments(out, form, key);
+  out.op('R');
+  out.memoize();
+}
+
+TensorForm form_of(const TensorValue& value) {
+  return {value.dtype, value.shape, value.requires_grad};
+}
+
+/// True for objects as the reader makes them: class, tensor and attributes.
+bool is_typed_tensor(const Object& object) {
+  return object.type == Name{"torch._tensor", "_rebuild_from_type_v2"} && object.args.size() == 3 &&
+         object.args[1].as<TensorValue>() != nullptr;
+}
+
+class ValueWriter {
+ public:
+  explicit ValueWriter(std::vector<ByteSpan>* storages) : storages_(storages) {}
+
+  Bytes write(const Value& value) {
+    emit(value);
+    return out_.finish();
+  }
+
+ private:
+  void emit(const Value& value) {
+    std::visit([this](const auto& held) { emit(held); }, value.variant());
+  }
+  void emit(NoneType) { out_.none(); }
+  void emit(bool value) { out_.boolean(value); }
+  void emit(std::int64_t value) { out_.integer(value); }
+  void emit(const BigInt& value) { out_.big_integer(value.digits); }
+  void emit(double value) { out_.floating(value); }
+  void emit(const std::string& value);
+  void emit(const Bytes& value) { out_.bytes(value); }
+  void emit(const List& value);
+  void emit(const Tuple& value) { emit_tuple(value.items); }
+  void emit(const Set& value);
+  void emit(const Dict& value);
+  void emit(const Name& value) { out_.global(value.module, value.name); }
+  void emit(const Object& value);
+  void emit(const TensorValue& value);
+  void emit_typed_tensor(const Object& value);
+
+  /// Returns the key of the storage for the tensor's elements.
+  std::string store(const TensorValue& value);
+  void emit_tuple(const List& items);
+  void emit_items(const List& items);
+  void emit_entries(const Dict& entries);
+
+  Emitter out_{Protocol::kTwo};
+  std::vector<ByteSpan>* storages_;
+  std::size_t storage_count_ = 0;
+};
+
+void ValueWriter::emit(const std::string& value) {
+  // Short text (dict keys) repeats, long text rarely does.
+  if (value.size() <= 64) return out_.shared_text(value);
+  out_.text(value);
+}
+
+void ValueWriter::emit_items(const List& items) {
+  if (items.empty()) return;
+  out_.mark();
+  for (const Value& item : items) emit(item);
+  out_.op('e');
+}
+
+void ValueWriter::emit_entries(const Dict& entries) {
+  if (entries.empty()) return;
+  out_.mark();
+  for (const auto& [key, value] : entries) {
+    emit(key);
+    emit(value);
+  }
+  out_.op('u');
+}
+
+void ValueWriter::emit(const List& value) {
+  out_.op(']');
+  emit_items(value);
+}
+
+void ValueWriter::emit(const Dict& value) {
+  out_.op('}');
+  emit_entries(value);
+}
+
+void ValueWriter::emit(const Set& value) {
+  out_.global("builtins", value.frozen ? "frozenset" : "set");
+  emit(value.items);
+  out_.tuple(1);
+  out_.op('R');
+}
+
+void ValueWriter::emit_tuple(const List& items) {
+  if (items.size() > 3) out_.mark();
+  for (const Value& item : items) emit(item);
+  out_.tuple(items.size());
+}
+
+void ValueWriter::emit(const Object& value) {
+  CHECK(value.state.size() <= 1, value.type.name);
+  if (is_typed_tensor(value)) return emit_typed_tensor(value);
+  emit(value.type);
+  emit_tuple(value.args);
+  out_.op(value.how == Object::How::kCall ? 'R' : '\x81');
+  emit_items(value.list_items);
+  emit_entries(value.dict_items);
+  if (!value.state.empty()) {
+    emit(value.state.front());
+    out_.op('b');
+  }
+}
+
+void ValueWriter::emit_typed_tensor(const Object& value) {
+  const auto* tensor = value.args[1].as<TensorValue>();
+  emit(value.type);
+  out_.mark();
+  emit_tensor_function(out_, tensor->dtype);
+  emit(value.args[0]);
+  emit_tensor_arguments(out_, form_of(*tensor), store(*tensor));
+  emit(value.args[2]);
+  out_.tuple(4);
+  out_.op('R');
+}
+
+std::string ValueWriter::store(const TensorValue& value) {
+  CHECK(storages_ != nullptr, "a value with tensors needs storages");
+  CHECK(value.data.size() == static_cast<std::size_t>(volume(value.shape)) * size_of(value.dtype),
+        value.data.size(), value.shape, value.dtype);
+  storages_->emplace_back(value.data);
+  return std::to_string(storage_count_++);
+}
+
+void ValueWriter::emit(const TensorValue& value) {
+  emit_tensor(out_, form_of(value), store(value));
+}
+
+}  // namespace
+
+Bytes encode_value(const Value& value, std::vector<ByteSpan>* storages) {
+  return ValueWriter(storages).write(value);
+}
+
+Bytes encode_tensor_pickle(DType dtype, const Dims& shape) {
+  Emitter out(Protocol::kTwo);
+  emit_tensor(out, {dtype, shape}, "0");
+  return out.finish();
+}
+
+}  // namespace reprise

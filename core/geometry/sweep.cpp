@@ -1,0 +1,207 @@
+#include "core/geometry/sweep.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <vector>
+
+namespace reprise {
+namespace {
+
+std::size_t distinct_begins(std::span<const Box> boxes, std::size_t dim) {
+  std::vector<std::int64_t> begins;
+  begins.reserve(boxes.size());
+  for (const Box& box : boxes) begins.push_back(box.offset[dim]);
+  std::sort(begins.begin(), begins.end());
+  return static_cast<std::size_t>(std::unique(begins.begin(), begins.end()) - begins.begin());
+}
+
+/// The dimension to sweep over, and the one that orders the active boxes.
+struct SweepDims {
+  std::size_t sweep = 0;
+  std::size_t order = 0;
+};
+
+/// Chooses the dimensions in which the boxes differ most.
+SweepDims sweep_dims(std::span<const Box> boxes) {
+  SweepDims best;
+  std::size_t most = 0;
+  std::size_t second = 0;
+  for (std::size_t d = 0; d < boxes[0].ndim(); ++d) {
+    const std::size_t count = distinct_begins(boxes, d);
+    if (count > most) {
+      best.order = best.sweep;
+      second = most;
+      best.sweep = d;
+      most = count;
+    } else if (count > second) {
+      best.order = d;
+      second = count;
+    }
+  }
+  return best;
+}
+
+std::vector<std::size_t> order_by(std::span<const Box> boxes, std::size_t dim, bool ends) {
+  std::vector<std::size_t> order(boxes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto key = [&](std::size_t i) {
+    return ends ? boxes[i].interval(dim).end : boxes[i].offset[dim];
+  };
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return key(a) == key(b) ? a < b : key(a) < key(b);
+  });
+  return order;
+}
+
+}  // namespace
+
+std::optional<std::pair<std::size_t, std::size_t>> first_overlap(std::span<const Box> boxes) {
+  return search_overlap(boxes, std::numeric_limits<std::uint64_t>::max()).pair;
+}
+
+OverlapSearch search_overlap(std::span<const Box> boxes, std::uint64_t steps_max) {
+  if (boxes.size() < 2) return {};
+  if (boxes[0].ndim() == 0) return {.pair = std::pair{std::size_t{0}, std::size_t{1}}};
+  const auto [sweep, order] = sweep_dims(boxes);
+  const auto begins = order_by(boxes, sweep, false);
+  const auto ends = order_by(boxes, sweep, true);
+  std::int64_t longest = 0;
+  for (const Box& box : boxes) longest = std::max(longest, box.extent[order]);
+  std::multimap<std::int64_t, std::size_t> active;
+  std::vector<decltype(active)::iterator> place(boxes.size());
+  std::size_t ended = 0;
+  for (const std::size_t i : begins) {
+    const Box& box = boxes[i];
+    for (; boxes[ends[ended]].interval(sweep).end <= box.offset[sweep]; ++ended) {
+      active.erase(place[ends[ended]]);
+    }
+    const Interval span = box.interval(order);
+    for (auto at = active.upper_bound(span.begin - longest);
+         at != active.end() && at->first < span.end; ++at) {
+      if (intersect(boxes[at->second], box)) {
+        return {.pair = std::minmax(at->second, i)};
+      }
+      if (steps_max-- == 0) return {.pair = std::nullopt, .finished = false};
+    }
+    place[i] = active.emplace(span.begin, i);
+  }
+  return {};
+}
+
+namespace {
+
+/// Works on boxes restricted to the dimensions from `dim` on.
+class GapFinder {
+ public:
+  explicit GapFinder(const Box& whole) : whole_(whole), gap_(whole) {}
+
+  /// True if there is a gap, which gap() then returns.
+  bool find(const std::vector<const Box*>& boxes, std::size_t dim) {
+    if (dim == whole_.ndim()) return boxes.empty();
+    std::vector<Event> events;
+    events.reserve(2 * boxes.size());
+    for (const Box* box : boxes) {
+      const Interval span = box->interval(dim);
+      const Wide area = tail_volume(*box, dim + 1);
+      events.push_back({span.begin, area, false});
+      events.push_back({span.end, area, true});
+    }
+    std::sort(events.begin(), events.end(), [](auto& a, auto& b) { return a.at < b.at; });
+    const Interval slab = first_thin_slab(events, dim);
+    if (slab.length() == 0) return false;
+    gap_.offset[dim] = slab.begin;
+    gap_.extent[dim] = slab.length();
+    std::vector<const Box*> alive;
+    for (const Box* box : boxes) {
+      const Interval span = box->interval(dim);
+      if (span.begin <= slab.begin && slab.end <= span.end) alive.push_back(box);
+    }
+    return find(alive, dim + 1);
+  }
+
+  const Box& gap() const { return gap_; }
+
+ private:
+  struct Event {
+    std::int64_t at;
+    Wide area;
+    bool ends;
+  };
+
+  static Wide tail_volume(const Box& box, std::size_t dim) {
+    Wide product = 1;
+    for (std::size_t d = dim; d < box.ndim(); ++d) product *= static_cast<Wide>(box.extent[d]);
+    return product;
+  }
+
+  /// Returns the first interval between faces that its boxes do not fill; empty if all are full.
+  Interval first_thin_slab(const std::vector<Event>& events, std::size_t dim) const {
+    const Wide full = tail_volume(whole_, dim + 1);
+    const Interval span = whole_.interval(dim);
+    std::int64_t at = span.begin;
+    Wide area = 0;
+    for (const Event& event : events) {
+      if (event.at > at) {
+        if (area != full) return {at, event.at};
+        at = event.at;
+      }
+      area = event.ends ? area - event.area : area + event.area;
+    }
+    return {at, span.end};  // no box is active after the last face
+  }
+
+  Box whole_;
+  Box gap_;
+};
+
+Wide union_from(const std::vector<const Box*>& boxes, std::size_t dim) {
+  if (boxes.empty()) return 0;
+  if (dim == boxes[0]->ndim()) return 1;
+  std::vector<std::int64_t> cuts;
+  for (const Box* box : boxes) {
+    cuts.push_back(box->interval(dim).begin);
+    cuts.push_back(box->interval(dim).end);
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  Wide total = 0;
+  std::vector<const Box*> alive;
+  for (std::size_t c = 0; c + 1 < cuts.size(); ++c) {
+    alive.clear();
+    for (const Box* box : boxes) {
+      const Interval span = box->interval(dim);
+      if (span.begin <= cuts[c] && cuts[c] < span.end) alive.push_back(box);
+    }
+    total += static_cast<Wide>(cuts[c + 1] - cuts[c]) * union_from(alive, dim + 1);
+  }
+  return total;
+}
+
+std::vector<const Box*> pointers(std::span<const Box> boxes) {
+  std::vector<const Box*> all;
+  all.reserve(boxes.size());
+  for (const Box& box : boxes) all.push_back(&box);
+  return all;
+}
+
+}  // namespace
+
+std::optional<Box> first_gap(const Box& whole, std::span<const Box> boxes) {
+  if (whole.empty()) return std::nullopt;
+  GapFinder finder(whole);
+  if (!finder.find(pointers(boxes), 0)) return std::nullopt;
+  return finder.gap();
+}
+
+std::uint64_t union_volume(std::span<const Box> boxes) {
+  if (!first_overlap(boxes)) {
+    std::uint64_t sum = 0;
+    for (const Box& box : boxes) sum += static_cast<std::uint64_t>(box.elements());
+    return sum;
+  }
+  return static_cast<std::uint64_t>(union_from(pointers(boxes), 0));
+}
+
+}  // namespace reprise

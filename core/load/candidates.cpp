@@ -1,0 +1,124 @@
+#include "core/load/candidates.hpp"
+
+#include <algorithm>
+
+#include "core/checkpoint/generations.hpp"
+#include "core/checkpoint/stored_tracker.hpp"
+#include "core/seams/load_seams.hpp"
+
+namespace reprise {
+namespace {
+
+/// Returns the committed iterations older than `newest`, newest first.
+std::vector<Location> older(Store& store, const std::string& root, std::optional<Step> newest) {
+  std::vector<Location> found;
+  for (const Generation& generation : generations(store, root)) {
+    if (!generation.committed) continue;
+    if (newest && generation.step.value >= newest->value) continue;
+    found.push_back({generation.directory, generation.step, {}});
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+/// Returns no iterations if the root cannot be listed: the load works without them.
+std::vector<Generation> listed(Store& store, const std::string& root) {
+  try {
+    return generations(store, root);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+std::vector<std::string> notes_on(Store& store, const std::string& root, const Location& named) {
+  const auto all = listed(store, root);
+  const auto newest =
+      std::find_if(all.rbegin(), all.rend(), [](const Generation& one) { return one.committed; });
+  if (newest == all.rend() || newest->step <= *named.step) return {};
+  return {"the tracker names " + name_in(named.directory) +
+          ", and a newer checkpoint stands beside it: " + name_in(newest->directory)};
+}
+
+}  // namespace
+
+bool is_damage(Code code, LoadStage stage) {
+  switch (code) {
+    case Code::kCoverageGap:
+    case Code::kChunkOverlap:
+    case Code::kExtentMismatch:
+    case Code::kTornFile:
+      return true;
+    case Code::kNotFound:
+    case Code::kIo:
+    case Code::kLimit:
+    case Code::kRefusedName:
+    case Code::kPathEscape:
+    case Code::kIncompleteSelected:
+    case Code::kTrackerDangling:
+    case Code::kChecksum:
+      return stage != LoadStage::kKeys;
+    case Code::kNotStored:   // the common state is missing where there must be one
+    case Code::kDtypeDrift:  // an item does not match the metadata
+    case Code::kShapeDrift:
+      return stage == LoadStage::kContent;
+    default:
+      return false;
+  }
+}
+
+Candidates candidates(Store& store, const std::string& path, Fallback fallback) {
+  Candidates found;
+  std::optional<Error> refused;
+  try {
+    found.locations.push_back(locate(store, path));
+    const Location& first = found.locations.front();
+    if (!first.tracker || !first.step) return found;  // requested explicitly
+    found.notes = notes_on(store, path, first);
+    if (fallback == Fallback::kNone) return found;
+  } catch (const Error& error) {
+    if (fallback == Fallback::kNone || !is_damage(error.code(), LoadStage::kLocate)) throw;
+    refused = error;
+    found.passed_over.emplace_back(error.what());
+  }
+  for (auto& location : older(store, path, tracked_step(store, path))) {
+    found.locations.push_back(std::move(location));
+  }
+  if (found.locations.empty()) throw *refused;
+  return found;
+}
+
+void require_files(Checkpoint& checkpoint, GroupRank rank, std::int32_t ranks) {
+  const Catalog& catalog = checkpoint.catalog();
+  std::vector<std::uint64_t> ends(catalog.files.size(), 0);
+  const auto reach = [&ends](FileIndex file, ByteRange range) {
+    if (file != kNoFile) ends[file] = std::max(ends[file], range.offset + range.size);
+  };
+  for (const auto& object : catalog.objects) reach(object.file, object.range);
+  for (const auto& tensor : catalog.tensors) {
+    for (const auto& chunk : tensor.chunks) reach(chunk.file, chunk.range);
+  }
+  for (auto f = static_cast<std::size_t>(rank.value); f < ends.size();
+       f += static_cast<std::size_t>(ranks)) {
+    const auto file = static_cast<FileIndex>(f);
+    const auto found = checkpoint.store().stat(checkpoint.path_of(file));
+    if (!found) throw Error(Code::kNotFound, "it is gone", {.file = checkpoint.display(file)});
+    if (found->size >= ends[f]) continue;
+    throw Error(Code::kTornFile,
+                "the metadata claims " + std::to_string(ends[f]) +
+                    " bytes of this file, and it ends at " + std::to_string(found->size),
+                {.file = checkpoint.display(file)});
+  }
+}
+
+std::optional<std::size_t> first_whole(const std::vector<Votes>& votes, GroupRank) {
+  const auto whole = std::find_if(votes.begin(), votes.end(), [](const Votes& of_one) {
+    return std::none_of(of_one.begin(), of_one.end(),
+                        [](const std::optional<Error>& fault) { return fault.has_value(); });
+  });
+  if (whole == votes.end()) return std::nullopt;
+  return static_cast<std::size_t>(whole - votes.begin());
+}
+
+}  // namespace reprise

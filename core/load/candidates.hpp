@@ -1,0 +1,49 @@
+#pragma once
+// Chooses the checkpoint to load, if the load may fall back to an older one.
+//
+//   tracker -> iter_6 -> iter_4 -> iter_2      newest first; starts at the tracker's iteration
+//                damaged  whole
+//                         ^ taken, by all ranks together; the log says why iter_6 was not
+//
+// If a candidate is damaged, the next one is tried. If it is undamaged but does not fit the job
+// (another run, layout or keys), the load is refused: an older one would fit no better and hide it.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/checkpoint/checkpoint.hpp"
+#include "reprise/error.hpp"
+#include "reprise/load.hpp"
+
+namespace reprise {
+
+/// Stage that a load has reached.
+enum class LoadStage : std::uint8_t {
+  kLocate,   ///< finding a checkpoint
+  kOpen,     ///< reading its metadata and checking that its files exist
+  kKeys,     ///< comparing wanted keys with stored keys
+  kContent,  ///< reading its content
+};
+
+/// True if an error in that stage means that the checkpoint is damaged.
+bool is_damage(Code code, LoadStage stage);
+
+struct Candidates {
+  std::vector<Location> locations;       ///< in the order in which to try them
+  std::vector<std::string> passed_over;  ///< why the tracker's is missing from the list, if it is
+  /// Messages for the operator about committed iterations newer than the tracker's. A crash or a
+  /// load that fell back may have left them, or somebody changed the tracker.
+  std::vector<std::string> notes = {};
+};
+
+/// Returns the checkpoint that `path` refers to. If `path` is a root and fallback is allowed, adds
+/// all committed iterations older than the tracker's, or all there are if the tracker is unreadable
+/// or missing. Throws like locate() if there is none.
+Candidates candidates(Store& store, const std::string& path, Fallback fallback);
+
+/// Checks every `ranks`-th payload file, starting at `rank`: it exists, and no item extends past
+/// its end. Throws NOT_FOUND or TORN_FILE otherwise.
+void require_files(Checkpoint& checkpoint, GroupRank rank, std::int32_t ranks);
+
+}  // namespace reprise

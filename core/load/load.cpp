@@ -1,0 +1,508 @@
+#include "core/load/load.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "core/agree/agreement.hpp"
+#include "core/agree/leader.hpp"
+#include "core/agree/peer_wire.hpp"
+#include "core/base/caught.hpp"
+#include "core/base/check.hpp"
+#include "core/checkpoint/checksum_tally.hpp"
+#include "core/checkpoint/extents.hpp"
+#include "core/format/common_state.hpp"
+#include "core/load/load_keys.hpp"
+#include "core/load/load_open.hpp"
+#include "core/load/load_reader.hpp"
+#include "core/load/load_seamed.hpp"
+#include "core/load/record_exchange.hpp"
+#include "core/load/share_fill.hpp"
+#include "core/plan/cover.hpp"
+#include "core/save/load_staging.hpp"
+#include "core/save/phases.hpp"
+#include "core/save/plan_memory.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kSwitchedOff =
+    "checksums were not verified: the writer had them switched off, those of elements are 0";
+
+/// Checks that each requested tensor's chunks tile it; otherwise part of it would silently stay
+/// unfilled. Returns the number of requested tensors that are stored.
+std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog) {
+  std::vector<Box> boxes;
+  std::uint64_t stored = 0;
+  for (const auto& leaf : wanted.tensors) {
+    const StoredTensor* tensor = catalog.tensor(leaf.key);
+    if (tensor == nullptr) continue;
+    ++stored;
+    if (tensor->chunks.size() == 1 && tensor->chunks[0].box == Box::whole(tensor->shape)) continue;
+    boxes.clear();
+    for (const auto& chunk : tensor->chunks) boxes.push_back(chunk.box);
+    if (const auto defect = prove_cover(tensor->shape, boxes)) {
+      throw Error(defect->code, defect->message, {.key = leaf.key});
+    }
+  }
+  return stored;
+}
+
+/// Reads the common state on one rank for all; that rank also counts its records.
+std::optional<Value> common_for_all(Communicator& group, const LeaderSeams& lead,
+                                    const std::function<Checkpoint&()>& checkpoint,
+                                    ChecksumTally* checksums = nullptr) {
+  const Bytes answer = from_leader(group, lead, [&] {
+    Checkpoint& opened = checkpoint();
+    const auto common = opened.common(checksums);
+    if (!common) {
+      opened.require_common_if_megatron();
+      return Bytes{};
+    }
+    if (!common->item.value) {
+      throw Error(Code::kUnsupported,
+                  "the common state can't be loaded: " + common->item.opaque_because,
+                  {.file = common->source});
+    }
+    return write_common_file(*common->item.value->as<Dict>());
+  });
+  if (answer.empty()) return std::nullopt;
+  return read_common_file(answer).value;
+}
+
+void put_count(Bytes& wire, const ChecksumTally::Count& count) {
+  append_le(wire, count.records);
+  append_le(wire, count.mismatches);
+  append_le(wire, count.unset);
+}
+
+void add_count(ChecksumTally::Count& count, PeerWire& wire) {
+  count.records += wire.number<std::uint64_t>();
+  count.mismatches += wire.number<std::uint64_t>();
+  count.unset += wire.number<std::uint64_t>();
+}
+
+/// Returns the sums of all ranks' counts, per file.
+std::map<std::string, ChecksumTally::Counts> counts_of_all(Communicator& group,
+                                                           const ChecksumTally& mine) {
+  const auto wires = agree_on(group, [&] {
+    Bytes wire;
+    for (const auto& [file, counts] : mine.counts()) {
+      put_text(wire, file);
+      put_count(wire, counts.all);
+      put_count(wire, counts.elements);
+    }
+    return wire;
+  });
+  std::map<std::string, ChecksumTally::Counts> sums;
+  for (const Bytes& bytes : wires) {
+    PeerWire wire(bytes, "a count of checksums");
+    while (!wire.empty()) {
+      ChecksumTally::Counts& sum = sums[wire.text()];
+      add_count(sum.all, wire);
+      add_count(sum.elements, wire);
+    }
+  }
+  return sums;
+}
+
+/// Throws if any rank saw a mismatch, unless the writer of the file had checksums switched off;
+/// returns true then. Only the counts of all ranks together show that.
+bool judge_checksums(Communicator& group, const ChecksumTally& mine) {
+  const auto seen = agree_on(group, [&] {
+    Bytes wire;
+    append_le(wire, mine.mismatches());
+    return wire;
+  });
+  const bool none = std::all_of(seen.begin(), seen.end(), [](const Bytes& bytes) {
+    return PeerWire(bytes, "a count of checksums").number<std::uint64_t>() == 0;
+  });
+  if (none) return false;
+  const auto sums = counts_of_all(group, mine);
+  agree_on(group, [&] {
+    mine.require_matches([&](const std::string& file) { return !sums.at(file).switched_off(); });
+    return Bytes{};
+  });
+  return true;
+}
+
+void remember_log(LoadReport& report, const std::vector<std::string>& lines, Trace& trace) {
+  for (const auto& line : lines) trace.event({.phase = "load", .detail = line});
+  report.log.insert(report.log.end(), lines.begin(), lines.end());
+}
+
+/// Makes the checkpoint read from there first, as long as this object lives.
+class LookFirst {
+ public:
+  LookFirst(Checkpoint& checkpoint, const BytesAtHand& at_hand) : checkpoint_(checkpoint) {
+    checkpoint_.look_first_in(&at_hand);
+  }
+  ~LookFirst() { checkpoint_.look_first_in(nullptr); }
+  LookFirst(const LookFirst&) = delete;
+  LookFirst& operator=(const LookFirst&) = delete;
+
+ private:
+  Checkpoint& checkpoint_;
+};
+
+/// Thrown if a candidate is damaged and cannot be loaded; the same on all ranks.
+struct Damage {
+  Error error;
+};
+
+/// Runs one stage of a load.
+template <class Work>
+auto stage(LoadStage which, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    if (is_damage(error.code(), which)) throw Damage{error};
+    throw;
+  }
+}
+
+/// One load: tries candidate after candidate until one is undamaged.
+class Loading {
+ public:
+  /// Returns the job's request once the checkpoint is open.
+  using Want = std::function<Wanted(Loading&, Checkpoint&)>;
+
+  Loading(const Ports& ports, Communicator& group, const LoadSettings& options,
+          const LoadSeams& seams)
+      : ports_(ports), group_(group), options_(options), seams_(seams) {}
+
+  LoadReport run(const Want& want) {
+    begin_phase(ports_.trace, phase::kLocate);
+    Candidates found = candidates_for_all(ports_.store, group_, options_, seams_);
+    end_phase(ports_.trace, phase::kLocate);
+    fell_back_from_ = std::move(found.passed_over);
+    notes_ = std::move(found.notes);
+    std::optional<Error> first;
+    for (const Location& location : found.locations) {
+      try {
+        return attempt(location, want);
+      } catch (const Damage& damage) {
+        if (!first) first = damage.error;
+        pass_over(location, damage.error);
+      }
+    }
+    throw *first;
+  }
+
+  /// Reads the common state to show to the job, and checks its checksums if all are checked; the
+  /// load later delivers the same value. Null if there is none.
+  const Value* common(Checkpoint& checkpoint) {
+    begin_phase(ports_.trace, phase::kCommon);
+    Common& shown = shown_.emplace();
+    shown.value = stage(LoadStage::kContent, [&] {
+      return common_for_all(
+          group_, seams_.leader, [&]() -> Checkpoint& { return checkpoint; },
+          verifies() ? &shown.tally : nullptr);
+    });
+    end_phase(ports_.trace, phase::kCommon);
+    return shown.value ? &*shown.value : nullptr;
+  }
+
+ private:
+  struct Common {
+    std::optional<Value> value;
+    ChecksumTally tally;  ///< checksums of the records it was read from
+  };
+  /// Data gathered by a reading rank.
+  struct ReadShare {
+    LoadPlan plan;
+    Staging staging = {};
+    std::vector<Value> objects = {};  ///< in the order of plan.objects
+    std::optional<Value> common = {};
+    ChecksumTally tally = {};
+  };
+
+  bool verifies() const {
+    return options_.checksums == LoadChecksums::kVerified || options_.fallback != Fallback::kNone;
+  }
+
+  void pass_over(const Location& location, const Error& error) {
+    if (options_.fallback == Fallback::kNone) return;
+    fell_back_from_.push_back(location.directory + ": " + error.what());
+    if (location.step) damaged_.push_back(*location.step);
+    ports_.trace.event({.phase = "load", .detail = "passed over " + fell_back_from_.back()});
+    if (votes_.size() < opened_.size()) votes_.emplace_back(group_.group().size());
+    Votes& votes = votes_.back();
+    const bool unseen = std::none_of(votes.begin(), votes.end(),
+                                     [](const auto& fault) { return fault.has_value(); });
+    if (unseen) votes.assign(votes.size(), error);  // checking the files had not found it
+  }
+
+  LoadReport attempt(const Location& location, const Want& want) {
+    opened_.emplace_back();
+    shown_.reset();
+    begin_phase(ports_.trace, phase::kMetadata);
+    stage(LoadStage::kOpen,
+          [&] { opened_.back() = open_for_all(ports_.store, group_, options_, seams_, location); });
+    Opened& opened = options_.fallback == Fallback::kNone ? *opened_.back() : vote();
+    end_phase(ports_.trace, phase::kMetadata, {.bytes = opened.metadata_bytes});
+    LoadReport report = fill(opened.checkpoint, want(*this, opened.checkpoint));
+    report.metadata_bytes = opened.metadata_bytes;
+    if (options_.cache != nullptr) remember(opened, report);
+    return report;
+  }
+
+  /// Remembers the metadata for the next load and the plan for the next save.
+  void remember(const Opened& opened, LoadReport& report) const {
+    if (opened.metadata_bytes == 0) {
+      report.reused.push_back(CacheKind::kMetadata);
+      remember_log(report, {line_of(report.reused)}, ports_.trace);
+    }
+    options_.cache->memory().read = {opened.identity, opened.checkpoint.shared_metadata()};
+  }
+
+  /// Checks the newest candidate's files; each rank checks a share.
+  Opened& vote() {
+    const Contribution mine = contribution_of([&] {
+      require_files(opened_.back()->checkpoint, group_.rank(), group_.group().size());
+      return Bytes{};
+    });
+    Votes votes;
+    std::optional<Error> fault;
+    for (auto& heard : hear(group_, mine)) {
+      if (heard.error && !fault) fault = heard.error;
+      votes.push_back(std::move(heard.error));
+    }
+    votes_.push_back(std::move(votes));
+    if (fault) stage(LoadStage::kOpen, [&] { throw *fault; });
+    const auto taken = seams_.choose_candidate(votes_, group_.rank());
+    CHECK(taken && opened_[*taken]);
+    return *opened_[*taken];
+  }
+
+  LoadReport fill(Checkpoint& checkpoint, const Wanted& wanted) {
+    LoadReport report;
+    report.location = checkpoint.location();
+    report.log = report.fell_back_from = fell_back_from_;
+    remember_log(report, notes_, ports_.trace);
+    report.damaged = damaged_;
+    ReadShare share = plan(checkpoint, wanted, report);
+    read(checkpoint, *wanted.into, share, report);
+    for (std::size_t i = 0; i < share.objects.size(); ++i) {
+      wanted.into->objects[share.plan.objects[i].leaf].value = std::move(share.objects[i]);
+    }
+    if (share.common) wanted.into->common = std::move(*share.common);
+    report.objects = share.objects.size();
+    return report;
+  }
+
+  ReadShare plan(const Checkpoint& checkpoint, const Wanted& wanted, LoadReport& report) {
+    ReadShare share;
+    begin_phase(ports_.trace, phase::kLoadPlan);
+    const auto absent = stage(
+        LoadStage::kKeys, [&] { return plan_share(checkpoint, *wanted.into, share.plan, report); });
+    KeyMismatch keys = mismatch_over(group_, share.plan, absent);
+    for (auto* side : {&keys.not_requested, &keys.not_stored}) {
+      for (const auto* excused : {&options_.excused, &wanted.excused}) {
+        const auto taken = take_excused(*side, *excused);
+        report.excused.insert(report.excused.end(), taken.begin(), taken.end());
+      }
+    }
+    StrictVerdict verdict = seams_.judge_strictness(options_.strictness, keys);
+    remember_log(report, verdict.log, ports_.trace);
+    if (verdict.refuse || (!verdict.drop_not_stored && !keys.not_stored.empty())) refuse(keys);
+    report.returned = std::move(verdict.returned);
+    const LoadPlan& own = share.plan;
+    report.elements = own.elements;
+    report.bytes_needed = own.bytes_needed;
+    const StagingNeed need =
+        staging_need(own, checkpoint.catalog(), ports_.device, options_.staging_bytes);
+    share.staging = {.bytes = seams_.staging(need), .room = one_read(need)};
+    report.peak_staging = share.staging.bytes;
+    report.bound_staging = reading_bound(own, checkpoint.catalog(), need);
+    report.bound_empty = empty_reading_bound(own, checkpoint.catalog());
+    end_phase(ports_.trace, phase::kLoadPlan, {.items = own.reads.size() + own.objects.size()});
+    return share;
+  }
+
+  /// Returns keys that are wanted but not stored.
+  std::vector<std::string> plan_share(const Checkpoint& checkpoint, const StateDict& into,
+                                      LoadPlan& plan, LoadReport& report) {
+    std::vector<std::string> absent;
+    agree_on(group_, [&] {
+      require_apart(checkpoint);
+      report.tensors = prove_stored_cover(into, checkpoint.catalog());
+      plan = load_plan(into.tensors, into.objects, checkpoint.catalog());
+      for (const auto& mismatch : plan.mismatches) {
+        if (mismatch.code != Code::kNotStored) {
+          throw Error(mismatch.code, mismatch.message, {.key = mismatch.key});
+        }
+        if (poisoned_.contains(mismatch.key)) {
+          throw Error(Code::kNotStored,
+                      "a newer checkpoint that was damaged has this tensor, and this one does not",
+                      {.key = mismatch.key, .file = checkpoint.location().directory});
+        }
+        absent.push_back(mismatch.key);
+      }
+      return Bytes{};
+    });
+    return absent;
+  }
+
+  void read(Checkpoint& checkpoint, StateDict& into, ReadShare& share, LoadReport& report) {
+    if (shown_) share.tally = shown_->tally;
+    std::optional<ShareFill> filling;
+    const auto make_ready = [&] {
+      filling.emplace(share.plan, checkpoint.catalog(),
+                      ShareReader(checkpoint, ports_.device, into, share.staging,
+                                  verifies() ? &share.tally : nullptr));
+    };
+    const auto exchange = exchange_of(checkpoint, report, [&] {
+      make_ready();
+      return filling->records();
+    });
+    try {
+      agree_on(group_, [&] {
+        if (!filling) make_ready();
+        read_share(checkpoint, *filling, report, exchange.get());
+        return Bytes{};
+      });
+      share.objects = std::move(filling->objects());
+      read_common(checkpoint, share, report);
+      require_in_place(checkpoint);
+    } catch (const std::exception& caught) {
+      const Error error = error_from(caught);
+      const auto poison = [&] {
+        if (filling) filling->poison();
+        return Bytes{};
+      };
+      for (const auto& leaf : into.tensors) poisoned_.insert(leaf.key);
+      if (!is_damage(error.code(), LoadStage::kContent)) {
+        poison();
+        throw;
+      }
+      agree_on(group_, poison);  // either all ranks try the next candidate, or none
+      require_in_place(checkpoint);
+      throw Damage{error};
+    }
+  }
+
+  /// Collective. A checkpoint replaced during reading, even briefly, gives a mixture and is not
+  /// damaged. One rank checks the metadata first, then each rank the files it opened: if the
+  /// metadata is the original, the files now in place are the original ones as well.
+  void require_in_place(const Checkpoint& checkpoint) const {
+    from_leader(group_, seams_.leader, [&checkpoint] {
+      checkpoint.require_metadata_in_place();
+      return Bytes{};
+    });
+    agree_on(group_, [&checkpoint] {
+      checkpoint.require_files_in_place();
+      return Bytes{};
+    });
+  }
+
+  /// Returns null if each rank reads for itself. Otherwise collective: allocates what this rank
+  /// needs to take part, on all ranks or none, and creates the communicators last.
+  std::unique_ptr<RecordExchange> exchange_of(
+      Checkpoint& checkpoint, LoadReport& report,
+      const std::function<std::vector<StoredRecord>()>& wanted) const {
+    if (options_.reads == Reads::kByEach) return nullptr;
+    auto exchange = std::make_unique<RecordExchange>(ports_.fabric, group_, checkpoint, wanted,
+                                                     seams_.share, options_.staging_bytes);
+    report.bound_staging += exchange->bound();
+    report.bound_empty += exchange->bound();
+    return exchange;
+  }
+
+  /// Reads records shared with other ranks first, round by round; then those only this rank needs.
+  void read_share(Checkpoint& checkpoint, ShareFill& filling, LoadReport& report,
+                  RecordExchange* exchange) const {
+    begin_phase(ports_.trace, phase::kRead);
+    if (exchange != nullptr) {
+      const LookFirst looking(checkpoint, *exchange);
+      exchange->run([&](std::span<const StoredRecord> records) { filling.read(records); });
+      report.bytes_for_all = exchange->bytes_read();
+      report.peak_staging += exchange->peak();
+    }
+    filling.read_tensors();
+    report.bytes_read = filling.bytes_read();
+    end_phase(ports_.trace, phase::kRead, {.bytes = report.bytes_read, .items = report.tensors});
+    begin_phase(ports_.trace, phase::kObjects);
+    filling.read_objects();
+    end_phase(ports_.trace, phase::kObjects, {.items = filling.objects().size()});
+  }
+
+  /// Reads the common state, then judges the checksums of all records.
+  void read_common(Checkpoint& checkpoint, ReadShare& share, LoadReport& report) {
+    begin_phase(ports_.trace, phase::kCommon);
+    if (shown_) {
+      share.common = std::move(shown_->value);
+    } else {
+      share.common = common_for_all(
+          group_, seams_.leader, [&]() -> Checkpoint& { return checkpoint; },
+          verifies() ? &share.tally : nullptr);
+    }
+    report.records_verified = share.tally.records();
+    if (verifies() && judge_checksums(group_, share.tally)) {
+      report.records_verified = 0;
+      remember_log(report, {std::string(kSwitchedOff)}, ports_.trace);
+    }
+    end_phase(ports_.trace, phase::kCommon);
+  }
+
+  const Ports& ports_;
+  Communicator& group_;
+  const LoadSettings& options_;
+  const LoadSeams& seams_;
+  std::vector<std::optional<Opened>> opened_;  ///< candidates, if they could be opened
+  std::vector<Votes> votes_;                   ///< each rank's verdict on them
+  std::vector<std::string> fell_back_from_;
+  std::vector<Step> damaged_;  ///< damaged iterations among them
+  std::vector<std::string> notes_;
+  std::optional<Common> shown_;     ///< common state of the current candidate
+  std::set<std::string> poisoned_;  ///< keys that only another candidate can make valid again
+};
+
+}  // namespace
+
+std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path) {
+  return read_common(store, group, path, LeaderSeams{});
+}
+
+std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
+                                 const LeaderSeams& seams) {
+  std::optional<Checkpoint> checkpoint;
+  return common_for_all(group, seams, [&]() -> Checkpoint& {
+    return checkpoint.emplace(Checkpoint::open(store, path));
+  });
+}
+
+bool nothing_saved(Store& store, Communicator& group, const std::string& path) {
+  const auto answer = [&] { return Bytes(nothing_saved(store, path) ? 1 : 0); };
+  return !from_leader(group, LeaderSeams{}, answer).empty();
+}
+
+LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
+                const Ask& ask) {
+  return load(ports, group, options, ask, {});
+}
+
+LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
+                const LoadSettings& options) {
+  return load(ports, group, into, options, {});
+}
+
+LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
+                const Ask& ask, const LoadSeams& seams) {
+  return Loading(ports, group, options, seams)
+      .run([&ask](Loading& loading, Checkpoint& checkpoint) {
+        const Value* common = loading.common(checkpoint);
+        return ask({checkpoint.location(), common, checkpoint.catalog()});
+      });
+}
+
+LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
+                const LoadSettings& options, const LoadSeams& seams) {
+  return Loading(ports, group, options, seams).run([&into](Loading&, Checkpoint&) {
+    return Wanted{&into, {}};
+  });
+}
+
+}  // namespace reprise

@@ -1,0 +1,105 @@
+#pragma once
+// Load: reads and validates metadata, takes the wanted keys from the template, and reads each
+// needed element once, either on each rank that needs it or on one rank for all.
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/load/candidates.hpp"
+#include "core/plan/load_plan.hpp"
+#include "core/plan/strictness.hpp"
+#include "core/save/plan_cache.hpp"
+#include "core/state/state_dict.hpp"
+#include "reprise/ports.hpp"
+
+namespace reprise {
+
+struct LoadSettings {
+  std::string path;  ///< resolved as in locate()
+  Strictness strictness = Strictness::kRaiseAll;
+  /// Keys allowed to be missing on one side; each use is reported.
+  std::vector<std::string> excused;
+  std::uint64_t staging_bytes = std::uint64_t{16} << 20U;
+  LoadChecksums checksums = LoadChecksums::kIgnored;
+  Fallback fallback = Fallback::kNone;
+  Reads reads = Reads::kByEach;
+  /// Seeds the plan of the next save and caches the metadata; given by all ranks or by none.
+  PlanCache* cache = nullptr;
+};
+
+struct LoadReport {
+  Location location;
+  std::uint64_t tensors = 0;  ///< leaves of this rank that were filled
+  std::uint64_t objects = 0;  ///< objects of this rank that were filled
+  std::uint64_t elements = 0;
+  std::uint64_t bytes_read = 0;  ///< element bytes delivered to this rank, whichever rank read them
+  /// Bytes of shared records that this rank read from storage for all.
+  std::uint64_t bytes_for_all = 0;
+  std::uint64_t bytes_needed = 0;
+  std::uint64_t peak_staging = 0;  ///< staging plus the peak of exchanged data
+  /// Most memory this rank may use for reading besides the job's own, known in advance: staging,
+  /// its largest object, and one round of the exchange including this rank's share. Excludes the
+  /// metadata, which all ranks hold, and memory the fabric uses within a call.
+  std::uint64_t bound_staging = 0;
+  /// Same bound for a rank that holds no tensor part except single-element tensors: its largest
+  /// object plus a constant; if records are read once for all, also its part of the exchange.
+  std::uint64_t bound_empty = 0;
+  std::uint64_t metadata_bytes = 0;    ///< size as broadcast; 0: cached
+  std::uint64_t records_verified = 0;  ///< on this rank, if checksums are verified
+  KeyMismatch returned;                ///< keys that the strict mode returns
+  std::vector<std::string> excused;
+  std::vector<std::string> log;
+  /// Candidates that were skipped, each with its damage; the same on all ranks.
+  std::vector<std::string> fell_back_from;
+  /// Iterations among them; the next save is told of them (CommitTarget::damaged).
+  std::vector<Step> damaged;
+  std::vector<CacheKind> reused;
+};
+
+/// Returns the common state of the checkpoint at `path`, read by one rank for all, for jobs that
+/// need it to decide what to load. Nothing if it has none. Collective; fails alike on all ranks.
+std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path);
+
+/// True if nothing was ever saved at `path`; one rank checks for all. Collective.
+bool nothing_saved(Store& store, Communicator& group, const std::string& path);
+
+/// The job's request to the chosen checkpoint.
+struct Wanted {
+  StateDict* into = nullptr;         ///< must live until the load returns
+  std::vector<std::string> excused;  ///< in addition to those of the options
+};
+/// A checkpoint that is tried, shown to the job before it makes its request; valid until then.
+struct Candidate {
+  const Location& location;
+  const Value* common = nullptr;  ///< null if it has none
+  const Catalog& catalog;
+};
+/// Called once per candidate. Must throw the same error on all ranks or none; after an error no
+/// other candidate is tried.
+using Ask = std::function<Wanted(const Candidate&)>;
+
+/// Collective over `group`. Chooses the checkpoint, shows the job its common state, and fills the
+/// job's request: tensor pieces, object values and common state, with the keys, shapes and dtypes
+/// of the request. If a plain DCP checkpoint has no common state, the request's stays. All ranks
+/// take the same checkpoint.
+///
+/// A refusal because of names, metadata or plan leaves the job's memory unchanged. After a data
+/// error the requested tensors are poisoned (0xBD) and the job must not continue with them. With
+/// Fallback::kNewestWhole, damage leads to the next candidate instead, which fills the same tensors
+/// (NOT_STORED if it lacks one); if none is undamaged, throws the first one's error.
+///
+/// A record that does not match its stored checksum is a data error (CHECKSUM: rank, key, file,
+/// offset), unless all ranks together saw only 0 for elements and no other mismatch: then the
+/// writer had checksums switched off, and the log says so. Throws EXTENT_MISMATCH if two items
+/// share bytes. The Error is the same on all ranks.
+LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
+                const Ask& ask);
+/// Same, for a job that already knows its request.
+LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
+                const LoadSettings& options);
+
+}  // namespace reprise

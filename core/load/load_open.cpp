@@ -1,0 +1,234 @@
+#include "core/load/load_open.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "core/agree/agreement.hpp"
+#include "core/agree/leader.hpp"
+#include "core/agree/peer_wire.hpp"
+#include "core/checkpoint/stored_tracker.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/save/plan_memory.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kMetadataKey = "the name of kept metadata";
+constexpr std::size_t kTextRoom = 512;  // rough size of an encoded file name
+
+void put_location(Bytes& wire, const Location& location) {
+  put_text(wire, location.directory);
+  append_le(wire, location.step ? location.step->value : std::int64_t{-1});
+  put_text(wire, location.tracker.value_or(""));
+}
+
+Location take_location(PeerWire& wire) {
+  Location location;
+  location.directory = wire.text();
+  const auto step = wire.number<std::int64_t>();
+  if (step >= 0) location.step = Step{step};
+  if (auto tracker = wire.text(); !tracker.empty()) location.tracker = std::move(tracker);
+  return location;
+}
+
+Bytes encode(const MetadataFiles& files) {
+  Bytes wire;
+  std::size_t size = 0;
+  for (const auto& content : files.contents) size += content.size() + kTextRoom;
+  wire.reserve(size + kTextRoom);
+  put_texts(wire, files.names);
+  for (const auto& content : files.contents) put_text(wire, as_text(content));
+  return wire;
+}
+
+/// Returns the part of per-rank metadata that this rank of the job sees.
+Metadata for_rank(Metadata all, const Communicator& group) {
+  if (all.ranks.empty()) return all;
+  const auto is_own = [](const auto& item) { return item.known_by.own; };
+  const auto tensor = std::ranges::find_if(all.catalog.tensors, is_own);
+  const auto object = std::ranges::find_if(all.catalog.objects, is_own);
+  const std::string* own = tensor != all.catalog.tensors.end()   ? &tensor->key
+                           : object != all.catalog.objects.end() ? &object->key
+                                                                 : nullptr;
+  if (own != nullptr && all.ranks.size() != static_cast<std::size_t>(group.group().size())) {
+    throw Error(Code::kUnsupported,
+                "each of " + std::to_string(all.ranks.size()) +
+                    " ranks saved values of its own without collectives, and " +
+                    std::to_string(group.group().size()) +
+                    " load: write it anew first, with `reprise reshard --per-rank first` or drop",
+                {.key = *own});
+  }
+  return seen_by(all, group.rank().value);
+}
+
+/// The leader calls `read` and broadcasts the files with their hash, which covers their names.
+Opened open_for_all(Store& store, Communicator& group, const LeaderSeams& lead, Location location,
+                    const std::function<MetadataFiles()>& read) {
+  const Bytes answer = from_leader(group, lead, [&] {
+    const MetadataFiles files = read();
+    Bytes wire = encode(files);
+    append_le(wire, hash_of(files));
+    return wire;
+  });
+  std::optional<Checkpoint> checkpoint;
+  agree_on(group, [&] {
+    PeerWire wire(answer, "metadata");
+    const std::vector<std::string> names = wire.texts();
+    std::vector<ByteSpan> contents;
+    for (std::size_t i = 0; i < names.size(); ++i) contents.push_back(wire.part());
+    const auto hash = wire.number<std::uint64_t>();
+    wire.end();
+    auto own = std::make_shared<const Metadata>(for_rank(read_metadata(contents, names), group));
+    checkpoint.emplace(store, std::move(location), std::move(own), hash);
+    return Bytes{};
+  });
+  return {std::move(*checkpoint), answer.size()};
+}
+
+/// True if all ranks have metadata cached under this key.
+bool all_keep(Communicator& group, const PlanCache& cache, const MetadataCacheSeams& cache_seams,
+              const PlanCache::Memory& memory, std::uint64_t key) {
+  const auto keys = agree_on(group, [&] {
+    Bytes wire;
+    if (cache.keeps(CacheKind::kMetadata) && memory.read) {
+      append_le(wire, cache_seams.key(memory.read->identity));
+    }
+    return wire;
+  });
+  return std::all_of(keys.begin(), keys.end(), [key](const Bytes& wire) {
+    return !wire.empty() && PeerWire(wire, kMetadataKey).number<std::uint64_t>() == key;
+  });
+}
+
+/// The leader reads the files again; they are broadcast and parsed unless all ranks have the same
+/// metadata cached.
+Opened open_with_cache(Store& store, Communicator& group, const LoadSettings& options,
+                       const LoadSeams& seams, Location location) {
+  PlanCache::Memory& memory = options.cache->memory();
+  MetadataFiles files;
+  const Bytes answer = from_leader(group, seams.leader, [&] {
+    files = read_metadata_files(store, location.directory);
+    Bytes wire;
+    append_le(wire, hash_of(files));
+    return wire;
+  });
+  const MetadataIdentity live{location.directory,
+                              PeerWire(answer, kMetadataKey).number<std::uint64_t>()};
+  const MetadataCacheSeams& cache_seams = seams.cache;
+  if (!all_keep(group, *options.cache, cache_seams, memory, cache_seams.key(live))) {
+    Opened opened = open_for_all(store, group, seams.leader, std::move(location),
+                                 [&files] { return std::move(files); });
+    opened.identity = live;
+    return opened;
+  }
+  agree_on(group, [&] {
+    cache_seams.verify(memory.read->identity, live);
+    return Bytes{};
+  });
+  return {Checkpoint(store, std::move(location), memory.read->metadata, live.content), 0, live};
+}
+
+// --- trackers -----------------------------------------------------------------------------------
+
+TrackedSteps tracked_by_all(Store& store, Communicator& group, const LoadSettings& options) {
+  const auto wires = agree_on(group, [&] {
+    Bytes wire;
+    const auto own = tracked_step(store, options.path);
+    append_le(wire, own ? own->value : std::int64_t{-1});
+    return wire;
+  });
+  TrackedSteps tracked;
+  for (const Bytes& bytes : wires) {
+    const auto step = PeerWire(bytes, "a tracker").number<std::int64_t>();
+    tracked.push_back(step < 0 ? std::nullopt : std::optional(Step{step}));
+  }
+  return tracked;
+}
+
+/// Prints "rank 2 names iteration 4", for the first rank that does not name the newest.
+std::string other_idea(const TrackedSteps& tracked, Step newest, const Group& group) {
+  const auto other = std::find_if(tracked.begin(), tracked.end(),
+                                  [newest](const auto& step) { return step != newest; });
+  const auto place = static_cast<std::int32_t>(other - tracked.begin());
+  return "that of rank " + std::to_string(group.member({place}).value) +
+         (*other ? " names iteration " + std::to_string((*other)->value) : " names no iteration");
+}
+
+/// Puts `newest` first; the leader's own choice comes next if falling back is allowed.
+void put_first(Step newest, const LoadSettings& options, std::vector<Location>& locations) {
+  Location first = locations.front();
+  first.step = newest;
+  first.directory = join_path(options.path, directory_of({newest}));
+  locations.front().tracker.reset();
+  std::erase_if(locations, [newest](const auto& other) { return other.step == newest; });
+  if (options.fallback == Fallback::kNone) locations.clear();
+  locations.insert(locations.begin(), std::move(first));
+}
+
+/// If trackers differ, ranks see different stores, or one store that only some see up to date: the
+/// newest is the one that was committed, and each rank must have it.
+void take_newest(Store& store, Communicator& group, const LoadSettings& options,
+                 const LoadSeams& seams, Candidates& found) {
+  if (!found.locations.front().tracker) return;  // requested explicitly or a fallback
+  const TrackedSteps tracked = tracked_by_all(store, group, options);
+  const bool alike = std::all_of(tracked.begin(), tracked.end(),
+                                 [&](const auto& step) { return step == tracked.front(); });
+  if (alike) return;
+  const auto newest = seams.tracked(tracked, seams.leader.leader(group));
+  if (!newest) return;
+  const std::string seen =
+      "the ranks' trackers differ: " + other_idea(tracked, *newest, group.group());
+  put_first(*newest, options, found.locations);
+  const Location& first = found.locations.front();
+  agree_on(group, [&] {
+    if (store.stat(first.directory)) return Bytes{};
+    throw Error(
+        Code::kTrackerDangling,
+        seen + ", another names iteration " + std::to_string(newest->value) +
+            ", and this rank's store does not have that: ranks look at different stores; "
+            "bring it there, or name a checkpoint that all of them have",
+        {.rank = group.group().member(group.rank()), .file = store.display(first.directory)});
+  });
+  found.notes.push_back(seen + "; the newest, iteration " + std::to_string(newest->value) +
+                        ", is loaded");
+}
+
+Candidates candidates_of_leader(Store& store, Communicator& group, const LoadSettings& options,
+                                const LeaderSeams& lead) {
+  const Bytes answer = from_leader(group, lead, [&] {
+    const Candidates found = candidates(store, options.path, options.fallback);
+    Bytes wire;
+    put_texts(wire, found.passed_over);
+    put_texts(wire, found.notes);
+    for (const auto& location : found.locations) put_location(wire, location);
+    return wire;
+  });
+  PeerWire wire(answer, "the list of checkpoints");
+  Candidates found;
+  found.passed_over = wire.texts();
+  found.notes = wire.texts();
+  while (!wire.empty()) found.locations.push_back(take_location(wire));
+  return found;
+}
+
+}  // namespace
+
+std::optional<Step> newest_tracked(const TrackedSteps& tracked, GroupRank /*leader*/) {
+  return *std::max_element(tracked.begin(), tracked.end());
+}
+
+Candidates candidates_for_all(Store& store, Communicator& group, const LoadSettings& options,
+                              const LoadSeams& seams) {
+  Candidates found = candidates_of_leader(store, group, options, seams.leader);
+  take_newest(store, group, options, seams, found);
+  return found;
+}
+
+Opened open_for_all(Store& store, Communicator& group, const LoadSettings& options,
+                    const LoadSeams& seams, const Location& location) {
+  if (options.cache != nullptr) return open_with_cache(store, group, options, seams, location);
+  return open_for_all(store, group, seams.leader, location,
+                      [&] { return read_metadata_files(store, location.directory); });
+}
+
+}  // namespace reprise

@@ -1,0 +1,26 @@
+#pragma once
+// Chooses and opens the checkpoint of a load: one rank does the I/O for all. Collective, with the
+// same result on all ranks.
+
+#include "core/load/load.hpp"
+#include "core/seams/load_seams.hpp"
+
+namespace reprise {
+
+/// Returns the leader's candidates(); if trackers differ between ranks, starts at the newest of
+/// them. Throws TRACKER_DANGLING naming a rank whose store lacks that iteration.
+Candidates candidates_for_all(Store& store, Communicator& group, const LoadSettings& options,
+                              const LoadSeams& seams);
+
+struct Opened {
+  Checkpoint checkpoint;
+  std::uint64_t metadata_bytes = 0;  ///< metadata bytes that were broadcast
+  MetadataIdentity identity = {};    ///< set if the load has a cache
+};
+
+/// The leader broadcasts the metadata files and each rank parses them; skipped if every rank has
+/// them cached.
+Opened open_for_all(Store& store, Communicator& group, const LoadSettings& options,
+                    const LoadSeams& seams, const Location& location);
+
+}  // namespace reprise

@@ -1,0 +1,116 @@
+#include "core/load/load_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "core/format/bytes_item.hpp"
+#include "core/seams/load_seams.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::byte kPoison{0xBD};
+
+/// Largest staging for copies by the CPU; more would not stay in its cache.
+constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
+
+std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {
+  std::uint64_t largest = 0;
+  for (const auto& read : plan.objects) {
+    largest = std::max(largest, catalog.objects[read.object].range.size);
+  }
+  return largest;
+}
+
+}  // namespace
+
+StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Device& device,
+                         std::uint64_t most) {
+  StagingNeed need{.most = device.host_memory() ? std::min(most, kHostStagingMax) : most};
+  for (const auto& read : plan.reads) {
+    const auto bytes = catalog.tensors[read.tensor].chunks[read.chunk].range.size;
+    need.largest = std::max(need.largest, bytes);
+    need.all += bytes;
+  }
+  return need;
+}
+
+std::uint64_t reading_bound(const LoadPlan& plan, const Catalog& catalog, const StagingNeed& need) {
+  return one_read(need) + std::max(largest_object(plan, catalog), kParsedAtOnce);
+}
+
+std::uint64_t empty_reading_bound(const LoadPlan& plan, const Catalog& catalog) {
+  return kEmptyRankBytes + largest_object(plan, catalog);
+}
+
+ShareReader::ShareReader(Checkpoint& checkpoint, Device& device, StateDict& into,
+                         const Staging& staging, ChecksumTally* checksums)
+    : checkpoint_(checkpoint),
+      device_(device),
+      into_(into),
+      staging_(device.staging(staging.bytes)),
+      ring_({staging_.get(), staging.bytes}, staging.room),
+      checksums_(checksums),
+      chunks_({checkpoint, device, {}, checksums}) {}
+
+std::uint64_t ShareReader::read(const ChunkRead& read) {
+  const StoredTensor& tensor = checkpoint_.catalog().tensors[read.tensor];
+  targets_.clear();
+  for (const auto& target : read.targets) {
+    const TensorLeaf& leaf = into_.tensors[target.leaf];
+    const Piece& piece = leaf.pieces[target.piece];
+    const auto first = static_cast<std::size_t>(local_offset(piece, target.region.offset));
+    targets_.push_back(
+        {target.source, target.region, {leaf.data + first * size_of(leaf.dtype), piece.strides}});
+  }
+  const StoredChunk& chunk = tensor.chunks[read.chunk];
+  chunks_.go_through(ring_.next(chunk.range.size));
+  return chunks_.read(tensor, chunk, targets_);
+}
+
+Value ShareReader::object(const StoredObject& stored) {
+  // Read only once, so that the bytes used are the bytes checked.
+  const Bytes bytes = checkpoint_.object_bytes(stored);
+  SpanSource source(
+      bytes,
+      {.key = stored.key, .file = checkpoint_.display(stored.file), .offset = stored.range.offset});
+  if (checksums_ != nullptr) {
+    checksums_->add(source, stored.key);
+    checksums_->require_no_damage();
+  }
+  BytesItem item = read_bytes_item(source);
+  if (!item.value) {
+    source.fail(Code::kUnsupported, "the object can't be loaded: " + item.opaque_because, 0);
+  }
+  List* list = item.value->as<List>();
+  if (list != nullptr && list->size() == 1) return std::move(list->front());
+  return std::move(*item.value);
+}
+
+void ShareReader::poison(const LoadPlan& plan) {
+  std::set<std::size_t> leaves;
+  for (const auto& read : plan.reads) {
+    for (const auto& target : read.targets) leaves.insert(target.leaf);
+  }
+  for (const std::size_t leaf : leaves) poison(into_.tensors[leaf]);
+}
+
+void ShareReader::poison(const TensorLeaf& leaf) {
+  const std::array<std::byte, 16> pattern = [] {
+    std::array<std::byte, 16> bytes{};
+    bytes.fill(kPoison);
+    return bytes;
+  }();
+  for (const auto& piece : leaf.pieces) {
+    const auto first = static_cast<std::size_t>(piece.local) * size_of(leaf.dtype);
+    const ScatterCopy copy{.host = {pattern.data(), Dims::filled(piece.box.ndim(), 0)},
+                           .device = {leaf.data + first, piece.strides},
+                           .extents = piece.box.extent,
+                           .element_bytes = size_of(leaf.dtype)};
+    device_.wait(device_.scatter({&copy, 1}));
+  }
+}
+
+}  // namespace reprise

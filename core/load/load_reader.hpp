@@ -1,0 +1,56 @@
+#pragma once
+// Reads this rank's share of a load into place.
+
+#include <vector>
+
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/checkpoint/checksum_tally.hpp"
+#include "core/checkpoint/chunk_reader.hpp"
+#include "core/plan/load_plan.hpp"
+#include "core/save/load_staging.hpp"
+#include "core/state/state_dict.hpp"
+#include "reprise/device.hpp"
+
+namespace reprise {
+
+/// Returns the staging that the plan's reads need, given a limit of `most` bytes.
+StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Device& device,
+                         std::uint64_t most);
+/// Return the memory that reading uses besides the job's: LoadReport::bound_empty, bound_staging.
+std::uint64_t empty_reading_bound(const LoadPlan& plan, const Catalog& catalog);
+std::uint64_t reading_bound(const LoadPlan& plan, const Catalog& catalog, const StagingNeed& need);
+
+/// Buffer for reads, in bytes.
+struct Staging {
+  std::uint64_t bytes = 0;
+  std::uint64_t room = 0;  ///< bytes available to one read
+};
+
+/// Reads into the leaves of `into`. Its arguments must outlive it.
+class ShareReader {
+ public:
+  /// Pass null for `checksums` to ignore them.
+  ShareReader(Checkpoint& checkpoint, Device& device, StateDict& into, const Staging& staging,
+              ChecksumTally* checksums);
+
+  /// Performs the read and returns its element bytes.
+  std::uint64_t read(const ChunkRead& read);
+  /// Returns the stored value, without the one-element list it is wrapped in.
+  Value object(const StoredObject& stored);
+  /// Fills every target of the plan with 0xBD.
+  void poison(const LoadPlan& plan);
+
+ private:
+  void poison(const TensorLeaf& leaf);
+
+  Checkpoint& checkpoint_;
+  Device& device_;
+  StateDict& into_;
+  StagingMemory staging_;
+  StagingRing ring_;
+  ChecksumTally* checksums_;
+  ChunkReader chunks_;
+  std::vector<RegionTarget> targets_;
+};
+
+}  // namespace reprise

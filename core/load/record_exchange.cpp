@@ -1,0 +1,245 @@
+#include "core/load/record_exchange.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/agree/peer_wire.hpp"
+#include "core/base/check.hpp"
+#include "core/format/sha256.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kRecordBytes = 20;
+
+Bytes encode(const std::vector<StoredRecord>& records) {
+  Bytes wire;
+  wire.reserve(records.size() * kRecordBytes);
+  for (const auto& record : records) {
+    append_le(wire, record.file);
+    append_le(wire, record.range.offset);
+    append_le(wire, record.range.size);
+  }
+  return wire;
+}
+
+std::vector<StoredRecord> decode(ByteSpan bytes, std::size_t files) {
+  PeerWire wire(bytes, "a list of records");
+  std::vector<StoredRecord> records;
+  while (!wire.empty()) {
+    const auto file = wire.number<FileIndex>();
+    if (file >= files) wire.refuse("names a file that the checkpoint does not have");
+    const auto offset = wire.number<std::uint64_t>();
+    records.push_back({file, {offset, wire.number<std::uint64_t>()}});
+  }
+  return records;
+}
+
+/// Ranks grouped by equal needs, and the needs as one member of each group sent them.
+struct Told {
+  std::vector<AlikeReaders> classes;  ///< without the records
+  std::vector<std::size_t> first;     ///< rank that sent them, per class
+  std::vector<Bytes> wires;           ///< messages by rank
+};
+
+std::vector<AlikeReaders> classes_of(const Told& told, std::size_t files) {
+  std::vector<AlikeReaders> classes = told.classes;
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    classes[c].records = decode(told.wires[told.first[c]], files);
+  }
+  return classes;
+}
+
+/// Collective. Only one of the ranks with equal needs sends them, so that the data sent does not
+/// grow with the number of copies.
+Told tell(Communicator& group, const std::function<std::vector<StoredRecord>()>& wanted) {
+  Bytes wire;
+  const auto names = agree_on(group, [&] {
+    std::vector<StoredRecord> records = wanted();
+    std::sort(records.begin(), records.end());
+    records.erase(std::unique(records.begin(), records.end()), records.end());
+    wire = encode(records);
+    const Sha256Digest name = sha256_of(wire);
+    return Bytes(name.begin(), name.end());
+  });
+  Told told;
+  told.wires = agree_on(group, [&] {
+    std::map<Bytes, std::size_t> known;
+    for (std::size_t r = 0; r < names.size(); ++r) {
+      const auto [found, is_new] = known.emplace(names[r], told.classes.size());
+      if (is_new) {
+        told.classes.emplace_back();
+        told.first.push_back(r);
+      }
+      told.classes[found->second].ranks.push_back({static_cast<std::int32_t>(r)});
+    }
+    const auto self = static_cast<std::size_t>(group.rank().value);
+    const bool tells = std::binary_search(told.first.begin(), told.first.end(), self);
+    return tells ? std::move(wire) : Bytes{};
+  });
+  return told;
+}
+
+}  // namespace
+
+RecordExchange::RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& checkpoint,
+                               const std::function<std::vector<StoredRecord>()>& wanted,
+                               ShareReads share, std::uint64_t room)
+    : checkpoint_(checkpoint) {
+  std::map<std::size_t, Group> own;
+  const Told told = tell(group, wanted);
+  agree_on(group, [&] {  // before anyone waits within a smaller group
+    plan_ = share(classes_of(told, checkpoint_.catalog().files.size()), room);
+    for (std::size_t g = 0; g < plan_.groups.size(); ++g) {
+      const auto& ranks = plan_.groups[g];
+      if (!std::binary_search(ranks.begin(), ranks.end(), group.rank())) continue;
+      std::vector<GlobalRank> members;
+      for (const auto rank : ranks) members.push_back(group.group().member(rank));
+      own.emplace(g, Group(std::move(members)));
+    }
+    return Bytes{};
+  });
+  for (const auto& [number, members] : own) circles_[number] = fabric.communicator(members);
+}
+
+RecordExchange::~RecordExchange() = default;
+
+/// Returns the memory for a whole round: what this rank reads and sends, plus what it receives.
+std::uint64_t RecordExchange::bound() const {
+  std::uint64_t most = 0;
+  for (const auto& round : plan_.rounds) {
+    if (!circles_.contains(round.group)) continue;
+    const std::uint64_t members = plan_.groups[round.group].size();
+    const std::uint64_t share = share_of_round(round.bytes, members, 0).size;  // the largest share
+    most = std::max(most, share + round.bytes + (1 + members) * kClosingBytes);
+  }
+  return most;
+}
+
+void RecordExchange::note(const std::optional<Error>& error) {
+  if (error && !failed_) failed_ = error;
+}
+
+void RecordExchange::run(const std::function<void(std::span<const StoredRecord>)>& use) {
+  for (const auto& round : plan_.rounds) {
+    const auto circle = circles_.find(round.group);
+    if (circle == circles_.end()) continue;
+    if (!take(round, *circle->second)) break;
+    if (failed_) continue;
+    const Contribution used = contribution_of([&] {
+      lay_out(round);
+      use(round.records);
+      return Bytes{};
+    });
+    at_hand_ = nullptr;
+    note(used.error);
+  }
+  shares_.clear();
+  if (failed_) throw Error(*failed_);
+}
+
+/// Receives a whole round, or the first error of any of its ranks. False if the call failed.
+bool RecordExchange::take(const SharedRound& round, Communicator& ranks) {
+  shares_.clear();
+  Contribution mine{.bytes = {}, .error = failed_};
+  if (!failed_) mine = contribution_of([&] { return read_share(round, ranks); });
+  const std::optional<Error> own = mine.error;
+  const Contribution called = contribution_of([&] {
+    hear_shares(ranks, std::move(mine));
+    return Bytes{};
+  });
+  if (!called.error) return true;
+  note(own);
+  note(called.error);
+  return false;
+}
+
+void RecordExchange::hear_shares(Communicator& ranks, Contribution mine) {
+  std::uint64_t held = mine.bytes.capacity();
+  for (auto& heard : hear(ranks, std::move(mine))) {
+    note(heard.error);
+    held += heard.bytes.capacity();
+    shares_.push_back(std::move(heard.bytes));
+  }
+  peak_ = std::max(peak_, held);
+}
+
+void RecordExchange::lay_out(const SharedRound& round) {
+  begins_.clear();
+  for (std::uint64_t begin = 0; const auto& record : round.records) {
+    begins_.push_back(begin);
+    begin += record.range.size;
+  }
+  at_hand_ = &round;
+}
+
+Bytes RecordExchange::read_share(const SharedRound& round, const Communicator& ranks) {
+  const ByteRange own = share_of_round(round.bytes, static_cast<std::size_t>(ranks.group().size()),
+                                       static_cast<std::size_t>(ranks.rank().value));
+  struct Part {
+    const StoredRecord* record;
+    ByteRange range;  ///< range within the file
+  };
+  std::vector<Part> parts;
+  std::uint64_t begin = 0;
+  for (const auto& record : round.records) {
+    const std::uint64_t from = std::max(begin, own.offset);
+    const std::uint64_t to = std::min(begin + record.range.size, own.offset + own.size);
+    if (from < to) {
+      parts.push_back({&record, {record.range.offset + (from - begin), to - from}});
+    }
+    begin += record.range.size;
+  }
+  for (const auto& part : parts) {  // before allocating as much as the metadata claims
+    if (part.range.fits(checkpoint_.file(part.record->file).size())) continue;
+    throw Error(Code::kTornFile, "the metadata claims bytes that the file does not have",
+                {.file = checkpoint_.display(part.record->file), .offset = part.range.offset});
+  }
+  Bytes share;
+  share.reserve(own.size + kClosingBytes);
+  share.resize(own.size);
+  MutableByteSpan rest(share);
+  for (const auto& part : parts) {
+    checkpoint_.file(part.record->file).read_at(part.range.offset, rest.first(part.range.size));
+    rest = rest.subspan(part.range.size);
+  }
+  bytes_read_ += own.size;
+  return share;
+}
+
+/// Returns the position of these bytes within the current round, if they are part of it.
+std::optional<std::uint64_t> RecordExchange::place_of(FileIndex file, std::uint64_t offset,
+                                                      std::uint64_t bytes) const {
+  if (at_hand_ == nullptr) return std::nullopt;
+  const auto& records = at_hand_->records;
+  const auto after =
+      std::upper_bound(records.begin(), records.end(), StoredRecord{file, {offset, UINT64_MAX}});
+  if (after == records.begin()) return std::nullopt;
+  const StoredRecord& record = *std::prev(after);
+  const std::uint64_t within = offset - record.range.offset;
+  if (record.file != file || !ByteRange{within, bytes}.fits(record.range.size)) {
+    return std::nullopt;
+  }
+  return begins_[static_cast<std::size_t>(after - records.begin()) - 1] + within;
+}
+
+bool RecordExchange::read(FileIndex file, std::uint64_t offset, MutableByteSpan out) const {
+  const auto place = place_of(file, offset, out.size());
+  if (!place) return false;
+  std::uint64_t skipped = *place;
+  for (const auto& share : shares_) {
+    if (out.empty()) break;
+    if (skipped >= share.size()) {
+      skipped -= share.size();
+      continue;
+    }
+    const std::size_t count = std::min<std::size_t>(out.size(), share.size() - skipped);
+    std::copy_n(share.begin() + static_cast<std::ptrdiff_t>(skipped), count, out.begin());
+    out = out.subspan(count);
+    skipped = 0;
+  }
+  CHECK(out.empty(), out.size());
+  return true;
+}
+
+}  // namespace reprise

@@ -1,0 +1,71 @@
+#pragma once
+// Reads stored records that several ranks need from storage only once: each of those ranks reads a
+// share and gets the rest from the others (core/plan/shared_reads.hpp assigns the shares). During a
+// round, reads of the checkpoint's files are served from memory, so the results are the same as if
+// the rank had read everything itself.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/agree/agreement.hpp"
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/plan/shared_reads.hpp"
+#include "core/seams/load_seams.hpp"
+#include "reprise/fabric.hpp"
+
+namespace reprise {
+
+class RecordExchange final : public BytesAtHand {
+ public:
+  /// Collective over `group`. `wanted` returns this rank's records, in any order; if it fails on
+  /// one rank, all ranks throw that error. `share` assigns them to rounds of at most `room` bytes.
+  /// Borrows its arguments.
+  RecordExchange(Fabric& fabric, Communicator& group, Checkpoint& checkpoint,
+                 const std::function<std::vector<StoredRecord>()>& wanted, ShareReads share,
+                 std::uint64_t room);
+  ~RecordExchange() override;
+  RecordExchange(const RecordExchange&) = delete;
+  RecordExchange& operator=(const RecordExchange&) = delete;
+
+  /// Runs all rounds; in each, calls `use(records)` while those records are in memory. Every rank
+  /// of `group` must call it. A rank that fails keeps taking part, so that nobody waits for it, and
+  /// throws at the end, as do the ranks it should have served. After a failed call it takes part in
+  /// no more rounds: the lost rank may be a member of other circles too, and each would wait for
+  /// its own deadline.
+  void run(const std::function<void(std::span<const StoredRecord>)>& use);
+
+  /// Returns the bytes this rank read from storage.
+  std::uint64_t bytes_read() const { return bytes_read_; }
+  /// Return the limit on bytes held at once, and the peak so far.
+  std::uint64_t bound() const;
+  std::uint64_t peak() const { return peak_; }
+
+  bool read(FileIndex file, std::uint64_t offset, MutableByteSpan out) const override;
+
+ private:
+  void note(const std::optional<Error>& error);
+  Bytes read_share(const SharedRound& round, const Communicator& ranks);
+  bool take(const SharedRound& round, Communicator& ranks);
+  void hear_shares(Communicator& ranks, Contribution mine);
+  void lay_out(const SharedRound& round);
+  std::optional<std::uint64_t> place_of(FileIndex file, std::uint64_t offset,
+                                        std::uint64_t bytes) const;
+
+  Checkpoint& checkpoint_;
+  SharedReads plan_;
+  /// Communicators of the groups this rank belongs to, by group number.
+  std::map<std::size_t, std::shared_ptr<Communicator>> circles_;
+  std::optional<Error> failed_;  ///< first error
+  const SharedRound* at_hand_ = nullptr;
+  std::vector<std::uint64_t> begins_;  ///< offsets of its records within the round
+  std::vector<Bytes> shares_;          ///< shares of the current round, in order
+  std::uint64_t bytes_read_ = 0;
+  std::uint64_t peak_ = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,52 @@
+#pragma once
+// Reads one rank's part of a checkpoint; records may come in any order and each is read once.
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "core/load/load_reader.hpp"
+#include "core/plan/load_plan.hpp"
+#include "core/plan/shared_reads.hpp"
+
+namespace reprise {
+
+class ShareFill {
+ public:
+  /// Borrows all arguments.
+  ShareFill(const LoadPlan& plan, const Catalog& catalog, ShareReader reader);
+
+  /// Returns the records that are needed; those without storage are omitted.
+  std::vector<StoredRecord> records();
+  /// Fills every destination that depends on `records`.
+  void read(std::span<const StoredRecord> records);
+  /// Reads tensors that have not been read yet.
+  void read_tensors();
+  void read_objects();
+  void poison() { reader_.poison(plan_); }
+
+  std::uint64_t bytes_read() const { return bytes_read_; }
+  /// Returns values in the order of plan.objects, once they have been read.
+  std::vector<Value>& objects() { return objects_; }
+
+ private:
+  /// Indices into the plan's lists.
+  struct Needs {
+    std::vector<std::size_t> tensors;
+    std::vector<std::size_t> objects;
+  };
+
+  void read_tensor(std::size_t i);
+  void read_object(std::size_t i);
+
+  const LoadPlan& plan_;
+  const Catalog& catalog_;
+  ShareReader reader_;
+  std::map<StoredRecord, Needs> needs_;  ///< filled by the first call of records()
+  std::vector<bool> has_tensor_;
+  std::vector<bool> has_object_;
+  std::vector<Value> objects_;
+  std::uint64_t bytes_read_ = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,163 @@
+#include "core/reshard/rank_values.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/checkpoint/blocks.hpp"
+#include "core/checkpoint/tensor_reader.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kBlockBytes = std::size_t{1} << 20U;
+
+class RankSettler {
+ public:
+  RankSettler(Checkpoint& checkpoint, const RankChoice& choice, Device& device)
+      : checkpoint_(checkpoint),
+        choice_(choice),
+        device_(device),
+        staging_(kBlockBytes),
+        left_(kBlockBytes),
+        right_(kBlockBytes) {
+    settled_.metadata = checkpoint.metadata();
+  }
+
+  SettledRanks settle() {
+    Metadata& metadata = settled_.metadata;
+    settle(metadata.catalog.tensors);
+    settle(metadata.catalog.objects);
+    std::vector<PlannerEntry> planner;
+    for (PlannerEntry& entry : metadata.planner_data) {
+      const auto name = names_.find(entry.key);
+      if (name == names_.end()) {
+        planner.push_back(std::move(entry));
+      } else if (!name->second.empty()) {
+        planner.push_back({name->second, std::move(entry.path)});
+      }
+    }
+    metadata.planner_data = std::move(planner);
+    metadata.ranks.clear();
+    return std::move(settled_);
+  }
+
+ private:
+  template <class Item>
+  void settle(std::vector<Item>& items) {
+    std::map<std::string, std::vector<Item>> by_name;
+    for (Item& item : items) by_name[std::string(name_of(item))].push_back(std::move(item));
+    items.clear();
+    for (auto& [name, copies] : by_name) {
+      std::ranges::sort(
+          copies, [](const Item& a, const Item& b) { return a.known_by.ranks < b.known_by.ranks; });
+      if (copies.front().known_by.own && !take_one(name, copies)) continue;
+      Item& kept = copies.front();
+      kept.key = name;
+      kept.known_by = {};
+      items.push_back(std::move(kept));
+    }
+  }
+
+  /// False if no copy is kept.
+  template <class Item>
+  bool take_one(const std::string& name, const std::vector<Item>& copies) {
+    const bool same = same_in_all(copies);
+    const bool dropped = !same && choice_.per_rank == PerRank::kDrop;
+    if (!same && !choice_.per_rank) refuse(name, copies);
+    for (const Item& copy : copies) names_[copy.key].clear();
+    if (dropped) settled_.dropped.push_back(name);
+    if (!same && !dropped) settled_.of_first.push_back(name);
+    if (!dropped) names_[copies.front().key] = name;
+    return !dropped;
+  }
+
+  template <class Item>
+  [[noreturn]] void refuse(const std::string& name, const std::vector<Item>& copies) const {
+    throw Error(
+        Code::kUsage,
+        std::to_string(copies.size()) + " of " +
+            std::to_string(checkpoint_.metadata().ranks.size()) +
+            " ranks have a value of their own here, and they differ: keep the number of "
+            "ranks, or say --per-rank first (all get the first rank's) or --per-rank drop",
+        {.key = name, .file = checkpoint_.store().display(checkpoint_.location().directory)});
+  }
+
+  template <class Item>
+  bool same_in_all(const std::vector<Item>& copies) {
+    std::size_t ranks = 0;
+    for (const Item& copy : copies) ranks += copy.known_by.ranks.size();
+    if (ranks != checkpoint_.metadata().ranks.size()) return false;
+    return std::all_of(copies.begin() + 1, copies.end(),
+                       [&](const Item& copy) { return same(copies.front(), copy); });
+  }
+
+  bool same(const StoredTensor& a, const StoredTensor& b) {
+    if (a.dtype != b.dtype || logical_shape(a) != logical_shape(b)) return false;
+    TensorReader left({checkpoint_, device_, staging_}, a);
+    TensorReader right({checkpoint_, device_, staging_}, b);
+    const std::size_t width = size_of(a.dtype);
+    bool same = true;
+    for_each_block(
+        logical_shape(a), static_cast<std::int64_t>(kBlockBytes / width), [&](const Box& block) {
+          if (!same) return;
+          left.read(block, left_.data());
+          right.read(block, right_.data());
+          const auto bytes =
+              static_cast<std::ptrdiff_t>(block.elements()) * static_cast<std::ptrdiff_t>(width);
+          same = std::equal(left_.begin(), left_.begin() + bytes, right_.begin());
+        });
+    return same;
+  }
+
+  bool same(const StoredObject& a, const StoredObject& b) {
+    const auto left = checkpoint_.slice(a.key, a.file, a.range);
+    const auto right = checkpoint_.slice(b.key, b.file, b.range);
+    if (left->size() != right->size()) return false;
+    for (std::uint64_t at = 0; at < left->size(); at += kBlockBytes) {
+      const auto size =
+          static_cast<std::size_t>(std::min<std::uint64_t>(kBlockBytes, left->size() - at));
+      left->read_at(at, MutableByteSpan(left_.data(), size));
+      right->read_at(at, MutableByteSpan(right_.data(), size));
+      if (!std::equal(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(size),
+                      right_.begin())) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Checkpoint& checkpoint_;
+  const RankChoice& choice_;
+  Device& device_;
+  Bytes staging_;
+  Bytes left_;
+  Bytes right_;
+  SettledRanks settled_;
+  std::map<std::string, std::string> names_;  ///< new names of per-rank keys; empty: left out
+};
+
+}  // namespace
+
+SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Device& device) {
+  const Metadata& metadata = checkpoint.metadata();
+  if (metadata.ranks.empty()) {
+    if (choice.per_rank) {
+      throw Error(Code::kUsage,
+                  "--per-rank is for checkpoints in which each rank has metadata of its own, and "
+                  "this one has a .metadata for all",
+                  {.file = checkpoint.store().display(checkpoint.location().directory)});
+    }
+    return {metadata};
+  }
+  const auto before = static_cast<std::int64_t>(metadata.ranks.size());
+  const bool as_before = choice.ranks == 0 || choice.ranks == before;
+  if (choice.per_rank == PerRank::kKeep && !as_before) {
+    throw Error(Code::kUsage, "--per-rank keep takes " + std::to_string(before) +
+                                  " ranks, as many as there were");
+  }
+  if (choice.per_rank.value_or(PerRank::kKeep) == PerRank::kKeep && as_before) return {metadata};
+  return RankSettler(checkpoint, choice, device).settle();
+}
+
+}  // namespace reprise

@@ -1,0 +1,373 @@
+#include "core/reshard/reshard.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "core/base/print.hpp"
+#include "core/checkpoint/beside_payload.hpp"
+#include "core/checkpoint/byte_progress.hpp"
+#include "core/checkpoint/checksum_tally.hpp"
+#include "core/checkpoint/copied_file.hpp"
+#include "core/checkpoint/extents.hpp"
+#include "core/checkpoint/tensor_reader.hpp"
+#include "core/format/backend_info.hpp"
+#include "core/format/bytes_item.hpp"
+#include "core/format/common_state.hpp"
+#include "core/format/integrity.hpp"
+#include "core/ports/store_path.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kStagingBytes = std::size_t{4} << 20U;
+/// Rough size of the bytes written around each part, and of the small files.
+constexpr std::uint64_t kAroundPart = 4096;
+
+/// Keeps a reader per tensor until all its elements have been delivered, because only then can
+/// their checksum be judged.
+class Readers {
+ public:
+  explicit Readers(const ReaderResources& resources)
+      : resources_(resources), readers_(resources.checkpoint.catalog().tensors.size()) {}
+
+  TensorReader& of(std::uint32_t tensor) {
+    auto& reader = readers_[tensor];
+    if (!reader) {
+      reader = std::make_unique<TensorReader>(resources_,
+                                              resources_.checkpoint.catalog().tensors[tensor]);
+    }
+    return *reader;
+  }
+
+  void require_all_judged() const {
+    for (const auto& reader : readers_) CHECK(!reader || reader->judged());
+  }
+
+ private:
+  ReaderResources resources_;
+  std::vector<std::unique_ptr<TensorReader>> readers_;
+};
+
+/// Supplies one writer's parts by reading the old chunks.
+class PartSource final : public ContentSource {
+ public:
+  PartSource(Readers& readers, const Catalog& catalog, const std::vector<WriterShare::Part>& parts,
+             ByteProgress& progress)
+      : readers_(readers), catalog_(catalog), parts_(parts), progress_(progress) {}
+
+  void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
+    const WriterShare::Part& part = parts_[item];
+    readers_.of(part.tensor).read(pieces_of_range(part.box, begin, end), out.data());
+    progress_.go(catalog_.tensors[part.tensor].key, out.size());
+  }
+
+  void settle() override {}
+
+ private:
+  Readers& readers_;
+  const Catalog& catalog_;
+  const std::vector<WriterShare::Part>& parts_;
+  ByteProgress& progress_;
+};
+
+/// Returns patches that fill in checksums that were left out; none if it is not an archive.
+std::vector<Archive::Patch> missing_checksums(ItemSource& item) {
+  Bytes first(std::min<std::uint64_t>(item.size(), kItemKindBytes));
+  item.read_at(0, first);
+  if (item_kind_of(first) != ItemKind::kArchive) return {};
+  return Archive(item).missing_checksums();
+}
+
+class Resharder {
+ public:
+  /// `source` was made from `opened`, which knows the metadata files it was read from.
+  Resharder(const Checkpoint& opened, Checkpoint& source, CommitTarget target,
+            const ReshardOptions& options, const ReshardPorts& ports)
+      : opened_(opened),
+        source_(source),
+        target_(std::move(target)),
+        options_(options),
+        ports_(ports),
+        staging_(kStagingBytes),
+        readers_({source, ports.device, staging_, options.checksums ? &tally_ : nullptr}),
+        progress_(ports.progress),
+        metadata_(source.metadata()) {}
+
+  ReshardReport run() {
+    const Catalog& old = source_.catalog();
+    source_.require_common_if_megatron();
+    require_readable_manifest(source_);
+    const auto shares = plan_reshard(old, options_.rule, options_.writers);
+    for (const auto& share : shares) progress_.expect(share.bytes);
+    beside_ = beside_payload(source_);
+    own_common_ = has_own_common_file(source_);
+    if (own_common_) beside_.files.push_back({std::string(kCommonFile), bytes_of(kCommonFile)});
+    progress_.expect(beside_.bytes());
+    refuse_hostile_objects();
+    require_space(shares);
+    try {
+      prepare(ports_.store, target_);
+      note_beside(ports_.store, target_.saving(), target_.claim.token, beside_.all_names());
+      start_catalog();
+      for (std::size_t w = 0; w < shares.size(); ++w) write_share(w, shares[w]);
+      copy_common();
+      copy_beside();
+      judge_checksums();
+      opened_.require_in_place();
+      source_.require_files_in_place();
+      if (options_.last_look) options_.last_look();
+      commit();
+    } catch (const std::exception&) {
+      abandon(ports_.store, target_);
+      throw;
+    }
+    report_.log = std::move(target_.claim.notes);
+    count(old);
+    return report_;
+  }
+
+ private:
+  /// Refuses objects with names nobody may accept (os.system), because objects are copied as bytes
+  /// and would pass them on.
+  void refuse_hostile_objects() {
+    for (const auto& object : source_.catalog().objects) {
+      read_bytes_item(*source_.slice(object.key, object.file, object.range));
+      progress_.go(object.key, 0);
+    }
+    static_cast<void>(source_.common());
+  }
+
+  void require_space(const std::vector<WriterShare>& shares) const {
+    std::uint64_t needed = progress_.expected();
+    for (const auto& share : shares) needed += kAroundPart * (share.parts.size() + 1);
+    std::string directory = parent_path(target_.directory);
+    while (!directory.empty() && !ports_.store.stat(directory)) directory = parent_path(directory);
+    const auto free = ports_.store.free_bytes(directory);
+    if (!free || *free >= needed) return;
+    throw Error(Code::kNoSpace,
+                "about " + human_bytes(needed) + " are to be written, and " + human_bytes(*free) +
+                    " are free; nothing was written",
+                {.file = ports_.store.display(directory)});
+  }
+
+  /// Starts the new catalog: same keys, dtypes and logical shapes, but no chunks yet.
+  void start_catalog() {
+    Catalog& catalog = metadata_.catalog;
+    catalog.files.clear();
+    for (auto& tensor : catalog.tensors) {
+      tensor.shape = logical_shape(tensor);
+      tensor.original_shape = {};
+      tensor.chunks.clear();
+    }
+    metadata_.has_local_plans = false;
+  }
+
+  FileIndex new_file(std::size_t writer, int number) {
+    metadata_.catalog.files.push_back("__" + std::to_string(writer) + "_" + std::to_string(number) +
+                                      ".distcp");
+    return static_cast<FileIndex>(metadata_.catalog.files.size() - 1);
+  }
+
+  std::string path_of(const std::string& name) const { return join_path(target_.saving(), name); }
+
+  void write_share(std::size_t writer, const WriterShare& share) {
+    int number = 0;
+    if (!share.parts.empty()) write_tensors(share.parts, new_file(writer, number++));
+    if (!share.objects.empty()) write_objects(share.objects, new_file(writer, number));
+  }
+
+  void write_tensors(const std::vector<WriterShare::Part>& parts, FileIndex file) {
+    const Catalog& old = source_.catalog();
+    std::vector<ImageItem> items;
+    for (const auto& part : parts) {
+      items.push_back({.key = old.tensors[part.tensor].key,
+                       .dtype = old.tensors[part.tensor].dtype,
+                       .extent = part.box.extent});
+    }
+    ImageOptions image = options_.image;
+    image.checksums = Checksums::kCrc32AndSha256;
+    const std::string& name = metadata_.catalog.files[file];
+    ImageWriter writer(ports_.store, ports_.tasks, path_of(name), std::move(items), image);
+    PartSource source(readers_, old, parts, progress_);
+    writer.stage(source);
+    const WrittenFile written = writer.finish();
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      metadata_.catalog.tensors[parts[i].tensor].chunks.push_back(
+          {parts[i].box, file, written.ranges[i]});
+    }
+    const WrittenContent content{written.bytes, *written.sha256};
+    confirm_written(ports_.store, path_of(name), content, progress_);
+    add_payload(name, content);
+    tally_.require_no_damage();
+  }
+
+  void add_payload(const std::string& name, const WrittenContent& written) {
+    report_.bytes += written.bytes;
+    note(name, written);
+  }
+
+  /// Records the file for the commit, which checks that all files exist, and for the manifest.
+  void note(const std::string& name, const WrittenContent& written) {
+    content_.payload.push_back({name, written.bytes});
+    if (name.find('/') == std::string::npos) content_.digests.push_back({name, written.sha256});
+  }
+
+  void write_objects(const std::vector<std::uint32_t>& objects, FileIndex file) {
+    const std::string& name = metadata_.catalog.files[file];
+    CopiedFile out(ports_.store, path_of(name), progress_);
+    std::vector<CopiedItem> copied;
+    for (const auto index : objects) {
+      const StoredObject& object = source_.catalog().objects[index];
+      const auto item = source_.slice(object.key, object.file, object.range);
+      StoredObject& copy = metadata_.catalog.objects[index];
+      copied.push_back(copy_item(*item, out, object.key));
+      copy.file = file;
+      copy.range = copied.back().range;
+    }
+    add_payload(name, out.finish());
+    check_copies(name, copied);
+  }
+
+  /// An item copied as bytes.
+  struct CopiedItem {
+    ByteRange range;         ///< range in the copy
+    ErrorPlace from;         ///< place in the source
+    bool completed = false;  ///< missing checksums were filled in
+  };
+
+  CopiedItem copy_item(ItemSource& item, CopiedFile& out, const std::string& key) {
+    std::vector<Archive::Patch> patches;
+    if (options_.checksums) patches = missing_checksums(item);
+    if (!patches.empty()) tally_.add(item, key);
+    ErrorPlace from = item.place_at(0);
+    from.key = key;
+    return {out.append(item, patches), from, !patches.empty()};
+  }
+
+  /// Checks the copied records against their checksums: the bytes judged are the bytes read.
+  void check_copies(const std::string& name, const std::vector<CopiedItem>& copied) {
+    if (!options_.checksums) return;
+    WholeFile file(ports_.store, path_of(name));
+    for (const CopiedItem& item : copied) {
+      PartOf part(file, item.range, item.from);
+      if (!item.completed) {
+        tally_.add(part, item.from.key);
+        continue;
+      }
+      ChecksumTally of_copy;
+      of_copy.add(part, item.from.key);
+      of_copy.require_matches([](const std::string&) { return true; });
+    }
+    tally_.require_no_damage();
+  }
+
+  std::uint64_t bytes_of(std::string_view name) const {
+    const auto path = join_path(source_.location().directory, std::string(name));
+    const auto found = source_.store().stat(path);
+    return found ? found->size : 0;
+  }
+
+  /// Copies metadata.json and common.pt, which is an archive unless it is a user's own.
+  void copy_common() {
+    for (const auto name : {kCommonFile, kBackendFile}) {
+      const std::string from = join_path(source_.location().directory, std::string(name));
+      const bool own = name == kCommonFile && own_common_;
+      if (own || !source_.store().stat(from)) continue;
+      WholeFile item(source_.store(), from);
+      CopiedFile out(ports_.store, path_of(std::string(name)), progress_);
+      if (name == kBackendFile) {
+        out.append(item);
+        note(std::string(name), out.finish());
+        continue;
+      }
+      const CopiedItem copied = copy_item(item, out, std::string(name));
+      note(std::string(name), out.finish());
+      check_copies(std::string(name), {copied});
+    }
+  }
+
+  /// Copies the files next to the payload byte for byte.
+  void copy_beside() {
+    const auto from = [this](const std::string& name) {
+      return join_path(source_.location().directory, name);
+    };
+    for (const std::string& name : beside_.directories) {
+      ports_.store.make_directory(path_of(name));
+    }
+    for (const auto& file : beside_.files) {
+      WholeFile whole(source_.store(), from(file.name));
+      CopiedFile out(ports_.store, path_of(file.name), progress_);
+      out.append(whole);
+      note(file.name, out.finish());
+    }
+    for (const std::string& name : beside_.directories) {
+      ports_.store.sync_directory(path_of(name));
+    }
+    report_.carried = beside_.names();
+    report_.left_out = beside_.left_out;
+  }
+
+  /// Judges the checksums of everything delivered, file by file.
+  void judge_checksums() {
+    readers_.require_all_judged();
+    for (Finding& finding : tally_.findings()) {
+      if (finding.severity == Severity::kError) {
+        throw Error(finding.code, finding.message,
+                    {.key = finding.key, .file = finding.file, .offset = finding.offset});
+      }
+      report_.notes.push_back(std::move(finding));
+    }
+  }
+
+  void commit() {
+    content_.metadata = std::move(metadata_);
+    content_.manifest = has_manifest(source_);
+    run_protocol(commit_protocol(ports_.store, target_, content_), phase::kCommit, ports_.trace);
+    metadata_ = std::move(content_.metadata);
+  }
+
+  void count(const Catalog& old) {
+    report_.tensors = old.tensors.size();
+    report_.objects = old.objects.size();
+    report_.files = metadata_.catalog.files.size();
+    for (std::size_t t = 0; t < old.tensors.size(); ++t) {
+      const auto& tensor = metadata_.catalog.tensors[t];
+      report_.elements += static_cast<std::uint64_t>(volume(tensor.shape));
+      report_.chunks_before += old.tensors[t].chunks.size();
+      report_.chunks_after += tensor.chunks.size();
+    }
+  }
+
+  const Checkpoint& opened_;
+  Checkpoint& source_;
+  CommitTarget target_;
+  const ReshardOptions& options_;
+  const ReshardPorts& ports_;
+  Bytes staging_;
+  ChecksumTally tally_;  ///< checksums of data that was read
+  Readers readers_;
+  ByteProgress progress_;
+  BesidePayload beside_;
+  bool own_common_ = false;  ///< common.pt belongs to the user
+  CommitContent content_ = {};
+  Metadata metadata_;  ///< metadata of the new checkpoint
+  ReshardReport report_;
+};
+
+}  // namespace
+
+ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,
+                      const ReshardPorts& ports) {
+  require_apart(source);
+  SettledRanks settled = settle_ranks(source, options.ranks, ports.device);
+  Checkpoint written(source.store(), source.location(), std::move(settled.metadata));
+  ReshardReport report = Resharder(source, written, target, options, ports).run();
+  report.ranks = written.metadata().ranks.size();
+  report.dropped = std::move(settled.dropped);
+  report.of_first = std::move(settled.of_first);
+  return report;
+}
+
+}  // namespace reprise

@@ -1,0 +1,97 @@
+#include <algorithm>
+
+#include "core/geometry/placement.hpp"
+#include "core/reshard/reshard.hpp"
+
+namespace reprise {
+namespace {
+
+std::vector<Box> cut_boxes(const StoredTensor& tensor, const Cut& cut) {
+  const Dims& shape = logical_shape(tensor);
+  if (cut.dim >= shape.size()) {
+    throw Error(Code::kUsage,
+                "a tensor of shape " + to_string(shape) + " can't be split along dimension " +
+                    std::to_string(cut.dim),
+                {.key = tensor.key});
+  }
+  if (cut.parts < 1) throw Error(Code::kUsage, "less than one part", {.key = tensor.key});
+  std::vector<Box> boxes;
+  const std::int64_t parts = std::min(cut.parts, std::max<std::int64_t>(shape[cut.dim], 1));
+  const std::int64_t length = shape[cut.dim];
+  // The rule cuts by the number of parts requested; parts beyond the extent are empty.
+  for (std::int64_t p = 0; p < cut.parts && static_cast<std::int64_t>(boxes.size()) < parts; ++p) {
+    const Interval interval = ceil_chunk(length, cut.parts, p);
+    Box box = Box::whole(shape);
+    box.offset[cut.dim] = interval.begin;
+    box.extent[cut.dim] = interval.length();
+    if (box.empty()) break;
+    boxes.push_back(box);
+  }
+  return boxes;
+}
+
+std::vector<Box> stored_boxes(const StoredTensor& tensor) {
+  std::vector<Box> boxes;
+  for (const auto& chunk : tensor.chunks) {
+    for (const auto& piece : pieces_of(tensor, chunk)) {
+      if (!piece.box.empty()) boxes.push_back(piece.box);
+    }
+  }
+  std::sort(boxes.begin(), boxes.end());
+  return boxes;
+}
+
+std::vector<Box> boxes_of(const StoredTensor& tensor, const CutRule& rule) {
+  const Dims& shape = logical_shape(tensor);
+  const auto cut = rule ? rule(std::string(name_of(tensor)), shape) : std::nullopt;
+  auto boxes = cut ? cut_boxes(tensor, *cut) : stored_boxes(tensor);
+  if (boxes.empty()) boxes.push_back(Box::whole(shape));
+  return boxes;
+}
+
+class Shares {
+ public:
+  explicit Shares(std::int32_t writers) : shares_(static_cast<std::size_t>(writers)) {}
+
+  void add_tensor(std::uint32_t index, const StoredTensor& tensor, const std::vector<Box>& boxes) {
+    for (std::size_t p = 0; p < boxes.size(); ++p) {
+      WriterShare& share = boxes.size() == 1 ? lightest() : shares_[p % shares_.size()];
+      share.bytes += static_cast<std::uint64_t>(boxes[p].elements()) * size_of(tensor.dtype);
+      share.parts.push_back({index, boxes[p]});
+    }
+  }
+
+  void add_object(std::uint32_t index, const StoredObject& object) {
+    WriterShare& share = lightest();
+    share.bytes += object.range.size;
+    share.objects.push_back(index);
+  }
+
+  std::vector<WriterShare> take() { return std::move(shares_); }
+
+ private:
+  WriterShare& lightest() {
+    return *std::min_element(
+        shares_.begin(), shares_.end(),
+        [](const WriterShare& a, const WriterShare& b) { return a.bytes < b.bytes; });
+  }
+
+  std::vector<WriterShare> shares_;
+};
+
+}  // namespace
+
+std::vector<WriterShare> plan_reshard(const Catalog& catalog, const CutRule& rule,
+                                      std::int32_t writers) {
+  if (writers < 1) throw Error(Code::kUsage, "a checkpoint needs at least one writer");
+  Shares shares(writers);
+  for (std::uint32_t t = 0; t < catalog.tensors.size(); ++t) {
+    shares.add_tensor(t, catalog.tensors[t], boxes_of(catalog.tensors[t], rule));
+  }
+  for (std::uint32_t o = 0; o < catalog.objects.size(); ++o) {
+    shares.add_object(o, catalog.objects[o]);
+  }
+  return shares.take();
+}
+
+}  // namespace reprise

@@ -1,0 +1,131 @@
+#pragma once
+// The moment a checkpoint comes into existence, as a protocol of named steps run by one loop.
+//
+//   iter_0000010.saving-<token>/   payload files, synced by their writers
+//     payload              every file exists and has the length its writer reported
+//     common_state         common.pt
+//     metadata             .metadata
+//     backend_info         metadata.json
+//     manifest             integrity.json (if asked for)
+//     sync_directory
+//     read_back            everything is readable as written, before the old one is moved away
+//     swap_in              publish as iter_0000010; replace it if it exists
+//     sync_parent          <- from here on the checkpoint exists
+//     confirm              reads the name again instead of trusting the store's success
+//     tracker              latest_checkpointed_iteration.txt, written to a side file, published
+//     remove_replaced      the old checkpoint; a failure here does not fail the save
+//
+// If a step fails between swap_in and confirm, the old checkpoint is put back. If a store cannot
+// replace in one step, the old directory is first moved to iter_0000010.replaced-<token>; `locate`
+// finds it there if a crash falls between the two renames. Whatever is moved away is marked. Only
+// one writer at a time does this: see Claim.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/checkpoint/set_aside.hpp"
+#include "core/format/integrity.hpp"
+#include "core/format/metadata.hpp"
+#include "core/save/phases.hpp"
+#include "reprise/store.hpp"
+#include "reprise/types.hpp"
+#include "reprise/value.hpp"
+
+namespace reprise {
+
+/// A writer's claim on its target, from prepare until the checkpoint is committed or the writer
+/// gives up. The leader holds the locks, which end with its process at the latest.
+struct Claim {
+  std::string token;  ///< part of the names this writer sets aside; same on all ranks
+  /// Lock on the tracker if the target has a step; protects the tracker and retention. Saves in
+  /// flight at the same time share one.
+  std::shared_ptr<StoreLock> root = {};
+  std::shared_ptr<StoreLock> directory = {};
+  std::vector<std::string> notes = {};  ///< messages for the operator
+  /// True if restoring the old checkpoint may not be durable: a power cut may swap the two names,
+  /// so neither directory may be removed.
+  bool unsettled = false;
+
+  /// False if the store has no locks: then other writers may be active, and what they set aside is
+  /// left alone.
+  bool keeps_others_out() const { return !directory || directory->warning().empty(); }
+};
+
+/// Target of a checkpoint: `directory` within the store. A step also moves the tracker next to it.
+struct CommitTarget {
+  std::string directory;
+  std::optional<Step> step;
+  /// Number of committed iterations to keep next to the tracker, including this one; at least 1.
+  /// Nothing: all. See retention.hpp.
+  std::optional<std::int32_t> keep = {};
+  /// Iterations that this job skipped as damaged when loading (LoadReport::damaged) and has not
+  /// saved again since. They do not count as kept iterations.
+  std::vector<Step> damaged = {};
+  /// If false, an existing checkpoint of that name makes prepare and swap_in throw USAGE.
+  bool replace = true;
+  Claim claim = {};
+
+  /// Returns the target `<root>/iter_%07d`, which uses the root's tracker.
+  static CommitTarget iteration(const std::string& root, Step step);
+  std::string saving() const { return aside_path(directory, kSavingSuffix, claim.token); }
+  std::string replaced() const { return aside_path(directory, kReplacedSuffix, claim.token); }
+};
+
+/// A file written by a rank before the commit.
+struct PayloadFile {
+  std::string name;
+  std::uint64_t bytes = 0;
+};
+
+struct CommitContent {
+  Metadata metadata;
+  /// A dict; if absent, neither common.pt nor metadata.json is written (plain DCP).
+  std::optional<Dict> common;
+  bool manifest = false;
+  std::vector<FileDigest> digests;  ///< digests of payload files
+  std::vector<PayloadFile> payload = {};
+};
+
+/// Names of the steps of prepare_protocol, in order.
+inline constexpr std::array<std::string_view, 6> kPrepareSteps = {
+    "make_root", "lock", "restore_replaced", "sync_root", "clear", "make_saving"};
+inline constexpr std::array<std::string_view, 12> kCommitSteps = {
+    "payload",   "common_state", "metadata",    "backend_info", "manifest", "sync_directory",
+    "read_back", "swap_in",      "sync_parent", "confirm",      "tracker",  "remove_replaced"};
+
+/// A rank's role in a protocol: the leader runs it, members wait for it.
+enum class Part : std::uint8_t { kLeader, kMember };
+
+/// Claims the target, removes leftovers of an earlier crash and creates the directory to write
+/// into:
+///
+///   make_root          creates parent directories durably, even if others created them first
+///   lock               LOCKED if another writer holds the target
+///   restore_replaced   if a crash interrupted a swap, moves the old checkpoint back
+///   sync_root          ensures that no power cut brings back names removed in the next step
+///   clear              removes unfinished leftovers and, if a confirmed checkpoint is in place,
+///                      older ones that it replaced
+///   make_saving        creates the directory, with a mark inside
+std::vector<ProtocolStep> prepare_protocol(Store& store, CommitTarget& target);
+/// Runs all of these steps, for a single rank.
+void prepare(Store& store, CommitTarget& target);
+/// Returns the steps in order. One rank runs them after every payload file is durable. The
+/// arguments must outlive them.
+std::vector<ProtocolStep> commit_protocol(Store& store, CommitTarget& target,
+                                          const CommitContent& content);
+/// Returns the steps of one rank: all for the leader, none for members, who pass no content.
+std::vector<ProtocolStep> commit_part(Store& store, CommitTarget& target,
+                                      const CommitContent& content, Part part);
+/// Removes leftovers of dead writers from a target locked by the claim. A checkpoint that was moved
+/// away for a new one is removed only if a confirmed one has taken its place.
+void clear_unfinished(Store& store, CommitTarget& target);
+/// Releases the claim once nobody writes any more. Removes unfinished files if possible and safe,
+/// so that they take no space. Never throws.
+void abandon(Store& store, CommitTarget& target);
+/// Writes the tracker and reads it back.
+void move_tracker(Store& store, const CommitTarget& target);
+
+}  // namespace reprise

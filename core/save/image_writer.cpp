@@ -1,0 +1,323 @@
+#include "core/save/image_writer.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <map>
+#include <utility>
+#include <variant>
+
+#include "core/base/check.hpp"
+#include "core/format/zip/crc32.hpp"
+
+namespace reprise {
+
+/// A stretch of the file's image. The background checksums its elements, puts tails (which contain
+/// the checksum) in place, and writes it.
+struct ImageWriter::Batch {
+  struct Elements {  ///< a run of elements within the image
+    std::size_t begin;
+    std::size_t size;
+  };
+  struct Tail {  ///< position of an item's tail, after all its elements
+    std::size_t begin;
+    std::shared_ptr<const TensorItemLayout> layout;
+  };
+  using Mark = std::variant<Elements, Tail>;
+
+  Batch(StagingMemory room, std::size_t bytes) : memory(std::move(room)), capacity(bytes) {}
+
+  std::size_t room() const { return capacity - size; }
+  /// Returns the next `bytes` bytes of the image; the memory never moves.
+  MutableByteSpan extend(std::size_t bytes) {
+    CHECK(bytes <= room(), bytes, room());
+    size += bytes;
+    return {memory.get() + size - bytes, bytes};
+  }
+  MutableByteSpan part(std::size_t begin, std::size_t bytes) {
+    return image().subspan(begin, bytes);
+  }
+  MutableByteSpan image() { return {memory.get(), size}; }
+  void clear() {
+    size = 0;
+    marks.clear();
+  }
+
+  StagingMemory memory;
+  std::size_t capacity;
+  std::size_t size = 0;
+  std::uint64_t offset = 0;  ///< file offset of the image's first byte
+  std::vector<Mark> marks;   ///< in order
+};
+
+/// State of the background, some of which the caller may do. Batches are processed one after
+/// another and each task waits for the one before, so no two threads use it at once.
+struct ImageWriter::File {
+  enum class SealedBy : std::uint8_t { kCaller, kTask };
+
+  /// First error; later batches are not written.
+  std::exception_ptr failure;
+  std::atomic<bool> failed = false;  ///< set after `failure`, which then never changes
+
+  std::unique_ptr<WriteFile> out;
+  Checksums checksums = Checksums::kNone;
+  SealedBy sealed_by = SealedBy::kTask;
+  Crc32 crc;  ///< running checksum of the current item's elements
+  Sha256 sha256;
+
+  /// Puts checksums into the batch's tails, in batch order; `sealed_by` says who calls it.
+  void seal(Batch& batch) {
+    for (const auto& mark : batch.marks) {
+      if (const auto* elements = std::get_if<Batch::Elements>(&mark)) {
+        if (checksums == Checksums::kNone) continue;
+        crc.update(batch.part(elements->begin, elements->size));
+      } else {
+        const auto& tail = std::get<Batch::Tail>(mark);
+        tail.layout->write_tail(crc.value(), batch.part(tail.begin, tail.layout->tail_bytes()));
+        crc = Crc32();
+      }
+    }
+  }
+
+  void write(Batch& batch) {
+    if (sealed_by == SealedBy::kTask) seal(batch);
+    if (checksums == Checksums::kCrc32AndSha256) sha256.update(batch.image());
+    out->write_at(batch.offset, batch.image());
+  }
+};
+
+namespace {
+
+/// Generous upper bound for the bytes around a tensor's elements.
+constexpr std::uint64_t kAroundTensor = 2048;
+
+std::uint64_t expected_bytes(const std::vector<ImageItem>& items) {
+  std::uint64_t sum = 0;
+  for (const auto& item : items) {
+    sum += item.content.size();
+    if (!item.content.empty()) continue;
+    sum += static_cast<std::uint64_t>(volume(item.extent)) * size_of(item.dtype) + kAroundTensor;
+  }
+  return sum;
+}
+
+/// Waits for copies into memory that is about to be freed. The earlier error is the one reported.
+void settle_anyhow(ContentSource& source) {
+  try {
+    source.settle();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): nothing is left to wait for
+  }
+}
+
+}  // namespace
+
+BatchOrder settle_then_write(BatchWork work) {
+  return {std::move(work.settle), std::move(work.write)};
+}
+
+bool is_done(Task& writing) { return writing.done(); }
+
+ImageOptions with_batches_of(std::uint64_t least, ImageOptions options) {
+  least = std::min(least, options.staging_bytes_max / 4);
+  options.batch_bytes = std::max(options.batch_bytes, least);
+  return options;
+}
+
+std::uint64_t staging_bound(const std::vector<ImageItem>& items, const ImageOptions& options) {
+  std::uint64_t objects = 0;
+  for (const auto& item : items) objects += item.content.size();
+  const std::uint64_t expected = expected_bytes(items);
+  if (expected <= options.batch_bytes) return objects + expected;
+  // The end of a batch may stay unused: less than the bytes around a tensor, which go into the next
+  // batch.
+  const std::uint64_t used = options.batch_bytes - kAroundTensor;
+  const std::uint64_t batches = (expected + used - 1) / used;
+  return objects + std::min(options.staging_bytes_max, batches * options.batch_bytes);
+}
+
+/// Lays out items into batches; hands each over when it is full.
+class ImageWriter::Filler {
+ public:
+  Filler(ImageWriter& writer, ContentSource& source) : writer_(writer), source_(source) {}
+
+  void bytes(ByteSpan rest) {
+    while (!rest.empty()) {
+      const std::size_t part = std::min(rest.size(), room(1));
+      std::copy_n(rest.begin(), part, batch_->extend(part).begin());
+      rest = rest.subspan(part);
+    }
+  }
+
+  /// Returns the item's length.
+  std::uint64_t tensor(std::size_t item, DType dtype, const Dims& extent) {
+    const auto layout = layout_of(dtype, extent);
+    bytes(layout->head());
+    const std::uint64_t width = size_of(dtype);
+    const std::uint64_t total = layout->data_bytes() / width;
+    for (std::uint64_t begin = 0; begin < total;) {
+      const std::uint64_t count = std::min<std::uint64_t>(total - begin, room(width) / width);
+      batch_->marks.push_back(Batch::Elements{batch_->size, count * width});
+      source_.fill(item, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(begin + count),
+                   batch_->extend(count * width));
+      begin += count;
+    }
+    const std::size_t size = layout->tail_bytes();
+    room(size);
+    batch_->marks.push_back(Batch::Tail{batch_->size, layout});
+    batch_->extend(size);
+    return layout->length();
+  }
+
+  void flush() {
+    if (!batch_) return;
+    offset_ += batch_->size;
+    writer_.hand_over(batch_, source_);  // held here until settled
+    batch_.reset();
+  }
+
+ private:
+  /// Returns the room left in the batch, at least `least` bytes; starts a new batch if needed.
+  std::size_t room(std::size_t least) {
+    if (!batch_ || batch_->room() < least) {
+      flush();
+      batch_ = writer_.new_batch(source_);
+      batch_->offset = offset_;
+    }
+    return batch_->room();
+  }
+
+  /// Caches layouts, because a state has many tensors of few shapes.
+  std::shared_ptr<const TensorItemLayout> layout_of(DType dtype, const Dims& extent) {
+    if (layouts_.size() == kLayoutsMax) layouts_.clear();
+    auto& layout = layouts_[{dtype, extent}];
+    if (!layout) layout = std::make_shared<const TensorItemLayout>(dtype, extent);
+    return layout;
+  }
+
+  static constexpr std::size_t kLayoutsMax = 256;  // of about 2 KiB each
+
+  ImageWriter& writer_;
+  ContentSource& source_;
+  std::map<std::pair<DType, Dims>, std::shared_ptr<const TensorItemLayout>> layouts_;
+  std::shared_ptr<Batch> batch_;
+  std::uint64_t offset_ = 0;
+};
+
+ImageWriter::ImageWriter(Store& store, Tasks& tasks, const std::string& path,
+                         std::vector<ImageItem> items, ImageOptions options,
+                         const StageSeams& seams)
+    : tasks_(tasks),
+      items_(std::move(items)),
+      options_(options),
+      seams_(seams),
+      file_(std::make_shared<File>()) {
+  CHECK(options_.batch_bytes >= 4096 && options_.staging_bytes_max >= options_.batch_bytes);
+  file_->out = store.create(path);
+  file_->checksums = options_.checksums;
+  const std::uint64_t expected = expected_bytes(items_);
+  batch_bytes_ = std::min(options_.batch_bytes, expected);
+  // A caller that will have to wait for the background takes over some of its work.
+  const bool waits = expected > options_.staging_bytes_max;
+  file_->sealed_by = waits ? File::SealedBy::kCaller : File::SealedBy::kTask;
+}
+
+ImageWriter::~ImageWriter() = default;
+
+void ImageWriter::fill(Filler& filler) {
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    ImageItem& item = items_[i];
+    ByteRange range{written_.bytes, item.content.size()};
+    if (!item.content.empty()) {
+      filler.bytes(item.content);
+      item.content = {};
+    } else {
+      range.size = filler.tensor(i, item.dtype, item.extent);
+    }
+    written_.ranges.push_back(range);
+    written_.bytes += range.size;
+  }
+  filler.flush();
+}
+
+void ImageWriter::stage(ContentSource& source) {
+  CHECK(!staged_);
+  Filler filler(*this, source);
+  try {
+    fill(filler);
+  } catch (...) {
+    settle_anyhow(source);
+    throw;
+  }
+  const auto close = [file = file_] {
+    file->out->sync();
+    file->out->close();
+  };
+  start(close);
+  staged_ = true;
+}
+
+std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source) {
+  while (!in_flight_.empty() && seams_.free_again(*in_flight_.front().task)) take_back_oldest();
+  if (spare_.empty() && peak_bytes_ + batch_bytes_ > options_.staging_bytes_max) {
+    in_flight_.front().task->wait();
+    take_back_oldest();
+  }
+  if (spare_.empty()) {
+    peak_bytes_ += batch_bytes_;
+    return std::make_shared<Batch>(source.staging(batch_bytes_), batch_bytes_);
+  }
+  auto batch = std::move(spare_.back());
+  spare_.pop_back();
+  if (batch.use_count() > 1) return std::make_shared<Batch>(batch->memory, batch_bytes_);
+  batch->clear();
+  return batch;
+}
+
+void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source) {
+  auto write = [file = file_, held = batch]() mutable {
+    file->write(*held);
+    held.reset();  // lets the batch be reused as it is
+  };
+  const auto order =
+      seams_.order({.settle = [&source] { source.settle(); }, .write = std::move(write)});
+  order.now();
+  if (file_->sealed_by == File::SealedBy::kCaller) file_->seal(*batch);
+  start(order.later);
+  in_flight_.push_back({batch, last_});
+}
+
+void ImageWriter::start(std::function<void()> work) {
+  // Each task waits for the one before, so batches and checksums reach the file in order.
+  auto chained = [before = last_, file = file_, work = std::move(work)]() mutable {
+    if (before) before->wait();
+    before.reset();
+    if (file->failed) return;
+    try {
+      work();
+    } catch (const std::exception&) {
+      file->failure = std::current_exception();
+      file->failed = true;
+    }
+  };
+  last_ = tasks_.start(std::move(chained));
+}
+
+void ImageWriter::take_back_oldest() {
+  if (file_->failed) std::rethrow_exception(file_->failure);
+  spare_.push_back(std::move(in_flight_.front().batch));
+  in_flight_.pop_front();
+}
+
+bool ImageWriter::done() { return staged_ && last_->done(); }
+
+WrittenFile ImageWriter::finish() {
+  CHECK(staged_);
+  last_->wait();
+  in_flight_.clear();
+  spare_.clear();  // staging is finished
+  if (file_->failed) std::rethrow_exception(file_->failure);
+  if (options_.checksums == Checksums::kCrc32AndSha256) written_.sha256 = file_->sha256.digest();
+  return written_;
+}
+
+}  // namespace reprise

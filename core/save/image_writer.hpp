@@ -1,0 +1,113 @@
+#pragma once
+// Writes one `.distcp` file: a sequence of items, each a complete archive. The file's image is
+// built batch by batch in bounded staging and written front to back by background tasks:
+//
+//   items   [object][object][ head | elements ......... | tail ][ head | elements | tail ]
+//   batches |------- batch 0 -------|------- batch 1 -------|------- batch 2 -------|
+//
+// The caller's thread fills a batch (the snapshot); the background checksums and
+// writes batches in order. When staging is full, the caller waits for the oldest
+// batch; if that is known in advance, it computes the checksums itself. Batches are
+// small enough that their content is still in a cache when it is written, and they are
+// reused.
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/format/sha256.hpp"
+#include "core/format/tensor_item.hpp"
+#include "core/save/image_options.hpp"
+#include "core/seams/stage_seams.hpp"
+#include "reprise/device.hpp"
+#include "reprise/ports.hpp"
+#include "reprise/store.hpp"
+
+namespace reprise {
+
+/// An item to write. A ContentSource supplies a tensor's elements; an object is passed whole.
+struct ImageItem {
+  std::string key;
+  DType dtype = DType::kFloat32;
+  Dims extent;    ///< extent of the chunk
+  Bytes content;  ///< encoded object; empty for a tensor
+};
+
+/// Supplies the elements of tensors.
+class ContentSource {
+ public:
+  virtual ~ContentSource() = default;
+  /// Writes the row-major elements [begin, end) of item `item` to `out`, now or by the next
+  /// settle().
+  virtual void fill(std::size_t item, std::int64_t begin, std::int64_t end,
+                    MutableByteSpan out) = 0;
+  /// Returns when everything filled so far is in place; the source data may then change.
+  virtual void settle() = 0;
+  /// Returns memory that it can fill fastest, uninitialised.
+  virtual StagingMemory staging(std::size_t bytes) {
+    return std::make_unique_for_overwrite<std::byte[]>(bytes);
+  }
+};
+
+/// The written file; `ranges` is in the order of the items.
+struct WrittenFile {
+  std::vector<ByteRange> ranges;
+  std::uint64_t bytes = 0;
+  std::optional<Sha256Digest> sha256;  ///< digest of the file, if requested
+};
+
+/// Returns the most that a writer of these items uses at once: its batches plus encoded objects.
+std::uint64_t staging_bound(const std::vector<ImageItem>& items, const ImageOptions& options);
+
+class ImageWriter {
+ public:
+  /// Creates the file.
+  ImageWriter(Store& store, Tasks& tasks, const std::string& path, std::vector<ImageItem> items,
+              ImageOptions options, const StageSeams& seams = {});
+  ~ImageWriter();
+
+  /// Fills all batches and hands them over; after that the data `source` reads may change, but the
+  /// source must outlive the writer. Blocks while staging is full. May be called once. If it fails,
+  /// all fills have settled: no copy still targets memory that is about to be freed.
+  void stage(ContentSource& source);
+  /// True once everything has been written and synced, or has failed. Does not block.
+  bool done();
+  /// Waits for the background; rethrows its error on every call.
+  WrittenFile finish();
+  /// Returns the largest amount of staging that was in use at once.
+  std::uint64_t peak_bytes() const { return peak_bytes_; }
+
+ private:
+  struct Batch;
+  struct File;
+  class Filler;
+  struct InFlight {
+    std::shared_ptr<Batch> batch;
+    std::shared_ptr<Task> task;
+  };
+
+  void fill(Filler& filler);
+  std::shared_ptr<Batch> new_batch(ContentSource& source);
+  void hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source);
+  void start(std::function<void()> work);
+  void take_back_oldest();
+
+  Tasks& tasks_;
+  std::vector<ImageItem> items_;
+  ImageOptions options_;
+  StageSeams seams_;
+  std::shared_ptr<File> file_;
+  std::deque<InFlight> in_flight_;  ///< batches, oldest first
+  std::shared_ptr<Task> last_;      ///< most recently started task; each waits for the one before
+  bool staged_ = false;
+  std::uint64_t batch_bytes_ = 0;              ///< size of each batch
+  std::vector<std::shared_ptr<Batch>> spare_;  ///< written batches for reuse, most recent first
+  std::uint64_t peak_bytes_ = 0;               ///< total of all batches; freed only with the writer
+  WrittenFile written_;
+};
+
+}  // namespace reprise

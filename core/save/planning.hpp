@@ -1,0 +1,42 @@
+#pragma once
+// Produces the plan of a save: newly made by all ranks, or taken from their caches.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/plan/save_plan.hpp"
+#include "core/save/plan_cache.hpp"
+#include "core/save/plan_memory.hpp"
+#include "core/seams/cache_seams.hpp"
+#include "core/seams/plan_seams.hpp"
+#include "reprise/ports.hpp"
+
+namespace reprise {
+
+struct PlanningRules {
+  const PlanSeams& plan;
+  const CacheSeams& cache;
+};
+
+struct SavePlan {
+  std::shared_ptr<const GlobalPlan> plan;
+  Planned planned = Planned::kFresh;
+  std::vector<CacheKind> reused;
+  std::vector<std::string> log;  ///< the same on all ranks
+  /// Offer to remember once the save is committed.
+  PlanCache::Memory::Offered offered;
+  bool confirmed = false;  ///< true if the same plan was made before
+};
+
+/// Collective; `cache` may be null. Throws like local_plan and global_plan; CACHE_POISONED if the
+/// cache content does not come from one committed save, STALE_DISTRIBUTION and NO_WRITER for owners
+/// that do not fit. Does not check that a cached plan has a place for all of `state`: the code that
+/// takes the state does.
+SavePlan plan_save(const Ports& ports, Communicator& group, const StateDict& state,
+                   const PlanningRules& rules, PlanCache* cache);
+
+/// Remembers the plan of a committed save.
+void remember(PlanCache& cache, const SavePlan& save, const CacheSeams& seams);
+
+}  // namespace reprise

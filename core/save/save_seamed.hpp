@@ -1,0 +1,15 @@
+#pragma once
+// Saves with some decisions replaced, for mutants and engine tests. All other code uses save.hpp.
+
+#include <memory>
+
+#include "core/save/save.hpp"
+#include "core/seams/save_seams.hpp"
+
+namespace reprise {
+
+/// Same as Save::begin, with seams.
+Save begin_save(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
+                SaveSettings options, const SaveSeams& seams);
+
+}  // namespace reprise

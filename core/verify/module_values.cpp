@@ -1,0 +1,74 @@
+#include "core/verify/module_values.hpp"
+
+#include "core/base/print.hpp"
+#include "core/format/bytes_item.hpp"
+#include "core/state/optimizer_part.hpp"
+#include "core/state/state_dict.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::uint64_t kItemMax = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kTotalMax = std::uint64_t{16} << 20U;
+
+std::optional<ModuleKey> part_of(const StoredObject& object) {
+  const auto parsed = parse_object_key(object.key);
+  auto key = parse_module_key(parsed ? parsed->key : object.key);
+  return key && key->part ? key : std::nullopt;
+}
+
+std::optional<Value> value_of(Checkpoint& checkpoint, const StoredObject& object) {
+  try {
+    return read_bytes_item(checkpoint.object_bytes(object)).value;
+  } catch (const Error&) {
+    return std::nullopt;  // verify_payload reports it
+  }
+}
+
+std::string name_for_people(const ModuleKey& key) {
+  const std::int64_t place = key.chain.value_or(0);
+  return (key.module.empty() ? "a module that its key does not tell" : "module " + key.module) +
+         (place == 0 ? "" : ", chained optimizer " + std::to_string(place)) + ": its " +
+         std::string(name_of(*key.part));
+}
+
+}  // namespace
+
+Findings read_module_values(Checkpoint& checkpoint, StoredModules& modules) {
+  Findings findings;
+  if (modules.empty()) return findings;
+  std::uint64_t total = 0;
+  std::uint64_t left_out = 0;
+  for (const StoredObject& object : checkpoint.catalog().objects) {
+    const auto key = part_of(object);
+    if (!key || object.file == kNoFile) continue;
+    if (object.range.size > kItemMax || total + object.range.size > kTotalMax) {
+      ++left_out;
+      continue;
+    }
+    total += object.range.size;
+    const auto value = value_of(checkpoint, object);
+    if (!value) continue;
+    take_sharding_type(*key, *value, modules);
+    const std::string complaint = complaint_about(*key->part, *value);
+    if (complaint.empty()) continue;
+    findings.push_back({Severity::kError, Code::kLoadRejected,
+                        name_for_people(*key) + ": " + complaint, object.key,
+                        checkpoint.display(object.file), object.range.offset});
+  }
+  if (left_out != 0) {
+    findings.push_back({Severity::kNote, Code::kLimit,
+                        "the values of " + with_commas(left_out) +
+                            " param groups, scalers and sharding types were not looked at: too "
+                            "large, or too many"});
+  }
+  return findings;
+}
+
+StoredModules inspected_modules(Checkpoint& checkpoint, const Value* common) {
+  StoredModules modules = modules_of(checkpoint.catalog(), common);
+  read_module_values(checkpoint, modules);
+  return modules;
+}
+
+}  // namespace reprise

@@ -1,0 +1,18 @@
+#pragma once
+// Small values stored by the modules' optimizers: param groups, grad scalers, sharding types.
+
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/checkpoint/finding.hpp"
+#include "core/state/modules.hpp"
+
+namespace reprise {
+
+/// Reads them one by one, stores the sharding types in `modules`, and returns what is wrong with
+/// the values. Skips items that are unreadable or opaque; verify_payload reports those. Reads a
+/// bounded number of bytes, and a note says where it stopped.
+Findings read_module_values(Checkpoint& checkpoint, StoredModules& modules);
+
+/// Returns modules_of() with all readable sharding types filled in: for display, not for checks.
+StoredModules inspected_modules(Checkpoint& checkpoint, const Value* common);
+
+}  // namespace reprise

@@ -1,0 +1,252 @@
+#include "core/verify/verify.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "core/checkpoint/beside_payload.hpp"
+#include "core/checkpoint/checksum_tally.hpp"
+#include "core/format/common_state.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
+#include "core/verify/module_values.hpp"
+#include "core/verify/verify_catalog.hpp"
+#include "core/verify/verify_directory.hpp"
+#include "core/verify/verify_mixture.hpp"
+#include "core/verify/verify_objects.hpp"
+#include "core/verify/verify_payload.hpp"
+#include "core/verify/verify_planner.hpp"
+
+namespace reprise {
+namespace {
+
+/// Adds findings, but reports a file that cannot be opened only once.
+void take(Findings more, VerifyReport& report) {
+  for (auto& finding : more) {
+    const bool known =
+        finding.code == Code::kIo &&
+        std::any_of(
+            report.findings.begin(), report.findings.end(), [&finding](const Finding& other) {
+              return other.code == Code::kIo && !other.file.empty() && other.file == finding.file;
+            });
+    if (!known) report.findings.push_back(std::move(finding));
+  }
+}
+
+/// Adds findings about the metadata; sets the metadata file unless a finding names another.
+void take_of_metadata(Findings more, const Checkpoint& checkpoint, VerifyReport& report) {
+  for (auto& finding : more) {
+    if (finding.file.empty()) {
+      const std::string& directory = checkpoint.location().directory;
+      finding.file = checkpoint.store().display(
+          checkpoint.metadata().ranks.empty() ? join_path(directory, std::string(kMetadataFile))
+                                              : directory);
+    }
+  }
+  take(std::move(more), report);
+}
+
+/// True as well for an unreadable metadata.json, since it may be Megatron-Core's.
+bool of_megatron(const Checkpoint& checkpoint) {
+  try {
+    return checkpoint.of_megatron();
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+std::vector<StoredFile> stored_files(Checkpoint& checkpoint) {
+  std::vector<StoredFile> files;
+  for (FileIndex i = 0; i < checkpoint.catalog().files.size(); ++i) {
+    const auto entry = checkpoint.store().stat(checkpoint.path_of(i));
+    const bool there = entry && !entry->directory;
+    files.push_back({checkpoint.display(i), there ? std::optional(entry->size) : std::nullopt,
+                     there ? entry->modified_ns : std::nullopt});
+  }
+  return files;
+}
+
+void count(const Catalog& catalog, VerifyReport& report) {
+  report.tensors = catalog.tensors.size();
+  report.objects = catalog.objects.size();
+  report.files = catalog.files.size();
+  for (const auto& tensor : catalog.tensors) {
+    report.elements += static_cast<std::uint64_t>(volume(logical_shape(tensor)));
+    for (const auto& chunk : tensor.chunks) report.bytes += chunk.range.size;
+  }
+  for (const auto& object : catalog.objects) report.bytes += object.range.size;
+}
+
+/// Checks the checksums of common.pt by themselves, since it is separate from the payload.
+Findings check_common_file(Checkpoint& checkpoint) {
+  Store& store = checkpoint.store();
+  const std::string path = join_path(checkpoint.location().directory, std::string(kCommonFile));
+  const Bytes bytes = read_all(store, path, kBytesItemMax);
+  SpanSource source(bytes, {.file = store.display(path)});
+  ChecksumTally tally;
+  tally.add(source, std::string(kCommonFile));
+  return tally.findings();
+}
+
+/// Reports a common.pt that was skipped.
+Findings check_own_common_file(Checkpoint& checkpoint) {
+  Store& store = checkpoint.store();
+  const std::string path = join_path(checkpoint.location().directory, std::string(kCommonFile));
+  if (!store.stat(path)) return {};
+  return {{Severity::kNote, Code::kUnsupported,
+           "this is not Megatron-Core's common state; passed over", "", store.display(path)}};
+}
+
+/// Reports shards missing from a grid. Plain DCP may have keys that only look like shards; its
+/// planner_data shows that it is plain.
+Findings check_shards(Checkpoint& checkpoint) {
+  Findings findings = check_grids(checkpoint.catalog());
+  if (findings.empty() || checkpoint.metadata().planner_data.empty() || of_megatron(checkpoint)) {
+    return findings;
+  }
+  for (auto& finding : findings) {
+    finding.severity = Severity::kNote;
+    finding.message += "; of no matter unless this was Megatron-Core's, which nothing says";
+  }
+  return findings;
+}
+
+/// Returns the common state if it exists and is readable.
+std::optional<Value> check_common(Checkpoint& checkpoint, VerifyReport& report) {
+  try {
+    auto common = checkpoint.common();
+    if (!common || common->source != kCommonFile) take(check_own_common_file(checkpoint), report);
+    if (!common) return std::nullopt;
+    if (common->source == kCommonFile) take(check_common_file(checkpoint), report);
+    if (!common->item.value) {
+      report.opaque.push_back(common->source);
+      report.findings.push_back({Severity::kNote, Code::kUnsupported,
+                                 "the common state is opaque, so whether it fits the objects "
+                                 "can't be checked: " +
+                                     common->item.opaque_because,
+                                 common->source});
+      return std::nullopt;
+    }
+    take(check_rerun(*common->item.value, checkpoint.catalog()), report);
+    return std::move(common->item.value);
+  } catch (const Error& error) {
+    take({finding_from(error)}, report);
+    return std::nullopt;
+  }
+}
+
+void check_modules(Checkpoint& checkpoint, const std::optional<Value>& common, PayloadCheck payload,
+                   VerifyReport& report) {
+  StoredModules modules = modules_of(checkpoint.catalog(), common ? &*common : nullptr);
+  take_of_metadata(check_modules(modules), checkpoint, report);
+  if (payload == PayloadCheck::kRead) take(read_module_values(checkpoint, modules), report);
+  take(check_sharding_types(modules), report);
+}
+
+/// A manifest with correct digests ties all files to one save, so nothing is suspect then.
+void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, PayloadCheck payload,
+                   VerifyReport& report) {
+  try {
+    const bool read = payload == PayloadCheck::kRead;
+    report.manifest = read && has_manifest(checkpoint);
+    if (report.manifest) return;
+    take(check_times(checkpoint, files), report);
+    if (read) take(check_identical_files(checkpoint, files), report);
+  } catch (const Error& error) {
+    take({finding_from(error)}, report);
+  }
+}
+
+/// True if the metadata exceeds the size that is read, so that its validity is unknown. Claims that
+/// exceed its actual size are damage.
+bool is_too_large(Store& store, const std::string& path) try {
+  read_metadata_files(store, locate(store, path).directory);
+  return false;
+} catch (const Error& error) {
+  return error.code() == Code::kLimit;
+}
+
+/// Opens the checkpoint; returns nothing if that fails, and the report says why.
+std::optional<Checkpoint> open(Store& store, const std::string& path, VerifyReport& report) {
+  try {
+    return Checkpoint::open(store, path);
+  } catch (const Error& error) {
+    if (error.code() == Code::kNotFound || error.code() == Code::kIo) throw;
+    Finding finding = finding_from(error.within({.file = store.display(path)}));
+    if (error.code() == Code::kLimit && is_too_large(store, path))
+      finding.code = Code::kUnsupported;
+    take({std::move(finding)}, report);
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
+                    Progress& progress) {
+  VerifyReport report;
+  auto checkpoint = open(store, path, report);
+  if (!checkpoint) return report;
+  const Catalog& catalog = checkpoint->catalog();
+  report.location = checkpoint->location();
+  report.payload_read = payload == PayloadCheck::kRead;
+  count(catalog, report);
+  for (const auto& note : checkpoint->metadata().notes) {
+    report.findings.push_back({Severity::kNote, Code::kUnsupported, note});
+  }
+  const auto files = stored_files(*checkpoint);
+  take_of_metadata(check_cover(catalog, files), *checkpoint, report);
+  take(check_storage(catalog, files), report);
+  take_of_metadata(check_shards(*checkpoint), *checkpoint, report);
+  if (store.stat(join_path(checkpoint->location().directory, ".metadata"))) {  // one for all ranks
+    take_of_metadata(check_planner(checkpoint->metadata()), *checkpoint, report);
+  }
+  const auto common = check_common(*checkpoint, report);
+  check_modules(*checkpoint, common, payload, report);
+  take(check_backend_info(*checkpoint), report);
+  take(check_stale_files(*checkpoint), report);
+  take(check_leftovers(*checkpoint), report);
+  if (payload == PayloadCheck::kRead) {
+    verify_payload(*checkpoint, files, progress, report);
+    take(check_manifest(*checkpoint, progress), report);
+  }
+  check_mixture(*checkpoint, files, payload, report);
+  checkpoint->require_in_place();
+  return report;
+}
+
+std::string_view name_of(VerifyVerdict verdict) {
+  switch (verdict) {
+    case VerifyVerdict::kWhole:
+      return "whole";
+    case VerifyVerdict::kEmpty:
+      return "empty";
+    case VerifyVerdict::kNotSupported:
+      return "not supported";
+    case VerifyVerdict::kUnreadable:
+      return "unreadable";
+    case VerifyVerdict::kDamaged:
+      return "damaged";
+  }
+  return "damaged";
+}
+
+VerifyVerdict VerifyReport::verdict() const {
+  VerifyVerdict worst = vacuous() ? VerifyVerdict::kEmpty : VerifyVerdict::kWhole;
+  for (const Finding& finding : findings) {
+    if (finding.severity != Severity::kError) continue;
+    worst = std::max(worst, finding.code == Code::kUnsupported ? VerifyVerdict::kNotSupported
+                            : finding.code == Code::kIo        ? VerifyVerdict::kUnreadable
+                                                               : VerifyVerdict::kDamaged);
+  }
+  return worst;
+}
+
+std::size_t VerifyReport::strict_warnings() const {
+  return static_cast<std::size_t>(
+      std::count_if(findings.begin(), findings.end(), [](const Finding& finding) {
+        return finding.severity == Severity::kWarning && finding.code != kMixtureCode;
+      }));
+}
+
+}  // namespace reprise

@@ -1,0 +1,130 @@
+#include "core/verify/verify_catalog.hpp"
+
+#include <algorithm>
+
+#include "core/base/print.hpp"
+#include "core/checkpoint/extents.hpp"
+#include "core/plan/cover.hpp"
+
+namespace reprise {
+namespace {
+
+std::string and_others(std::size_t others) {
+  return others == 0 ? "" : "; and " + with_commas(others) + " more items of this file";
+}
+
+/// Names the bytes of a faulty chunk: the last one at the place, because the one before it may be
+/// correct.
+void blame_chunk(const StoredTensor& tensor, const CoverDefect& defect,
+                 std::span<const StoredFile> files, Finding& finding) {
+  if (defect.code == Code::kCoverageGap) return;
+  for (const auto& chunk : tensor.chunks) {
+    if (chunk.file >= files.size()) continue;
+    for (const auto& piece : pieces_of(tensor, chunk)) {
+      if (piece.box.ndim() != defect.where.ndim() || !intersect(piece.box, defect.where)) continue;
+      finding.file = files[chunk.file].display;
+      finding.offset = chunk.range.offset;
+    }
+  }
+}
+
+void check_tensor(const StoredTensor& tensor, std::span<const StoredFile> files,
+                  Findings& findings) {
+  try {
+    std::vector<Box> boxes;
+    for (const auto& chunk : tensor.chunks) {
+      for (const auto& piece : pieces_of(tensor, chunk)) boxes.push_back(piece.box);
+    }
+    if (const auto defect = prove_cover(logical_shape(tensor), boxes)) {
+      findings.push_back({Severity::kError, defect->code, defect->message, tensor.key});
+      blame_chunk(tensor, *defect, files, findings.back());
+    }
+  } catch (const Error& error) {
+    findings.push_back(finding_from(error.within({.key = tensor.key})));
+  }
+}
+
+/// Adds one finding per tensor or object, however many chunks are affected.
+void check_has_storage(const Catalog& catalog, Findings& findings) {
+  const auto add = [&findings](const std::string& key, std::size_t chunks) {
+    const std::string what = chunks > 1 ? with_commas(chunks) + " of its chunks" : "it";
+    findings.push_back(
+        {Severity::kError, Code::kCoverageGap,
+         "the metadata lists " + what + " but names no bytes for " + (chunks > 1 ? "them" : "it"),
+         key});
+  };
+  for (const auto& tensor : catalog.tensors) {
+    const auto without =
+        std::count_if(tensor.chunks.begin(), tensor.chunks.end(),
+                      [](const StoredChunk& chunk) { return chunk.file == kNoFile; });
+    if (without != 0) add(tensor.key, static_cast<std::size_t>(without));
+  }
+  for (const auto& object : catalog.objects) {
+    if (object.file == kNoFile) add(object.key, 1);
+  }
+}
+
+void check_missing_file(std::span<const StoredItem> items, const StoredFile& file,
+                        Findings& findings) {
+  findings.push_back({Severity::kError, Code::kNotFound,
+                      "the file is not there, and the metadata keeps " + with_commas(items.size()) +
+                          " items in it, the first of them " + *items.front().key,
+                      *items.front().key, file.display});
+}
+
+void check_extents(std::span<const StoredItem> items, const StoredFile& file, Findings& findings) {
+  const StoredItem* first = nullptr;
+  std::size_t count = 0;
+  for (const StoredItem& item : items) {
+    if (item.range.fits(*file.size)) continue;
+    if (first == nullptr) first = &item;
+    ++count;
+  }
+  if (first == nullptr) return;
+  findings.push_back({Severity::kError, Code::kTornFile,
+                      "the metadata claims " + with_commas(first->range.size) +
+                          " bytes from here, and the file ends at " + with_commas(*file.size) +
+                          and_others(count - 1),
+                      *first->key, file.display, first->range.offset});
+}
+
+void check_overlaps(std::span<const StoredItem> items, const StoredFile& file, Findings& findings) {
+  const auto overlap = find_overlap(items, *file.size);
+  if (!overlap) return;
+  findings.push_back({Severity::kError, Code::kExtentMismatch, words_of(*overlap),
+                      *overlap->item.key, file.display, overlap->item.range.offset});
+}
+
+}  // namespace
+
+Findings check_cover(const Catalog& catalog, std::span<const StoredFile> files) {
+  Findings findings;
+  for (const auto& tensor : catalog.tensors) check_tensor(tensor, files, findings);
+  check_has_storage(catalog, findings);
+  return findings;
+}
+
+Findings check_storage(const Catalog& catalog, std::span<const StoredFile> files) {
+  Findings findings;
+  const auto items = items_by_place(catalog);
+  for (auto begin = items.begin(); begin != items.end() && begin->file != kNoFile;) {
+    const auto end = std::find_if(
+        begin, items.end(), [&begin](const StoredItem& item) { return item.file != begin->file; });
+    const std::span<const StoredItem> of_file(begin, end);
+    const StoredFile& file = files[begin->file];
+    if (!file.size) {
+      check_missing_file(of_file, file, findings);
+    } else {
+      check_extents(of_file, file, findings);
+      check_overlaps(of_file, file, findings);
+    }
+    begin = end;
+  }
+  return findings;
+}
+
+bool is_readable(FileIndex file, ByteRange range, std::span<const StoredFile> files) {
+  return file != kNoFile && files[file].size && range.fits(*files[file].size);
+}
+
+}  // namespace reprise

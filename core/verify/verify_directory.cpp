@@ -1,0 +1,232 @@
+#include "core/verify/verify_directory.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/print.hpp"
+#include "core/checkpoint/file_digest.hpp"
+#include "core/checkpoint/set_aside.hpp"
+#include "core/format/backend_info.hpp"
+#include "core/format/common_state.hpp"
+#include "core/format/integrity.hpp"
+#include "core/format/metadata.hpp"
+#include "core/ports/store_path.hpp"
+
+namespace reprise {
+namespace {
+
+std::string directory_of(Checkpoint& checkpoint) { return checkpoint.location().directory; }
+
+std::string display_of(Checkpoint& checkpoint, std::string_view name) {
+  return checkpoint.store().display(join_path(directory_of(checkpoint), std::string(name)));
+}
+
+bool has_common_state(Checkpoint& checkpoint) {
+  const std::string path = join_path(directory_of(checkpoint), std::string(kCommonFile));
+  return checkpoint.store().stat(path) || checkpoint.catalog().object(kCommonObjectKey) != nullptr;
+}
+
+/// Makes the note for a file that only has a known name.
+Finding passed_over(const std::string& display, const std::string& what) {
+  return {Severity::kNote, Code::kUnsupported, "this is not " + what + "; passed over", "",
+          display};
+}
+
+/// Checks one file; if it cannot be read, reports that and lets the others be checked.
+void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& findings) try {
+  const std::string path = join_path(directory_of(checkpoint), file.name);
+  const std::string display = checkpoint.store().display(path);
+  if (!checkpoint.store().stat(path)) {
+    findings.push_back({Severity::kError, Code::kNotFound,
+                        std::string(kIntegrityFile) + " lists it, and it is not there", "",
+                        display});
+  } else if (digest_of_file(checkpoint.store(), path) != file.digest) {
+    findings.push_back({Severity::kError, Code::kChecksum,
+                        "its SHA-256 is not the one in " + std::string(kIntegrityFile), "",
+                        display});
+  }
+} catch (const Error& error) {
+  findings.push_back(finding_from(error.within({.file = display_of(checkpoint, file.name)})));
+}
+
+/// Makes a finding for a JSON file: one that exceeds the limits may still be valid.
+Finding finding_of_json(const Error& error, const std::string& display) {
+  Finding finding = finding_from(error.within({.file = display}));
+  if (finding.code == Code::kLimit) finding.code = Code::kUnsupported;
+  return finding;
+}
+
+/// Returns the base name of "<name>.replaced" if no checkpoint is in that place.
+std::optional<std::string> base_without_checkpoint(Store& store, const std::string& path) {
+  const auto name = aside_name(path.substr(path.rfind('/') + 1));
+  if (!name || name->suffix != kReplacedSuffix) return std::nullopt;
+  const std::string base = join_path(parent_path(path), name->base);
+  return holds_metadata(store, base) ? std::nullopt : std::optional(base);
+}
+
+/// Classifies an entry next to a checkpoint.
+enum class Leftover : std::uint8_t {
+  kNone,       ///< not this program's, or nothing is known about it
+  kRemovable,  ///< this program's, and removing it loses nothing
+  kLastWhole,  ///< this program's, and its place has no confirmed checkpoint
+};
+
+/// Judges by the mark: an entry belongs to this program only if it carries one.
+Leftover leftover_at(Store& store, const std::string& path) try {
+  const auto name = aside_name(path.substr(path.rfind('/') + 1));
+  if (!name || name->token.empty()) return Leftover::kNone;
+  if (!is_own(store, {path, name->suffix, name->token})) return Leftover::kNone;
+  if (name->suffix == kRemovingSuffix) return Leftover::kRemovable;  // retention had chosen it
+  const std::string base = join_path(parent_path(path), name->base);
+  const bool stands = holds_metadata(store, base) && !is_unconfirmed(store, base);
+  return stands || !holds_metadata(store, path) ? Leftover::kRemovable : Leftover::kLastWhole;
+} catch (const Error&) {
+  return Leftover::kNone;  // an unreadable entry is not the checkpoint's fault
+}
+
+}  // namespace
+
+Findings check_stale_files(Checkpoint& checkpoint) {
+  Findings findings;
+  const auto& files = checkpoint.catalog().files;
+  const std::set<std::string> named(files.begin(), files.end());
+  std::vector<std::string> stale;
+  std::vector<std::string> unfinished;
+  std::vector<std::string> of_ranks;
+  const bool of_all = checkpoint.metadata().ranks.empty();
+  for (const Entry& entry : checkpoint.store().list(directory_of(checkpoint))) {
+    if (entry.directory || named.contains(entry.name)) continue;
+    if (entry.name.ends_with(".distcp") && entry.size != 0) stale.push_back(entry.name);
+    if (entry.name.ends_with(".metadata.tmp")) unfinished.push_back(entry.name);
+    if (of_all && rank_of_metadata(entry.name)) of_ranks.push_back(entry.name);
+  }
+  const std::string directory = checkpoint.store().display(directory_of(checkpoint));
+  if (!stale.empty()) {
+    findings.push_back({Severity::kWarning, Code::kNotRequested,
+                        "stale: " + std::to_string(stale.size()) +
+                            " payload files that the metadata does not name, left by an earlier "
+                            "save: " +
+                            join_first(stale),
+                        "", directory});
+  }
+  if (!unfinished.empty()) {
+    findings.push_back({Severity::kWarning, Code::kIncompleteSelected,
+                        "metadata that was never put in place: " + join_first(unfinished) +
+                            "; a later save into this directory did not finish",
+                        "", directory});
+  }
+  if (!of_ranks.empty()) {
+    findings.push_back(
+        {Severity::kNote, Code::kNotRequested,
+         "metadata of single ranks, which nobody reads beside .metadata: " + join_first(of_ranks),
+         "", directory});
+  }
+  return findings;
+}
+
+Findings check_backend_info(Checkpoint& checkpoint) {
+  const std::string display = display_of(checkpoint, kBackendFile);
+  try {
+    const auto bytes = checkpoint.small_file(kBackendFile);
+    if (bytes && !checkpoint.has_backend_file())
+      return {passed_over(display, "Megatron-Core's metadata.json")};
+    const bool common = has_common_state(checkpoint);
+    if (!bytes) {
+      if (!common) return {};
+      return {{checkpoint.of_megatron() ? Severity::kWarning : Severity::kNote, Code::kNotFound,
+               "there is a common state but no metadata.json: Megatron-Core does not take the "
+               "directory for a torch_dist checkpoint",
+               "", display}};
+    }
+    const BackendInfo info = read_backend_info(*bytes, {.file = display});
+    Findings findings;
+    if (!common) {
+      findings.push_back({Severity::kError, Code::kNotFound,
+                          "it marks a Megatron-Core checkpoint, and the common state is missing: "
+                          "neither common.pt nor " +
+                              std::string(kCommonObjectKey),
+                          "", display});
+    }
+    if (!info.unknown_keys.empty()) {
+      findings.push_back(
+          {Severity::kWarning, Code::kUnsupported,
+           "keys that Megatron-Core up to 0.18 refuses: " + join_first(info.unknown_keys), "",
+           display});
+    }
+    return findings;
+  } catch (const Error& error) {
+    return {finding_of_json(error, display)};
+  }
+}
+
+Findings check_manifest(Checkpoint& checkpoint, Progress& progress) {
+  const std::string display = display_of(checkpoint, kIntegrityFile);
+  Findings findings;
+  try {
+    const auto bytes = checkpoint.small_file(kIntegrityFile);
+    if (!bytes) return {};
+    if (!may_be_integrity(*bytes)) return {passed_over(display, "a manifest of checksums")};
+    const auto manifest = read_integrity(*bytes, {.file = display});
+    std::uint64_t done = 0;
+    for (const FileDigest& file : manifest.files) {
+      check_digest(checkpoint, file, findings);
+      progress.advance(file.name, ++done, manifest.files.size());
+    }
+    const auto& files = checkpoint.catalog().files;
+    for (const auto& name : files) {
+      if (manifest.find(name) != nullptr) continue;
+      findings.push_back({Severity::kWarning, Code::kChecksum,
+                          "integrity.json does not list this payload file", "",
+                          display_of(checkpoint, name)});
+    }
+  } catch (const Error& error) {
+    findings.push_back(finding_of_json(error, display));
+  }
+  return findings;
+}
+
+Findings check_leftovers(Checkpoint& checkpoint) {
+  if (directory_of(checkpoint).empty()) return {};
+  Store& store = checkpoint.store();
+  const std::string parent = parent_path(directory_of(checkpoint));
+  std::vector<std::string> removable;
+  std::vector<std::string> kept;
+  Findings findings;
+  std::vector<Entry> siblings;
+  try {
+    siblings = store.list(parent);
+  } catch (const Error&) {
+    return {};  // an unreadable directory is not the checkpoint's fault
+  }
+  for (const Entry& entry : siblings) {
+    const std::string path = join_path(parent, entry.name);
+    if (const auto base = base_without_checkpoint(store, path)) {
+      if (!holds_metadata(store, path)) continue;
+      findings.push_back({Severity::kWarning, Code::kIncompleteSelected,
+                          "the only copy: a save that did not finish moved " +
+                              store.display(*base) + " here; keep it, or rename it back",
+                          "", store.display(path)});
+    } else if (path != directory_of(checkpoint)) {
+      const Leftover leftover = leftover_at(store, path);
+      if (leftover == Leftover::kRemovable) removable.push_back(entry.name);
+      if (leftover == Leftover::kLastWhole) kept.push_back(entry.name);
+    }
+  }
+  const std::string display = store.display(parent);
+  if (!removable.empty()) {
+    findings.push_back({Severity::kNote, Code::kIncompleteSelected,
+                        "left by a save that did not finish, safe to remove while no save runs: " +
+                            join_first(removable),
+                        "", display});
+  }
+  if (!kept.empty()) {
+    findings.push_back({Severity::kNote, Code::kIncompleteSelected,
+                        "set aside by a save that did not finish, and what stands in the place "
+                        "was not confirmed; keep it: " +
+                            join_first(kept),
+                        "", display});
+  }
+  return findings;
+}
+
+}  // namespace reprise

@@ -1,0 +1,180 @@
+#include "core/verify/verify_payload.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/print.hpp"
+#include "core/checkpoint/checksum_tally.hpp"
+#include "core/format/bytes_item.hpp"
+
+namespace reprise {
+namespace {
+
+/// Limit on errors: otherwise a damaged file would be reported once per item.
+constexpr std::size_t kErrorsMax = 10'000;
+
+struct Visit {
+  FileIndex file = kNoFile;
+  ByteRange range;
+  const StoredTensor* tensor = nullptr;  ///< set together with chunk; null for an object
+  const StoredChunk* chunk = nullptr;
+  const StoredObject* object = nullptr;
+};
+
+/// Returns the readable items in file order.
+std::vector<Visit> visits_of(const Catalog& catalog, std::span<const StoredFile> files) {
+  std::vector<Visit> visits;
+  const auto add = [&visits, files](const Visit& visit) {
+    if (is_readable(visit.file, visit.range, files)) visits.push_back(visit);
+  };
+  for (const auto& tensor : catalog.tensors) {
+    for (const auto& chunk : tensor.chunks)
+      add({chunk.file, chunk.range, &tensor, &chunk, nullptr});
+  }
+  for (const auto& object : catalog.objects) {
+    add({object.file, object.range, nullptr, nullptr, &object});
+  }
+  std::stable_sort(visits.begin(), visits.end(), [](const Visit& a, const Visit& b) {
+    return std::pair(a.file, a.range.offset) < std::pair(b.file, b.range.offset);
+  });
+  return visits;
+}
+
+/// Limits repeated reading of overlapping items, whose damage has been reported, to twice the size
+/// of a file: a few bytes of metadata could name a large file endlessly.
+class Rereads {
+ public:
+  /// Call in the order of visits_of().
+  bool allowed(const Visit& visit, std::span<const StoredFile> files) {
+    if (visit.file != file_) {
+      file_ = visit.file;
+      reached_ = 0;
+      spare_ = files[file_].size.value_or(0);
+    }
+    if (visit.range.offset < reached_) {
+      if (visit.range.size > spare_) return false;
+      spare_ -= visit.range.size;
+    }
+    reached_ = std::max(reached_, visit.range.offset + visit.range.size);
+    return true;
+  }
+
+ private:
+  FileIndex file_ = kNoFile;
+  std::uint64_t reached_ = 0;
+  std::uint64_t spare_ = 0;
+};
+
+class PayloadVerifier {
+ public:
+  PayloadVerifier(Checkpoint& checkpoint, VerifyReport& report)
+      : checkpoint_(checkpoint), report_(report) {}
+
+  void look_at(const Visit& visit) {
+    const std::string& key = visit.tensor != nullptr ? visit.tensor->key : visit.object->key;
+    if (visit.file == unreadable_) {
+      ++unread_items_;
+      return;
+    }
+    try {
+      const auto slice = checkpoint_.slice(key, visit.file, visit.range);
+      tally_.add(*slice, key);  // first: a wrong checksum may explain why it is unreadable
+      if (visit.tensor != nullptr) {
+        checkpoint_.tensor_item(*visit.tensor, *visit.chunk);
+      } else {
+        look_at_object(*visit.object);
+      }
+    } catch (const Error& error) {
+      if (error.code() == Code::kIo) return add_unreadable(visit, error);
+      add(finding_from(error.within(
+          {.key = key, .file = checkpoint_.display(visit.file), .offset = visit.range.offset})));
+    }
+  }
+
+  void leave_out() { ++overlapping_; }
+
+  void finish() {
+    say_unreadable();
+    if (overlapping_ != 0) {
+      report_.findings.push_back(
+          {Severity::kError, Code::kExtentMismatch,
+           with_commas(overlapping_) + " items in bytes of others were not read"});
+    }
+    if (left_out_ != 0) {
+      report_.findings.push_back({Severity::kError, Code::kTornFile,
+                                  with_commas(left_out_) + " more items can't be read"});
+    }
+    report_.records_checked = tally_.records();
+    for (auto& finding : tally_.findings()) report_.findings.push_back(std::move(finding));
+  }
+
+ private:
+  void look_at_object(const StoredObject& object) {
+    const auto slice = checkpoint_.slice(object.key, object.file, object.range);
+    const BytesItem item = read_bytes_item(*slice);
+    if (item.value) return;
+    report_.opaque.push_back(object.key);
+    const std::string names = join(item.unlisted_names, ", ");
+    report_.findings.push_back({Severity::kNote, Code::kUnsupported,
+                                "opaque, kept as bytes: " + item.opaque_because +
+                                    (names.empty() ? "" : "; names " + names),
+                                object.key});
+  }
+
+  /// Reports an unreadable file once; items come in file order, and its others would say the same.
+  void add_unreadable(const Visit& visit, const Error& error) {
+    say_unreadable();
+    unreadable_ = visit.file;
+    unread_items_ = 1;
+    because_ = error.message();
+  }
+  void say_unreadable() {
+    if (unreadable_ == kNoFile) return;
+    add({Severity::kError, Code::kIo,
+         because_ + "; " + with_commas(unread_items_) + " items of this file were not looked at",
+         "", checkpoint_.display(unreadable_)});
+    unreadable_ = kNoFile;
+  }
+
+  void add(Finding finding) {
+    if (errors_++ < kErrorsMax) {
+      report_.findings.push_back(std::move(finding));
+    } else {
+      ++left_out_;
+    }
+  }
+
+  Checkpoint& checkpoint_;
+  VerifyReport& report_;
+  ChecksumTally tally_;
+  std::size_t errors_ = 0;
+  std::uint64_t left_out_ = 0;
+  std::uint64_t overlapping_ = 0;
+  FileIndex unreadable_ = kNoFile;
+  std::uint64_t unread_items_ = 0;
+  std::string because_;
+};
+
+}  // namespace
+
+void verify_payload(Checkpoint& checkpoint, std::span<const StoredFile> files, Progress& progress,
+                    VerifyReport& report) {
+  const auto visits = visits_of(checkpoint.catalog(), files);
+  std::uint64_t total = 0;
+  for (const Visit& visit : visits) total += visit.range.size;
+  std::uint64_t done = 0;
+  PayloadVerifier verifier(checkpoint, report);
+  Rereads rereads;
+  for (const Visit& visit : visits) {
+    if (rereads.allowed(visit, files)) {
+      verifier.look_at(visit);
+    } else {
+      verifier.leave_out();
+    }
+    done += visit.range.size;
+    progress.advance(checkpoint.catalog().files[visit.file], done, total);
+  }
+  verifier.finish();
+}
+
+}  // namespace reprise

@@ -1,0 +1,19 @@
+#pragma once
+// Reads every item of a checkpoint once and checks headers against the metadata, objects against
+// the grammar, and content against checksums.
+
+#include <span>
+
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/verify/verify.hpp"
+#include "core/verify/verify_catalog.hpp"
+#include "reprise/inspect.hpp"
+
+namespace reprise {
+
+/// Skips items outside their files, which check_storage reports. Fills findings, opaque and
+/// records_checked of the report.
+void verify_payload(Checkpoint& checkpoint, std::span<const StoredFile> files, Progress& progress,
+                    VerifyReport& report);
+
+}  // namespace reprise

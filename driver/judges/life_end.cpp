@@ -1,0 +1,194 @@
+#include "driver/judges/life_end.hpp"
+
+#include <algorithm>
+
+#include "driver/judges/life_judge.hpp"
+#include "properties/ruling_code.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+/// True if the rank's error only reports that another rank ended.
+bool is_echo(const RankRecord& rank) {
+  return rank.ending == Ending::kFailed && rank.code == Code::kPeerFailed;
+}
+
+/// Returns the code of a rank that did not return.
+RulingCode code_of(const RankRecord& rank) { return rank.code.value_or(Code::kInternal); }
+
+std::string message_of(const RankRecord& rank) { return without_code(rank.message, code_of(rank)); }
+
+/// Returns the worst ending of a rank. Our own mistakes and hangs come before errors, which all
+/// ranks share, and causes before echoes.
+Judgement ending_of(const IncarnationRecord& life) {
+  for (const bool echo : {false, true}) {
+    for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
+      for (const auto& rank : life.ranks) {
+        if (rank.ending != ending || is_echo(rank) != echo) continue;
+        return fail(code_of(rank), rank_text(rank) + ": " + message_of(rank));
+      }
+    }
+  }
+  return {};
+}
+
+/// Checks that every rank refused with this code and these words.
+Judgement refusal_of(const IncarnationRecord& life, Code code, const std::string& says) {
+  for (const auto& rank : life.ranks) {
+    const std::string wanted =
+        rank_text(rank) + " was to refuse with " + std::string(name_of(code));
+    if (rank.ending != Ending::kFailed || rank.code != code) {
+      const std::string what =
+          rank.ending == Ending::kReturned ? "went on" : "ended by " + rank.message;
+      return fail(judged::kVerdictDisagreement, wanted + " and " + what);
+    }
+    if (rank.message.find(says) == std::string::npos) {
+      return fail(judged::kVerdictDisagreement,
+                  wanted + " saying '" + says + "' and said: " + rank.message);
+    }
+  }
+  return {};
+}
+
+bool is_last(const Scenario& scenario, std::size_t number) {
+  return number + 1 == scenario.incarnations.size();
+}
+
+/// Returns the code with which this life's load must be refused; nothing if it must not.
+std::optional<Code> refusal_planned(const Scenario& scenario, std::size_t number) {
+  const auto& fails = scenario.incarnations[number].fails;
+  return fails || !is_last(scenario, number) ? fails : scenario.expect.refusal;
+}
+
+/// Returns the text that each rank's message must contain then.
+const std::string& refusal_says(const Scenario& scenario, std::size_t number) {
+  const IncarnationPlan& plan = scenario.incarnations[number];
+  return plan.fails ? plan.fails_says : scenario.expect.refusal_says;
+}
+
+/// True if all ranks refused the load at the start of the life with the same named error, and the
+/// scenario allows that.
+bool refused_as_allowed(const Scenario& scenario, std::size_t number,
+                        const IncarnationRecord& life) {
+  const auto& outcomes = scenario.expect.outcomes;
+  if (number == 0 || life.ranks.empty()) return false;
+  if (std::find(outcomes.begin(), outcomes.end(), Outcome::kRefused) == outcomes.end()) {
+    return false;
+  }
+  return std::all_of(life.ranks.begin(), life.ranks.end(), [&](const RankRecord& rank) {
+    return rank.ending == Ending::kFailed && rank.code == life.ranks.front().code &&
+           rank.loads.empty();
+  });
+}
+
+/// True if a planned fault ended this rank's life.
+bool died_as_planned(const RankRecord& rank) {
+  return std::any_of(rank.faults.begin(), rank.faults.end(), [](const sim::FaultState& fault) {
+    return fault.fired && sim::ends_life(fault.spec.kind);
+  });
+}
+
+/// Returns the code with which ranks end after a fault of this kind without a death; nothing if
+/// that depends on the call that it hit.
+std::optional<Code> code_after(sim::FaultKind kind) {
+  switch (kind) {
+    case sim::FaultKind::kWriteError:
+    case sim::FaultKind::kSyncError:
+    case sim::FaultKind::kDirectorySyncError:
+    case sim::FaultKind::kReadError:
+      return Code::kIo;
+    case sim::FaultKind::kNoSpace:
+      return Code::kNoSpace;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// True if a rank can end with this code because another rank died, or because of a further planned
+/// fault.
+bool follows_from_death(const IncarnationRecord& life, RulingCode code) {
+  if (code == Code::kPeerFailed || code == Code::kDeadline) return true;
+  return std::any_of(life.ranks.begin(), life.ranks.end(), [code](const RankRecord& rank) {
+    return std::any_of(rank.faults.begin(), rank.faults.end(), [code](const auto& fault) {
+      return fault.fired && code == code_after(fault.spec.kind);
+    });
+  });
+}
+
+/// Judges a life in which a rank died as planned. The others may not have noticed, or ended with an
+/// error that follows from it.
+Judgement death_of(const IncarnationRecord& life) {
+  for (const auto& rank : life.ranks) {
+    if (rank.ending == Ending::kReturned) continue;
+    if (rank.ending == Ending::kFailed && follows_from_death(life, code_of(rank))) continue;
+    if (rank.ending == Ending::kLost && died_as_planned(rank)) continue;
+    return fail(code_of(rank),
+                rank_text(rank) + ", when another rank had died: " + message_of(rank));
+  }
+  return {};
+}
+
+bool has_planned_death(const IncarnationRecord& life) {
+  return std::any_of(life.ranks.begin(), life.ranks.end(), died_as_planned);
+}
+
+bool has_failed_peer(const IncarnationRecord& life) {
+  return std::any_of(life.ranks.begin(), life.ranks.end(), failed_its_peers);
+}
+
+bool has_fired(const IncarnationRecord& life, sim::FaultKind kind) {
+  return std::any_of(life.ranks.begin(), life.ranks.end(), [kind](const RankRecord& rank) {
+    return std::any_of(rank.faults.begin(), rank.faults.end(), [kind](const auto& fault) {
+      return fault.fired && fault.spec.kind == kind;
+    });
+  });
+}
+
+/// Judges a life in which a rank failed its peers as planned: the named error tells all ranks that
+/// a participant is missing or missed the deadline. A rank that is too late may find that the
+/// others have ended.
+Judgement failed_peer_of(const IncarnationRecord& life) {
+  const bool peer_failed = has_fired(life, sim::FaultKind::kFails);
+  for (const auto& rank : life.ranks) {
+    const bool named = rank.ending == Ending::kFailed &&
+                       (rank.code == Code::kDeadline || ((peer_failed || failed_its_peers(rank)) &&
+                                                         rank.code == Code::kPeerFailed));
+    if (named) continue;
+    const std::string how = rank.ending == Ending::kReturned ? "it went on" : message_of(rank);
+    return fail(rank.code.value_or(judged::kVerdictDisagreement),
+                rank_text(rank) + ", when a rank had failed its peers: " + how);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool has_planned_end(const IncarnationRecord& life) {
+  return has_planned_death(life) || has_failed_peer(life);
+}
+
+LifeEnd end_of(const Scenario& scenario, std::size_t number, const IncarnationRecord& life) {
+  if (life.ranks.empty()) return {"failed"};
+  if (has_planned_end(life)) return {"cut_short"};
+  const RankRecord& first = life.ranks.front();
+  const bool returned = std::all_of(life.ranks.begin(), life.ranks.end(), [](const auto& rank) {
+    return rank.ending == Ending::kReturned;
+  });
+  if (returned) return {first.outcome ? std::string(name_of(*first.outcome)) : "ran"};
+  const bool refused = unplanned_end_of(scenario, number, life).verdict == reports::Verdict::kPass;
+  return {refused ? "refused" : "failed", first.code};
+}
+
+Judgement unplanned_end_of(const Scenario& scenario, std::size_t number,
+                           const IncarnationRecord& life) {
+  if (has_planned_death(life)) return death_of(life);
+  if (has_failed_peer(life)) return failed_peer_of(life);
+  if (const auto code = refusal_planned(scenario, number)) {
+    return refusal_of(life, *code, refusal_says(scenario, number));
+  }
+  if (refused_as_allowed(scenario, number, life)) return {};
+  return ending_of(life);
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,217 @@
+#include "driver/judges/life_judge.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "driver/language/scenario.hpp"
+#include "properties/ruling_code.hpp"
+
+namespace reprise::driver {
+namespace {
+
+void append(Rulings& rulings, Rulings more) {
+  rulings.insert(rulings.end(), std::make_move_iterator(more.begin()),
+                 std::make_move_iterator(more.end()));
+}
+
+void sort_unique(Inventory& keys) {
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+}
+
+/// Returns the i-th piece of evidence of each rank that has one.
+template <class Item>
+std::vector<Item> each_ranks(const IncarnationRecord& life, std::vector<Item> RankRecord::*list,
+                             std::size_t i) {
+  std::vector<Item> items;
+  for (const auto& rank : life.ranks) {
+    if (i < (rank.*list).size()) items.push_back((rank.*list)[i]);
+  }
+  return items;
+}
+
+Rulings judge_saves(const IncarnationRecord& life) {
+  Rulings rulings;
+  for (std::size_t i = 0;; ++i) {
+    const auto pages = each_ranks(life, &RankRecord::audits, i);
+    if (pages.empty()) return rulings;
+    append(rulings,
+           judge_replicas(pages, pages.size() == life.ranks.size() ? Pages::kAll : Pages::kSome));
+  }
+}
+
+/// Checks that all ranks load one checkpoint.
+void judge_generation(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
+  for (const auto& load : loads) {
+    if (load.step == loads.front().step) continue;
+    rulings.push_back({judged::kMixedGeneration,
+                       "",
+                       "ranks loaded different checkpoints: of step " +
+                           std::to_string(loads.front().step) + " and of step " +
+                           std::to_string(load.step),
+                       {}});
+    return;
+  }
+}
+
+/// Checks that the checkpoint holds the live state: a plan made for another state silently omits
+/// keys.
+Rulings judge_plans(const IncarnationRecord& life) {
+  Rulings rulings;
+  for (std::size_t i = 0;; ++i) {
+    const auto saves = each_ranks(life, &RankRecord::saves, i);
+    if (saves.empty()) return rulings;
+    Inventory live;
+    Inventory stored;
+    bool reused = false;
+    for (const auto& save : saves) {
+      live.insert(live.end(), save.live.begin(), save.live.end());
+      stored.insert(stored.end(), save.stored.begin(), save.stored.end());
+      reused = reused || save.reused;
+    }
+    if (stored.empty() || saves.size() < life.ranks.size()) continue;
+    sort_unique(live);
+    sort_unique(stored);
+    for (const auto& ruling : judge_request(live, stored, {})) {
+      const bool lost = std::binary_search(live.begin(), live.end(), ruling.key);
+      rulings.push_back({reused ? Code::kStalePlan : judged::kKeysetAsymmetry,
+                         ruling.key,
+                         std::string("the job ") + (lost ? "has it" : "has it no more") +
+                             ", and the checkpoint of step " +
+                             std::to_string(saves.front().point.step.value) +
+                             (lost ? " does not" : " does") +
+                             (reused ? ": it was saved by a plan from before" : ""),
+                         {}});
+    }
+  }
+}
+
+/// Checks that a save ends the same way on all ranks that live to see it.
+Rulings judge_endings(const IncarnationRecord& life) {
+  Rulings rulings;
+  for (std::size_t i = 0;; ++i) {
+    const auto saves = each_ranks(life, &RankRecord::saves, i);
+    if (saves.empty()) return rulings;
+    const SaveEvidence* well = nullptr;
+    const SaveEvidence* ill = nullptr;
+    for (const auto& save : saves) {
+      if (save.point.certain) well = &save;
+      if (save.code) ill = &save;
+    }
+    if (well == nullptr || ill == nullptr) continue;
+    rulings.push_back({judged::kVerdictDisagreement,
+                       "",
+                       "the save of step " + std::to_string(well->point.step.value) +
+                           " ended well on one rank and with " + std::string(name_of(*ill->code)) +
+                           " on another",
+                       {}});
+  }
+}
+
+/// Checks that every save that a job began is committed before it exits.
+Rulings judge_unended(const IncarnationRecord& life) {
+  Rulings rulings;
+  for (const auto& rank : life.ranks) {
+    if (rank.ending != Ending::kReturned) continue;
+    for (const auto& save : rank.saves) {
+      if (save.point.certain || save.code) continue;
+      rulings.push_back({judged::kCommitMissing, "",
+                         "the save of step " + std::to_string(save.point.step.value) +
+                             " was begun, and the job ended before it stood",
+                         GlobalRank{rank.result.rank}});
+    }
+  }
+  return rulings;
+}
+
+/// Checks that all ranks together read no more than is stored, if one read serves all ranks.
+void judge_reads(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
+  std::uint64_t read = 0;
+  std::uint64_t allowed = 0;
+  for (const auto& load : loads) {
+    read += load.bytes_read;
+    allowed += load.bytes_allowed;
+  }
+  if (allowed == 0 || read <= allowed) return;
+  rulings.push_back({judged::kReadTwice,
+                     "",
+                     "the ranks of a load read " + std::to_string(read) +
+                         " bytes of payload, and the checkpoint has " + std::to_string(allowed),
+                     {}});
+}
+
+Rulings judge_loads(const IncarnationRecord& life) {
+  Rulings rulings;
+  for (std::size_t i = 0;; ++i) {
+    const auto loads = each_ranks(life, &RankRecord::loads, i);
+    if (loads.empty()) return rulings;
+    judge_generation(loads, rulings);
+    if (loads.size() < life.ranks.size()) continue;  // other ranks may have requested more
+    judge_reads(loads, rulings);
+    LoadEvidence all;
+    for (const auto& load : loads) {
+      all.requested.insert(all.requested.end(), load.requested.begin(), load.requested.end());
+      all.stored.insert(all.stored.end(), load.stored.begin(), load.stored.end());
+      all.excused.insert(all.excused.end(), load.excused.begin(), load.excused.end());
+    }
+    if (all.stored.empty()) {
+      rulings.push_back({judged::kOracleVacuous,
+                         "",
+                         "the checkpoint was loaded, and afterwards its keys could not be read",
+                         {}});
+      continue;
+    }
+    sort_unique(all.requested);
+    sort_unique(all.stored);
+    append(rulings, judge_request(all.requested, all.stored, all.excused));
+  }
+}
+
+/// Finds tensors that every rank lacks: no single rank's comparison shows them.
+Rulings judge_absent(const IncarnationRecord& life) {
+  if (life.ranks.empty()) return {};
+  Inventory nowhere = life.ranks.front().absent;
+  for (const auto& rank : life.ranks) {
+    Inventory both;
+    std::set_intersection(nowhere.begin(), nowhere.end(), rank.absent.begin(), rank.absent.end(),
+                          std::back_inserter(both));
+    nowhere = std::move(both);
+  }
+  Rulings rulings;
+  for (const auto& key : nowhere) {
+    rulings.push_back({judged::kKeysetAsymmetry,
+                       key,
+                       "the uninterrupted job has it and no rank of this one does",
+                       {}});
+  }
+  return rulings;
+}
+
+/// True if a rank died. Its peers may each notice at another point.
+bool has_dead(const IncarnationRecord& life) {
+  return std::any_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
+    return rank.ending == Ending::kLost || rank.ending == Ending::kHung || failed_its_peers(rank);
+  });
+}
+
+}  // namespace
+
+bool failed_its_peers(const RankRecord& rank) {
+  constexpr std::uint64_t kDeadlineNs = kCollectiveDeadlineS * 1'000'000'000;
+  return std::any_of(rank.faults.begin(), rank.faults.end(), [](const sim::FaultState& fault) {
+    const bool late = fault.spec.kind == sim::FaultKind::kLate && fault.spec.delay_ns > kDeadlineNs;
+    return fault.fired && (late || fault.spec.kind == sim::FaultKind::kFails);
+  });
+}
+
+Rulings judge_life(const IncarnationRecord& life) {
+  Rulings rulings = judge_saves(life);
+  append(rulings, judge_plans(life));
+  if (!has_dead(life)) append(rulings, judge_endings(life));
+  append(rulings, judge_unended(life));
+  append(rulings, judge_loads(life));
+  append(rulings, judge_absent(life));
+  return rulings;
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,551 @@
+#include "driver/judges/rank_judge.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "driver/judges/rng_judge.hpp"
+#include "driver/judges/schedule_judge.hpp"
+#include "driver/record/job_config.hpp"
+#include "properties/derived.hpp"
+#include "properties/inventory.hpp"
+#include "properties/ruling_code.hpp"
+#include "properties/unsettled.hpp"
+#include "reprise/error.hpp"
+#include "sim/job/model/on_host.hpp"
+
+namespace reprise::driver {
+namespace {
+
+constexpr double kLossUnit = 1.0 / (1 << 20);
+/// True for objects that training changes; each is judged separately after the job took it.
+bool lives_on(const std::string& key) {
+  constexpr std::array<std::string_view, 4> kEnds = {"rerun_state_machine_state", ".param_groups",
+                                                     ".grad_scaler", ".optimizer"};
+  return is_stream(key) ||
+         std::any_of(kEnds.begin(), kEnds.end(), [&key](auto end) { return key.ends_with(end); });
+}
+
+/// Puts rulings on derived copies before those on the weights: if the master is right, a stale copy
+/// explains a wrong weight.
+Rulings explained(const Rulings& state, const Rulings& derived) {
+  std::set<std::string> wrong;
+  for (const auto& ruling : state) wrong.insert(ruling.key);
+  Rulings first;
+  Rulings last;
+  for (const auto& ruling : derived) {
+    const bool right_master = wrong.count(std::string(kMasterPrefix) + ruling.key) == 0;
+    (right_master ? first : last).push_back(ruling);
+  }
+  first.insert(first.end(), state.begin(), state.end());
+  first.insert(first.end(), last.begin(), last.end());
+  return first;
+}
+
+Inventory merged(const Inventory& a, const Inventory& b) {
+  Inventory all;
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(all));
+  return all;
+}
+
+std::vector<Undefined> padding(const sim::TrainingJob& job, const StateDict& saved) {
+  std::vector<Undefined> undefined;
+  for (const auto& leaf : saved.tensors) {
+    for (const Box& box : job.padding_of(leaf.key)) undefined.push_back({leaf.key, box});
+  }
+  return undefined;
+}
+
+/// Adjusts a common state that was saved without the optimizer.
+void leave_out_optimizer(Value& common) {
+  std::erase_if(*common.as<Dict>(), [](const auto& entry) {
+    return entry.first == Value("optimizer") || entry.first == Value("opt_param_scheduler");
+  });
+}
+
+/// Compares modules as far as a common state records them.
+bool same_modules(const std::vector<sim::ModuleConfig>& stored,
+                  const std::vector<sim::ModuleConfig>& saved) {
+  return sim::same_grids(stored, saved) &&
+         std::all_of(stored.begin(), stored.end(), [&saved](const auto& module) {
+           return sim::module_named(saved, module.name)->optimizer_sharding ==
+                  module.optimizer_sharding;
+         });
+}
+
+/// True if the scenario lets the load leave this key in the checkpoint. `now` is after the load.
+bool may_stay_behind(const std::string& key, const SavePoint& source, const Position& now,
+                     const sim::LoadChoice& choice) {
+  const std::string module = sim::owner_of(key, source.modules);
+  const auto* own = sim::module_named(now.modules(), module);
+  const bool weights_alone = choice.finetune || source.release;
+  if (key == "rerun_state_machine_state") {
+    return weights_alone || !sim::same_grids(source.modules, now.modules()) ||
+           source.incarnation != now.incarnation();  // another mode, or an older job
+  }
+  if (own == nullptr) return std::count(choice.drops.begin(), choice.drops.end(), module) > 0;
+  if (is_stream(key)) {
+    const auto age = now.ages.find(module);
+    const bool expert = key.ends_with(sim::kExpertRngKey);
+    return age == now.ages.end() || (expert ? age->second.expert : age->second.host) == 0;
+  }
+  const auto* from = sim::module_named(source.modules, module);
+  const bool stub = own->frozen && from != nullptr && !from->frozen;
+  return (weights_alone || !choice.optimizer || stub) &&
+         key.find("optimizer.") != std::string::npos;
+}
+
+template <class T>
+std::string printed(const T& value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+std::string printed(const std::optional<std::int64_t>& step) {
+  return step ? std::to_string(*step) : "none";
+}
+
+}  // namespace
+
+RankJudge::RankJudge(const RankPart& part, RankRecord& record)
+    : scenario_(part.scenario),
+      incarnation_(part.incarnation),
+      rank_(part.ports.fabric.rank()),
+      twins_(part.twins),
+      processor_(part.processor),
+      record_(record),
+      twin_(twin_after({})),
+      saves_(part.past.saves),
+      saves_before_(saves_.size()),
+      position_(scenario_, incarnation_) {}
+
+void RankJudge::filled(const StateDict& loaded) {
+  const sim::OnHost own(processor_, loaded);
+  add(judge_settled({rank_, &own.state()}));
+}
+
+void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
+  record_.loads.push_back({load.report.location.step ? load.report.location.step->value : -1,
+                           load.requested, load.stored, load.report.excused, load.bytes_read,
+                           load.bytes_allowed});
+  const Step stored{sim::decode_common(load.state.common).progress.iteration};
+  judge_source(load.report.location.step.value_or(stored));  // a release has no step in its name
+  const SavePoint* source = save_told_by(load.state.common, stored);
+  if (source == nullptr) {
+    add({{judged::kStaleBytes, "",
+          "the job is at step " + printed(job.iteration()) + " and no save was made there",
+          rank_}});
+    position_.step = job.iteration();
+  } else {
+    source_ = *source;
+    holders_.reset();
+    position_.load(*source);
+    twin_ = twin_after(position_.turns);
+    judge_excused(load.report.excused, *source);
+    judge_common(load.state.common, *source);
+    judge_objects(load.state, *source);
+  }
+  compare(job, "right after the load");
+}
+
+/// Requires the newest certainly committed checkpoint or a later one; an older one if the scenario
+/// allows it.
+void RankJudge::judge_source(Step location) {
+  if (saves_.empty()) return;
+  const auto outcome = outcome_of(saves_, location);
+  if (record_.loads.size() == 1 && incarnation_ > 0) record_.outcome = outcome;
+  const auto& allowed = scenario_.expect.outcomes;
+  if (outcome && std::find(allowed.begin(), allowed.end(), *outcome) != allowed.end()) return;
+  const auto newest = newest_certain(saves_);
+  add({{judged::kStaleBytes, "",
+        "the checkpoint of step " + printed(location) + " was loaded, and the newest is of step " +
+            (newest < 0 ? "none" : printed(saves_[static_cast<std::size_t>(newest)].step)),
+        rank_}});
+}
+
+void RankJudge::refused(sim::TrainingJob& job) {
+  const bool untouched = incarnation_ > 0 && record_.loads.empty();
+  const auto before = untouched
+                          ? twins_.twin(unloaded_config_of(scenario_, incarnation_))->state(Step{0})
+                          : twin_->state(job.iteration());
+  const StateDict whole = job.model_space();
+  const sim::OnHost own(processor_, whole);
+  add(held_against(*before, own.state(), "after the refused load").rulings);
+}
+
+void RankJudge::asks(const StateDict& wanted) {
+  destination_ = Destination(sim::OnHost(processor_, wanted).state());
+}
+
+void RankJudge::refused_while_read(const StateDict& wanted) {
+  const sim::OnHost own(processor_, wanted);
+  const RefusalEvidence evidence = destination_.refused(rank_, own.state());
+  add(evidence.rulings);
+  reports::RankResult& result = record_.result;
+  result.compared += evidence.tensors;
+  result.elements += evidence.elements;
+  result.owns = evidence.elements > 0;
+}
+
+void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& applied) {
+  judge_samples(applied);
+  if (own.skipped) {
+    position_.skip();
+  } else {
+    position_.train(1);
+  }
+  for (std::size_t i = 0; i < record_.saves.size(); ++i) {
+    SaveEvidence& save = record_.saves[i];
+    if (save.point.certain || save.code) continue;
+    saves_[saves_before_ + i].beside = ++save.point.beside;
+  }
+  const sim::StepRecord other = twin_->record(own.step);
+  record_.trajectory.push_back({.step = own.step.value,
+                                .loss = static_cast<double>(own.loss) * kLossUnit,
+                                .lr = own.lr,
+                                .loss_scale = own.loss_scale,
+                                .uninterrupted_loss = static_cast<double>(other.loss) * kLossUnit,
+                                .uninterrupted_lr = other.lr,
+                                .uninterrupted_loss_scale = other.loss_scale});
+  if (own == other) return;
+  add({{judged::kTrajectoryDivergence, "",
+        "the job's step is " + printed(own) + ", the uninterrupted one's " + printed(other),
+        rank_}});
+}
+
+/// Each iteration of the uninterrupted job takes the next samples, even if it does not train on
+/// them.
+void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
+  const std::int64_t batch = sim::Progress{}.global_batch_size;
+  const sim::SampleRange right{position_.step.value * batch, batch};
+  if (applied.samples == right) return;
+  const auto text = [](const sim::SampleRange& range) {
+    return std::to_string(range.first) + " to " + std::to_string(range.first + range.count - 1);
+  };
+  add({{judged::kDataStreamSkip, "",
+        "iteration " + std::to_string(position_.step.value + 1) + " takes the samples " +
+            text(applied.samples) + ", and without interruption it takes " + text(right),
+        rank_}});
+}
+
+void RankJudge::held(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
+  if (bytes <= bound) return;
+  add({{judged::kMemPeakExceeded, "",
+        what + " held " + std::to_string(bytes) + " bytes beside the job's own, and may hold " +
+            std::to_string(bound),
+        rank_}});
+}
+
+void RankJudge::contradict(const std::string& what) {
+  add({{judged::kVerdictDisagreement, "", what, rank_}});
+}
+
+void RankJudge::trained(sim::TrainingJob& job) {
+  compare(job, "after " + std::to_string(job.iteration().value) + " steps");
+}
+
+std::size_t RankJudge::saving(sim::TrainingJob& job, const StateDict& saved,
+                              const SaveAction& plan) {
+  const bool whole = plan.optimizer && plan.random;
+  const StateDict live = job.live_state(parts_of(plan));
+  const bool asks_for_all = whole && scenario_.incarnations[incarnation_].load == sim::LoadChoice{};
+  add(judge_inventory(keys_of(live), keys_of(saved),
+                      keys_of(asks_for_all ? job.load_template() : live), {}));
+  add(judge_common_inventory(live.common, saved.common));
+  const sim::OnHost own(processor_, saved);
+  const auto undefined = padding(job, own.state());
+  record_.audits.push_back(audit_page(rank_, job.iteration(), own.state(), undefined));
+  judge_handed_over(live, record_.audits.back(), undefined);
+  judge_shapes(live, saved);
+  saves_.push_back(position_.save(plan));
+  saves_.back().certain = false;
+  SaveEvidence evidence{saves_.back(), {}, keys_of(live), {}, false};
+  for (const auto& hole : undefined) evidence.padded.push_back(hole.key);
+  record_.saves.push_back(std::move(evidence));
+  return record_.saves.size() - 1;
+}
+
+/// Compares the job's state with the state that it passes to the save. Skips tensors described by
+/// other boxes than the job's own; those are judged with the description.
+void RankJudge::judge_handed_over(const StateDict& live, const AuditPage& handed,
+                                  std::span<const Undefined> undefined) {
+  const sim::OnHost own(processor_, live);
+  const AuditPage held = audit_page(rank_, Step{handed.step}, own.state(), undefined);
+  const auto by_key = [](const AuditPage& page) {
+    std::map<std::string, std::vector<const HeldItem*>> items;
+    for (const auto& item : page.items) {
+      if (item.box.ndim() > 0) items[item.key].push_back(&item);
+    }
+    return items;
+  };
+  const auto right = by_key(held);
+  for (const auto& [key, items] : by_key(handed)) {
+    const auto at = right.find(key);
+    const bool same_boxes =
+        at != right.end() &&
+        std::equal(items.begin(), items.end(), at->second.begin(), at->second.end(),
+                   [](const auto* a, const auto* b) { return a->box == b->box; });
+    for (std::size_t i = 0; same_boxes && i < items.size(); ++i) {
+      if (items[i]->hashes == at->second[i]->hashes) continue;
+      add({{judged::kStaleBytes, key,
+            "what is handed to the save of step " + printed(Step{handed.step}) +
+                " is not what the job holds" + differing_elements(*at->second[i], *items[i]),
+            rank_}});
+      break;
+    }
+  }
+}
+
+/// A passed tensor must be part of the job's tensor of the same shape: a job that requests it with
+/// the same wrong shape would never notice.
+void RankJudge::judge_shapes(const StateDict& live, const StateDict& handed) {
+  std::map<std::string, const Dims*> right;
+  for (const auto& leaf : live.tensors) right[leaf.key] = &leaf.shape;
+  for (const auto& leaf : handed.tensors) {
+    const auto own = right.find(leaf.key);
+    if (own == right.end() || *own->second == leaf.shape) continue;
+    add({{Code::kShapeDrift, leaf.key,
+          "it is handed to a save as a part of " + printed(leaf.shape) + ", and is one of " +
+              printed(*own->second),
+          rank_}});
+  }
+}
+
+void RankJudge::saved(std::size_t save, const SaveReport& report, Inventory stored) {
+  saves_[saves_before_ + save].certain = true;
+  SaveEvidence& evidence = record_.saves[save];
+  evidence.point.certain = true;
+  evidence.stored = std::move(stored);
+  evidence.reused = report.planned == Planned::kReused;
+}
+
+void RankJudge::save_failed(std::size_t save, const Error& error) {
+  record_.saves[save].code = error.code();
+}
+
+void RankJudge::compare(sim::TrainingJob& job, const std::string& when) {
+  const auto expected = twin_->state(job.iteration());
+  const StateDict whole = job.model_space();
+  const sim::OnHost on_host(processor_, whole);
+  const StateDict& own = on_host.state();
+  const RankState held{rank_, &own};
+  const StateEvidence evidence = held_against(*expected, own, when);
+  Rulings derived = judge_derived(held).rulings;
+  if (derived.empty()) derived = judge_derived(held, *expected).rulings;
+  add(judge_schedule(rank_, own.common, expected->common));
+  add(explained(evidence.rulings, derived));
+  add(judge_streams(rank_, own, {scenario_.seed, scenario_.random_by_dp}, position_.ages));
+  record_.absent = merged(record_.absent, evidence.absent);
+}
+
+StateEvidence RankJudge::held_against(const GlobalState& expected, const StateDict& own,
+                                      const std::string& when) {
+  JudgeOptions options{.expected = ExpectedTensors::kItsPart, .comparable = sim::layout_free};
+  for (const auto& object : own.objects) {
+    if (is_stream(object.key)) options.skipped_objects.push_back(object.key);
+  }
+  options.suspects = suspects();
+  StateEvidence evidence = judge_state(expected, {rank_, &own}, options);
+  count(evidence, own);
+  keep_first(evidence, when);
+  return evidence;
+}
+
+void RankJudge::count(const StateEvidence& evidence, const StateDict& own) {
+  total_.append(evidence.compared);
+  reports::RankResult& result = record_.result;
+  result.compared += evidence.tensors + evidence.values;
+  result.elements = total_.elements;
+  result.bit_mismatches = total_.bit_mismatches;
+  result.max_delta = total_.max_delta;
+  result.owns = std::any_of(own.tensors.begin(), own.tensors.end(),
+                            [](const TensorLeaf& leaf) { return !leaf.pieces.empty(); });
+}
+
+void RankJudge::keep_first(const StateEvidence& evidence, const std::string& when) {
+  if (!evidence.first || record_.first_difference) return;
+  const auto& first = *evidence.first;
+  record_.first_difference =
+      reports::FirstDifference{.rank = first.rank.value,
+                               .key = first.key,
+                               .index = {first.index.begin(), first.index.end()},
+                               .saved = first.saved,
+                               .loaded = first.loaded,
+                               .comes_from = first.comes_from + " (" + when + ")"};
+}
+
+/// Compares objects that training does not change, such as the sizes of buckets, with those of a
+/// job in the saving layout.
+void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected) {
+  std::map<std::string, const Value*> values;
+  std::set<std::string> keys;
+  for (const auto& leaf : loaded.objects) {
+    judge_groups(leaf);
+    if (lives_on(leaf.key)) continue;
+    const std::string key = object_key(leaf.key, leaf.coordinate, leaf.grid);
+    values[key] = &leaf.value;
+    keys.insert(key);
+  }
+  const auto saved = objects_of(config_of(scenario_, expected.incarnation), keys);
+  for (const auto& [key, value] : saved) {
+    for (const auto& differing : differences(value, *values.at(key), 1)) {
+      add({{judged::kLostObject, key + differing.path,
+            "it was saved as " + differing.left + " and is loaded as " + differing.right, rank_}});
+    }
+  }
+}
+
+/// Indices in the memory of the saving job mean nothing to another job, which uses its own: only
+/// this check can see them.
+void RankJudge::judge_groups(const ObjectLeaf& leaf) {
+  const bool wrapped = leaf.key.ends_with(std::string(".") + sim::kWrapper);
+  if (!wrapped && !leaf.key.ends_with(std::string(".") + sim::kParamGroups)) return;
+  const Value* groups = wrapped ? leaf.value.find(sim::kParamGroups) : &leaf.value;
+  const List* list = groups == nullptr ? nullptr : groups->as<List>();
+  for (std::size_t g = 0; list != nullptr && g < list->size(); ++g) {
+    const Value* params = (*list)[g].find("params");
+    if (params == nullptr || *params == Value(List{})) continue;
+    add({{judged::kLostObject,
+          object_key(leaf.key, leaf.coordinate, leaf.grid) + "[" + std::to_string(g) +
+              "]['params']",
+          "it was saved as [] and is loaded as " + to_string(*params), rank_}});
+  }
+}
+
+/// Returns the save that the checkpoint says it is, among those that may exist at that step; the
+/// newest one, for the comparison, if it is none of them.
+const SavePoint* RankJudge::save_told_by(const Value& common, Step step) const {
+  const auto may_stand = saves_that_may_stand(saves_, step);
+  if (may_stand.empty()) return nullptr;
+  if (may_stand.size() == 1) return may_stand.front();
+  const sim::CommonState stored = sim::decode_common(common);
+  const auto told = std::find_if(may_stand.begin(), may_stand.end(),
+                                 [&](const SavePoint* save) { return tells_of(stored, *save); });
+  return told == may_stand.end() ? may_stand.front() : *told;
+}
+
+bool RankJudge::tells_of(const sim::CommonState& stored, const SavePoint& save) const {
+  const sim::JobConfig config = config_of(scenario_, save.incarnation);
+  return same_modules(stored.modules, save.modules) && stored.identity.run == config.run &&
+         stored.identity.parent_step == save.parent_step && stored.parts.random == save.random;
+}
+
+/// Judges the common state as read: the job takes only the entries that it knows. The saving run,
+/// layout and parent never affect training, so the twin can't judge them; the scenario does.
+void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
+  const auto twin = twin_after(expected.turns);
+  Value right = sim::layout_free(twin->state(expected.step)->common);
+  if (!expected.optimizer) leave_out_optimizer(right);
+  for (const auto& differing : differences(right, sim::layout_free(common), 1)) {
+    add({{judged::kLostObject, "common" + differing.path,
+          "it was saved as " + differing.left + " and is loaded as " + differing.right, rank_}});
+  }
+  const sim::CommonState stored = sim::decode_common(common);
+  judge_modules(stored, expected);
+  sim::RunIdentity identity{.run = config_of(scenario_, expected.incarnation).run,
+                            .parent_step = expected.parent_step,
+                            .engine = config_of(scenario_, expected.incarnation).engine,
+                            .optional = stored.identity.optional};
+  if (stored.identity == identity) return;
+  const auto text = [](const sim::RunIdentity& told) {
+    return "run '" + told.run + "' from step " + printed(told.parent_step) + " by '" + told.engine +
+           "'";
+  };
+  add({{judged::kLostObject, "common['reprise']",
+        "the checkpoint says that it is of " + text(stored.identity) + ", and it is of " +
+            text(identity),
+        rank_}});
+}
+
+void RankJudge::judge_modules(const sim::CommonState& stored, const SavePoint& expected) {
+  if (!sim::same_grids(stored.modules, expected.modules)) {
+    add({{Code::kLayoutMismatch, "common['args']",
+          "the checkpoint says that it was saved under " + sim::to_string(stored.modules) +
+              ", and it was under " + sim::to_string(expected.modules),
+          rank_}});
+    return;
+  }
+  for (const auto& told : stored.modules) {
+    if (!stored.parts.optimizer) break;
+    const auto& right = *sim::module_named(expected.modules, told.name);
+    if (told.optimizer_sharding == right.optimizer_sharding) continue;
+    const bool whole = told.name.empty();
+    add({{Code::kLayoutMismatch,
+          whole ? "common['optimizer']['param_state_sharding_type']"
+                : "common['args']['modules']['" + told.name + "']['distrib_optim_sharding_type']",
+          "the checkpoint says that " + (whole ? "its" : "module " + told.name + "'s") +
+              " optimizer state is " + std::string(name_of(told.optimizer_sharding)) +
+              ", and it is " + std::string(name_of(right.optimizer_sharding)),
+          rank_}});
+  }
+}
+
+/// Reports keys that the load left in the checkpoint although the scenario does not say so.
+void RankJudge::judge_excused(const std::vector<std::string>& excused, const SavePoint& source) {
+  for (const auto& name : excused) {
+    const auto parsed = parse_object_key(name);
+    const std::string key = parsed ? parsed->key : name;
+    if (may_stay_behind(key, source, position_, scenario_.incarnations[incarnation_].load))
+      continue;
+    add({{judged::kKeysetAsymmetry, name,
+          "the load left it behind by name, and nothing says that it may", rank_}});
+  }
+}
+
+/// Returns the uninterrupted job that makes the same turns as the interrupted one.
+std::shared_ptr<Twin> RankJudge::twin_after(std::span<const Turn> turns) {
+  if (turns.empty()) return twins_.twin(config_of(scenario_, 0));
+  const Turn& last = turns.back();
+  sim::JobConfig config = config_of(scenario_, last.incarnation);
+  config.load.optimizer = config.load.optimizer && last.optimizer;
+  config.load.finetune = config.load.finetune || last.release;
+  return twins_.twin(config, {twin_after(turns.first(turns.size() - 1)), last.at});
+}
+
+void RankJudge::add(const Rulings& rulings) {
+  for (const auto& ruling : rulings) {
+    record_.rulings.push_back({ruling.code, printed(ruling)});
+  }
+}
+
+Suspects RankJudge::suspects() {
+  if (!source_) return {};
+  return {.holders =
+              [this](const std::string& key) {
+                if (!holders_) holders_ = holders_of(config_of(scenario_, source_->incarnation));
+                const auto found = holders_->find(key);
+                return found == holders_->end() ? std::vector<Holder>{} : found->second;
+              },
+          .others = [this] { return other_states(); }};
+}
+
+/// Returns the states after steps trained during the loaded save, earlier saves, the step before,
+/// and the state before the load.
+std::vector<OtherState> RankJudge::other_states() {
+  std::set<Step> steps;
+  for (const auto& save : saves_) steps.insert(save.step);
+  if (position_.step.value > 0) steps.insert(Step{position_.step.value - 1});
+  steps.erase(position_.step);
+  std::vector<OtherState> others;
+  for (std::int64_t i = 1; source_ && i <= source_->beside; ++i) {
+    const Step step{source_->step.value + i};
+    if (step == position_.step) continue;
+    steps.erase(step);
+    others.push_back({"of step " + printed(step) + ", which was trained while it was being saved",
+                      twin_->state(step), judged::kTornSnapshot});
+  }
+  for (const Step step : steps) {
+    others.push_back({"of step " + printed(step), twin_->state(step), judged::kStaleBytes});
+  }
+  if (incarnation_ > 0) {
+    others.push_back({"before the load, which left it as it was",
+                      twins_.twin(unloaded_config_of(scenario_, incarnation_))->state(Step{0}),
+                      judged::kBitMismatch});
+  }
+  return others;
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,106 @@
+#pragma once
+// Judges one rank while its job runs, and collects evidence for the judges that see all ranks. It
+// compares the job with the uninterrupted one and with the past that the scenario describes. It
+// changes nothing and does not communicate.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/load/load.hpp"
+#include "core/save/save.hpp"
+#include "driver/judges/holders.hpp"
+#include "driver/language/scenario.hpp"
+#include "driver/record/history.hpp"
+#include "driver/record/rank_part.hpp"
+#include "driver/record/record.hpp"
+#include "driver/record/twin.hpp"
+#include "properties/destination.hpp"
+#include "properties/state_judge.hpp"
+#include "reprise/error.hpp"
+#include "sim/job/modules/megatron_common.hpp"
+
+namespace reprise::driver {
+
+/// A finished load from the job's point of view.
+struct FinishedLoad {
+  const LoadReport& report;
+  const StateDict& state;  ///< state that was loaded
+  Inventory requested;
+  Inventory stored;  ///< empty except on rank 0
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_allowed = 0;  ///< nonzero only on rank 0
+};
+
+class RankJudge {
+ public:
+  /// Borrows both. States passed to the judge live in the memory of the job's arrays; it copies
+  /// them to the host to judge them. Writes rulings and evidence to `record`.
+  RankJudge(const RankPart& part, RankRecord& record);
+
+  /// Called before the job takes the state: the job's own checks may refuse it.
+  void filled(const StateDict& loaded);
+  /// Called after the job took the state.
+  void loaded(sim::TrainingJob& job, const FinishedLoad& load);
+  /// Called before a load fills the state that the job requests.
+  void asks(const StateDict& wanted);
+  /// Called after a load that was refused before it read anything: compares the job with its state
+  /// before the load.
+  void refused(sim::TrainingJob& job);
+  /// Called after a load that was refused while it read: each requested tensor must have its bits
+  /// from before or be poisoned.
+  void refused_while_read(const StateDict& wanted);
+  void stepped(const sim::StepRecord& own, const sim::AppliedSamples& applied);
+  /// Called after a stretch of training.
+  void trained(sim::TrainingJob& job);
+  /// Called before the job's state goes to the engine. Returns the save's number in this life.
+  std::size_t saving(sim::TrainingJob& job, const StateDict& saved, const SaveAction& plan);
+  /// Called when that save ended well. `stored`: keys of the checkpoint, on the first rank.
+  void saved(std::size_t save, const SaveReport& report, Inventory stored);
+  void save_failed(std::size_t save, const Error& error);
+  /// Records that `what` held `bytes` bytes beyond the job's own memory, with `bound` as the limit.
+  void held(const std::string& what, std::uint64_t bytes, std::uint64_t bound);
+  /// Rules that the job contradicts the scenario.
+  void contradict(const std::string& what);
+
+ private:
+  void compare(sim::TrainingJob& job, const std::string& when);
+  /// Counts the compared elements; streams are judged separately.
+  StateEvidence held_against(const GlobalState& expected, const StateDict& own,
+                             const std::string& when);
+  void count(const StateEvidence& evidence, const StateDict& own);
+  void keep_first(const StateEvidence& evidence, const std::string& when);
+  void judge_objects(const StateDict& loaded, const SavePoint& expected);
+  void judge_groups(const ObjectLeaf& leaf);
+  void judge_common(const Value& common, const SavePoint& expected);
+  const SavePoint* save_told_by(const Value& common, Step step) const;
+  bool tells_of(const sim::CommonState& stored, const SavePoint& save) const;
+  void judge_source(Step location);
+  void judge_handed_over(const StateDict& live, const AuditPage& handed,
+                         std::span<const Undefined> undefined);
+  void judge_shapes(const StateDict& live, const StateDict& handed);
+  void judge_samples(const sim::AppliedSamples& applied);
+  void judge_excused(const std::vector<std::string>& excused, const SavePoint& source);
+  void judge_modules(const sim::CommonState& stored, const SavePoint& expected);
+  std::shared_ptr<Twin> twin_after(std::span<const Turn> turns);
+  void add(const Rulings& rulings);
+  Suspects suspects();
+  std::vector<OtherState> other_states();
+
+  const Scenario& scenario_;
+  std::size_t incarnation_;
+  GlobalRank rank_;
+  TwinBook& twins_;
+  sim::Processor& processor_;
+  RankRecord& record_;
+  std::shared_ptr<Twin> twin_;
+  std::vector<SavePoint> saves_;     ///< saves of all incarnations so far
+  std::size_t saves_before_;         ///< number of saves of earlier incarnations
+  Position position_;                ///< progress of this job, by the scenario's actions
+  std::optional<SavePoint> source_;  ///< save that the job was loaded from
+  std::optional<Holders> holders_;   ///< holders under source_'s layout, filled on first use
+  Comparison total_;
+  Destination destination_;  ///< memory that the current load fills
+};
+
+}  // namespace reprise::driver

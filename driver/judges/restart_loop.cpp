@@ -1,0 +1,52 @@
+#include "driver/judges/restart_loop.hpp"
+
+#include <algorithm>
+
+#include "properties/ruling.hpp"
+#include "properties/ruling_code.hpp"
+#include "reprise/error.hpp"
+#include "sim/job/rerun/rerun_state.hpp"
+
+namespace reprise::driver {
+namespace {
+
+bool exited_with(const IncarnationRecord& life, int code) {
+  return !life.ranks.empty() && life.ranks.front().exit_code == code;
+}
+
+/// True if the life left a fault checkpoint of that step.
+bool left_fault_at(const IncarnationRecord& life, std::int64_t step) {
+  if (!exited_with(life, sim::kExitForRerun)) return false;
+  const auto& saves = life.ranks.front().saves;
+  return !saves.empty() && saves.back().point.step == Step{step};
+}
+
+/// True if both ended with a diagnosis, loaded from one checkpoint.
+bool went_round(const IncarnationRecord& before, const IncarnationRecord& life) {
+  return exited_with(before, sim::kExitAfterDiagnosis) &&
+         exited_with(life, sim::kExitAfterDiagnosis) && before.layout == life.layout &&
+         before.ranks.front().result.loaded_step == life.ranks.front().result.loaded_step;
+}
+
+}  // namespace
+
+// Each restart runs its iteration again; from the second on the log must say so.
+Judgement restart_loop_of(std::span<const IncarnationRecord> lives) {
+  for (std::size_t i = 1; i < lives.size(); ++i) {
+    const auto before = lives.first(i);
+    const auto any = [&](const auto& holds) {
+      return std::any_of(before.begin(), before.end(), holds);
+    };
+    if (!any([&](const auto& one) { return went_round(one, lives[i]); })) continue;
+    const std::int64_t step = lives[i].ranks.front().result.loaded_step;
+    if (!any([&](const auto& one) { return left_fault_at(one, step); })) continue;
+    if (is_logged(lives[i], "run again from this checkpoint")) continue;
+    return fail(judged::kRestartLoop,
+                "incarnation " + std::to_string(i) + " began from the fault checkpoint of step " +
+                    std::to_string(step) +
+                    ", ended as one before it did that had, and no log says so");
+  }
+  return {};
+}
+
+}  // namespace reprise::driver

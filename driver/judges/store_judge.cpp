@@ -1,0 +1,202 @@
+#include "driver/judges/store_judge.hpp"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "core/base/codes.hpp"
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/checkpoint/generations.hpp"
+#include "core/checkpoint/stored_tracker.hpp"
+#include "core/ports/no_progress.hpp"
+#include "core/save/commit.hpp"
+#include "core/verify/verify.hpp"
+#include "properties/ruling_code.hpp"
+#include "reprise/error.hpp"
+#include "sim/job/rerun/rerun_machine.hpp"
+
+namespace reprise::driver {
+namespace {
+
+std::string printed(Step step) { return std::to_string(step.value); }
+
+/// Describes the problem with the checkpoint at `path`; empty if it is whole.
+std::string wrong_with(Store& store, const std::string& path, PayloadCheck payload) {
+  NoProgress unwatched;
+  try {
+    const VerifyReport report = verify(store, path, payload, unwatched);
+    if (report.vacuous()) return "it holds nothing";
+    for (const auto& finding : report.findings) {
+      if (finding.severity != Severity::kError) continue;
+      std::ostringstream text;
+      text << finding;
+      return text.str();
+    }
+    return report.location ? "" : "it is not there";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+/// A save that did not end may have left the earlier checkpoint in place.
+bool may_be_damaged(const std::vector<SavePoint>& saves, const SavePoint& save) {
+  if (save.damaged || save.certain) return save.damaged;
+  return std::any_of(saves.data(), &save, [&save](const SavePoint& before) {
+    return before.step == save.step && before.damaged;
+  });
+}
+
+class StoreJudge {
+ public:
+  StoreJudge(Store& store, const CheckpointPlan& plan, const Past& past)
+      : store_(store),
+        plan_(plan),
+        past_(past),
+        newest_(newest_certain(past.saves)),
+        named_(tracked_step(store, kCheckpointRoot)),
+        passed_over_(passed_over(past.saves)) {}
+
+  Rulings judge() {
+    if (newest_ >= 0) {
+      judge_tracker();
+      judge_kept();
+    }
+    judge_rerun();
+    return std::move(rulings_);
+  }
+
+ private:
+  void rule(RulingCode code, const std::string& text) { rulings_.push_back({code, "", text, {}}); }
+
+  const SavePoint& newest() const { return past_.saves[static_cast<std::size_t>(newest_)]; }
+
+  void judge_tracker() {
+    if (past_.tracker_damaged) return;
+    if (!named_) {
+      rule(judged::kCommitMissing, "the save of step " + printed(newest().step) +
+                                       " ended well, and there is no tracker that names it");
+      return;
+    }
+    const SavePoint* save = save_of(past_.saves, *named_);
+    if (save == nullptr || !may_be_damaged(past_.saves, *save)) {
+      const std::string wrong = wrong_with(store_, kCheckpointRoot, PayloadCheck::kRead);
+      if (!wrong.empty()) {
+        rule(Code::kTrackerDangling,
+             "the tracker names step " + printed(*named_) + ", and that is not whole: " + wrong);
+      }
+    }
+    if (save != nullptr && save - past_.saves.data() >= newest_) return;
+    rule(judged::kCommitMissing, "the save of step " + printed(newest().step) +
+                                     " ended well, and the tracker names step " + printed(*named_));
+  }
+
+  /// Returns the saves that the life with the last save may have rejected as damaged in its load:
+  /// those since the one that it loaded. The cause need not be damage on disk.
+  static std::set<const SavePoint*> passed_over(const std::vector<SavePoint>& saves) {
+    std::set<const SavePoint*> found;
+    if (saves.empty()) return found;
+    const SavePoint& last = saves.back();
+    for (auto save = saves.rbegin(); save != saves.rend(); ++save) {
+      if (save->incarnation == last.incarnation) continue;
+      if (!last.parent_step || save->step.value <= *last.parent_step) break;
+      found.insert(&*save);
+    }
+    return found;
+  }
+
+  /// Returns the last save of each step, newest first.
+  std::vector<const SavePoint*> newest_first() const {
+    std::vector<const SavePoint*> saves;
+    std::set<Step> steps;
+    for (auto save = past_.saves.rbegin(); save != past_.saves.rend(); ++save) {
+      if (steps.insert(save->step).second) saves.push_back(&*save);
+    }
+    std::sort(saves.begin(), saves.end(),
+              [](const SavePoint* a, const SavePoint* b) { return b->step < a->step; });
+    return saves;
+  }
+
+  /// A save newer than the tracker's does not count. Nor does one that is damaged and was rejected
+  /// by a load; unnoticed damage does count. A store that lied may have lost its content.
+  bool takes_place(const SavePoint& save) const {
+    if (!past_.tracker_damaged && named_ && *named_ < save.step) return false;
+    return !(save.damaged && save.certain && passed_over_.contains(&save));
+  }
+
+  /// Returns the saves that must be kept: those with fewer than `keep` newer ones that count.
+  std::vector<const SavePoint*> to_be_kept() const {
+    std::vector<const SavePoint*> kept;
+    std::int64_t places = 0;
+    for (const SavePoint* save : newest_first()) {
+      if (plan_.keep > 0 && places >= plan_.keep) break;
+      kept.push_back(save);
+      places += takes_place(*save) ? 1 : 0;
+    }
+    return kept;
+  }
+
+  void judge_kept() {
+    for (const SavePoint* save : to_be_kept()) {
+      if (!save->certain || save->damaged) continue;
+      const std::string directory = CommitTarget::iteration(kCheckpointRoot, save->step).directory;
+      const std::string wrong = wrong_with(store_, directory, PayloadCheck::kSkip);
+      if (wrong.empty()) continue;
+      rule(judged::kLastGoodDeleted,
+           "the checkpoint of step " + printed(save->step) +
+               " was committed and is to be kept, and is not whole: " + wrong);
+    }
+    judge_count();
+  }
+
+  /// Besides the kept ones only rejected checkpoints may remain, until as many are newer. A save
+  /// that did not end may have left the cleanup to the next one.
+  void judge_count() {
+    if (plan_.keep == 0 || !past_.saves.back().certain) return;
+    std::int64_t kept = 0;
+    std::int64_t beyond = 0;
+    const auto present = generations(store_, kCheckpointRoot);
+    for (auto one = present.rbegin(); one != present.rend(); ++one) {
+      if (!one->committed || newest().step < one->step) continue;
+      beyond += kept >= plan_.keep ? 1 : 0;
+      kept += passed_over_.contains(save_of(past_.saves, one->step)) ? 0 : 1;
+    }
+    if (beyond == 0) return;
+    rule(judged::kRetentionExceeded, std::to_string(beyond) + " checkpoints are there beyond the " +
+                                         std::to_string(plan_.keep) + " that are to be kept");
+  }
+
+  void judge_rerun() {
+    try {
+      if (!named_) return;
+      Checkpoint checkpoint = Checkpoint::open(store_, kCheckpointRoot);
+      const auto common = checkpoint.common();
+      const bool known = common && common->item.value;
+      const auto snapshot = known ? sim::rerun_of(*common->item.value) : std::nullopt;
+      if (!snapshot || snapshot->state == sim::RerunState::kNotRunningYet ||
+          snapshot->state == sim::RerunState::kWillRerunFromCheckpoint) {
+        return;
+      }
+      rule(passed_on::kIllegalStatePersisted, "the checkpoint holds the rerun state " +
+                                                  std::string(sim::name_of(snapshot->state)) +
+                                                  ", which nobody can go on from");
+    } catch (const Error&) {
+      return;  // not whole, which was already ruled on
+    }
+  }
+
+  Store& store_;
+  const CheckpointPlan& plan_;
+  const Past& past_;
+  std::ptrdiff_t newest_;
+  std::optional<Step> named_;  ///< step in the tracker
+  std::set<const SavePoint*> passed_over_;
+  Rulings rulings_;
+};
+
+}  // namespace
+
+Rulings judge_store(Store& store, const CheckpointPlan& plan, const Past& past) {
+  return StoreJudge(store, plan, past).judge();
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,486 @@
+#include "driver/judges/verdict.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "core/base/hash.hpp"
+#include "core/base/print.hpp"
+#include "driver/judges/life_end.hpp"
+#include "driver/judges/life_judge.hpp"
+#include "driver/judges/restart_loop.hpp"
+#include "driver/language/fault_specs.hpp"
+#include "driver/record/past.hpp"
+#include "properties/ruling_code.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using reports::ScenarioResult;
+using reports::Verdict;
+using sim::RerunDiagnosis;
+
+/// Ranks findings: a finding at a save is a cause, a difference after a load or in a later step an
+/// effect. The nearer a finding is to the cause, the more it helps. Ranks that continued from
+/// different checkpoints explain everything else.
+int distance_from_cause(RulingCode code) {
+  static const std::map<RulingCode, int> kDistances = {
+      {judged::kMixedGeneration, -1},
+      {judged::kFalseReplica, 0},
+      {Code::kNoWriter, 0},
+      {Code::kMultiWriter, 0},
+      {Code::kCoverageGap, 0},
+      {Code::kChunkOverlap, 0},
+      {judged::kReplicaMismatch, 2},
+      {judged::kBitMismatch, 3},
+      {judged::kTrajectoryDivergence, 4},
+  };
+  const auto at = kDistances.find(code);
+  return at == kDistances.end() ? 1 : at->second;
+}
+
+/// True if the code is nearer to the cause than the earlier finding, if there was one.
+bool is_nearer(RulingCode code, const Judgement& found) {
+  return !found.code || distance_from_cause(code) < distance_from_cause(*found.code);
+}
+
+std::optional<std::int32_t> number_of(const std::optional<GlobalRank>& rank) {
+  if (!rank) return std::nullopt;
+  return rank->value;
+}
+
+/// Returns the judges' findings, the cause first.
+Judgement difference_of(const IncarnationRecord& life) {
+  Judgement found;
+  const auto consider = [&found](RulingCode code, const std::string& text,
+                                 std::optional<std::int32_t> rank) {
+    if (!is_nearer(code, found)) return;
+    found = fail(code, without_code(text, code));
+    found.rank = rank;
+  };
+  for (const auto& rank : life.ranks) {
+    for (const auto& ruling : rank.rulings) {
+      consider(ruling.code, rank_text(rank) + ": " + without_code(ruling.text, ruling.code),
+               rank.result.rank);
+    }
+  }
+  for (const auto& ruling : judge_life(life)) {
+    std::ostringstream text;
+    text << ruling;
+    consider(ruling.code, text.str(), number_of(ruling.rank));
+  }
+  for (const auto& ruling : life.rulings) consider(ruling.code, ruling.text, ruling.rank);
+  if (found.verdict != Verdict::kPass) return found;
+  for (const auto& rank : life.ranks) {
+    if (rank.result.bit_mismatches > 0) {
+      return fail(judged::kBitMismatch, rank_text(rank) + " has " +
+                                            std::to_string(rank.result.bit_mismatches) +
+                                            " elements with other bits");
+    }
+  }
+  return {};
+}
+
+// --- expectations for all lives ------------------------------------------------------------------
+
+Judgement contradicted(const std::string& what, const std::string& wanted, const std::string& is) {
+  return fail(judged::kVerdictDisagreement, what + " was to be " + wanted + " and is " + is);
+}
+
+/// Returns the gravest diagnosis of the last life that has one; kNone if none has.
+RerunDiagnosis diagnosis_of(std::span<const IncarnationRecord> lives) {
+  constexpr std::array kGravest = {RerunDiagnosis::kPersistentError,
+                                   RerunDiagnosis::kTransientError, RerunDiagnosis::kCorrectResult};
+  for (auto life = lives.rbegin(); life != lives.rend(); ++life) {
+    for (const auto diagnosis : kGravest) {
+      for (const auto& rank : life->ranks) {
+        if (rank.diagnosis == name_of(diagnosis)) return diagnosis;
+      }
+    }
+  }
+  return RerunDiagnosis::kNone;
+}
+
+/// Sums over all lives; all ranks plan again together.
+std::uint64_t replans_of(std::span<const IncarnationRecord> lives) {
+  std::uint64_t replans = 0;
+  for (const auto& life : lives) {
+    std::uint64_t most = 0;
+    for (const auto& rank : life.ranks) most = std::max(most, rank.replans);
+    replans += most;
+  }
+  return replans;
+}
+
+std::vector<std::int64_t> skipped_by(const IncarnationRecord& life) {
+  std::set<std::int64_t> skipped;
+  for (const auto& rank : life.ranks) skipped.insert(rank.skipped.begin(), rank.skipped.end());
+  return {skipped.begin(), skipped.end()};
+}
+
+std::string text_of(const std::vector<std::int64_t>& numbers) {
+  return numbers.empty() ? "none" : join(numbers, ", ");
+}
+
+/// True if the numbers agree as closely as a person can write them.
+bool is_as_written(double rate, double written) {
+  constexpr double kWritten = 1e-6;
+  return std::abs(rate - written) <= kWritten * std::abs(written);
+}
+
+std::string text_of(double rate) {
+  std::ostringstream text;
+  text << rate;
+  return text.str();
+}
+
+/// Steps that no life took have no rates.
+Judgement rates_of(const Expectation& expect, std::span<const IncarnationRecord> lives) {
+  std::map<std::int64_t, double> taken;
+  for (const auto& life : lives) {
+    for (const auto& point : life.ranks.front().trajectory) taken[point.step] = point.lr;
+  }
+  for (const auto& [step, rate] : expect.rates) {
+    const std::string what = "the learning rate of step " + std::to_string(step);
+    const auto found = taken.find(step);
+    if (found == taken.end()) return contradicted(what, text_of(rate), "none: nobody took it");
+    if (!is_as_written(found->second, rate)) {
+      return contradicted(what, text_of(rate), text_of(found->second));
+    }
+  }
+  return {};
+}
+
+Judgement expectations_of(const Expectation& expect, std::span<const IncarnationRecord> lives) {
+  const IncarnationRecord& last = lives.back();
+  if (expect.loaded_step) {
+    const auto loaded = last.ranks.front().result.loaded_step;
+    if (loaded != *expect.loaded_step) {
+      return contradicted("the loaded step", std::to_string(*expect.loaded_step),
+                          std::to_string(loaded));
+    }
+  }
+  if (expect.diagnosis && diagnosis_of(lives) != *expect.diagnosis) {
+    return contradicted("the diagnosis", std::string(name_of(*expect.diagnosis)),
+                        std::string(name_of(diagnosis_of(lives))));
+  }
+  if (expect.replans && replans_of(lives) != *expect.replans) {
+    return contradicted("the number of plans made again", std::to_string(*expect.replans),
+                        std::to_string(replans_of(lives)));
+  }
+  if (const auto skipped = skipped_by(last); skipped != expect.skipped.value_or(skipped)) {
+    return contradicted("the list of skipped iterations", text_of(*expect.skipped),
+                        text_of(skipped));
+  }
+  if (Judgement rates = rates_of(expect, lives); rates.verdict != Verdict::kPass) return rates;
+  for (const auto& text : expect.log) {
+    const bool logged = std::any_of(lives.begin(), lives.end(),
+                                    [&](const auto& life) { return is_logged(life, text); });
+    if (!logged) return fail(judged::kVerdictDisagreement, "no log says: " + text);
+  }
+  for (const auto& text : expect.silent) {
+    const bool logged = std::any_of(lives.begin(), lives.end(),
+                                    [&](const auto& life) { return is_logged(life, text); });
+    if (logged)
+      return fail(judged::kVerdictDisagreement, "a log was not to say so, and says: " + text);
+  }
+  const auto empty = std::count_if(last.ranks.begin(), last.ranks.end(),
+                                   [](const auto& rank) { return rank.bound_bytes.empty > 0; });
+  if (empty != expect.empty_ranks.value_or(empty)) {
+    return contradicted("the number of ranks that hold no part of a tensor",
+                        std::to_string(*expect.empty_ranks), std::to_string(empty));
+  }
+  return {};
+}
+
+// --- did the faults fire? ------------------------------------------------------------------------
+
+Judgement vacuous(std::string reason) {
+  return {Verdict::kInconclusive, judged::kOracleVacuous, std::move(reason)};
+}
+
+/// A fault of a life's plan and its state.
+struct PlannedFault {
+  sim::FaultSpec spec;
+  Fires fires = Fires::kYes;
+  std::optional<sim::FaultState> state = {};  ///< nothing: no rank's record has it
+};
+
+/// Lists the faults of the plan, whatever the records contain.
+std::vector<PlannedFault> planned_faults(const IncarnationPlan& plan,
+                                         const IncarnationRecord& life) {
+  std::vector<PlannedFault> faults;
+  std::map<std::int32_t, std::size_t> left;  // number of this life's faults by rank
+  for (const auto& action : plan.actions) {
+    const std::size_t before = faults.size();
+    if (const auto* fault = std::get_if<FaultAction>(&action)) {
+      faults.push_back({.spec = spec_of(*fault), .fires = fault->fires});
+    } else if (const auto* bad = std::get_if<BadResultAction>(&action)) {
+      for (auto& spec : specs_of(*bad)) faults.push_back({.spec = std::move(spec)});
+    }
+    for (std::size_t i = before; i < faults.size(); ++i) ++left[faults[i].spec.place.rank.value];
+  }
+  for (auto& fault : faults) {
+    // In a rank's record, faults of earlier lives come before the life's own.
+    const std::size_t from_end = left[fault.spec.place.rank.value]--;
+    const auto record = std::find_if(life.ranks.begin(), life.ranks.end(), [&](const auto& rank) {
+      return rank.result.rank == fault.spec.place.rank.value;
+    });
+    if (record == life.ranks.end() || record->faults.size() < from_end) continue;
+    fault.state = record->faults[record->faults.size() - from_end];
+  }
+  return faults;
+}
+
+Judgement unfired_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    for (const auto& [spec, fires, state] : planned_faults(scenario.incarnations[i], lives[i])) {
+      const std::string what = "incarnation " + std::to_string(i) + ": the " + sim::to_string(spec);
+      if (!state) return vacuous(what + " was planned, and no rank knows of it: not even armed");
+      if (fires == Fires::kNo && state->fired) {
+        return fail(judged::kVerdictDisagreement,
+                    what + " was not to fire and did: " + state->where);
+      }
+      if (fires == Fires::kYes && !state->fired) {
+        return vacuous(what + " never fired; it was " +
+                       (state->reached ? "reached"
+                        : state->armed ? "armed"
+                                       : "not even armed"));
+      }
+    }
+  }
+  return {};
+}
+
+/// Requires that every life that began with a load compared something on every rank.
+Judgement vacuity_of(std::span<const IncarnationRecord> lives, const Expectation& expect) {
+  for (std::size_t life = 1; life < lives.size(); ++life) {
+    const bool cut_short = has_planned_end(lives[life]);
+    const std::string where = "incarnation " + std::to_string(life) + ", ";
+    for (const auto& rank : lives[life].ranks) {
+      if (cut_short && rank.loads.empty()) continue;  // ended before anything could be compared
+      if (rank.result.owns && rank.result.elements == 0) {
+        return vacuous(where + rank_text(rank) + " owns state and compared nothing");
+      }
+      if (!rank.result.owns && expect.every_rank_owns) {
+        return vacuous(where + rank_text(rank) +
+                       " holds nothing; where that is meant, expect 'ranks_own: some'");
+      }
+    }
+  }
+  std::uint64_t elements = 0;
+  for (const auto& rank : lives.back().ranks) elements += rank.result.elements;
+  const auto least = std::max<std::uint64_t>(expect.elements_least, 1);
+  if (elements >= least) return {};
+  return vacuous(std::to_string(elements) + " elements were compared, " + std::to_string(least) +
+                 " is the least");
+}
+
+Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
+  const IncarnationRecord& last = lives.back();
+  if (!last.launch_error.empty()) return {Verdict::kInconclusive, Code::kIo, last.launch_error};
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    // A judge's finding comes first: it gives a cause, an error mostly only a fact.
+    const Judgement judged = difference_of(lives[i]);
+    const Judgement ended = unplanned_end_of(scenario, i, lives[i]);
+    const bool by_end = !judged.code || (ended.code && is_nearer(*ended.code, judged));
+    Judgement found = by_end ? ended : judged;
+    found.life = i;
+    if (found.verdict != Verdict::kPass) return found;
+  }
+  if (lives.size() < scenario.incarnations.size()) {
+    return {Verdict::kInconclusive, judged::kOracleVacuous, "not all incarnations were run"};
+  }
+  for (const Judgement& found : {restart_loop_of(lives), expectations_of(scenario.expect, lives),
+                                 unfired_of(scenario, lives), vacuity_of(lives, scenario.expect)}) {
+    if (found.verdict != Verdict::kPass) return found;
+  }
+  return {};
+}
+
+/// Returns all codes that were found, with counts.
+std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord> lives) {
+  std::map<std::string, std::uint64_t> codes;
+  for (const auto& life : lives) {
+    for (const auto& rank : life.ranks) {
+      for (const auto& ruling : rank.rulings) ++codes[std::string(name_of(ruling.code))];
+      if (rank.code) ++codes[std::string(name_of(*rank.code))];
+    }
+    for (const auto& ruling : judge_life(life)) ++codes[std::string(name_of(ruling.code))];
+    for (const auto& ruling : life.rulings) ++codes[std::string(name_of(ruling.code))];
+  }
+  return codes;
+}
+
+/// Returns "; also WRONG_OWNER x 3, STALE_DERIVED x 1": the other codes besides the first finding.
+std::string others_text(const std::map<std::string, std::uint64_t>& codes,
+                        const std::string& first) {
+  std::string text;
+  for (const auto& [code, count] : codes) {
+    if (code == first || code == name_of(Code::kPeerFailed)) continue;
+    text += (text.empty() ? "; also " : ", ") + code + " x " + std::to_string(count);
+  }
+  return text;
+}
+
+/// Prefers the rank of the finding, else any rank of its life, else any life.
+std::optional<reports::FirstDifference> first_difference_of(
+    std::span<const IncarnationRecord> lives, const Judgement& found) {
+  const reports::FirstDifference* nearest = nullptr;
+  int distance = 3;
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    for (const auto& rank : lives[i].ranks) {
+      if (!rank.first_difference) continue;
+      const bool same_life = found.life == i;
+      const bool same_rank = same_life && found.rank == rank.result.rank;
+      const int own = same_rank ? 0 : same_life ? 1 : 2;
+      if (own >= distance) continue;
+      distance = own;
+      nearest = &*rank.first_difference;
+    }
+  }
+  if (nearest == nullptr) return std::nullopt;
+  return *nearest;
+}
+
+std::string difference_text(const reports::FirstDifference& first) {
+  std::string index;
+  for (const auto i : first.index) index += (index.empty() ? "" : ", ") + std::to_string(i);
+  return "; first difference, on rank " + std::to_string(first.rank) + ": " + first.key + "[" +
+         index + "] saved " + first.saved + ", loaded " + first.loaded + ", which is " +
+         first.comes_from;
+}
+
+/// Returns the exit code that the job's launcher would see.
+int exit_code_of(const IncarnationRecord& life) {
+  const bool returned = std::all_of(life.ranks.begin(), life.ranks.end(), [](const auto& rank) {
+    return rank.ending == Ending::kReturned;
+  });
+  return returned ? life.ranks.front().exit_code : 1;
+}
+
+void add_life(const IncarnationRecord& life, LifeEnd end, ScenarioResult& result) {
+  result.layouts.push_back(life.layout);
+  if (life.ranks.empty()) return;
+  const RankRecord& first = life.ranks.front();
+  result.world = std::max({result.world, static_cast<std::int32_t>(life.ranks.size()), life.world});
+  result.incarnations.push_back({.layout = life.layout,
+                                 .outcome = std::move(end.outcome),
+                                 .code = end.code ? std::string(name_of(*end.code)) : "",
+                                 .exit_code = exit_code_of(life),
+                                 .first_step = first.first_step,
+                                 .last_step = first.last_step});
+  result.trajectory.insert(result.trajectory.end(), first.trajectory.begin(),
+                           first.trajectory.end());
+  result.content_digest = first.content_digest;
+  auto& bound = result.bound_bytes ? *result.bound_bytes : result.bound_bytes.emplace();
+  for (const auto& rank : life.ranks) {
+    result.peak_bytes.snapshot = std::max(result.peak_bytes.snapshot, rank.peak_bytes.snapshot);
+    result.peak_bytes.stage = std::max(result.peak_bytes.stage, rank.peak_bytes.stage);
+    result.peak_bytes.load = std::max(result.peak_bytes.load, rank.peak_bytes.load);
+    bound.stage = std::max(bound.stage, rank.bound_bytes.stage);
+    bound.load = std::max(bound.load, rank.bound_bytes.load);
+    result.peak_bytes.empty = std::max(result.peak_bytes.empty, rank.peak_bytes.empty);
+    bound.empty = std::max(bound.empty, rank.bound_bytes.empty);
+  }
+}
+
+bool saves_beside_training(const Scenario& scenario, std::size_t number) {
+  const auto& actions = scenario.incarnations[number].actions;
+  return scenario.checkpoint.async ||
+         std::any_of(actions.begin(), actions.end(), [](const Action& action) {
+           const auto* save = std::get_if<SaveAction>(&action);
+           return save != nullptr && save->async.value_or(false);
+         });
+}
+
+/// True if a life began after a save during training that had not ended: depending on the progress
+/// of the background, it may load that save or the previous one. Other saves do not progress after
+/// a fault.
+bool left_to_time(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
+  Past past;
+  for (const auto& life : lives.first(lives.size() - 1)) {
+    driver::add_life(life, past);
+    if (past.saves.empty() || past.saves.back().certain) continue;
+    if (saves_beside_training(scenario, past.saves.back().incarnation)) return true;
+  }
+  return false;
+}
+
+/// Returns results by rank; ranks that are not members of the job hold nothing.
+std::vector<reports::RankResult> all_ranks_of(const IncarnationRecord& life) {
+  std::map<std::int32_t, reports::RankResult> ranks;
+  for (std::int32_t rank = 0; rank < life.world; ++rank) {
+    ranks[rank].rank = rank;
+    ranks[rank].owns = false;
+  }
+  for (const auto& rank : life.ranks) ranks[rank.result.rank] = rank.result;
+  std::vector<reports::RankResult> all;
+  for (auto& [number, rank] : ranks) all.push_back(std::move(rank));
+  return all;
+}
+
+}  // namespace
+
+bool may_go_on(const Scenario& scenario, std::size_t number, const IncarnationRecord& life) {
+  return life.launch_error.empty() &&
+         unplanned_end_of(scenario, number, life).verdict == Verdict::kPass;
+}
+
+bool broke_down(std::span<const IncarnationRecord> lives) {
+  return std::any_of(lives.begin(), lives.end(), [](const IncarnationRecord& life) {
+    return std::any_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
+      return rank.ending == Ending::kDefect || rank.code == Code::kDeadline;
+    });
+  });
+}
+
+ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
+  ScenarioResult result;
+  result.name = scenario.name;
+  result.file = scenario.file;
+  result.proves = scenario.proves;
+  Hasher events;
+  bool hashed = !lives.empty();
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    const IncarnationRecord& life = lives[i];
+    add_life(life, end_of(scenario, i, life), result);
+    hashed = hashed && !life.event_hash.empty();
+    events.text(life.event_hash);
+  }
+  if (hashed) result.event_hash = hex(events.digest());
+  if (lives.empty()) {
+    result.verdict = Verdict::kInconclusive;
+    result.reason = "nothing was run";
+    return result;
+  }
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    for (const auto& fault : planned_faults(scenario.incarnations[i], lives[i])) {
+      const sim::FaultState came = fault.state.value_or(sim::FaultState{});
+      result.faults.push_back({std::string(sim::name_of(fault.spec.kind)),
+                               fault.spec.place.rank.value, came.armed, came.reached, came.fired,
+                               fault.fires == Fires::kYes});
+    }
+  }
+  result.ranks = all_ranks_of(lives.back());
+  result.left_to_time = left_to_time(scenario, lives);
+  result.replans = replans_of(lives);
+  if (const auto diagnosis = diagnosis_of(lives); diagnosis != RerunDiagnosis::kNone) {
+    result.diagnosis = name_of(diagnosis);
+  }
+  const Judgement found = judgement_of(scenario, lives);
+  result.verdict = found.verdict;
+  if (found.code) result.code = name_of(*found.code);
+  result.reason = found.reason;
+  result.first_difference = first_difference_of(lives, found);
+  if (result.verdict != Verdict::kFail) return result;
+  result.reason += others_text(codes_of(lives), result.code);
+  if (result.first_difference) result.reason += difference_text(*result.first_difference);
+  return result;
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,239 @@
+#include "driver/lanes/foreign_life.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/base/hash.hpp"
+#include "core/ports/no_progress.hpp"
+#include "core/save/commit.hpp"
+#include "core/verify/verify.hpp"
+#include "driver/judges/rng_judge.hpp"
+#include "driver/lanes/process.hpp"
+#include "driver/lanes/rank_program.hpp"
+#include "driver/lanes/scratch_directory.hpp"
+#include "driver/lanes/tensor_digest.hpp"
+#include "driver/language/text_file.hpp"
+#include "properties/ruling_code.hpp"
+#include "reprise/error.hpp"
+#include "sim/job/modules/megatron_common.hpp"
+#include "sim/world/copy_tree.hpp"
+
+namespace reprise::driver {
+namespace {
+
+std::string replaced(std::string word, const std::string& name, const std::string& value) {
+  for (auto at = word.find(name); at != std::string::npos;
+       at = word.find(name, at + value.size())) {
+    word.replace(at, name.size(), value);
+  }
+  return word;
+}
+
+/// Returns a digest of the elements of all tensors by key, whatever their chunks are; nothing if
+/// the checkpoint can't be read.
+std::optional<std::string> content_of(Store& store, const std::string& directory) try {
+  Checkpoint checkpoint = Checkpoint::open(store, directory);
+  TensorDigest digest(checkpoint);
+  Hasher content;
+  for (const auto& tensor : checkpoint.catalog().tensors) {
+    content.text(tensor.key);
+    content.text(digest.of(tensor));
+  }
+  return hex(content.digest());
+} catch (const Error&) {
+  return std::nullopt;
+}
+
+/// Takes from a checkpoint of our own jobs what it records besides step and grids. It does not
+/// record what its job left out on the way. Another program's checkpoint records nothing.
+void take_what_is_told(Store& store, const std::string& directory, SavePoint& point) try {
+  Checkpoint checkpoint = Checkpoint::open(store, directory);
+  const auto common = checkpoint.common();
+  if (!common || !common->item.value) return;
+  const sim::CommonState told = sim::decode_common(*common->item.value);
+  point.ages = ages_told_by(checkpoint);
+  point.random = told.parts.random;
+  point.optimizer = told.parts.optimizer;
+  point.parent_step = told.identity.parent_step;
+} catch (const Error&) {
+  return;
+}
+
+/// Exposes the lane's store as a directory while the program runs.
+class OnDisk {
+ public:
+  explicit OnDisk(Lane& lane) : lane_(lane), own_(lane.directory()) {
+    if (!own_.empty()) return;
+    PosixStore copy(scratch_.path());
+    sim::copy_tree({lane.store()}, {copy});
+  }
+  OnDisk(const OnDisk&) = delete;
+  OnDisk& operator=(const OnDisk&) = delete;
+
+  std::string path() const { return own_.empty() ? scratch_.path() : own_; }
+
+  void take_back() {
+    if (!own_.empty()) return;
+    Store& store = lane_.store();
+    for (const auto& entry : store.list("")) store.remove(entry.name);
+    PosixStore copy(scratch_.path());
+    sim::copy_tree({copy}, {store});
+  }
+
+ private:
+  Lane& lane_;
+  std::string own_;
+  ScratchDirectory scratch_;
+};
+
+class ForeignLife {
+ public:
+  /// `store` is the store that the program will see.
+  ForeignLife(const Scenario& scenario, std::size_t number, Store& store, const Past& past)
+      : plan_(scenario.incarnations[number]),
+        modules_(modules_of(scenario, number)),
+        number_(number),
+        past_(past) {
+    if (!leaves()) return;
+    before_ = save_of(past_.saves, *leaves());
+    const bool is_there = before_ != nullptr && store.stat(directory()).has_value();
+    if (is_there && !before_->damaged) content_ = content_of(store, directory());
+  }
+
+  void judge_end(const ProcessEnd& end, const std::string& log_tail) {
+    if (!end.timed_out && end.exit_code == plan_.foreign->exits) return;
+    rule(judged::kVerdictDisagreement,
+         "the command was to end with " + std::to_string(plan_.foreign->exits) + " and " +
+             (end.timed_out ? "was still running at the deadline"
+                            : "ended with " + std::to_string(end.exit_code)) +
+             ": " + log_tail);
+  }
+
+  /// A leftover process could continue to write after the judgement.
+  void judge_leftovers(const ProcessEnd& end) {
+    if (end.left_some) {
+      rule(judged::kVerdictDisagreement, "the command ended and left processes behind");
+    }
+  }
+
+  void judge_checkpoint(Store& store) {
+    NoProgress unwatched;
+    try {
+      const VerifyReport report = verify(store, kCheckpointRoot, PayloadCheck::kRead, unwatched);
+      for (const auto& finding : report.findings) {
+        if (finding.severity != Severity::kError) continue;
+        std::ostringstream text;
+        text << finding;
+        rule(Code::kTrackerDangling, "what it leaves is not whole: " + text.str());
+        break;
+      }
+      count(report);
+    } catch (const Error& error) {
+      rule(Code::kTrackerDangling, std::string("what it leaves can't be read: ") + error.what());
+    }
+    judge_step(store);
+  }
+
+  IncarnationRecord record() && {
+    rank_.ending = Ending::kReturned;
+    IncarnationRecord life;
+    life.layout = "command";
+    life.ranks.push_back(std::move(rank_));
+    life.world = 1;
+    return life;
+  }
+
+ private:
+  void rule(RulingCode code, const std::string& text) { rank_.rulings.push_back({code, text}); }
+
+  void count(const VerifyReport& report) {
+    rank_.result.owns = report.tensors + report.objects > 0;
+    rank_.result.compared = report.tensors + report.objects;
+    rank_.result.elements = report.elements;
+    if (report.location && report.location->step) {
+      rank_.result.loaded_step = report.location->step->value;
+    }
+    rank_.last_step = rank_.result.loaded_step;
+  }
+
+  std::optional<Step> leaves() const {
+    if (!plan_.foreign->leaves) return std::nullopt;
+    return Step{*plan_.foreign->leaves};
+  }
+  std::string directory() const {
+    return CommitTarget::iteration(kCheckpointRoot, leaves().value_or(Step{})).directory;
+  }
+
+  /// Treats the announced checkpoint as a save like others from here on. If its step was saved
+  /// before, the content must be the same.
+  void judge_step(Store& store) {
+    if (!leaves()) return;
+    const Step step = *leaves();
+    if (rank_.result.loaded_step != step.value) {
+      rule(judged::kCommitMissing,
+           "the command was to leave a checkpoint of step " + std::to_string(step.value) +
+               ", and the tracker names " +
+               (rank_.result.loaded_step < 0 ? "none" : std::to_string(rank_.result.loaded_step)));
+      return;
+    }
+    const auto content = content_of(store, directory());
+    rank_.content_digest = content.value_or("");
+    if (content_ && content != content_) {
+      rule(judged::kBitMismatch, "the checkpoint of step " + std::to_string(step.value) +
+                                     " was there before, and its tensors " +
+                                     (content ? "held something else" : "can't be read any more"));
+    }
+    rank_.saves.push_back({point_of(step, store), {}, {}, {}, false});
+  }
+
+  SavePoint point_of(Step step, Store& store) const {
+    SavePoint point = before_ != nullptr ? *before_ : SavePoint{};
+    point.step = step;
+    if (before_ == nullptr) {
+      point.modules = modules_;
+      point.random = false;
+      take_what_is_told(store, directory(), point);
+    }
+    point.incarnation = number_;
+    point.certain = true;
+    point.damaged = false;
+    return point;
+  }
+
+  const IncarnationPlan& plan_;
+  std::vector<sim::ModuleConfig> modules_;
+  std::size_t number_;
+  const Past& past_;
+  const SavePoint* before_ = nullptr;   ///< the save of the step that it leaves
+  std::optional<std::string> content_;  ///< content of that save, if it exists
+  RankRecord rank_;
+};
+
+}  // namespace
+
+IncarnationRecord run_foreign(const Scenario& scenario, std::size_t number, Lane& lane,
+                              const LaneOptions& options, const Past& past) {
+  const ForeignProgram& foreign = *scenario.incarnations[number].foreign;
+  ForeignLife life(scenario, number, lane.store(), past);
+  OnDisk disk(lane);
+  const ScratchDirectory scratch;
+  const std::string log = scratch.path() + "/log";
+  const auto root = std::filesystem::absolute(disk.path()) / kCheckpointRoot;
+  std::filesystem::create_directories(root);
+  std::vector<std::string> words;
+  for (const auto& word : foreign.command) {
+    words.push_back(
+        replaced(replaced(word, "{checkpoints}", root.string()), "{reprise}", options.executable));
+  }
+  const ProcessEnd end =
+      run_process(words, log, {.deadline_s = static_cast<std::uint64_t>(foreign.seconds)});
+  disk.take_back();
+  life.judge_end(end, tail_of(log));
+  life.judge_leftovers(end);
+  life.judge_checkpoint(lane.store());
+  return std::move(life).record();
+}
+
+}  // namespace reprise::driver

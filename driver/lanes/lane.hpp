@@ -1,0 +1,60 @@
+#pragma once
+// A lane runs the incarnations of a scenario one after the other; only the store survives from one
+// to the next.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "driver/language/scenario.hpp"
+#include "driver/record/phase_log.hpp"
+#include "driver/record/record.hpp"
+#include "driver/record/twin.hpp"
+#include "reprise/store.hpp"
+
+namespace reprise::driver {
+
+struct LaneOptions {
+  std::uint64_t seed = 1;  ///< seed of the simulated scheduler
+  std::string mutant;      ///< name; empty: none
+  std::string keep;        ///< directory for the checkpoints; empty: they are deleted
+  std::string launcher = "mpirun";
+  std::string executable;          ///< path of this program, for lanes that start processes
+  std::uint64_t deadline_s = 120;  ///< real time that one incarnation may take
+  std::int32_t ranks_per_gpu = 1;  ///< most ranks that share a device on the lane gpu
+  LogOptions log;
+  /// Shared by all scenarios that run with copies of these options.
+  std::shared_ptr<TwinBook> twins = std::make_shared<TwinBook>();
+};
+
+/// Runs the incarnations of one scenario.
+class Lane {
+ public:
+  virtual ~Lane() = default;
+  /// `past` holds the effects of the earlier incarnations.
+  virtual IncarnationRecord run(std::size_t incarnation, const Past& past) = 0;
+  /// Store of the checkpoints, for judges that read it between incarnations.
+  virtual Store& store() = 0;
+  /// Directory of that store; empty if it is not on disk.
+  virtual std::string directory() const { return {}; }
+  /// Called once after the last incarnation: moves the checkpoints to where they are kept.
+  virtual void finish() = 0;
+};
+
+/// Runs ranks as fibers on one thread, over a store that loses unsynced writes in a crash.
+std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options);
+/// Runs ranks as processes of a launcher, over a real directory: kMpi or kGpu.
+std::unique_ptr<Lane> make_process_lane(LaneKind lane, const Scenario& scenario,
+                                        const LaneOptions& options);
+
+/// Removes ranks that are not members of the job if they ended well; others stay.
+void keep_members(const IncarnationPlan& plan, IncarnationRecord& record);
+
+/// Returns the reason why the lane can't run the scenario here; nothing if it can.
+std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario,
+                                   const LaneOptions& options);
+
+}  // namespace reprise::driver

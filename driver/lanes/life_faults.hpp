@@ -1,0 +1,29 @@
+#pragma once
+// The faults of one incarnation in the order of its book: first those that outlived earlier lives,
+// then those of its own steps.
+
+#include <optional>
+#include <vector>
+
+#include "driver/language/scenario.hpp"
+#include "driver/record/history.hpp"
+#include "sim/faults/fault.hpp"
+
+namespace reprise::driver {
+
+struct LifeFaults {
+  std::vector<sim::FaultSpec> specs;
+  /// Position of an action's first fault, and the number of its faults.
+  struct Range {
+    std::size_t begin = 0;
+    std::size_t count = 0;
+  };
+  std::vector<Range> of_action;
+};
+
+LifeFaults faults_of(const IncarnationPlan& plan, const Past& past);
+
+/// True if the scenario reports bad results in some life.
+bool has_bad_results(const Scenario& scenario);
+
+}  // namespace reprise::driver

@@ -1,0 +1,145 @@
+#include "driver/lanes/process.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "driver/lanes/process_table.hpp"
+#include "reprise/error.hpp"
+
+extern char** environ;
+
+namespace reprise::driver {
+namespace {
+
+constexpr auto kProcessPoll = std::chrono::milliseconds(5);
+constexpr auto kLookForGrace = std::chrono::milliseconds(100);
+constexpr auto kGrace = std::chrono::seconds(3);
+
+/// Process groups to which a signal to this program is forwarded: otherwise they would survive. 0:
+/// free.
+std::array<std::atomic<pid_t>, 64> running_groups = {};
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
+extern "C" void pass_on(int signal) {
+  for (const auto& group : running_groups) {
+    if (group > 0) ::kill(-group, SIGTERM);
+  }
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+/// Forwards signals that end this program to the child, while it runs.
+class PassOn {
+ public:
+  explicit PassOn(pid_t child) {
+    std::signal(SIGINT, pass_on);
+    std::signal(SIGTERM, pass_on);
+    for (auto& group : running_groups) {
+      pid_t free = 0;
+      if (!group.compare_exchange_strong(free, child)) continue;
+      group_ = &group;
+      return;
+    }
+  }
+  ~PassOn() {
+    if (group_ != nullptr) *group_ = 0;
+  }
+  PassOn(const PassOn&) = delete;
+  PassOn& operator=(const PassOn&) = delete;
+
+ private:
+  std::atomic<pid_t>* group_ = nullptr;
+};
+
+void check_spawn(int result, const std::string& what) {
+  if (result != 0) throw Error(Code::kIo, what + ": " + std::strerror(result));
+}
+
+pid_t spawn(const std::vector<std::string>& arguments, const std::string& log) {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  check_spawn(posix_spawn_file_actions_init(&files), "posix_spawn");
+  check_spawn(posix_spawnattr_init(&attributes), "posix_spawn");
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+  posix_spawn_file_actions_adddup2(&files, 1, 2);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  std::vector<char*> argv;
+  for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  const int result = posix_spawnp(&child, argv[0], &files, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  check_spawn(result, "can't start " + arguments.front());
+  return child;
+}
+
+bool ended(pid_t child, int& status) {
+  const pid_t found = ::waitpid(child, &status, WNOHANG);
+  if (found < 0 && errno != EINTR) {
+    throw Error(Code::kIo, std::string("waitpid: ") + std::strerror(errno));
+  }
+  return found == child;
+}
+
+template <class Duration>
+bool wait_for(pid_t child, Duration limit, int& status) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  while (std::chrono::steady_clock::now() < until) {
+    if (ended(child, status)) return true;
+    std::this_thread::sleep_for(kProcessPoll);
+  }
+  return false;
+}
+
+/// Returns false if the child must be killed; `end` then has the reason.
+bool wait_within(pid_t child, const ProcessLimits& limits, ProcessEnd& end, int& status) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::seconds(limits.deadline_s);
+  std::optional<Clock::time_point> idle_since;
+  while (true) {
+    if (wait_for(child, kLookForGrace, status)) return true;
+    const auto now = Clock::now();
+    const auto grace = limits.grace ? limits.grace() : std::nullopt;
+    if (!grace) idle_since.reset();
+    if (grace && !idle_since) idle_since = now;
+    end.timed_out = now >= deadline;
+    end.cut_short = !end.timed_out && grace && now >= *idle_since + *grace;
+    if (end.timed_out || end.cut_short) return false;
+  }
+}
+
+}  // namespace
+
+ProcessEnd run_process(const std::vector<std::string>& arguments, const std::string& log,
+                       const ProcessLimits& limits) {
+  const pid_t child = spawn(arguments, log);
+  const PassOn guard(child);
+  ProcessEnd end;
+  int status = 0;
+  if (!wait_within(child, limits, end, status)) {
+    ::kill(-child, SIGTERM);
+    if (!wait_for(child, kGrace, status)) {
+      ::kill(-child, SIGKILL);
+      while (!ended(child, status)) std::this_thread::sleep_for(kProcessPoll);
+    }
+  }
+  const bool killed = end.timed_out || end.cut_short;
+  end.left_some = !killed && !members_of(child).empty();
+  if (end.left_some || killed) ::kill(-child, SIGKILL);
+  end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return end;
+}
+
+}  // namespace reprise::driver

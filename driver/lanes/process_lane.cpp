@@ -1,0 +1,214 @@
+// The driver's side of the lanes with real processes: launches the ranks of one incarnation after
+// the other, judges them by their records, and leaves no process behind.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <thread>
+
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/base/codes.hpp"
+#include "driver/lanes/lane.hpp"
+#include "driver/lanes/process.hpp"
+#include "driver/lanes/process_rank.hpp"
+#include "driver/lanes/process_table.hpp"
+#include "driver/lanes/rank_locks.hpp"
+#include "driver/lanes/scratch_directory.hpp"
+#include "driver/lanes/sim_lane.hpp"
+#include "driver/language/text_file.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kScenarioFile = "scenario.yaml";
+constexpr auto kLanePoll = std::chrono::milliseconds(10);
+constexpr int kLooks = 100;
+constexpr auto kGraceTold = std::chrono::seconds(15);
+constexpr auto kGraceLost = std::chrono::seconds(2);  // the verdict is a failure anyway
+
+/// Survivors of a dead rank must live until they have recorded how they noticed. mpirun puts its
+/// own files into `directory`: an mpirun that ends removes the directory that all of a user's
+/// share, and one that starts meanwhile may not find it.
+std::vector<std::string> launch_words(const std::string& launcher, const fs::path& directory) {
+  if (launcher == "srun") return {launcher, "--kill-on-bad-exit=0", "--wait=0"};
+  std::vector<std::string> words = {launcher, "--oversubscribe", "--enable-recovery"};
+  words.insert(words.end(), {"--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"});
+  words.insert(words.end(), {"--mca", "orte_tmpdir_base", directory.string()});
+  if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
+  return words;
+}
+
+std::int32_t records_in(const std::string& directory, std::int32_t world) {
+  std::int32_t found = 0;
+  for (std::int32_t rank = 0; rank < world; ++rank) {
+    if (fs::exists(record_file(directory, rank))) ++found;
+  }
+  return found;
+}
+
+/// A launcher should end when its ranks have; mpirun sometimes does not, if one died during the
+/// start. Even when all ranks have written their records, they may still have something to close.
+std::optional<std::chrono::seconds> grace_of(RankLocks& locks, const std::string& records,
+                                             std::int32_t world) {
+  if (records_in(records, world) == world) return kGraceTold;
+  bool begun = false;
+  for (GlobalRank rank{0}; rank.value < world; ++rank.value) {
+    if (!locks.has_begun(rank)) continue;
+    if (!locks.has_ended(rank)) return std::nullopt;
+    begun = true;
+  }
+  return begun ? std::optional(kGraceLost) : std::nullopt;
+}
+
+/// Ends the process with everything that it started.
+void end_with_group(pid_t process) {
+  const pid_t group = ::getpgid(process);
+  if (group > 0 && group != ::getpgrp()) ::kill(-group, SIGKILL);
+  ::kill(process, SIGKILL);
+}
+
+/// Ends every process that outlives the launcher, ranks or helpers of the launcher; returns their
+/// ids.
+std::vector<std::int64_t> end_all(const std::string& records) {
+  std::vector<std::int64_t> found;
+  for (int look = 0; look < kLooks; ++look) {
+    const auto living = started_with(records);
+    if (living.empty()) break;
+    if (look == 0) found = living;
+    for (const auto process : living) end_with_group(static_cast<pid_t>(process));
+    std::this_thread::sleep_for(kLanePoll);
+  }
+  return found;
+}
+
+/// Returns rulings that ranks can't record themselves: they write records before they exit.
+std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd& end,
+                                   const std::vector<RankRecord>& ranks,
+                                   const std::vector<std::int64_t>& left) {
+  std::vector<RulingText> rulings;
+  for (const auto process : left) {
+    rulings.push_back({passed_on::kHang, launcher + " left the process " + std::to_string(process) +
+                                             " behind, which was killed"});
+  }
+  if (end.left_some) {
+    rulings.push_back({passed_on::kHang, launcher + " left processes behind, which were killed"});
+  }
+  const bool returned = std::all_of(ranks.begin(), ranks.end(), [](const RankRecord& rank) {
+    return rank.ending == Ending::kReturned;
+  });
+  if (!returned) return rulings;
+  if (end.timed_out) {
+    rulings.push_back({passed_on::kHang, "every rank says that it ended well, and " + launcher +
+                                             " was still running at the deadline, and was killed"});
+  } else if (end.cut_short) {
+    rulings.push_back({passed_on::kHang, "every rank says that it ended well, and " + launcher +
+                                             " was still running long after, and was killed"});
+  } else if (end.exit_code != 0) {
+    rulings.push_back({Code::kInternal, "every rank says that it ended well, and " + launcher +
+                                            " ended with " + std::to_string(end.exit_code) +
+                                            ": one failed after that"});
+  }
+  return rulings;
+}
+
+class ProcessLane final : public Lane {
+ public:
+  ProcessLane(LaneKind lane, const Scenario& scenario, const LaneOptions& options)
+      : lane_(lane), scenario_(scenario), options_(options), work_(scratch_.path()) {
+    store_ = options.keep.empty() ? work_ / "store" : fs::path(options.keep) / scenario.name;
+    fs::create_directories(store_);
+    std::ofstream(work_ / kScenarioFile) << to_yaml(scenario);  // one row, if it is from a table
+    store_ports_ = std::make_unique<PosixStore>(store_.string());
+  }
+
+  IncarnationRecord run(std::size_t incarnation, const Past& past) override {
+    const IncarnationPlan& plan = scenario_.incarnations[incarnation];
+    const std::int32_t world = plan.world_size();
+    const fs::path records = work_ / ("records" + std::to_string(incarnation));
+    const fs::path log = work_ / ("log" + std::to_string(incarnation));
+    fs::create_directories(records);
+    std::ofstream(records / kPastFile) << to_json(past);
+    IncarnationRecord record;
+    record.layout = sim::to_string(modules_of(scenario_, incarnation));
+    RankLocks locks(records.string());
+    const ProcessEnd end = run_process(command(incarnation, world, records), log,
+                                       {.deadline_s = options_.deadline_s, .grace = [&] {
+                                          return grace_of(locks, records.string(), world);
+                                        }});
+    const auto left = end_all(records.string());
+    for (std::int32_t rank = 0; rank < world; ++rank) {
+      record.ranks.push_back(collect(records.string(), rank, end));
+      record.asked += record.ranks.back().asked;
+    }
+    record.rulings = rulings_on(options_.launcher, end, record.ranks, left);
+    if (records_in(records.string(), world) == 0 && !end.timed_out) {
+      record.launch_error = options_.launcher + " ended with " + std::to_string(end.exit_code) +
+                            " and no rank left a record: " + tail_of(log);
+    }
+    keep_members(plan, record);
+    return record;
+  }
+
+  Store& store() override { return *store_ports_; }
+  std::string directory() const override { return store_.string(); }
+  void finish() override {}
+
+ private:
+  std::vector<std::string> command(std::size_t incarnation, std::int32_t ranks,
+                                   const fs::path& records) const {
+    std::vector<std::string> words = launch_words(options_.launcher, work_);
+    words.insert(words.end(), {"-n", std::to_string(ranks), options_.executable, "rank"});
+    words.insert(words.end(), {"--lane", std::string(name_of(lane_))});
+    words.insert(words.end(), {"--ranks", std::to_string(ranks)});
+    words.insert(words.end(), {"--scenario", (work_ / kScenarioFile).string()});
+    words.insert(words.end(), {"--incarnation", std::to_string(incarnation)});
+    words.insert(words.end(), {"--store", store_.string(), "--records", records.string()});
+    if (!options_.mutant.empty()) words.insert(words.end(), {"--mutant", options_.mutant});
+    if (options_.log.on()) {
+      words.insert(words.end(), {"--log", options_.log.level, "--logs", options_.log.directory});
+    }
+    return words;
+  }
+
+  static RankRecord collect(const std::string& records, std::int32_t rank, const ProcessEnd& end) {
+    const fs::path file = record_file(records, rank);
+    RankRecord record;
+    record.result.rank = rank;
+    try {
+      if (fs::exists(file)) return parse_record(text_of(file), file.string());
+    } catch (const Error& error) {
+      record.code = error.code();
+      record.message = error.what();
+      return record;
+    }
+    record.ending = end.timed_out ? Ending::kHung : Ending::kLost;
+    record.code = end.timed_out ? Code::kDeadline : Code::kPeerFailed;
+    record.message = end.timed_out ? "the rank was still running at the deadline, and was killed"
+                                   : "the rank's process ended without a record";
+    return record;
+  }
+
+  LaneKind lane_;
+  const Scenario& scenario_;
+  LaneOptions options_;
+  ScratchDirectory scratch_;
+  fs::path work_;
+  fs::path store_;
+  std::unique_ptr<PosixStore> store_ports_;
+};
+
+}  // namespace
+
+std::unique_ptr<Lane> make_process_lane(LaneKind lane, const Scenario& scenario,
+                                        const LaneOptions& options) {
+  return std::make_unique<ProcessLane>(lane, scenario, options);
+}
+
+}  // namespace reprise::driver

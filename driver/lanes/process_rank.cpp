@@ -1,0 +1,245 @@
+#include "driver/lanes/process_rank.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "core/adapters/mpi/mpi_fabric.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/base/caught.hpp"
+#include "driver/lanes/lane.hpp"
+#include "driver/lanes/life_faults.hpp"
+#include "driver/lanes/rank_hardware.hpp"
+#include "driver/lanes/rank_locks.hpp"
+#include "driver/lanes/rank_program.hpp"
+#include "driver/lanes/rank_start.hpp"
+#include "driver/language/text_file.hpp"
+#include "reprise/error.hpp"
+#include "sim/mutants/asked.hpp"
+
+namespace reprise::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kDeadlineNs = kCollectiveDeadlineS * 1'000'000'000;
+/// Factor by which all time runs faster in scenarios that depend on time.
+constexpr std::uint64_t kHaste = 10;
+
+bool plays_with_time(const std::vector<sim::FaultState>& faults) {
+  return std::any_of(faults.begin(), faults.end(),
+                     [](const sim::FaultState& fault) { return fault.spec.delay_ns > 0; });
+}
+
+/// Writes a temporary file and renames it: a record is complete or absent.
+void write_record(const RankTask& task, const RankRecord& record) {
+  const fs::path file = record_file(task.records, record.result.rank);
+  const fs::path beside = file.string() + ".tmp";
+  std::ofstream out(beside);
+  out << to_json(record);
+  out.close();
+  if (!out) throw Error(Code::kIo, "the rank's record can't be written", {.file = beside.string()});
+  fs::rename(beside, file);
+}
+
+/// Also records why a rank failed before its life began.
+[[noreturn]] void leave_error(const RankTask& task, GlobalRank rank, const Error& error) {
+  RankRecord record;
+  record.result.rank = rank.value;
+  record.ending = error.code() == Code::kInternal ? Ending::kDefect : Ending::kFailed;
+  record.code = error.code();
+  record.message = error.what();
+  write_record(task, record);
+  std::_Exit(1);
+}
+
+/// A rank's start of MPI. If the rank knows its number before that, nobody waits for a peer that
+/// dies on the way.
+class Entry {
+ public:
+  Entry(const RankTask& task, std::optional<GlobalRank> rank) : task_(task) {
+    if (!rank) return;
+    locks_.emplace(task.records, *rank);
+    start_.emplace(*locks_, *rank, task.world,
+                   [&task, self = *rank](const Error& error) { leave_error(task, self, error); });
+  }
+
+  /// Returns the locks for this rank, as numbered by MPI.
+  RankLocks& locks(GlobalRank rank) {
+    if (!locks_) locks_.emplace(task_.records, rank);
+    return *locks_;
+  }
+  /// A peer that is through may end at once, while others are still on the last steps of the start.
+  void through() {
+    if (locks_) locks_->come_through();
+    start_.reset();
+  }
+
+ private:
+  const RankTask& task_;
+  std::optional<RankLocks> locks_;
+  std::optional<RankStart> start_;
+};
+
+/// One rank of one launch.
+class ProcessRank {
+ public:
+  ProcessRank(const RankTask& task, MpiSession& session, Entry& entry)
+      : task_(task),
+        scenario_(scenario_of(task)),
+        past_(parse_past(text_of((fs::path(task.records) / kPastFile).string()), scenario_)),
+        faults_(faults_of(scenario_.incarnations[task.incarnation], past_).specs),
+        session_(session),
+        locks_(entry.locks(session.rank())),
+        haste_(plays_with_time(faults_.states()) ? kHaste : 1),
+        mpi_(session_, clock_, {.deadline_ns = kDeadlineNs / haste_, .watch = &locks_}),
+        parting_(mpi_.communicator(Group::world(session_.world_size()))),
+        hardware_(
+            make_hardware(task.lane, {session_, mpi_, clock_, locks_, kDeadlineNs / haste_})) {
+    entry.through();
+  }
+
+  int run() {
+    sim::Policies policies;
+    if (!task_.mutant.empty()) sim::mutant_named(task_.mutant).apply(policies);
+    PosixStore store(task_.store);
+    ThreadTasks tasks(1);
+    NoTrace trace;
+    TwinBook twins;
+    const Ports ports{store, hardware_->fabric(), hardware_->device(), tasks, trace};
+    const LoggedPorts logged(task_.log, {scenario_.name, task_.incarnation, session_.rank()}, ports,
+                             clock_);
+    run_rank(
+        {.scenario = scenario_,
+         .incarnation = task_.incarnation,
+         .past = past_,
+         .policies = policies,
+         .twins = twins,
+         .ports = logged.ports(),
+         .faults = faults_,
+         .powers = {.die = [this] { die(); }, .sleep = [this](std::uint64_t ns) { sleep(ns); }},
+         .keep_record = [this] { keep_record(); },
+         .log = logged.log(),
+         .processor = hardware_->processor()},
+        record_);
+    leave_record(record_);
+    const int code = record_.ending == Ending::kReturned ? 0 : 1;
+    if (!part()) std::_Exit(code);
+    return code;
+  }
+
+ private:
+  static Scenario scenario_of(const RankTask& task) {
+    Scenario scenario = read_scenario(task.scenario);
+    if (task.incarnation < scenario.incarnations.size()) return scenario;
+    throw Error(Code::kUsage,
+                "the scenario has no incarnation " + std::to_string(task.incarnation));
+  }
+
+  /// Called by a thread that ends the process.
+  void keep_record() {
+    const std::lock_guard lock(mutex_);
+    kept_ = record_;
+  }
+
+  void leave_record(RankRecord record) {
+    const std::lock_guard lock(mutex_);
+    record.asked = sim::AskedCount::in_this_process();
+    record.faults.clear();
+    for (const auto& state : faults_.states()) {
+      if (state.spec.place.rank == session_.rank()) record.faults.push_back(state);
+    }
+    write_record(task_, record);
+  }
+
+  /// Called on the thread where the fault strikes. A fault in a background write ends the rank
+  /// while its job continues: then the record is the last one that was kept.
+  void die() {
+    const bool on_own_thread = std::this_thread::get_id() == thread_;
+    RankRecord record = on_own_thread ? record_ : kept_record();
+    record.result.rank = session_.rank().value;
+    record.ending = Ending::kLost;
+    record.code = Code::kPeerFailed;
+    record.message = "it was killed";
+    leave_record(std::move(record));
+    ::kill(::getpid(), SIGKILL);
+    ::pause();
+  }
+
+  RankRecord kept_record() {
+    const std::lock_guard lock(mutex_);
+    return kept_;
+  }
+
+  void sleep(std::uint64_t ns) const {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(ns / haste_));
+  }
+
+  /// Makes all ranks leave MPI together; false if some do not arrive. Nobody waits for a rank that
+  /// failed by itself: it releases its lock first.
+  bool part() {
+    const bool well = record_.ending == Ending::kReturned;
+    if (!well) locks_.let_go();
+    if (session_.abandoned()) return false;
+    try {
+      const bool closed = hardware_->close(all_are(well && !hardware_->abandoned()));
+      parting_->barrier();
+      return closed;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  /// Otherwise the ranks that ended well would wait for one that never closes.
+  bool all_are(bool well) {
+    const std::vector<std::int64_t> own = {well ? 1 : 0};
+    return parting_->all_reduce(Reduce::kMin, own)[0] == 1;
+  }
+
+  const RankTask& task_;
+  Scenario scenario_;
+  Past past_;
+  sim::FaultBook faults_;
+  MpiSession& session_;
+  PosixClock clock_;
+  RankLocks& locks_;
+  std::uint64_t haste_;
+  MpiFabric mpi_;
+  std::shared_ptr<Communicator> parting_;
+  std::unique_ptr<RankHardware> hardware_;
+  std::thread::id thread_ = std::this_thread::get_id();
+  RankRecord record_;
+  std::mutex mutex_;  ///< guards the record's file and the next member
+  RankRecord kept_;
+};
+
+}  // namespace
+
+std::string record_file(const std::string& records, std::int32_t rank) {
+  return records + "/rank" + std::to_string(rank) + ".json";
+}
+
+int run_process_rank(const RankTask& task, std::optional<GlobalRank> rank) {
+  Entry entry(task, rank);
+  MpiSession session;
+  try {
+    if (rank && *rank != session.rank()) {
+      throw Error(Code::kUnsupported, "the launcher and MPI number the ranks differently",
+                  {.rank = session.rank()});
+    }
+    return ProcessRank(task, session, entry).run();
+  } catch (const std::exception& caught) {
+    leave_error(task, session.rank(), error_from(caught));
+  }
+}
+
+}  // namespace reprise::driver

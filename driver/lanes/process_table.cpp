@@ -1,0 +1,63 @@
+#include "driver/lanes/process_table.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <sstream>
+
+#include "driver/language/text_file.hpp"
+
+namespace reprise::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Status {
+  char state = 'X';
+  std::int64_t group = 0;
+};
+
+/// Parses a line "id (name) state parent group ..."; a name may contain anything.
+Status status_of(const std::string& line) {
+  Status status;
+  const auto name_end = line.rfind(')');
+  if (name_end == std::string::npos) return status;
+  std::istringstream rest(line.substr(name_end + 1));
+  std::int64_t parent = 0;
+  rest >> status.state >> parent >> status.group;
+  return status;
+}
+
+/// A process may end while it is inspected: its files are empty then.
+bool lives(const Status& status) { return status.state != 'Z' && status.state != 'X'; }
+
+std::vector<std::int64_t> processes_where(
+    const std::function<bool(const fs::path& entry, const Status& status)>& wanted) {
+  std::vector<std::int64_t> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const Status status = status_of(text_of(entry.path() / "stat"));
+    if (lives(status) && wanted(entry.path(), status)) found.push_back(std::stoll(name));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> members_of(std::int64_t group) {
+  return processes_where(
+      [group](const fs::path&, const Status& status) { return status.group == group; });
+}
+
+std::vector<std::int64_t> started_with(const std::string& word) {
+  const std::string within = '\0' + word + '\0';
+  const fs::path own = fs::path("/proc") / std::to_string(::getpid());
+  return processes_where([&](const fs::path& entry, const Status&) {
+    return entry != own && text_of(entry / "cmdline").find(within) != std::string::npos;
+  });
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,90 @@
+#include "driver/lanes/rank_hardware.hpp"
+
+#include <utility>
+
+#include "core/adapters/cuda/cuda_device.hpp"
+#include "core/adapters/cuda/cuda_info.hpp"
+#include "core/adapters/nccl/nccl_fabric.hpp"
+#include "core/adapters/nccl/own_host.hpp"
+#include "core/adapters/posix/host_device.hpp"
+#include "driver/record/build_info.hpp"
+#include "reprise/error.hpp"
+#include "sim/cuda/cuda_processor.hpp"
+
+namespace reprise::driver {
+namespace {
+
+class HostHardware final : public RankHardware {
+ public:
+  explicit HostHardware(const RankBase& base)
+      : fabric_(base.mpi), device_(base.session.node(), base.session.rank().value) {}
+
+  Fabric& fabric() override { return fabric_; }
+  Device& device() override { return device_; }
+  sim::Processor& processor() override { return sim::host_processor(); }
+  bool abandoned() const override { return false; }
+  bool close(bool /*all_well*/) override { return true; }
+
+ private:
+  Fabric& fabric_;
+  HostDevice device_;
+};
+
+class GpuHardware final : public RankHardware {
+ public:
+  GpuHardware(const RankBase& base, int device)
+      : device_(base.session.node(), device),
+        processor_(sim::make_cuda_processor(device_)),
+        fabric_(base.mpi, base.clock, {.deadline_ns = base.deadline_ns, .watch = &base.watch},
+                device) {}
+
+  Fabric& fabric() override { return fabric_; }
+  Device& device() override { return device_; }
+  sim::Processor& processor() override { return *processor_; }
+  bool abandoned() const override { return fabric_.abandoned(); }
+  /// If one rank ended badly, the others don't wait for it.
+  bool close(bool all_well) override {
+    if (all_well) fabric_.close();
+    return all_well && !fabric_.abandoned();
+  }
+
+ private:
+  CudaDevice device_;
+  std::unique_ptr<sim::Processor> processor_;
+  NcclFabric fabric_;
+};
+
+/// Assigns the devices of a node to its ranks in turn.
+std::unique_ptr<RankHardware> gpu_hardware(const RankBase& base) {
+  const auto devices = static_cast<std::int32_t>(cuda_devices().size());
+  if (devices == 0) {
+    throw Error(Code::kUnsupported, "no GPU: " + cuda_why_none(), {.rank = base.session.rank()});
+  }
+  const NodePlace place = base.session.node_place();
+  if (place.of > devices) pose_as_own_host(base.session.rank());
+  return std::make_unique<GpuHardware>(base, place.rank % devices);
+}
+
+}  // namespace
+
+std::unique_ptr<RankHardware> make_hardware(LaneKind lane, const RankBase& base) {
+  if (lane == LaneKind::kGpu) return gpu_hardware(base);
+  return std::make_unique<HostHardware>(base);
+}
+
+std::optional<std::string> why_no_gpus(std::int32_t ranks, std::int32_t ranks_per_gpu) {
+  if (!build_info().has_cuda) return "this program was built without CUDA";
+  if (!build_info().has_nccl) return "this program was built without NCCL";
+  return why_no_room(ranks, {cuda_devices().size(), cuda_why_none(), ranks_per_gpu});
+}
+
+std::optional<std::string> why_no_room(std::int32_t ranks, const GpuRoom& room) {
+  if (room.devices == 0) return "no GPU: " + room.why_none;
+  const auto most = static_cast<std::int64_t>(room.devices) * room.ranks_per_gpu;
+  if (ranks <= most) return std::nullopt;
+  return "it has " + std::to_string(ranks) + " ranks, and " + std::to_string(room.devices) +
+         (room.devices == 1 ? " GPU takes " : " GPUs take ") + std::to_string(most) +
+         ": more with --ranks-per-gpu";
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,59 @@
+#pragma once
+// Memory, arithmetic and communication of a rank on a lane with real processes.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/adapters/mpi/mpi_session.hpp"
+#include "core/ports/clock.hpp"
+#include "core/ports/peer_watch.hpp"
+#include "driver/language/scenario.hpp"
+#include "reprise/device.hpp"
+#include "reprise/fabric.hpp"
+#include "sim/job/model/processor.hpp"
+
+namespace reprise::driver {
+
+class RankHardware {
+ public:
+  virtual ~RankHardware() = default;
+  virtual Fabric& fabric() = 0;
+  virtual Device& device() = 0;
+  virtual sim::Processor& processor() = 0;
+  /// True once a failure left resources that this rank and its peers would have to free
+  /// together.
+  virtual bool abandoned() const = 0;
+  /// Frees unused resources that peers can only free together; collective over the world.
+  /// `all_well`: the ranks have agreed that all of them ended well and none has abandoned anything.
+  /// Returns false if the process must leave by _Exit.
+  virtual bool close(bool all_well) = 0;
+};
+
+/// Parts that every rank has, whatever its hardware. Borrowed.
+struct RankBase {
+  MpiSession& session;
+  Fabric& mpi;
+  Clock& clock;
+  PeerWatch& watch;
+  std::uint64_t deadline_ns = 0;  ///< time limit of a collective
+};
+
+/// Returns host memory and MPI for kMpi; for kGpu, the memory of one of the node's devices and
+/// NCCL, which is set up over MPI. Collective over the world. UNSUPPORTED if the program was built
+/// without it or there is no device.
+std::unique_ptr<RankHardware> make_hardware(LaneKind lane, const RankBase& base);
+
+/// Devices that a machine has for ranks.
+struct GpuRoom {
+  std::size_t devices = 0;
+  std::string why_none;  ///< reason if there are no devices
+  std::int32_t ranks_per_gpu = 1;
+};
+
+/// Returns why this many ranks can't run on this machine or in that room; nothing if they can.
+std::optional<std::string> why_no_gpus(std::int32_t ranks, std::int32_t ranks_per_gpu);
+std::optional<std::string> why_no_room(std::int32_t ranks, const GpuRoom& room);
+
+}  // namespace reprise::driver

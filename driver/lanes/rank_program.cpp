@@ -1,0 +1,593 @@
+#include "driver/lanes/rank_program.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/hash.hpp"
+#include "core/base/print.hpp"
+#include "core/format/tracker.hpp"
+#include "core/load/load.hpp"
+#include "core/save/phases.hpp"
+#include "core/save/save_queue.hpp"
+#include "driver/judges/rank_judge.hpp"
+#include "driver/judges/rejected_results.hpp"
+#include "driver/judges/rng_judge.hpp"
+#include "driver/lanes/life_faults.hpp"
+#include "driver/lanes/saves_in_flight.hpp"
+#include "driver/record/job_config.hpp"
+#include "properties/content_digest.hpp"
+#include "sim/faults/memory_meter.hpp"
+#include "sim/job/job.hpp"
+#include "sim/job/modules/megatron_common.hpp"
+
+namespace reprise::driver {
+namespace {
+
+/// More iterations than any job needs to find a reason to leave.
+constexpr int kTriesToExit = 8;
+
+/// Returns the keys of the checkpoint for the judges; nothing if it can't be read, which the load
+/// reports itself.
+Inventory stored_keys(Store& store, const std::string& directory) {
+  Inventory keys;
+  try {
+    const Checkpoint checkpoint = Checkpoint::open(store, directory);
+    for (const auto& tensor : checkpoint.catalog().tensors) keys.push_back(tensor.key);
+    for (const auto& object : checkpoint.catalog().objects) keys.push_back(object.key);
+  } catch (const Error&) {
+    return {};
+  }
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+/// Returns the bytes of all tensors and objects, each once; 0 if the checkpoint can't be read.
+std::uint64_t stored_bytes(Store& store, const std::string& directory) {
+  std::uint64_t bytes = 0;
+  try {
+    const Checkpoint checkpoint = Checkpoint::open(store, directory);
+    for (const auto& tensor : checkpoint.catalog().tensors) {
+      for (const auto& chunk : tensor.chunks) bytes += chunk.range.size;
+    }
+    for (const auto& object : checkpoint.catalog().objects) bytes += object.range.size;
+  } catch (const Error&) {
+    return 0;
+  }
+  return bytes;
+}
+
+bool is_release(const Location& location) {
+  return !location.step && location.directory.ends_with(kReleaseDirectory);
+}
+
+/// True if the rank has no part of any tensor with more than one element.
+bool holds_nothing(const StateDict& state) {
+  return std::all_of(state.tensors.begin(), state.tensors.end(), [](const TensorLeaf& leaf) {
+    return volume(leaf.shape) <= 1 || leaf.pieces.empty();
+  });
+}
+
+Bytes joined(const std::vector<std::string>& lines) {
+  const std::string text = lines.empty() ? "" : join(lines, "\n") + "\n";
+  const ByteSpan bytes = as_bytes(text);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::vector<std::string> split(const std::vector<Bytes>& texts) {
+  std::vector<std::string> lines;
+  for (const auto& text : texts) {
+    std::string line;
+    for (const std::byte letter : text) {
+      if (letter != std::byte{'\n'}) {
+        line += static_cast<char>(letter);
+        continue;
+      }
+      lines.push_back(line);
+      line.clear();
+    }
+  }
+  return lines;
+}
+
+/// Notes when a load begins to fill the job's leaves.
+class ReadWatch final : public Trace {
+ public:
+  ReadWatch(Trace& inner, bool& began) : inner_(inner), began_(began) {}
+
+  void event(const TraceEvent& event) override {
+    if (event.phase == phase::kRead) began_ = true;
+    inner_.event(event);
+  }
+
+ private:
+  Trace& inner_;
+  bool& began_;
+};
+
+/// The ports of a rank: metered, and with faults if some are planned.
+class RankPorts {
+ public:
+  RankPorts(const RankPart& part, RankRecord& record)
+      : faulty_(part.ports, part.faults, part.powers),
+        meter_(faulty_.ports()),
+        watch_(meter_.ports().trace, record.read_began),
+        ports_{meter_.ports().store, meter_.ports().fabric, meter_.ports().device,
+               meter_.ports().tasks, watch_} {}
+
+  const Ports& ports() const { return ports_; }
+  const Ports& unmetered() const { return faulty_.ports(); }
+  sim::MemoryMeter& meter() { return meter_; }
+
+ private:
+  sim::FaultyPorts faulty_;
+  sim::MemoryMeter meter_;
+  ReadWatch watch_;
+  Ports ports_;
+};
+
+class RankProgram {
+ public:
+  RankProgram(const RankPart& part, RankRecord& record)
+      : part_(part),
+        scenario_(part.scenario),
+        number_(part.incarnation),
+        plan_(scenario_.incarnations[number_]),
+        faults_(faults_of(plan_, part.past)),
+        rank_ports_(part, record),
+        ports_(rank_ports_.ports()),
+        record_(record),
+        device_(device_of(scenario_, number_, part.ports.fabric.rank())),
+        caches_(scenario_.checkpoint.plans),
+        job_(own_config(), ports_.fabric, part.policies.job),
+        judge_(part, record),
+        in_flight_(rank_ports_.unmetered(), part.log),
+        saves_(static_cast<std::size_t>(scenario_.checkpoint.in_flight),
+               [this](const Ports& ports, std::shared_ptr<Communicator> group,
+                      const StateDict& state, SaveSettings options) {
+                 return begin_save(part_.policies, ports, std::move(group), state,
+                                   std::move(options), [this] { return job_.iteration(); });
+               }) {
+    record_.result.owns = true;
+  }
+
+  void run() {
+    std::size_t next = 0;
+    while (next < plan_.actions.size() && is_fault(plan_.actions[next])) do_action(next++);
+    if (number_ > 0) load();
+    record_.first_step = job_.iteration().value;
+    for (; next < plan_.actions.size() && !left_; ++next) do_action(next);
+    for (const auto& step : part_.policies.shutdown(saves_)) step.run();
+    record_.last_step = job_.iteration().value;
+    record_.content_digest = digest();
+  }
+
+ private:
+  static bool is_fault(const Action& action) { return std::holds_alternative<FaultAction>(action); }
+
+  sim::JobConfig own_config() const {
+    sim::JobConfig config =
+        number_ > 0 ? unloaded_config_of(scenario_, number_) : config_of(scenario_, number_);
+    config.device = device_;
+    config.processor = &part_.processor;
+    if (has_bad_results(scenario_)) {
+      config.result = [this](const sim::ResultCall& call, double right) {
+        return part_.faults.result_of({.rank = part_.ports.fabric.rank(),
+                                       .device = device_,
+                                       .iteration = call.iteration,
+                                       .call = call.call,
+                                       .run = call.run},
+                                      right);
+      };
+    }
+    config.rerun_options.skip.clear();
+    if (!logs_results()) return config;
+    config.rerun_options.log = rejected_results(part_.ports.store, kCheckpointRoot);
+    if (plan_.skips) {
+      config.rerun_options.skip = sim::iterations_to_skip(config.rerun_options.log);
+    }
+    return config;
+  }
+
+  bool logs_results() const {
+    return has_bad_results(scenario_) || plan_.rerun != sim::RerunMode::kDisabled;
+  }
+
+  void do_action(std::size_t index) {
+    std::visit([&](const auto& one) { act(one, faults_.of_action[index]); }, plan_.actions[index]);
+    keep_record();
+  }
+
+  void keep_record() const {
+    if (part_.keep_record) part_.keep_record();
+  }
+
+  void act(const TrainAction& train, LifeFaults::Range /*none*/) {
+    for (std::int64_t i = 0; i < train.steps && !left_; ++i) {
+      advance();
+      const bool due =
+          train.save_interval > 0 && !left_ && job_.iteration().value % train.save_interval == 0;
+      if (due) save({});
+    }
+    if (left_) {
+      judge_.contradict("the job ends with exit code " + std::to_string(record_.exit_code) +
+                        ", and was to train on");
+    }
+    log_results();
+    judge_.trained(job_);
+  }
+  void act(const ExitAction& exits, LifeFaults::Range /*none*/) {
+    for (int i = 0; i < kTriesToExit && !left_; ++i) advance();
+    log_results();
+    if (!left_ || record_.exit_code != exits.code) {
+      judge_.contradict("the job was to end with exit code " + std::to_string(exits.code) +
+                        (left_ ? " and does with " + std::to_string(record_.exit_code)
+                               : " and trains on and on"));
+    }
+    if (exits.saves && *exits.saves != saved_at_exit_) {
+      judge_.contradict(saved_at_exit_ ? "the job saved before it ended, and was not to"
+                                       : "the job was to save before it ended, and did not");
+    }
+  }
+  void act(const SaveAction& plan, LifeFaults::Range /*none*/) { save(plan); }
+  void act(const FinalizeAction& /*finalize*/, LifeFaults::Range /*none*/) { saves_.finalize(); }
+  void act(const ReallocateAction& /*reallocate*/, LifeFaults::Range /*none*/) {
+    job_.reallocate();
+  }
+  void act(const LoadAction& /*load*/, LifeFaults::Range /*none*/) {
+    saves_.finalize();
+    load();
+  }
+  void act(const BadResultAction& /*bad*/, LifeFaults::Range range) {
+    for (std::size_t i = range.begin; i < range.begin + range.count; ++i) {
+      part_.faults.arm(i, ports_.fabric.rank(), job_.iteration().value + 1, device_);
+    }
+  }
+  void act(const FaultAction& /*fault*/, LifeFaults::Range range) {
+    part_.faults.arm(range.begin, ports_.fabric.rank());
+  }
+  void act(const DamageAction& /*damage*/, LifeFaults::Range /*none*/) {}    // between lives
+  void act(const ReleaseAction& /*release*/, LifeFaults::Range /*none*/) {}  // likewise
+
+  void expect_code(const Failing& fails, const Error& error) {
+    if (fails.how == Failing::How::kNever) throw Error(error);
+    if (error.code() == Code::kInternal) throw error;
+    if (fails.how != Failing::How::kBy || error.code() == fails.code) return;
+    judge_.contradict("the save was to fail with " + to_string(fails) + " and failed by " +
+                      error.what());
+  }
+
+  // --- loading -----------------------------------------------------------------------------------
+
+  /// A refused load must leave the job unchanged, if the scenario expects the refusal.
+  void load() {
+    record_.read_began = false;
+    try {
+      load_newest();
+    } catch (const Error& error) {
+      if (refusal_is_planned()) judge_refusal();
+      throw;
+    }
+  }
+
+  void judge_refusal() {
+    if (!record_.read_began) {
+      judge_.refused(job_);
+    } else if (!arrived_) {
+      judge_.refused_while_read(request_.wanted);
+    }
+  }
+
+  bool refusal_is_planned() const {
+    const bool last = number_ + 1 == scenario_.incarnations.size();
+    const auto& outcomes = scenario_.expect.outcomes;
+    return plan_.fails || (scenario_.expect.refusal && last) ||
+           std::find(outcomes.begin(), outcomes.end(), Outcome::kRefused) != outcomes.end();
+  }
+
+  void load_newest() {
+    sim::LoadRequest& request = request_;
+    Inventory requested;
+    const Ask ask = [&](const Candidate& offered) {
+      Value seen = offered.common != nullptr ? *offered.common : Value();
+      if (offered.common != nullptr && interferes() && part_.interference->common) {
+        part_.interference->common(seen);
+      }
+      request = job_.load_request({.common = offered.common != nullptr ? &seen : nullptr,
+                                   .catalog = &offered.catalog,
+                                   .release = is_release(offered.location)});
+      requested = keys_of(request.wanted);
+      rank_ports_.meter().set_own(job_.memory(), request.wanted);
+      if (refusal_is_planned()) judge_.asks(request.wanted);
+      return Wanted{&request.wanted, request.excused};
+    };
+    arrived_ = false;
+    const LoadReport report =
+        reprise::load(ports_, job_.world(), load_options(), ask, part_.policies.load);
+    arrived_ = true;
+    if (interferes() && part_.interference->common) {
+      part_.interference->common(request.wanted.common);
+    }
+    if (interferes() && part_.interference->state) {
+      part_.interference->state(ports_.fabric.rank(), request.wanted);
+    }
+    judge_.filled(request.wanted);
+    take(request.wanted);
+    tell_step();
+    note(report, request);
+    judge_.loaded(
+        job_, {report, request.wanted, requested,
+               is_first() ? stored_keys(part_.ports.store, report.location.directory) : Inventory{},
+               rank_ports_.meter().bytes_read(), bytes_allowed(report)});
+  }
+
+  /// Returns the number of bytes that all ranks together may read.
+  std::uint64_t bytes_allowed(const LoadReport& report) {
+    if (!scenario_.checkpoint.reads_once || !is_first()) return 0;
+    return stored_bytes(part_.ports.store, report.location.directory);
+  }
+
+  PlanCache& cache_of(CheckpointKind kind) {
+    return caches_.of(part_.policies.cache_of(name_of(kind)));
+  }
+
+  LoadSettings load_options() {
+    const CheckpointPlan& plan = scenario_.checkpoint;
+    LoadSettings options;
+    options.path = kCheckpointRoot;
+    options.strictness = plan.strictness;
+    if (plan.falls_back) options.fallback = Fallback::kNewestWhole;
+    if (plan.checks) options.checksums = LoadChecksums::kVerified;
+    if (plan.reads_once) options.reads = Reads::kOncePerJob;
+    if (!plan.plans.empty()) options.cache = &cache_of(CheckpointKind::kTraining);
+    return options;
+  }
+
+  void take(StateDict& loaded) {
+    ports_.trace.event({.phase = "take", .detail = {}, .moment = Moment::kBegin});
+    job_.take(loaded);
+    ports_.trace.event({.phase = "take", .detail = {}, .moment = Moment::kEnd});
+  }
+
+  void note(const LoadReport& report, const sim::LoadRequest& request) {
+    reports::RankResult& result = record_.result;
+    result.loaded_step = report.location.step ? report.location.step->value : -1;
+    result.excused = report.excused;
+    result.not_requested = report.returned.not_requested;
+    result.not_stored = report.returned.not_stored;
+    say(request.notes);
+    say(report.log);
+    say(report.fell_back_from);
+    damaged_.insert(damaged_.end(), report.damaged.begin(), report.damaged.end());
+    judge_.held("a load", rank_ports_.meter().peaks().load, report.bound_staging);
+    record_.peak_bytes.load = std::max(record_.peak_bytes.load, rank_ports_.meter().peaks().load);
+    record_.bound_bytes.load = std::max(record_.bound_bytes.load, report.bound_staging);
+    held_nothing("a load", rank_ports_.meter().peaks().load, report.bound_empty);
+  }
+
+  /// Uses the job's own description, not the saved state. First called between iterations.
+  bool holds_nothing() {
+    if (!holds_nothing_) holds_nothing_ = driver::holds_nothing(job_.live_state());
+    return *holds_nothing_;
+  }
+  /// Records the peak of a rank without any part of a tensor.
+  void held_nothing(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
+    if (!holds_nothing()) return;
+    judge_.held(what + " of a rank that holds nothing", bytes, bound);
+    record_.peak_bytes.empty = std::max(record_.peak_bytes.empty, bytes);
+    record_.bound_bytes.empty = std::max(record_.bound_bytes.empty, bound);
+  }
+
+  // --- training ----------------------------------------------------------------------------------
+
+  void advance() {
+    const sim::StepOutcome outcome = job_.advance();
+    tell_step();
+    say(outcome.notes);
+    const auto diagnosis = job_.rerun().diagnosis();
+    if (diagnosis != sim::RerunDiagnosis::kNone) record_.diagnosis = sim::name_of(diagnosis);
+    if (outcome.exit) {
+      leave(*outcome.exit);
+      return;
+    }
+    const sim::StepRecord& own = *outcome.record;
+    const bool finite = std::isfinite(own.lr) && std::isfinite(own.loss_scale);
+    record_.result.metrics_finite = record_.result.metrics_finite && finite;
+    if (own.skipped) record_.skipped.push_back(own.step.value);
+    judge_.stepped(own, job_.applied_samples().back());
+    part_.policies.iterated(saves_);
+  }
+
+  void leave(const sim::RerunExit& exit) {
+    left_ = true;
+    record_.exit_code = exit.code;
+    if (exit.diagnosis != sim::RerunDiagnosis::kNone) {
+      record_.diagnosis = sim::name_of(exit.diagnosis);
+    }
+    say({exit.why});
+    log_results();  // even if the save fails
+    if (!exit.save) return;
+    save({});
+    saved_at_exit_ = true;
+  }
+
+  /// Collects the lines of all ranks on the first.
+  void log_results() {
+    if (!logs_results()) return;
+    const auto& own = job_.rerun().log();
+    const std::vector<std::string> news(own.begin() + static_cast<std::ptrdiff_t>(logged_),
+                                        own.end());
+    logged_ = own.size();
+    const auto lines = split(job_.world().all_gather(joined(news)));
+    if (is_first() && !lines.empty()) {
+      add_rejected_results(part_.ports.store, kCheckpointRoot, lines);
+    }
+  }
+
+  // --- saving ------------------------------------------------------------------------------------
+
+  void save(SaveAction plan) {
+    plan.optimizer = plan.optimizer && scenario_.checkpoint.optimizer;
+    plan.random = plan.random && scenario_.checkpoint.random;
+    StateDict saved;
+    try {
+      saved = job_.state(parts_of(plan));
+    } catch (const Error& error) {
+      say({error.what()});
+      return expect_code(plan.fails, error);
+    }
+    const std::size_t number = judge_.saving(job_, saved, plan);
+    static_cast<void>(holds_nothing());
+    keep_record();
+    const bool async = plan.async.value_or(scenario_.checkpoint.async);
+    SaveSettings options = save_options(plan, async);
+    const Ports& ports = in_flight_.begin(number, job_.iteration(), job_.memory(), saved);
+    const auto after_failure = call_after_failure(saved, options.cache);
+    saves_.begin(
+        ports, job_.world_group(), saved, options,
+        [this, number, plan, target = options.target, after_failure](const EndedSave& end) {
+          if (end.error) after_failure();
+          ended(number, plan, target, end);
+        });
+    record_.bound_bytes.stage = std::max(record_.bound_bytes.stage, saves_.bound_staging());
+    if (!async) saves_.finalize();
+  }
+
+  /// Returns the call that only a mutant makes; it keeps the state while the save is in flight.
+  std::function<void()> call_after_failure(const StateDict& state, PlanCache* cache) {
+    const auto call = part_.policies.save_failed;
+    if (call == nullptr || cache == nullptr) return [] {};
+    return [this, call, cache, kept = std::make_shared<const StateDict>(state)] {
+      call(*cache, *job_.world_group(), *kept);
+    };
+  }
+
+  SaveSettings save_options(const SaveAction& plan, bool async) {
+    const CheckpointPlan& checkpoint = scenario_.checkpoint;
+    SaveSettings options;
+    options.target = CommitTarget::iteration(kCheckpointRoot, job_.iteration());
+    if (checkpoint.keep > 0) options.target.keep = static_cast<std::int32_t>(checkpoint.keep);
+    options.target.damaged = damaged_;
+    ImageOptions& image = options.image;
+    if (!async) {  // wait for it
+      image.staging_bytes_max = std::max(kBlockingStaging, 4 * ports_.device.batch_bytes());
+    }
+    if (checkpoint.staging_bytes > 0) {
+      image.staging_bytes_max = static_cast<std::uint64_t>(checkpoint.staging_bytes);
+    }
+    if (checkpoint.batch_bytes > 0) {
+      image.batch_bytes = static_cast<std::uint64_t>(checkpoint.batch_bytes);
+    }
+    image.batch_bytes = std::min(image.batch_bytes, image.staging_bytes_max);
+    if (!checkpoint.plans.empty()) options.cache = &cache_of(plan.kind);
+    return options;
+  }
+
+  void ended(std::size_t number, const SaveAction& plan, const CommitTarget& target,
+             const EndedSave& end) {
+    const Held held{in_flight_.peaks(number), in_flight_.peaks_together()};
+    in_flight_.end(number);
+    if (end.error) {
+      judge_.save_failed(number, *end.error);
+      say({end.error->what()});
+      return expect_code(plan.fails, *end.error);
+    }
+    std::erase(damaged_, target.step);
+    note(end.report, held);
+    judge_.saved(number, end.report,
+                 is_first() ? stored_keys(part_.ports.store, target.directory) : Inventory{});
+    keep_record();
+    if (plan.fails.how == Failing::How::kNever || plan.fails.how == Failing::How::kMaybe) return;
+    judge_.contradict("the save was to fail with " + to_string(plan.fails) + " and ended well");
+  }
+
+  /// Peaks of one save, and of all saves in flight at that time.
+  struct Held {
+    sim::MemoryPeaks alone;
+    sim::MemoryPeaks together;
+  };
+
+  void note(const SaveReport& report, const Held& held) {
+    say(report.log);
+    judge_.held("a save", held.alone.stage, report.bound_staging);
+    held_nothing("a save", held.alone.stage, report.bound_empty);
+    record_.peak_bytes.snapshot = std::max(record_.peak_bytes.snapshot, held.together.snapshot);
+    record_.peak_bytes.stage = std::max(record_.peak_bytes.stage, held.together.stage);
+    record_.replans = caches_.replans();
+  }
+
+  // --- telling -----------------------------------------------------------------------------------
+
+  void say(const std::vector<std::string>& lines) {
+    record_.log.insert(record_.log.end(), lines.begin(), lines.end());
+  }
+  void tell_step() {
+    if (part_.log != nullptr) part_.log->at(job_.iteration());
+  }
+  bool is_first() { return job_.world().rank() == GroupRank{0}; }
+  bool interferes() const { return part_.interference != nullptr; }
+
+  std::string digest() {
+    const StateDict state = job_.model_space();
+    std::uint64_t mine = content_digest(state, [this](const TensorLeaf& leaf, std::uint64_t key) {
+      return sim::leaf_digest(part_.processor, leaf, key);
+    });
+    if (is_first()) mine += value_digest(sim::layout_free(state.common));
+    for (const auto& leaf : state.objects) {  // settings of modules
+      if (leaf.replica != 0 || is_stream(leaf.key)) continue;
+      mine += value_digest(Tuple{{leaf.key, leaf.value}});
+    }
+    const auto sums = job_.world().all_reduce(Reduce::kSum, halves_of(mine));
+    return hex(digest_of({sums[0], sums[1]}));
+  }
+
+  const RankPart& part_;
+  const Scenario& scenario_;
+  std::size_t number_;
+  const IncarnationPlan& plan_;
+  LifeFaults faults_;
+  RankPorts rank_ports_;
+  const Ports& ports_;
+  RankRecord& record_;
+  std::string device_;
+  PlanCaches caches_;
+  sim::TrainingJob job_;
+  RankJudge judge_;
+  SavesInFlight in_flight_;
+  SaveQueue saves_;
+  sim::LoadRequest request_;           ///< of the last load
+  bool arrived_ = false;               ///< it was filled
+  std::vector<Step> damaged_;          ///< iterations that were passed over, not yet saved again
+  std::optional<bool> holds_nothing_;  ///< of any tensor
+  bool left_ = false;
+  bool saved_at_exit_ = false;
+  std::size_t logged_ = 0;  ///< number of lines already taken from the machine's log
+};
+
+}  // namespace
+
+std::optional<Error> run_rank(const RankPart& part, RankRecord& record) {
+  record.result.rank = part.ports.fabric.rank().value;
+  const IncarnationPlan& plan = part.scenario.incarnations[part.incarnation];
+  if (!plan.has_member(part.ports.fabric.rank().value)) {
+    record.ending = Ending::kReturned;
+    return std::nullopt;
+  }
+  record.result.owns = false;  // false if the job can't even be made
+  try {
+    RankProgram(part, record).run();
+    record.ending = Ending::kReturned;
+    return std::nullopt;
+  } catch (const Error& error) {
+    record.ending = error.code() == Code::kInternal ? Ending::kDefect : Ending::kFailed;
+    record.code = error.code();
+    record.message = error.what();
+    return error;
+  } catch (const std::exception& mistake) {
+    record.ending = Ending::kDefect;
+    record.code = Code::kInternal;
+    record.message = mistake.what();
+    return Error(Code::kInternal, mistake.what());
+  }
+}
+
+}  // namespace reprise::driver

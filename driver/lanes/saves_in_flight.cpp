@@ -1,0 +1,63 @@
+#include "driver/lanes/saves_in_flight.hpp"
+
+namespace reprise::driver {
+namespace {
+
+/// Adds the number of the save to its events.
+class TraceOfSave final : public Trace {
+ public:
+  TraceOfSave(Trace& inner, PhaseLog* log, Step step) : inner_(inner), log_(log), step_(step) {}
+
+  void event(const TraceEvent& event) override {
+    if (log_ != nullptr) log_->within(step_);
+    inner_.event(event);
+    if (log_ != nullptr) log_->within({});
+  }
+
+ private:
+  Trace& inner_;
+  PhaseLog* log_;
+  Step step_;
+};
+
+}  // namespace
+
+struct SavesInFlight::OneSave {
+  OneSave(const Ports& inner, PhaseLog* log, Step step)
+      : meter(inner),
+        trace(meter.ports().trace, log, step),
+        ports{meter.ports().store, meter.ports().fabric, meter.ports().device, meter.ports().tasks,
+              trace} {}
+
+  sim::MemoryMeter meter;
+  TraceOfSave trace;
+  Ports ports;
+};
+
+SavesInFlight::SavesInFlight(const Ports& inner, PhaseLog* log) : inner_(inner), log_(log) {}
+SavesInFlight::~SavesInFlight() = default;
+
+const Ports& SavesInFlight::begin(std::size_t number, Step step, std::span<const ByteSpan> own,
+                                  const StateDict& saved) {
+  OneSave& save = saves_.try_emplace(number, inner_, log_, step).first->second;
+  save.meter.set_own(own, saved);
+  return save.ports;
+}
+
+void SavesInFlight::end(std::size_t number) { saves_.erase(number); }
+
+sim::MemoryPeaks SavesInFlight::peaks(std::size_t number) const {
+  return saves_.at(number).meter.peaks();
+}
+
+sim::MemoryPeaks SavesInFlight::peaks_together() const {
+  sim::MemoryPeaks sum;
+  for (const auto& [number, save] : saves_) {
+    const sim::MemoryPeaks own = save.meter.peaks();
+    sum.snapshot += own.snapshot;
+    sum.stage += own.stage;
+  }
+  return sum;
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,43 @@
+#pragma once
+// Tracks a rank's saves in flight one by one: the memory that each uses beyond the job's own, and
+// the log lines that belong to it.
+
+#include <cstddef>
+#include <map>
+#include <span>
+
+#include "core/state/state_dict.hpp"
+#include "driver/record/phase_log.hpp"
+#include "reprise/ports.hpp"
+#include "reprise/types.hpp"
+#include "sim/faults/memory_meter.hpp"
+
+namespace reprise::driver {
+
+class SavesInFlight {
+ public:
+  /// Borrows both; null: logs nothing.
+  SavesInFlight(const Ports& inner, PhaseLog* log);
+  ~SavesInFlight();
+  SavesInFlight(const SavesInFlight&) = delete;
+  SavesInFlight& operator=(const SavesInFlight&) = delete;
+
+  /// Ports for a save of `saved` at `step`, valid until it has ended; `own` is the job's memory.
+  const Ports& begin(std::size_t number, Step step, std::span<const ByteSpan> own,
+                     const StateDict& saved);
+  /// Called after the engine released the save.
+  void end(std::size_t number);
+
+  sim::MemoryPeaks peaks(std::size_t number) const;
+  /// Returns the sum over all saves.
+  sim::MemoryPeaks peaks_together() const;
+
+ private:
+  struct OneSave;
+
+  const Ports& inner_;
+  PhaseLog* log_;
+  std::map<std::size_t, OneSave> saves_;  ///< keyed by number
+};
+
+}  // namespace reprise::driver

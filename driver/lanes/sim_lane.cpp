@@ -1,0 +1,188 @@
+#include "driver/lanes/sim_lane.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/base/codes.hpp"
+#include "core/base/hash.hpp"
+#include "driver/lanes/life_faults.hpp"
+#include "driver/lanes/rank_program.hpp"
+#include "driver/record/job_config.hpp"
+#include "properties/unsettled.hpp"
+#include "sim/mutants/asked.hpp"
+#include "sim/world/copy_tree.hpp"
+#include "sim/world/sim_device.hpp"
+#include "sim/world/sim_store.hpp"
+
+namespace reprise::driver {
+namespace {
+
+// The judges look for the pattern that the device leaves if nobody waited.
+static_assert(sim::SimDevice::kUngathered == kUnsettled);
+static_assert(sim::SimDevice::kUnscattered == kUnsettledLoad);
+
+constexpr std::uint64_t kNanoseconds = 1'000'000'000;
+
+std::vector<std::string> devices_of(const Scenario& scenario, std::size_t incarnation) {
+  std::vector<std::string> devices;
+  for (std::int32_t rank = 0; rank < scenario.incarnations[incarnation].world_size(); ++rank) {
+    devices.push_back(device_of(scenario, incarnation, GlobalRank{rank}));
+  }
+  return devices;
+}
+
+Ending ending_of(sim::RankEnd end) {
+  switch (end) {
+    case sim::RankEnd::kReturned:
+      return Ending::kReturned;
+    case sim::RankEnd::kFailed:
+      return Ending::kFailed;
+    case sim::RankEnd::kDefect:
+      return Ending::kDefect;
+    case sim::RankEnd::kHung:
+      return Ending::kHung;
+    case sim::RankEnd::kKilled:
+      return Ending::kLost;
+  }
+  return Ending::kLost;
+}
+
+/// Fills the record of a rank that never wrote one from its end in the world.
+void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
+  if (outcome.end == sim::RankEnd::kReturned) return;
+  const bool told = record.ending == Ending::kFailed || record.ending == Ending::kDefect;
+  if (told && outcome.end == sim::RankEnd::kFailed) return;
+  record.ending = ending_of(outcome.end);
+  if (outcome.end == sim::RankEnd::kHung) {
+    record.code = passed_on::kHang;
+    record.message = outcome.error ? outcome.error->message() : "it never came to an end";
+  } else if (outcome.error) {
+    record.code = outcome.error->code();
+    record.message = outcome.error->what();
+  } else {
+    const bool killed = outcome.end == sim::RankEnd::kKilled;
+    record.code = killed ? Code::kPeerFailed : Code::kInternal;
+    record.message = killed ? "it was killed" : outcome.message;
+  }
+}
+
+/// Adds the faults to the records of the ranks that they were planned for.
+void take_faults(const sim::FaultBook& book, IncarnationRecord& record) {
+  for (const auto& state : book.states()) {
+    const auto rank = static_cast<std::size_t>(state.spec.place.rank.value);
+    if (rank < record.ranks.size()) record.ranks[rank].faults.push_back(state);
+  }
+}
+
+class SimLane final : public Lane {
+ public:
+  SimLane(const Scenario& scenario, const LaneOptions& options, MemoryOf memory)
+      : scenario_(scenario),
+        options_(options),
+        memory_(std::move(memory)),
+        store_("sim:", scenario.checkpoint.store, options.seed) {
+    if (!options.mutant.empty()) sim::mutant_named(options.mutant).apply(policies_);
+  }
+
+  IncarnationRecord run(std::size_t incarnation, const Past& past) override {
+    const IncarnationPlan& plan = scenario_.incarnations[incarnation];
+    sim::WorldOptions world;
+    world.seed = mix64(options_.seed, incarnation);
+    world.world_size = plan.world_size();
+    world.deadline_ns = kCollectiveDeadlineS * kNanoseconds;
+    world.devices = devices_of(scenario_, incarnation);
+    if (scenario_.checkpoint.late) world.background = sim::Background::kLate;
+    sim::FaultBook faults(faults_of(plan, past).specs);
+    const std::uint64_t asked_before = sim::AskedCount::on_this_thread();
+    std::vector<std::unique_ptr<StoreLock>> taken;  // by another writer
+    const auto take_lease = [&](const std::string& path) {
+      store_.pass_term();
+      taken.push_back(store_.lock(path));
+    };
+    IncarnationRecord record =
+        run_in_world(world, store_, [&](const RankSeat& seat, RankRecord& own) {
+          const RankMemory memory = memory_(seat);
+          const Ports& given = seat.ports;
+          const Ports ports{given.store, given.fabric, memory.device, given.tasks, given.trace};
+          sim::FaultPowers powers = seat.powers;
+          if (!store_.capabilities().renames) powers.take_lease = take_lease;
+          const LoggedPorts logged(options_.log, {scenario_.name, incarnation, seat.rank}, ports,
+                                   seat.clock);
+          return run_rank({.scenario = scenario_,
+                           .incarnation = incarnation,
+                           .past = past,
+                           .policies = policies_,
+                           .twins = *options_.twins,
+                           .ports = logged.ports(),
+                           .faults = faults,
+                           .powers = powers,
+                           .log = logged.log(),
+                           .processor = memory.processor},
+                          own);
+        });
+    record.asked = sim::AskedCount::on_this_thread() - asked_before;
+    record.layout = sim::to_string(modules_of(scenario_, incarnation));
+    take_faults(faults, record);
+    keep_members(plan, record);
+    // The next incarnation begins when every lease is over and lists are complete.
+    store_.pass_term();
+    store_.settle();
+    store_.crash();  // the hardest end of an incarnation: unsynced changes are lost
+    return record;
+  }
+
+  Store& store() override { return store_; }
+
+  void finish() override {
+    if (options_.keep.empty()) return;
+    PosixStore kept(options_.keep);
+    sim::copy_tree({store_}, {kept, scenario_.name});
+  }
+
+ private:
+  const Scenario& scenario_;
+  LaneOptions options_;
+  MemoryOf memory_;
+  sim::Policies policies_;
+  sim::SimStore store_;
+};
+
+}  // namespace
+
+IncarnationRecord run_in_world(
+    const sim::WorldOptions& options, Store& store,
+    const std::function<std::optional<Error>(const RankSeat& seat, RankRecord& record)>& program) {
+  IncarnationRecord record;
+  record.ranks.resize(static_cast<std::size_t>(options.world_size));
+  for (std::int32_t rank = 0; rank < options.world_size; ++rank) {
+    record.ranks[static_cast<std::size_t>(rank)].result.rank = rank;
+  }
+  sim::World world(options, store);
+  const sim::RunResult result = world.run([&](Ports& ports, GlobalRank rank) {
+    const RankSeat seat{ports,
+                        world.clock(),
+                        rank,
+                        {.die = [&world, rank] { world.kill(rank); },
+                         .sleep = [&world](std::uint64_t ns) { world.sleep(ns); }}};
+    const auto ended = program(seat, record.ranks[static_cast<std::size_t>(rank.value)]);
+    if (ended) throw Error(*ended);
+  });
+  for (std::size_t r = 0; r < record.ranks.size(); ++r) {
+    take_end(result.ranks[r], record.ranks[r]);
+  }
+  record.event_hash = hex(result.event_hash);
+  return record;
+}
+
+RankMemory host_memory(const RankSeat& seat) { return {sim::host_processor(), seat.ports.device}; }
+
+std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options) {
+  return make_sim_lane(scenario, options, host_memory);
+}
+std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options,
+                                    MemoryOf memory) {
+  return std::make_unique<SimLane>(scenario, options, std::move(memory));
+}
+
+}  // namespace reprise::driver

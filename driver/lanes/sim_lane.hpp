@@ -1,0 +1,45 @@
+#pragma once
+// Runs one incarnation on the simulated cluster, for any program of the ranks.
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "driver/lanes/lane.hpp"
+#include "driver/record/record.hpp"
+#include "reprise/error.hpp"
+#include "sim/faults/faulty_ports.hpp"
+#include "sim/job/model/processor.hpp"
+#include "sim/world/world.hpp"
+
+namespace reprise::driver {
+
+/// Everything that the world lends to a rank's program.
+struct RankSeat {
+  const Ports& ports;
+  Clock& clock;
+  GlobalRank rank;
+  sim::FaultPowers powers;
+};
+
+/// Returns the ranks' records in rank order, as far as the program filled them, each with the way
+/// the rank ended. An error that the program returns ends the rank, and its peers learn of it.
+IncarnationRecord run_in_world(
+    const sim::WorldOptions& options, Store& store,
+    const std::function<std::optional<Error>(const RankSeat& seat, RankRecord& record)>& program);
+
+/// Memory of a rank's arrays: the processor that has them and the device that copies them.
+struct RankMemory {
+  sim::Processor& processor;
+  Device& device;
+};
+/// The references stay valid as long as the world lives.
+using MemoryOf = std::function<RankMemory(const RankSeat& seat)>;
+/// Returns the host's memory and the world's own device.
+RankMemory host_memory(const RankSeat& seat);
+
+/// Makes the simulated lane with arrays in the memory of `memory`.
+std::unique_ptr<Lane> make_sim_lane(const Scenario& scenario, const LaneOptions& options,
+                                    MemoryOf memory);
+
+}  // namespace reprise::driver

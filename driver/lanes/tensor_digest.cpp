@@ -1,0 +1,39 @@
+#include "driver/lanes/tensor_digest.hpp"
+
+#include "core/checkpoint/blocks.hpp"
+#include "core/checkpoint/extents.hpp"
+#include "core/checkpoint/tensor_reader.hpp"
+#include "core/format/sha256.hpp"
+
+namespace reprise::driver {
+namespace {
+
+constexpr std::size_t kBlockBytes = std::size_t{4} << 20U;
+
+}  // namespace
+
+TensorDigest::TensorDigest(Checkpoint& checkpoint)
+    : checkpoint_(checkpoint), device_("host", 0), block_(kBlockBytes), staging_(kBlockBytes) {}
+
+std::string TensorDigest::of(const StoredTensor& tensor) {
+  if (!apart_) require_apart(checkpoint_);
+  apart_ = true;
+  const ReaderResources resources{checkpoint_, device_, staging_, &checksums_};
+  TensorReader reader(resources, tensor);
+  const auto width = size_of(tensor.dtype);
+  Sha256 hash;
+  for_each_block(logical_shape(tensor), static_cast<std::int64_t>(block_.size() / width),
+                 [&](const Box& box) {
+                   reader.read(box, block_.data());
+                   hash.update({block_.data(), static_cast<std::size_t>(box.elements()) * width});
+                 });
+  return hex(hash.digest());
+}
+
+std::string TensorDigest::of(const StoredObject& object) {
+  const auto item = checkpoint_.slice(object.key, object.file, object.range);
+  checksums_.add(*item, object.key);
+  return hex(sha256_of(checkpoint_.object_bytes(object)));
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,272 @@
+#include "driver/language/outcome_rules.hpp"
+
+#include <algorithm>
+
+#include "core/base/codes.hpp"
+#include "reprise/error.hpp"
+#include "sim/job/model/model.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using sim::Layout;
+using sim::ModuleConfig;
+
+constexpr sim::Sharding kBuckets = sim::Sharding::kDpReshardable;
+
+/// Returns the modules; a job that is one model has one without a name.
+std::vector<ModuleConfig> modules_of(const IncarnationPlan& plan) {
+  if (!plan.modules.empty()) return plan.modules;
+  return {{.layout = plan.layout, .optimizer_sharding = plan.optimizer_sharding}};
+}
+
+bool saves_surely(const Action& action) {
+  const auto* train = std::get_if<TrainAction>(&action);
+  return std::holds_alternative<SaveAction>(action) ||
+         (train != nullptr && train->save_interval > 0 && train->steps >= train->save_interval);
+}
+
+/// True if the life's newest checkpoint has it, as far as a load depends on it.
+bool holds_optimizer(const IncarnationPlan& plan) {
+  bool holds = true;
+  for (const auto& action : plan.actions) {
+    const auto* save = std::get_if<SaveAction>(&action);
+    if (saves_surely(action)) holds = save == nullptr || save->optimizer;
+    holds = holds && !std::holds_alternative<ReleaseAction>(action);
+  }
+  return holds;
+}
+
+bool is_named(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Returns the refusal for modules that one side lacks or has as another model.
+std::optional<ExpectedRefusal> refused_modules(const std::vector<ModuleConfig>& saved,
+                                               const std::vector<ModuleConfig>& own,
+                                               const sim::LoadChoice& choice) {
+  const bool one_model = own.front().name.empty();
+  if (saved.front().name.empty() != one_model) {
+    return ExpectedRefusal{passed_on::kForeignCheckpoint, "of the modules"};
+  }
+  for (const auto& module : own) {
+    const ModuleConfig* other = sim::module_named(saved, module.name);
+    if (other == nullptr || other->model == module.model) continue;
+    return ExpectedRefusal{passed_on::kForeignCheckpoint, "of the modules"};
+  }
+  for (const auto& module : own) {
+    if (sim::module_named(saved, module.name) != nullptr) continue;
+    if (!is_named(choice.adds, module.name)) return ExpectedRefusal{Code::kNotStored, module.name};
+  }
+  for (const auto& module : saved) {
+    if (sim::module_named(own, module.name) != nullptr) continue;
+    if (!is_named(choice.drops, module.name))
+      return ExpectedRefusal{Code::kNotRequested, module.name};
+  }
+  return std::nullopt;
+}
+
+/// Returns for each pipeline stage if it holds anything.
+std::vector<bool> stages_that_own(const Layout& layout, const std::string& model) {
+  const std::int64_t layers = sim::model_named(model).layers;
+  std::vector<bool> owns(static_cast<std::size_t>(layout.pp));
+  owns.front() = owns.back() = true;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    owns[static_cast<std::size_t>(sim::stage_of(layer, layers, layout))] = true;
+  }
+  return owns;
+}
+
+template <class Wanted>
+const Wanted* last_of(const IncarnationPlan& plan) {
+  const Wanted* found = nullptr;
+  for (const auto& action : plan.actions) {
+    if (const auto* one = std::get_if<Wanted>(&action)) found = one;
+  }
+  return found;
+}
+
+/// True if every exit has a reason: a wrong result, or a life before that ended with one.
+bool exits_have_reasons(const Scenario& scenario) {
+  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
+    const IncarnationPlan& plan = scenario.incarnations[i];
+    if (last_of<ExitAction>(plan) == nullptr || last_of<BadResultAction>(plan) != nullptr) continue;
+    if (i == 0 || last_of<ExitAction>(scenario.incarnations[i - 1]) == nullptr) return false;
+  }
+  return true;
+}
+
+/// True if the life ends with changes to its checkpoint, for the next life to load.
+bool ends_in_damage(const IncarnationPlan& plan) {
+  return last_of<DamageAction>(plan) != nullptr || last_of<ReleaseAction>(plan) != nullptr;
+}
+
+bool modules_fit(const IncarnationPlan& plan) {
+  for (const auto& module : plan.modules) {
+    if (module.ranks.size() != static_cast<std::size_t>(module.layout.world_size())) return false;
+  }
+  try {
+    sim::check_modules(plan.modules, plan.world_size());
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// True if they used the same ranks, and still need equally many.
+bool may_be_colocated(const std::vector<ModuleConfig>& modules) {
+  const ModuleConfig& first = modules.front();
+  const auto& ranks = first.ranks;
+  return modules.size() > 1 &&
+         std::all_of(modules.begin(), modules.end(), [&](const ModuleConfig& module) {
+           return module.layout.world_size() == first.layout.world_size() &&
+                  std::is_permutation(module.ranks.begin(), module.ranks.end(), ranks.begin(),
+                                      ranks.end());
+         });
+}
+
+void fit_modules(std::vector<ModuleConfig>& modules) {
+  const bool colocated = may_be_colocated(modules);
+  for (auto& module : modules) {
+    module.ranks.clear();
+    if (colocated) module.ranks = sim::members_of(module.layout).members();
+  }
+  modules = side_by_side(std::move(modules));
+}
+
+void fit_ranks(IncarnationPlan& plan) {
+  if (!plan.modules.empty()) {
+    if (!modules_fit(plan)) fit_modules(plan.modules);
+    return;
+  }
+  const auto members = static_cast<std::size_t>(plan.layout.world_size());
+  if (plan.ranks.size() != members) plan.ranks.clear();
+}
+
+std::int32_t members_of(const IncarnationPlan& plan) {
+  return plan.modules.empty() ? plan.layout.world_size() : plan.world_size();
+}
+
+/// A forced template requests this rank's object whatever the checkpoint has.
+std::optional<ExpectedRefusal> refused_template(const IncarnationPlan& saved,
+                                                const IncarnationPlan& loading) {
+  if (loading.rerun_template == sim::RerunTemplate::kAsStored) return std::nullopt;
+  const bool stored = saved.rerun && *saved.rerun != sim::RerunMode::kDisabled &&
+                      saved.format == sim::CheckpointFormat::kTorchDist;
+  if (stored && members_of(saved) == members_of(loading)) return std::nullopt;
+  return ExpectedRefusal{Code::kNotStored, "rerun_state_machine_state"};
+}
+
+std::optional<ExpectedRefusal> refused_buckets(const IncarnationPlan& saved,
+                                               const IncarnationPlan& loading) {
+  const auto before = modules_of(saved);
+  const auto own = modules_of(loading);
+  if (!holds_optimizer(saved) || !loading.load.optimizer || loading.load.finetune) {
+    return std::nullopt;
+  }
+  for (const auto& module : own) {
+    const ModuleConfig* other = sim::module_named(before, module.name);
+    if (other == nullptr || module.frozen || other->optimizer_sharding != kBuckets) continue;
+    if (sim::same_parts(other->layout, module.layout)) continue;
+    return ExpectedRefusal{Code::kLayoutMismatch, std::string(name_of(kBuckets))};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ExpectedRefusal> refusal_between(const IncarnationPlan& saved,
+                                               const IncarnationPlan& loading) {
+  if (auto refused = refused_modules(modules_of(saved), modules_of(loading), loading.load)) {
+    return refused;
+  }
+  if (auto refused = refused_buckets(saved, loading)) return refused;
+  return refused_template(saved, loading);
+}
+
+bool every_rank_owns(const Layout& layout, const std::string& model) {
+  const auto owns = stages_that_own(layout, model);
+  return std::find(owns.begin(), owns.end(), false) == owns.end();
+}
+
+bool every_rank_owns(const IncarnationPlan& plan, const std::string& model) {
+  if (plan.modules.empty()) return every_rank_owns(plan.layout, model);
+  std::vector<bool> owns(static_cast<std::size_t>(plan.world_size()));
+  for (const auto& module : plan.modules) {
+    const auto stages = stages_that_own(module.layout, module.model);
+    const Mesh mesh = sim::dense_mesh(module.layout, module.ranks);
+    for (std::int32_t place = 0; place < mesh.size(); ++place) {
+      const auto stage = static_cast<std::size_t>(mesh.coordinate({place}, "pp"));
+      const auto rank = mesh.members().members()[static_cast<std::size_t>(place)].value;
+      if (stages[stage]) owns[static_cast<std::size_t>(rank)] = true;
+    }
+  }
+  return std::find(owns.begin(), owns.end(), false) == owns.end();
+}
+
+void expect_what_must_come(Scenario& scenario) {
+  scenario.expect = {};
+  auto& lives = scenario.incarnations;
+  const IncarnationPlan* saved = nullptr;
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    if (i > 0 && saved != nullptr) {
+      if (const auto refused = refusal_between(*saved, lives[i])) {
+        scenario.expect.refusal = refused->code;
+        scenario.expect.refusal_says = refused->says;
+        lives.resize(i + 1);
+        break;
+      }
+    }
+    if (std::any_of(lives[i].actions.begin(), lives[i].actions.end(), saves_surely)) {
+      saved = &lives[i];
+    }
+  }
+  // Applies to a life that loads; the first one compares nothing.
+  scenario.expect.every_rank_owns =
+      std::all_of(std::next(lives.begin()), lives.end(),
+                  [&](const auto& plan) { return every_rank_owns(plan, scenario.model); });
+}
+
+void fit_members(Scenario& scenario) {
+  for (auto& plan : scenario.incarnations) {
+    fit_ranks(plan);
+    for (auto& action : plan.actions) {
+      const auto fit = [&plan](std::int32_t& rank) {
+        if (!plan.has_member(rank)) rank = plan.world_size() - 1;  // the last rank is a member
+      };
+      if (auto* fault = std::get_if<FaultAction>(&action)) fit(fault->rank);
+      if (auto* bad = std::get_if<BadResultAction>(&action)) {
+        for (auto& rank : bad->ranks) fit(rank);
+      }
+    }
+  }
+}
+
+void forget_buckets(IncarnationPlan& plan) {
+  const auto forget = [](sim::Sharding& sharding) {
+    if (sharding == kBuckets) sharding = sim::Sharding::kFullyReshardable;
+  };
+  forget(plan.optimizer_sharding);
+  for (auto& module : plan.modules) forget(module.optimizer_sharding);
+}
+
+bool makes_sense(const Scenario& scenario) {
+  if (!exits_have_reasons(scenario) || ends_in_damage(scenario.incarnations.back())) return false;
+  bool saved = false;
+  bool loads = scenario.incarnations.size() > 1;
+  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
+    if (i > 0 && !saved) return false;
+    for (const auto& action : scenario.incarnations[i].actions) {
+      const auto* save = std::get_if<SaveAction>(&action);
+      const bool may_fail = save != nullptr && save->fails.how != Failing::How::kNever;
+      saved = saved || (saves_surely(action) && !may_fail) ||
+              std::holds_alternative<ExitAction>(action);
+      if (!std::holds_alternative<LoadAction>(action)) continue;
+      if (!saved) return false;
+      loads = true;
+    }
+  }
+  return loads;
+}
+
+}  // namespace reprise::driver

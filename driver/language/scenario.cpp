@@ -1,0 +1,364 @@
+#include "driver/language/scenario.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/print.hpp"
+#include "driver/language/catalogue.hpp"
+#include "driver/language/scenario_job.hpp"
+#include "driver/language/scenario_steps.hpp"
+#include "driver/language/scenario_table.hpp"
+#include "driver/language/yaml_map.hpp"
+#include "reprise/error.hpp"
+#include "sim/mutants/mutants.hpp"
+
+namespace reprise::driver {
+namespace {
+
+constexpr std::int64_t kRankMax = 1023;
+constexpr std::array kLanes = {std::pair{LaneKind::kSim, std::string_view{"sim"}},
+                               std::pair{LaneKind::kMpi, std::string_view{"mpi"}},
+                               std::pair{LaneKind::kGpu, std::string_view{"gpu"}}};
+
+constexpr std::array<std::string_view, 3> kOutcomes = {"continued", "fell_back", "refused"};
+constexpr std::array<std::string_view, 2> kFallbacks = {"none", "newest_whole"};
+constexpr std::array<std::string_view, 2> kChecksums = {"ignored", "verified"};
+constexpr std::array<std::string_view, 2> kReads = {"by_each", "once_per_job"};
+constexpr std::array<std::string_view, 2> kBackgrounds = {"any_time", "late"};
+constexpr std::int64_t kKeepMax = 10000;
+constexpr std::int64_t kInFlightMax = 100;
+constexpr std::int64_t kBatchLeast = 4096;
+constexpr std::int64_t kStagingMost = std::int64_t{1} << 30;
+
+void read_refusal(YamlMap& expect, Expectation& expected) {
+  expected.refusal = expect.code("refused");
+  expected.refusal_says = expect.text("refused_says").value_or("");
+  if (!expected.refusal && !expected.refusal_says.empty()) {
+    expect.fail(expect.node("refused_says"), "says what a refusal says, and expects none");
+  }
+}
+
+void read_outcomes(YamlMap& expect, Expectation& expected) {
+  const auto words = expect.words("outcome", kOutcomes);
+  if (words.empty()) return;
+  expected.outcomes.clear();
+  for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
+    if (std::find(words.begin(), words.end(), kOutcomes.at(i)) == words.end()) continue;
+    expected.outcomes.push_back(static_cast<Outcome>(i));
+  }
+}
+
+void read_rates(YamlMap rates, Expectation& expected) {
+  for (const auto& step : rates.keys()) {
+    const auto number = rates.number(step);
+    const bool counts = !step.empty() &&
+                        step.find_first_not_of("0123456789") == std::string::npos &&
+                        step.size() < 10;
+    if (!counts || !number) {
+      rates.fail(rates.node(step),
+                 "wants learning rates by step under 'learning_rates': {4: 0.01}");
+    }
+    expected.rates[std::stoll(step)] = *number;
+  }
+}
+
+/// Reads expectations about rerun, caches and faults.
+void read_findings(YamlMap& expect, Expectation& expected) {
+  expected.loaded_step = expect.integer_in("loaded_step", 0, INT64_MAX);
+  using sim::RerunDiagnosis;
+  expected.diagnosis = expect.one_of(
+      "diagnosis", {RerunDiagnosis::kNone, RerunDiagnosis::kCorrectResult,
+                    RerunDiagnosis::kTransientError, RerunDiagnosis::kPersistentError});
+  if (const auto replans = expect.integer_in("replans", 0, INT64_MAX)) {
+    expected.replans = static_cast<std::uint64_t>(*replans);
+  }
+  if (expect.has("skipped")) expected.skipped = expect.integers("skipped");
+  static_cast<void>(expect.node("skipped"));
+  expected.log = expect.texts("log");
+  expected.silent = expect.texts("silent");
+  expected.empty_ranks = expect.integer_in("empty_ranks", 0, kRankMax);
+  if (expect.has("learning_rates")) read_rates(expect.map("learning_rates"), expected);
+  static_cast<void>(expect.node("learning_rates"));
+}
+
+void read_expect(YamlMap expect, Scenario& scenario) {
+  if (const auto delta = expect.number("max_delta"); delta && *delta != 0) {
+    expect.fail(expect.node("max_delta"), "wants max_delta 0: anything else is a difference");
+  }
+  if (const auto against = expect.text("against"); against && *against != "uninterrupted") {
+    expect.fail(expect.node("against"), "can compare only with: uninterrupted");
+  }
+  read_refusal(expect, scenario.expect);
+  read_outcomes(expect, scenario.expect);
+  read_findings(expect, scenario.expect);
+  if (const auto least = expect.integer_in("elements_at_least", 1, INT64_MAX)) {
+    scenario.expect.elements_least = static_cast<std::uint64_t>(*least);
+  }
+  if (const auto owns = expect.text("ranks_own")) {
+    if (*owns != "all" && *owns != "some") {
+      expect.fail(expect.node("ranks_own"), "wants ranks_own: all, or some");
+    }
+    scenario.expect.every_rank_owns = *owns == "all";
+  }
+  expect.refuse_unknown();
+}
+
+void read_plans(YamlMap& checkpoint, CheckpointPlan& plan) {
+  plan.plans = checkpoint.some_of("plans", cache_kinds());
+  const auto constant = checkpoint.flag("assume_constant_structure");
+  if (!constant) return;
+  if (*constant == plan.plans.empty()) {
+    if (*constant) plan.plans.assign(cache_kinds().begin(), cache_kinds().end());
+    return;
+  }
+  checkpoint.fail(checkpoint.node("plans"), *constant
+                                                ? "names plans; leave assume_constant_structure out"
+                                                : "names plans and assumes nothing");
+}
+
+/// Reads options for saves during training.
+void read_async(YamlMap& checkpoint, CheckpointPlan& plan) {
+  plan.async = checkpoint.flag("async").value_or(false);
+  plan.late = checkpoint.word("background", kBackgrounds) == "late";
+  plan.in_flight = checkpoint.integer_in("in_flight", 1, kInFlightMax).value_or(plan.in_flight);
+  plan.batch_bytes = checkpoint.integer_in("batch_bytes", kBatchLeast, kStagingMost).value_or(0);
+  plan.staging_bytes =
+      checkpoint.integer_in("staging_bytes", std::max(plan.batch_bytes, kBatchLeast), kStagingMost)
+          .value_or(0);
+}
+
+/// Reads the capabilities of the simulated store.
+void read_store(YamlMap map, StoreCapabilities& store) {
+  store.exchange = map.flag("exchange").value_or(store.exchange);
+  store.locks = map.flag("locks").value_or(store.locks);
+  store.renames = map.flag("renames").value_or(store.renames);
+  store.lists_lag = map.flag("lists_lag").value_or(store.lists_lag);
+  map.refuse_unknown();
+}
+
+void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
+  if (const auto strict = checkpoint.text("strictness")) {
+    const auto mode = strictness_named(*strict);
+    if (!mode) checkpoint.fail(checkpoint.node("strictness"), "knows no strict mode " + *strict);
+    plan.strictness = *mode;
+  }
+  read_plans(checkpoint, plan);
+  plan.keep = checkpoint.integer_in("keep", 1, kKeepMax).value_or(0);
+  plan.optimizer = !checkpoint.flag("no_save_optim").value_or(false);
+  plan.random = !checkpoint.flag("no_save_rng").value_or(false);
+  plan.falls_back = checkpoint.word("fall_back", kFallbacks) == "newest_whole";
+  plan.checks = checkpoint.word("checksums", kChecksums) == "verified";
+  plan.reads_once = checkpoint.word("reads", kReads) == "once_per_job";
+  read_async(checkpoint, plan);
+  if (checkpoint.has("store")) read_store(checkpoint.map("store"), plan.store);
+  static_cast<void>(checkpoint.node("store"));
+  checkpoint.refuse_unknown();
+}
+
+void read_lanes(YamlMap& top, Scenario& scenario) {
+  for (const auto& name : top.texts("lanes")) scenario.lanes.push_back(lane_named(name));
+  scenario.lanes_reason = top.text("lanes_reason").value_or("");
+  if (scenario.lanes.empty()) {
+    scenario.lanes = {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu};
+  } else if (scenario.lanes_reason.empty()) {
+    top.fail(top.node("lanes"), "leaves out lanes without a lanes_reason");
+  }
+  const bool own_store = scenario.checkpoint.store != CheckpointPlan{}.store;
+  if (own_store && scenario.lanes != std::vector{LaneKind::kSim}) {
+    top.fail(top.node("lanes"), "wants lanes: [sim] for a store that is simulated");
+  }
+}
+
+RecordedDifference read_difference(YamlMap map) {
+  RecordedDifference difference;
+  difference.rank = static_cast<std::int32_t>(map.integer_in("rank", 0, kRankMax).value_or(0));
+  difference.key = map.required("key");
+  for (const auto& item : map.items("index")) {
+    std::int64_t index = 0;
+    if (!item.IsScalar() || !YAML::convert<std::int64_t>::decode(item, index)) {
+      map.fail(item, "wants whole numbers under 'index'");
+    }
+    difference.index.push_back(index);
+  }
+  difference.saved = map.required("saved");
+  difference.loaded = map.required("loaded");
+  map.refuse_unknown();
+  return difference;
+}
+
+Recorded read_recorded(YamlMap map) {
+  Recorded recorded;
+  recorded.verdict = map.required("verdict");
+  recorded.code = map.text("code").value_or("");
+  if (map.has("first_difference")) {
+    recorded.first_difference = read_difference(map.map("first_difference"));
+  }
+  recorded.event_hash = map.text("event_hash").value_or("");
+  recorded.commit = map.text("commit").value_or("");
+  recorded.build = map.text("build").value_or("");
+  recorded.mutant = map.text("mutant").value_or("");
+  recorded.seed = static_cast<std::uint64_t>(map.integer_in("seed", 0, INT64_MAX).value_or(1));
+  static_cast<void>(map.node("first_difference"));
+  map.refuse_unknown();
+  return recorded;
+}
+
+void read_caught(YamlMap& top, Scenario& scenario) {
+  for (const auto& name : top.texts("caught")) {
+    try {
+      sim::mutant_named(name);
+    } catch (const Error& error) {
+      top.fail(top.node("caught"), "names an unknown mutant under 'caught': " + error.message());
+    }
+    const auto& named = scenario.caught;
+    if (std::find(named.begin(), named.end(), name) != named.end()) {
+      top.fail(top.node("caught"), "names '" + name + "' twice");
+    }
+    scenario.caught.push_back(name);
+  }
+}
+
+/// Reads one scenario of the file; `bindings` are its row's.
+Scenario read_one(const YAML::Node& root, const std::string& file, Bindings* bindings) {
+  Scenario scenario;
+  scenario.file = file;
+  YamlMap top(root, file, "the scenario", bindings);
+  static_cast<void>(top.node("each"));
+  scenario.proves = top.required("proves");
+  scenario.name = top.text("name").value_or(name_of_file(file));
+  scenario.tags = top.texts("tags");
+  read_job(top.map("job"), scenario);
+  if (top.has("checkpoint")) read_checkpoint(top.map("checkpoint"), scenario.checkpoint);
+  if (!top.has("steps")) top.fail(root, "wants a list under 'steps'");
+  read_steps(top, scenario);
+  read_expect(top.map("expect"), scenario);
+  read_caught(top, scenario);
+  read_lanes(top, scenario);
+  if (top.has("recorded")) scenario.recorded = read_recorded(top.map("recorded"));
+  for (const char* known : {"checkpoint", "recorded"}) static_cast<void>(top.node(known));
+  top.refuse_unknown();
+  require_sense(top, scenario, root);
+  return scenario;
+}
+
+void require_all_used(const YamlMap& top, const YAML::Node& each, const Bindings& bindings) {
+  for (const auto& [name, value] : bindings.values) {
+    if (name.ends_with(".next") || bindings.used.contains(name)) continue;
+    if (bindings.used.contains(name + ".next")) continue;
+    top.fail(each, "has an axis '" + name + "' that nothing uses; say $" + name +
+                       " where its values belong");
+  }
+}
+
+std::vector<Scenario> read_table(const YAML::Node& root, const std::string& file) {
+  YamlMap top(root, file, "the scenario");
+  const YAML::Node each = top.node("each");
+  if (top.has("recorded")) {
+    top.fail(root, "records one outcome for a table; record one row in a file of its own");
+  }
+  std::vector<Scenario> scenarios;
+  const auto world = [&](Bindings& before) {
+    Scenario scenario;
+    read_job(YamlMap(root, file, "the scenario", &before).map("job"), scenario);
+    return scenario.incarnations.front().world_size();
+  };
+  for (auto& row : table_rows(each, file, world)) {
+    Scenario scenario = read_one(root, file, &row.bindings);
+    require_all_used(top, each, row.bindings);
+    scenario.row = row.name;
+    scenario.name += row.name;
+    scenarios.push_back(std::move(scenario));
+  }
+  return scenarios;
+}
+
+}  // namespace
+
+std::int32_t IncarnationPlan::world_size() const {
+  std::int32_t last = -1;
+  for (const auto& module : modules) {
+    for (const auto rank : module.ranks) last = std::max(last, rank.value);
+  }
+  for (const auto rank : ranks) last = std::max(last, rank);
+  return last < 0 ? layout.world_size() : last + 1;
+}
+
+bool IncarnationPlan::has_member(std::int32_t rank) const {
+  if (rank < 0 || rank >= world_size()) return false;
+  return ranks.empty() || std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+std::string IncarnationPlan::members_text() const {
+  if (ranks.empty()) return "0 to " + std::to_string(world_size() - 1);
+  std::vector<std::int32_t> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  return join(sorted, ", ");
+}
+
+std::string to_string(const Failing& failing) {
+  switch (failing.how) {
+    case Failing::How::kNever:
+      return "";
+    case Failing::How::kBy:
+      return std::string(name_of(failing.code));
+    case Failing::How::kAny:
+      return "any";
+    case Failing::How::kMaybe:
+      return "maybe";
+  }
+  return "";
+}
+
+std::string_view name_of(GroupsFrom from) {
+  constexpr std::array<std::string_view, 3> kNames = {"explicit", "fallback", "half"};
+  return kNames.at(static_cast<std::size_t>(from));
+}
+
+std::string_view name_of(Registry registry) {
+  return registry == Registry::kAllowed ? "allowed" : "forbidden";
+}
+
+std::string_view name_of(CheckpointKind kind) {
+  return kind == CheckpointKind::kWeights ? "weights" : "training";
+}
+
+std::string_view name_of(Outcome outcome) {
+  return kOutcomes.at(static_cast<std::size_t>(outcome));
+}
+
+std::string_view name_of(LaneKind lane) {
+  for (const auto& [known, name] : kLanes) {
+    if (known == lane) return name;
+  }
+  return "";
+}
+
+LaneKind lane_named(std::string_view name) {
+  for (const auto& [lane, known] : kLanes) {
+    if (known == name) return lane;
+  }
+  throw Error(Code::kUsage,
+              "no lane is called '" + std::string(name) + "'; there are: sim, mpi, gpu");
+}
+
+std::vector<Scenario> parse_scenarios(const std::string& text, const std::string& file) try {
+  const YAML::Node root = load_yaml(text, file);
+  const bool table = YamlMap(root, file, "the scenario").has("each");
+  if (table) return read_table(root, file);
+  Bindings none;
+  return {read_one(root, file, &none)};
+} catch (const Error& error) {
+  throw error.within({.file = file});
+}
+
+Scenario parse_scenario(const std::string& text, const std::string& file) {
+  auto scenarios = parse_scenarios(text, file);
+  if (scenarios.size() == 1 && scenarios.front().row.empty()) return std::move(scenarios.front());
+  throw Error(Code::kUsage, "is a table of scenarios, but a single one is needed", {.file = file});
+}
+
+Scenario read_scenario(const std::string& file) {
+  return parse_scenario(read_yaml_text(file), file);
+}
+
+}  // namespace reprise::driver

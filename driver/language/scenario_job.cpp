@@ -1,0 +1,200 @@
+#include "driver/language/scenario_job.hpp"
+
+#include <array>
+
+#include "driver/language/scenario_layout.hpp"
+#include "driver/language/scenario_modules.hpp"
+
+namespace reprise::driver {
+namespace {
+
+constexpr std::int64_t kDimMax = 15;
+/// Word for a job that is older than the rerun machine.
+constexpr std::string_view kOlderJob = "unknown";
+constexpr std::array<std::string_view, 2> kTemplates = {"stored", "forced"};
+constexpr std::array<std::string_view, 2> kIterators = {"wrapped", "plain"};
+constexpr sim::Sharding kFieldsDefault = sim::Sharding::kDpReshardable;
+constexpr std::array<std::string_view, 3> kDecayStyles = {"cosine", "linear", "constant"};
+constexpr std::int64_t kSamplesMax = 1'000'000'000;
+constexpr std::array<std::string_view, 2> kDevices = {"same_device", "other_device"};
+
+void read_optimizer(YamlMap optimizer, Scenario& scenario) {
+  if (const std::string kind = optimizer.required("kind"); kind != "adam") {
+    optimizer.fail(optimizer.node("kind"), "knows no optimizer '" + kind + "'; there is: adam");
+  }
+  scenario.optimizer_sharding =
+      optimizer.has("sharding") ? read_sharding(optimizer) : kFieldsDefault;
+  static_cast<void>(optimizer.node("sharding"));
+  scenario.shard_dim = optimizer.integer_in("dim", 0, kDimMax).value_or(0);
+  optimizer.refuse_unknown();
+}
+
+/// A batch has 8 samples; the first step uses the rate at 0 samples.
+void read_schedule(YamlMap map, sim::Schedule& schedule) {
+  const auto samples = [&map](const char* key, std::int64_t& into) {
+    into = map.integer_in(key, 0, kSamplesMax).value_or(into);
+  };
+  samples("lr_warmup_steps", schedule.lr_warmup_steps);
+  samples("lr_decay_steps", schedule.lr_decay_steps);
+  samples("wd_incr_steps", schedule.wd_incr_steps);
+  if (const auto style = map.word("lr_decay_style", kDecayStyles)) schedule.lr_decay_style = *style;
+  if (const auto lr = map.number("max_lr")) schedule.max_lr = *lr;
+  if (const auto lr = map.number("min_lr")) schedule.min_lr = *lr;
+  if (schedule.lr_decay_steps <= schedule.lr_warmup_steps) {
+    map.fail(map.node("lr_decay_steps"), "wants its decay to end after its warm-up");
+  }
+  map.refuse_unknown();
+}
+
+void read_nodes(YamlMap& job, Scenario& scenario) {
+  const std::int32_t world = scenario.incarnations.front().world_size();
+  const auto per_node = job.integer_in("ranks_per_node", 1, kWorldMax);
+  const auto nodes = job.integer_in("nodes", 1, kWorldMax);
+  if (per_node && nodes) job.fail(job.node("nodes"), "says both nodes and ranks_per_node");
+  if (nodes && world % *nodes != 0) {
+    job.fail(job.node("nodes"), "can't put " + std::to_string(world) + " ranks evenly on " +
+                                    std::to_string(*nodes) + " nodes; say ranks_per_node");
+  }
+  if (nodes) scenario.ranks_per_node = world / static_cast<std::int32_t>(*nodes);
+  if (per_node) scenario.ranks_per_node = static_cast<std::int32_t>(*per_node);
+}
+
+void read_members(YamlMap& map, IncarnationPlan& plan) {
+  if (map.has("ranks") && !plan.modules.empty()) {
+    map.fail(map.node("ranks"), "names ranks, and the job has modules; each has its own ranks");
+  }
+  if (map.has("ranks")) plan.ranks.clear();
+  for (const auto rank : read_ranks(map)) plan.ranks.push_back(rank);
+  require_place_for_each(plan.ranks.size(), plan.layout, map);
+}
+
+/// Reads names of group arguments: tp_group.
+void read_groups(YamlMap& map, const char* key, sim::GroupSet& groups) {
+  if (!map.has(key)) return;
+  const auto names = map.texts(key);
+  try {
+    groups = sim::groups_named(names);
+  } catch (const Error& error) {
+    map.fail(map.node(key), error.message());
+  }
+}
+
+void read_rerun(YamlMap& map, IncarnationPlan& plan) {
+  std::vector<std::string_view> words(sim::rerun_modes().begin(), sim::rerun_modes().end());
+  words.push_back(kOlderJob);
+  const auto mode = map.word("rerun", words);
+  if (!mode) return;
+  plan.rerun.reset();
+  if (*mode != kOlderJob) plan.rerun = sim::rerun_mode_named(*mode);
+}
+
+void read_life(YamlMap& map, IncarnationPlan& plan) {
+  read_members(map, plan);
+  read_forms(map, plan);
+  read_rerun(map, plan);
+  if (const auto format = map.word("format", sim::checkpoint_formats())) {
+    plan.format = sim::checkpoint_format_named(*format);
+  }
+  if (const auto asks = map.word("rerun_template", kTemplates)) {
+    plan.rerun_template =
+        *asks == "forced" ? sim::RerunTemplate::kForced : sim::RerunTemplate::kAsStored;
+  }
+  if (const auto iterators = map.word("iterators", kIterators)) {
+    plan.iterators = *iterators == "plain" ? sim::Wrapping::kPlain : sim::Wrapping::kWrapped;
+  }
+  plan.groups =
+      map.one_of("groups", {GroupsFrom::kExplicit, GroupsFrom::kFallback, GroupsFrom::kHalf})
+          .value_or(plan.groups);
+  plan.fallback =
+      map.one_of("fallback", {Registry::kAllowed, Registry::kForbidden}).value_or(plan.fallback);
+  read_groups(map, "lacks", plan.lacks);
+  read_groups(map, "forbids", plan.forbids);
+  if (const auto run = map.text("run")) plan.run = *run;
+  if (const auto engine = map.text("engine")) plan.engine = *engine;
+  if (const auto skips = map.flag("skips")) plan.skips = *skips;
+}
+
+/// Reads a restart's layout: the job is one model from there on, if it was not before.
+void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan& plan) {
+  if (scenario.model.empty()) {
+    restart.fail(restart.node("layout"),
+                 "has a layout, and the job has modules; give each its own under 'modules'");
+  }
+  plan.modules.clear();
+  plan.layout = read_layout(restart, plan.layout.order, scenario.model);
+}
+
+/// A module keeps its sharding even if the restart does not name the module.
+void require_meaning(YamlMap& restart, const IncarnationPlan& plan) {
+  if (plan.modules.empty() || !restart.has("sharding") || restart.has("modules")) return;
+  restart.fail(restart.node("sharding"),
+               "has a sharding for modules that name none; give the modules beside it");
+}
+
+}  // namespace
+
+void read_job(YamlMap job, Scenario& scenario) {
+  read_optimizer(job.map("optimizer"), scenario);
+  IncarnationPlan first;
+  first.optimizer_sharding = scenario.optimizer_sharding;
+  read_modules(job, first);
+  if (first.modules.empty()) {
+    scenario.model = read_model(job);
+    first.layout = read_layout(job, first.layout.order, scenario.model);
+  }
+  for (const char* known : {"model", "layout"}) static_cast<void>(job.node(known));
+  read_life(job, first);
+  scenario.incarnations.push_back(std::move(first));
+  if (const auto seed = job.integer("seed")) scenario.seed = static_cast<std::uint64_t>(*seed);
+  scenario.random_by_dp = job.flag("random_by_dp").value_or(false);
+  scenario.rerun_samples = job.integer_in("rerun_samples", 1, kWorldMax).value_or(0);
+  if (job.has("schedule")) read_schedule(job.map("schedule"), scenario.schedule);
+  static_cast<void>(job.node("schedule"));
+  read_nodes(job, scenario);
+  job.refuse_unknown();
+}
+
+IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario) {
+  IncarnationPlan plan = like_the_last(scenario);
+  if (restart.has("sharding")) plan.optimizer_sharding = read_sharding(restart);
+  read_modules(restart, plan);
+  if (restart.has("layout")) read_one_model(restart, scenario, plan);
+  require_meaning(restart, plan);
+  for (const char* known : {"layout", "sharding"}) static_cast<void>(restart.node(known));
+  read_life(restart, plan);
+  plan.load = read_load_choice(restart, plan);
+  plan.other_device = restart.word("on", kDevices) == "other_device";
+  plan.adopts = restart.texts("adopts");
+  plan.fails = restart.code("fails");
+  plan.fails_says = restart.text("fails_says").value_or("");
+  if (!plan.fails && !plan.fails_says.empty()) {
+    restart.fail(restart.node("fails_says"), "says what a refusal says, and 'fails' names none");
+  }
+  restart.refuse_unknown();
+  return plan;
+}
+
+ForeignProgram read_foreign(YamlMap map) {
+  ForeignProgram foreign;
+  foreign.command = map.texts("command");
+  if (foreign.command.empty()) map.fail(map.node("command"), "wants the words of a 'command'");
+  foreign.exits = static_cast<int>(map.integer_in("exits", 0, UINT8_MAX).value_or(0));
+  foreign.leaves = map.integer_in("leaves", 0, INT64_MAX);
+  foreign.seconds = map.integer_in("seconds", 1, INT32_MAX).value_or(foreign.seconds);
+  map.refuse_unknown();
+  return foreign;
+}
+
+IncarnationPlan like_the_last(const Scenario& scenario) {
+  IncarnationPlan plan = scenario.incarnations.back();
+  plan.actions.clear();
+  plan.other_device = false;
+  plan.adopts.clear();
+  plan.fails.reset();
+  plan.fails_says.clear();
+  plan.load = {};
+  plan.foreign.reset();
+  return plan;
+}
+
+}  // namespace reprise::driver

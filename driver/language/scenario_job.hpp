@@ -1,0 +1,17 @@
+#pragma once
+// Reads `job` and `restart` of a scenario file: the ranks, layouts and modules that run.
+
+#include "driver/language/scenario.hpp"
+#include "driver/language/yaml_map.hpp"
+
+namespace reprise::driver {
+
+/// Adds the first incarnation. Throws the USAGE errors of YamlMap, as do the functions below.
+void read_job(YamlMap job, Scenario& scenario);
+/// Returns the next incarnation without its actions: keys that are not given keep their value.
+IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario);
+/// Reads the command of `incarnation: {command: ...}`.
+ForeignProgram read_foreign(YamlMap map);
+IncarnationPlan like_the_last(const Scenario& scenario);
+
+}  // namespace reprise::driver

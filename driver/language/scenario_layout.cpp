@@ -1,0 +1,106 @@
+#include "driver/language/scenario_layout.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/print.hpp"
+#include "reprise/error.hpp"
+#include "sim/job/model/model.hpp"
+#include "sim/job/optimizer/sharding.hpp"
+
+namespace reprise::driver {
+namespace {
+
+void read_stages(YamlMap& map, sim::Layout& layout) {
+  if (!map.has("stage_layers")) {
+    static_cast<void>(map.node("stage_layers"));  // makes the key known
+    return;
+  }
+  for (const auto& item : map.items("stage_layers")) {
+    std::int64_t layers = 0;
+    if (!item.IsScalar() || !YAML::convert<std::int64_t>::decode(item, layers)) {
+      map.fail(item, "wants whole numbers under 'stage_layers'");
+    }
+    layout.stage_layers.push_back(layers);
+  }
+}
+
+sim::Layout layout_of_map(YamlMap map, const std::string& order) {
+  sim::Layout layout;
+  layout.order = map.text("order").value_or(order);
+  const auto read_size = [&](std::string_view name) {
+    if (const auto size = map.integer_in(name, 1, kWorldMax)) {
+      layout.set_size(name, static_cast<std::int32_t>(*size));
+    }
+  };
+  for (const auto name : sim::kAxisNames) read_size(name);
+  for (const auto name : sim::kFurtherSizes) read_size(name);
+  read_stages(map, layout);
+  map.refuse_unknown();
+  return layout;
+}
+
+}  // namespace
+
+sim::Layout read_layout(YamlMap& map, const std::string& order, const std::string& model) {
+  const YAML::Node node = map.required_node("layout");
+  try {
+    sim::Layout layout;
+    if (node.IsScalar()) {
+      layout = sim::parse_layout(node.Scalar());
+      if (node.Scalar().find("order") == std::string::npos) layout.order = order;
+    } else {
+      layout = layout_of_map(map.map("layout"), order);
+    }
+    sim::check(layout);
+    sim::check_fits(sim::model_named(model), layout);
+    if (layout.world_size() > kWorldMax) map.fail(node, "has a layout of too large a world");
+    return layout;
+  } catch (const Error& error) {
+    if (!error.place().file.empty()) throw;  // a key's own error, which has its line
+    map.fail(node, "has an impossible layout: " + error.message());
+  }
+}
+
+std::string read_model(YamlMap& map) {
+  std::string model = map.required("model");
+  try {
+    sim::model_named(model);
+  } catch (const Error& error) {
+    map.fail(map.node("model"), "has an unknown model: " + error.message());
+  }
+  return model;
+}
+
+sim::Sharding read_sharding(YamlMap& map) {
+  const std::string name = map.required("sharding");
+  const auto names = sim::sharding_names();
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    map.fail(map.node("sharding"),
+             "knows no sharding '" + name + "'; there are: " + join(names, ", "));
+  }
+  return sim::sharding_named(name);
+}
+
+std::vector<std::int32_t> read_ranks(YamlMap& map) {
+  std::vector<std::int32_t> ranks;
+  std::set<std::int64_t> seen;
+  for (const auto rank : map.integers("ranks")) {
+    if (rank < 0 || rank >= kWorldMax || !seen.insert(rank).second) {
+      map.fail(map.node("ranks"), "wants different ranks from 0 to " +
+                                      std::to_string(kWorldMax - 1) + " under 'ranks'");
+    }
+    ranks.push_back(static_cast<std::int32_t>(rank));
+  }
+  return ranks;
+}
+
+void require_place_for_each(std::size_t ranks, const sim::Layout& layout, YamlMap& map) {
+  const auto places = static_cast<std::size_t>(layout.world_size());
+  if (ranks == 0 || ranks == places) return;
+  map.fail(map.node(map.has("ranks") ? "ranks" : "layout"),
+           "has " + std::to_string(ranks) + " ranks for a layout of " + std::to_string(places) +
+               "; name one for each under 'ranks'");
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,27 @@
+#pragma once
+// Reads layouts, ranks and shardings of a scenario file, for a job or one of its modules.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "driver/language/yaml_map.hpp"
+#include "sim/job/groups/layout.hpp"
+#include "sim/job/optimizer/sharding.hpp"
+
+namespace reprise::driver {
+
+inline constexpr std::int32_t kWorldMax = 1024;
+
+/// Reads "tp2 dp2" or {tp: 2, dp: 2}: sizes not given are 1, and the order stays. USAGE as in
+/// YamlMap, here and below, and for a layout that the model can't be cut by.
+sim::Layout read_layout(YamlMap& map, const std::string& order, const std::string& model);
+/// Reads the key `model` of the map.
+std::string read_model(YamlMap& map);
+sim::Sharding read_sharding(YamlMap& map);
+/// Reads the key `ranks`; empty if there is none.
+std::vector<std::int32_t> read_ranks(YamlMap& map);
+/// Throws USAGE unless `ranks` is 0 or the number of places in the layout.
+void require_place_for_each(std::size_t ranks, const sim::Layout& layout, YamlMap& map);
+
+}  // namespace reprise::driver

@@ -1,0 +1,25 @@
+#pragma once
+// Reads the modules of a job in a scenario file:
+//
+//   modules:
+//     vision: {model: vision-tiny, layout: tp2}
+//     language: {model: language-tiny, layout: tp2 pp3, ranks: [2, 3, 4, 5, 6, 7]}
+
+#include "driver/language/scenario.hpp"
+#include "driver/language/yaml_map.hpp"
+
+namespace reprise::driver {
+
+/// Applies `modules` and `place` of a job or restart to the plan; does nothing if it has neither.
+/// Each module gets the ranks that it names, or those that `place` assigns. The job itself checks
+/// that grids fit together, with messages that scenarios expect. Throws the USAGE errors of
+/// YamlMap, as do the functions below.
+void read_modules(YamlMap& map, IncarnationPlan& plan);
+
+/// Reads the options for the loads of a restart. `plan` already has its final modules.
+sim::LoadChoice read_load_choice(YamlMap& restart, const IncarnationPlan& plan);
+
+/// Reads `group_order` and `keys`: forms that differ between versions of Megatron.
+void read_forms(YamlMap& map, IncarnationPlan& plan);
+
+}  // namespace reprise::driver

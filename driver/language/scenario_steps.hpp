@@ -1,0 +1,15 @@
+#pragma once
+// Reads `steps` of a scenario file.
+
+#include "driver/language/scenario.hpp"
+#include "driver/language/yaml_map.hpp"
+
+namespace reprise::driver {
+
+/// Adds the actions of each incarnation, and the incarnations after the first. Throws the USAGE
+/// errors of YamlMap.
+void read_steps(YamlMap& top, Scenario& scenario);
+/// Throws USAGE if the steps can't be done in this order, or if they would compare nothing.
+void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Node& root);
+
+}  // namespace reprise::driver

@@ -1,0 +1,36 @@
+#pragma once
+// A file with `each:` describes many scenarios: one for each row of a table of values.
+//
+//   each: {save: [tp2 dp2, ep2 dp4], k: [0, 1]}      every combination: 4 rows
+//   each: [{save: tp2, load: dp3}, {save: tp4, load: tp2}]     these 2 rows
+//   each: {rank: all, moment: all, order: all_orders}     words that stand for lists
+//   each: {from: all_orders, to: all_orders, sample: 40, seed: 7}     40 rows of the 14400
+//
+// In a table of combinations $axis.next is the value after the row's in that axis's list; the last
+// value is followed by the first.
+
+#include <yaml-cpp/yaml.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "driver/language/yaml_map.hpp"
+
+namespace reprise::driver {
+
+struct TableRow {
+  std::string name;  ///< "[save=tp2-dp2,k=0]", different for each row
+  Bindings bindings;
+};
+
+/// Returns the world size of the first incarnation, given the values of earlier axes; may fail.
+using WorldOf = std::function<std::int32_t(Bindings& before)>;
+
+/// Throws USAGE with file and line for no rows, too many, rows whose names differ from the first
+/// row's, and equal rows.
+std::vector<TableRow> table_rows(const YAML::Node& each, const std::string& file,
+                                 const WorldOf& world);
+
+}  // namespace reprise::driver

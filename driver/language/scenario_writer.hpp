@@ -1,0 +1,14 @@
+#pragma once
+// Edits a scenario file that a person wrote.
+
+#include <string>
+
+#include "driver/language/scenario.hpp"
+
+namespace reprise::driver {
+
+/// Returns the file's text with this `recorded:` block in place of an older one. Nothing else
+/// changes.
+std::string with_record(const std::string& text, const Recorded& recorded);
+
+}  // namespace reprise::driver

@@ -1,0 +1,25 @@
+#pragma once
+// Draws the modules of random jobs: one or two encoders and a language model, in any order.
+//
+//   disjoint    vision tp2 on 0 1, language dp3 on 2 3 4      in order, or dealt at random
+//   colocated   vision tp2 on 0 1, language dp2 on 0 1
+//
+// One language model in twelve has twenty layers with experts; the others are small.
+
+#include <vector>
+
+#include "driver/random/generator.hpp"
+
+namespace reprise::driver {
+
+/// Disjoint if the world is large enough, but colocated in one case of three. Draws any layout and
+/// a sharding for each; a quarter have a loss scale that overflows, a few have a frozen encoder.
+std::vector<sim::ModuleConfig> random_modules(Stream& random, const CaseLimits& limits);
+
+/// Returns the modules after a restart: other sizes, another order, disjoint for colocated or back.
+/// Modules that were saved in buckets (dp_reshardable) change only their dp.
+std::vector<sim::ModuleConfig> changed_modules(Stream& random,
+                                               std::vector<sim::ModuleConfig> before,
+                                               const CaseLimits& limits);
+
+}  // namespace reprise::driver

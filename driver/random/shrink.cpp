@@ -1,0 +1,519 @@
+#include "driver/random/shrink.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "driver/language/outcome_rules.hpp"
+#include "reprise/error.hpp"
+#include "sim/job/model/model.hpp"
+#include "sim/job/optimizer/sharding.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using sim::Layout;
+using sim::ModuleConfig;
+
+/// Ordered from simple to complex; unlisted models come last.
+constexpr std::array<std::string_view, 3> kModelsBySize = {"gpt-tiny", "moe-tiny", "moe-tiny-mtp"};
+/// Models of modules in the same order, including those that only people use.
+constexpr std::array<std::string_view, 7> kModuleModels = {
+    "audio-tiny",  "vision-tiny", "gpt-tiny",    "language-tiny",
+    "hybrid-tiny", "moe-tiny",    "language-moe"};
+
+template <class Range>
+std::size_t position(const Range& range, std::string_view name) {
+  return static_cast<std::size_t>(
+      std::distance(range.begin(), std::find(range.begin(), range.end(), name)));
+}
+
+std::uint64_t weight_of(const Layout& layout) {
+  std::uint64_t weight = 0;
+  for (const auto& field : sim::kLayoutFields) {
+    weight += static_cast<std::uint64_t>(layout.*field.size);
+  }
+  weight += layout.order == Layout{}.order ? 0 : 1;
+  if (!layout.stage_layers.empty()) weight += 4;
+  return weight + static_cast<std::uint64_t>(layout.world_size());
+}
+
+std::uint64_t weight_of(const Action& action) {
+  if (const auto* train = std::get_if<TrainAction>(&action)) {
+    return 1 + static_cast<std::uint64_t>(train->steps) + (train->save_interval > 0 ? 3U : 0U);
+  }
+  if (const auto* fault = std::get_if<FaultAction>(&action)) {
+    return 8 + static_cast<std::uint64_t>(fault->rank + fault->nth) + (fault->step.empty() ? 0 : 1);
+  }
+  if (const auto* bad = std::get_if<BadResultAction>(&action)) {
+    return 8 + static_cast<std::uint64_t>(bad->ranks.front());
+  }
+  return 2;
+}
+
+std::uint64_t weight_of(const ModuleConfig& module) {
+  const sim::LossScale usual;
+  std::uint64_t weight = 40 + weight_of(module.layout) + position(kModuleModels, module.model);
+  weight += static_cast<std::uint64_t>(module.optimizer_sharding);
+  weight += (module.frozen ? 2U : 0U) + (module.loss_scale == usual ? 0U : 1U);
+  return weight;
+}
+
+std::vector<ModuleConfig> side_by_side_anew(std::vector<ModuleConfig> modules) {
+  for (auto& module : modules) module.ranks.clear();
+  return side_by_side(std::move(modules));
+}
+
+/// Sorts modules by their ranks, which do not change.
+std::vector<ModuleConfig> in_rank_order(std::vector<ModuleConfig> modules) {
+  for (auto& module : modules) std::sort(module.ranks.begin(), module.ranks.end());
+  return modules;
+}
+
+std::uint64_t weight_of(const sim::LoadChoice& choice) {
+  const auto named = choice.adds.size() + choice.drops.size();
+  return named + (choice.optimizer ? 0U : 1U) + (choice.schedule ? 0U : 1U) +
+         (choice.random ? 0U : 1U) + (choice.finetune ? 1U : 0U);
+}
+
+std::uint64_t weight_of(const IncarnationPlan& plan) {
+  std::uint64_t weight = 10 + weight_of(plan.layout) + weight_of(plan.load);
+  weight += static_cast<std::uint64_t>(plan.optimizer_sharding);
+  for (const auto& module : plan.modules) weight += weight_of(module);
+  weight += plan.modules == side_by_side_anew(plan.modules) ? 0U : 1U;
+  weight += plan.modules == in_rank_order(plan.modules) ? 0U : 1U;
+  weight += (plan.plain_first ? 1U : 0U) + (plan.keys != sim::KeyForm::kPrefixed ? 1U : 0U);
+  const IncarnationPlan usual;
+  weight += (plan.rerun == usual.rerun ? 0U : 2U) + (plan.format == usual.format ? 0U : 1U) +
+            (plan.iterators == usual.iterators ? 0U : 1U) +
+            (plan.rerun_template == usual.rerun_template ? 0U : 1U);
+  for (const auto& action : plan.actions) weight += weight_of(action);
+  for (const auto rank : plan.ranks) weight += static_cast<std::uint64_t>(rank);
+  return weight + (plan.ranks.empty() ? 0 : 1);
+}
+
+bool fits(const Layout& layout, const std::string& model) {
+  try {
+    sim::check(layout);
+    const sim::ModelSpec spec = sim::model_named(model);
+    for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
+      sim::stage_of(layer, spec.layers, layout);
+    }
+    return spec.has_experts() || (layout.ep == 1 && layout.etp == 0);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool fits(const IncarnationPlan& plan, const std::string& model) {
+  if (plan.modules.empty()) return fits(plan.layout, model);
+  return std::all_of(plan.modules.begin(), plan.modules.end(),
+                     [](const auto& module) { return fits(module.layout, module.model); });
+}
+
+/// Collects variants and drops invalid ones.
+class Variants {
+ public:
+  explicit Variants(const Scenario& from) : from_(from), weight_(weight_of(from)) {}
+
+  void add(const std::function<void(Scenario&)>& change) {
+    Scenario variant = from_;
+    change(variant);
+    if (variant == from_) return;  // most changes find nothing to change
+    variant.optimizer_sharding = variant.incarnations.front().optimizer_sharding;
+    if (!variant.incarnations.front().modules.empty()) variant.model.clear();
+    fit_members(variant);
+    const bool valid =
+        std::all_of(variant.incarnations.begin(), variant.incarnations.end(),
+                    [&variant](const auto& plan) { return fits(plan, variant.model); });
+    if (!valid || !makes_sense(variant)) return;
+    expect_what_must_come(variant);
+    if (weight_of(variant) < weight_) all_.push_back(std::move(variant));
+  }
+  std::vector<Scenario> take() { return std::move(all_); }
+
+ private:
+  const Scenario& from_;
+  std::uint64_t weight_;
+  std::vector<Scenario> all_;
+};
+
+void drop_lives(const Scenario& from, Variants& variants) {
+  if (from.incarnations.size() <= 1) return;
+  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+    variants.add([i](Scenario& scenario) {
+      auto& lives = scenario.incarnations;
+      lives.erase(lives.begin() + static_cast<std::ptrdiff_t>(i));
+    });
+  }
+}
+
+/// Returns the layout of a job that is one model, or those of its modules.
+std::vector<Layout*> layouts_of(IncarnationPlan& plan) {
+  if (plan.modules.empty()) return {&plan.layout};
+  std::vector<Layout*> layouts;
+  for (auto& module : plan.modules) layouts.push_back(&module.layout);
+  return layouts;
+}
+
+/// Changes layouts in all lives, in one life, in one module.
+void change_layouts(const Scenario& from, Variants& variants,
+                    const std::function<void(Layout&)>& change) {
+  variants.add([&change](Scenario& scenario) {
+    for (auto& plan : scenario.incarnations) {
+      for (auto* layout : layouts_of(plan)) change(*layout);
+    }
+  });
+  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+    variants.add([&change, i](Scenario& scenario) {
+      for (auto* layout : layouts_of(scenario.incarnations[i])) change(*layout);
+    });
+    const std::size_t modules = from.incarnations[i].modules.size();
+    for (std::size_t m = 0; m < modules && modules > 1; ++m) {
+      variants.add([&change, i, m](Scenario& scenario) {
+        change(*layouts_of(scenario.incarnations[i])[m]);
+      });
+    }
+  }
+}
+
+std::int32_t largest_world(const Scenario& scenario) {
+  std::int32_t largest = 1;
+  for (const auto& plan : scenario.incarnations) {
+    largest = std::max(largest, plan.layout.world_size());
+    for (const auto& module : plan.modules) {
+      largest = std::max(largest, module.layout.world_size());
+    }
+  }
+  return largest;
+}
+
+std::vector<std::string> module_names(const Scenario& scenario) {
+  std::vector<std::string> names;
+  for (const auto& plan : scenario.incarnations) {
+    for (const auto& module : plan.modules) {
+      if (std::find(names.begin(), names.end(), module.name) == names.end()) {
+        names.push_back(module.name);
+      }
+    }
+  }
+  return names;
+}
+
+/// Changes the module in all lives that have it.
+void change_module(Scenario& scenario, const std::string& name,
+                   const std::function<void(ModuleConfig&)>& change) {
+  for (auto& plan : scenario.incarnations) {
+    for (auto& module : plan.modules) {
+      if (module.name == name) change(module);
+    }
+  }
+}
+
+/// Makes the job one model with the settings of that module. Nothing if a life lacks the module.
+void make_one_model(Scenario& scenario, const std::string& name) {
+  auto& lives = scenario.incarnations;
+  const bool everywhere = std::all_of(lives.begin(), lives.end(), [&name](const auto& plan) {
+    return sim::module_named(plan.modules, name) != nullptr;
+  });
+  if (!everywhere) return;
+  for (auto& plan : lives) {
+    const ModuleConfig module = *sim::module_named(plan.modules, name);
+    scenario.model = module.model;
+    plan.layout = module.layout;
+    plan.optimizer_sharding = module.optimizer_sharding;
+    plan.load.adds.clear();
+    plan.load.drops.clear();
+    plan.modules.clear();
+  }
+}
+
+/// fit_members() closes the gap that the module leaves.
+void drop_module(Scenario& scenario, const std::string& name) {
+  for (auto& plan : scenario.incarnations) {
+    if (plan.modules.size() < 2) continue;
+    std::erase_if(plan.modules, [&name](const auto& module) { return module.name == name; });
+    std::erase(plan.load.adds, name);
+    std::erase(plan.load.drops, name);
+  }
+}
+
+/// Tries fewer modules, none, simpler ones.
+void shrink_modules(const Scenario& from, Variants& variants) {
+  const auto names = module_names(from);
+  for (const auto& name : names) {
+    variants.add([&name](Scenario& scenario) { make_one_model(scenario, name); });
+    variants.add([&name](Scenario& scenario) { drop_module(scenario, name); });
+  }
+  for (const auto& name : names) {
+    const auto change = [&](const std::function<void(ModuleConfig&)>& how) {
+      variants.add([&](Scenario& scenario) { change_module(scenario, name, how); });
+    };
+    change([](ModuleConfig& module) { module.frozen = false; });
+    change([](ModuleConfig& module) { module.loss_scale = {}; });
+    for (const auto model : kModuleModels) {
+      change([model](ModuleConfig& module) {
+        module.model = model;
+        module.layout.stage_layers.clear();
+        if (sim::model_named(model).has_experts()) return;
+        module.layout.ep = 1;
+        module.layout.etp = 0;
+      });
+    }
+  }
+}
+
+/// Tries the default ranks of modules, or at least ordered ones.
+void shrink_ranks(const Scenario& from, Variants& variants) {
+  for (auto* simpler_ranks : {side_by_side_anew, in_rank_order}) {
+    variants.add([simpler_ranks](Scenario& scenario) {
+      for (auto& plan : scenario.incarnations) plan.modules = simpler_ranks(plan.modules);
+    });
+    for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+      variants.add([simpler_ranks, i](Scenario& scenario) {
+        auto& modules = scenario.incarnations[i].modules;
+        modules = simpler_ranks(modules);
+      });
+    }
+  }
+}
+
+/// Changes all modules alike, so that those that share their ranks still do.
+void shrink_grids(const Scenario& from, Variants& variants) {
+  const auto lay_out = [](std::int32_t size, IncarnationPlan& plan) {
+    for (auto& module : plan.modules) module.layout = {.dp = size};
+  };
+  for (std::int32_t size = 1; size < largest_world(from); ++size) {
+    variants.add([&](Scenario& scenario) {
+      for (auto& plan : scenario.incarnations) lay_out(size, plan);
+    });
+    for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+      variants.add([&, i](Scenario& scenario) { lay_out(size, scenario.incarnations[i]); });
+    }
+  }
+}
+
+/// Resets the rerun machine's keys to their defaults, except for the mode, which matters if the job
+/// must exit.
+void drop_rerun(Variants& variants) {
+  const auto add = [&variants](auto IncarnationPlan::*key) {
+    variants.add([key](Scenario& scenario) {
+      for (auto& plan : scenario.incarnations) plan.*key = IncarnationPlan().*key;
+    });
+  };
+  add(&IncarnationPlan::rerun_template);
+  add(&IncarnationPlan::format);
+  add(&IncarnationPlan::iterators);
+  add(&IncarnationPlan::rerun);
+}
+
+/// Tries saves and loads of everything, in the usual forms.
+void drop_options(const Scenario& from, Variants& variants) {
+  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+    variants.add([i](Scenario& scenario) { scenario.incarnations[i].load = {}; });
+  }
+  variants.add([](Scenario& scenario) {
+    for (auto& plan : scenario.incarnations) plan.plain_first = false;
+  });
+  variants.add([](Scenario& scenario) {
+    for (auto& plan : scenario.incarnations) plan.keys = sim::KeyForm::kPrefixed;
+  });
+  variants.add([](Scenario& scenario) { scenario.random_by_dp = false; });
+  drop_rerun(variants);
+}
+
+/// Tries simpler layouts: one rank, one axis less, a smaller size.
+void shrink_layouts(const Scenario& from, Variants& variants) {
+  change_layouts(from, variants, [](Layout& layout) { layout = {}; });
+  change_layouts(from, variants, [](Layout& layout) {
+    layout.vpp = 1;
+    layout.stage_layers.clear();
+  });
+  change_layouts(from, variants, [](Layout& layout) {
+    layout.ep = 1;
+    layout.etp = 0;
+  });
+  for (const auto& field : sim::kLayoutFields) {
+    change_layouts(from, variants, [name = field.name](Layout& layout) {
+      layout.set_size(name, Layout{}.size_of(name));
+      if (name == "pp") layout.vpp = 1;
+      if (name == "pp" || name == "vpp") layout.stage_layers.clear();
+    });
+  }
+  change_layouts(from, variants, [](Layout& layout) { layout.order = Layout{}.order; });
+  for (std::int32_t size = 2; size < largest_world(from); ++size) {
+    change_layouts(from, variants, [size](Layout& layout) {
+      layout.dp = std::min(layout.dp, size);
+      layout.dp_replicate = std::min(layout.dp_replicate, size);
+    });
+    for (const auto& field : sim::kLayoutFields) {
+      change_layouts(from, variants, [name = field.name, size](Layout& layout) {
+        if (layout.size_of(name) > size) layout.set_size(name, size);
+      });
+    }
+  }
+  change_layouts(from, variants, [](Layout& layout) { layout.stage_layers.clear(); });
+}
+
+void shrink_actions(const Scenario& from, Variants& variants) {
+  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+    const auto& actions = from.incarnations[i].actions;
+    for (std::size_t a = 0; a < actions.size(); ++a) {
+      variants.add([i, a](Scenario& scenario) {
+        auto& there = scenario.incarnations[i].actions;
+        there.erase(there.begin() + static_cast<std::ptrdiff_t>(a));
+      });
+      const auto* train = std::get_if<TrainAction>(&actions[a]);
+      if (train == nullptr) continue;
+      for (const std::int64_t steps : {std::int64_t{1}, train->steps - 1}) {
+        if (steps < 1) continue;
+        variants.add([i, a, steps](Scenario& scenario) {
+          std::get<TrainAction>(scenario.incarnations[i].actions[a]).steps = steps;
+        });
+      }
+      variants.add([i, a](Scenario& scenario) {
+        std::get<TrainAction>(scenario.incarnations[i].actions[a]).save_interval = 0;
+      });
+    }
+  }
+}
+
+/// Tries another rank and another place: the lowest first.
+void shrink_faults(const Scenario& from, Variants& variants) {
+  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+    variants.add([i](Scenario& scenario) { scenario.incarnations[i].ranks.clear(); });
+    for (std::size_t a = 0; a < from.incarnations[i].actions.size(); ++a) {
+      const auto change = [&](const std::function<void(FaultAction&)>& how) {
+        variants.add([&how, i, a](Scenario& scenario) {
+          auto* fault = std::get_if<FaultAction>(&scenario.incarnations[i].actions[a]);
+          if (fault != nullptr) how(*fault);
+        });
+      };
+      change([](FaultAction& fault) { fault.rank = 0; });
+      change([](FaultAction& fault) { fault.nth = 0; });
+      change([](FaultAction& fault) { fault.step.clear(); });
+    }
+  }
+}
+
+void set_sharding(sim::Sharding sharding, IncarnationPlan& plan) {
+  plan.optimizer_sharding = sharding;
+  for (auto& module : plan.modules) module.optimizer_sharding = sharding;
+}
+
+/// Keeps the sharding of the previous life.
+void keep_sharding(const IncarnationPlan& before, IncarnationPlan& plan) {
+  plan.optimizer_sharding = before.optimizer_sharding;
+  for (auto& module : plan.modules) {
+    const ModuleConfig* same = sim::module_named(before.modules, module.name);
+    if (same != nullptr) module.optimizer_sharding = same->optimizer_sharding;
+  }
+}
+
+void shrink_shardings(const Scenario& from, Variants& variants) {
+  constexpr auto kFirst = sim::Sharding::kFullyReshardable;
+  variants.add([](Scenario& scenario) {
+    for (auto& plan : scenario.incarnations) set_sharding(kFirst, plan);
+  });
+  for (const auto& name : module_names(from)) {
+    variants.add([&](Scenario& scenario) {
+      change_module(scenario, name,
+                    [](ModuleConfig& module) { module.optimizer_sharding = kFirst; });
+    });
+  }
+  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+    variants.add([i](Scenario& scenario) { set_sharding(kFirst, scenario.incarnations[i]); });
+    if (i == 0) continue;
+    variants.add([i](Scenario& scenario) {
+      keep_sharding(scenario.incarnations[i - 1], scenario.incarnations[i]);
+    });
+  }
+}
+
+/// Makes the job wait for its saves.
+void drop_async(CheckpointPlan& plan) {
+  const CheckpointPlan usual;
+  plan.async = usual.async;
+  plan.late = usual.late;
+  plan.in_flight = usual.in_flight;
+  plan.batch_bytes = plan.staging_bytes = 0;
+}
+
+void shrink_job(Variants& variants) {
+  for (const auto model : kModelsBySize) {
+    variants.add([model](Scenario& scenario) {
+      if (scenario.model.empty()) return;  // modules have their own models
+      scenario.model = model;
+      for (auto& plan : scenario.incarnations) {
+        plan.layout.stage_layers.clear();
+        if (model != kModelsBySize.front()) continue;
+        plan.layout.ep = 1;
+        plan.layout.etp = 0;
+      }
+    });
+  }
+  variants.add([](Scenario& scenario) { scenario.shard_dim = 0; });
+  variants.add([](Scenario& scenario) { scenario.checkpoint.strictness = Strictness::kRaiseAll; });
+  variants.add([](Scenario& scenario) { drop_async(scenario.checkpoint); });
+  variants.add([](Scenario& scenario) { scenario.checkpoint.late = false; });
+  variants.add([](Scenario& scenario) { scenario.checkpoint.reads_once = false; });
+  variants.add([](Scenario& scenario) { scenario.checkpoint.in_flight = 1; });
+  variants.add([](Scenario& scenario) {
+    scenario.checkpoint.batch_bytes = scenario.checkpoint.staging_bytes = 0;
+  });
+  for (const std::int32_t ranks : {0, 1, 2, 3}) {
+    variants.add([ranks](Scenario& scenario) { scenario.ranks_per_node = ranks; });
+  }
+  variants.add([](Scenario& scenario) { scenario.seed = 1; });
+}
+
+}  // namespace
+
+std::uint64_t weight_of(const Scenario& scenario) {
+  std::uint64_t weight = scenario.model.empty() ? 0 : 10 * position(kModelsBySize, scenario.model);
+  weight += scenario.random_by_dp ? 1U : 0U;
+  for (const auto& plan : scenario.incarnations) weight += weight_of(plan);
+  weight += static_cast<std::uint64_t>(scenario.shard_dim);
+  weight += static_cast<std::uint64_t>(scenario.ranks_per_node);
+  weight += scenario.checkpoint.strictness == Strictness::kRaiseAll ? 0 : 1;
+  const CheckpointPlan& plan = scenario.checkpoint;
+  weight += (plan.async ? 4U : 0U) + (plan.late ? 1U : 0U) + (plan.staging_bytes > 0 ? 1U : 0U) +
+            (plan.reads_once ? 1U : 0U);
+  weight += static_cast<std::uint64_t>(plan.in_flight);
+  return weight + (scenario.seed == 1 ? 0 : 1);
+}
+
+std::vector<Scenario> simpler(const Scenario& scenario) {
+  Variants variants(scenario);
+  drop_lives(scenario, variants);
+  shrink_modules(scenario, variants);
+  shrink_ranks(scenario, variants);
+  shrink_grids(scenario, variants);
+  drop_options(scenario, variants);
+  shrink_layouts(scenario, variants);
+  shrink_job(variants);
+  shrink_shardings(scenario, variants);
+  shrink_actions(scenario, variants);
+  shrink_faults(scenario, variants);
+  return variants.take();
+}
+
+Shrunk shrink(Scenario failing, const std::function<bool(const Scenario&)>& fails_alike,
+              std::size_t tries_max) {
+  Shrunk shrunk{std::move(failing)};
+  bool moved = true;
+  while (moved && shrunk.tries < tries_max) {
+    moved = false;
+    for (auto& variant : simpler(shrunk.scenario)) {
+      if (shrunk.tries == tries_max) break;
+      ++shrunk.tries;
+      if (!fails_alike(variant)) continue;
+      shrunk.scenario = std::move(variant);
+      moved = true;
+      break;
+    }
+  }
+  return shrunk;
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,110 @@
+#pragma once
+// Follows the actions of a scenario, without looking at any run, to tell which saves exist at some
+// point and how far the random streams have moved. The judges use it to detect a load of the wrong
+// checkpoint.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "driver/language/scenario.hpp"
+#include "reprise/types.hpp"
+#include "sim/faults/fault.hpp"
+
+namespace reprise::driver {
+
+/// Steps that a module's random streams have drawn since they last started. A load restores host
+/// streams if tp and pp are unchanged (and dp x cp, if the streams differ by its rank), and expert
+/// streams if pp, ep and etp are unchanged; otherwise they start again.
+struct StreamAges {
+  std::int64_t host = 0;
+  std::int64_t expert = 0;
+
+  friend bool operator==(const StreamAges&, const StreamAges&) = default;
+};
+
+/// Ages by module. A job that is one model has the empty name.
+using Ages = std::map<std::string, StreamAges>;
+
+/// A load that changes the job: it left something out, or modules came or went. The uninterrupted
+/// job has to make the same change.
+struct Turn {
+  Step at;                      ///< step of the checkpoint
+  std::size_t incarnation = 0;  ///< incarnation that loaded it
+  bool optimizer = true;        ///< true if the checkpoint held it
+  bool release = false;
+
+  friend bool operator==(const Turn&, const Turn&) = default;
+};
+
+struct SavePoint {
+  Step step;
+  std::size_t incarnation = 0;  ///< incarnation that saved it
+  std::vector<sim::ModuleConfig> modules = {};
+  std::optional<std::int64_t> parent_step =
+      {};  ///< of the checkpoint that the saving job was loaded from before
+  Ages ages = {};
+  bool certain = true;           ///< false: the save did not finish, but its checkpoint may exist
+  bool damaged = false;          ///< later, or by a store that lied
+  bool random = true;            ///< true if it holds the random streams
+  bool optimizer = true;         ///< true if it holds the optimizers' state
+  bool release = false;          ///< true if it was renamed to a release
+  std::int64_t beside = 0;       ///< steps that the job trained while it was in flight
+  std::vector<Turn> turns = {};  ///< turns of the saving job, in order
+
+  friend bool operator==(const SavePoint&, const SavePoint&) = default;
+};
+
+/// Effects of the earlier lives that the next one depends on.
+struct Past {
+  std::vector<SavePoint> saves;        ///< all saves, in order
+  std::vector<sim::FaultSpec> faults;  ///< faults that outlive a life
+  bool tracker_damaged = false;        ///< damaged and not written since
+};
+
+/// Returns the index of the newest certain save, or -1.
+std::ptrdiff_t newest_certain(const std::vector<SavePoint>& saves);
+
+/// Returns how a life continues from the save of step `loaded`: kContinued if it is the newest
+/// certain one or later, else kFellBack. Nothing if no save was made there or it can't be loaded.
+std::optional<Outcome> outcome_of(const std::vector<SavePoint>& saves, Step loaded);
+
+/// State of a running job as the actions define it.
+class Position {
+ public:
+  Position(const Scenario& scenario, std::size_t incarnation);
+
+  Step step;
+  std::optional<std::int64_t> parent_step;
+  Ages ages;
+  std::vector<Turn> turns;
+
+  const std::vector<sim::ModuleConfig>& modules() const { return modules_; }
+  std::size_t incarnation() const { return incarnation_; }
+  void train(std::int64_t steps);
+  void skip();  ///< one iteration that leaves the streams alone
+  void load(const SavePoint& saved);
+  SavePoint save(const SaveAction& action = {}) const;
+
+ private:
+  std::size_t incarnation_;
+  std::vector<sim::ModuleConfig> modules_;
+  sim::LoadChoice choice_;
+  bool random_by_dp_;
+};
+
+/// Returns the modules of that life's job, with their ranks.
+std::vector<sim::ModuleConfig> modules_of(const Scenario& scenario, std::size_t incarnation);
+
+/// Returns the saves of all earlier incarnations, in order, of a scenario without faults.
+std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t incarnation);
+
+/// Returns the latest save of that step; null if there is none.
+const SavePoint* save_of(const std::vector<SavePoint>& saves, Step step);
+
+/// Returns the saves that may have written the checkpoint of that step, newest first: a save that
+/// did not finish may have left the earlier checkpoint in place.
+std::vector<const SavePoint*> saves_that_may_stand(const std::vector<SavePoint>& saves, Step step);
+
+}  // namespace reprise::driver

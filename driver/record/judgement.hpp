@@ -1,0 +1,29 @@
+#pragma once
+// The reason for a verdict: the first problem that was found, or nothing.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "driver/record/record.hpp"
+#include "properties/ruling_code.hpp"
+
+namespace reprise::driver {
+
+struct Judgement {
+  reports::Verdict verdict = reports::Verdict::kPass;
+  std::optional<RulingCode> code = {};  ///< code of the problem
+  std::string reason = {};
+  std::optional<std::size_t> life = {};   ///< life with the problem; nothing: not in one life
+  std::optional<std::int32_t> rank = {};  ///< rank with the problem
+};
+
+Judgement fail(RulingCode code, std::string reason);
+
+/// Removes the code from the start of a message, since the finding has it already.
+std::string without_code(const std::string& text, RulingCode code);
+
+/// "rank 3"
+std::string rank_text(const RankRecord& rank);
+
+}  // namespace reprise::driver

@@ -1,0 +1,23 @@
+#pragma once
+// Derives the input of the next life from what a life left behind.
+
+#include "driver/language/scenario.hpp"
+#include "driver/record/history.hpp"
+#include "driver/record/record.hpp"
+#include "reprise/store.hpp"
+
+namespace reprise::driver {
+
+/// Adds the faults that outlive the life, and its saves. A save is certain if some rank saw it end
+/// well and no fault lied about the store.
+void add_life(const IncarnationRecord& life, Past& past);
+
+/// True if a fault fired that reports work that was not done or writes other bytes: the saves of
+/// the life may then be damaged.
+bool was_lied_to(const IncarnationRecord& life);
+
+/// Damages the store as the plan says for the time after the life. Throws an Error if the file or
+/// checkpoint does not exist.
+void do_between_lives(Store& store, const IncarnationPlan& plan, Past& past);
+
+}  // namespace reprise::driver

@@ -1,0 +1,41 @@
+#pragma once
+// Everything that one rank is given for one incarnation.
+
+#include <cstddef>
+#include <functional>
+
+#include "driver/language/scenario.hpp"
+#include "driver/record/history.hpp"
+#include "driver/record/phase_log.hpp"
+#include "driver/record/twin.hpp"
+#include "reprise/ports.hpp"
+#include "sim/faults/faulty_ports.hpp"
+#include "sim/mutants/mutants.hpp"
+
+namespace reprise::driver {
+
+/// Changes a loaded state before the job gets it, to test that the judges notice.
+struct Interference {
+  std::function<void(Value& common)> common;  ///< called wherever it is read
+  std::function<void(GlobalRank rank, StateDict& loaded)> state;
+};
+
+/// Everything that a rank is given. All of it is borrowed.
+struct RankPart {
+  const Scenario& scenario;
+  std::size_t incarnation = 0;
+  const Past& past;  ///< effects of the earlier incarnations
+  const sim::Policies& policies;
+  TwinBook& twins;
+  const Ports& ports;
+  sim::FaultBook& faults;  ///< holds the faults of faults_of(); ranks may share it
+  sim::FaultPowers powers;
+  /// Called when the record is consistent: a save begins or ends well, an action is done.
+  std::function<void()> keep_record = {};
+  PhaseLog* log = nullptr;  ///< gets the job's step, and phases as a trace of `ports`
+  const Interference* interference = nullptr;
+  /// Memory of the job's arrays; `ports.device` copies from and to it.
+  sim::Processor& processor = sim::host_processor();
+};
+
+}  // namespace reprise::driver

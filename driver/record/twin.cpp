@@ -1,0 +1,120 @@
+#include "driver/record/twin.hpp"
+
+#include <algorithm>
+
+#include "core/base/check.hpp"
+
+namespace reprise::driver {
+
+namespace {
+
+/// Returns the same training on one rank.
+sim::JobConfig on_one_rank(const sim::JobConfig& config) {
+  sim::JobConfig alone;
+  alone.model = config.model;
+  alone.seed = config.seed;
+  alone.optimizer_sharding = config.optimizer_sharding;
+  alone.schedule = config.schedule;
+  alone.shard_dim = config.shard_dim;
+  alone.clip_grad = config.clip_grad;
+  alone.load = config.load;
+  alone.rerun_options.skip = config.rerun_options.skip;
+  for (auto module : config.modules) {
+    module.layout = {};
+    module.ranks = {};
+    alone.modules.push_back(std::move(module));
+  }
+  return alone;
+}
+
+}  // namespace
+
+Twin::Twin(const sim::JobConfig& config, TwinStart start)
+    : config_(on_one_rank(config)), start_(std::move(start)) {}
+
+sim::StepRecord Twin::record(Step step) {
+  const std::lock_guard lock(mutex_);
+  if (!first_) restart();
+  CHECK(step > *first_, step, *first_);
+  const auto at = static_cast<std::size_t>(step.value - first_->value - 1);
+  if (at >= records_.size()) train_to(step);
+  return records_[at];
+}
+
+std::shared_ptr<const GlobalState> Twin::state(Step step) {
+  CHECK(step.value >= 0, step);
+  const std::lock_guard lock(mutex_);
+  const auto known = std::find_if(states_.begin(), states_.end(),
+                                  [step](const auto& kept) { return kept.first == step; });
+  if (known != states_.end()) {
+    states_.splice(states_.begin(), states_, known);
+    return states_.front().second;
+  }
+  train_to(step);
+  const StateDict whole = job_->model_space();
+  const RankState rank{GlobalRank{0}, &whole};
+  Rulings rulings;
+  auto state = std::make_shared<const GlobalState>(assemble({&rank, 1}, rulings));
+  CHECK(rulings.empty(), rulings.front());
+  states_.emplace_front(step, state);
+  if (states_.size() > kStatesKept) states_.pop_back();
+  return state;
+}
+
+bool Twin::trains_like(const sim::JobConfig& config, const TwinStart& start) const {
+  const sim::JobConfig other = on_one_rank(config);
+  return other.model == config_.model && other.seed == config_.seed &&
+         other.optimizer_sharding == config_.optimizer_sharding &&
+         other.schedule == config_.schedule && other.modules == config_.modules &&
+         other.clip_grad == config_.clip_grad &&
+         other.rerun_options.skip == config_.rerun_options.skip && start == start_ &&
+         (start.before == nullptr || other.load == config_.load);
+}
+
+std::int64_t Twin::steps_trained() {
+  const std::lock_guard lock(mutex_);
+  return trained_;
+}
+
+void Twin::train_to(Step step) {
+  if (!job_ || step < job_->iteration()) restart();
+  while (job_->iteration() < step) {
+    const sim::StepRecord record = job_->step();
+    ++trained_;
+    const auto at = record.step.value - first_->value;
+    if (static_cast<std::int64_t>(records_.size()) < at) records_.push_back(record);
+  }
+}
+
+std::unique_ptr<sim::TrainingJob> Twin::job_at(Step step) {
+  const std::lock_guard lock(mutex_);
+  restart();
+  train_to(step);
+  return std::move(job_);
+}
+
+void Twin::restart() {
+  if (start_.before) {
+    const auto before = start_.before->job_at(start_.at);
+    job_ = std::make_unique<sim::TrainingJob>(config_, fabric_, std::move(*before));
+  } else {
+    job_ = std::make_unique<sim::TrainingJob>(config_, fabric_);
+  }
+  first_ = job_->iteration();
+}
+
+std::shared_ptr<Twin> TwinBook::twin(const sim::JobConfig& config, const TwinStart& start) {
+  const std::lock_guard lock(mutex_);
+  const auto known = std::find_if(twins_.begin(), twins_.end(), [&](const auto& twin) {
+    return twin->trains_like(config, start);
+  });
+  if (known != twins_.end()) {
+    twins_.splice(twins_.begin(), twins_, known);
+  } else {
+    twins_.push_front(std::make_shared<Twin>(config, start));
+    if (twins_.size() > kTwinsKept) twins_.pop_back();
+  }
+  return twins_.front();
+}
+
+}  // namespace reprise::driver

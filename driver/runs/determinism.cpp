@@ -1,0 +1,123 @@
+#include "driver/runs/determinism.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "driver/lanes/process.hpp"
+#include "driver/lanes/scratch_directory.hpp"
+#include "driver/language/text_file.hpp"
+#include "properties/ruling_code.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+constexpr std::uint64_t kDeadlineS = 3600;
+constexpr std::string_view kElsewhere = "sim";
+
+std::vector<std::string> command_of(const RunRequest& request, const std::string& report) {
+  std::vector<std::string> words = {request.options.executable, "run"};
+  words.insert(words.end(), request.selection.paths.begin(), request.selection.paths.end());
+  words.insert(words.end(), {"--quiet", "--report", report});
+  words.insert(words.end(), {"--seed", std::to_string(request.options.seed)});
+  words.insert(words.end(), {"--jobs", std::to_string(std::max<std::size_t>(request.jobs, 1))});
+  words.insert(words.end(), {"--rows", std::to_string(request.selection.rows_max)});
+  if (!request.selection.tag.empty()) {
+    words.insert(words.end(), {"--tag", request.selection.tag});
+  }
+  if (!request.options.mutant.empty()) {
+    words.insert(words.end(), {"--mutant", request.options.mutant});
+  }
+  return words;
+}
+
+/// Describes the difference; empty if there is none. Only the simulated lane has event hashes.
+std::string difference_of(const Course& here, const Course& there, bool same_lane) {
+  if (here.verdict != there.verdict) {
+    return "the verdict is " + here.verdict + " here and " + there.verdict;
+  }
+  if (same_lane && here.event_hash != there.event_hash) {
+    return "the event hash is " + here.event_hash + " here and " + there.event_hash;
+  }
+  if (here.content_digest == there.content_digest) return "";
+  const bool left_to_time = !same_lane && (here.left_to_time || there.left_to_time);
+  if (left_to_time && here.begins != there.begins) return "";
+  return "the content digest is " + here.content_digest + " here and " + there.content_digest;
+}
+
+}  // namespace
+
+Course course_of(const reports::ScenarioResult& result) {
+  std::vector<std::int64_t> begins;
+  for (const auto& life : result.incarnations) begins.push_back(life.first_step);
+  return {result.name,       reports::name_of(result.verdict),
+          result.event_hash, result.content_digest,
+          std::move(begins), result.left_to_time};
+}
+
+std::vector<Course> courses_of(const reports::Report& report) {
+  std::vector<Course> courses;
+  for (const auto& result : report.scenarios) courses.push_back(course_of(result));
+  return courses;
+}
+
+std::vector<Course> courses_in(const std::string& report_json, const std::string& file) try {
+  const auto document = nlohmann::json::parse(report_json);
+  std::vector<Course> courses;
+  for (const auto& result : document.at("scenarios")) {
+    auto& course = courses.emplace_back();
+    result.at("name").get_to(course.name);
+    result.at("verdict").get_to(course.verdict);
+    result.at("event_hash").get_to(course.event_hash);
+    result.at("content_digest").get_to(course.content_digest);
+    for (const auto& life : result.at("incarnations")) {
+      course.begins.push_back(life.at("first_step").get<std::int64_t>());
+    }
+    result.at("left_to_time").get_to(course.left_to_time);
+  }
+  return courses;
+} catch (const nlohmann::json::exception& error) {
+  throw Error(Code::kTornFile, std::string("no report: ") + error.what(), {.file = file});
+}
+
+std::vector<Course> courses_elsewhere(const RunRequest& request) {
+  const ScratchDirectory scratch;
+  const std::string log = scratch.path() + "/log";
+  const ProcessEnd end =
+      run_process(command_of(request, scratch.path()), log, {.deadline_s = kDeadlineS});
+  const std::string report = scratch.path() + "/report.json";
+  if (!std::filesystem::exists(report)) {
+    throw Error(Code::kInternal, "the second process ended with " + std::to_string(end.exit_code) +
+                                     " and left no report: " + text_of(log));
+  }
+  return courses_in(text_of(report), report);
+}
+
+void compare_courses(const std::vector<Course>& elsewhere, reports::Report& report) {
+  const bool same_lane = report.lane == kElsewhere;
+  const std::string where = same_lane ? " in a second process" : " on the lane sim";
+  report.runs_doubled = 0;
+  report.determinism_mismatches = 0;
+  for (auto& result : report.scenarios) {
+    if (result.verdict == reports::Verdict::kNotRun) continue;
+    ++report.runs_doubled;
+    const auto there = std::find_if(elsewhere.begin(), elsewhere.end(), [&](const Course& course) {
+      return course.name == result.name;
+    });
+    const std::string difference = there == elsewhere.end()
+                                       ? "nobody ran it"
+                                       : difference_of(course_of(result), *there, same_lane);
+    if (difference.empty()) continue;
+    ++report.determinism_mismatches;
+    // Report a failure of this run first: it explains why the lanes disagree.
+    if (same_lane || result.verdict == reports::Verdict::kPass) {
+      result.code = name_of(same_lane ? judged::kNotDeterministic : judged::kLanesDisagree);
+      result.reason = difference + where;
+    }
+    result.verdict = reports::Verdict::kFail;
+  }
+  report.verdict = reports::overall(report);
+}
+
+}  // namespace reprise::driver

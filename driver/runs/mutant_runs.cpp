@@ -1,0 +1,238 @@
+#include "driver/runs/mutant_runs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <optional>
+
+#include "core/base/print.hpp"
+#include "driver/runs/property.hpp"
+#include "driver/runs/run_jobs.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using reports::Verdict;
+
+bool declares(const Scenario& scenario, std::string_view mutant) {
+  return std::find(scenario.caught.begin(), scenario.caught.end(), mutant) != scenario.caught.end();
+}
+
+/// Only the verdict's own code counts: an effect behind another cause would be luck.
+bool is_expected(const sim::Mutant& mutant, const std::string& code) {
+  return std::any_of(mutant.caught_as.begin(), mutant.caught_as.end(),
+                     [&code](RulingCode expected) { return name_of(expected) == code; });
+}
+
+void require_known_mutants(const std::vector<Scenario>& scenarios) {
+  for (const auto& scenario : scenarios) {
+    try {
+      for (const auto& name : scenario.caught) sim::mutant_named(name);
+    } catch (const Error& error) {
+      throw error.within({.file = scenario.file});
+    }
+  }
+}
+
+/// One run to make: a scenario, with or without a mutant.
+struct PlannedRun {
+  std::size_t scenario = 0;
+  const sim::Mutant* mutant = nullptr;
+  ScenarioRun run = {};
+};
+
+std::vector<PlannedRun> planned_runs(const std::vector<Scenario>& scenarios,
+                                     const std::string& only) {
+  std::vector<PlannedRun> runs;
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    const std::size_t before = runs.size();
+    for (const auto& mutant : sim::mutants()) {
+      if (!only.empty() && mutant.name != only) continue;
+      if (!declares(scenarios[i], mutant.name)) continue;
+      if (runs.size() == before) runs.push_back({.scenario = i});  // once without a mutant
+      runs.push_back({.scenario = i, .mutant = &mutant});
+    }
+  }
+  return runs;
+}
+
+void run_planned(const std::vector<Scenario>& scenarios, const MutantRequest& request,
+                 const Started& started, std::vector<PlannedRun>& runs) {
+  std::mutex mutex;
+  run_jobs(runs.size(), request.jobs, [&](std::size_t t) {
+    PlannedRun& planned = runs[t];
+    const Scenario& scenario = scenarios[planned.scenario];
+    LaneOptions options = request.options;
+    options.mutant = planned.mutant == nullptr ? "" : std::string(planned.mutant->name);
+    {
+      const std::lock_guard lock(mutex);
+      const std::string with = options.mutant.empty() ? "" : " with " + options.mutant;
+      started(t, runs.size(), scenario.name + with);
+    }
+    planned.run = run_watched(scenario, LaneKind::kSim, options);
+  });
+}
+
+/// Returns the name of a case, with the numbers needed to repeat it.
+std::string name_of_case(std::uint64_t number, std::uint64_t seed) {
+  return "case " + std::to_string(number) + " of seed " + std::to_string(seed);
+}
+
+/// Properties whose verdict is that of one run, so that a failure is judged like a scenario's.
+constexpr std::array kOfOneRun = {std::string_view("continuity"), std::string_view("survives")};
+
+/// The cases of one property, each run once without a mutant.
+struct Cases {
+  const Property* property = nullptr;
+  std::vector<Scenario> scenarios;
+  std::vector<ScenarioRun> without;
+};
+
+std::vector<Cases> cases_of(const MutantRequest& request) {
+  std::vector<Cases> all;
+  if (request.property_cases == 0) return all;
+  for (const auto name : kOfOneRun) {
+    Cases& cases = all.emplace_back();
+    cases.property = &property_named(name);
+    for (std::uint64_t n = 0; n < request.property_cases; ++n) {
+      cases.scenarios.push_back(case_of(*cases.property, request.options.seed, n, {}));
+      cases.scenarios.back().name = name_of_case(n, request.options.seed);
+    }
+    cases.without.resize(cases.scenarios.size());
+    run_jobs(cases.scenarios.size(), request.jobs, [&](std::size_t i) {
+      cases.without[i] = run_watched(cases.scenarios[i], LaneKind::kSim, request.options);
+    });
+  }
+  return all;
+}
+
+PropertyTrial try_cases(const sim::Mutant& mutant, const Cases& cases, LaneOptions options) {
+  PropertyTrial result{.property = std::string(cases.property->name)};
+  options.mutant = mutant.name;
+  for (std::size_t i = 0; i < cases.scenarios.size() && !result.caught; ++i) {
+    const auto run = run_watched(cases.scenarios[i], LaneKind::kSim, options);
+    Trial trial = judge_trial(mutant, cases.without[i], run);
+    ++result.cases;
+    if (!run.unasked) ++result.asked;
+    if (trial.caught) result.caught = std::move(trial);
+  }
+  return result;
+}
+
+void try_properties(const MutantRequest& request, const Started& started,
+                    std::vector<MutantOutcome>& outcomes) {
+  const std::vector<Cases> all = cases_of(request);
+  std::vector<MutantOutcome*> declared;
+  for (auto& outcome : outcomes) {
+    if (!outcome.trials.empty()) declared.push_back(&outcome);
+  }
+  std::mutex mutex;
+  run_jobs(all.empty() ? 0 : declared.size(), request.jobs, [&](std::size_t i) {
+    MutantOutcome& outcome = *declared[i];
+    {
+      const std::lock_guard lock(mutex);
+      started(i, declared.size(), "random cases with " + std::string(outcome.mutant->name));
+    }
+    for (const auto& cases : all) {
+      outcome.properties.push_back(try_cases(*outcome.mutant, cases, request.options));
+    }
+  });
+}
+
+}  // namespace
+
+Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const ScenarioRun& with) {
+  Trial trial{.scenario = with.result.name};
+  const auto not_caught = [&trial](std::string why) {
+    trial.reason = std::move(why);
+    return trial;
+  };
+  if (without.result.verdict != Verdict::kPass) {
+    return not_caught("does not pass without the mutant: " + without.result.code + ": " +
+                      without.result.reason);
+  }
+  if (with.broke_down) {
+    return not_caught("ended by a failed check or a deadline, which is no judgement: " +
+                      with.result.reason);
+  }
+  trial.asked = !with.unasked;
+  if (with.unasked) return not_caught(with.result.reason);
+  if (with.result.verdict != Verdict::kFail) {
+    return not_caught("the verdict with the mutant is " + reports::name_of(with.result.verdict));
+  }
+  if (!is_expected(mutant, with.result.code)) {
+    return not_caught("failed as " + with.result.code + ", and it is to be caught as " +
+                      join(mutant.caught_as, " or ") + ": " + with.result.reason);
+  }
+  trial.caught = true;
+  trial.code = with.result.code;
+  return not_caught(with.result.reason);
+}
+
+bool MutantOutcome::caught() const {
+  return !trials.empty() &&
+         std::all_of(trials.begin(), trials.end(), [](const Trial& trial) { return trial.caught; });
+}
+
+bool MutantOutcome::inconclusive() const {
+  return !caught() && !trials.empty() &&
+         std::all_of(trials.begin(), trials.end(),
+                     [](const Trial& trial) { return trial.caught || !trial.asked; });
+}
+
+std::string_view MutantOutcome::verdict() const {
+  if (trials.empty()) return "not declared";
+  if (inconclusive()) return "not asked";
+  return caught() ? "caught" : "survived";
+}
+
+std::vector<MutantOutcome> run_mutants(const MutantRequest& request, const Started& started) {
+  if (!request.only.empty()) sim::mutant_named(request.only);
+  const auto scenarios = read_catalogue(request.selection);
+  require_known_mutants(scenarios);
+  std::vector<PlannedRun> runs = planned_runs(scenarios, request.only);
+  run_planned(scenarios, request, started, runs);
+
+  std::vector<MutantOutcome> outcomes;
+  for (const auto& mutant : sim::mutants()) {
+    if (!request.only.empty() && mutant.name != request.only) continue;
+    MutantOutcome outcome{.mutant = &mutant};
+    const ScenarioRun* without = nullptr;
+    for (const auto& planned : runs) {
+      if (planned.mutant == nullptr) without = &planned.run;
+      if (planned.mutant == &mutant) {
+        outcome.trials.push_back(judge_trial(mutant, *without, planned.run));
+      }
+    }
+    outcomes.push_back(std::move(outcome));
+  }
+  try_properties(request, started, outcomes);
+  return outcomes;
+}
+
+std::vector<reports::MutantResult> results_of(const std::vector<MutantOutcome>& outcomes) {
+  std::vector<reports::MutantResult> results;
+  for (const auto& outcome : outcomes) {
+    reports::MutantResult result;
+    result.name = outcome.mutant->name;
+    result.defect = outcome.mutant->defect;
+    result.caught = outcome.caught();
+    for (const auto& trial : outcome.trials) {
+      if (trial.caught) result.caught_by.push_back({trial.scenario, trial.code, trial.reason});
+    }
+    for (const auto& trial : outcome.properties) {
+      result.property_cases += trial.asked;
+      // A mutant that passed a scenario has survived, even if a random case caught it.
+      if (!trial.caught || !result.caught) continue;
+      result.caught_by.push_back({.scenario = {},
+                                  .verdict = trial.caught->code,
+                                  .reason = trial.caught->scenario + ": " + trial.caught->reason,
+                                  .property = trial.property});
+    }
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+}  // namespace reprise::driver

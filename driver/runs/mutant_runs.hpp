@@ -1,0 +1,65 @@
+#pragma once
+// Runs each mutant in the scenarios that declare to catch it, and in random ones.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "driver/runs/run.hpp"
+#include "sim/mutants/mutants.hpp"
+
+namespace reprise::driver {
+
+/// One mutant in one scenario.
+struct Trial {
+  std::string scenario;
+  bool caught = false;
+  bool asked = true;   ///< false: no call reached the mutant, so nothing could catch it
+  std::string code;    ///< code of the failure that caught it
+  std::string reason;  ///< reason of the verdict, or why the trial does not count
+};
+
+/// A trial is caught if the scenario passes without the mutant and fails with it, by a code that
+/// the mutant declares and not by a CHECK, an unexpected exception or a deadline. Pure.
+Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const ScenarioRun& with);
+
+/// One mutant in random cases of one property, up to the first case that catches it.
+struct PropertyTrial {
+  std::string property;
+  std::uint64_t cases = 0;      ///< number of cases run
+  std::uint64_t asked = 0;      ///< number of cases that called the mutant
+  std::optional<Trial> caught;  ///< trial of the scenario "case 3 of seed 1"
+};
+
+struct MutantOutcome {
+  const sim::Mutant* mutant = nullptr;
+  std::vector<Trial> trials;  ///< in the order of the scenarios; empty: no scenario declares it
+  std::vector<PropertyTrial> properties;  ///< findings are reported; they make no verdict
+
+  /// True if some scenario declares the mutant and all that do catch it.
+  bool caught() const;
+  /// True if some scenario never called the mutant and all others caught it.
+  bool inconclusive() const;
+  /// Returns "caught", "survived", "not asked" or "not declared".
+  std::string_view verdict() const;
+};
+
+struct MutantRequest {
+  Selection selection;
+  std::string only;  ///< name of a mutant; empty: all
+  LaneOptions options;
+  std::size_t jobs = 1;
+  /// Number of random cases per property that judges a single run (continuity, survives), for each
+  /// mutant that some scenario declares; 0: none. The cases depend on options.seed.
+  std::uint64_t property_cases = 0;
+};
+
+/// Runs one mutant or all, in registry order, on the simulated lane. USAGE for a scenario that
+/// declares a mutant that does not exist.
+std::vector<MutantOutcome> run_mutants(const MutantRequest& request, const Started& started);
+
+std::vector<reports::MutantResult> results_of(const std::vector<MutantOutcome>& outcomes);
+
+}  // namespace reprise::driver

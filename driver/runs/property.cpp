@@ -1,0 +1,326 @@
+#include "driver/runs/property.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/base/hash.hpp"
+#include "core/base/print.hpp"
+#include "core/diff/diff.hpp"
+#include "core/ports/no_progress.hpp"
+#include "core/ports/whole_file.hpp"
+#include "driver/lanes/rank_program.hpp"
+#include "driver/lanes/scratch_directory.hpp"
+#include "driver/language/outcome_rules.hpp"
+#include "driver/random/shrink.hpp"
+#include "driver/record/build_info.hpp"
+#include "driver/runs/replay.hpp"
+#include "driver/runs/run.hpp"
+#include "properties/ruling_code.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using reports::ScenarioResult;
+using reports::Verdict;
+using sim::Layout;
+using sim::ModuleConfig;
+
+constexpr std::size_t kCommitDigits = 15;  // 4 bits each: fits a signed number, too
+
+ScenarioResult run_on_sim(const Scenario& scenario, const LaneOptions& options) {
+  return run_scenario(scenario, LaneKind::kSim, options);
+}
+
+std::optional<Failure> failure_of(const ScenarioResult& result) {
+  if (result.verdict == Verdict::kPass) return std::nullopt;
+  return Failure{reports::name_of(result.verdict), result.code, result.reason};
+}
+
+Failure broken(RulingCode code, std::string reason) {
+  return {reports::name_of(Verdict::kFail), std::string(name_of(code)), std::move(reason)};
+}
+
+/// Accepts a pass only with its evidence.
+std::optional<Failure> judge_evidence(const Scenario& scenario, const ScenarioResult& result) {
+  if (scenario.expect.refusal) return std::nullopt;
+  for (const auto& rank : result.ranks) {
+    const std::string who = "rank " + std::to_string(rank.rank) + " passed and ";
+    if (rank.owns == (rank.elements == 0)) {
+      return broken(judged::kOracleVacuous, who + "compared nothing, or owned nothing and did");
+    }
+    if (rank.max_delta != 0 || std::isnan(rank.max_delta) || rank.bit_mismatches != 0) {
+      return broken(judged::kBitMismatch, who + "differs");
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> check_continuity(const Scenario& scenario, const LaneOptions& options) {
+  const ScenarioResult result = run_on_sim(scenario, options);
+  if (auto failure = failure_of(result)) return failure;
+  return judge_evidence(scenario, result);
+}
+
+/// Returns the plan with each module on the same ranks, all in that layout.
+IncarnationPlan all_under(IncarnationPlan plan, const Layout& layout) {
+  plan.layout = plan.modules.empty() ? layout : Layout{};
+  for (auto& module : plan.modules) {
+    module.layout = layout;
+    module.ranks = sim::members_of(layout).members();
+  }
+  return plan;
+}
+
+Scenario on_one_rank(Scenario scenario) {
+  for (auto& plan : scenario.incarnations) plan = all_under(std::move(plan), {});
+  fit_members(scenario);
+  expect_what_must_come(scenario);
+  return scenario;
+}
+
+std::optional<Failure> check_layout_free(const Scenario& scenario, const LaneOptions& options) {
+  if (scenario.expect.refusal) return std::nullopt;
+  const ScenarioResult many = run_on_sim(scenario, options);
+  if (auto failure = failure_of(many)) return failure;
+  const ScenarioResult one = run_on_sim(on_one_rank(scenario), options);
+  if (auto failure = failure_of(one)) return failure;
+  if (!many.content_digest.empty() && many.content_digest == one.content_digest) {
+    return std::nullopt;
+  }
+  return broken(judged::kContentDiffers, "the content's digest is '" + many.content_digest +
+                                             "', and on one rank '" + one.content_digest + "'");
+}
+
+std::optional<Failure> check_deterministic(const Scenario& scenario, const LaneOptions& options) {
+  LaneOptions again = options;
+  again.twins = std::make_shared<TwinBook>();
+  const ScenarioResult first = run_on_sim(scenario, options);
+  const ScenarioResult second = run_on_sim(scenario, again);
+  if (first.event_hash.empty() || first.event_hash != second.event_hash) {
+    return broken(judged::kNotDeterministic,
+                  "the event hash is '" + first.event_hash + "', then '" + second.event_hash + "'");
+  }
+  const bool same = first.verdict == second.verdict && first.code == second.code &&
+                    first.content_digest == second.content_digest;
+  if (same) return std::nullopt;
+  return broken(judged::kNotDeterministic,
+                "one event hash and two outcomes: '" + first.code + "' and '" + second.code + "'");
+}
+
+/// Returns the plan with the layouts and ranks of the other one.
+IncarnationPlan regridded(IncarnationPlan plan, const IncarnationPlan& grids) {
+  plan.layout = grids.layout;
+  for (auto& module : plan.modules) {
+    const ModuleConfig* other = sim::module_named(grids.modules, module.name);
+    if (other == nullptr) continue;
+    module.layout = other->layout;
+    module.ranks = other->ranks;
+  }
+  return plan;
+}
+
+/// Returns only the saves of the first incarnation, under those layouts, tensor by tensor.
+Scenario saves_under(const Scenario& scenario, const IncarnationPlan& grids, std::string name) {
+  Scenario saves = scenario;
+  saves.name = std::move(name);
+  saves.expect = {};
+  saves.incarnations = {regridded(scenario.incarnations.front(), grids)};
+  IncarnationPlan& plan = saves.incarnations.front();
+  fit_members(saves);
+  forget_buckets(plan);
+  saves.optimizer_sharding = plan.optimizer_sharding;
+  return saves;
+}
+
+/// True for tensors of a vocabulary that is padded for its tp: another tp has another number of
+/// undefined rows.
+bool is_padded(const std::string& key, const std::vector<ModuleConfig>& modules) {
+  return std::any_of(modules.begin(), modules.end(), [&key](const ModuleConfig& module) {
+    const auto model = sim::fitted(sim::model_named(module.model), module.layout, "");
+    const auto& specs = model.parameters;
+    return key.starts_with(sim::module_prefix(module.name)) &&
+           std::any_of(specs.begin(), specs.end(), [&key](const auto& spec) {
+             return spec.live_rows > 0 && key.find(spec.key) != std::string::npos;
+           });
+  });
+}
+
+std::optional<Failure> judge_diff(const DiffReport& report,
+                                  const std::vector<ModuleConfig>& modules) {
+  for (const auto& tensor : report.tensors) {
+    if (!counts_as_different(tensor.verdict)) continue;
+    if (tensor.verdict == DiffVerdict::kShape && is_padded(tensor.key, modules)) continue;
+    return broken(judged::kContentDiffers, tensor.key +
+                                               " is stored otherwise under the other layout: " +
+                                               std::string(reprise::name_of(tensor.verdict)));
+  }
+  if (report.elements == 0)
+    return broken(judged::kOracleVacuous, "nothing was stored that compares");
+  return std::nullopt;
+}
+
+/// Returns the last life's grids, or others if they equal the first one's: a checkpoint must not be
+/// compared with itself.
+IncarnationPlan other_grids(const Scenario& scenario) {
+  const IncarnationPlan& first = scenario.incarnations.front();
+  const auto grids_of = [&first](const IncarnationPlan& plan) {
+    const IncarnationPlan own = regridded(first, plan);
+    return std::pair(own.layout, own.modules);
+  };
+  const IncarnationPlan one_rank = all_under(first, {});
+  for (const auto& plan : {scenario.incarnations.back(), one_rank}) {
+    if (grids_of(plan) != grids_of(first)) return plan;
+  }
+  return all_under(first, sim::parse_layout("tp2"));
+}
+
+std::optional<Failure> check_stored(const Scenario& scenario, const LaneOptions& options) {
+  const ScratchDirectory scratch;
+  LaneOptions keeping = options;
+  keeping.keep = scratch.path();
+  const IncarnationPlan& left_grids = scenario.incarnations.front();
+  const IncarnationPlan right_grids = other_grids(scenario);
+  for (const auto& [grids, name] :
+       {std::pair{&left_grids, "left"},
+        std::pair<const IncarnationPlan*, const char*>{&right_grids, "right"}}) {
+    // Nothing is loaded, so nothing is compared: only a failure counts.
+    const ScenarioResult result = run_on_sim(saves_under(scenario, *grids, name), keeping);
+    if (result.verdict == Verdict::kFail) return failure_of(result);
+  }
+  PosixStore left_store(scratch.path() + "/left");
+  PosixStore right_store(scratch.path() + "/right");
+  Checkpoint left = Checkpoint::open(left_store, kCheckpointRoot);
+  Checkpoint right = Checkpoint::open(right_store, kCheckpointRoot);
+  HostDevice device("host", 0);
+  NoProgress progress;
+  auto modules = left_grids.modules;
+  if (modules.empty()) modules.push_back({.model = scenario.model, .layout = left_grids.layout});
+  return judge_diff(diff(left, right, device, {}, progress), modules);
+}
+
+/// Checks the outcome of a scenario with a fault, which need not fire.
+std::optional<Failure> check_survives(const Scenario& scenario, const LaneOptions& options) {
+  return failure_of(run_on_sim(scenario, options));
+}
+
+constexpr std::array kProperties = {
+    Property{"continuity", "a job goes on from its checkpoints as if it had never stopped",
+             check_continuity, random_scenario, 60},
+    Property{"layout-free", "the content is the same under every layout", check_layout_free,
+             random_scenario, 20},
+    Property{"stored-alike", "what is stored is the same under every layout", check_stored,
+             random_scenario, 20},
+    Property{"deterministic", "the same scenario takes the same course", check_deterministic,
+             random_scenario, 15},
+    Property{"survives", "a job goes on from a committed checkpoint, whatever goes wrong",
+             check_survives, random_faulty_scenario, 25},
+};
+
+std::string lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+std::string name_of(const Property& property, const Counterexample& found) {
+  const std::string code = found.failure.code.empty() ? found.failure.verdict : found.failure.code;
+  return std::string(property.name) + "-" + lower(code) + "-" +
+         hex(hash_of(to_yaml(found.scenario))).substr(0, 6);
+}
+
+/// Records the outcome for replays, if the scenario fails without the property's help.
+void record_outcome(const LaneOptions& lane, Scenario& scenario) {
+  const ScenarioResult result = run_on_sim(scenario, lane);
+  if (result.verdict != Verdict::kPass) {
+    scenario.recorded = record_of(result, lane, build_info());
+  }
+}
+
+void write_scenario(const Scenario& scenario, const std::string& folder, const std::string& file) {
+  PosixStore store(folder);
+  store.make_directory("");
+  const std::string text = to_yaml(scenario);
+  write_atomically(store, file, as_bytes(text));
+}
+
+}  // namespace
+
+std::span<const Property> properties() { return kProperties; }
+
+const Property& property_named(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& property : kProperties) {
+    if (property.name == name) return property;
+    names.push_back(property.name);
+  }
+  throw Error(Code::kUsage,
+              "there is no property '" + std::string(name) + "'; there are: " + join(names, ", "));
+}
+
+std::optional<Failure> failure_of(const Property& property, const Scenario& scenario,
+                                  const LaneOptions& options) try {
+  return property.check(scenario, options);
+} catch (const Error& error) {
+  return broken(error.code(), error.what());
+}
+
+Counterexample shrink_and_keep(const Property& property, Scenario failing, const Failure& failure,
+                               const PropertyRequest& request) {
+  Counterexample found{.failure = failure, .scenario = std::move(failing)};
+  Shrunk shrunk = shrink(std::move(found.scenario), [&](const Scenario& variant) {
+    const auto now = failure_of(property, variant, request.lane);
+    if (!now || !now->like(failure)) return false;
+    found.failure = *now;
+    return true;
+  });
+  found.scenario = std::move(shrunk.scenario);
+  found.tries = shrunk.tries;
+  found.scenario.proves = "Once " + found.failure.code + ": " + std::string(property.says) + ".";
+  found.scenario.name = name_of(property, found);
+  record_outcome(request.lane, found.scenario);
+  if (!request.out.empty()) {
+    found.file = request.out + "/" + found.scenario.name + ".yaml";
+    write_scenario(found.scenario, request.out, found.scenario.name + ".yaml");
+  }
+  return found;
+}
+
+Scenario case_of(const Property& property, std::uint64_t seed, std::uint64_t number,
+                 const CaseLimits& limits) {
+  return property.draw(Stream(mix64(seed, hash_of(property.name))).split(number), limits);
+}
+
+PropertyRun run_property(const Property& property, const PropertyRequest& request) {
+  PropertyRun run;
+  run.result.name = property.name;
+  run.result.seed = request.seed;
+  run.result.verdict = request.cases == 0 ? Verdict::kInconclusive : Verdict::kPass;
+  for (std::uint64_t n = 0; n < request.cases && !run.counterexample; ++n) {
+    Scenario scenario = case_of(property, request.seed, n, request.limits);
+    run.distribution.add(scenario);
+    ++run.result.cases;
+    const auto failure = failure_of(property, scenario, request.lane);
+    if (!failure) continue;
+    run.counterexample = shrink_and_keep(property, std::move(scenario), *failure, request);
+    run.result.verdict = Verdict::kFail;
+    run.result.counterexample = to_yaml(run.counterexample->scenario);
+  }
+  run.result.distribution = run.distribution.counts();
+  return run;
+}
+
+std::uint64_t seed_of_commit(std::string_view commit) {
+  std::uint64_t seed = 0;
+  for (const char c : commit.substr(0, kCommitDigits)) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit && (c < 'a' || c > 'f')) return 1;
+    seed = 16 * seed + static_cast<std::uint64_t>(digit ? c - '0' : c - 'a' + 10);
+  }
+  return seed == 0 ? 1 : seed;
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,300 @@
+#include "driver/runs/run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <mutex>
+#include <sstream>
+
+#include "core/adapters/mpi/mpi_session.hpp"
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/format/sha256.hpp"
+#include "core/ports/whole_file.hpp"
+#include "driver/judges/content_judge.hpp"
+#include "driver/judges/store_judge.hpp"
+#include "driver/judges/verdict.hpp"
+#include "driver/lanes/foreign_life.hpp"
+#include "driver/lanes/rank_hardware.hpp"
+#include "driver/language/text_file.hpp"
+#include "driver/record/build_info.hpp"
+#include "driver/record/judgement.hpp"
+#include "driver/record/past.hpp"
+#include "driver/runs/machine.hpp"
+#include "driver/runs/run_jobs.hpp"
+#include "properties/ruling_code.hpp"
+#include "reports/lacks.hpp"
+#include "reprise/error.hpp"
+#include "reprise/store.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using reports::ScenarioResult;
+using reports::Verdict;
+using SteadyClock = std::chrono::steady_clock;
+
+double seconds_since(SteadyClock::time_point start) {
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
+
+std::string replay_line(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
+  const std::string path =
+      scenario.row.empty() ? scenario.file : "'" + scenario.file + scenario.row + "'";
+  std::string line = "reprise run " + path + " --lane " + std::string(name_of(lane));
+  if (lane == LaneKind::kSim) line += " --seed " + std::to_string(options.seed);
+  if (!options.mutant.empty()) line += " --mutant " + options.mutant;
+  return line;
+}
+
+std::unique_ptr<Lane> make_lane(const Scenario& scenario, LaneKind lane,
+                                const LaneOptions& options) {
+  return lane == LaneKind::kSim ? make_sim_lane(scenario, options)
+                                : make_process_lane(lane, scenario, options);
+}
+
+/// Returns the number of ranks of the largest incarnation.
+std::int32_t largest_world(const Scenario& scenario) {
+  std::int32_t ranks = 0;
+  for (const auto& life : scenario.incarnations) ranks = std::max(ranks, life.world_size());
+  return ranks;
+}
+
+/// A mutant that was never called can't make a run fail, so its pass proves nothing.
+void require_asked(const std::string& mutant, const std::vector<IncarnationRecord>& lives,
+                   ScenarioRun& run) {
+  run.unasked = std::all_of(lives.begin(), lives.end(),
+                            [](const IncarnationRecord& life) { return life.asked == 0; });
+  if (!run.unasked || run.result.verdict != Verdict::kPass) return;
+  run.result.verdict = Verdict::kInconclusive;
+  run.result.code = name_of(judged::kOracleVacuous);
+  run.result.reason = "nothing was asked of the mutant " + mutant;
+}
+
+void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
+  if (options.keep.empty()) return;
+  const auto kept = std::filesystem::path(options.keep) / scenario.name;
+  if (!std::filesystem::exists(kept)) return;
+  throw Error(Code::kUsage,
+              "checkpoints are kept there already: remove them or name another --keep",
+              {.file = kept.string()});
+}
+
+/// A signal also reaches processes that this one started: a failure then proves nothing.
+ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest& request) {
+  ScenarioResult result;
+  if (!request.interrupted()) {
+    result = run_scenario(scenario, request.lane, request.options);
+    const bool counts = request.lane == LaneKind::kSim || result.verdict == Verdict::kPass;
+    if (counts || !request.interrupted()) return result;
+  }
+  result = judge(scenario, {});
+  result.verdict = Verdict::kNotRun;
+  result.reason = "the run was interrupted";
+  result.replay = replay_line(scenario, request.lane, request.options);
+  return result;
+}
+
+/// Counts devices by the largest world that ran: its ranks take the devices in turn.
+std::size_t gpus_used(const reports::Report& report) {
+  std::int64_t ranks = 0;
+  for (const auto& result : report.scenarios) {
+    if (result.verdict != Verdict::kNotRun) ranks = std::max<std::int64_t>(ranks, result.world);
+  }
+  return std::min(report.machine.gpus.size(), static_cast<std::size_t>(ranks));
+}
+
+/// Describes the evidence that a report on this lane lacks.
+std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& options,
+                                        const reports::Report& report) {
+  std::vector<std::string> texts;
+  const bool none_ran = report.skipped.size() == report.scenarios.size();
+  for (const auto& skipped : report.skipped) {
+    std::string text = "lane " + std::string(name_of(lane)) +
+                       (none_ran ? ": not run: " : ": not all was run: ") + skipped.reason;
+    if (std::find(texts.begin(), texts.end(), text) == texts.end()) {
+      texts.push_back(std::move(text));
+    }
+  }
+  for (const LaneKind other : {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu}) {
+    if (other != lane) texts.push_back("lane " + std::string(name_of(other)) + ": not run here");
+  }
+  if (lane != LaneKind::kSim) {
+    texts.push_back("more than one node; a launcher other than " + options.launcher);
+  }
+  if (lane == LaneKind::kGpu && gpus_used(report) < 2) texts.emplace_back("more than one GPU");
+  texts.emplace_back(
+      "memory of plans, metadata, commit and retention: no bound is declared for it");
+  return texts;
+}
+
+}  // namespace
+
+void keep_members(const IncarnationPlan& plan, IncarnationRecord& record) {
+  record.world = plan.world_size();
+  if (plan.ranks.empty()) return;
+  std::vector<RankRecord> members;
+  for (const auto rank : plan.ranks) {
+    members.push_back(std::move(record.ranks[static_cast<std::size_t>(rank)]));
+  }
+  for (auto& rank : record.ranks) {
+    if (plan.has_member(rank.result.rank)) continue;
+    if (rank.ending != Ending::kReturned) members.push_back(std::move(rank));
+  }
+  record.ranks = std::move(members);
+}
+
+std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
+                                         const LaneOptions& options) {
+  std::vector<IncarnationRecord> lives;
+  Past past;
+  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
+    const bool foreign = scenario.incarnations[i].foreign.has_value();
+    lives.push_back(foreign ? run_foreign(scenario, i, lane, options, past) : lane.run(i, past));
+    end_life(scenario, i, lane.store(), lives.back(), past);
+    if (!may_go_on(scenario, i, lives.back())) break;
+  }
+  lane.finish();
+  return lives;
+}
+
+void end_life(const Scenario& scenario, std::size_t number, Store& store, IncarnationRecord& life,
+              Past& past) {
+  add_life(life, past);
+  for (auto& save : past.saves) save.modules = modules_of(scenario, save.incarnation);
+  Rulings rulings = judge_store(store, scenario.checkpoint, past);
+  const Rulings contents = judge_contents(store, life);
+  rulings.insert(rulings.end(), contents.begin(), contents.end());
+  for (const auto& ruling : rulings) {
+    std::ostringstream text;
+    text << ruling;
+    std::optional<std::int32_t> rank;
+    if (ruling.rank) rank = ruling.rank->value;
+    life.rulings.push_back({ruling.code, text.str(), rank});
+  }
+  if (!may_go_on(scenario, number, life)) return;
+  try {
+    do_between_lives(store, scenario.incarnations[number], past);
+  } catch (const Error& error) {
+    life.rulings.push_back(
+        {error.code(), "what was to be done to the store after the life can't be: " +
+                           without_code(error.what(), error.code())});
+  }
+}
+
+std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario,
+                                   const LaneOptions& options) {
+  if (std::find(scenario.lanes.begin(), scenario.lanes.end(), lane) == scenario.lanes.end()) {
+    return scenario.lanes_reason;
+  }
+  if (lane == LaneKind::kSim) return std::nullopt;
+  if (!build_info().has_mpi) return "this program was built without MPI";
+  return lane == LaneKind::kGpu ? why_no_gpus(largest_world(scenario), options.ranks_per_gpu)
+                                : std::nullopt;
+}
+
+ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
+  const auto start = SteadyClock::now();
+  refuse_to_overwrite(scenario, options);
+  ScenarioRun run;
+  if (const auto reason = why_not(lane, scenario, options)) {
+    run.result = judge(scenario, {});
+    run.result.verdict = Verdict::kNotRun;
+    run.result.reason = *reason;
+  } else {
+    const auto lives = run_lives(scenario, *make_lane(scenario, lane, options), options);
+    run.result = judge(scenario, lives);
+    run.broke_down = broke_down(lives);
+    if (!options.mutant.empty()) require_asked(options.mutant, lives, run);
+  }
+  run.result.seconds = seconds_since(start);
+  run.result.replay = replay_line(scenario, lane, options);
+  return run;
+}
+
+ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane, const LaneOptions& options) {
+  return run_watched(scenario, lane, options).result;
+}
+
+reports::Report run_all(const RunRequest& request, const Started& started) {
+  return run_these(read_catalogue(request.selection), request, started);
+}
+
+reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& request,
+                          const Started& started) {
+  const auto start = SteadyClock::now();
+  reports::Report report = empty_report(std::string(name_of(request.lane)));
+  report.mutant = request.options.mutant;
+  report.seed = request.options.seed;
+  report.planned = scenarios.size();
+  report.scenarios.resize(scenarios.size());
+  std::mutex mutex;
+  run_jobs(scenarios.size(), request.jobs, [&](std::size_t i) {
+    {
+      const std::lock_guard lock(mutex);
+      started(i, scenarios.size(), scenarios[i].name);
+    }
+    report.scenarios[i] = run_unless_interrupted(scenarios[i], request);
+  });
+  report.interrupted = request.interrupted();
+  for (const auto& result : report.scenarios) {
+    if (result.verdict == Verdict::kNotRun) report.skipped.push_back({result.name, result.reason});
+  }
+  report.verdict = reports::overall(report);
+  report.seconds = seconds_since(start);
+  report.not_claimed = not_claimed_by(request.lane, request.options, report);
+  return report;
+}
+
+reports::Report empty_report(const std::string& lane) {
+  const BuildInfo build = build_info();
+  reports::Report report;
+  report.project = {
+      .commit = std::string(build.commit), .dirty = build.dirty, .build = std::string(build.build)};
+  report.lane = lane;
+  report.machine = this_machine();
+  report.started = utc_now();
+  return report;
+}
+
+reports::Report report_to_add_to(const std::string& directory, const std::string& lane) {
+  reports::Report fresh = empty_report(lane);
+  const std::filesystem::path file = std::filesystem::path(directory) / "report.json";
+  if (!std::filesystem::exists(file)) {
+    fresh.not_claimed.emplace_back("scenarios: none is reported here");
+    return fresh;
+  }
+  reports::Report there = reports::parse_report(text_of(file), file.string());
+  const bool same = there.lane == fresh.lane && there.project.commit == fresh.project.commit &&
+                    there.project.build == fresh.project.build;
+  there.project.dirty = there.project.dirty || fresh.project.dirty;
+  if (same) return there;
+  const auto of = [](const reports::Report& report) {
+    return "lane " + report.lane + ", commit " + report.project.commit + ", " +
+           report.project.build;
+  };
+  throw Error(Code::kUsage,
+              "there is a report of " + of(there) + ", to which nothing of " + of(fresh) +
+                  " can be added; name another --report",
+              {.file = file.string()});
+}
+
+void require_writable(const std::string& directory) {
+  PosixStore store(directory);
+  store.make_directory("");
+  const std::string probe = ".reprise-writable";
+  write_atomically(store, probe, {});
+  store.remove(probe);
+}
+
+void write_report(const reports::Report& report, const std::string& directory) {
+  PosixStore store(directory);
+  store.make_directory("");
+  reports::Report written = report;
+  reports::restate_lacks(written);
+  const std::string json = to_json(written);
+  write_atomically(store, "report.json", as_bytes(json));
+  const std::string digest = hex(sha256_of(as_bytes(json)));
+  write_atomically(store, "junit.xml", as_bytes(to_junit(written, digest)));
+}
+
+}  // namespace reprise::driver

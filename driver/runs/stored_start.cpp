@@ -1,0 +1,141 @@
+#include "driver/runs/stored_start.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/format/tracker.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& what, const std::string& directory) {
+  throw Error(Code::kUsage, "a scenario can't begin from it: " + what, {.file = directory});
+}
+
+/// Returns directories below `directory` that runs of this scenario left, with any options.
+std::vector<fs::path> left_by(const std::string& directory, const Scenario& scenario) {
+  const fs::path plain = fs::path(directory) / scenario.name;
+  const std::string overridden = plain.filename().string() + "{";
+  std::vector<fs::path> left;
+  if (!fs::is_directory(plain.parent_path())) return left;
+  for (const auto& entry : fs::directory_iterator(plain.parent_path())) {
+    const bool own = entry.path().filename() == plain.filename() ||
+                     entry.path().filename().string().starts_with(overridden);
+    if (own && fs::exists(entry.path() / kCheckpointRoot)) left.push_back(entry.path());
+  }
+  return left;
+}
+
+fs::path place_of(const std::string& directory, const Scenario& scenario) {
+  const auto left = left_by(directory, scenario);
+  if (left.size() > 1) {
+    refuse("runs of it under several options are there; name one of them", directory);
+  }
+  return fs::weakly_canonical(
+      fs::absolute(left.empty() ? fs::path(directory) : left.front() / kCheckpointRoot));
+}
+
+/// Refuses an impossible grid before lives would use it.
+void require_possible(const sim::CommonState& told) {
+  for (const auto& module : told.modules) sim::check(module.layout);
+  if (told.is_one_model()) return;
+  std::int32_t last = -1;
+  for (const auto& module : told.modules) {
+    for (const auto rank : module.ranks) last = std::max(last, rank.value);
+  }
+  sim::check_modules(told.modules, last + 1);
+}
+
+ForeignProgram copy_of(const std::string& directory, Step step) {
+  constexpr const char* kCopy = "cp -R \"$1\" \"$2/$3\" && printf %s \"$4\" > \"$2/$5\"";
+  return {
+      .command = {"sh", "-c", kCopy, "sh", directory, "{checkpoints}", directory_of(Tracker{step}),
+                  std::to_string(step.value), std::string(kTrackerFile)},
+      .leaves = step.value};
+}
+
+/// The checkpoint does not record loss scales; a job starts with its own.
+std::vector<sim::ModuleConfig> with_scales_of(const std::vector<sim::ModuleConfig>& own,
+                                              std::vector<sim::ModuleConfig> modules) {
+  for (auto& module : modules) {
+    const auto* same = sim::module_named(own, module.name);
+    if (same != nullptr) module.loss_scale = same->loss_scale;
+  }
+  return modules;
+}
+
+/// Applies the grids and shardings that the checkpoint records; if it is of another kind of job,
+/// the load reports that.
+void lay_out(const sim::CommonState& told, IncarnationPlan& plan) {
+  plan.ranks.clear();
+  if (told.is_one_model() != plan.modules.empty()) return;
+  if (!told.is_one_model()) {
+    plan.modules = with_scales_of(plan.modules, told.modules);
+    return;
+  }
+  plan.layout = told.modules.front().layout;
+  if (told.parts.optimizer) plan.optimizer_sharding = told.modules.front().optimizer_sharding;
+}
+
+void count_from(std::int64_t iteration, Scenario& scenario) {
+  Expectation& expect = scenario.expect;
+  expect.rates.clear();
+  if (expect.loaded_step) *expect.loaded_step += iteration;
+  if (expect.skipped) {
+    for (auto& skipped : *expect.skipped) skipped += iteration;
+  }
+  for (auto& plan : scenario.incarnations) {
+    for (auto& action : plan.actions) {
+      auto* damage = std::get_if<DamageAction>(&action);
+      if (damage != nullptr && damage->step) *damage->step += iteration;
+    }
+  }
+}
+
+}  // namespace
+
+StoredStart stored_start(const std::string& directory, const Scenario& scenario) {
+  const fs::path place = place_of(directory, scenario);
+  PosixStore store(place.parent_path().string());
+  Checkpoint checkpoint = Checkpoint::open(store, place.filename().string());
+  const fs::path found = place.parent_path() / checkpoint.location().directory;
+  if (found.filename() == kReleaseDirectory) refuse("it is a release", found.string());
+  const auto common = checkpoint.common();
+  if (!common || !common->item.value) refuse("it has no common state", found.string());
+  try {
+    StoredStart start{found.string(), sim::decode_common(*common->item.value)};
+    require_possible(start.told);
+    start.keys = sim::stored_form(checkpoint.catalog()).value_or(start.keys);
+    return start;
+  } catch (const Error& error) {
+    refuse(error.message(), found.string());
+  }
+}
+
+void begin_from(const StoredStart& start, Scenario& scenario) {
+  if (scenario.expect.outcomes != std::vector{Outcome::kContinued}) {
+    refuse(scenario.name + " leaves open how its loads end, and its first one must go on",
+           start.directory);
+  }
+  const sim::CommonState& told = start.told;
+  const Step step{told.progress.iteration};
+  IncarnationPlan saved = scenario.incarnations.front();
+  count_from(saved.load.finetune ? 0 : step.value, scenario);
+  for (auto& plan : scenario.incarnations) plan.adopts.push_back(told.identity.run);
+  saved.actions.clear();
+  saved.load = {};
+  saved.run = told.identity.run;
+  saved.engine = told.identity.engine;
+  saved.keys = start.keys;
+  saved.foreign = copy_of(start.directory, step);
+  lay_out(told, saved);
+  scenario.optimizer_sharding = saved.optimizer_sharding;
+  scenario.incarnations.insert(scenario.incarnations.begin(), std::move(saved));
+}
+
+}  // namespace reprise::driver

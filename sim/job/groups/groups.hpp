@@ -1,0 +1,94 @@
+#pragma once
+// The process groups passed to a save or a load, each an ordered list of global ranks. Nobody reads
+// them from global state; group_registry.hpp serves callers that have none to pass.
+
+#include <array>
+#include <bitset>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/agree/group_claims.hpp"
+#include "reprise/mesh.hpp"
+#include "sim/job/groups/layout.hpp"
+
+namespace reprise::sim {
+
+/// Groups that a caller passes, as far as it has them.
+struct CheckpointGroups {
+  std::optional<Group> tp;
+  std::optional<Group> pp;
+  std::optional<Group> dp_cp;
+  std::optional<Group> dp;
+  std::optional<Group> expt_dp;
+  /// Groups of the experts, whose tensors and stages may be distributed differently (our
+  /// extension). A model without experts needs neither these nor expt_dp.
+  std::optional<Group> ep = {};
+  std::optional<Group> expt_tp = {};
+  std::optional<Group> expt_pp = {};
+  std::string rng_prefix = {};  ///< prefix of the keys of random states: "mimo.vision."
+
+  friend bool operator==(const CheckpointGroups&, const CheckpointGroups&) = default;
+};
+
+/// Groups of each module of which a rank has a part, in job order; one entry in a one-model job.
+using JobGroups = std::vector<CheckpointGroups>;
+
+struct GroupName {
+  std::string_view argument;  ///< "tp_group"
+  std::optional<Group> CheckpointGroups::*group;
+  bool of_experts = false;
+};
+
+inline constexpr std::array<GroupName, 8> kGroupNames = {
+    GroupName{"tp_group", &CheckpointGroups::tp},
+    GroupName{"pp_group", &CheckpointGroups::pp},
+    GroupName{"dp_cp_group", &CheckpointGroups::dp_cp},
+    GroupName{"dp_group", &CheckpointGroups::dp},
+    GroupName{"expt_dp_group", &CheckpointGroups::expt_dp, true},
+    GroupName{"ep_group", &CheckpointGroups::ep, true},
+    GroupName{"expt_tp_group", &CheckpointGroups::expt_tp, true},
+    GroupName{"expt_pp_group", &CheckpointGroups::expt_pp, true}};
+
+/// A subset of these, by index.
+using GroupSet = std::bitset<kGroupNames.size()>;
+inline constexpr GroupSet kAllGroups{(1U << kGroupNames.size()) - 1};
+/// Throws USAGE with the known names if an argument is not one of them.
+GroupSet groups_named(std::span<const std::string> arguments);
+std::vector<std::string_view> arguments_of(const GroupSet& groups);
+
+/// Returns the groups of one rank of a job, from the meshes that cut its tensors. Data-parallel
+/// groups vary cp fastest, then the sharing ranks, then their copies.
+CheckpointGroups groups_of(const Mesh& dense, const Mesh& experts, GlobalRank rank);
+
+/// Returns the rank within the group. LAYOUT_MISMATCH with rank and group if it is not a member or
+/// there is no such group.
+GroupRank rank_in(const std::optional<Group>& group, GlobalRank self);
+
+/// Returns a rank's place in a mesh of dense tensors or experts, or of some pipeline stages, from
+/// its groups: each coordinate is the rank within the group along that axis. LAYOUT_MISMATCH if a
+/// group's size differs from the mesh's, or the group does not contain the rank.
+GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank self);
+
+/// Pairs each group with the one that the meshes define, for all ranks to compare. `module` is a
+/// prefix of the names.
+std::vector<GroupClaim> claims_of(const CheckpointGroups& groups, const CheckpointGroups& laid_out,
+                                  const std::string& module = {});
+
+/// Selects the groups that a job passes to its saves and loads: its own, except those it lacks.
+struct GroupSource {
+  GroupSet lacks = {};
+
+  static const GroupSource kExplicit;  ///< all
+  static const GroupSource kFallback;  ///< none, like callers from before groups were arguments
+  static const GroupSource kHalf;      ///< only the tensor-parallel group
+
+  friend bool operator==(const GroupSource&, const GroupSource&) = default;
+};
+inline constexpr GroupSource GroupSource::kExplicit{};
+inline constexpr GroupSource GroupSource::kFallback{kAllGroups};
+inline constexpr GroupSource GroupSource::kHalf{GroupSet{(1U << kGroupNames.size()) - 2}};
+
+}  // namespace reprise::sim

@@ -1,0 +1,175 @@
+#pragma once
+// Everything that the job does to elements, each written once: the host runs it in a loop, a kernel
+// with one thread per element. Pointers are addresses in the processor's memory.
+
+#include <cstdint>
+#include <variant>
+
+#include "core/geometry/element_digest.hpp"
+#include "core/geometry/element_map.hpp"
+#include "sim/job/model/adam.hpp"
+#include "sim/job/model/content.hpp"
+
+namespace reprise::sim {
+
+/// Index of a rank's copy among several equal ones.
+struct Copy {
+  std::int32_t own = 0;
+  std::int32_t of = 1;
+
+  /// True if this replica contributes this element in this iteration, so that each is seen sooner
+  /// or later.
+  REPRISE_HD constexpr bool counts(std::int64_t index, std::int64_t iteration) const {
+    return (index + iteration) % of == own;
+  }
+};
+
+// --- changes of elements: each its own, so the order does not matter ----------------------------
+
+/// Sets every element to `value`.
+template <class T>
+struct Fill {
+  T* to = nullptr;  ///< indexed by a
+  T value = {};
+
+  REPRISE_HD void operator()(const ElementPlace& at) const { to[at.a] = value; }
+};
+
+/// Start values of a parameter. From element `live` on, row-major, there is padding: zeros.
+struct StartValues {
+  Stream stream;
+  std::int64_t live = 0;
+  bool norm = false;
+
+  REPRISE_HD float of(std::int64_t global) const {
+    return global < live ? initial_value(stream, global, norm) : 0.0F;
+  }
+};
+
+struct StartWeights {
+  StartValues values;
+  std::uint16_t* weight = nullptr;  ///< indexed by a
+
+  REPRISE_HD void operator()(const ElementPlace& at) const {
+    weight[at.a] = to_bf16(values.of(at.global));
+  }
+};
+
+struct StartMasters {
+  StartValues values;
+  float* master = nullptr;  ///< indexed by a
+
+  REPRISE_HD void operator()(const ElementPlace& at) const { master[at.a] = values.of(at.global); }
+};
+
+/// Inputs of an element's gradient.
+struct Gradients {
+  Stream stream;
+  float loss_scale = 1;
+  std::int64_t live = 0;
+
+  REPRISE_HD float of(std::int64_t global, std::uint16_t weight) const {
+    return gradient(stream, global, from_bf16(weight), loss_scale);
+  }
+};
+
+struct AdamUpdate {
+  Adam adam;
+  Gradients gradients;
+  float clip = 1;
+  float* master = nullptr;  ///< indexed by a, like the moments
+  float* exp_avg = nullptr;
+  float* exp_avg_sq = nullptr;
+  std::uint16_t* weight = nullptr;  ///< indexed by b
+
+  REPRISE_HD void operator()(const ElementPlace& at) const {
+    if (at.global >= gradients.live) return;
+    const float g = gradients.of(at.global, weight[at.b]) * clip;
+    adam.apply(master[at.a], exp_avg[at.a], exp_avg_sq[at.a], g);
+    weight[at.b] = to_bf16(master[at.a]);
+  }
+};
+
+/// Converts weights to masters.
+struct Widen {
+  const std::uint16_t* from = nullptr;  ///< indexed by a, like `to`
+  float* to = nullptr;
+
+  REPRISE_HD void operator()(const ElementPlace& at) const { to[at.a] = from_bf16(from[at.a]); }
+};
+
+using ElementWork =
+    std::variant<Fill<std::uint16_t>, Fill<float>, StartWeights, StartMasters, AdamUpdate, Widen>;
+
+// --- sums over elements: integers, so the order does not matter ----------------------------------
+
+/// Up to five sums, modulo 2^64.
+struct Sums {
+  static constexpr int kCount = 5;
+  std::uint64_t values[kCount] = {};
+
+  REPRISE_HD constexpr Sums& operator+=(const Sums& other) {
+    for (int i = 0; i < kCount; ++i) values[i] += other.values[i];
+    return *this;
+  }
+  std::int64_t operator[](int i) const { return static_cast<std::int64_t>(values[i]); }
+};
+
+/// Sums the loss, in units of 2^-20.
+struct LossTerm {
+  Stream targets;
+  std::int64_t live = 0;
+  Copy copy;
+  std::int64_t iteration = 0;
+  const std::uint16_t* weight = nullptr;  ///< indexed by a
+
+  REPRISE_HD Sums operator()(const ElementPlace& at) const {
+    if (at.global >= live || !copy.counts(at.global, iteration)) return {};
+    return {{static_cast<std::uint64_t>(loss_of(targets, at.global, from_bf16(weight[at.a])))}};
+  }
+};
+
+/// Sums squares of gradients in units of 2^-20, over all elements and over those that this replica
+/// contributes; the number of zeros among the latter; and the infinities and NaNs among all.
+struct GradientTerm {
+  Gradients gradients;
+  Copy copy;
+  std::int64_t iteration = 0;
+  const std::uint16_t* weight = nullptr;  ///< indexed by a
+
+  REPRISE_HD Sums operator()(const ElementPlace& at) const {
+    if (at.global >= gradients.live) return {};
+    const float g = gradients.of(at.global, weight[at.a]);
+    const auto square = static_cast<std::uint64_t>(square_of(g));
+    const bool counts = copy.counts(at.global, iteration);
+    const bool finite = g - g == 0;
+    return {{square, counts ? square : 0, counts && g == 0 ? 1U : 0U, !finite && g == g ? 1U : 0U,
+             g != g ? 1U : 0U}};
+  }
+};
+
+/// Sums the content digest.
+template <class Word>
+struct DigestTerm {
+  ElementDigest<Word> digest;  ///< indexed by a
+
+  REPRISE_HD Sums operator()(const ElementPlace& at) const { return {{digest(at.global, at.a)}}; }
+};
+
+using ElementTerm =
+    std::variant<LossTerm, GradientTerm, DigestTerm<std::uint8_t>, DigestTerm<std::uint16_t>,
+                 DigestTerm<std::uint32_t>, DigestTerm<std::uint64_t>, DigestTerm<WideWord>>;
+
+// --- searches -------------------------------------------------------------------------------
+
+/// True for a stored weight that differs from the rounded stored master.
+struct StaleWeight {
+  const float* master = nullptr;  ///< indexed by a, like `stored`
+  const std::uint16_t* stored = nullptr;
+
+  REPRISE_HD bool operator()(const ElementPlace& at) const {
+    return to_bf16(master[at.a]) != stored[at.a];
+  }
+};
+
+}  // namespace reprise::sim

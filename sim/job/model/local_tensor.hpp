@@ -1,0 +1,49 @@
+#pragma once
+// A rank's part of one tensor under model parallelism, as a local array, and the parts of the
+// global tensor that the local indices represent.
+//
+//   fc1 [12, 4] of a gate and an up half, tp 2, rank tp 1: local shape [6, 4]
+//     local rows 0..3 are rows 3..6   (its part of the gate half)
+//     local rows 3..6 are rows 9..12  (its part of the up half)
+
+#include <span>
+#include <vector>
+
+#include "core/geometry/piece.hpp"
+#include "core/geometry/placement.hpp"
+#include "sim/job/model/model.hpp"
+#include "sim/job/model/processor.hpp"
+
+namespace reprise::sim {
+
+struct LocalTensor {
+  Dims shape;  ///< shape of the local array
+  /// For each dimension the intervals of the global one, in the order of the local indices.
+  std::vector<std::vector<Interval>> global;
+
+  Box whole() const { return Box::whole(shape); }
+};
+
+/// `placement` cuts each component of a fused dimension separately. LAYOUT_MISMATCH as in
+/// Placement::box.
+LocalTensor local_tensor(const ParameterSpec& spec, const Placement& placement, const Mesh& mesh,
+                         GroupRank member, ChunkRule slice);
+
+/// Returns the global pieces of local boxes in a buffer that holds the boxes one after another,
+/// each row-major. Skips boxes without elements.
+std::vector<Piece> pieces_packed(const LocalTensor& tensor, std::span<const Box> boxes);
+/// Returns the same global boxes in the same order as pieces of the local array itself.
+std::vector<Piece> pieces_in_place(const LocalTensor& tensor, std::span<const Box> boxes);
+
+/// Returns the number of elements of all boxes.
+std::int64_t elements_of(std::span<const Box> boxes);
+
+/// Return the copies between a local array of that shape and a buffer that holds the boxes one
+/// after another, both in the same processor's memory.
+std::vector<BoxCopy> packing(const Dims& shape, std::span<const Box> boxes, const std::byte* array,
+                             std::byte* packed, std::size_t element_bytes);
+std::vector<BoxCopy> unpacking(const Dims& shape, std::span<const Box> boxes,
+                               const std::byte* packed, std::byte* array,
+                               std::size_t element_bytes);
+
+}  // namespace reprise::sim

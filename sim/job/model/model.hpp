@@ -1,0 +1,162 @@
+#pragma once
+// A model from a checkpoint's point of view: named parameters with global shapes, their splits
+// under model parallelism, and their places in the model. Layers and experts are numbered over the
+// whole model.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/geometry/placement.hpp"
+#include "reprise/tensor.hpp"
+#include "sim/job/groups/layout.hpp"
+#include "sim/job/model/partition_rules.hpp"
+
+namespace reprise::sim {
+
+/// Group of optimizer settings that a parameter uses: index in Progress::groups.
+enum class ParameterGroup : std::uint8_t {
+  kDecayed,  ///< matrices
+  kPlain,    ///< vectors and scalars: no weight decay
+};
+inline constexpr std::size_t kParameterGroups = 2;
+
+/// Equal parts of one dimension that are cut separately, like the gate and up halves of a SwiGLU
+/// projection: each rank holds its part of every component.
+struct Fused {
+  std::int64_t components = 1;
+  std::size_t dim = 0;
+};
+
+/// One expert of a layer, by its number in the whole model.
+struct OwnExpert {
+  std::int64_t number = 0;
+  std::int64_t of = 1;
+};
+
+/// Place of a parameter in the model; decides its pipeline stage.
+struct Place {
+  enum class At : std::uint8_t { kFirst, kLayer, kLast } at = At::kFirst;
+  std::int64_t layer = 0;  ///< for kLayer
+
+  static Place first() { return {At::kFirst}; }
+  static Place last() { return {At::kLast}; }
+  static Place of_layer(std::int64_t layer) { return {At::kLayer, layer}; }
+};
+
+struct ParameterSpec {
+  std::string key;       ///< "decoder.layers.0.mlp.linear_fc1.weight"
+  std::string full_key;  ///< key with the module's prefix
+  Dims shape;            ///< shape of the global tensor
+  /// Number of unpadded rows if dimension 0 is padded to a multiple of `rows_multiple` x tp, as in
+  /// vocabularies: the other rows are zeros and are not trained. 0: all rows.
+  std::int64_t live_rows = 0;
+  std::int64_t rows_multiple = 0;
+  /// True for a layer that makes its own part of a checkpoint from the groups passed to it, such as
+  /// the patch embedding of a vision backbone or the mixer of a state-space layer.
+  bool leaf_layer = false;
+  Placement placement;
+  ParameterGroup group = ParameterGroup::kDecayed;
+  bool norm = false;  ///< starts near 1 instead of near 0
+  MeshKind mesh = MeshKind::kDense;
+  Fused fused;
+  /// Set for the tensor of a single expert: its number and the count. The EP rank that would hold
+  /// it in a stack of experts has it, and no other rank knows it.
+  std::optional<OwnExpert> expert;
+  /// One place, or several that hold copies (an embedding used by two stages).
+  std::vector<Place> places = {Place::first()};
+};
+
+struct ModelSpec {
+  std::string name;
+  std::vector<ParameterSpec> parameters;  ///< in model order
+  std::int64_t layers = 0;
+
+  bool has_experts() const;
+};
+
+/// Returns the number of elements without padding.
+std::int64_t live_elements(const ParameterSpec& spec);
+
+/// Returns the model in the form of this layout: padded for its tp, with `prefix` on all full keys.
+ModelSpec fitted(ModelSpec model, const Layout& layout, const std::string& prefix);
+
+/// Sizes of a dense GPT. The defaults leave uneven shards at every tp and dp above 1.
+struct GptSizes {
+  std::int64_t layers = 2;
+  std::int64_t hidden = 24;
+  std::int64_t ffn = 54;
+  std::int64_t vocabulary = 131;
+  std::int64_t key_value = 0;     ///< hidden size of keys and of values; 0: same as hidden
+  std::int64_t padded_to = 0;     ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
+  std::int64_t mixer_layers = 0;  ///< number of first layers with a state-space mixer for attention
+};
+
+ModelSpec gpt(std::string name, const GptSizes& sizes);
+
+/// Sizes of an encoder of patches (of images, of spectra) whose output is projected to the hidden
+/// size of a language model. It has no vocabulary.
+struct EncoderSizes {
+  std::int64_t layers = 4;
+  std::int64_t hidden = 10;
+  std::int64_t ffn = 18;
+  std::int64_t patch = 27;  ///< numbers per patch
+  std::int64_t positions = 7;
+  std::int64_t projected = 12;
+};
+
+ModelSpec encoder(std::string name, const EncoderSizes& sizes);
+
+/// Attention with narrow projections of queries, keys and values (MLA).
+struct LatentAttention {
+  std::int64_t heads = 0;
+  std::int64_t query_rank = 0;      ///< width of the narrow part of queries
+  std::int64_t key_value_rank = 0;  ///< width of the narrow part of keys and values
+  std::int64_t head = 0;            ///< width of a head's values, and of keys without position
+  std::int64_t rotary = 0;          ///< additional width of keys and queries for the position
+};
+
+/// Sizes of a mixture of experts. The first `dense_layers` are as in a GPT, the others have a
+/// router, experts in one stacked tensor for each SwiGLU projection, and a shared expert.
+struct MoeSizes {
+  std::int64_t layers = 4;
+  std::int64_t dense_layers = 1;
+  std::int64_t hidden = 12;
+  std::int64_t ffn = 14;
+  std::int64_t experts = 6;
+  std::int64_t expert_ffn = 7;
+  std::int64_t shared_ffn = 10;           ///< width of the shared expert; 0: none
+  std::int64_t vocabulary = 512;          ///< over 30 ranks: 28 full shards, one of 8, one empty
+  std::int64_t key_value = 0;             ///< same meaning as in GptSizes
+  std::int64_t streams = 3;               ///< hyper-connections; 0: none
+  std::optional<LatentAttention> latent;  ///< replaces plain attention
+  std::int64_t mtp_layers = 0;  ///< multi-token prediction, on the last stage with an embedding
+  std::int64_t padded_to = 0;   ///< multiple for the vocabulary: see ParameterSpec::rows_multiple
+  bool own_tensors = false;     ///< true: a tensor per expert, "...linear_fc1.weight3", no stacks
+};
+
+ModelSpec moe(std::string name, const MoeSizes& sizes);
+
+/// Returns the models for scenarios: "gpt-tiny", "moe-tiny", "moe-tiny-mtp",
+/// "moe-tiny-experts" with a tensor per expert; for modules "vision-tiny", "audio-tiny",
+/// "language-tiny", "hybrid-tiny" and "language-moe", padded for their tp if they have a
+/// vocabulary; and, for plans, real ones: "llama3-8b", "llama3-405b", "gpt3-175b",
+/// "mixtral-8x7b", "deepseek-v3".
+std::span<const std::string_view> model_names();
+/// Throws USAGE with a suggestion if there is no such model.
+ModelSpec model_named(std::string_view name);
+
+/// LAYOUT_MISMATCH if the layout distributes another number of layers than the model has, or has
+/// expert parallelism for a model without experts.
+void check_fits(const ModelSpec& model, const Layout& layout);
+
+/// Returns the EP rank that holds a tensor of that expert.
+std::int32_t expert_rank_of(const OwnExpert& expert, std::int32_t ep, ChunkRule slice = ceil_chunk);
+
+/// Returns the stages that hold a parameter, ascending.
+std::vector<std::int32_t> stages_of(const ParameterSpec& parameter, const ModelSpec& model,
+                                    const Layout& layout);
+
+}  // namespace reprise::sim

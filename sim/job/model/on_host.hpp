@@ -1,0 +1,29 @@
+#pragma once
+// Gives judges a state whose elements the host can read.
+
+#include <optional>
+#include <vector>
+
+#include "core/state/state_dict.hpp"
+#include "sim/job/model/processor.hpp"
+
+namespace reprise::sim {
+
+/// Refers to the state itself if the processor's memory is the host's; else makes copies of the
+/// elements in the constructor and owns them.
+class OnHost {
+ public:
+  /// Borrows both.
+  OnHost(Processor& processor, const StateDict& state);
+  OnHost(const OnHost&) = delete;
+  OnHost& operator=(const OnHost&) = delete;
+
+  const StateDict& state() const { return copy_ ? *copy_ : given_; }
+
+ private:
+  const StateDict& given_;
+  std::optional<StateDict> copy_;
+  std::vector<Bytes> elements_;  ///< elements of the copy, leaf by leaf
+};
+
+}  // namespace reprise::sim

@@ -1,0 +1,44 @@
+#pragma once
+// One rank's part of one parameter for the forward pass: its bf16 compute copy.
+//
+//   fc1 [54, 24], tp2 dp2, rank tp 0 dp 1:
+//     weight  bf16   rows  0..27   the compute copy; dp ranks hold the same
+//   and in the optimizer (see optimizer_shard.hpp), under fully_reshardable:
+//     master  fp32   rows 14..27   this rank's share, with exp_avg and exp_avg_sq
+//     stored  bf16   rows 14..27   where a load puts this rank's share of the weights
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "reprise/mesh.hpp"
+#include "sim/job/model/array.hpp"
+#include "sim/job/model/content.hpp"
+#include "sim/job/model/local_tensor.hpp"
+#include "sim/job/model/model.hpp"
+#include "sim/job/model/progress.hpp"
+
+namespace reprise::sim {
+
+struct LocalParameter {
+  ParameterSpec spec;
+  std::shared_ptr<const Mesh> mesh;  ///< ranks of the stages that hold it
+  GroupRank member;                  ///< this rank in the mesh
+  LocalTensor tensor;
+  std::vector<Piece> pieces;  ///< pieces of `weight`
+  Copy copy;                  ///< copy index of its part
+  Copy share_copy;            ///< copy index of its share of the optimizer's state
+  bool in_sync = true;        ///< true: gradients are summed with the other stages that hold it
+
+  Array<std::uint16_t> weight;  ///< the local array, row-major
+};
+
+/// Returns the start values of its elements, for weights and masters.
+StartValues start_values(const ParameterSpec& spec, std::uint64_t seed);
+/// Fills the compute copy, whose array exists, with start values.
+void initialise(LocalParameter& parameter, std::uint64_t seed);
+
+/// Returns this rank's part of the loss; each element counts once over all ranks.
+std::int64_t local_loss(const LocalParameter& parameter, const Progress& progress);
+
+}  // namespace reprise::sim

@@ -1,0 +1,63 @@
+#pragma once
+// Memory and arithmetic for a job's arrays: the host or a GPU. Every processor computes the same
+// bits, except for NaNs that arithmetic produces.
+//
+// Work on a processor's memory runs in the order of the calls. A call that returns numbers or bytes
+// waits for all earlier work; after other calls the work may still be running.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "core/base/bytes.hpp"
+#include "core/geometry/element_map.hpp"
+#include "core/state/state_dict.hpp"
+#include "sim/job/model/element_work.hpp"
+
+namespace reprise::sim {
+
+/// Memory of a processor. The last owner frees it; the processor outlives it.
+using ArrayMemory = std::shared_ptr<std::byte[]>;
+
+/// A strided copy within a processor's memory; both views start at the region's first element.
+struct BoxCopy {
+  ConstStridedView source;
+  StridedView target;
+  Dims extents;
+  std::size_t element_bytes = 1;
+};
+
+/// A failing device throws its adapter's errors, from the first call that notices.
+class Processor {
+ public:
+  virtual ~Processor() = default;
+
+  /// True if host code may dereference addresses of its memory.
+  virtual bool host_memory() const = 0;
+  /// Returns undefined content, aligned to at least 16 bytes. NO_SPACE if a device is full.
+  virtual ArrayMemory allocate(std::size_t bytes) = 0;
+  /// The caller may change the host's bytes after the call.
+  virtual void copy_in(ByteSpan host, std::byte* to) = 0;
+  /// The host's bytes are complete after the call.
+  virtual void copy_out(const std::byte* from, MutableByteSpan host) = 0;
+  /// Makes copies that do not overlap, in any order.
+  virtual void copy(std::span<const BoxCopy> copies) = 0;
+
+  /// Does the work on each element of the maps, in any order.
+  virtual void run(std::span<const ElementMap> over, const ElementWork& work) = 0;
+  /// Returns the sums of the term over all elements of the maps.
+  virtual Sums sum(std::span<const ElementMap> over, const ElementTerm& term) = 0;
+  /// Returns how many elements of the maps, in their order, precede the first stale one; nothing if
+  /// none is stale.
+  virtual std::optional<std::int64_t> first(std::span<const ElementMap> over,
+                                            const StaleWeight& stale) = 0;
+};
+
+/// Returns the host, which has no state. Thread-safe.
+Processor& host_processor();
+
+/// Returns a leaf's part of content_digest() (see properties), computed where its memory is.
+std::uint64_t leaf_digest(Processor& processor, const TensorLeaf& leaf, std::uint64_t key);
+
+}  // namespace reprise::sim

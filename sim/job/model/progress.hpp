@@ -1,0 +1,81 @@
+#pragma once
+// Values of a job that many ranks share: counters and schedule for all of them, loss scale and
+// settings for those that share an optimizer. All of them affect the next steps.
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/job/model/model.hpp"
+#include "sim/job/model/schedule.hpp"
+
+namespace reprise::sim {
+
+/// A parameter group of Adam.
+struct GroupSettings {
+  double lr = 0;  ///< for the next step; the schedule sets it after each
+  double weight_decay = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double lr_mult = 1;
+  double wd_mult = 1;  ///< 0: no weight decay
+  bool of_experts = false;
+  std::int64_t step = 0;  ///< updates done
+  /// Indices of the parameters that this rank's optimizer updates with these settings. They belong
+  /// to the running job: a checkpoint has none.
+  std::vector<std::int64_t> params = {};
+
+  friend bool operator==(const GroupSettings&, const GroupSettings&) = default;
+};
+
+/// The scale doubles after `growth_interval` good steps and is halved by an overflow. The largest
+/// gradients are near 1, and the largest finite half is 65504, so 65536 overflows.
+struct LossScale {
+  double scale = 32768;
+  std::int64_t growth_tracker = 0;  ///< good steps since the last change
+  std::int64_t growth_interval = 3;
+
+  bool overflows() const { return !(scale <= 65504); }
+  void after_step(bool overflow);
+
+  friend bool operator==(const LossScale&, const LossScale&) = default;
+};
+
+/// Settings of an optimizer besides its tensors: one of a chain, or all of a chain that store
+/// theirs together.
+struct OptimizerSettings {
+  std::vector<GroupSettings> groups;
+  LossScale loss_scale;
+
+  /// Copies the current values of the schedule to the groups.
+  void apply(const Schedule& schedule);
+  /// Applies the effect of a step: its own overflow changes the loss scale, and if the world has
+  /// `stepped` the step counts advance. The schedule is applied separately.
+  void after_step(bool overflow, bool stepped);
+
+  friend bool operator==(const OptimizerSettings&, const OptimizerSettings&) = default;
+};
+
+/// Returns fresh settings: one group of matrices, one of vectors and scalars without weight decay.
+OptimizerSettings initial_settings(const Schedule& schedule, const LossScale& loss_scale = {});
+
+struct Progress {
+  std::uint64_t seed = 0;  ///< seed of data and gradients
+  std::int64_t iteration = 0;
+  std::int64_t consumed_samples = 0;  ///< the data cursor
+  std::int64_t global_batch_size = 8;
+  Schedule schedule;
+
+  /// Applies the effect of a step: data cursor and iteration always advance, the schedule only if
+  /// the world has `stepped`.
+  void after_step(bool stepped);
+  /// Applies an iteration that only consumes its samples: nothing else changes.
+  void skip();
+
+  friend bool operator==(const Progress&, const Progress&) = default;
+};
+
+/// Returns the progress before the first step.
+Progress initial_progress(std::uint64_t seed, const Schedule& schedule);
+
+}  // namespace reprise::sim

@@ -1,0 +1,58 @@
+#pragma once
+// Metadata that a save records about its leaves, as Megatron's content_metadata. The functions that
+// make leaves, for a save or a load, take the group over which copies are counted from here and
+// from nowhere else. A group belongs to the running job, so it is stripped before writing and put
+// back on load.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "reprise/mesh.hpp"
+#include "reprise/value.hpp"
+#include "sim/job/groups/group_registry.hpp"
+#include "sim/job/modules/module_config.hpp"
+
+namespace reprise::sim {
+
+inline constexpr const char* kContentMetadata = "content_metadata";  ///< key in the common state
+
+struct ContentMetadata {
+  /// Nothing: the modules have different shardings, recorded elsewhere.
+  std::optional<Sharding> optimizer_sharding;
+  std::optional<Group> dp_cp_group;
+
+  friend bool operator==(const ContentMetadata&, const ContentMetadata&) = default;
+};
+
+/// A save or a load of a module for which metadata are built.
+struct MetadataCall {
+  std::string_view caller;         ///< "save"
+  const ModuleConfig& module;      ///< module with its ranks
+  const CheckpointGroups& groups;  ///< groups that the call uses
+  const GroupRegistry& registry;
+  GlobalRank self;
+};
+
+/// Returns the metadata of a save: the module's sharding, and the group that the save was given.
+ContentMetadata built_metadata(const MetadataCall& call);
+
+/// Returns the entry for the common state, without the group.
+Value stripped(const ContentMetadata& metadata);
+
+/// Returns the metadata of a loaded common state with this job's group. Keeps the sharding of `own`
+/// if the checkpoint has none.
+ContentMetadata put_back(const Value& common, ContentMetadata own);
+
+/// Returns the metadata of a load: the checkpoint's, with the group that the load was given.
+/// Without a common state, assumes this job's sharding.
+ContentMetadata loaded_metadata(const Value* common, const MetadataCall& call);
+
+/// Builds metadata, and selects the part that is written.
+struct MetadataPolicy {
+  ContentMetadata (*built)(const MetadataCall&) = built_metadata;
+  Value (*written)(const ContentMetadata&) = stripped;
+  ContentMetadata (*loaded)(const Value* common, const MetadataCall&) = loaded_metadata;
+};
+
+}  // namespace reprise::sim

@@ -1,0 +1,70 @@
+#pragma once
+// Converts the common state of a checkpoint, in Megatron's form, from and to a job's Progress.
+//
+//   {args: {...}, checkpoint_version: 3.0, iteration, optimizer: {...}, opt_param_scheduler: {...},
+//    content_metadata: {distrib_optim_sharding_type}, reprise: {run, parent_step, engine}}
+//
+// For a job with modules `args` has a dict per module instead of one model's sizes, and there is no
+// `optimizer`: rank 0, which writes this, may have no part of a module (see module_state.hpp).
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reprise/value.hpp"
+#include "sim/job/modules/content_metadata.hpp"
+#include "sim/job/modules/module_config.hpp"
+#include "sim/job/optimizer/optimizer_entry.hpp"
+
+namespace reprise::sim {
+
+inline constexpr double kCheckpointVersion = 3.0;
+
+/// Identity of the run that wrote a checkpoint.
+struct RunIdentity {
+  std::string run = "run";
+  std::optional<std::int64_t> parent_step;  ///< checkpoint that this life of the job began from
+  std::string engine = "reprise";           ///< name and version of the writer
+  /// Keys that a reader may skip if it does not know them.
+  std::vector<std::string> optional = {};
+
+  friend bool operator==(const RunIdentity&, const RunIdentity&) = default;
+};
+
+/// Parts of the training state that a save holds besides the weights.
+struct SaveParts {
+  bool optimizer = true;  ///< optimizer with its schedule and loss scale
+  bool random = true;
+
+  friend bool operator==(const SaveParts&, const SaveParts&) = default;
+};
+
+struct CommonState {
+  Progress progress;
+  /// Modules of the saving job; of their settings only those that decide how a checkpoint is read.
+  std::vector<ModuleConfig> modules;
+  OptimizerSettings optimizer;  ///< set only for a job that is one model
+  RunIdentity identity;
+  SaveParts parts = {};
+  std::optional<Group> dp_cp_group = {};  ///< group of the metadata; empty after a read
+
+  bool is_one_model() const { return modules.size() == 1 && modules.front().name.empty(); }
+
+  friend bool operator==(const CommonState&, const CommonState&) = default;
+};
+
+/// Omits `optimizer` and `opt_param_scheduler` without the optimizer, and sets `no_save_optim` in
+/// `args`; likewise `no_save_rng`.
+Value encode(const CommonState& state, Value (*metadata)(const ContentMetadata&) = stripped);
+/// Throws NOT_STORED for the first entry that is missing or has another type; UNSUPPORTED for
+/// another checkpoint version. Parts that were left out on purpose have default
+/// values.
+CommonState decode_common(const Value& common);
+
+/// Returns the part that depends neither on the layout nor on the writer: without the parallel
+/// sizes and ranks of `args` and its flags for omitted parts, the optimizers' shardings,
+/// `rerun_state_machine`, `content_metadata` and `reprise`, and with parameter groups ordered by
+/// their identifiers. For digests and for comparing two jobs.
+Value layout_free(const Value& common);
+
+}  // namespace reprise::sim

@@ -1,0 +1,68 @@
+#pragma once
+// One rank's part of a module: parameters, optimizers, random streams.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reprise/fabric.hpp"
+#include "sim/job/model/host_rng.hpp"
+#include "sim/job/modules/content_metadata.hpp"
+#include "sim/job/modules/module_config.hpp"
+#include "sim/job/modules/module_keys.hpp"
+#include "sim/job/optimizer/family.hpp"
+
+namespace reprise::sim {
+
+/// Random streams of a rank for one module.
+struct Streams {
+  HostRng host;
+  HostRng expert;
+
+  void advance() {
+    host.advance();
+    expert.advance();
+  }
+  /// Restores one kind of streams.
+  void put_back(const Streams& before, RandomStream HostRng::*kind) {
+    host.*kind = before.host.*kind;
+    expert.*kind = before.expert.*kind;
+  }
+};
+
+/// Names under which a load requested state, to find the loaded state again.
+struct RequestNames {
+  std::string rng_prefix;    ///< prefix of the keys of random states
+  ContentMetadata metadata;  ///< metadata with the checkpoint's sharding
+  ModuleKeys keys;
+};
+
+struct Module {
+  ModuleConfig config;
+  ModelSpec model;
+  std::shared_ptr<const Mesh> dense_mesh;
+  std::shared_ptr<const Mesh> expert_mesh;
+  std::shared_ptr<Communicator> group;  ///< all of the module's ranks
+  std::vector<Family> families;         ///< two, as a chain, if it has experts
+  Streams streams;
+  Streams streams_before;  ///< streams before the iteration's initial run
+  /// Streams of the ranks of this rank's dp x cp group, in its order, if each has its own.
+  std::vector<HostRng> streams_over_dp;
+  std::shared_ptr<Communicator> dp_cp;  ///< group that exchanges these; else nullptr
+  GroupRank place;                      ///< this rank in the module
+  RequestNames asked;                   ///< names in the last request
+
+  bool is_whole_job() const { return config.name.empty(); }
+  std::string prefix() const { return module_prefix(config.name); }
+  const Group& members() const { return dense_mesh->members(); }
+};
+
+/// Returns the streams of the members of `order`, in its order, out of those of the members of
+/// `held`. LAYOUT_MISMATCH if one of them is missing.
+std::vector<HostRng> streams_of(const std::optional<Group>& order, std::span<const HostRng> streams,
+                                const Group& held);
+
+/// Returns "module vision" or "the job".
+std::string who(const Module& module);
+
+}  // namespace reprise::sim

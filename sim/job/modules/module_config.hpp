@@ -1,0 +1,61 @@
+#pragma once
+// The modules of a job: models that train together, each on its own grid of ranks with its own
+// optimizer. Grids are disjoint and tile the world, or all of them use all ranks.
+//
+//   vision tp2 dp2, language tp4       vision    0 1 2 3
+//                                      language          4 5 6 7
+//
+// A job that is one model has one module without a name, and its keys have no prefix.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/types.hpp"
+#include "sim/job/groups/layout.hpp"
+#include "sim/job/model/progress.hpp"
+#include "sim/job/optimizer/sharding.hpp"
+
+namespace reprise::sim {
+
+struct ModuleConfig {
+  std::string name;  ///< "vision"; empty: the job is one model
+  std::string model = "gpt-tiny";
+  Layout layout = {};
+  std::vector<GlobalRank> ranks = {};  ///< same form as in members_of
+  Sharding optimizer_sharding = Sharding::kFullyReshardable;
+  LossScale loss_scale = {};  ///< initial loss scale
+  bool frozen = false;        ///< true: not trained; its optimizer is an empty stub
+
+  friend bool operator==(const ModuleConfig&, const ModuleConfig&) = default;
+  /// Prints "vision: tp2 dp2 on 0 1 2 3", or only the layout if there is no name.
+  friend std::ostream& operator<<(std::ostream& out, const ModuleConfig& module);
+};
+
+/// Returns the prefix of all of a module's keys: "mimo.vision."; empty without a name.
+std::string module_prefix(std::string_view name);
+
+/// Assigns consecutive ranks to modules that have none, in their order.
+std::vector<ModuleConfig> side_by_side(std::vector<ModuleConfig> modules);
+
+/// Throws LAYOUT_MISMATCH with modules and ranks if grids overlap partially or leave out a rank of
+/// the world, USAGE for names that are missing, malformed or repeated. A single module without a
+/// name may use any ranks.
+void check_modules(std::span<const ModuleConfig> modules, std::int32_t world_size);
+
+/// Returns all ranks of all modules: in the layout's order if the job is one model, else
+/// ascending.
+Group job_members(std::span<const ModuleConfig> modules);
+
+/// True if each rank holds the same parts of the same modules in both. For a job that is one model,
+/// compares only layouts, not ranks.
+bool same_grids(std::span<const ModuleConfig> a, std::span<const ModuleConfig> b);
+
+/// Returns the module of that name, or nullptr.
+const ModuleConfig* module_named(std::span<const ModuleConfig> modules, std::string_view name);
+
+/// "vision: tp2 on 0 1, language: tp4 on 2 3 4 5"
+std::string to_string(std::span<const ModuleConfig> modules);
+
+}  // namespace reprise::sim

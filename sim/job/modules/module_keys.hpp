@@ -1,0 +1,61 @@
+#pragma once
+// Keys of a module's part of a checkpoint. Today all of them begin with the module's prefix;
+// checkpoints from before the prefix existed have the bare form.
+//
+//                prefixed                                    bare
+//   weights      mimo.<m>.<key>                              modality_submodules.<m>.<key>, of the
+//                                                            module `language` language_model.<key>
+//   slots        mimo.<m>.optimizer.state.<slot>.<key>       optimizer.state.<slot>.<bare weight>
+//   buckets and  mimo.<m>.[chained_<i>.]optimizer.           [chained_<i>.]optimizer.
+//   their objects  distributed.dp_group_idx_<g>.<...>          distributed.dp_group_idx_<g>.<...>
+//   settings     mimo.<m>.optimizer.mimo.<m><s>.<part>       optimizer.mimo.<m><s>.<part>
+//   streams      mimo.<m>.rng_state                          <m>.rng_state
+//
+// Bare buckets do not name their module: only one module of a checkpoint can have some.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/state/catalog.hpp"
+#include "sim/job/modules/module_config.hpp"
+
+namespace reprise::sim {
+
+enum class KeyForm : std::uint8_t {
+  kPrefixed,
+  kBare,
+  kMixed,  ///< only settings bare, as if a job had prefixed only some keys; loads refuse
+           ///< it
+};
+/// Returns "prefixed", "bare", "mixed".
+std::string_view name_of(KeyForm form);
+std::optional<KeyForm> key_form_named(std::string_view name);
+
+/// Prefixes of a module's keys; empty for a job that is one model.
+struct ModuleKeys {
+  std::string before;    ///< prefix of all keys except those of settings and streams
+  std::string within;    ///< prefix of the model's own keys within other keys
+  std::string settings;  ///< prefix of the keys of settings_key()
+  std::string streams;   ///< prefix of "rng_state" and "expert_rng_state"
+};
+
+/// `prefix` returns the prefix for a module's name.
+ModuleKeys keys_of(KeyForm form, std::string_view module,
+                   std::string (*prefix)(std::string_view) = module_prefix);
+
+/// Throws UNSUPPORTED with the modules whose buckets bare keys could not tell apart.
+void require_tellable(KeyForm form, std::span<const ModuleConfig> modules);
+
+/// Returns the form of the keys in a checkpoint of modules; nothing if no key shows it. UNSUPPORTED
+/// with one key of each form if it has both.
+std::optional<KeyForm> stored_form(const Catalog& catalog);
+
+/// Returns the module that owns a stored key of a tensor or of an object without coordinates; bare
+/// buckets belong to the one module of `stored` that has some. Empty if no module owns the key.
+std::string owner_of(std::string_view key, std::span<const ModuleConfig> stored);
+/// True if the key belongs to some module's optimizer.
+bool is_of_optimizer(std::string_view key);
+
+}  // namespace reprise::sim

@@ -1,0 +1,55 @@
+#pragma once
+// Stores a module's optimizer settings as sharded objects, because rank 0 alone writes the common
+// state and may have no part of the module. As in Megatron's MimoOptimizer:
+//
+//   {optimizer: {param_groups}, grad_scaler, param_state_sharding_type}
+//       -> objects of shape (1,)   mimo.<m>.optimizer.mimo.<m><s>.param_groups
+//                                  mimo.<m>.optimizer.mimo.<m><s>.grad_scaler
+//                                  mimo.<m>.optimizer.mimo.<m><s>.param_state_sharding_type
+//
+// <s> is empty for the first optimizer of a chain, .1 and .2 for the next. The module's prefix is
+// added to all of its keys afterwards; checkpoints from before the prefix existed have the bare
+// form. Under dp_reshardable, groups and scaler already are objects of the distributed optimizer
+// and are not wrapped again: optimizer.distributed.dp_group_idx_<g>.optimizer and .grad_scaler.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/state/state_dict.hpp"
+#include "sim/job/groups/groups.hpp"
+#include "sim/job/optimizer/optimizer_entry.hpp"
+
+namespace reprise::sim {
+
+/// Entry of the common state, by module and index in its chain, for the parts that are no objects.
+inline constexpr const char* kOptimizerOfModules = "optimizer";
+
+/// Returns the key without the module's prefix.
+std::string settings_key(std::string_view module, std::size_t chain, std::string_view part);
+
+/// Place of an optimizer in a module's chain.
+struct ChainPlace {
+  std::string module;
+  std::size_t chain = 0;
+  std::int32_t replica = 0;  ///< index of this rank's copy of its objects
+};
+
+/// Moves the parts out of `entry`, and removes a wrapper that becomes empty: it would be lost in a
+/// common state that another rank writes.
+std::vector<ObjectLeaf> extract_entry(Dict& entry, const ChainPlace& place);
+
+/// Does the same for the objects of a distributed optimizer under dp_reshardable: groups with their
+/// wrapper, and scaler. `prefix` is that of its buckets.
+std::vector<ObjectLeaf> extract_distributed(Dict& entry, const std::string& prefix,
+                                            std::int32_t replica);
+
+/// Adds loaded objects to the entry of the common state; creates a missing wrapper. `objects` are
+/// those of one optimizer, without the module's prefix.
+Value restore_entry(Value entry, std::span<const ObjectLeaf> objects);
+
+/// Returns (tp, pp, dp x cp) as one number; it is 0 on the one rank with the main copy.
+std::int32_t copy_of_module(const CheckpointGroups& groups, GlobalRank self);
+
+}  // namespace reprise::sim

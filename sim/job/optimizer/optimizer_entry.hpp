@@ -1,0 +1,51 @@
+#pragma once
+// The entry of an optimizer in a checkpoint besides its tensors, in Megatron's form:
+//
+//   {optimizer: {param_groups: [{params: [], lr, ..., step}, ...]},
+//    grad_scaler: {scale, growth_tracker, growth_interval}, param_state_sharding_type}
+//
+// Also matches stored parameter groups with those of a running optimizer.
+
+#include <string>
+
+#include "reprise/value.hpp"
+#include "sim/job/model/progress.hpp"
+
+namespace reprise::sim {
+
+inline constexpr const char* kWrapper = "optimizer";
+inline constexpr const char* kParamGroups = "param_groups";
+inline constexpr const char* kGradScaler = "grad_scaler";
+inline constexpr const char* kShardingType = "param_state_sharding_type";
+
+struct OptimizerEntry {
+  OptimizerSettings settings;
+  std::string sharding;
+
+  friend bool operator==(const OptimizerEntry&, const OptimizerEntry&) = default;
+};
+
+Value encode(const OptimizerEntry& entry);
+/// Throws NOT_STORED as in Entries, WRAPPER_MISSING if the groups have no wrapper. `path` is for
+/// messages.
+OptimizerEntry decode_optimizer(const Value& value, const std::string& path);
+
+/// Returns the groups without their parameters, which are indices in this rank's memory.
+std::vector<GroupSettings> without_params(std::vector<GroupSettings> groups);
+
+/// Sorts groups by their identifiers, to compare jobs that have them in another order.
+void put_in_order(std::vector<GroupSettings>& groups);
+
+struct GroupMatch {
+  const std::vector<GroupSettings>& own;
+  const std::vector<GroupSettings>& stored;
+  std::string who;  ///< owner, for messages: "module vision"
+};
+
+/// Returns the stored settings in the order of the job's own groups, with the own parameters. The
+/// identifiers of a group are its multipliers and whether it is of experts, as in Megatron's
+/// param_group_identifier_keys. UNSUPPORTED with module and counts for another number of groups or
+/// an unknown one, GROUP_COLLISION if two groups have the same identifiers.
+std::vector<GroupSettings> matched_by_identifier(const GroupMatch& match);
+
+}  // namespace reprise::sim

@@ -1,0 +1,116 @@
+#pragma once
+// One rank's share of Adam's state for a list of parameters: fp32 masters and moments in arenas,
+// and the conversion to compute copies.
+
+#include <array>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reprise/fabric.hpp"
+#include "sim/job/model/parameter.hpp"
+#include "sim/job/optimizer/share.hpp"
+
+namespace reprise::sim {
+
+/// Inputs of an update.
+struct UpdateInputs {
+  const Progress& progress;
+  const OptimizerSettings& settings;
+  std::int64_t loss = 0;
+  double clip = 1;  ///< factor for the gradients
+};
+
+/// Statistics of this rank's share of the gradients that an update would use.
+struct GradientStatistics {
+  std::int64_t squares = 0;  ///< sum over all of them, in units of 2^-20
+  std::int64_t counted = 0;  ///< sum over those that count on this rank
+  std::int64_t zeros = 0;    ///< number of zeros among the latter
+  std::int64_t infinite = 0;
+  std::int64_t nans = 0;
+
+  GradientStatistics& operator+=(const GradientStatistics& other);
+  /// Returns the norm over all of them; infinite or NaN if a gradient is.
+  double norm() const;
+};
+
+class OptimizerShard {
+ public:
+  /// `own` is this rank in `group`. Fills the arenas with a NaN pattern, so that padding can't pass
+  /// for content. They are in the memory of `processor`, like the parameters' arrays. Borrows
+  /// `processor`.
+  OptimizerShard(std::span<const LocalParameter> parameters, const Mesh& group, GroupRank own,
+                 std::int32_t instances, const ShareRule& rule, Processor& processor);
+
+  const ShareRule& rule() const { return rule_; }
+  const ShareTable& table() const { return table_; }
+  GroupRank own() const { return own_; }
+  const Share& share(std::size_t parameter) const;
+
+  /// Returns this rank's arena of a slot; a parameter's share begins at share(parameter).begin.
+  Array<float>& slot(Slot slot) { return slots_[static_cast<std::size_t>(slot)]; }
+  /// Returns the array into which a load puts this rank's share of the stored weights.
+  Array<std::uint16_t>& stored() { return stored_; }
+
+  /// Returns the address of a parameter's share in that slot.
+  std::byte* slot_data(Slot slot, std::size_t parameter) const {
+    return slots_[static_cast<std::size_t>(slot)].address_of(begin(parameter));
+  }
+  std::byte* stored_data(std::size_t parameter) const {
+    return stored_.address_of(begin(parameter));
+  }
+
+  /// Return the pieces of a parameter's share: in a buffer that begins with it, and in the same
+  /// order in the compute copy.
+  const std::vector<Piece>& packed(std::size_t parameter) const { return packed_[parameter]; }
+  const std::vector<Piece>& in_place(std::size_t parameter) const { return in_place_[parameter]; }
+
+  /// Sets masters to start values, moments to zero.
+  void initialise(std::span<const LocalParameter> parameters, std::uint64_t seed);
+  /// Sets only the masters of one parameter.
+  void start_masters(const ParameterSpec& spec, std::size_t parameter, std::uint64_t seed);
+  /// Updates this rank's share once by Adam, each parameter by its group's settings. Computes the
+  /// gradients from the compute copy and writes the new weights to its share of it.
+  void step(std::span<LocalParameter> parameters, const UpdateInputs& inputs);
+  GradientStatistics statistics(std::span<const LocalParameter> parameters,
+                                const UpdateInputs& inputs) const;
+  /// Copies this rank's share of the compute copies to stored(), for a save that cuts both alike.
+  void pack_stored(std::span<const LocalParameter> parameters);
+  /// Sets masters from the stored weights and moments to zero: after a load without optimizer.
+  void rebuild_slots();
+  /// Returns the global index of the first stored weight of a parameter that is not the master
+  /// rounded to bf16; nothing if there is none.
+  std::optional<Dims> first_stale(const ParameterSpec& spec, std::size_t parameter) const;
+  /// Copies the stored weights to this rank's share of the compute copies.
+  void install_stored(std::span<LocalParameter> parameters);
+  /// Collective over the group: gathers all shares of the compute copies in one message.
+  void gather_weights(std::span<LocalParameter> parameters, Communicator& group) const;
+  /// Collective over the group: takes the slots of `other`, which shares the same parameters by
+  /// another rule over the same group.
+  void take_slots(std::span<const LocalParameter> parameters, OptimizerShard& other,
+                  Communicator& group);
+
+ private:
+  void update(LocalParameter& parameter, std::size_t p, const GroupSettings& group,
+              const UpdateInputs& inputs);
+  std::size_t begin(std::size_t parameter) const {
+    return static_cast<std::size_t>(share(parameter).begin);
+  }
+  float* slot_of(Slot slot, std::size_t parameter) const {
+    return reinterpret_cast<float*>(slot_data(slot, parameter));
+  }
+  /// Gathers all shares of one slot into whole local arrays, one per parameter.
+  std::vector<Array<float>> whole_slot(std::span<const LocalParameter> parameters, Slot which,
+                                       Communicator& group) const;
+
+  Processor* processor_;
+  ShareRule rule_;
+  ShareTable table_;
+  GroupRank own_;
+  std::vector<std::vector<Piece>> packed_;
+  std::vector<std::vector<Piece>> in_place_;
+  std::array<Array<float>, 3> slots_;
+  Array<std::uint16_t> stored_;
+};
+
+}  // namespace reprise::sim

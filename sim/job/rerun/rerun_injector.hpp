@@ -1,0 +1,47 @@
+#pragma once
+// Injects errors to test the machine: it rejects results at random, and lets re-runs come out as
+// the kind of error requires. It never changes the value itself.
+
+#include <cstdint>
+#include <optional>
+
+#include "reprise/types.hpp"
+#include "reprise/value.hpp"
+#include "sim/job/rerun/rerun_state.hpp"
+
+namespace reprise::sim {
+
+class ErrorInjector {
+ public:
+  ErrorInjector() = default;
+  /// Rejects one in `rate` results; 0: none. `kind` is not kNone.
+  ErrorInjector(std::int64_t rate, RerunDiagnosis kind, std::uint64_t seed = 1);
+
+  std::int64_t rate() const { return rate_; }
+  RerunDiagnosis kind() const { return kind_; }
+  /// Returns the injected error that is not yet resolved.
+  RerunDiagnosis pending() const { return pending_; }
+
+  /// True if this result is rejected. Draws a number; if the job has at most `rate` ranks, a draw
+  /// hits at most one of them.
+  bool inject(GroupRank place);
+  /// True if the result counts as reproduced: the injected error decides, else `really`.
+  bool reproduced(bool really, RerunState state);
+
+  /// Ends the iteration: no error is pending.
+  void settle() { pending_ = RerunDiagnosis::kNone; }
+
+  /// Encodes {error_injection_rate, error_injection_type, injected_error_type}.
+  Value encode() const;
+  /// Throws LOAD_REJECTED if the value does not have that form.
+  void decode(const Value& value);
+
+ private:
+  std::int64_t rate_ = 0;
+  RerunDiagnosis kind_ = RerunDiagnosis::kTransientError;
+  RerunDiagnosis pending_ = RerunDiagnosis::kNone;
+  std::uint64_t seed_ = 1;
+  std::uint64_t draws_ = 0;
+};
+
+}  // namespace reprise::sim

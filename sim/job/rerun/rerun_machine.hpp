@@ -1,0 +1,172 @@
+#pragma once
+// The rerun machine of one rank. Its caller drives it run by run. The machine does not communicate:
+// the caller joins the votes() of all ranks (see votes_of_all) and passes them to end_run, so all
+// ranks move together.
+//
+//   machine.begin(iteration);
+//   do {
+//     ... compute, validate each result ...
+//     end = machine.end_run(votes_of_all(world, machine.votes()));
+//     if (end.rewind) ... put streams and data back ...
+//   } while (end.again);
+//   if (const auto exit = machine.conclude()) ... save where it says so, leave with its code ...
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/fabric.hpp"
+#include "sim/job/rerun/rerun_injector.hpp"
+#include "sim/job/rerun/rerun_log.hpp"
+#include "sim/job/rerun/rerun_policy.hpp"
+#include "sim/job/rerun/rerun_state.hpp"
+#include "sim/job/rerun/rerun_statistics.hpp"
+
+namespace reprise::sim {
+
+/// The way in which the job ends.
+struct RerunExit {
+  int code = 0;
+  bool save = false;                                 ///< save before leaving
+  RerunDiagnosis diagnosis = RerunDiagnosis::kNone;  ///< the gravest of all ranks, the same on all
+  std::string why;                                   ///< for the operator
+};
+
+/// A result to validate.
+struct Validation {
+  double value = 0;
+  bool rejected = false;     ///< true if the caller's own rule rejects it
+  std::string_view message;  ///< name of the rule; identifies the call with its count of uses
+  bool fatal = true;
+  double tolerance = 0;  ///< largest relative difference that counts as reproduced
+};
+
+/// The n-th use of a rule by a rank.
+struct ValidationCall {
+  std::string message;
+  std::int32_t rank = 0;      ///< index in the job
+  std::int64_t sequence = 0;  ///< from 1
+
+  friend bool operator==(const ValidationCall&, const ValidationCall&) = default;
+};
+
+/// A rank's knowledge of a fault; all of it is persisted.
+struct FaultContext {
+  RerunVotes votes;
+  std::optional<ValidationCall> failed;
+  std::optional<double> initial_result;
+  std::string device;  ///< the suspicious one; empty: none
+
+  friend bool operator==(const FaultContext&, const FaultContext&) = default;
+};
+
+struct RerunSetup {
+  RerunMode mode = RerunMode::kDisabled;
+  GroupRank place;                     ///< index in the job, independent of its global rank
+  GlobalRank rank;                     ///< the process, for messages
+  std::string device = "localhost:0";  ///< "node:index"
+  std::string job_id = "N/A";          ///< id of this life in the log
+  ErrorInjector injector = {};
+  LargeValues::Limits large = {};
+};
+
+/// State of a machine in a checkpoint.
+struct RerunSnapshot {
+  RerunMode mode = RerunMode::kDisabled;
+  RerunState state = RerunState::kNotRunningYet;
+  std::int64_t iteration = 0;
+};
+
+class RerunMachine {
+ public:
+  RerunMachine() = default;
+  explicit RerunMachine(RerunSetup setup, RerunPolicy policy = {});
+
+  RerunMode mode() const { return setup_.mode; }
+  RerunState state() const { return state_; }
+  /// Returns the number of the last iteration that was begun; the first is 1.
+  std::int64_t iteration() const { return iteration_; }
+  /// Returns 0 in the initial run, 1 in the first re-run, also in one from a checkpoint.
+  int run() const;
+  /// Returns this rank's own diagnosis of the last rejected result.
+  RerunDiagnosis diagnosis() const { return diagnosis_; }
+  const FaultContext& fault() const { return fault_; }
+  bool first_iteration_complete() const { return first_iteration_complete_; }
+  const LargeValues& large_values() const { return large_; }
+  const ErrorInjector& injector() const { return setup_.injector; }
+  const RerunPolicy& policy() const { return policy_; }
+
+  // --- an iteration -----------------------------------------------------------------------------
+
+  /// Starts the first run of iteration number `iteration`; in a restored machine, the re-run. USAGE
+  /// within an iteration, and after the job was told to leave.
+  void begin(std::int64_t iteration);
+  void validate(const Validation& validation);
+  /// True if the value exceeds 10 times (default) the largest of the first 100; takes samples.
+  bool unexpectedly_large(std::string_view name, double value);
+  /// Returns this rank's votes in the current run.
+  RerunVotes votes() const { return fault_.votes; }
+  RunEnd end_run(RerunVotes world);
+  /// Called after the last run: returns how the job leaves, or nothing if it goes on.
+  std::optional<RerunExit> conclude();
+  /// Skips the iteration: drops the search for its fault.
+  void drop();
+
+  // --- checkpoints ------------------------------------------------------------------------------
+
+  /// Throws ILLEGAL_STATE_PERSISTED unless the state is 0 or 3.
+  RerunSnapshot snapshot() const;
+  /// Returns this rank's object: an idle one in state 0.
+  Value encode_object(const std::vector<DataPosition>& data) const;
+  /// Called if the state is restored (see RerunPolicy::restored). Takes mode and iteration from the
+  /// checkpoint. LOAD_REJECTED for an object that does not have that form.
+  void restore(const RerunSnapshot& snapshot, const Value& object);
+
+  // --- for people -------------------------------------------------------------------------------
+
+  /// Returns this life's lines for the file of rejected results.
+  const std::vector<std::string>& log() const { return log_; }
+  /// Returns the messages for the operator since the last call.
+  std::vector<std::string> take_notes();
+  /// Returns the statistics of this rank since they were last cleared.
+  DeterminismStatistics& statistics() { return statistics_; }
+  /// True if the statistics of all ranks are due after this iteration: every second one.
+  bool reports_now() const;
+
+ private:
+  ValidationCall call_of(std::string_view message);
+  void validate_disabled(const Validation& validation);
+  void collect(const Validation& validation, const ValidationCall& call);
+  void validate_initial(const Validation& validation, const ValidationCall& call);
+  void validate_again(const Validation& validation);
+  void write(RerunStatus status, const Validation& validation);
+  void note(const std::string& text);
+
+  RerunSetup setup_;
+  RerunPolicy policy_;
+  RerunState state_ = RerunState::kNotRunningYet;
+  std::int64_t iteration_ = 0;
+  bool first_iteration_complete_ = false;
+  RerunDiagnosis diagnosis_ = RerunDiagnosis::kNone;
+  RerunVotes world_;  ///< votes in the last run
+  FaultContext fault_;
+  LargeValues large_;
+  std::map<std::string, std::int64_t, std::less<>> calls_;  ///< in the current run, by message
+  std::vector<std::pair<ValidationCall, double>> results_;  ///< of the initial run, for statistics
+  DeterminismStatistics statistics_;
+  std::vector<std::string> log_;
+  std::vector<std::string> notes_;
+};
+
+/// Collective: returns the votes of all ranks together.
+RerunVotes votes_of_all(Communicator& world, RerunVotes mine);
+
+/// Encodes the entry of the common state: {mode, state, current_iteration}.
+Value encode(const RerunSnapshot& snapshot);
+/// Returns nothing if the common state has no entry. LOAD_REJECTED if it does not have that form.
+std::optional<RerunSnapshot> rerun_of(const Value& common);
+
+}  // namespace reprise::sim

@@ -1,0 +1,172 @@
+#pragma once
+// Decisions of the rerun machine, each a pure function. A default-constructed policy is right; a
+// mutant replaces a function.
+//
+//   state                     votes of all ranks      next                  then
+//   0 NOT_RUNNING_YET         -                       1                     run
+//   1 INITIAL_RUN             none                    0                     update
+//   1                         rerun                   2                     rewind, run
+//   2 RERUNNING_IN_PLACE      continue                0                     update
+//   2                         checkpoint              3                     rewind, save, exit 16
+//   2                         neither                 2                     rewind, exit 17
+//   3 WILL_RERUN              -                       4                     run
+//   4 RERUNNING_FROM          restart again           5                     exit 16
+//   4                         continue                0                     update
+//   4                         neither                 4                     exit 17
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/state.hpp"
+#include "reprise/tensor.hpp"
+#include "sim/job/model/data_iterator.hpp"
+#include "sim/job/modules/module_config.hpp"
+#include "sim/job/rerun/rerun_state.hpp"
+
+namespace reprise::sim {
+
+// --- running ------------------------------------------------------------------------------------
+
+/// Names of the rules that reject a result.
+inline constexpr std::string_view kNaNRule = "NaN";
+inline constexpr std::string_view kInfinityRule = "infinity";
+inline constexpr std::string_view kSpikeRule = "spike";
+/// True for all rules except the spike's: a spike that is reproduced is used for training.
+bool fatal_unless_spike(std::string_view rule);
+
+/// Result of the end of a run.
+struct RunEnd {
+  RerunState next = RerunState::kNotRunningYet;
+  bool again = false;   ///< run the iteration once more
+  bool rewind = false;  ///< restore random streams and data to the start of the iteration
+};
+/// Called in the states in which a run can end: 1, 2, 4; else USAGE.
+RunEnd end_of_run(RerunState state, RerunMode mode, RerunVotes world);
+
+/// A result that was rejected in the initial run, computed again in a later one.
+struct Reached {
+  RerunState state = RerunState::kRerunningInPlace;  ///< or kRerunningFromCheckpoint
+  bool reproduced = false;                           ///< within the tolerance
+  bool fatal = true;
+  bool same_device = false;  ///< true if the device is that of the suspicious run
+};
+RerunVotes judge_again(const Reached& reached);
+
+/// The way in which the job leaves between iterations.
+struct Leaving {
+  int code = 0;
+  bool save = false;  ///< save before leaving
+};
+/// Uses the votes of the last run only in mode disabled.
+std::optional<Leaving> leave_or_go_on(RerunState state, RerunMode mode, RerunVotes world);
+
+/// State to restore before an iteration is run again, and before a fault checkpoint.
+struct Rewinding {
+  bool again = false;  ///< true: the iteration is run again; false: the job leaves
+  std::function<void()> host;
+  std::function<void()> device;
+  std::function<void()> tracker;
+  std::function<void()> data;
+};
+struct RewindStep {
+  std::string_view name;
+  std::function<void()> run;
+};
+///   restore_host     the host's streams as they were before the initial run
+///   restore_device   the devices'
+///   restore_tracker  those that model-parallel ranks track
+///   rewind_data      the batches of this iteration, from the first
+std::vector<RewindStep> rewind_protocol(const Rewinding& rewinding);
+
+// --- saving -------------------------------------------------------------------------------------
+
+/// True for 0 and 3.
+bool may_be_persisted(RerunState state);
+/// True in the enabled modes and format torch_dist, whatever the state.
+bool emits(RerunMode mode, RerunState state, CheckpointFormat format);
+/// True if the object contains the batches of the iteration, which only wrapped iterators keep:
+/// only if it must be run again, so never between iterations.
+bool holds_batches(RerunState state);
+/// True for every second iteration, if runs are compared.
+bool reports_at(RerunMode mode, std::int64_t iteration);
+
+/// Returns one place per rank: each rank knows its own faults only.
+ObjectPlace place_by_rank(const Layout& layout, GroupRank place, std::int32_t world);
+
+// --- loading ------------------------------------------------------------------------------------
+
+/// State of the machine in a checkpoint, and the modules that saved it.
+struct StoredRerun {
+  RerunMode mode = RerunMode::kValidateResults;
+  RerunState state = RerunState::kNotRunningYet;
+  std::int64_t iteration = 0;
+  std::vector<ModuleConfig> modules;
+};
+/// The job that loads it.
+struct OwnRerun {
+  RerunMode mode = RerunMode::kDisabled;
+  std::vector<ModuleConfig> modules;
+};
+
+/// Decides if the template requests this rank's object. Returns true for any mode, state and
+/// format, so that all that is saved is requested.
+bool ask_always(const StoredRerun& stored, const OwnRerun& own);
+
+/// Decides if a forced template requests the job's own objects without looking at the checkpoint.
+/// Returns true. A checkpoint without them is then refused, where a job that looks at it would do
+/// without.
+bool force_always(RerunMode mode, CheckpointFormat format);
+
+/// Decides if a job uses a stored state. False if it loads only weights, as from a
+/// release.
+bool unless_weights_alone(bool weights_alone);
+
+struct Restoring {
+  bool restore = false;
+  std::string note;  ///< message for the operator; may be empty
+};
+/// Restores a pending state on the same grids unless the job's machine is disabled; ignores any
+/// other pending state with a note. Does not restore an idle one. ILLEGAL_STATE_PERSISTED for a
+/// state that can't be resumed.
+Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own);
+
+/// Sources for the batches of the next run.
+struct LoadedData {
+  bool restored = false;              ///< true if the machine was restored
+  const Value* object = nullptr;      ///< this rank's object, if loaded
+  std::int64_t consumed_samples = 0;  ///< data cursor of the checkpoint
+};
+/// If restored, reads the buffers and then continues at the source. Else starts at the cursor and
+/// drops the buffers. Never does both.
+DataPosition buffers_or_cursor(const LoadedData& loaded);
+/// Returns the batches in a rank's object. LOAD_REJECTED if it does not have that form.
+std::vector<SampleRange> batches_of(const Value& object);
+
+/// Returns the message for an iteration that is about to be re-run from a checkpoint again;
+/// `before` counts the earlier restarts. Empty if there was none.
+std::string say_no_progress(std::int64_t iteration, std::int64_t before);
+
+struct RerunPolicy {
+  bool (*fatal)(std::string_view rule) = fatal_unless_spike;
+  RunEnd (*end)(RerunState, RerunMode, RerunVotes) = end_of_run;
+  RerunVotes (*judged)(const Reached&) = judge_again;
+  std::optional<Leaving> (*leaving)(RerunState, RerunMode, RerunVotes) = leave_or_go_on;
+  std::vector<RewindStep> (*rewind)(const Rewinding&) = rewind_protocol;
+  bool (*persisted)(RerunState) = may_be_persisted;
+  bool (*emitted)(RerunMode, RerunState, CheckpointFormat) = emits;
+  bool (*batches)(RerunState) = holds_batches;
+  bool (*reported)(RerunMode, std::int64_t) = reports_at;
+  bool (*forced)(RerunMode, CheckpointFormat) = force_always;
+  ObjectPlace (*placed)(const Layout&, GroupRank, std::int32_t) = place_by_rank;
+  bool (*asked)(const StoredRerun&, const OwnRerun&) = ask_always;
+  bool (*concerned)(bool weights_alone) = unless_weights_alone;
+  Restoring (*restored)(const StoredRerun&, const OwnRerun&) = restore_or_ignore;
+  DataPosition (*data)(const LoadedData&) = buffers_or_cursor;
+  std::string (*guard)(std::int64_t, std::int64_t) = say_no_progress;
+};
+
+}  // namespace reprise::sim

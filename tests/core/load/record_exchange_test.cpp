@@ -1,0 +1,343 @@
+// Data for several ranks is read from storage once, with the same result as if each had read it.
+#include "core/load/record_exchange.hpp"
+#include "core/ports/whole_file.hpp"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <mutex>
+#include <new>
+#include <numeric>
+
+#include "core/load/load_seamed.hpp"
+#include "core/ports/passing_store.hpp"
+#include "core/save/save_seamed.hpp"
+#include "tests/contracts/error_of.hpp"
+#include "tests/contracts/sanitized.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+#include "tests/contracts/thread_world.hpp"
+#include "tests/fixtures/round_trip.hpp"
+
+namespace reprise {
+namespace {
+
+using contracts::error_of;
+using contracts::run_ranks;
+using contracts::TemporaryDirectory;
+using testing::HasSubstr;
+using testing_job::mesh_of;
+using testing_job::RankState;
+using testing_job::TensorSpec;
+
+/// Counts how often each byte of payload and of common state is read, over all ranks.
+class Tally {
+ public:
+  void read(const std::string& path, std::uint64_t offset, std::uint64_t size) {
+    if (!path.ends_with(".distcp") && !path.ends_with("common.pt")) return;
+    const std::lock_guard lock(mutex_);
+    auto& times = times_[path];
+    times.resize(std::max<std::size_t>(times.size(), offset + size));
+    for (std::uint64_t i = 0; i < size; ++i) ++times[offset + i];
+  }
+  /// Returns the highest count of any byte.
+  int most() const {
+    int most = 0;
+    for (const auto& [path, times] : times_) {
+      for (const int count : times) most = std::max(most, count);
+    }
+    return most;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::vector<int>> times_;
+};
+
+/// Called at each read of payload.
+using Read = void (*)(const std::string& path);
+void succeeds(const std::string& /*path*/) {}
+void fails(const std::string& path) { throw Error(Code::kIo, "the disk is gone", {.file = path}); }
+void finds_no_memory(const std::string& /*path*/) { throw std::bad_alloc(); }
+
+class CountingStore final : public PassingStore {
+ public:
+  CountingStore(Store& inner, Tally& tally, Read payload)
+      : PassingStore(inner), tally_(tally), payload_(payload) {}
+  std::unique_ptr<ReadFile> open(const std::string& path) override {
+    return std::make_unique<File>(inner().open(path), path, *this);
+  }
+
+ private:
+  class File final : public ReadFile {
+   public:
+    File(std::unique_ptr<ReadFile> inner, std::string path, CountingStore& store)
+        : inner_(std::move(inner)), path_(std::move(path)), store_(store) {}
+    std::uint64_t size() const override { return inner_->size(); }
+    void read_at(std::uint64_t offset, MutableByteSpan out) override {
+      if (path_.ends_with(".distcp")) store_.payload_(path_);
+      store_.tally_.read(path_, offset, out.size());
+      inner_->read_at(offset, out);
+    }
+
+   private:
+    std::unique_ptr<ReadFile> inner_;
+    std::string path_;
+    CountingStore& store_;
+  };
+
+  Tally& tally_;
+  Read payload_;
+};
+
+/// Memory that only the device's copies can access.
+class BesideDevice final : public Device {
+ public:
+  explicit BesideDevice(Device& inner) : inner_(inner) {}
+  std::string name() const override { return inner_.name(); }
+  DeviceEvent gather(std::span<const GatherCopy> copies) override { return inner_.gather(copies); }
+  DeviceEvent scatter(std::span<const ScatterCopy> copies) override {
+    return inner_.scatter(copies);
+  }
+  void wait(DeviceEvent event) override { inner_.wait(event); }
+
+ private:
+  Device& inner_;
+};
+
+/// Returns small, large and empty tensors; held by all ranks, or cut along one axis or two.
+std::vector<TensorSpec> exchanged_specs() {
+  return {{"rows", DType::kFloat32, {90, 50}, Placement({{"tp", 0}})},
+          {"both", DType::kFloat64, {41}, Placement({{"tp", 0}, {"dp", 0}})},
+          {"few", DType::kUInt8, {3, 2}, Placement({{"tp", 0}})},
+          {"none", DType::kFloat32, {0, 4}, Placement({{"tp", 0}})},
+          {"whole", DType::kBFloat16, {700}, {}},
+          {"scalar", DType::kInt64, {}, {}}};
+}
+
+const std::vector<std::vector<Axis>> kMeshes = {{{"tp", 1}, {"dp", 1}},
+                                                {{"tp", 1}, {"dp", 3}},
+                                                {{"tp", 2}, {"dp", 2}},
+                                                {{"tp", 4}, {"dp", 1}},
+                                                {{"tp", 3}, {"dp", 2}}};
+
+struct JobState {
+  JobState(const std::vector<Axis>& axes, GlobalRank rank)
+      : held(exchanged_specs(), mesh_of(axes), rank) {
+    // One object that all ranks want, and one per rank.
+    held.state.objects = {{"all", {1}, {0}, rank.value, Value(std::int64_t{7})}};
+    held.state.common = Dict{{"iteration", Value(std::int64_t{3})}};
+  }
+  RankState held;
+};
+
+void save_under(const std::vector<Axis>& axes, const std::string& directory) {
+  const auto size = mesh_of(axes)->size();
+  run_ranks(size, directory, [&](const Ports& ports) {
+    JobState job(axes, ports.fabric.rank());
+    testing_job::fill(job.held.state);
+    SaveSettings options;
+    options.target = CommitTarget::iteration("run", Step{3});
+    Save::begin(ports, ports.fabric.communicator(Group::world(size)), job.held.state, options)
+        .finish();
+  });
+}
+
+/// Returns the number of elements that have any other byte.
+std::size_t other_than(std::byte expected, const StateDict& state) {
+  std::size_t count = 0;
+  testing_job::each_element(state, [&](const TensorLeaf& leaf, const std::byte* element, auto) {
+    const ByteSpan bytes(element, size_of(leaf.dtype));
+    count +=
+        std::all_of(bytes.begin(), bytes.end(), [&](std::byte b) { return b == expected; }) ? 0 : 1;
+  });
+  return count;
+}
+
+enum class Memory : std::uint8_t { kHosts, kDevices };
+
+struct LoadCase {
+  std::vector<Axis> axes;
+  LoadSettings options;
+  Memory memory = Memory::kHosts;
+  std::int32_t failing = -1;  ///< rank that fails
+  Read how = fails;
+  LoadSeams seams = {};  ///< seams of that rank
+};
+
+struct Loaded {
+  std::size_t wrong = 0;
+  std::size_t unpoisoned = 0;
+  std::size_t touched = 0;
+  std::vector<std::uint64_t> for_all;  ///< of each rank
+  std::vector<std::uint64_t> taken;    ///< of each rank: the source of its tensors
+  std::vector<std::string> errors;     ///< of each rank
+  int most = 0;                        ///< most reads of any byte
+};
+
+LoadReport load_job(const Ports& ports, const LoadCase& how, StateDict& into) {
+  BesideDevice device(ports.device);
+  const bool beside = how.memory == Memory::kDevices;
+  const Ports own{ports.store, ports.fabric, beside ? device : ports.device, ports.tasks,
+                  ports.trace};
+  const auto group = own.fabric.communicator(Group::world(own.fabric.world_size()));
+  const bool fails = own.fabric.rank().value == how.failing;
+  return load(
+      own, *group, how.options,
+      [&into](const Candidate&) {
+        return Wanted{&into, {}};
+      },
+      fails ? how.seams : LoadSeams{});
+}
+
+Loaded load_under(const LoadCase& how, const std::string& directory) {
+  const auto size = mesh_of(how.axes)->size();
+  Tally tally;
+  std::mutex mutex;
+  Loaded loaded;
+  loaded.for_all.resize(static_cast<std::size_t>(size));
+  loaded.taken.resize(static_cast<std::size_t>(size));
+  loaded.errors.resize(static_cast<std::size_t>(size));
+  run_ranks(
+      size, directory,
+      [&](const Ports& ports) {
+        JobState job(how.axes, ports.fabric.rank());
+        job.held.state.objects[0].value = Value();
+        LoadReport report;
+        const auto error = error_of([&] { report = load_job(ports, how, job.held.state); });
+        const std::lock_guard lock(mutex);
+        const auto rank = static_cast<std::size_t>(ports.fabric.rank().value);
+        loaded.for_all[rank] = report.bytes_for_all;
+        loaded.taken[rank] = report.bytes_read;
+        loaded.errors[rank] = error ? error->what() : "";
+        loaded.unpoisoned += other_than(std::byte{0xBD}, job.held.state);
+        loaded.touched += other_than(std::byte{0}, job.held.state);
+        if (error) return;
+        loaded.wrong += testing_job::wrong_elements(job.held.state);
+        loaded.wrong += job.held.state.objects[0].value == Value(std::int64_t{7}) ? 0 : 1;
+        loaded.wrong += job.held.state.common.find("iteration") == nullptr ? 1 : 0;
+        EXPECT_GE(report.bound_staging, report.peak_staging);
+      },
+      [&](Store& store, GlobalRank rank) {
+        return std::make_unique<CountingStore>(store, tally,
+                                               rank.value == how.failing ? how.how : succeeds);
+      });
+  loaded.most = tally.most();
+  return loaded;
+}
+
+LoadSettings once_per_job() {
+  LoadSettings options;
+  options.path = "run";
+  options.reads = Reads::kOncePerJob;
+  return options;
+}
+
+void expect_same_error(const Loaded& loaded, const std::vector<std::string>& words) {
+  for (const auto& word : words) EXPECT_THAT(loaded.errors.front(), HasSubstr(word));
+  EXPECT_EQ(loaded.errors, std::vector(loaded.errors.size(), loaded.errors.front()));
+}
+
+TEST(RecordExchange, every_pair_of_small_worlds_loads_every_element_and_reads_each_byte_once) {
+  for (const auto& saver : kMeshes) {
+    const TemporaryDirectory directory;
+    save_under(saver, directory.path());
+    for (const auto& loader : kMeshes) {
+      for (const std::uint64_t staging : {64U, 4096U, 1U << 20U}) {
+        for (const auto checksums : {LoadChecksums::kIgnored, LoadChecksums::kVerified}) {
+          for (const auto memory : {Memory::kHosts, Memory::kDevices}) {
+            LoadCase how{.axes = loader, .options = once_per_job(), .memory = memory};
+            how.options.staging_bytes = staging;
+            how.options.checksums = checksums;
+            const Loaded once = load_under(how, directory.path());
+            EXPECT_EQ(once.wrong, 0U);
+            EXPECT_EQ(std::accumulate(once.errors.begin(), once.errors.end(), std::string()), "");
+            EXPECT_EQ(once.most, 1) << "staging " << staging;
+            how.options.reads = Reads::kByEach;
+            EXPECT_EQ(once.taken, load_under(how, directory.path()).taken);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(RecordExchange, ranks_that_need_the_same_read_equal_shares__dp3) {
+  const TemporaryDirectory directory;
+  save_under(kMeshes[0], directory.path());  // all three ranks need each record
+  for (const auto memory : {Memory::kHosts, Memory::kDevices}) {
+    LoadCase how{.axes = kMeshes[1], .options = once_per_job(), .memory = memory};
+    const auto shares = load_under(how, directory.path()).for_all;
+    const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+    EXPECT_GT(*least, 5000U);
+    EXPECT_LE(*most - *least, 2U) << "at most one byte per round";
+    how.options.reads = Reads::kByEach;
+    EXPECT_EQ(load_under(how, directory.path()).most, 3);
+  }
+}
+
+TEST(RecordExchange, a_read_that_fails_in_one_rank_is_one_error_on_all_and_leaves_poison) {
+  const TemporaryDirectory directory;
+  save_under(kMeshes[3], directory.path());
+  for (const auto& loader : kMeshes) {
+    for (std::int32_t rank = 0; rank < mesh_of(loader)->size(); ++rank) {
+      for (const Read read : {fails, finds_no_memory}) {
+        LoadCase how{.axes = loader, .options = once_per_job(), .failing = rank, .how = read};
+        how.options.staging_bytes = 4096;
+        const Loaded loaded = load_under(how, directory.path());
+        expect_same_error(loaded, {read == fails ? "the disk is gone" : "INTERNAL",
+                                   "rank " + std::to_string(rank)});
+        EXPECT_EQ(loaded.unpoisoned, 0U);
+      }
+    }
+  }
+}
+
+TEST(RecordExchange, a_rank_that_finds_no_staging_is_one_error_on_all_and_nothing_was_touched) {
+  if (REPRISE_SANITIZED != 0)
+    GTEST_SKIP() << "a sanitizer ends the program instead of throwing bad_alloc";
+  const TemporaryDirectory directory;
+  save_under(kMeshes[3], directory.path());
+  for (const auto& loader : kMeshes) {
+    for (std::int32_t rank = 0; rank < mesh_of(loader)->size(); ++rank) {
+      LoadCase how{.axes = loader, .options = once_per_job(), .failing = rank, .how = succeeds};
+      how.seams.staging = [](const StagingNeed&) { return UINT64_MAX; };
+      const Loaded loaded = load_under(how, directory.path());
+      expect_same_error(loaded, {"INTERNAL", "rank " + std::to_string(rank)});
+      EXPECT_EQ(loaded.most, 1) << "only the common state, no payload";
+      EXPECT_EQ(loaded.touched, 0U);
+    }
+  }
+}
+
+/// Makes the metadata claim that size for the last item of a file; the file does not change.
+void claim(const std::string& directory, std::uint64_t bytes) {
+  PosixStore store(directory);
+  Metadata metadata = Checkpoint::open(store, "run").metadata();
+  ByteRange* last = nullptr;
+  for (auto& tensor : metadata.catalog.tensors) {
+    for (auto& chunk : tensor.chunks) {
+      if (chunk.file == 0 && (last == nullptr || chunk.range.offset > last->offset)) {
+        last = &chunk.range;
+      }
+    }
+  }
+  for (auto& object : metadata.catalog.objects) {
+    if (object.file == 0 && object.range.offset > last->offset) last = &object.range;
+  }
+  last->size = bytes;
+  write_durably(store, "run/iter_0000003/.metadata", write_metadata(metadata));
+}
+
+TEST(RecordExchange, bytes_that_a_file_does_not_have_are_refused_before_memory_is_asked_for) {
+  for (const std::uint64_t bytes : {std::uint64_t{1} << 20U, std::uint64_t{1} << 60U}) {
+    const TemporaryDirectory directory;
+    save_under(kMeshes[0], directory.path());
+    claim(directory.path(), bytes);
+    const Loaded loaded =
+        load_under({.axes = kMeshes[2], .options = once_per_job()}, directory.path());
+    expect_same_error(loaded, {"TORN_FILE", "__0_0.distcp"});
+  }
+}
+
+}  // namespace
+}  // namespace reprise

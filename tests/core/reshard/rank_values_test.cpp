@@ -1,0 +1,198 @@
+// Checkpoints in which each rank wrote its own metadata: no command mistakes one rank's values for
+// another's.
+
+#include "core/reshard/rank_values.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/diff/diff.hpp"
+#include "core/format/bytes_item.hpp"
+#include "core/format/zip/crc32.hpp"
+#include "core/reshard/reshard.hpp"
+#include "core/verify/verify.hpp"
+#include "tests/contracts/error_of.hpp"
+#include "tests/fixtures/stored_fixture.hpp"
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+/// State of one rank: half of "w" (4 elements in all), the whole of "b", the object "rng".
+struct SavedRank {
+  float b = 1;
+  std::int64_t rng = 0;
+};
+
+/// Payload of one rank, item after item.
+class Payload {
+ public:
+  Payload(Metadata& metadata, std::int32_t rank) {
+    metadata.catalog.files.push_back("__" + std::to_string(rank) + "_0.distcp");
+  }
+
+  ByteRange tensor(const Dims& extent, float first) {
+    const TensorItemLayout layout(DType::kFloat32, extent);
+    std::vector<float> elements(static_cast<std::size_t>(volume(extent)), first);
+    const ByteSpan content = std::as_bytes(std::span(elements));
+    Bytes item = layout.head();
+    append(item, content);
+    append(item, layout.tail(crc32_of(content)));
+    return put(item);
+  }
+  ByteRange object(std::int64_t value) { return put(write_bytes_item(Value(value), "archive")); }
+  const Bytes& bytes() const { return bytes_; }
+
+ private:
+  ByteRange put(ByteSpan item) {
+    const ByteRange range{bytes_.size(), item.size()};
+    append(bytes_, item);
+    return range;
+  }
+
+  Bytes bytes_;
+};
+
+/// Writes like torch with use_collectives=False.
+void save(Store& store, const std::string& directory, const std::vector<SavedRank>& ranks) {
+  store.make_directory(directory);
+  const auto count = static_cast<std::int64_t>(ranks.size());
+  for (std::int32_t rank = 0; rank < count; ++rank) {
+    const SavedRank& state = ranks[static_cast<std::size_t>(rank)];
+    Metadata metadata;
+    Payload payload(metadata, rank);
+    const Box part{{rank * 2}, {2}};
+    metadata.catalog.tensors = {
+        {.key = "b", .shape = {3}, .chunks = {{Box::whole({3}), 0, payload.tensor({3}, state.b)}}},
+        {.key = "w",
+         .shape = {2 * count},
+         .chunks = {{part, 0, payload.tensor({2}, static_cast<float>(rank))}}}};
+    metadata.catalog.objects = {{"rng", 0, payload.object(state.rng)}};
+    write_durably(store, join_path(directory, metadata.catalog.files[0]), payload.bytes());
+    write_durably(store, join_path(directory, "__" + std::to_string(rank) + ".metadata"),
+                  write_metadata(metadata));
+  }
+}
+
+class RankValues : public test::StoreTest {
+ protected:
+  RankValues() {
+    save(store_, "a", {{1, 10}, {1, 11}});
+    save(store_, "other_tensor", {{1, 10}, {2, 11}});
+    save(store_, "other_object", {{1, 10}, {1, 12}});
+  }
+
+  DiffReport between(const std::string& left, const std::string& right) {
+    return test::diff_of(store_, left, store_, right);
+  }
+  std::vector<std::string> differing(const std::string& left, const std::string& right) {
+    std::vector<std::string> keys;
+    const DiffReport report = between(left, right);
+    for (const auto& tensor : report.tensors) {
+      if (counts_as_different(tensor.verdict)) keys.push_back(tensor.key);
+    }
+    for (const auto& object : report.objects) {
+      if (counts_as_different(object.verdict)) keys.push_back(object.key);
+    }
+    return keys;
+  }
+  ReshardReport run(const std::string& from, const RankChoice& choice) {
+    Checkpoint source = Checkpoint::open(store_, from);
+    const CutRule rule = [&choice](const std::string&, const Dims&) -> std::optional<Cut> {
+      return choice.ranks == 0 ? std::nullopt : std::optional(Cut{0, choice.ranks});
+    };
+    return reshard(source, {"out"}, {.rule = rule, .writers = 2, .ranks = choice},
+                   {store_, device_, tasks_, trace_, progress_});
+  }
+  std::vector<std::string> keys_of(const std::string& path) {
+    std::vector<std::string> keys;
+    const Checkpoint checkpoint = Checkpoint::open(store_, path);
+    for (const auto& tensor : checkpoint.catalog().tensors) keys.push_back(tensor.key);
+    for (const auto& object : checkpoint.catalog().objects) keys.push_back(object.key);
+    return keys;
+  }
+};
+
+TEST_F(RankValues, are_items_of_their_own_and_all_of_them_are_verified) {
+  EXPECT_THAT(keys_of("a"), ElementsAre("b@rank0", "b@rank1", "w", "rng@rank0", "rng@rank1"));
+  const VerifyReport report = verify(store_, "a", PayloadCheck::kRead, progress_);
+  EXPECT_TRUE(report.whole());
+  EXPECT_EQ(report.elements, 3U + 3U + 4U);
+  EXPECT_EQ(report.objects, 2U);
+}
+
+TEST_F(RankValues, that_differ_on_rank_1_alone_are_a_difference) {
+  EXPECT_THAT(differing("a", "a"), IsEmpty());
+  EXPECT_THAT(differing("a", "other_tensor"), ElementsAre("b@rank1"));
+  EXPECT_THAT(differing("a", "other_object"), ElementsAre("rng@rank1"));
+}
+
+TEST_F(RankValues, are_kept_rank_by_rank_when_their_number_is) {
+  const ReshardReport report = run("other_object", {.ranks = 2});
+  EXPECT_EQ(report.ranks, 2U);
+  EXPECT_THAT(differing("other_object", "out"), IsEmpty());
+  EXPECT_THAT(differing("a", "out"), ElementsAre("rng@rank1"));
+  EXPECT_TRUE(store_.stat("out/__0.metadata"));
+  EXPECT_TRUE(store_.stat("out/__1.metadata"));
+  EXPECT_FALSE(store_.stat("out/.metadata"));
+  EXPECT_TRUE(verify(store_, "out", PayloadCheck::kRead, progress_).whole());
+}
+
+TEST_F(RankValues, are_refused_by_name_when_there_is_one_metadata_for_all) {
+  const auto error = contracts::error_of([&] { run("a", {.ranks = 3}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), Code::kUsage);
+  EXPECT_EQ(error->place().key, "rng");
+  EXPECT_THAT(error->message(), HasSubstr("--per-rank first"));
+  EXPECT_FALSE(store_.stat("out"));
+}
+
+TEST_F(RankValues, become_the_first_ones_or_are_dropped_where_that_is_asked_for) {
+  const ReshardReport first = run("other_tensor", {.per_rank = PerRank::kFirst, .ranks = 3});
+  EXPECT_THAT(first.of_first, UnorderedElementsAre("b", "rng"));
+  EXPECT_THAT(keys_of("out"), ElementsAre("b", "w", "rng"));
+  EXPECT_THAT(differing("a", "out"), ElementsAre("rng@rank1"));
+  const ReshardReport dropped = run("a", {.per_rank = PerRank::kDrop});
+  EXPECT_THAT(dropped.dropped, ElementsAre("rng"));
+  EXPECT_THAT(keys_of("out"), ElementsAre("b", "w")) << "b must be the same on both ranks";
+  EXPECT_THAT(differing("a", "out"), ElementsAre("rng@rank0", "rng@rank1"));
+}
+
+TEST_F(RankValues, are_not_there_to_choose_from_in_one_metadata_for_all) {
+  run("a", {.per_rank = PerRank::kFirst});
+  EXPECT_EQ(contracts::code_of([&] { run("out", {.per_rank = PerRank::kFirst}); }), Code::kUsage);
+}
+
+TEST_F(RankValues, of_replicas_of_a_sharded_tensor_are_as_many_copies) {
+  std::vector<MetadataFile> files;
+  for (std::int32_t rank = 0; rank < 4; ++rank) {
+    Metadata metadata;
+    metadata.catalog.files = {"__" + std::to_string(rank) + "_0.distcp"};
+    metadata.catalog.tensors = {
+        {.key = "w", .shape = {4}, .chunks = {{{{2 * (rank / 2)}, {2}}, 0, {0, 600}}}}};
+    files.push_back({"__" + std::to_string(rank) + ".metadata", write_metadata(metadata)});
+  }
+  std::vector<ByteSpan> contents;
+  std::vector<std::string> names;
+  for (const auto& file : files) {
+    contents.emplace_back(file.content);
+    names.push_back(file.name);
+  }
+  const Metadata read = read_metadata(contents, names);
+  ASSERT_EQ(read.catalog.tensors.size(), 2U);
+  EXPECT_EQ(read.catalog.tensors[0].key, "w@rank0");
+  EXPECT_THAT(read.catalog.tensors[0].known_by.ranks, ElementsAre(0, 2));
+  EXPECT_THAT(read.catalog.tensors[1].known_by.ranks, ElementsAre(1, 3));
+  for (const auto& tensor : read.catalog.tensors) EXPECT_EQ(tensor.chunks.size(), 2U);
+}
+
+}  // namespace
+}  // namespace reprise

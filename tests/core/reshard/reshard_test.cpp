@@ -1,0 +1,493 @@
+// reshard: every fixture has the same content under several cuts, as judged by diff; bytes that are
+// not interpreted do not change.
+
+#include "core/reshard/reshard.hpp"
+#include "core/ports/whole_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/diff/diff.hpp"
+#include "core/format/bytes_item.hpp"
+#include "core/format/integrity.hpp"
+#include "core/format/zip/archive.hpp"
+#include "core/format/zip/zip_layout.hpp"
+#include "core/plan/cover.hpp"
+#include "core/ports/passing_store.hpp"
+#include "core/verify/verify.hpp"
+#include "tests/contracts/error_of.hpp"
+#include "tests/fixtures/stored_fixture.hpp"
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+CutRule over_ranks(std::int64_t ranks) {
+  return [ranks](const std::string&, const Dims& shape) -> std::optional<Cut> {
+    return shape.empty() ? std::nullopt : std::optional(Cut{0, ranks});
+  };
+}
+
+CutRule last_dimension(std::int64_t parts) {
+  return [parts](const std::string&, const Dims& shape) -> std::optional<Cut> {
+    return shape.empty() ? std::nullopt : std::optional(Cut{shape.size() - 1, parts});
+  };
+}
+
+class Reshard : public test::StoreTest {
+ protected:
+  ReshardReport run(const std::string& fixture, const ReshardOptions& options) {
+    Checkpoint source = Checkpoint::open(test::data_store(), fixture);
+    return reshard(source, {"out"}, options, {store_, device_, tasks_, trace_, progress_});
+  }
+
+  DiffReport against(const std::string& fixture) {
+    return test::diff_of(test::data_store(), fixture, store_, "out");
+  }
+};
+
+TEST_F(Reshard, KeepsTheContentOfEveryFixtureUnderEveryCut) {
+  const ImageOptions small{.staging_bytes_max = 16384, .batch_bytes = 4096};
+  struct Row {
+    const char* what;
+    ReshardOptions options;
+  };
+  const std::vector<Row> rows = {
+      {"rows over 3", {.rule = over_ranks(3), .writers = 3, .image = small}},
+      {"rows over 64 in 2 files", {.rule = over_ranks(64), .writers = 2, .image = small}},
+      {"last dimension in 2", {.rule = last_dimension(2), .writers = 2, .image = small}},
+      {"as it was, one file", {.rule = {}, .writers = 1, .image = small}},
+  };
+  for (const auto* fixture :
+       {"torch_2.15.0/plain", "torch_2.15.0/fsdp2_tp_strided", "torch_2.15.0/sd_view_strided",
+        "torch_2.15.0/fsdp2_uneven", "mcore_0.16.1_gpt_tp2_pp2", "vectors/ck_p2"}) {
+    for (const auto& row : rows) {
+      const auto report = run(fixture, row.options);
+      const auto verdict = against(fixture);
+      EXPECT_EQ(verdict.different(), 0U) << fixture << ", " << row.what;
+      EXPECT_EQ(verdict.elements, report.elements) << fixture << ", " << row.what;
+      const auto whole = verify(store_, "out", PayloadCheck::kRead, progress_);
+      EXPECT_TRUE(whole.whole()) << fixture << ", " << row.what << ": " << whole.findings[0];
+      EXPECT_EQ(count_of(whole.findings, Severity::kWarning), 0U) << fixture;
+    }
+  }
+}
+
+TEST_F(Reshard, CopiesObjectsByteForByte) {
+  run("mcore_0.16.1_gpt_tp2_pp2", {.rule = over_ranks(2), .writers = 2});
+  Checkpoint before = Checkpoint::open(test::data_store(), "mcore_0.16.1_gpt_tp2_pp2");
+  Checkpoint after = Checkpoint::open(store_, "out");
+  ASSERT_FALSE(before.catalog().objects.empty());
+  for (const auto& object : before.catalog().objects) {
+    EXPECT_EQ(before.object_bytes(object), after.object_bytes(*after.catalog().object(object.key)))
+        << object.key;
+  }
+}
+
+TEST_F(Reshard, KeepsThePathsOfTheNestedStateDict) {
+  run("torch_2.15.0/plain", {.rule = over_ranks(2), .writers = 2});
+  const auto paths_of = [](const Checkpoint& checkpoint) {
+    std::map<std::string, std::vector<PathStep>> paths;
+    for (const auto& entry : checkpoint.metadata().planner_data) paths[entry.key] = entry.path;
+    return paths;
+  };
+  const auto before = paths_of(Checkpoint::open(test::data_store(), "torch_2.15.0/plain"));
+  EXPECT_FALSE(before.empty());
+  EXPECT_EQ(before, paths_of(Checkpoint::open(store_, "out")));
+}
+
+TEST_F(Reshard, ReplacesWhatIsThereAsAWhole) {
+  run("torch_2.15.0/plain", {.rule = over_ranks(5), .writers = 5});
+  run("torch_2.15.0/same_content_a", {.rule = over_ranks(2), .writers = 2});
+  const auto report = verify(store_, "out", PayloadCheck::kRead, progress_);
+  EXPECT_TRUE(report.whole());
+  EXPECT_THAT(report.findings, IsEmpty()) << report.findings[0];
+  EXPECT_EQ(against("torch_2.15.0/same_content_a").different(), 0U);
+}
+
+TEST_F(Reshard, RefusesToWriteDamageAnew) {
+  test::FixtureCopy copy("torch_2.15.0/same_content_a");
+  Checkpoint source = Checkpoint::open(copy.store, "ckpt");
+  const StoredTensor& tensor = *source.catalog().tensor("embedding");
+  const StoredChunk& chunk = tensor.chunks.at(0);
+  const auto at = chunk.range.offset + source.tensor_item(tensor, chunk).data_offset;
+  const auto file = copy.path("ckpt") / source.catalog().files[chunk.file];
+  {
+    PosixStore raw(file.parent_path().string());
+    Bytes bytes = read_all(raw, file.filename().string(), 1U << 30U);
+    bytes[at] ^= std::byte{1};
+    const auto out = raw.create(file.filename().string());
+    out->write_at(0, bytes);
+    out->close();
+  }
+  const auto error = contracts::error_of([&] {
+    reshard(source, {"out"}, {}, {store_, device_, tasks_, trace_, progress_});
+  });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), Code::kChecksum);
+  EXPECT_FALSE(store_.stat("out"));
+}
+
+/// Flips a bit of one byte of a file, in the n-th read that includes it.
+class FlippingStore final : public PassingStore {
+ public:
+  FlippingStore(Store& inner, std::string name, std::uint64_t at, int read)
+      : PassingStore(inner), name_(std::move(name)), at_(at), read_(read) {}
+
+  std::unique_ptr<ReadFile> open(const std::string& path) override {
+    auto file = inner().open(path);
+    if (!path.ends_with(name_)) return file;
+    return std::make_unique<File>(std::move(file), *this);
+  }
+  bool flipped() const { return reads_ >= read_; }
+
+ private:
+  class File final : public ReadFile {
+   public:
+    File(std::unique_ptr<ReadFile> inner, FlippingStore& store)
+        : inner_(std::move(inner)), store_(store) {}
+    std::uint64_t size() const override { return inner_->size(); }
+    void read_at(std::uint64_t offset, MutableByteSpan out) override {
+      inner_->read_at(offset, out);
+      const bool has = store_.at_ >= offset && store_.at_ - offset < out.size();
+      if (has && ++store_.reads_ == store_.read_) out[store_.at_ - offset] ^= std::byte{1};
+    }
+
+   private:
+    std::unique_ptr<ReadFile> inner_;
+    FlippingStore& store_;
+  };
+
+  std::string name_;
+  std::uint64_t at_;
+  int read_;
+  int reads_ = 0;
+};
+
+TEST_F(Reshard, WritesNoBitThatFlippedInAnyOfItsReads) {
+  test::FixtureCopy copy("torch_2.15.0/same_content_a");
+  struct Place {
+    std::string file;
+    std::uint64_t at;
+  };
+  std::vector<Place> places;
+  {
+    Checkpoint source = Checkpoint::open(copy.store, "ckpt");
+    for (const auto& tensor : source.catalog().tensors) {
+      const StoredChunk& chunk = tensor.chunks.front();
+      const TensorItem item = source.tensor_item(tensor, chunk);
+      places.push_back({source.catalog().files[chunk.file],
+                        chunk.range.offset + item.data_offset + item.data_bytes - 1});
+    }
+    for (const auto& object : source.catalog().objects) {
+      const auto slice = source.slice(object.key, object.file, object.range);
+      Archive archive(*slice);
+      const auto pickle = archive.content_range(archive.at("data.pkl"));
+      places.push_back(
+          {source.catalog().files[object.file], object.range.offset + pickle.offset + 3});
+    }
+  }
+  for (const Place& place : places) {
+    int refused = 0;
+    constexpr int kReadsMax = 12;
+    bool beyond = false;  // the byte was read fewer times than that
+    for (int read = 1; read <= kReadsMax && !beyond; ++read) {
+      FlippingStore store(copy.store, place.file, place.at, read);
+      Checkpoint source = Checkpoint::open(store, "ckpt");
+      const CutRule rule = read % 2 == 0 ? last_dimension(3) : over_ranks(2);
+      try {
+        reshard(source, {"out"}, {.rule = rule, .writers = 2},
+                {store_, device_, tasks_, trace_, progress_});
+      } catch (const Error&) {
+        ++refused;
+        EXPECT_FALSE(store_.stat("out.saving"));
+        continue;
+      }
+      EXPECT_EQ(against("torch_2.15.0/same_content_a").different(), 0U)
+          << place.file << " " << place.at << ", read " << read;
+      store_.remove("out");
+      beyond = !store.flipped();
+    }
+    EXPECT_TRUE(beyond) << place.file << " " << place.at;
+    EXPECT_GT(refused, 0) << place.file << " " << place.at;
+  }
+}
+
+/// Loses the last bytes of each write to files with a given name.
+class ShortStore final : public PassingStore {
+ public:
+  ShortStore(Store& inner, std::string name) : PassingStore(inner), name_(std::move(name)) {}
+
+  std::unique_ptr<WriteFile> create(const std::string& path) override {
+    auto file = inner().create(path);
+    if (!path.ends_with(name_)) return file;
+    return std::make_unique<File>(std::move(file));
+  }
+
+ private:
+  class File final : public WriteFile {
+   public:
+    explicit File(std::unique_ptr<WriteFile> inner) : inner_(std::move(inner)) {}
+    void write_at(std::uint64_t offset, ByteSpan bytes) override {
+      inner_->write_at(offset, bytes.first(bytes.size() - bytes.size() / 3));
+    }
+    void sync() override { inner_->sync(); }
+    void close() override { inner_->close(); }
+
+   private:
+    std::unique_ptr<WriteFile> inner_;
+  };
+
+  std::string name_;
+};
+
+TEST_F(Reshard, RefusesWhatTheStoreDidNotKeep) {
+  const std::string fixture = "mcore_0.16.1_gpt_tp2_pp2";
+  for (const std::string name : {"__0_0.distcp", "__0_1.distcp", "common.pt", "metadata.json"}) {
+    ShortStore store(store_, name);
+    Checkpoint source = Checkpoint::open(test::data_store(), fixture);
+    const auto code = contracts::code_of([&] {
+      reshard(source, {"out"}, {.rule = over_ranks(2), .writers = 2},
+              {store, device_, tasks_, trace_, progress_});
+    });
+    EXPECT_EQ(code, Code::kIo) << name;
+    EXPECT_FALSE(store_.stat("out")) << name;
+  }
+}
+
+/// Sets the checksums in the directory of each archive to 0, as torch does with checksums switched
+/// off.
+void clear_checksums(const std::filesystem::path& file) {
+  PosixStore raw(file.parent_path().string());
+  Bytes bytes = read_all(raw, file.filename().string(), 1U << 30U);
+  for (std::size_t at = 0; at + zip::kCentralBytes <= bytes.size(); ++at) {
+    const auto signature = load_le<std::uint32_t>(ByteSpan(bytes).subspan(at));
+    if (signature == zip::kCentralSignature) std::fill_n(bytes.begin() + at + 16, 4, std::byte{});
+  }
+  write_durably(raw, file.filename().string(), bytes);
+}
+
+TEST_F(Reshard, PutsChecksumsInWhereTheWriterLeftThemOut) {
+  for (const bool all : {true, false}) {
+    test::FixtureCopy copy("torch_2.15.0/same_content_a");
+    const Checkpoint before = Checkpoint::open(copy.store, "ckpt");
+    const auto files = before.catalog().files;
+    ASSERT_GT(files.size(), 1U);
+    ASSERT_FALSE(before.catalog().objects.empty());
+    const std::string& of_object = files[before.catalog().objects[0].file];
+    for (const auto& file : files) {
+      if (all || file == of_object) clear_checksums(copy.path("ckpt") / file);
+    }
+    const auto as_is = verify(copy.store, "ckpt", PayloadCheck::kRead, progress_);
+    EXPECT_TRUE(as_is.whole());
+    ASSERT_EQ(as_is.findings.size(), 1U);
+    EXPECT_EQ(as_is.findings[0].message.find(of_object) != std::string::npos, !all)
+        << as_is.findings[0];
+    Checkpoint source = Checkpoint::open(copy.store, "ckpt");
+    const auto report = reshard(source, {"out"}, {.rule = over_ranks(2), .writers = 2},
+                                {store_, device_, tasks_, trace_, progress_});
+    EXPECT_EQ(report.notes.size(), 1U) << "a note must say that checksums were off";
+    const auto written = verify(store_, "out", PayloadCheck::kRead, progress_);
+    EXPECT_THAT(written.findings, IsEmpty()) << written.findings[0];
+    EXPECT_EQ(against("torch_2.15.0/same_content_a").different(), 0U);
+    store_.remove("out");
+  }
+}
+
+TEST_F(Reshard, LooksOnceMoreRightBeforeTheCommit) {
+  test::FixtureCopy copy("torch_2.15.0/same_content_a");
+  Checkpoint source = Checkpoint::open(copy.store, "ckpt");
+  std::vector<Entry> seen;
+  ReshardOptions options{.rule = over_ranks(2), .writers = 2};
+  options.last_look = [&] {
+    seen = store_.list("");
+    throw Error(Code::kUsage, "somebody put a file there");
+  };
+  const auto write = [&] {
+    reshard(source, {"out"}, options, {store_, device_, tasks_, trace_, progress_});
+  };
+  EXPECT_EQ(contracts::code_of(write), Code::kUsage);
+  ASSERT_EQ(seen.size(), 2U) << "the directory being written, and its lock";
+  EXPECT_TRUE(store_.list("").empty());
+}
+
+TEST_F(Reshard, CarriesAlongWhatStandsBesideThePayload) {
+  test::FixtureCopy copy("torch_2.15.0/same_content_a");
+  copy.store.make_directory("ckpt/modelopt_state/empty");
+  const Bytes content = to_bytes(std::string(3000000, 'x'));
+  write_durably(copy.store, "ckpt/meta.pt", content);
+  write_durably(copy.store, "ckpt/modelopt_state/.metadata", as_bytes("its own"));
+  write_durably(copy.store, "ckpt/modelopt_state/__0_0.distcp", as_bytes("as well"));
+  write_durably(copy.store, "ckpt/__7_0.distcp", as_bytes("stale"));
+  write_durably(copy.store, "elsewhere", as_bytes("secret"));
+  std::filesystem::create_symlink("../elsewhere", copy.path("ckpt") / "link");
+  Checkpoint source = Checkpoint::open(copy.store, "ckpt");
+  const auto report = reshard(source, {"out"}, {.rule = over_ranks(2), .writers = 2},
+                              {store_, device_, tasks_, trace_, progress_});
+  EXPECT_THAT(report.carried, ElementsAre("meta.pt", "modelopt_state/"));
+  EXPECT_THAT(report.left_out, ElementsAre("__7_0.distcp (of an earlier save)", "link (a link)"));
+  EXPECT_EQ(read_all(store_, "out/meta.pt", 1U << 30U), content);
+  EXPECT_EQ(read_all(store_, "out/modelopt_state/.metadata", 100), to_bytes("its own"));
+  EXPECT_EQ(read_all(store_, "out/modelopt_state/__0_0.distcp", 100), to_bytes("as well"));
+  EXPECT_TRUE(store_.stat("out/modelopt_state/empty"));
+  EXPECT_FALSE(store_.stat("out/link"));
+  EXPECT_FALSE(store_.stat("out/__7_0.distcp"));
+}
+
+TEST_F(Reshard, CarriesAlongAUsersOwnCommonFile) {
+  test::FixtureCopy copy("torch_2.15.0/same_content_a");
+  const Bytes pickle = to_bytes("\x80\x02}.");
+  for (const Bytes& content : {to_bytes("notes"), Bytes(), write_bytes_item(List{1}), pickle}) {
+    write_durably(copy.store, "ckpt/common.pt", content);
+    Checkpoint source = Checkpoint::open(copy.store, "ckpt");
+    const auto report = reshard(source, {"out"}, {}, {store_, device_, tasks_, trace_, progress_});
+    EXPECT_THAT(report.carried, ElementsAre("common.pt"));
+    EXPECT_EQ(read_all(store_, "out/common.pt", 1U << 20U), content);
+  }
+}
+
+TEST_F(Reshard, LeavesOutWhatIsNoFile) {
+  test::FixtureCopy copy("torch_2.15.0/same_content_a");
+  ASSERT_EQ(::mkfifo((copy.path("ckpt") / "pipe").c_str(), 0600), 0);
+  write_durably(copy.store, "ckpt/empty", {});
+  Checkpoint source = Checkpoint::open(copy.store, "ckpt");
+  const auto report = reshard(source, {"out"}, {}, {store_, device_, tasks_, trace_, progress_});
+  EXPECT_THAT(report.carried, ElementsAre("empty"));
+  EXPECT_THAT(report.left_out, ElementsAre(::testing::StartsWith("pipe (open: this is")));
+  EXPECT_FALSE(store_.stat("out/pipe"));
+}
+
+/// OUT is whole if IN was: a truncated manifest is neither copied nor treated as a user's own file.
+TEST_F(Reshard, RefusesAManifestThatCantBeRead) {
+  run("torch_2.15.0/plain", {.rule = over_ranks(2), .writers = 2});
+  Bytes cut = write_integrity({{{"__0_0.distcp", {}}}});
+  cut.resize(cut.size() - 10);
+  for (const Bytes& manifest : {cut, Bytes(), to_bytes("{\"files\": {}}")}) {
+    write_durably(store_, "out/integrity.json", manifest);
+    EXPECT_FALSE(verify(store_, "out", PayloadCheck::kRead, progress_).whole());
+    Checkpoint source = Checkpoint::open(store_, "out");
+    const auto refused = [](auto work) {
+      const auto error = contracts::error_of(work);
+      ASSERT_TRUE(error);
+      EXPECT_EQ(error->code(), Code::kTornFile);
+      EXPECT_THAT(error->what(), ::testing::HasSubstr("out/integrity.json"));
+    };
+    refused([&] { reshard(source, {"new"}, {}, {store_, device_, tasks_, trace_, progress_}); });
+    refused([&] { diff(source, source, device_, {}, progress_); });
+    EXPECT_FALSE(store_.stat("new"));
+  }
+}
+
+/// Ends the work at one of its steps.
+class EndsAt final : public Progress {
+ public:
+  explicit EndsAt(int step) : left_(step) {}
+  void advance(std::string_view what, std::uint64_t /*done*/, std::uint64_t /*total*/) override {
+    names_.emplace_back(what);
+    if (left_-- == 0) throw std::runtime_error("enough");
+  }
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  int left_;
+  std::vector<std::string> names_;
+};
+
+TEST_F(Reshard, LeavesNothingWhereverProgressEndsIt) {
+  const std::string fixture = "torch_2.15.0/same_content_a";
+  for (int step = 0;; ++step) {
+    EndsAt ends(step);
+    Checkpoint source = Checkpoint::open(test::data_store(), fixture);
+    try {
+      reshard(source, {"out"}, {.rule = over_ranks(2)}, {store_, device_, tasks_, trace_, ends});
+    } catch (const std::runtime_error& enough) {
+      ASSERT_STREQ(enough.what(), "enough");
+      ASSERT_THAT(store_.list(""), IsEmpty()) << "ended at step " << step;
+      continue;
+    }
+    EXPECT_EQ(against(fixture).different(), 0U);
+    const auto told = [&](const std::string& path) {
+      return std::ranges::count_if(ends.names(),
+                                   [&](const std::string& name) { return name.ends_with(path); });
+    };
+    // The file is reported when it is written and when it is read.
+    EXPECT_GE(told("__0_1.distcp"), 2);
+    EXPECT_EQ(told("__0_0.distcp"), 1);
+    break;
+  }
+}
+
+TEST_F(Reshard, RefusesWhatWasReplacedWhileItWasRead) {
+  class Replaces final : public Progress {
+   public:
+    explicit Replaces(Store& store) : store_(store) {}
+    void advance(std::string_view, std::uint64_t, std::uint64_t) override {
+      write_durably(store_, "in/.metadata", as_bytes("of another save"));
+    }
+
+   private:
+    Store& store_;
+  };
+  Checkpoint fixture = Checkpoint::open(test::data_store(), "torch_2.15.0/same_content_a");
+  reshard(fixture, {"in"}, {}, {store_, device_, tasks_, trace_, progress_});
+  Checkpoint source = Checkpoint::open(store_, "in");
+  Replaces replaces(store_);
+  const auto code = contracts::code_of([&] {
+    reshard(source, {"out"}, {}, {store_, device_, tasks_, trace_, replaces});
+  });
+  EXPECT_EQ(code, Code::kStaleMetadata);
+  EXPECT_FALSE(store_.stat("out"));
+}
+
+TEST_F(Reshard, SaysBeforeItWritesThatThereIsTooLittleSpace) {
+  class FullStore final : public PassingStore {
+   public:
+    using PassingStore::PassingStore;
+    std::optional<std::uint64_t> free_bytes(const std::string&) override { return 1000; }
+  };
+  FullStore store(store_);
+  Checkpoint source = Checkpoint::open(test::data_store(), "torch_2.15.0/plain");
+  const auto code = contracts::code_of([&] {
+    reshard(source, {"out"}, {}, {store, device_, tasks_, trace_, progress_});
+  });
+  EXPECT_EQ(code, Code::kNoSpace);
+  EXPECT_TRUE(store_.list("").empty());
+}
+
+TEST(PlanReshard, TilesEachTensorAndSpreadsWholeOnes) {
+  Catalog catalog{.files = {"f"}};
+  for (const char* key : {"a", "b", "c"}) {
+    StoredTensor tensor{.key = key, .shape = {7, 3}};
+    tensor.chunks.push_back({Box::whole(tensor.shape), 0, {}});
+    catalog.tensors.push_back(tensor);
+  }
+  for (std::int64_t ranks = 1; ranks <= 9; ++ranks) {
+    std::vector<std::vector<Box>> boxes(catalog.tensors.size());
+    for (const auto& share : plan_reshard(catalog, over_ranks(ranks), 2)) {
+      for (const auto& part : share.parts) boxes[part.tensor].push_back(part.box);
+    }
+    for (const auto& of_tensor : boxes) EXPECT_FALSE(prove_cover({7, 3}, of_tensor)) << ranks;
+  }
+  const auto whole = plan_reshard(catalog, {}, 3);
+  for (const auto& share : whole) EXPECT_EQ(share.parts.size(), 1U);
+}
+
+TEST(PlanReshard, RefusesWhatHasNoMeaning) {
+  Catalog catalog{.files = {"f"}};
+  catalog.tensors.push_back({.key = "w", .shape = {4}, .chunks = {{{{0}, {4}}, 0, {}}}});
+  EXPECT_EQ(contracts::code_of([&] { plan_reshard(catalog, {}, 0); }), Code::kUsage);
+  const CutRule second = [](const std::string&, const Dims&) { return Cut{1, 2}; };
+  EXPECT_EQ(contracts::code_of([&] { plan_reshard(catalog, second, 1); }), Code::kUsage);
+}
+
+}  // namespace
+}  // namespace reprise

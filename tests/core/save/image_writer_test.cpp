@@ -1,0 +1,302 @@
+#include "core/save/image_writer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/base/random.hpp"
+#include "core/format/zip/crc32.hpp"
+#include "tests/contracts/error_of.hpp"
+#include "tests/fixtures/memory_store.hpp"
+
+namespace reprise {
+namespace {
+
+using contracts::error_of;
+
+/// Delays work as long as possible, until somebody waits for it.
+class LateTasks final : public Tasks {
+ public:
+  std::unique_ptr<Task> start(std::function<void()> work) override {
+    auto late = std::make_unique<Late>();
+    late->work = std::move(work);
+    return late;
+  }
+
+ private:
+  struct Late final : Task {
+    std::function<void()> work;
+
+    bool done() override { return !work; }
+    void wait() override {
+      if (work) std::exchange(work, nullptr)();
+    }
+    ~Late() override {
+      try {
+        wait();
+      } catch (const Error&) {  // nobody waited
+      }
+    }
+  };
+};
+
+/// Provides elements that depend on item and position; they arrive only when they are settled.
+class Elements final : public ContentSource {
+ public:
+  explicit Elements(const std::vector<ImageItem>& items) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      widths_.push_back(size_of(items[i].dtype));
+      contents_.emplace_back();
+      if (!items[i].content.empty()) continue;
+      Bytes& content = contents_.back();
+      content.resize(static_cast<std::size_t>(volume(items[i].extent)) * widths_[i]);
+      const Stream random = Stream(1).split(i);
+      for (std::size_t b = 0; b < content.size(); ++b) {
+        content[b] = static_cast<std::byte>(random.at(b));
+      }
+    }
+  }
+
+  void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
+    const std::size_t width = widths_[item];
+    ASSERT_LT(begin, end);
+    ASSERT_EQ(out.size(), static_cast<std::size_t>(end - begin) * width);
+    std::fill(out.begin(), out.end(), std::byte{0xBD});
+    pending_.push_back({item, static_cast<std::size_t>(begin) * width, out});
+  }
+  void settle() override {
+    for (const auto& [item, begin, out] : pending_) {
+      std::copy_n(contents_[item].begin() + static_cast<std::ptrdiff_t>(begin), out.size(),
+                  out.begin());
+    }
+    pending_.clear();
+  }
+  void spoil() {
+    for (auto& content : contents_) std::fill(content.begin(), content.end(), std::byte{0});
+  }
+  const Bytes& content(std::size_t item) const { return contents_[item]; }
+
+ private:
+  struct Pending {
+    std::size_t item;
+    std::size_t begin;
+    MutableByteSpan out;
+  };
+  std::vector<std::size_t> widths_;
+  std::vector<Bytes> contents_;
+  std::vector<Pending> pending_;
+};
+
+/// Returns objects of odd sizes between tensors, so that nothing is aligned; some are larger than a
+/// batch.
+std::vector<ImageItem> awkward_items() {
+  const auto object = [](std::size_t bytes) {
+    ImageItem item{.key = "o", .extent = {}, .content = Bytes(bytes)};
+    for (std::size_t i = 0; i < bytes; ++i) item.content[i] = static_cast<std::byte>(i * 7);
+    return item;
+  };
+  const auto tensor = [](DType dtype, Dims extent) {
+    return ImageItem{.key = "t", .dtype = dtype, .extent = extent, .content = {}};
+  };
+  return {object(1),
+          tensor(DType::kFloat32, {3, 5}),
+          object(9001),
+          tensor(DType::kComplex128, {1021}),
+          tensor(DType::kBool, {7}),
+          tensor(DType::kBFloat16, {0, 4}),
+          tensor(DType::kInt8, {20011}),
+          object(4095),
+          object(4096),
+          tensor(DType::kFloat64, {}),
+          tensor(DType::kBFloat16, {3, 1, 999})};
+}
+
+/// Builds the file item by item, using only the format.
+Bytes expected_file(const std::vector<ImageItem>& items, const Elements& source,
+                    Checksums checksums) {
+  Bytes file;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!items[i].content.empty()) {
+      append(file, items[i].content);
+      continue;
+    }
+    const TensorItemLayout layout(items[i].dtype, items[i].extent);
+    Crc32 crc;
+    if (checksums != Checksums::kNone) crc.update(source.content(i));
+    append(file, layout.head());
+    append(file, source.content(i));
+    append(file, layout.tail(crc.value()));
+  }
+  return file;
+}
+
+TEST(ImageWriter, any_batching_gives_the_same_file_within_its_staging) {
+  const auto items = awkward_items();
+  for (const std::uint64_t batch : {4096U, 4097U, 5003U, 16384U, 1U << 20U}) {
+    for (const std::uint64_t staging : {batch, batch + 1, 2 * batch, 3 * batch + 7}) {
+      for (const auto checksums :
+           {Checksums::kNone, Checksums::kCrc32, Checksums::kCrc32AndSha256}) {
+        SCOPED_TRACE(std::to_string(batch) + " of " + std::to_string(staging));
+        test::MemoryStore store;
+        LateTasks tasks;
+        Elements source(items);
+        const Bytes expected = expected_file(items, source, checksums);
+        ImageWriter writer(store, tasks, "f", items, {staging, batch, checksums});
+        EXPECT_FALSE(writer.done());
+        writer.stage(source);
+        source.spoil();  // the job continues
+        EXPECT_FALSE(writer.done());
+        const WrittenFile written = writer.finish();
+        EXPECT_TRUE(writer.done());
+        EXPECT_LE(writer.peak_bytes(), staging);
+        const auto& file = *store.files.at("f");
+        ASSERT_EQ(file.content, expected);
+        EXPECT_TRUE(file.synced && file.closed);
+        EXPECT_EQ(written.bytes, expected.size());
+        ASSERT_EQ(written.ranges.size(), items.size());
+        std::uint64_t next = 0;
+        for (const auto& range : written.ranges) {
+          EXPECT_EQ(range.offset, next);
+          next += range.size;
+        }
+        EXPECT_EQ(next, expected.size());
+        EXPECT_EQ(written.sha256.has_value(), checksums == Checksums::kCrc32AndSha256);
+        if (written.sha256) {
+          EXPECT_EQ(*written.sha256, sha256_of(expected));
+        }
+      }
+    }
+  }
+}
+
+TEST(ImageWriter, items_can_be_read_where_the_ranges_say) {
+  const auto items = awkward_items();
+  test::MemoryStore store;
+  ThreadTasks tasks(2);
+  Elements source(items);
+  ImageWriter writer(store, tasks, "f", items, {8192, 4096});
+  writer.stage(source);
+  const WrittenFile written = writer.finish();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!items[i].content.empty()) continue;
+    const ByteRange range = written.ranges[i];
+    SpanSource slice(ByteSpan(store.files["f"]->content).subspan(range.offset, range.size));
+    const TensorItem item = read_tensor_item(slice);
+    EXPECT_EQ(item.size, items[i].extent);
+    EXPECT_EQ(item.dtype, items[i].dtype);
+    EXPECT_EQ(read_range(slice, {item.data_offset, item.data_bytes}), source.content(i));
+  }
+}
+
+TEST(ImageWriter, without_items_there_is_an_empty_file) {
+  test::MemoryStore store;
+  LateTasks tasks;
+  Elements source({});
+  ImageWriter writer(store, tasks, "f", {}, {4096, 4096});
+  writer.stage(source);
+  EXPECT_EQ(writer.finish().bytes, 0U);
+  EXPECT_TRUE(store.files.at("f")->closed);
+}
+
+/// If any write or sync fails, stage or finish reports it, on any kind of background.
+TEST(ImageWriter, a_failure_in_the_background_is_never_lost) {
+  const auto items = awkward_items();
+  const auto run = [&](Tasks& tasks, std::optional<int> failing) {
+    test::MemoryStore store;
+    store.failing_call = failing;
+    Elements source(items);
+    return error_of([&] {
+      ImageWriter writer(store, tasks, "f", items, {8192, 4096});
+      writer.stage(source);
+      writer.finish();
+    });
+  };
+  test::MemoryStore whole;
+  LateTasks tasks;
+  Elements source(items);
+  ImageWriter writer(whole, tasks, "f", items, {8192, 4096});
+  writer.stage(source);
+  writer.finish();
+  ASSERT_GT(whole.calls(), 10);
+  for (const int threads : {0, 1, 3}) {
+    const auto failed = [&](std::optional<int> call) {
+      LateTasks late;
+      if (threads == 0) return run(late, call);
+      ThreadTasks pool(threads);
+      return run(pool, call);
+    };
+    EXPECT_FALSE(failed(std::nullopt));
+    int calls = 0;
+    for (auto error = failed(calls); error; error = failed(++calls)) {
+      EXPECT_EQ(error->code(), Code::kNoSpace);
+    }
+    EXPECT_EQ(calls, whole.calls()) << "every write and the sync must be able to fail";
+  }
+}
+
+/// A source whose n-th fill, or n-th settle, fails.
+class FailingElements final : public ContentSource {
+ public:
+  FailingElements(const std::vector<ImageItem>& items, int fills, int settles)
+      : inner_(items), fills_(fills), settles_(settles) {}
+
+  void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
+    if (fills_-- == 0) throw Error(Code::kIo, "the device is gone");
+    inner_.fill(item, begin, end, out);
+    ++under_way;
+  }
+  void settle() override {
+    if (settles_-- == 0) throw Error(Code::kIo, "the device is gone");
+    inner_.settle();  // writes to memory that must still be there
+    under_way = 0;
+  }
+
+  int under_way = 0;
+
+ private:
+  Elements inner_;
+  int fills_;
+  int settles_;
+};
+
+TEST(ImageWriter, when_staging_fails_no_copy_is_under_way_into_memory_that_goes) {
+  const auto items = awkward_items();
+  const auto failed = [&items](int fills, int settles) {
+    test::MemoryStore store;
+    ThreadTasks tasks(1);
+    FailingElements source(items, fills, settles);
+    ImageWriter writer(store, tasks, "f", items, {8192, 4096});
+    const bool threw = error_of([&] { writer.stage(source); }).has_value();
+    EXPECT_EQ(source.under_way, 0) << fills << " fills, " << settles << " settles";
+    return threw;
+  };
+  int fills = 0;
+  while (failed(fills, -1)) ++fills;
+  int settles = 0;
+  while (failed(-1, settles)) ++settles;
+  EXPECT_GT(std::min(fills, settles), 5);
+}
+
+TEST(ImageWriter, two_files_in_flight_over_one_background_do_not_mix) {
+  const auto items = awkward_items();
+  for (const int threads : {1, 2}) {
+    test::MemoryStore first_store;
+    test::MemoryStore second_store;
+    ThreadTasks tasks(threads);
+    Elements source(items);
+    const Bytes expected = expected_file(items, source, Checksums::kCrc32);
+    ImageWriter first(first_store, tasks, "f", items, {8192, 4096});
+    ImageWriter second(second_store, tasks, "f", items, {1 << 20, 4096});
+    first.stage(source);
+    second.stage(source);
+    second.finish();
+    first.finish();
+    EXPECT_EQ(first_store.files["f"]->content, expected);
+    EXPECT_EQ(second_store.files["f"]->content, expected);
+  }
+}
+
+}  // namespace
+}  // namespace reprise

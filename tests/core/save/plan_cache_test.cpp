@@ -1,0 +1,673 @@
+// State that saves reuse or don't, without any effect on the bytes.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "tests/fixtures/cache_world.hpp"
+
+namespace reprise {
+namespace {
+
+using contracts::TemporaryDirectory;
+using test::CacheWorld;
+using test::Edit;
+using test::files_of;
+using test::Kit;
+using test::Saved;
+using test::Turn;
+
+constexpr std::int32_t kRanks = 3;
+
+std::vector<Turn> turns(std::size_t count, const Edit& edit = {}) {
+  return std::vector<Turn>(count, Turn{edit, {}, {}});
+}
+
+std::vector<Turn> operator+(std::vector<Turn> a, const std::vector<Turn>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// Requires that the same saves without a cache write the same bytes.
+void expect_bytes_of_fresh_plans(const std::string& directory, CacheWorld world,
+                                 const std::vector<Turn>& saves) {
+  const TemporaryDirectory fresh;
+  world.kinds.reset();
+  world.run(fresh.path(), saves);
+  const auto expected = files_of(fresh.path());
+  const auto found = files_of(directory);
+  EXPECT_GT(expected.size(), saves.size());
+  ASSERT_EQ(expected.size(), found.size());
+  for (const auto& [path, content] : expected) {
+    ASSERT_TRUE(found.contains(path)) << path;
+    EXPECT_TRUE(found.at(path) == content) << path << " has other bytes";
+  }
+}
+
+std::vector<Saved> run_like_fresh(CacheWorld& world, const std::vector<Turn>& saves) {
+  const TemporaryDirectory directory;
+  auto all = world.run(directory.path(), saves);
+  expect_bytes_of_fresh_plans(directory.path(), world, saves);
+  return all;
+}
+
+using Kinds = std::vector<CacheKind>;
+
+// --- constant structure -------------------------------------------------------------------------
+
+std::atomic<int> covers = 0;
+std::atomic<int> descriptions = 0;
+
+/// Called for each tensor that no placement explains, whenever a rank plans for all.
+std::optional<CoverDefect> counted_cover(const Dims& shape, std::span<const Box> boxes) {
+  ++covers;
+  return prove_cover(shape, boxes);
+}
+/// Called whenever a rank describes what it offers.
+Interval counted_describe(std::int64_t length, std::int64_t parts, std::int64_t index) {
+  ++descriptions;
+  return ceil_chunk(length, parts, index);
+}
+
+TEST(PlanCache, local_plan_is_reused_from_the_second_save_and_the_global_one_from_the_third) {
+  CacheWorld world(kRanks);
+  const auto all = run_like_fresh(world, turns(4));
+  EXPECT_EQ(all[0].planned, Planned::kFresh);
+  EXPECT_EQ(all[0].reused, Kinds{});
+  EXPECT_EQ(all[1].planned, Planned::kReused);
+  EXPECT_EQ(all[1].reused, (Kinds{CacheKind::kLocal, CacheKind::kDistribution}));
+  for (const std::size_t s : {2, 3}) {
+    EXPECT_EQ(all[s].planned, Planned::kReused);
+    EXPECT_EQ(all[s].reused, (Kinds{CacheKind::kLocal, CacheKind::kGlobal}));
+  }
+  EXPECT_EQ(world.replans, 0U);
+}
+
+TEST(PlanCache, a_reused_plan_is_not_made) {
+  const auto counts_after = [](std::size_t saves) {
+    const TemporaryDirectory directory;
+    CacheWorld world(kRanks);
+    world.seams.plan.cover = counted_cover;
+    world.seams.plan.describe = counted_describe;
+    covers = 0;
+    descriptions = 0;
+    world.run(directory.path(), turns(saves));
+    return std::pair(covers.load(), descriptions.load());
+  };
+  const auto first = counts_after(1);
+  const auto second = counts_after(2);
+  EXPECT_GT(first.first, 0);
+  EXPECT_EQ(second.first, 2 * first.first) << "the global plan must be made twice";
+  EXPECT_LT(second.second, 2 * first.second) << "the local plan must be made once";
+  EXPECT_EQ(counts_after(3), second);
+  EXPECT_EQ(counts_after(5), second);
+}
+
+TEST(PlanCache, each_set_of_caches_writes_the_same_bytes_and_reuses_what_it_keeps) {
+  for (unsigned set = 0; set < 32; ++set) {
+    Kinds kinds;
+    for (const CacheKind kind : cache_kinds()) {
+      if ((set >> static_cast<unsigned>(kind) & 1U) != 0) kinds.push_back(kind);
+    }
+    CacheWorld world(2);
+    world.kinds = kinds;
+    const auto keeps = [&kinds](CacheKind kind) {
+      return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+    };
+    const auto all = run_like_fresh(world, turns(3));
+    const bool global = keeps(CacheKind::kGlobal);
+    EXPECT_EQ(all[1].used(CacheKind::kLocal), keeps(CacheKind::kLocal)) << set;
+    EXPECT_FALSE(all[1].used(CacheKind::kGlobal)) << set;
+    EXPECT_EQ(all[1].used(CacheKind::kDistribution), keeps(CacheKind::kDistribution)) << set;
+    EXPECT_EQ(all[2].used(CacheKind::kLocal), keeps(CacheKind::kLocal)) << set;
+    EXPECT_EQ(all[2].used(CacheKind::kGlobal), global) << set;
+    EXPECT_EQ(all[2].used(CacheKind::kDistribution), keeps(CacheKind::kDistribution) && !global)
+        << set;
+    EXPECT_EQ(world.replans, 0U) << set;
+  }
+}
+
+// --- changes of structure -----------------------------------------------------------------------
+
+struct Change {
+  std::string name;
+  std::function<void(Kit&, std::int32_t at)> edit;
+  std::function<std::vector<std::string>(std::int32_t at)> log;  ///< after the first line
+};
+
+std::string on(const std::string& key, const std::string& verb, const std::string& ranks) {
+  return "key " + key + " " + verb + " on " + ranks;
+}
+std::string rank_named(std::int32_t at) { return "rank " + std::to_string(at); }
+std::string own(std::int32_t at) { return "own" + std::to_string(at); }
+std::string note(std::int32_t at) { return "note" + std::to_string(at) + "/shard_0_1"; }
+std::int32_t other(std::int32_t at) { return at == 0 ? 1 : 0; }
+std::string pair_named(std::int32_t at) { return at < 2 ? "ranks 0 1" : "ranks 0 2"; }
+
+/// Swaps the main copy: from rank 0 to `at`, or to 1 if `at` is 0.
+std::int32_t swapped(std::int32_t replica, std::int32_t at) {
+  const std::int32_t main = std::max(at, 1);
+  if (replica == 0) return main;
+  return replica == main ? 0 : replica;
+}
+
+std::vector<Change> changes() {
+  const auto on_own = [](const std::function<void(Kit&, TensorLeaf&)>& edit) {
+    return [edit](Kit& kit, std::int32_t at) {
+      if (kit.rank() == at) edit(kit, kit.tensor(kit.own()));
+    };
+  };
+  const auto own_changed = [](std::int32_t at) {
+    return std::vector{on(own(at), "changed", rank_named(at))};
+  };
+  return {
+      {"a tensor appears",
+       [](Kit& kit, std::int32_t at) {
+         if (kit.rank() == at) kit.add("late", DType::kFloat32, {2}, {{{0}, {2}}}, 0);
+       },
+       [](std::int32_t at) { return std::vector{on("late", "appeared", rank_named(at))}; }},
+      {"a tensor vanishes",
+       [](Kit& kit, std::int32_t at) {
+         if (kit.rank() != at) return;
+         std::erase_if(kit.state.tensors,
+                       [&kit](const TensorLeaf& leaf) { return leaf.key == kit.own(); });
+       },
+       [](std::int32_t at) { return std::vector{on(own(at), "vanished", rank_named(at))}; }},
+      {"a tensor gets another name", on_own([](Kit&, TensorLeaf& leaf) { leaf.key = "renamed"; }),
+       [](std::int32_t at) {
+         return std::vector{on("renamed", "appeared", rank_named(at)),
+                            on(own(at), "vanished", rank_named(at))};
+       }},
+      {"a shape", on_own([](Kit& kit, TensorLeaf& leaf) {
+         leaf.shape = {7};
+         kit.place(leaf, {{{0}, {7}}});
+       }),
+       own_changed},
+      {"a dtype", on_own([](Kit&, TensorLeaf& leaf) { leaf.dtype = DType::kInt32; }), own_changed},
+      {"offsets", on_own([](Kit& kit, TensorLeaf& leaf) {
+         kit.place(leaf, {{{0}, {2}}, {{2}, {4}}});
+       }),
+       own_changed},
+      {"a placement", on_own([](Kit& kit, TensorLeaf& leaf) {
+         const std::vector<GlobalRank> alone = {{kit.rank()}};
+         leaf.placed = {std::make_shared<const Mesh>(std::vector<Axis>{{"dp", 1}}, Group(alone)),
+                        Placement({{"dp", 0}})};
+       }),
+       own_changed},
+      {"boxes of two ranks",
+       [](Kit& kit, std::int32_t at) {
+         const std::int32_t to = other(at);
+         if (kit.rank() != at && kit.rank() != to) return;
+         const std::int64_t from = kit.rank() == at ? to : at;
+         kit.place(kit.tensor("flat"), {{{5 * from}, {5}}});
+       },
+       [](std::int32_t at) { return std::vector{on("flat", "changed", pair_named(at))}; }},
+      {"the main copy of a tensor",
+       [](Kit& kit, std::int32_t at) {
+         TensorLeaf& leaf = kit.tensor("same");
+         leaf.replica = swapped(leaf.replica, at);
+       },
+       [](std::int32_t at) { return std::vector{on("same", "changed", pair_named(at))}; }},
+      {"an object appears",
+       [](Kit& kit, std::int32_t at) {
+         if (kit.rank() == at) kit.state.objects.push_back({"late", {1}, {0}, 0, Value(true)});
+       },
+       [](std::int32_t at) {
+         return std::vector{on("late/shard_0_1", "appeared", rank_named(at))};
+       }},
+      {"an object vanishes",
+       [](Kit& kit, std::int32_t at) {
+         if (kit.rank() != at) return;
+         std::erase_if(kit.state.objects,
+                       [&kit](const ObjectLeaf& leaf) { return leaf.key == kit.note(); });
+       },
+       [](std::int32_t at) { return std::vector{on(note(at), "vanished", rank_named(at))}; }},
+      {"an object's grid",
+       [](Kit& kit, std::int32_t at) {
+         if (kit.rank() != at) return;
+         kit.object(kit.note()).grid = {1, 1};
+         kit.object(kit.note()).coordinate = {0, 0};
+       },
+       [](std::int32_t at) {
+         const std::string wider = "note" + std::to_string(at) + "/shard_0.0_1.1";
+         return std::vector{on(wider, "appeared", rank_named(at)),
+                            on(note(at), "vanished", rank_named(at))};
+       }},
+      {"objects' coordinates",
+       [](Kit& kit, std::int32_t at) {
+         const std::int32_t to = other(at);
+         if (kit.rank() != at && kit.rank() != to) return;
+         kit.object("rng").coordinate = {kit.rank() == at ? to : at};
+       },
+       [](std::int32_t at) {
+         std::vector<std::string> lines;
+         const std::int32_t low = std::min(at, other(at));
+         const std::int32_t high = std::max(at, other(at));
+         const auto shard = [](std::int32_t c) { return "rng/shard_" + std::to_string(c) + "_3"; };
+         lines.push_back(on(shard(low), "appeared", rank_named(high)));
+         lines.push_back(on(shard(high), "appeared", rank_named(low)));
+         lines.push_back(on(shard(low), "vanished", rank_named(low)));
+         lines.push_back(on(shard(high), "vanished", rank_named(high)));
+         return lines;
+       }},
+      {"the main copy of an object",
+       [](Kit& kit, std::int32_t at) {
+         ObjectLeaf& leaf = kit.object("alike");
+         leaf.replica = swapped(leaf.replica, at);
+       },
+       [](std::int32_t at) {
+         return std::vector{on("alike/shard_0_1", "changed", pair_named(at))};
+       }},
+  };
+}
+
+TEST(PlanCache, every_change_on_every_rank_is_seen_and_named_and_planned_for) {
+  for (const Change& change : changes()) {
+    for (std::int32_t at = 0; at < kRanks; ++at) {
+      const Edit edit = [&](Kit& kit) { change.edit(kit, at); };
+      CacheWorld world(kRanks);
+      const auto saves = turns(3) + turns(3, edit) + turns(1);
+      const auto all = run_like_fresh(world, saves);
+      const std::string row = change.name + " on rank " + std::to_string(at);
+      for (const auto& saved : all) EXPECT_FALSE(saved.error) << row << saved.error->what();
+      EXPECT_EQ(all[2].planned, Planned::kReused) << row;
+      EXPECT_EQ(all[3].planned, Planned::kReplanned) << row;
+      EXPECT_EQ(all[3].reused, Kinds{}) << row;
+      std::vector<std::string> log = change.log(at);
+      log.insert(log.begin(), "plans are made again");
+      EXPECT_EQ(all[3].log, log) << row;
+      EXPECT_TRUE(all[5].used(CacheKind::kGlobal)) << row;
+      EXPECT_EQ(all[5].log, std::vector<std::string>{"reused: local, global"}) << row;
+      EXPECT_EQ(all[6].planned, Planned::kReplanned) << row;
+      EXPECT_EQ(world.replans, 2U) << row;
+    }
+  }
+}
+
+TEST(PlanCache, a_change_on_all_ranks_is_named_once_and_many_are_counted) {
+  CacheWorld world(kRanks);
+  const Edit edit = [](Kit& kit) {
+    for (int i = 0; i < 11; ++i) {
+      kit.add("more" + std::to_string(i), DType::kFloat32, {2}, {{{0}, {2}}}, kit.rank());
+    }
+  };
+  const auto all = run_like_fresh(world, turns(1) + turns(1, edit));
+  ASSERT_EQ(all[1].log.size(), 10U);
+  EXPECT_EQ(all[1].log[1], "key more0 appeared on all ranks");
+  EXPECT_EQ(all[1].log[9], "3 more keys appeared");
+}
+
+TEST(PlanCache, the_order_of_leaves_and_the_memory_they_stand_in_are_no_structure) {
+  CacheWorld world(kRanks);
+  const Edit edit = [](Kit& kit) {
+    std::reverse(kit.state.tensors.begin(), kit.state.tensors.end());
+    std::reverse(kit.state.objects.begin(), kit.state.objects.end());
+  };
+  const auto all = run_like_fresh(world, turns(2) + turns(2, edit));
+  EXPECT_TRUE(all[2].used(CacheKind::kGlobal));
+  EXPECT_TRUE(all[3].used(CacheKind::kGlobal));
+}
+
+TEST(PlanCache, a_rank_that_lost_its_cache_makes_all_plan_again) {
+  for (std::int32_t at = 0; at < kRanks; ++at) {
+    CacheWorld world(kRanks);
+    auto saves = turns(5);
+    saves[3].forgetful = {{at}};
+    const TemporaryDirectory directory;
+    const auto all = world.run(directory.path(), saves);
+    expect_bytes_of_fresh_plans(directory.path(), world, saves);
+    EXPECT_EQ(all[3].reused, Kinds{});
+    EXPECT_TRUE(all[4].used(CacheKind::kLocal));
+  }
+}
+
+TEST(PlanCache, a_common_state_that_diverges_is_refused_however_often_the_plan_was_reused) {
+  CacheWorld world(kRanks);
+  const Edit diverge = [](Kit& kit) {
+    kit.state.common = Dict{{"iteration", Value(std::int64_t{kit.rank() == 1 ? 8 : 9})}};
+  };
+  const TemporaryDirectory directory;
+  const auto all = world.run(directory.path(), turns(3) + turns(1, diverge) + turns(1));
+  ASSERT_TRUE(all[3].error);
+  EXPECT_EQ(all[3].error->code(), Code::kCommonStateDiverges);
+  EXPECT_TRUE(all[4].used(CacheKind::kGlobal)) << "the cache must be unchanged";
+}
+
+// --- saves that fail ----------------------------------------------------------------------------
+
+const Edit kLate = [](Kit& kit) {
+  kit.state.objects.push_back({"late", {kit.world()}, {kit.rank()}, 0, Value(true)});
+};
+
+/// Returns three saves, one that must fail, and two more; `last` edits the state of those two.
+std::vector<Turn> failing_fourth(const Edit& fourth, const Edit& last) {
+  return turns(3) + turns(1, fourth) + turns(2, last);
+}
+
+TEST(PlanCache, a_save_that_fails_anywhere_leaves_the_cache_as_it_was) {
+  const Edit two_writers = [](Kit& kit) {
+    kLate(kit);
+    if (kit.rank() == 1) kit.tensor("same").replica = 0;
+  };
+  struct Row {
+    std::string what;
+    Edit edit;
+    std::string file;  ///< file of the fourth save that can't be written
+    Code code;
+  };
+  const std::vector<Row> rows = {
+      {"planning", two_writers, "", Code::kMultiWriter},
+      {"payload of rank 0", kLate, "__0_0.distcp", Code::kNoSpace},
+      {"payload of rank 2", kLate, "__2_0.distcp", Code::kNoSpace},
+      {"metadata", kLate, ".metadata", Code::kNoSpace},
+      {"common state", kLate, "common.pt", Code::kNoSpace},
+  };
+  for (const Row& row : rows) {
+    for (const Edit& last : {Edit{}, kLate}) {
+      CacheWorld world(kRanks);
+      if (!row.file.empty()) {
+        world.before_write = [&row](const std::string& path) {
+          if (path.find("iter_0000004") == std::string::npos || !path.ends_with(row.file)) return;
+          throw Error(Code::kNoSpace, "no space left", {.file = path});
+        };
+      }
+      const TemporaryDirectory directory;
+      const auto all = world.run(directory.path(), failing_fourth(row.edit, last));
+      ASSERT_TRUE(all[3].error) << row.what;
+      EXPECT_EQ(all[3].error->code(), row.code) << all[3].error->what();
+      EXPECT_FALSE(all[4].error) << row.what;
+      if (!last) {
+        EXPECT_EQ(all[4].reused, (Kinds{CacheKind::kLocal, CacheKind::kGlobal})) << row.what;
+        EXPECT_EQ(world.replans, 1U) << row.what;
+      } else {
+        EXPECT_EQ(all[4].planned, Planned::kReplanned) << row.what;
+        EXPECT_EQ(all[5].reused, (Kinds{CacheKind::kLocal, CacheKind::kDistribution})) << row.what;
+        EXPECT_EQ(world.replans, 2U) << row.what;
+      }
+    }
+  }
+}
+
+TEST(PlanCache, what_is_remembered_of_a_save_that_failed_is_found_out_at_the_next_one) {
+  for (const Edit& last : {Edit{}, kLate}) {
+    CacheWorld world(kRanks);
+    world.keeps_failed_offer = true;
+    world.before_write = [](const std::string& path) {
+      if (path.find("iter_0000004") == std::string::npos) return;
+      throw Error(Code::kNoSpace, "no space left", {.file = path});
+    };
+    const TemporaryDirectory directory;
+    const auto all = world.run(directory.path(), failing_fourth(kLate, last));
+    ASSERT_TRUE(all[4].error);
+    EXPECT_EQ(all[4].error->code(), Code::kCachePoisoned) << all[4].error->what();
+  }
+}
+
+// --- plans that do not fit ----------------------------------------------------------------------
+
+bool fits_anything(const SaveScope&, const SaveScope&) { return true; }
+
+/// With the comparison of structures switched off, a plan that lacks a place for something is still
+/// refused, after any change on any rank: a local plan at the second save and the global plan at
+/// the third.
+TEST(PlanCache,
+     a_plan_without_a_place_for_everything_is_refused_even_if_nobody_compared_structures) {
+  for (const Change& change : changes()) {
+    if (change.name.starts_with("the main copy") || change.name == "a placement") continue;
+    for (std::int32_t at = 0; at < kRanks; ++at) {
+      for (const std::size_t before : {1, 2}) {
+        CacheWorld world(kRanks);
+        world.seams.cache.fits = fits_anything;
+        const TemporaryDirectory directory;
+        const auto all =
+            world.run(directory.path(),
+                      turns(before) + turns(1, [&](Kit& kit) { change.edit(kit, at); }) + turns(1));
+        const std::string row = change.name + " on rank " + std::to_string(at);
+        ASSERT_TRUE(all[before].error) << row;
+        EXPECT_EQ(all[before].error->code(), Code::kStalePlan) << row << all[before].error->what();
+        EXPECT_FALSE(all[before + 1].error) << row;
+      }
+    }
+  }
+}
+
+TEST(PlanCache,
+     without_signature_and_without_that_check_an_object_that_appears_is_lost_in_silence) {
+  CacheWorld world(kRanks);
+  world.seams.cache.fits = fits_anything;
+  world.seams.cache.unplanned = [](std::span<const std::string>) {};
+  const TemporaryDirectory directory;
+  const auto all = world.run(directory.path(), turns(1) + turns(1, kLate));
+  EXPECT_FALSE(all[1].error);
+  PosixStore store(directory.path());
+  const auto stored = Checkpoint::open(store, "run");
+  EXPECT_EQ(stored.location().step, Step{2});
+  EXPECT_EQ(stored.catalog().object("late/shard_0_3"), nullptr);
+  EXPECT_NE(stored.catalog().object("rng/shard_0_3"), nullptr);
+}
+
+// --- owners -------------------------------------------------------------------------------------
+
+/// Returns every group with rank 0 of some of 4 ranks, in ascending and in descending order.
+std::vector<std::vector<GlobalRank>> groups_with_rank_0() {
+  std::vector<std::vector<GlobalRank>> groups;
+  for (unsigned set = 0; set < 8; ++set) {
+    std::vector<GlobalRank> members = {{0}};
+    for (std::int32_t r = 1; r < 4; ++r) {
+      if ((set >> static_cast<unsigned>(r - 1) & 1U) != 0) members.push_back({r});
+    }
+    groups.push_back(members);
+    if (members.size() == 1) continue;
+    std::reverse(members.begin(), members.end());
+    groups.push_back(members);
+  }
+  return groups;
+}
+
+TEST(PlanCache, owners_of_one_group_are_never_those_of_another_that_shares_its_smallest_rank) {
+  for (const auto& first : groups_with_rank_0()) {
+    for (const auto& second : groups_with_rank_0()) {
+      CacheWorld world(4);
+      world.kinds = Kinds{CacheKind::kDistribution};
+      const std::vector<Turn> saves = {{{}, first, {}}, {{}, second, {}}};
+      const auto all = run_like_fresh(world, saves);
+      EXPECT_EQ(all[1].used(CacheKind::kDistribution), first == second);
+    }
+  }
+}
+
+std::uint64_t key_by_smallest_rank(const SaveScope& scope) {
+  return static_cast<std::uint64_t>(
+      std::min_element(scope.savers.begin(), scope.savers.end())->value);
+}
+
+TEST(PlanCache, owners_that_are_kept_under_too_little_are_refused_and_unverified_ones_leave_gaps) {
+  for (const auto& [verified, code] :
+       {std::pair{true, Code::kStaleDistribution}, std::pair{false, Code::kNoWriter}}) {
+    CacheWorld world(4);
+    world.seams.cache.distribution_key = key_by_smallest_rank;
+    if (!verified) world.seams.cache.verify_distribution = [](const auto&, const auto&) {};
+    const TemporaryDirectory directory;
+    const Edit more = [](Kit& kit) {
+      kit.add("late", DType::kInt8, {3}, {{{0}, {3}}}, kit.rank());
+    };
+    const auto all = world.run(directory.path(), turns(1) + turns(1, more));
+    ASSERT_TRUE(all[1].error);
+    EXPECT_EQ(all[1].error->code(), code) << all[1].error->what();
+  }
+}
+
+// --- the plan of a loaded checkpoint ------------------------------------------------------------
+
+/// Loads nothing, to fill the cache.
+void load_into_cache(const Ports& ports, Communicator& group, PlanCache* cache) {
+  StateDict wanted;
+  LoadSettings options;
+  options.path = "run";
+  options.strictness = Strictness::kIgnoreAll;
+  options.cache = cache;
+  load(ports, group, wanted, options);
+}
+
+/// Saves `stored`, then runs two lives that save `live`: one with the plan that it loaded, one
+/// without a cache.
+struct Seeded {
+  std::vector<Saved> saves;
+  bool same_bytes = false;
+};
+Seeded seeded(const Edit& stored, const Edit& live) {
+  Seeded result;
+  std::map<std::string, std::string> files;
+  for (const bool cached : {false, true}) {
+    const TemporaryDirectory directory;
+    CacheWorld(kRanks).run(directory.path(), turns(1, stored));
+    CacheWorld world(kRanks);
+    world.first = load_into_cache;
+    if (!cached) world.kinds.reset();
+    result.saves = world.run(directory.path(), turns(3, live));
+    if (cached) {
+      EXPECT_EQ(world.replans, 0U);
+      result.same_bytes = files == files_of(directory.path());
+    } else {
+      files = files_of(directory.path());
+    }
+  }
+  return result;
+}
+
+TEST(PlanCache, a_life_saves_by_the_plan_of_the_checkpoint_that_it_loaded) {
+  const Seeded life = seeded({}, {});
+  EXPECT_EQ(life.saves[0].planned, Planned::kReused);
+  EXPECT_EQ(life.saves[0].reused, Kinds{CacheKind::kLoaded});
+  EXPECT_TRUE(life.saves[1].used(CacheKind::kGlobal));
+  EXPECT_TRUE(life.same_bytes);
+}
+
+TEST(PlanCache, a_life_of_another_structure_plans_anew) {
+  for (const Change& change : changes()) {
+    for (std::int32_t at = 0; at < kRanks; ++at) {
+      const Edit edit = [&](Kit& kit) { change.edit(kit, at); };
+      // A catalogue does not show which rank holds which copy of a tensor, or why.
+      const bool same_catalogue =
+          change.name == "the main copy of a tensor" || change.name == "a placement";
+      for (const auto& [stored, live] : {std::pair{edit, Edit{}}, std::pair{Edit{}, edit}}) {
+        const Seeded life = seeded(stored, live);
+        const std::string row = change.name + " on rank " + std::to_string(at);
+        EXPECT_FALSE(life.saves[0].error) << row << life.saves[0].error->what();
+        EXPECT_EQ(life.saves[0].used(CacheKind::kLoaded), same_catalogue) << row;
+        if (!same_catalogue) {
+          EXPECT_EQ(life.saves[0].planned, Planned::kFresh) << row;
+          EXPECT_EQ(life.saves[0].log,
+                    std::vector<std::string>{
+                        "the plan of the loaded checkpoint run/iter_0000001 does not fit this job"})
+              << row;
+        }
+        EXPECT_TRUE(life.same_bytes) << row;
+      }
+    }
+  }
+}
+
+TEST(PlanCache, main_copies_that_are_none_or_two_are_refused_as_by_a_fresh_plan) {
+  for (const auto& [replica, code] :
+       {std::pair{0, Code::kMultiWriter}, std::pair{3, Code::kNoWriter}}) {
+    for (std::int32_t at = 0; at < kRanks; ++at) {
+      for (const bool object : {false, true}) {
+        const Edit wrong = [&, replica = replica](Kit& kit) {
+          std::int32_t& own = object ? kit.object("alike").replica : kit.tensor("same").replica;
+          if (replica == 0 ? kit.rank() == at : own == 0) own = replica;
+        };
+        if (replica == 0 && at == 0) continue;
+        const Seeded life = seeded({}, wrong);
+        ASSERT_TRUE(life.saves[0].error) << object;
+        EXPECT_EQ(life.saves[0].error->code(), code) << life.saves[0].error->what();
+      }
+    }
+  }
+}
+
+// --- metadata -----------------------------------------------------------------------------------
+
+struct Loads {
+  std::vector<std::size_t> reused;  ///< loads that found the metadata in the cache
+  std::vector<std::size_t> wrong;   ///< wrong elements per load
+  std::optional<Error> error;
+};
+
+/// Loads the same path three times in one life. Before the second load one rank loses its cache;
+/// before the third another state replaces the checkpoint.
+Loads load_three_times(const MetadataCacheSeams& seams, std::int32_t forgetful = -1) {
+  const TemporaryDirectory directory;
+  Loads loads;
+  std::mutex mutex;
+  contracts::run_ranks(2, directory.path(), [&](const Ports& ports) {
+    const auto group = ports.fabric.communicator(Group::world(2));
+    PlanCache cache;
+    const auto save = [&](const Edit& edit) {
+      Kit kit(ports.fabric.rank(), 2);
+      edit(kit);
+      testing_job::fill(kit.state);
+      SaveSettings options;
+      options.target = CommitTarget::iteration("run", Step{1});
+      Save::begin(ports, group, kit.state, options).finish();
+    };
+    save([](Kit&) {});
+    const auto failed = contracts::error_of([&] {
+      for (std::size_t l = 0; l < 3; ++l) {
+        if (l == 1 && ports.fabric.rank().value == forgetful) cache = PlanCache();
+        if (l == 2) {
+          save([](Kit& kit) {
+            kit.add("first", DType::kInt8, {64}, {{{0}, {64}}}, kit.rank());
+            kit.tensor(kit.own()).key = "own" + std::to_string(1 - kit.rank());
+          });
+        }
+        Kit kit(ports.fabric.rank(), 2);
+        LoadSettings options;
+        options.path = "run";
+        options.strictness = Strictness::kIgnoreAll;
+        options.cache = &cache;
+        LoadSeams of_load;
+        of_load.cache = seams;
+        const LoadReport report = load(ports, *group, kit.state, options, of_load);
+        const std::lock_guard lock(mutex);
+        if (ports.fabric.rank() != GlobalRank{1}) continue;
+        if (!report.reused.empty()) loads.reused.push_back(l);
+        loads.wrong.push_back(testing_job::wrong_elements(kit.state));
+      }
+    });
+    if (ports.fabric.rank() == GlobalRank{1}) loads.error = failed;
+  });
+  return loads;
+}
+
+TEST(MetadataCache, serves_the_same_checkpoint_again_and_no_other_one_at_its_path) {
+  const Loads loads = load_three_times({});
+  EXPECT_FALSE(loads.error) << loads.error->what();
+  EXPECT_EQ(loads.reused, std::vector<std::size_t>{1});
+  EXPECT_EQ(loads.wrong, (std::vector<std::size_t>{0, 0, 0}));
+}
+
+TEST(MetadataCache, serves_nobody_if_one_rank_lost_it) {
+  for (const std::int32_t rank : {0, 1}) {
+    const Loads loads = load_three_times({}, rank);
+    EXPECT_FALSE(loads.error) << loads.error->what();
+    EXPECT_EQ(loads.reused, std::vector<std::size_t>{});
+    EXPECT_EQ(loads.wrong, (std::vector<std::size_t>{0, 0, 0}));
+  }
+}
+
+std::uint64_t key_by_path(const MetadataIdentity& identity) { return hash_of(identity.directory); }
+
+TEST(MetadataCache, kept_by_path_alone_it_is_refused_and_unverified_it_reads_what_is_not_there) {
+  MetadataCacheSeams seams;
+  seams.key = key_by_path;
+  const Loads refused = load_three_times(seams);
+  ASSERT_TRUE(refused.error);
+  EXPECT_EQ(refused.error->code(), Code::kStaleMetadata) << refused.error->what();
+  seams.verify = [](const MetadataIdentity&, const MetadataIdentity&) {};
+  const Loads unverified = load_three_times(seams);
+  EXPECT_TRUE(unverified.error || unverified.wrong.back() > 0);
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,214 @@
+// Saves on threads while the job trains; ThreadSanitizer checks them.
+#include "core/save/save_queue.hpp"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "core/ports/passing_store.hpp"
+#include "tests/contracts/temporary_directory.hpp"
+#include "tests/contracts/thread_world.hpp"
+#include "tests/fixtures/round_trip.hpp"
+
+namespace reprise {
+namespace {
+
+using contracts::run_ranks;
+using contracts::TemporaryDirectory;
+using testing::HasSubstr;
+
+constexpr std::int32_t kQueueRanks = 4;
+
+/// A job whose elements show their step.
+class Trainer {
+ public:
+  explicit Trainer(const Ports& ports)
+      : ports_(ports),
+        group_(ports.fabric.communicator(Group::world(kQueueRanks))),
+        rank_({{"rows", DType::kFloat32, {70, 50}, Placement({{"tp", 0}, {"dp", 0}})},
+               {"columns", DType::kBFloat16, {9, 600}, Placement({{"tp", 1}})},
+               {"whole", DType::kInt64, {700}, {}}},
+              testing_job::mesh_of({{"tp", 2}, {"dp", 2}}), ports.fabric.rank()) {
+    testing_job::fill(rank_.state);
+  }
+
+  void train() {
+    move(step_.value);
+    ++step_.value;
+    move(step_.value);
+  }
+  Step step() const { return step_; }
+  const std::shared_ptr<Communicator>& group() const { return group_; }
+
+  void save(SaveQueue& queue, SaveQueue::OnEnd on_end) {
+    rank_.state.common = Dict{{"iteration", Value(step_.value)}};
+    SaveSettings options;
+    options.target = CommitTarget::iteration("run", step_);
+    options.image = {.staging_bytes_max = 8192, .batch_bytes = 4096};
+    queue.begin(ports_, group_, rank_.state, options, std::move(on_end));
+  }
+
+  /// Loads that checkpoint; returns the number of elements that are not of its step.
+  std::size_t wrong_in(Step step) {
+    load(ports_, *group_, rank_.state, {.path = CommitTarget::iteration("run", step).directory});
+    move(step.value);
+    return testing_job::wrong_elements(rank_.state);
+  }
+
+ private:
+  /// Changes the content of step 0 to that of another step, or back.
+  void move(std::int64_t step) {
+    testing_job::each_element(rank_.state,
+                              [step](const TensorLeaf&, std::byte* element, std::uint64_t) {
+                                element[0] ^= static_cast<std::byte>(37 * step);
+                              });
+  }
+
+  const Ports& ports_;
+  std::shared_ptr<Communicator> group_;
+  testing_job::RankState rank_;
+  Step step_;
+};
+
+/// Records the steps in the order in which their saves ended, with their errors.
+struct Ends {
+  std::vector<std::int64_t> steps;
+  std::vector<std::string> errors;
+
+  SaveQueue::OnEnd of(Step step) {
+    return [this, step](const EndedSave& end) {
+      steps.push_back(step.value);
+      errors.emplace_back(end.error ? end.error->what() : "");
+    };
+  }
+};
+
+TEST(SaveQueue, each_checkpoint_is_of_the_step_at_which_its_save_was_begun__4_ranks) {
+  for (const std::size_t in_flight : {1, 2, 3}) {
+    const TemporaryDirectory directory;
+    run_ranks(kQueueRanks, directory.path(), [&](const Ports& ports) {
+      Trainer job(ports);
+      Ends ends;
+      SaveQueue queue(in_flight);
+      for (int i = 0; i < 5; ++i) {
+        job.train();
+        job.save(queue, ends.of(job.step()));
+        EXPECT_LE(queue.in_flight(), in_flight);
+        job.train();
+        queue.poll();
+      }
+      queue.finalize();
+      EXPECT_EQ(queue.in_flight(), 0U);
+      EXPECT_EQ(ends.steps, (std::vector<std::int64_t>{1, 3, 5, 7, 9}));
+      EXPECT_EQ(ends.errors, std::vector<std::string>(5));
+      for (const auto step : ends.steps) {
+        Trainer other(ports);
+        EXPECT_EQ(other.wrong_in(Step{step}), 0U) << "step " << step;
+      }
+    });
+  }
+}
+
+TEST(SaveQueue, polling_alone_ends_a_save_at_the_step_where_all_ranks_are_through) {
+  const TemporaryDirectory directory;
+  run_ranks(kQueueRanks, directory.path(), [&](const Ports& ports) {
+    Trainer job(ports);
+    Ends ends;
+    SaveQueue queue;
+    job.save(queue, ends.of(job.step()));
+    while (queue.in_flight() > 0) {
+      job.train();
+      queue.poll();
+    }
+    EXPECT_EQ(ends.errors, std::vector<std::string>(1));
+    const auto steps = job.group()->all_reduce(Reduce::kMax, std::vector{job.step().value});
+    EXPECT_EQ(steps.front(), job.step().value) << "all ranks must see it end at the same step";
+    EXPECT_EQ(Trainer(ports).wrong_in(Step{0}), 0U);
+  });
+}
+
+TEST(SaveQueue, a_second_save_of_a_step_waits_for_the_first_however_many_may_be_in_flight) {
+  const TemporaryDirectory directory;
+  run_ranks(kQueueRanks, directory.path(), [&](const Ports& ports) {
+    Trainer job(ports);
+    Ends ends;
+    SaveQueue queue(3);
+    job.save(queue, ends.of(job.step()));
+    job.save(queue, ends.of(job.step()));
+    EXPECT_EQ(ends.steps.size(), 1U);
+    queue.finalize();
+    EXPECT_EQ(ends.errors, std::vector<std::string>(2));
+    EXPECT_EQ(Trainer(ports).wrong_in(Step{0}), 0U);
+  });
+}
+
+/// Fails to sync one rank's payload.
+class Unsynced final : public WriteFile {
+ public:
+  Unsynced(std::unique_ptr<WriteFile> inner, std::string path)
+      : inner_(std::move(inner)), path_(std::move(path)) {}
+  void write_at(std::uint64_t offset, ByteSpan bytes) override { inner_->write_at(offset, bytes); }
+  void sync() override { throw Error(Code::kIo, "the disk is gone", {.file = path_}); }
+  void close() override { inner_->close(); }
+
+ private:
+  std::unique_ptr<WriteFile> inner_;
+  std::string path_;
+};
+class StoreFailingOnce final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  std::unique_ptr<WriteFile> create(const std::string& path) override {
+    auto file = inner().create(path);
+    if (path.find("iter_0000002") == std::string::npos) return file;
+    return std::make_unique<Unsynced>(std::move(file), path);
+  }
+};
+
+TEST(SaveQueue,
+     a_failure_in_the_background_is_one_error_on_all_ranks_and_the_saves_around_it_stand) {
+  const TemporaryDirectory directory;
+  const auto wrap = [](Store& store, GlobalRank rank) -> std::unique_ptr<Store> {
+    return rank == GlobalRank{2} ? std::make_unique<StoreFailingOnce>(store) : nullptr;
+  };
+  std::mutex mutex;
+  std::vector<std::string> said;
+  run_ranks(
+      kQueueRanks, directory.path(),
+      [&](const Ports& ports) {
+        Trainer job(ports);
+        Ends ends;
+        SaveQueue queue(3);
+        for (int i = 0; i < 3; ++i) {
+          job.train();
+          job.save(queue, ends.of(job.step()));
+        }
+        for (const auto& step : shutdown_protocol(queue)) step.run();
+        ASSERT_EQ(ends.steps, (std::vector<std::int64_t>{1, 2, 3}));
+        EXPECT_EQ(ends.errors[0] + ends.errors[2], "");
+        EXPECT_EQ(Trainer(ports).wrong_in(Step{1}), 0U);
+        EXPECT_EQ(Trainer(ports).wrong_in(Step{3}), 0U);
+        EXPECT_FALSE(ports.store.stat("run/iter_0000002"));
+        const std::lock_guard lock(mutex);
+        said.push_back(ends.errors[1]);
+      },
+      wrap);
+  ASSERT_EQ(said, std::vector<std::string>(kQueueRanks, said.front()));
+  EXPECT_THAT(said.front(), HasSubstr("rank 2"));
+  EXPECT_THAT(said.front(), testing::ContainsRegex("iter_0000002.saving-[0-9a-f]+/__2_0.distcp"));
+}
+
+TEST(SaveQueue, what_a_handler_throws_passes_and_the_save_has_ended) {
+  const TemporaryDirectory directory;
+  run_ranks(kQueueRanks, directory.path(), [&](const Ports& ports) {
+    Trainer job(ports);
+    SaveQueue queue;
+    job.save(queue, [](const EndedSave&) { throw std::runtime_error("mine"); });
+    EXPECT_THROW(queue.finalize(), std::runtime_error);
+    EXPECT_EQ(queue.in_flight(), 0U);
+  });
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,168 @@
+// Findings of verify on catalogs and common states only.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/verify/verify_catalog.hpp"
+#include "core/verify/verify_objects.hpp"
+
+namespace reprise {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+StoredTensor tensor(std::string key, Dims shape, const std::vector<StoredChunk>& chunks) {
+  return {.key = std::move(key), .shape = shape, .chunks = chunks};
+}
+
+Catalog objects(std::vector<std::string> keys) {
+  Catalog catalog{.files = {"f"}};
+  std::sort(keys.begin(), keys.end());
+  for (auto& key : keys) catalog.objects.push_back({std::move(key), 0, {0, 0}});
+  return catalog;
+}
+
+TEST(CheckCover, ChunksThatTileSayNothing) {
+  Catalog catalog{.files = {"f"}};
+  catalog.tensors = {tensor("w", {4, 2}, {{{{2, 0}, {2, 2}}, 0, {}}, {{{0, 0}, {2, 2}}, 0, {}}})};
+  EXPECT_THAT(check_cover(catalog), IsEmpty());
+}
+
+TEST(CheckCover, GapOverlapAndChunkOutsideAreErrorsOfTheirKind) {
+  struct Row {
+    const char* what;
+    std::vector<StoredChunk> chunks;
+    Code code;
+  };
+  const std::vector<Row> rows = {
+      {"gap", {{{{0}, {2}}, 0, {}}}, Code::kCoverageGap},
+      {"overlap", {{{{0}, {3}}, 0, {}}, {{{2}, {2}}, 0, {}}}, Code::kChunkOverlap},
+      {"outside", {{{{0}, {4}}, 0, {}}, {{{4}, {1}}, 0, {}}}, Code::kExtentMismatch},
+  };
+  for (const auto& row : rows) {
+    Catalog catalog{.files = {"f"}};
+    catalog.tensors = {tensor("w", {4}, row.chunks)};
+    const auto findings = check_cover(catalog);
+    ASSERT_EQ(findings.size(), 1U) << row.what;
+    EXPECT_EQ(findings[0].code, row.code) << row.what;
+    EXPECT_EQ(findings[0].key, "w");
+  }
+}
+
+TEST(CheckCover, AnItemWithoutStorageIsAGap) {
+  Catalog catalog;
+  catalog.tensors = {tensor("w", {2}, {{{{0}, {2}}, kNoFile, {}}})};
+  const auto findings = check_cover(catalog);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].code, Code::kCoverageGap);
+}
+
+TEST(CheckStorage, FilesAreThereAndItemsLieInThemWithoutOverlap) {
+  struct Row {
+    const char* what;
+    std::optional<std::uint64_t> size;
+    ByteRange first;
+    ByteRange second;
+    const char* says;  // empty: no finding
+  };
+  const std::uint64_t far = ~std::uint64_t{0};
+  const std::vector<Row> rows = {
+      {"fits exactly", 20, {0, 10}, {10, 10}, ""},
+      {"gap between items", 30, {0, 10}, {20, 10}, ""},
+      {"empty file", 0, {0, 10}, {10, 10}, "the file ends at 0; and 1 more items"},
+      {"one byte short",
+       19,
+       {0, 10},
+       {10, 10},
+       "claims 10 bytes from here, and the file ends at 19"},
+      {"offset beyond all numbers", 20, {0, 10}, {far, far}, "the file ends at 20"},
+      {"no file", std::nullopt, {0, 10}, {10, 10}, "keeps 2 items in it"},
+      {"overlap by one byte", 20, {0, 11}, {10, 10}, "overlap those of a"},
+      {"same bytes twice", 20, {0, 10}, {0, 10}, "overlap"},
+  };
+  for (const auto& row : rows) {
+    Catalog catalog{.files = {"f"}};
+    catalog.objects = {{"a", 0, row.first}, {"b", 0, row.second}};
+    const std::vector<StoredFile> files = {{"dir/f", row.size}};
+    const auto findings = check_storage(catalog, files);
+    if (*row.says == '\0') {
+      EXPECT_THAT(findings, IsEmpty()) << row.what;
+      continue;
+    }
+    ASSERT_EQ(findings.size(), 1U) << row.what;
+    EXPECT_THAT(findings[0].message, HasSubstr(row.says)) << row.what;
+    EXPECT_EQ(findings[0].file, "dir/f");
+  }
+}
+
+TEST(CheckGrids, MissingShardsAreNamedByCoordinate) {
+  const auto findings =
+      check_grids(objects({"rng_state/shard_0.0_2.2", "rng_state/shard_1.1_2.2"}));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].code, Code::kCoverageGap);
+  EXPECT_THAT(findings[0].message, HasSubstr("2 of 4 shards are missing"));
+  EXPECT_THAT(findings[0].message, HasSubstr("[0, 1] [1, 0]"));
+}
+
+TEST(CheckGrids, AClaimedGridCostsNothing) {
+  const auto findings = check_grids(objects({"o/shard_0.0.0_4000000000.4000000000.4000000000"}));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_THAT(findings[0].message, HasSubstr("..."));
+}
+
+TEST(CheckGrids, WholeGridsAndOtherKeysSayNothing) {
+  EXPECT_THAT(check_grids(objects({"a/shard_0_2", "a/shard_1_2", "args.lr", "b/c/shard_0_2"})),
+              IsEmpty());
+}
+
+TEST(CheckGrids, TwoGridsOfOneKeyAndACoordinateOutsideAreErrors) {
+  EXPECT_EQ(check_grids(objects({"a/shard_0_2", "a/shard_1_3"})).at(0).code, Code::kLayoutMismatch);
+  EXPECT_EQ(check_grids(objects({"a/shard_2_2", "a/shard_0_2"})).at(0).code, Code::kExtentMismatch);
+}
+
+Value machine(Value state) {
+  return Dict{{"rerun_state_machine", Dict{{"mode", "validate_results"}, {"state", state}}}};
+}
+
+Value enum_by_call(std::int64_t number) {
+  return Object{.type = {"megatron.core.rerun_state_machine", "RerunState"},
+                .how = Object::How::kCall,
+                .args = {Value(number)}};
+}
+
+Value enum_by_name(const char* name) {
+  return Object{.type = {"builtins", "getattr"},
+                .how = Object::How::kCall,
+                .args = {Name{"megatron.core.rerun_state_machine", "RerunState"}, Value(name)}};
+}
+
+TEST(CheckRerun, APendingFaultNeedsItsShards) {
+  const Catalog without = objects({"rng_state/shard_0_1"});
+  const Catalog with = objects({"rerun_state_machine_state/shard_0_1"});
+  struct Row {
+    const char* what;
+    Value common;
+    bool pending;
+  };
+  const std::vector<Row> rows = {
+      {"number", machine(3), true},
+      {"enum object", machine(enum_by_call(3)), true},
+      {"enum by name", machine(enum_by_name("WILL_RERUN_FROM_CHECKPOINT")), true},
+      {"steady", machine(enum_by_call(0)), false},
+      {"steady by name", machine(enum_by_name("NOT_RUNNING_YET")), false},
+      {"no machine", Dict{{"iteration", 3}}, false},
+      {"not even a dict", 3, false},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(check_rerun(row.common, without).size(), row.pending ? 1U : 0U) << row.what;
+    EXPECT_THAT(check_rerun(row.common, with), IsEmpty()) << row.what;
+  }
+}
+
+}  // namespace
+}  // namespace reprise

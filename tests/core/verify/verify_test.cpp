@@ -1,0 +1,214 @@
+// verify on checkpoints that torch and Megatron wrote, and on damaged copies of them.
+
+#include "core/verify/verify.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "core/checkpoint/set_aside.hpp"
+#include "core/format/zip/archive.hpp"
+#include "core/save/image_writer.hpp"
+#include "tests/contracts/error_of.hpp"
+#include "tests/fixtures/stored_fixture.hpp"
+
+namespace reprise {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string words_of(const Findings& findings) {
+  std::ostringstream out;
+  for (const auto& finding : findings) out << finding << '\n';
+  return out.str();
+}
+
+VerifyReport verify_at(Store& store, const std::string& path,
+                       PayloadCheck payload = PayloadCheck::kRead) {
+  NoProgress progress;
+  return verify(store, path, payload, progress);
+}
+
+const std::vector<std::string> kFixtures = {"torch_2.15.0/async_threads",
+                                            "torch_2.15.0/different_content",
+                                            "torch_2.15.0/file_per_item",
+                                            "torch_2.15.0/fsdp2_model",
+                                            "torch_2.15.0/fsdp2_tp_strided",
+                                            "torch_2.15.0/fsdp2_uneven",
+                                            "torch_2.15.0/nocollectives",
+                                            "torch_2.15.0/plain",
+                                            "torch_2.15.0/plain_odd",
+
+                                            "torch_2.15.0/replicated",
+                                            "torch_2.15.0/replicated_lowest_rank",
+                                            "torch_2.15.0/same_content_a",
+                                            "torch_2.15.0/same_content_b",
+                                            "torch_2.15.0/sd_view_strided",
+                                            "torch_2.4.1/same_content_a",
+                                            "torch_2.9.1/same_content_b",
+                                            "mcore_0.16.1_gpt_dp2",
+                                            "mcore_0.16.1_gpt_tp2_pp2",
+                                            "vectors/ck_p4",
+                                            "vectors/ck_p2"};
+
+TEST(Verify, WhatOtherProgramsWroteIsWhole) {
+  for (const auto& fixture : kFixtures) {
+    const VerifyReport report = verify_at(test::data_store(), fixture);
+    EXPECT_TRUE(report.whole()) << fixture << '\n' << words_of(report.findings);
+    EXPECT_EQ(count_of(report.findings, Severity::kWarning), 0U) << fixture << '\n'
+                                                                 << words_of(report.findings);
+    EXPECT_GT(report.elements, 0U) << fixture;
+    EXPECT_GT(report.records_checked, 0U) << fixture;
+  }
+}
+
+TEST(Verify, AFlippedBitInThePayloadIsFoundByItsChecksum) {
+  test::FixtureCopy copy("torch_2.15.0/same_content_a");
+  Checkpoint checkpoint = Checkpoint::open(copy.store, "ckpt");
+  const StoredTensor& tensor = *checkpoint.catalog().tensor("layers.0.weight");
+  const StoredChunk& chunk = tensor.chunks.at(0);
+  const auto at = chunk.range.offset + checkpoint.tensor_item(tensor, chunk).data_offset;
+  {
+    std::fstream file(copy.path("ckpt") / checkpoint.catalog().files[chunk.file],
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put('\x55');
+  }
+  const VerifyReport report = verify_at(copy.store, "ckpt");
+  EXPECT_FALSE(report.whole());
+  ASSERT_EQ(count_of(report.findings, Severity::kError), 1U) << words_of(report.findings);
+  EXPECT_EQ(report.findings[0].code, Code::kChecksum);
+  EXPECT_EQ(report.findings[0].offset, at);
+  EXPECT_TRUE(verify_at(copy.store, "ckpt", PayloadCheck::kSkip).whole());
+}
+
+/// Changes the stored checksums in the central directories of all items.
+void replace_checksums(const std::filesystem::path& file, char (*by)(char)) {
+  std::ifstream in(file, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  in.close();
+  for (auto at = bytes.find("PK\x01\x02"); at != std::string::npos;
+       at = bytes.find("PK\x01\x02", at + 4)) {
+    for (std::size_t i = 16; i < 20; ++i) bytes[at + i] = by(bytes[at + i]);
+  }
+  std::ofstream(file, std::ios::binary) << bytes;
+}
+
+TEST(Verify, ChecksumsThatAreAllZeroWereSwitchedOffAndOtherWrongOnesAreDamage) {
+  test::FixtureCopy copy("torch_2.15.0/same_content_a");
+  const auto replace = [&copy](char (*by)(char)) {
+    for (const auto& entry : std::filesystem::directory_iterator(copy.path("ckpt"))) {
+      if (entry.path().extension() == ".distcp") replace_checksums(entry.path(), by);
+    }
+    return verify_at(copy.store, "ckpt");
+  };
+  const VerifyReport wrong = replace([](char c) { return static_cast<char>(c ^ 0x5a); });
+  EXPECT_FALSE(wrong.whole());
+  EXPECT_THAT(words_of(wrong.findings), Not(HasSubstr("switched")));
+  const VerifyReport zero = replace([](char) { return '\0'; });
+  EXPECT_TRUE(zero.whole()) << words_of(zero.findings);
+  EXPECT_THAT(words_of(zero.findings), HasSubstr("switched off"));
+}
+
+TEST(Verify, StalePayloadIsAWarningAndAnEmptyFileIsNot) {
+  test::FixtureCopy copy("torch_2.15.0/same_content_a");
+  std::ofstream(copy.path("ckpt") / "__9_0.distcp") << "left over";
+  std::ofstream empty(copy.path("ckpt") / "__8_0.distcp");
+  empty.close();
+  const VerifyReport report = verify_at(copy.store, "ckpt");
+  EXPECT_TRUE(report.whole());
+  EXPECT_THAT(words_of(report.findings), HasSubstr("__9_0.distcp"));
+  EXPECT_THAT(words_of(report.findings), Not(HasSubstr("__8_0.distcp")));
+}
+
+const std::string kToken = "0123456789abcdef";
+
+/// Creates a directory with one file in it, or an empty one if `file` is empty.
+void put(const std::filesystem::path& directory, const std::string& file) {
+  std::filesystem::create_directory(directory);
+  if (!file.empty()) std::ofstream(directory / file) << "x";
+}
+
+TEST(Verify, LeftoversOfCrashedSavesAreNotedIfTheyCarryTheMark) {
+  test::FixtureCopy copy("torch_2.15.0/same_content_a");
+  put(copy.path("iter_0000020.saving-" + kToken), mark_of(kToken));
+  put(copy.path("foo.saving"), "thesis.txt");
+  put(copy.path("foo.saving-" + kToken), "thesis.txt");
+  put(copy.path("empty.saving"), "");
+  put(copy.path("ckpt.replaced"), ".metadata");
+  put(copy.path("ckpt.replaced-" + kToken), ".metadata");
+  const VerifyReport report = verify_at(copy.store, "ckpt");
+  EXPECT_TRUE(report.whole());
+  std::vector<std::string> named;
+  for (const auto& finding : report.findings) named.push_back(finding.message);
+  EXPECT_THAT(named, ::testing::ElementsAre(
+                         "left by a save that did not finish, safe to remove while no save runs: "
+                         "iter_0000020.saving-" +
+                         kToken));
+}
+
+TEST(Verify, TheOnlyCopyIsNeverCalledSafeToRemove) {
+  test::FixtureCopy copy("mcore_0.16.1_gpt_dp2");
+  const auto ten = copy.path("ckpt") / "iter_0000010";
+  std::filesystem::rename(ten, ten.string() + ".replaced");
+  std::filesystem::create_directory(copy.path("ckpt") / "iter_0000020.replaced");
+  std::filesystem::create_directory(copy.path("ckpt") / ("iter_0000030.saving-" + kToken));
+  const VerifyReport report = verify_at(copy.store, "ckpt");
+  EXPECT_TRUE(report.whole()) << words_of(report.findings);
+  const std::string words = words_of(report.findings);
+  EXPECT_THAT(words, HasSubstr("safe to remove while no save runs: iter_0000030.saving-"));
+  EXPECT_THAT(words, Not(HasSubstr("iter_0000020.replaced")));
+  EXPECT_THAT(words, HasSubstr("the only copy"));
+}
+
+/// A writer that dies between the exchange and the confirmation leaves the old checkpoint under the
+/// new one's temporary name.
+TEST(Verify, WhatMadeWayIsSafeToRemoveOnceItsSuccessorWasConfirmed) {
+  for (const std::string suffix : {".replaced-", ".saving-"}) {
+    test::FixtureCopy copy("torch_2.15.0/same_content_a");
+    const auto old = copy.path("ckpt" + suffix + kToken);
+    std::filesystem::copy(copy.path("ckpt"), old);
+    put(old, old_mark_of(kToken));
+    put(copy.path("ckpt"), mark_of(kToken));
+    const std::string before = words_of(verify_at(copy.store, "ckpt").findings);
+    EXPECT_THAT(before, Not(HasSubstr("safe to remove")));
+    EXPECT_THAT(before, HasSubstr("keep it: ckpt" + suffix));
+    std::filesystem::remove(copy.path("ckpt") / mark_of(kToken));
+    const std::string words = words_of(verify_at(copy.store, "ckpt").findings);
+    EXPECT_THAT(words, HasSubstr("safe to remove while no save runs: ckpt" + suffix));
+    EXPECT_THAT(words, Not(HasSubstr("keep it")));
+  }
+}
+
+TEST(Verify, AManifestThatDisagreesIsAnError) {
+  test::FixtureCopy copy("torch_2.15.0/same_content_a");
+  std::ofstream(copy.path("ckpt") / "integrity.json")
+      << R"({"algorithm": "sha256", "files": {".metadata": ")" << std::string(64, '0')
+      << R"(", "gone": ")" << std::string(64, '1') << R"("}})";
+  const VerifyReport report = verify_at(copy.store, "ckpt");
+  EXPECT_EQ(count_of(report.findings, Severity::kError), 2U) << words_of(report.findings);
+  EXPECT_THAT(words_of(report.findings), HasSubstr("its SHA-256 is not the one"));
+  EXPECT_THAT(words_of(report.findings), HasSubstr("integrity.json lists it, and it is not there"));
+}
+
+TEST(Verify, AMegatronCheckpointWithoutItsCommonStateIsDamaged) {
+  test::FixtureCopy copy("mcore_0.16.1_gpt_dp2");
+  std::filesystem::remove(copy.path("ckpt") / "iter_0000010" / "common.pt");
+  EXPECT_THAT(words_of(verify_at(copy.store, "ckpt").findings),
+              HasSubstr("the common state is missing"));
+}
+
+TEST(Verify, ADanglingTrackerIsAnErrorAndNothingAtAllIsThrown) {
+  test::FixtureCopy copy("mcore_0.16.1_gpt_dp2");
+  std::ofstream(copy.path("ckpt") / "latest_checkpointed_iteration.txt") << "11";
+  const VerifyReport report = verify_at(copy.store, "ckpt");
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings[0].code, Code::kTrackerDangling);
+  EXPECT_EQ(contracts::code_of([&] { verify_at(copy.store, "nowhere"); }), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,111 @@
+#include "driver/judges/content_judge.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/save/commit.hpp"
+#include "properties/ruling_code.hpp"
+#include "sim/faults/at_rest.hpp"
+#include "tests/driver/small_scenario.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using test::Rig;
+
+Scenario saved_once() {
+  return test::scenario_of({{"dp2", {TrainAction{1}, SaveAction{}}}, {"dp2", {TrainAction{1}}}});
+}
+
+/// A life that saved, and its store.
+struct Saved {
+  Rig rig{saved_once()};
+  IncarnationRecord life = rig.run(0);
+
+  Rulings judged() { return judge_contents(rig.store(), life); }
+  Checkpoint checkpoint() {
+    return Checkpoint::open(rig.store(),
+                            CommitTarget::iteration(kCheckpointRoot, Step{1}).directory);
+  }
+  /// Flips the last byte of elements of the tensor's first chunk.
+  void flip(const std::string& key) {
+    Checkpoint stored = checkpoint();
+    for (const auto& tensor : stored.catalog().tensors) {
+      if (tensor.key != key) continue;
+      const StoredChunk& chunk = tensor.chunks.front();
+      const TensorItem item = stored.tensor_item(tensor, chunk);
+      sim::flip_bit(rig.store(), stored.path_of(chunk.file),
+                    chunk.range.offset + item.data_offset + item.data_bytes - 1);
+    }
+  }
+};
+
+TEST(ContentJudge, what_was_handed_over_is_what_stands) { EXPECT_TRUE(Saved().judged().empty()); }
+
+TEST(ContentJudge, a_stored_element_of_other_bits_names_key_step_and_the_rank_that_handed_it_over) {
+  for (const std::int32_t rank : {0, 1}) {
+    Saved saved;
+    std::string key;
+    for (const auto& item : saved.life.ranks[static_cast<std::size_t>(rank)].audits[0].items) {
+      // True on the rank that has the tensor's first chunk.
+      const bool first = item.box.ndim() > 0 && item.box.offset == Dims::filled(item.box.ndim(), 0);
+      const bool mine = item.replica == 0 && item.box.ndim() > 0;
+      if (mine && (first == (rank == 0))) key = item.key;
+    }
+    ASSERT_FALSE(key.empty());
+    saved.flip(key);
+    const Rulings rulings = saved.judged();
+    ASSERT_EQ(rulings.size(), 1U) << key;
+    EXPECT_EQ(rulings[0].code, judged::kBitMismatch);
+    EXPECT_EQ(rulings[0].key, key);
+    EXPECT_NE(rulings[0].message.find("rank " + std::to_string(rulings[0].rank->value)),
+              std::string::npos)
+        << rulings[0].message;
+    EXPECT_NE(rulings[0].message.find("of step 1"), std::string::npos) << rulings[0].message;
+  }
+}
+
+TEST(ContentJudge, beside_training_that_is_a_torn_snapshot) {
+  Saved saved;
+  saved.flip("embedding.word_embeddings.weight");
+  for (auto& rank : saved.life.ranks) rank.saves[0].point.beside = 1;
+  const Rulings rulings = saved.judged();
+  ASSERT_FALSE(rulings.empty());
+  EXPECT_EQ(rulings[0].code, judged::kTornSnapshot);
+}
+
+TEST(ContentJudge, the_verdict_is_of_the_life_that_saved_and_names_the_same_rank_throughout) {
+  Saved saved;
+  for (auto& item : saved.life.ranks[1].audits[0].items) {  // rank 1 passed other elements
+    if (!item.key.starts_with("optimizer.") || item.box.ndim() == 0) continue;
+    item.hashes.front() ^= 1;
+    break;
+  }
+  saved.rig.end(0, saved.life);
+  std::vector<IncarnationRecord> lives = {saved.life, saved.rig.run(1)};
+  saved.rig.end(1, lives[1]);
+  lives[1].ranks[0].first_difference = reports::FirstDifference{.rank = 0, .key = "late"};
+  lives[0].ranks[1].first_difference = reports::FirstDifference{.rank = 1, .key = "early"};
+  const auto result = judge(saved.rig.scenario(), lives);
+  EXPECT_EQ(result.verdict, reports::Verdict::kFail);
+  EXPECT_EQ(result.code, "BIT_MISMATCH") << result.reason;
+  EXPECT_NE(result.reason.find("rank 1 handed it to the save of step 1, and the committed "
+                               "checkpoint holds other bits"),
+            std::string::npos)
+      << result.reason;
+  EXPECT_NE(result.reason.find("first difference, on rank 1: early"), std::string::npos)
+      << result.reason;
+}
+
+TEST(ContentJudge, a_store_that_lied_is_another_judges_business) {
+  Saved saved;
+  saved.flip("embedding.word_embeddings.weight");
+  sim::FaultState lie;
+  lie.spec.kind = sim::FaultKind::kFlipWrite;
+  lie.fired = true;
+  saved.life.ranks[0].faults = {lie};
+  EXPECT_TRUE(saved.judged().empty());
+}
+
+}  // namespace
+}  // namespace reprise::driver

@@ -1,0 +1,88 @@
+// Properties of random scenarios. The cases are those of the commit unless REPRISE_PROPERTY_SEED
+// gives others; a failure is shrunk and written to regress-found in the build folder.
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "core/base/hash.hpp"
+#include "driver/record/build_info.hpp"
+#include "driver/runs/property.hpp"
+#include "tests/contracts/property_seed.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using contracts::cases_of_run;
+using contracts::kSeedVariable;
+using contracts::seed_of_run;
+
+/// RapidCheck draws the cases; it can't shrink the content of a stream, so our own code shrinks.
+rc::Gen<Scenario> any_scenario(const Property& property) {
+  return rc::gen::noShrink(rc::gen::map(
+      rc::gen::resize(100, rc::gen::arbitrary<std::uint64_t>()),
+      [&property](std::uint64_t number) { return property.draw(Stream(number), CaseLimits{}); }));
+}
+
+struct Checked {
+  bool held = false;  ///< RapidCheck's result
+  CaseDistribution distribution;
+  std::optional<Counterexample> found;
+};
+
+Checked check(const Property& property) {
+  Checked checked;
+  const rc::Gen<Scenario> scenarios = any_scenario(property);
+  PropertyRequest request{.seed = seed_of_run(),
+                          .cases = cases_of_run(property.cases),
+                          .limits = {},
+                          .lane = {},
+                          .out = "regress-found"};
+  rc::detail::TestParams params;
+  params.seed = mix64(request.seed, hash_of(property.name));  // each property has its own cases
+  params.maxSuccess = static_cast<int>(request.cases);
+  params.disableShrinking = true;
+  std::optional<std::pair<Scenario, Failure>> failed;
+  const rc::detail::TestResult result = rc::detail::checkTestable(
+      [&] {
+        const Scenario scenario = *scenarios;
+        checked.distribution.add(scenario);
+        const auto failure = failure_of(property, scenario, request.lane);
+        if (failure) failed.emplace(scenario, *failure);
+        RC_ASSERT(!failure);
+      },
+      rc::detail::TestMetadata{std::string(property.name), std::string(property.says)}, params);
+  checked.held = result.is<rc::detail::SuccessResult>();
+  if (failed) checked.found = shrink_and_keep(property, failed->first, failed->second, request);
+  return checked;
+}
+
+void expect_holds(const std::string& name) {
+  const Property& property = property_named(name);
+  const std::uint64_t seed = seed_of_run();
+  ::setenv("RC_PARAMS", ("seed=" + std::to_string(seed)).c_str(), 1);  // RapidCheck prints it
+  std::cout << name << ": seed " << seed << " of commit " << build_info().commit
+            << "; the same cases again: " << kSeedVariable << "=" << seed
+            << " test_scenarios_properties --gtest_filter=RandomScenarios.*\n";
+  testing::Test::RecordProperty("seed", std::to_string(seed));
+  const Checked checked = check(property);
+  std::cout << checked.distribution.table();
+  EXPECT_GT(checked.distribution.cases(), 0U);
+  EXPECT_EQ(checked.held, !checked.found) << "a case threw an exception other than Error";
+  if (!checked.found) return;
+  ADD_FAILURE() << property.says << ": " << checked.found->failure.code << ": "
+                << checked.found->failure.reason << "\nshrunk in " << checked.found->tries
+                << " runs to " << checked.found->file << "; move it to scenarios/regress:\n"
+                << to_yaml(checked.found->scenario);
+}
+
+TEST(RandomScenarios, continuity) { expect_holds("continuity"); }
+TEST(RandomScenarios, layout_free) { expect_holds("layout-free"); }
+TEST(RandomScenarios, stored_alike) { expect_holds("stored-alike"); }
+TEST(RandomScenarios, deterministic) { expect_holds("deterministic"); }
+TEST(RandomScenarios, survives) { expect_holds("survives"); }
+
+}  // namespace
+}  // namespace reprise::driver

@@ -1,0 +1,95 @@
+#pragma once
+// Scenarios of gpt-tiny built in code, and their incarnations run by hand on one simulated store.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "driver/judges/verdict.hpp"
+#include "driver/lanes/lane.hpp"
+#include "driver/lanes/life_faults.hpp"
+#include "driver/lanes/rank_program.hpp"
+#include "driver/lanes/sim_lane.hpp"
+#include "driver/record/past.hpp"
+#include "driver/runs/run.hpp"
+#include "sim/world/sim_store.hpp"
+#include "sim/world/world.hpp"
+
+namespace reprise::driver::test {
+
+using Life = std::pair<std::string, std::vector<Action>>;
+
+inline Scenario scenario_of(const std::vector<Life>& lives, const std::string& model = "gpt-tiny",
+                            const std::string& sharding = "fully_reshardable") {
+  Scenario scenario;
+  scenario.name = "small";
+  scenario.model = model;
+  scenario.optimizer_sharding = sim::sharding_named(sharding);
+  scenario.seed = 7;
+  for (const auto& [layout, actions] : lives) {
+    IncarnationPlan plan;
+    plan.layout = sim::parse_layout(layout);
+    plan.optimizer_sharding = scenario.optimizer_sharding;
+    plan.actions = actions;
+    scenario.incarnations.push_back(plan);
+  }
+  return scenario;
+}
+
+/// Runs a scenario's lives on one store with the saves of earlier incarnations.
+class Rig {
+ public:
+  explicit Rig(Scenario scenario) : scenario_(std::move(scenario)) {}
+
+  /// Runs an incarnation like the simulated lane, with the results of the earlier lives.
+  IncarnationRecord run(std::size_t incarnation, const sim::Policies& policies = {},
+                        const Interference& interference = {}) {
+    const IncarnationPlan& plan = scenario_.incarnations[incarnation];
+    sim::WorldOptions options;
+    options.seed = incarnation;
+    options.world_size = plan.world_size();
+    sim::FaultBook faults(faults_of(plan, past_).specs);
+    IncarnationRecord life =
+        run_in_world(options, store_, [&](const RankSeat& seat, RankRecord& own) {
+          return run_rank({.scenario = scenario_,
+                           .incarnation = incarnation,
+                           .past = past_,
+                           .policies = policies,
+                           .twins = *twins_,
+                           .ports = seat.ports,
+                           .faults = faults,
+                           .powers = seat.powers,
+                           .interference = &interference},
+                          own);
+        });
+    life.layout = to_string(plan.layout);
+    keep_members(plan, life);
+    return life;
+  }
+  /// Judges the store; the next life continues from it.
+  void end(std::size_t incarnation, IncarnationRecord& life) {
+    end_life(scenario_, incarnation, store_, life, past_);
+  }
+  std::vector<IncarnationRecord> run_all(const sim::Policies& policies = {}) {
+    std::vector<IncarnationRecord> lives;
+    for (std::size_t i = 0; i < scenario_.incarnations.size(); ++i) {
+      lives.push_back(run(i, policies));
+      end(i, lives.back());
+      if (!may_go_on(scenario_, i, lives.back())) break;
+    }
+    return lives;
+  }
+
+  const Scenario& scenario() const { return scenario_; }
+  sim::SimStore& store() { return store_; }
+  const Past& past() const { return past_; }
+
+ private:
+  Scenario scenario_;
+  sim::SimStore store_;
+  Past past_;
+  std::shared_ptr<TwinBook> twins_ = std::make_shared<TwinBook>();
+};
+
+}  // namespace reprise::driver::test

@@ -1,0 +1,280 @@
+// The store after a life, with one error at a time.
+
+#include "driver/judges/store_judge.hpp"
+#include "core/ports/whole_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/format/bytes_item.hpp"
+#include "core/format/tracker.hpp"
+#include "sim/faults/at_rest.hpp"
+#include "sim/faults/checkpoint_file.hpp"
+#include "sim/job/rerun/rerun_machine.hpp"
+#include "tests/driver/small_scenario.hpp"
+
+namespace reprise::driver {
+namespace {
+
+const std::string kRoot = kCheckpointRoot;
+const std::string kNewest = kRoot + "/iter_0000003";
+const std::string kSecond = kRoot + "/iter_0000002";
+const std::string kOldest = kRoot + "/iter_0000001";
+
+void track(Store& store, std::int64_t step) {
+  write_atomically(store, kRoot + "/" + std::string(kTrackerFile),
+                   write_tracker({.step = Step{step}}));
+}
+
+void put_rerun_state(Store& store, sim::RerunState state) {
+  Checkpoint checkpoint = Checkpoint::open(store, kNewest);
+  Value common = *checkpoint.common()->item.value;
+  common.as<Dict>()->emplace_back(
+      "rerun_state_machine",
+      sim::encode({.mode = sim::RerunMode::kValidateResults, .state = state, .iteration = 3}));
+  write_durably(store, kNewest + "/common.pt", write_bytes_item(common));
+}
+
+/// Flips bits of many bytes, since some bytes have no checked content.
+void spoil(Store& store, const std::string& directory) {
+  const std::string file = sim::files_of(store, directory, sim::FileKind::kPayload).front();
+  for (std::uint64_t byte = 5000; byte < 5400; ++byte) sim::flip_bit(store, file, byte);
+}
+
+/// Damages the second of three saves; the third is by another life, which continued from `parent`.
+void pass_over_second(Past& past, Step parent) {
+  past.saves[1].damaged = true;
+  past.saves[2].incarnation = 1;
+  past.saves[2].parent_step = parent.value;
+}
+
+/// Lets another life load the first of three saves and repeat the second.
+void save_second_again(Store& store, Past& past) {
+  SavePoint again = past.saves[1];
+  again.incarnation = 1;
+  again.parent_step = 1;
+  past.saves.push_back(again);
+  track(store, 2);
+}
+
+std::set<std::string> codes_of(const Rulings& rulings) {
+  std::set<std::string> codes;
+  for (const auto& ruling : rulings) codes.emplace(name_of(ruling.code));
+  return codes;
+}
+
+TEST(StoreJudge, a_table_of_what_can_be_wrong_after_three_saves__tp2) {
+  struct Row {
+    std::string what;
+    std::function<void(Store&, CheckpointPlan&, Past&)> change;
+    std::set<std::string> codes;
+  };
+  const std::vector<Row> rows = {
+      {"nothing is", [](auto&, auto&, auto&) {}, {}},
+      {"the tracker is gone",
+       [](auto& store, auto&, auto&) { store.remove(kRoot + "/" + std::string(kTrackerFile)); },
+       {"COMMIT_MISSING"}},
+      {"the tracker names an older one",
+       [](auto& store, auto&, auto&) { track(store, 2); },
+       {"COMMIT_MISSING"}},
+      {"the tracker names what is not there",
+       [](auto& store, auto&, auto&) { track(store, 7); },
+       {"COMMIT_MISSING", "TRACKER_DANGLING"}},
+      {"the newest is damaged",
+       [](auto& store, auto&, auto&) { sim::cut(store, kNewest + "/.metadata", 9); },
+       {"TRACKER_DANGLING", "LAST_GOOD_DELETED"}},
+      {"bits of the newest are others",
+       [](auto& store, auto&, auto&) { spoil(store, kNewest); },
+       {"TRACKER_DANGLING"}},
+      {"the same, done on purpose",
+       [](auto& store, auto&, auto& past) {
+         spoil(store, kNewest);
+         past.saves.back().damaged = true;
+       },
+       {}},
+      {"an old one is gone",
+       [](auto& store, auto&, auto&) { store.remove(kOldest); },
+       {"LAST_GOOD_DELETED"}},
+      {"an old one is gone, and two are kept",
+       [](auto& store, auto& plan, auto&) {
+         store.remove(kOldest);
+         plan.keep = 2;
+       },
+       {}},
+      {"all are there, and two are kept",
+       [](auto&, auto& plan, auto&) { plan.keep = 2; },
+       {"RETENTION_EXCEEDED"}},
+      {"two are kept beside one that the last life passed over",
+       [](auto& store, auto& plan, auto& past) {
+         pass_over_second(past, Step{1});
+         store.remove(kSecond);
+         plan.keep = 2;
+       },
+       {}},
+      {"two are kept, one of which was passed over",
+       [](auto& store, auto& plan, auto& past) {
+         pass_over_second(past, Step{1});
+         store.remove(kOldest);
+         plan.keep = 2;
+       },
+       {"LAST_GOOD_DELETED"}},
+      {"the same, and no load had seen that it is damaged",
+       [](auto& store, auto& plan, auto& past) {
+         pass_over_second(past, Step{2});
+         store.remove(kOldest);
+         plan.keep = 2;
+       },
+       {}},
+      {"two are kept, and one that was passed over stands beside them",
+       [](auto&, auto& plan, auto& past) {
+         pass_over_second(past, Step{1});
+         plan.keep = 2;
+       },
+       {}},
+      {"one is kept, and beside it one that was passed over",
+       [](auto& store, auto& plan, auto& past) {
+         pass_over_second(past, Step{1});
+         store.remove(kOldest);
+         plan.keep = 1;
+       },
+       {"RETENTION_EXCEEDED"}},
+      {"what was passed over is gone, and it was the read that failed",
+       [](auto& store, auto& plan, auto& past) {
+         pass_over_second(past, Step{1});
+         past.saves[1].damaged = false;
+         store.remove(kSecond);
+         plan.keep = 2;
+       },
+       {"LAST_GOOD_DELETED"}},
+      {"one is kept, and one that is newer than the tracker",
+       [](auto& store, auto& plan, auto& past) {
+         save_second_again(store, past);
+         store.remove(kOldest);
+         plan.keep = 1;
+       },
+       {}},
+      {"what is newer than the tracker is gone",
+       [](auto& store, auto& plan, auto& past) {
+         save_second_again(store, past);
+         store.remove(kNewest);
+         plan.keep = 2;
+       },
+       {"LAST_GOOD_DELETED"}},
+      {"what is newer than the tracker took the place of one that is kept",
+       [](auto& store, auto& plan, auto& past) {
+         save_second_again(store, past);
+         store.remove(kOldest);
+         plan.keep = 2;
+       },
+       {"LAST_GOOD_DELETED"}},
+      {"the newest save did not end, and is not there",
+       [](auto& store, auto&, auto& past) {
+         past.saves.back().certain = false;
+         store.remove(kNewest);
+         track(store, 2);
+       },
+       {}},
+      {"it did not end, and the tracker names it",
+       [](auto&, auto&, auto& past) { past.saves.back().certain = false; },
+       {}},
+      {"nothing was ever saved", [](auto&, auto&, auto& past) { past.saves.clear(); }, {}},
+      {"a rerun waits",
+       [](auto& store, auto&, auto&) { put_rerun_state(store, sim::RerunState::kNotRunningYet); },
+       {}},
+      {"a rerun is under way",
+       [](auto& store, auto&, auto&) {
+         put_rerun_state(store, sim::RerunState::kRerunningInPlace);
+       },
+       {"ILLEGAL_STATE_PERSISTED"}},
+  };
+  const std::vector<Action> saves = {TrainAction{1}, SaveAction{},   TrainAction{1},
+                                     SaveAction{},   TrainAction{1}, SaveAction{}};
+  for (const auto& row : rows) {
+    test::Rig rig(test::scenario_of({{"tp2", saves}, {"tp2", {}}}));
+    auto life = rig.run(0);
+    rig.end(0, life);
+    EXPECT_TRUE(life.rulings.empty()) << life.rulings.front().text;
+    CheckpointPlan plan;
+    Past past = rig.past();
+    row.change(rig.store(), plan, past);
+    const Rulings rulings = judge_store(rig.store(), plan, past);
+    EXPECT_EQ(codes_of(rulings), row.codes) << row.what;
+  }
+}
+
+TEST(Past, a_save_is_certain_that_some_rank_saw_end_well_in_a_store_that_did_not_lie) {
+  IncarnationRecord life;
+  life.ranks.resize(2);
+  for (auto& rank : life.ranks) {
+    rank.saves.resize(1);
+    rank.saves[0].point.step = Step{3};
+    rank.saves[0].point.certain = false;
+  }
+  Past past;
+  add_life(life, past);
+  EXPECT_FALSE(past.saves.back().certain);
+  life.ranks[1].saves[0].point.certain = true;
+  add_life(life, past);
+  EXPECT_TRUE(past.saves.back().certain);
+  EXPECT_EQ(newest_certain(past.saves), 1);
+  sim::FaultState lie;
+  lie.spec.kind = sim::FaultKind::kLostSync;
+  lie.fired = true;
+  life.ranks[0].faults = {lie};
+  add_life(life, past);
+  EXPECT_FALSE(past.saves.back().certain);
+  EXPECT_TRUE(past.tracker_damaged);
+}
+
+TEST(Past, an_interrupted_save_may_be_loaded_or_not_and_an_older_one_is_a_fall_back) {
+  const auto point = [](std::int64_t step, bool certain) {
+    SavePoint save;
+    save.step = Step{step};
+    save.certain = certain;
+    return save;
+  };
+  const std::vector<SavePoint> saves = {point(1, true), point(2, true), point(3, false)};
+  EXPECT_EQ(outcome_of(saves, Step{3}), Outcome::kContinued);
+  EXPECT_EQ(outcome_of(saves, Step{2}), Outcome::kContinued);
+  EXPECT_EQ(outcome_of(saves, Step{1}), Outcome::kFellBack);
+  EXPECT_EQ(outcome_of(saves, Step{5}), std::nullopt);
+}
+
+TEST(Past, it_survives_its_file) {
+  const Scenario scenario = test::scenario_of({{"tp2", {SaveAction{}}}, {"tp4", {}}});
+  Past past;
+  past.tracker_damaged = true;
+  past.saves.push_back({.step = Step{3},
+                        .incarnation = 1,
+                        .modules = modules_of(scenario, 1),
+                        .parent_step = 2,
+                        .ages = {{"", {4, 5}}, {"vision", {6, 7}}},
+                        .certain = false,
+                        .damaged = true,
+                        .random = false,
+                        .optimizer = false,
+                        .release = true,
+                        .turns = {{Step{1}, 0, false, true}, {Step{2}, 1}}});
+  sim::FaultSpec bad;
+  bad.kind = sim::FaultKind::kBadResult;
+  bad.place.rank = GlobalRank{1};
+  bad.result = {
+      sim::ResultFault::kPersistentError, false, sim::BadValue::kInfinity, 1, 0, 7, "node3:1"};
+  past.faults = {bad};
+  const Past read = parse_past(to_json(past), scenario);
+  EXPECT_EQ(read.saves, past.saves);
+  EXPECT_TRUE(read.tracker_damaged);
+  ASSERT_EQ(read.faults.size(), 1U);
+  EXPECT_EQ(sim::to_string(read.faults[0]), sim::to_string(bad));
+  EXPECT_EQ(read.faults[0].result.device, "node3:1");
+  EXPECT_EQ(read.faults[0].result.iteration, 7);
+  EXPECT_EQ(read.faults[0].result.value, sim::BadValue::kInfinity);
+}
+
+}  // namespace
+}  // namespace reprise::driver

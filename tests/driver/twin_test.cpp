@@ -1,0 +1,246 @@
+// One uninterrupted job serves all ranks and scenarios that train alike.
+
+#include "driver/record/twin.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace reprise::driver {
+namespace {
+
+sim::JobConfig config(std::uint64_t seed = 7) {
+  sim::JobConfig config;
+  config.seed = seed;
+  return config;
+}
+
+/// Returns the state of a job that trained by itself.
+GlobalState trained(const sim::JobConfig& config, std::int64_t steps) {
+  SoloFabric fabric;
+  sim::TrainingJob job(config, fabric);
+  for (std::int64_t i = 0; i < steps; ++i) job.step();
+  const StateDict state = job.model_space();
+  const RankState rank{GlobalRank{0}, &state};
+  Rulings rulings;
+  return assemble({&rank, 1}, rulings);
+}
+
+void expect_same(const GlobalState& a, const GlobalState& b) {
+  ASSERT_EQ(a.tensors.size(), b.tensors.size());
+  for (std::size_t i = 0; i < a.tensors.size(); ++i) {
+    EXPECT_EQ(a.tensors[i].key, b.tensors[i].key);
+    EXPECT_EQ(a.tensors[i].data, b.tensors[i].data) << a.tensors[i].key;
+  }
+  EXPECT_EQ(a.common, b.common);
+}
+
+TEST(Twin, has_the_state_of_a_job_that_trained_so_far) {
+  Twin twin(config());
+  expect_same(*twin.state(Step{3}), trained(config(), 3));
+  expect_same(*twin.state(Step{0}), trained(config(), 0));
+  expect_same(*twin.state(Step{5}), trained(config(), 5));
+}
+
+TEST(Twin, keeps_states_and_records_and_trains_again_only_for_a_state_that_it_did_not_keep) {
+  Twin twin(config());
+  const auto three = twin.state(Step{3});
+  twin.state(Step{6});
+  EXPECT_EQ(twin.steps_trained(), 6);
+  EXPECT_EQ(twin.state(Step{3}), three) << "the same object";
+  const sim::StepRecord record = twin.record(Step{2});
+  EXPECT_EQ(record.step, Step{2});
+  EXPECT_EQ(twin.steps_trained(), 6);
+  twin.state(Step{4});
+  EXPECT_EQ(twin.steps_trained(), 10) << "from the start";
+  EXPECT_EQ(twin.record(Step{2}), record);
+  twin.record(Step{8});
+  EXPECT_EQ(twin.steps_trained(), 14) << "from where it was";
+}
+
+TEST(Twin, forgets_the_states_that_were_not_asked_for_for_the_longest_time) {
+  Twin twin(config());
+  const std::weak_ptr<const GlobalState> first = twin.state(Step{0});
+  const std::weak_ptr<const GlobalState> second = twin.state(Step{1});
+  for (std::size_t i = 2; i < Twin::kStatesKept; ++i) {
+    twin.state(Step{static_cast<std::int64_t>(i)});
+  }
+  twin.state(Step{0});
+  twin.state(Step{100});
+  EXPECT_FALSE(first.expired());
+  EXPECT_TRUE(second.expired());
+}
+
+// --- turns --------------------------------------------------------------------------------------
+
+sim::JobConfig modules_config(const std::vector<std::string>& names) {
+  sim::JobConfig config;
+  config.seed = 7;
+  for (const auto& name : names) {
+    config.modules.push_back({.name = name, .model = "audio-tiny", .ranks = {{0}}});
+  }
+  return config;
+}
+
+/// Returns the state of a job that continued with `next` after `at` steps, by itself.
+GlobalState turned(const sim::JobConfig& first, std::int64_t at, const sim::JobConfig& next,
+                   std::int64_t steps) {
+  SoloFabric fabric;
+  sim::TrainingJob before(first, fabric);
+  for (std::int64_t i = 0; i < at; ++i) before.step();
+  sim::TrainingJob job(next, fabric, std::move(before));
+  for (std::int64_t i = 0; i < steps; ++i) job.step();
+  const StateDict state = job.model_space();
+  const RankState rank{GlobalRank{0}, &state};
+  Rulings rulings;
+  return assemble({&rank, 1}, rulings);
+}
+
+TEST(Twin, that_begins_where_another_stood_goes_on_from_there) {
+  sim::JobConfig next = modules_config({"a", "b"});
+  next.load.schedule = false;
+  const auto before = std::make_shared<Twin>(modules_config({"a", "b"}));
+  Twin twin(next, {before, Step{3}});
+  expect_same(*twin.state(Step{3}), turned(modules_config({"a", "b"}), 3, next, 0));
+  expect_same(*twin.state(Step{5}), turned(modules_config({"a", "b"}), 3, next, 2));
+  EXPECT_EQ(twin.record(Step{4}).step, Step{4}) << "the first step of the next job";
+  EXPECT_EQ(twin.record(Step{4}).lr, next.schedule.lr()) << "its schedule starts over";
+}
+
+TEST(Twin, of_a_finetune_begins_at_iteration_0) {
+  sim::JobConfig next = modules_config({"a"});
+  next.load.finetune = true;
+  const auto before = std::make_shared<Twin>(modules_config({"a"}));
+  Twin twin(next, {before, Step{4}});
+  expect_same(*twin.state(Step{0}), turned(modules_config({"a"}), 4, next, 0));
+  EXPECT_EQ(twin.record(Step{1}).step, Step{1});
+  expect_same(*twin.state(Step{2}), turned(modules_config({"a"}), 4, next, 2));
+}
+
+TEST(Twin, takes_modules_that_are_added_and_drops_those_that_go) {
+  sim::JobConfig next = modules_config({"b", "c"});
+  next.load.adds = {"c"};
+  next.load.drops = {"a"};
+  const auto before = std::make_shared<Twin>(modules_config({"a", "b"}));
+  Twin twin(next, {before, Step{2}});
+  const auto state = twin.state(Step{2});
+  const auto old = before->state(Step{2});
+  const auto fresh = Twin(modules_config({"b", "c"})).state(Step{0});
+  for (const auto& tensor : state->tensors) {
+    const bool kept = tensor.key.find("mimo.b.") != std::string::npos;
+    const auto& from = kept ? *old : *fresh;
+    EXPECT_TRUE(tensor.data == from.tensor(tensor.key)->data) << tensor.key;
+  }
+  EXPECT_EQ(state->tensor("mimo.a.embedder.weight"), nullptr);
+  expect_same(*twin.state(Step{4}), turned(modules_config({"a", "b"}), 2, next, 2));
+}
+
+bool differ(const GlobalState& a, const GlobalState& b) {
+  return !std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(),
+                     [](const auto& one, const auto& other) { return one.data == other.data; });
+}
+
+TEST(Twin, of_several_turns_does_each_in_turn_and_again_for_an_older_state) {
+  sim::JobConfig one = modules_config({"a", "b"});
+  one.load.optimizer = false;
+  sim::JobConfig two = modules_config({"a", "b"});
+  two.load.schedule = false;
+  const auto first = std::make_shared<Twin>(modules_config({"a", "b"}));
+  const auto second = std::make_shared<Twin>(one, TwinStart{first, Step{2}});
+  Twin third(two, {second, Step{4}});
+  const auto five = third.state(Step{5});
+  third.record(Step{7});
+  const auto four = third.state(Step{4});
+  expect_same(*third.state(Step{5}), *five);
+  EXPECT_TRUE(differ(*four, *five));
+  EXPECT_TRUE(differ(*first->state(Step{5}), *five)) << "turns count";
+}
+
+TEST(Twin, what_the_one_before_does_later_does_not_change_it) {
+  sim::JobConfig next = modules_config({"a"});
+  next.load.optimizer = false;
+  const auto before = std::make_shared<Twin>(modules_config({"a"}));
+  Twin twin(next, {before, Step{2}});
+  const auto early = twin.state(Step{3});
+  const auto nine = before->state(Step{9});
+  expect_same(*twin.state(Step{3}), *early);
+  expect_same(*before->state(Step{9}), *nine);
+  twin.state(Step{5});
+  expect_same(*twin.state(Step{2}), turned(modules_config({"a"}), 2, next, 0));
+}
+
+TEST(TwinBook, tells_starts_apart_and_counts_a_loads_choice_only_after_one) {
+  TwinBook book;
+  const auto plain = book.twin(modules_config({"a"}));
+  sim::JobConfig other = modules_config({"a"});
+  other.load.optimizer = false;
+  EXPECT_EQ(book.twin(other), plain) << "a fresh job loads nothing";
+  const TwinStart start{plain, Step{2}};
+  const auto turned_so = book.twin(other, start);
+  EXPECT_NE(turned_so, plain);
+  EXPECT_EQ(book.twin(other, start), turned_so);
+  EXPECT_NE(book.twin(other, {plain, Step{3}}), turned_so);
+  EXPECT_NE(book.twin(modules_config({"a"}), start), turned_so) << "another choice";
+  EXPECT_NE(book.twin(other, {turned_so, Step{2}}), turned_so);
+}
+
+TEST(TwinBook, tells_modules_apart_but_not_where_they_stand) {
+  TwinBook book;
+  const auto twin = book.twin(modules_config({"a", "b"}));
+  sim::JobConfig elsewhere = modules_config({"a", "b"});
+  elsewhere.modules[0].layout = sim::parse_layout("tp2 dp2");
+  elsewhere.modules[0].ranks = {};
+  elsewhere.modules[1].ranks = {{4}};
+  EXPECT_EQ(book.twin(elsewhere), twin);
+  EXPECT_NE(book.twin(modules_config({"a", "c"})), twin);
+  EXPECT_NE(book.twin(modules_config({"a"})), twin);
+  sim::JobConfig frozen = modules_config({"a", "b"});
+  frozen.modules[0].frozen = true;
+  EXPECT_NE(book.twin(frozen), twin);
+  sim::JobConfig scaled = modules_config({"a", "b"});
+  scaled.modules[1].loss_scale.scale = 2;
+  EXPECT_NE(book.twin(scaled), twin);
+  sim::JobConfig clipped = modules_config({"a", "b"});
+  clipped.clip_grad = 1;
+  EXPECT_NE(book.twin(clipped), twin);
+}
+
+TEST(TwinBook, has_one_twin_for_all_that_train_alike_whatever_their_layout_and_name) {
+  TwinBook book;
+  const auto twin = book.twin(config());
+  sim::JobConfig other = config();
+  other.layout = sim::parse_layout("tp2 dp2");
+  other.run = "another";
+  EXPECT_EQ(book.twin(other), twin);
+  EXPECT_NE(book.twin(config(8)), twin);
+  sim::JobConfig schedule = config();
+  schedule.schedule.max_lr *= 2;
+  EXPECT_NE(book.twin(schedule), twin);
+  EXPECT_EQ(book.twin(config()), twin) << "still known";
+}
+
+TEST(TwinBook, forgets_the_twin_that_was_not_asked_for_for_the_longest_time) {
+  TwinBook book;
+  const std::weak_ptr<Twin> first = book.twin(config(0));
+  for (std::size_t seed = 1; seed <= TwinBook::kTwinsKept; ++seed) book.twin(config(seed));
+  EXPECT_TRUE(first.expired());
+}
+
+TEST(TwinBook, answers_threads_alike_and_trains_once_for_all) {
+  TwinBook book;
+  std::vector<std::shared_ptr<const GlobalState>> states(4);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    threads.emplace_back([&, i] {
+      for (std::int64_t step = 1; step <= 4; ++step) book.twin(config())->record(Step{step});
+      states[i] = book.twin(config())->state(Step{4});
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (const auto& state : states) EXPECT_EQ(state, states[0]);
+  EXPECT_EQ(book.twin(config())->steps_trained(), 4);
+}
+
+}  // namespace
+}  // namespace reprise::driver

@@ -1,0 +1,38 @@
+// A job ends only after each save that it began is committed or known to have failed.
+
+#include <gtest/gtest.h>
+
+#include "driver/judges/life_judge.hpp"
+#include "properties/ruling_code.hpp"
+
+namespace reprise::driver {
+namespace {
+
+/// Returns a life in which one rank ends like this, with a save in this state.
+IncarnationRecord life(Ending ending, bool stands, std::optional<Code> code) {
+  RankRecord rank;
+  rank.ending = ending;
+  SaveEvidence save;
+  save.point.step = Step{3};
+  save.point.certain = stands;
+  save.code = code;
+  rank.saves.push_back(save);
+  IncarnationRecord record;
+  record.ranks.push_back(rank);
+  return record;
+}
+
+TEST(UnendedSave, is_missing_where_the_job_returned_and_nowhere_else) {
+  const Rulings rulings = judge_life(life(Ending::kReturned, false, std::nullopt));
+  ASSERT_EQ(rulings.size(), 1U);
+  EXPECT_EQ(rulings[0].code, judged::kCommitMissing);
+  EXPECT_NE(rulings[0].message.find("step 3"), std::string::npos);
+  EXPECT_TRUE(judge_life(life(Ending::kReturned, true, std::nullopt)).empty());
+  EXPECT_TRUE(judge_life(life(Ending::kReturned, false, Code::kIo)).empty());
+  for (const Ending ending : {Ending::kFailed, Ending::kLost, Ending::kHung}) {
+    EXPECT_TRUE(judge_life(life(ending, false, std::nullopt)).empty());
+  }
+}
+
+}  // namespace
+}  // namespace reprise::driver
