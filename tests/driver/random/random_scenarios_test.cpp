@@ -65,7 +65,7 @@ void expect_holds(const std::string& name) {
   ::setenv("RC_PARAMS", ("seed=" + std::to_string(seed)).c_str(), 1);  // RapidCheck prints it
   std::cout << name << ": seed " << seed << " of commit " << build_info().commit
             << "; the same cases again: " << kSeedVariable << "=" << seed
-            << " test_scenarios_properties --gtest_filter=RandomScenarios.*\n";
+            << " test_driver_random --gtest_filter=RandomScenarios.*\n";
   testing::Test::RecordProperty("seed", std::to_string(seed));
   const Checked checked = check(property);
   std::cout << checked.distribution.table();
