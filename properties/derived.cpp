@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "core/base/codes.hpp"
 #include "core/geometry/compare.hpp"
 
 namespace reprise {
@@ -96,7 +97,7 @@ class Judge {
               std::string_view holder) {
     reported_ = true;
     evidence_.rulings.push_back(
-        {Code::kStaleDerived, leaf.key,
+        {passed_on::kStaleDerived, leaf.key,
          "the weight at " + to_string(index) + " is " + print_element(leaf.dtype, weight) + "; " +
              std::string(holder) + " fp32 master is " + print_element(DType::kFloat32, master) +
              ", which gives " + print_element(leaf.dtype, right.data()),

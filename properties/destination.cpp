@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/base/codes.hpp"
 #include "core/base/hash.hpp"
+#include "properties/ruling_code.hpp"
 
 namespace reprise {
 namespace {

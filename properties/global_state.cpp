@@ -4,9 +4,9 @@
 #include <map>
 
 #include "core/base/check.hpp"
-#include "core/base/codes.hpp"
 #include "core/geometry/compare.hpp"
 #include "core/state/by_key.hpp"
+#include "properties/ruling_code.hpp"
 
 namespace reprise {
 namespace {

@@ -1,5 +1,5 @@
 #include "properties/inventory.hpp"
-#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -70,7 +70,7 @@ Rulings judge_inventory(const Inventory& live, const Inventory& saved, const Inv
     if (!has(requested, key)) lacking += " it is not requested by a load;";
     if (lacking.empty()) continue;
     lacking.pop_back();
-    rulings.push_back({Code::kKeysetAsymmetry, key, lacking.substr(1), {}});
+    rulings.push_back({judged::kKeysetAsymmetry, key, lacking.substr(1), {}});
   }
   return rulings;
 }
@@ -81,7 +81,7 @@ Rulings judge_request(const Inventory& requested, const Inventory& stored,
   const auto compare = [&](const Inventory& here, const Inventory& there, const char* message) {
     for (const auto& key : here) {
       if (has(there, key) || excuses(excused, key)) continue;
-      rulings.push_back({Code::kKeysetAsymmetry, key, message, {}});
+      rulings.push_back({judged::kKeysetAsymmetry, key, message, {}});
     }
   };
   compare(stored, requested, "the checkpoint has it and no rank requests it");

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "properties/unsettled.hpp"
 
 namespace reprise {

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "core/base/codes.hpp"
 #include "properties/global_state.hpp"
 #include "properties/ruling.hpp"
+#include "properties/ruling_code.hpp"
 
 namespace reprise {
 
 struct Origin {
-  Code code = judged::kBitMismatch;
+  RulingCode code = judged::kBitMismatch;
   std::string text;
 };
 
@@ -34,7 +34,7 @@ struct WrongRun {
 struct OtherState {
   std::string what;  ///< description: "of step 3"
   std::shared_ptr<const GlobalState> state;
-  Code code = judged::kStaleBytes;
+  RulingCode code = judged::kStaleBytes;
 };
 
 /// Places to search besides the saved state; called only when something is wrong.

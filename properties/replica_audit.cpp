@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/base/hash.hpp"
+#include "properties/ruling_code.hpp"
 
 namespace reprise {
 namespace {
@@ -87,7 +88,7 @@ class Audit {
   Rulings rulings;
 
  private:
-  void find(Code code, const std::string& key, GlobalRank rank, std::string message) {
+  void find(RulingCode code, const std::string& key, GlobalRank rank, std::string message) {
     if (!found_.insert({code, key}).second) return;
     rulings.push_back({code, key, std::move(message), rank});
   }
@@ -96,7 +97,7 @@ class Audit {
     const Copy& first = copies.front();
     for (const auto& copy : copies) {
       if (copy.item->hashes == first.item->hashes) continue;
-      return find(Code::kFalseReplica, first.item->key, copy.rank,
+      return find(judged::kFalseReplica, first.item->key, copy.rank,
                   name(first.rank) + " and " + name(copy.rank) + " hand" + where(*first.item) +
                       " to the save as copies " + std::to_string(first.item->replica) + " and " +
                       std::to_string(copy.item->replica) + " of one thing, and their bytes differ" +
@@ -137,7 +138,7 @@ class Audit {
   }
 
   Pages which_;
-  std::set<std::pair<Code, std::string>> found_;
+  std::set<std::pair<RulingCode, std::string>> found_;
 };
 
 }  // namespace

@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {
 
 struct Ruling {
-  Code code = judged::kBitMismatch;
+  RulingCode code = judged::kBitMismatch;
   std::string key;
   std::string message;
   std::optional<GlobalRank> rank;

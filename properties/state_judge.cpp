@@ -1,5 +1,5 @@
 #include "properties/state_judge.hpp"
-#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -46,7 +46,7 @@ class Judge {
       if (seen.count(known.key) > 0) continue;
       evidence_.absent.push_back(known.key);
       if (options_.asked == Asked::kItsPart) continue;
-      find(Code::kKeysetAsymmetry, known.key, "it was saved and the job does not have it");
+      find(judged::kKeysetAsymmetry, known.key, "it was saved and the job does not have it");
     }
   }
 
@@ -72,7 +72,7 @@ class Judge {
   }
 
  private:
-  void find(Code code, const std::string& key, std::string message) {
+  void find(RulingCode code, const std::string& key, std::string message) {
     evidence_.rulings.push_back({code, key, std::move(message), evidence_.rank});
   }
 
@@ -93,7 +93,7 @@ class Judge {
   void tensor(const TensorLeaf& leaf) {
     const GlobalTensor* known = saved_.tensor(leaf.key);
     if (known == nullptr) {
-      return find(Code::kKeysetAsymmetry, leaf.key, "the job has it and it was not saved");
+      return find(judged::kKeysetAsymmetry, leaf.key, "the job has it and it was not saved");
     }
     if (known->dtype != leaf.dtype) return find(Code::kDtypeDrift, leaf.key, "types differ");
     if (!(known->shape == leaf.shape)) {

@@ -4,7 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "reports/document.hpp"
 #include "reprise/error.hpp"
 

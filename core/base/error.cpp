@@ -1,5 +1,6 @@
 #include "reprise/error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <ostream>
 #include <utility>
@@ -15,7 +16,7 @@ struct Name {
   std::string_view text;
 };
 
-// Names in the order of the code numbers.
+// By number.
 constexpr std::array kNames = {
     Name{Code::kUsage, "USAGE"},
     Name{Code::kNotFound, "NOT_FOUND"},
@@ -31,7 +32,6 @@ constexpr std::array kNames = {
     Name{Code::kChunkOverlap, "CHUNK_OVERLAP"},
     Name{Code::kNoWriter, "NO_WRITER"},
     Name{Code::kMultiWriter, "MULTI_WRITER"},
-    Name{Code::kFalseReplica, "FALSE_REPLICA"},
     Name{Code::kNotStored, "NOT_STORED"},
     Name{Code::kNotRequested, "NOT_REQUESTED"},
     Name{Code::kShapeDrift, "SHAPE_DRIFT"},
@@ -43,62 +43,32 @@ constexpr std::array kNames = {
     Name{Code::kStaleDistribution, "STALE_DISTRIBUTION"},
     Name{Code::kStaleMetadata, "STALE_METADATA"},
     Name{Code::kCachePoisoned, "CACHE_POISONED"},
-    Name{Code::kKeysetAsymmetry, "KEYSET_ASYMMETRY"},
-    Name{Code::kOwnerDisagreement, "OWNER_DISAGREEMENT"},
-    Name{Code::kGroupCollision, "GROUP_COLLISION"},
-    Name{Code::kWrapperMissing, "WRAPPER_MISSING"},
-    Name{Code::kGlobalFallback, "GLOBAL_FALLBACK"},
-    Name{Code::kIllegalStatePersisted, "ILLEGAL_STATE_PERSISTED"},
+    Name{passed_on::kGroupCollision, "GROUP_COLLISION"},
+    Name{passed_on::kWrapperMissing, "WRAPPER_MISSING"},
+    Name{passed_on::kGlobalFallback, "GLOBAL_FALLBACK"},
+    Name{passed_on::kIllegalStatePersisted, "ILLEGAL_STATE_PERSISTED"},
     Name{Code::kLoadRejected, "LOAD_REJECTED"},
     Name{Code::kTrackerDangling, "TRACKER_DANGLING"},
     Name{Code::kIncompleteSelected, "INCOMPLETE_SELECTED"},
-    Name{Code::kForeignCheckpoint, "FOREIGN_CHECKPOINT"},
+    Name{passed_on::kForeignCheckpoint, "FOREIGN_CHECKPOINT"},
     Name{Code::kChecksum, "CHECKSUM"},
     Name{Code::kPeerFailed, "PEER_FAILED"},
     Name{Code::kDeadline, "DEADLINE"},
-    Name{Code::kHang, "HANG"},
+    Name{passed_on::kHang, "HANG"},
     Name{Code::kCollectiveMismatch, "COLLECTIVE_MISMATCH"},
-    Name{Code::kStaleDerived, "STALE_DERIVED"},
+    Name{passed_on::kStaleDerived, "STALE_DERIVED"},
     Name{Code::kInternal, "INTERNAL"},
-    Name{judged::kBitMismatch, "BIT_MISMATCH"},
-    Name{judged::kWrongOwner, "WRONG_OWNER"},
-    Name{judged::kShiftedBytes, "SHIFTED_BYTES"},
-    Name{judged::kZeroFill, "ZERO_FILL"},
-    Name{judged::kNotFilled, "NOT_FILLED"},
-    Name{judged::kReplicaMismatch, "REPLICA_MISMATCH"},
-    Name{judged::kLostObject, "LOST_OBJECT"},
-    Name{judged::kTrajectoryDivergence, "TRAJECTORY_DIVERGENCE"},
-    Name{judged::kOracleVacuous, "ORACLE_VACUOUS"},
-    Name{judged::kPermutedShards, "PERMUTED_SHARDS"},
-    Name{judged::kPermutedComponents, "PERMUTED_COMPONENTS"},
-    Name{judged::kStaleBytes, "STALE_BYTES"},
-    Name{judged::kTornSnapshot, "TORN_SNAPSHOT"},
-    Name{judged::kRngStreamCollapse, "RNG_STREAM_COLLAPSE"},
-    Name{judged::kRngDrift, "RNG_DRIFT"},
-    Name{judged::kLastGoodDeleted, "LAST_GOOD_DELETED"},
-    Name{judged::kCommitMissing, "COMMIT_MISSING"},
-    Name{judged::kMixedGeneration, "MIXED_GENERATION"},
-    Name{judged::kDataStreamSkip, "DATA_STREAM_SKIP"},
-    Name{judged::kRestartLoop, "RESTART_LOOP"},
-    Name{judged::kVerdictDisagreement, "VERDICT_DISAGREEMENT"},
-    Name{judged::kMemPeakExceeded, "MEM_PEAK_EXCEEDED"},
-    Name{judged::kRetentionExceeded, "RETENTION_EXCEEDED"},
-    Name{judged::kReadTwice, "READ_TWICE"},
-    Name{judged::kScheduleDrift, "SCHEDULE_DRIFT"},
-    Name{judged::kContentDiffers, "CONTENT_DIFFERS"},
-    Name{judged::kNotDeterministic, "NOT_DETERMINISTIC"},
-    Name{judged::kLanesDisagree, "LANES_DISAGREE"},
-    Name{judged::kMutantSurvived, "MUTANT_SURVIVED"},
-    Name{judged::kValidatorVacuous, "VALIDATOR_VACUOUS"},
 };
 
-constexpr bool is_in_order() {
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (static_cast<std::size_t>(kNames[i].code) != i) return false;
-  }
-  return true;
+constexpr bool is_before(const Name& a, const Name& b) { return a.code < b.code; }
+static_assert(std::is_sorted(kNames.begin(), kNames.end(), is_before) &&
+              static_cast<std::uint32_t>(kNames.back().code) + 1 == kErrorCodesEnd);
+
+/// Returns null if no Error carries such a code.
+const Name* entry_of(Code code) {
+  const auto at = std::lower_bound(kNames.begin(), kNames.end(), Name{code, {}}, is_before);
+  return at != kNames.end() && at->code == code ? &*at : nullptr;
 }
-static_assert(kNames.size() == kCodes && is_in_order());
 
 std::string compose(Code code, const std::string& message, const ErrorPlace& place) {
   std::string line{name_of(code)};
@@ -117,11 +87,13 @@ std::string compose(Code code, const std::string& message, const ErrorPlace& pla
 }  // namespace
 
 std::string_view name_of(Code code) {
-  const auto index = static_cast<std::size_t>(code);
-  return index < kNames.size() ? kNames[index].text : "UNKNOWN";
+  const Name* found = entry_of(code);
+  return found != nullptr ? found->text : "UNKNOWN";
 }
 
 std::ostream& operator<<(std::ostream& out, Code code) { return out << name_of(code); }
+
+bool is_error(Code code) { return entry_of(code) != nullptr; }
 
 std::optional<Code> code_named(std::string_view name) {
   for (const auto& [code, known] : kNames) {

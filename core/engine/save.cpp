@@ -8,6 +8,7 @@
 
 #include "core/base/caught.hpp"
 #include "core/base/check.hpp"
+#include "core/base/codes.hpp"
 #include "core/base/hash.hpp"
 #include "core/engine/agreement.hpp"
 #include "core/engine/image_writer.hpp"
@@ -186,7 +187,7 @@ std::string save_id(const GlobalPlan& plan, const CommitTarget& target) {
 
 /// True for errors of a collective itself: other ranks may not take part in the next one.
 bool is_of_fabric(Code code) {
-  return code == Code::kPeerFailed || code == Code::kDeadline || code == Code::kHang ||
+  return code == Code::kPeerFailed || code == Code::kDeadline || code == passed_on::kHang ||
          code == Code::kCollectiveMismatch;
 }
 

@@ -14,51 +14,42 @@
 namespace reprise REPRISE_API {
 
 /// Says what went wrong, in as much detail as a caller can act on. Printed names are the
-/// enumerators in upper case (kCoverageGap is COVERAGE_GAP) and stable; the numbers are not.
+/// enumerators in upper case (kCoverageGap is COVERAGE_GAP) and stable; the numbers are not,
+/// and some are left out.
 enum class Code : std::uint32_t {
-  kUsage,                  ///< the request makes no sense
-  kNotFound,               ///< a file or directory does not exist
-  kIo,                     ///< the file system failed: read, write, sync, rename
-  kNoSpace,                ///< no space left
-  kLocked,                 ///< another writer holds the path
-  kUnsupported,            ///< well-formed, but of a kind not supported; the message says which
-  kTornFile,               ///< truncated, garbled, or not the kind its name promises
-  kRefusedName,            ///< a pickle refers to a name that is never accepted
-  kPathEscape,             ///< a stored path points outside the checkpoint's directory
-  kLimit,                  ///< a claimed size or count exceeds the data present
-  kCoverageGap,            ///< some element or object is not stored in any chunk
-  kChunkOverlap,           ///< chunks of one tensor intersect
-  kNoWriter,               ///< a box has no main copy
-  kMultiWriter,            ///< a box or object has more than one main copy
-  kFalseReplica,           ///< copies declared equal have different bytes
-  kNotStored,              ///< requested but not in the checkpoint
-  kNotRequested,           ///< in the checkpoint but not requested
-  kShapeDrift,             ///< global shapes disagree
-  kDtypeDrift,             ///< element types disagree
-  kExtentMismatch,         ///< stored byte count and claimed extents disagree
-  kCommonStateDiverges,    ///< a value stored once for all ranks differs between ranks
-  kLayoutMismatch,         ///< groups, meshes or topology disagree
-  kStalePlan,              ///< a cached plan does not match the live state
-  kStaleDistribution,      ///< a cached choice of owners does not match the live state or its ranks
-  kStaleMetadata,          ///< cached metadata does not belong to the checkpoint being read
-  kCachePoisoned,          ///< a cache holds results of a save that failed
-  kKeysetAsymmetry,        ///< ranks disagree on the keys of the same save
-  kOwnerDisagreement,      ///< ranks disagree on who writes
-  kGroupCollision,         ///< two groups have the same name
-  kWrapperMissing,         ///< an outer level of a nested state is missing
-  kGlobalFallback,         ///< groups came from the global registry where that is forbidden
-  kIllegalStatePersisted,  ///< a state that must not be persisted was about to be saved
-  kLoadRejected,           ///< stored state that its own reader rejects
-  kTrackerDangling,        ///< the tracker names a checkpoint that does not exist
-  kIncompleteSelected,     ///< the checkpoint was never committed
-  kForeignCheckpoint,      ///< the checkpoint belongs to another run
-  kChecksum,               ///< content and recorded checksum disagree
-  kPeerFailed,             ///< another rank failed; the message comes from that rank
-  kDeadline,               ///< no answer in time
-  kHang,                   ///< all ranks wait for each other and none can proceed
-  kCollectiveMismatch,     ///< ranks of one group called different operations
-  kStaleDerived,           ///< a derived copy does not match its source
-  kInternal,               ///< our own bug, reported to the other ranks
+  kUsage,                ///< the request makes no sense
+  kNotFound,             ///< a file or directory does not exist
+  kIo,                   ///< the file system failed: read, write, sync, rename
+  kNoSpace,              ///< no space left
+  kLocked,               ///< another writer holds the path
+  kUnsupported,          ///< well-formed, but of a kind not supported; the message says which
+  kTornFile,             ///< truncated, garbled, or not the kind its name promises
+  kRefusedName,          ///< a pickle refers to a name that is never accepted
+  kPathEscape,           ///< a stored path points outside the checkpoint's directory
+  kLimit,                ///< a claimed size or count exceeds the data present
+  kCoverageGap,          ///< some element or object is not stored in any chunk
+  kChunkOverlap,         ///< chunks of one tensor intersect
+  kNoWriter,             ///< a box has no main copy
+  kMultiWriter,          ///< a box or object has more than one main copy
+  kNotStored = 15,       ///< requested but not in the checkpoint
+  kNotRequested,         ///< in the checkpoint but not requested
+  kShapeDrift,           ///< global shapes disagree
+  kDtypeDrift,           ///< element types disagree
+  kExtentMismatch,       ///< stored byte count and claimed extents disagree
+  kCommonStateDiverges,  ///< a value stored once for all ranks differs between ranks
+  kLayoutMismatch,       ///< groups, meshes or topology disagree
+  kStalePlan,            ///< a cached plan does not match the live state
+  kStaleDistribution,    ///< a cached choice of owners does not match the live state or its ranks
+  kStaleMetadata,        ///< cached metadata does not belong to the checkpoint being read
+  kCachePoisoned,        ///< a cache holds results of a save that failed
+  kLoadRejected = 32,    ///< stored state that its own reader rejects
+  kTrackerDangling,      ///< the tracker names a checkpoint that does not exist
+  kIncompleteSelected,   ///< the checkpoint was never committed
+  kChecksum = 36,        ///< content and recorded checksum disagree
+  kPeerFailed,           ///< another rank failed; the message comes from that rank
+  kDeadline,             ///< no answer in time
+  kCollectiveMismatch = 40,  ///< ranks of one group called different operations
+  kInternal = 42,            ///< our own bug, reported to the other ranks
 };
 
 /// Returns the stable upper-case name, for example "COVERAGE_GAP".

@@ -5,11 +5,11 @@
 #include <set>
 
 #include "core/adapters/posix/host_device.hpp"
-#include "core/base/codes.hpp"
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/commit.hpp"
 #include "core/engine/tensor_reader.hpp"
 #include "core/format/bytes_item.hpp"
+#include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/past.hpp"
 #include "scenarios/driver/rank_program.hpp"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/process.hpp"
 #include "scenarios/driver/scratch_directory.hpp"

@@ -175,12 +175,12 @@ sim::FaultState take_fault(const Json& json) {
 
 }  // namespace
 
-Json put_code(std::optional<Code> code) { return code ? name_of(*code) : ""; }
+Json put_code(std::optional<RulingCode> code) { return code ? name_of(*code) : ""; }
 
-std::optional<Code> take_code(const Json& json) {
+std::optional<RulingCode> take_code(const Json& json) {
   const auto name = json.get<std::string>();
   if (name.empty()) return std::nullopt;
-  const auto code = code_named(name);
+  const auto code = ruling_code_named(name);
   if (!code) throw std::invalid_argument("no code is called " + name);
   return code;
 }

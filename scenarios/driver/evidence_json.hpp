@@ -6,12 +6,13 @@
 #include <optional>
 #include <vector>
 
+#include "properties/ruling_code.hpp"
 #include "scenarios/driver/record.hpp"
 
 namespace reprise::driver {
 
 /// Writes a code by its name, and no code as the empty text.
-nlohmann::json put_code(std::optional<Code> code);
+nlohmann::json put_code(std::optional<RulingCode> code);
 nlohmann::json put_all(const std::vector<AuditPage>& pages);
 nlohmann::json put_all(const std::vector<LoadEvidence>& loads);
 nlohmann::json put_all(const std::vector<SavePoint>& points);  ///< without their layouts
@@ -19,7 +20,7 @@ nlohmann::json put_all(const std::vector<SaveEvidence>& saves);
 nlohmann::json put_all(const std::vector<sim::FaultState>& faults);
 /// The take functions throw the exceptions of nlohmann's reader, and std::invalid_argument for a
 /// malformed number or an unknown code.
-std::optional<Code> take_code(const nlohmann::json& json);
+std::optional<RulingCode> take_code(const nlohmann::json& json);
 std::vector<AuditPage> take_audits(const nlohmann::json& json);
 std::vector<LoadEvidence> take_loads(const nlohmann::json& json);
 std::vector<SavePoint> take_points(const nlohmann::json& json);

@@ -5,11 +5,11 @@
 #include <sstream>
 
 #include "core/adapters/posix/posix_store.hpp"
-#include "core/base/codes.hpp"
 #include "core/base/hash.hpp"
 #include "core/engine/commit.hpp"
 #include "core/engine/verify.hpp"
 #include "core/ports/no_progress.hpp"
+#include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/process.hpp"
 #include "scenarios/driver/rank_program.hpp"
@@ -146,7 +146,7 @@ class ForeignLife {
   }
 
  private:
-  void rule(Code code, const std::string& text) { rank_.rulings.push_back({code, text}); }
+  void rule(RulingCode code, const std::string& text) { rank_.rulings.push_back({code, text}); }
 
   void count(const VerifyReport& report) {
     rank_.result.owns = report.tensors + report.objects > 0;

@@ -2,11 +2,11 @@
 
 namespace reprise::driver {
 
-Judgement fail(Code code, std::string reason) {
+Judgement fail(RulingCode code, std::string reason) {
   return {reports::Verdict::kFail, code, std::move(reason)};
 }
 
-std::string without_code(const std::string& text, Code code) {
+std::string without_code(const std::string& text, RulingCode code) {
   const std::string lead = std::string(name_of(code)) + ": ";
   return text.starts_with(lead) ? text.substr(lead.size()) : text;
 }

@@ -5,22 +5,23 @@
 #include <optional>
 #include <string>
 
+#include "properties/ruling_code.hpp"
 #include "scenarios/driver/record.hpp"
 
 namespace reprise::driver {
 
 struct Judgement {
   reports::Verdict verdict = reports::Verdict::kPass;
-  std::optional<Code> code = {};  ///< code of the problem
+  std::optional<RulingCode> code = {};  ///< code of the problem
   std::string reason = {};
   std::optional<std::size_t> life = {};   ///< life with the problem; nothing: not in one life
   std::optional<std::int32_t> rank = {};  ///< rank with the problem
 };
 
-Judgement fail(Code code, std::string reason);
+Judgement fail(RulingCode code, std::string reason);
 
 /// Removes the code from the start of a message, since the finding has it already.
-std::string without_code(const std::string& text, Code code);
+std::string without_code(const std::string& text, RulingCode code);
 
 /// "rank 3"
 std::string rank_text(const RankRecord& rank);

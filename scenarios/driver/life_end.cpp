@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/life_judge.hpp"
 
@@ -15,7 +15,7 @@ bool is_echo(const RankRecord& rank) {
 }
 
 /// Returns the code of a rank that did not return.
-Code code_of(const RankRecord& rank) { return rank.code.value_or(Code::kInternal); }
+RulingCode code_of(const RankRecord& rank) { return rank.code.value_or(Code::kInternal); }
 
 std::string message_of(const RankRecord& rank) { return without_code(rank.message, code_of(rank)); }
 
@@ -107,7 +107,7 @@ std::optional<Code> code_after(sim::FaultKind kind) {
 
 /// True if a rank can end with this code because another rank died, or because of a further planned
 /// fault.
-bool follows_from_death(const IncarnationRecord& life, Code code) {
+bool follows_from_death(const IncarnationRecord& life, RulingCode code) {
   if (code == Code::kPeerFailed || code == Code::kDeadline) return true;
   return std::any_of(life.ranks.begin(), life.ranks.end(), [code](const RankRecord& rank) {
     return std::any_of(rank.faults.begin(), rank.faults.end(), [code](const auto& fault) {

@@ -14,7 +14,7 @@ struct LifeEnd {
   /// "ran" without a load, "continued" or "fell_back" after one, "refused" as the scenario allows,
   /// "cut_short" by a planned fault, "failed".
   std::string outcome;
-  std::optional<Code> code = {};
+  std::optional<RulingCode> code = {};
 };
 LifeEnd end_of(const Scenario& scenario, std::size_t number, const IncarnationRecord& life);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "scenarios/driver/lane.hpp"
 
 namespace reprise::driver {
@@ -74,7 +74,7 @@ Rulings judge_plans(const IncarnationRecord& life) {
     sort_unique(stored);
     for (const auto& ruling : judge_request(live, stored, {})) {
       const bool lost = std::binary_search(live.begin(), live.end(), ruling.key);
-      rulings.push_back({reused ? Code::kStalePlan : Code::kKeysetAsymmetry,
+      rulings.push_back({reused ? Code::kStalePlan : judged::kKeysetAsymmetry,
                          ruling.key,
                          std::string("the job ") + (lost ? "has it" : "has it no more") +
                              ", and the checkpoint of step " +
@@ -179,7 +179,7 @@ Rulings judge_absent(const IncarnationRecord& life) {
   }
   Rulings rulings;
   for (const auto& key : nowhere) {
-    rulings.push_back({Code::kKeysetAsymmetry,
+    rulings.push_back({judged::kKeysetAsymmetry,
                        key,
                        "the uninterrupted job has it and no rank of this one does",
                        {}});

@@ -22,7 +22,7 @@ bool declares(const Scenario& scenario, std::string_view mutant) {
 /// Only the verdict's own code counts: an effect behind another cause would be luck.
 bool is_expected(const sim::Mutant& mutant, const std::string& code) {
   return std::any_of(mutant.caught_as.begin(), mutant.caught_as.end(),
-                     [&code](Code expected) { return name_of(expected) == code; });
+                     [&code](RulingCode expected) { return name_of(expected) == code; });
 }
 
 void require_known_mutants(const std::vector<Scenario>& scenarios) {

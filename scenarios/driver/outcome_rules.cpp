@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/codes.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/model.hpp"
 
@@ -55,12 +56,12 @@ std::optional<ExpectedRefusal> refused_modules(const std::vector<ModuleConfig>& 
                                                const sim::LoadChoice& choice) {
   const bool one_model = own.front().name.empty();
   if (saved.front().name.empty() != one_model) {
-    return ExpectedRefusal{Code::kForeignCheckpoint, "of the modules"};
+    return ExpectedRefusal{passed_on::kForeignCheckpoint, "of the modules"};
   }
   for (const auto& module : own) {
     const ModuleConfig* other = sim::module_named(saved, module.name);
     if (other == nullptr || other->model == module.model) continue;
-    return ExpectedRefusal{Code::kForeignCheckpoint, "of the modules"};
+    return ExpectedRefusal{passed_on::kForeignCheckpoint, "of the modules"};
   }
   for (const auto& module : own) {
     if (sim::module_named(saved, module.name) != nullptr) continue;

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/base/codes.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/lane.hpp"
 #include "scenarios/driver/process.hpp"
@@ -93,22 +94,22 @@ std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd
                                    const std::vector<std::int64_t>& left) {
   std::vector<RulingText> rulings;
   for (const auto process : left) {
-    rulings.push_back({Code::kHang, launcher + " left the process " + std::to_string(process) +
-                                        " behind, which was killed"});
+    rulings.push_back({passed_on::kHang, launcher + " left the process " + std::to_string(process) +
+                                             " behind, which was killed"});
   }
   if (end.left_some) {
-    rulings.push_back({Code::kHang, launcher + " left processes behind, which were killed"});
+    rulings.push_back({passed_on::kHang, launcher + " left processes behind, which were killed"});
   }
   const bool returned = std::all_of(ranks.begin(), ranks.end(), [](const RankRecord& rank) {
     return rank.ending == Ending::kReturned;
   });
   if (!returned) return rulings;
   if (end.timed_out) {
-    rulings.push_back({Code::kHang, "every rank says that it ended well, and " + launcher +
-                                        " was still running at the deadline, and was killed"});
+    rulings.push_back({passed_on::kHang, "every rank says that it ended well, and " + launcher +
+                                             " was still running at the deadline, and was killed"});
   } else if (end.cut_short) {
-    rulings.push_back({Code::kHang, "every rank says that it ended well, and " + launcher +
-                                        " was still running long after, and was killed"});
+    rulings.push_back({passed_on::kHang, "every rank says that it ended well, and " + launcher +
+                                             " was still running long after, and was killed"});
   } else if (end.exit_code != 0) {
     rulings.push_back({Code::kInternal, "every rank says that it ended well, and " + launcher +
                                             " ended with " + std::to_string(end.exit_code) +

@@ -6,12 +6,12 @@
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_store.hpp"
-#include "core/base/codes.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "core/engine/diff.hpp"
 #include "core/ports/no_progress.hpp"
 #include "core/ports/whole_file.hpp"
+#include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/build_info.hpp"
 #include "scenarios/driver/outcome_rules.hpp"
@@ -40,7 +40,7 @@ std::optional<Failure> failure_of(const ScenarioResult& result) {
   return Failure{reports::name_of(result.verdict), result.code, result.reason};
 }
 
-Failure broken(Code code, std::string reason) {
+Failure broken(RulingCode code, std::string reason) {
   return {reports::name_of(Verdict::kFail), std::string(name_of(code)), std::move(reason)};
 }
 

@@ -6,9 +6,9 @@
 #include <set>
 #include <sstream>
 
-#include "core/base/codes.hpp"
 #include "properties/derived.hpp"
 #include "properties/inventory.hpp"
+#include "properties/ruling_code.hpp"
 #include "properties/unsettled.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/job_config.hpp"
@@ -490,7 +490,7 @@ void RankJudge::judge_excused(const std::vector<std::string>& excused, const Sav
     const std::string key = parsed ? parsed->key : name;
     if (may_stay_behind(key, source, position_, scenario_.incarnations[incarnation_].load))
       continue;
-    add({{Code::kKeysetAsymmetry, name,
+    add({{judged::kKeysetAsymmetry, name,
           "the load left it behind by name, and nothing says that it may", rank_}});
   }
 }

@@ -9,6 +9,7 @@
 
 #include "properties/inventory.hpp"
 #include "properties/replica_audit.hpp"
+#include "properties/ruling_code.hpp"
 #include "reports/report.hpp"
 #include "scenarios/driver/history.hpp"
 #include "sim/faults/fault_book.hpp"
@@ -25,7 +26,7 @@ enum class Ending : std::uint8_t {
 
 /// A judge's finding other than a different element.
 struct RulingText {
-  Code code = Code::kInternal;
+  RulingCode code = Code::kInternal;
   std::string text;
   std::optional<std::int32_t> rank = {};  ///< subject of the ruling, if it is not the record's rank
 };
@@ -47,7 +48,7 @@ struct LoadEvidence {
 struct SaveEvidence {
   SavePoint point;
   /// Code of its failure; nothing: it ended well, or the rank did not see its end.
-  std::optional<Code> code = {};
+  std::optional<RulingCode> code = {};
   Inventory live;         ///< keys that this rank had to save
   Inventory stored;       ///< keys of the checkpoint right after the save; from the first rank
   bool reused = false;    ///< true if it used a cached plan
@@ -56,8 +57,8 @@ struct SaveEvidence {
 
 struct RankRecord {
   Ending ending = Ending::kLost;
-  std::optional<Code> code = {};  ///< code of the failure
-  std::string message;            ///< whole line of the failure
+  std::optional<RulingCode> code = {};  ///< code of the failure
+  std::string message;                  ///< whole line of the failure
   reports::RankResult result;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;

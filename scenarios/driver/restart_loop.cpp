@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/base/codes.hpp"
 #include "properties/ruling.hpp"
+#include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/rerun_state.hpp"
 

@@ -3,9 +3,9 @@
 #include <array>
 #include <optional>
 
-#include "core/base/codes.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/state/module_key.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/job/host_rng.hpp"
 
 namespace reprise::driver {

@@ -8,9 +8,9 @@
 
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/adapters/posix/posix_store.hpp"
-#include "core/base/codes.hpp"
 #include "core/format/sha256.hpp"
 #include "core/ports/whole_file.hpp"
+#include "properties/ruling_code.hpp"
 #include "reports/lacks.hpp"
 #include "reprise/error.hpp"
 #include "reprise/store.hpp"

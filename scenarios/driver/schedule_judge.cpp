@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/job/megatron_common.hpp"
 
 namespace reprise::driver {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/base/codes.hpp"
 #include "core/base/hash.hpp"
 #include "properties/unsettled.hpp"
 #include "scenarios/driver/job_config.hpp"
@@ -54,7 +55,7 @@ void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
   if (told && outcome.end == sim::RankEnd::kFailed) return;
   record.ending = ending_of(outcome.end);
   if (outcome.end == sim::RankEnd::kHung) {
-    record.code = Code::kHang;
+    record.code = passed_on::kHang;
     record.message = outcome.error ? outcome.error->message() : "it never came to an end";
   } else if (outcome.error) {
     record.code = outcome.error->code();

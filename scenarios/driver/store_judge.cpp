@@ -11,6 +11,7 @@
 #include "core/engine/stored_tracker.hpp"
 #include "core/engine/verify.hpp"
 #include "core/ports/no_progress.hpp"
+#include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/rank_program.hpp"
 #include "sim/job/rerun_machine.hpp"
@@ -66,7 +67,7 @@ class StoreJudge {
   }
 
  private:
-  void rule(Code code, const std::string& text) { rulings_.push_back({code, "", text, {}}); }
+  void rule(RulingCode code, const std::string& text) { rulings_.push_back({code, "", text, {}}); }
 
   const SavePoint& newest() const { return past_.saves[static_cast<std::size_t>(newest_)]; }
 
@@ -176,9 +177,9 @@ class StoreJudge {
           snapshot->state == sim::RerunState::kWillRerunFromCheckpoint) {
         return;
       }
-      rule(Code::kIllegalStatePersisted, "the checkpoint holds the rerun state " +
-                                             std::string(sim::name_of(snapshot->state)) +
-                                             ", which nobody can go on from");
+      rule(passed_on::kIllegalStatePersisted, "the checkpoint holds the rerun state " +
+                                                  std::string(sim::name_of(snapshot->state)) +
+                                                  ", which nobody can go on from");
     } catch (const Error&) {
       return;  // not whole, which was already ruled on
     }

@@ -7,9 +7,9 @@
 #include <set>
 #include <sstream>
 
-#include "core/base/codes.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
+#include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
 #include "scenarios/driver/fault_specs.hpp"
 #include "scenarios/driver/life_end.hpp"
@@ -26,18 +26,24 @@ using reports::Verdict;
 /// Ranks findings: a finding at a save is a cause, a difference after a load or in a later step an
 /// effect. The nearer a finding is to the cause, the more it helps. Ranks that continued from
 /// different checkpoints explain everything else.
-int distance_from_cause(Code code) {
-  static const std::map<Code, int> kDistances = {
-      {judged::kMixedGeneration, -1}, {Code::kFalseReplica, 0},  {Code::kNoWriter, 0},
-      {Code::kMultiWriter, 0},        {Code::kCoverageGap, 0},   {Code::kChunkOverlap, 0},
-      {judged::kReplicaMismatch, 2},  {judged::kBitMismatch, 3}, {judged::kTrajectoryDivergence, 4},
+int distance_from_cause(RulingCode code) {
+  static const std::map<RulingCode, int> kDistances = {
+      {judged::kMixedGeneration, -1},
+      {judged::kFalseReplica, 0},
+      {Code::kNoWriter, 0},
+      {Code::kMultiWriter, 0},
+      {Code::kCoverageGap, 0},
+      {Code::kChunkOverlap, 0},
+      {judged::kReplicaMismatch, 2},
+      {judged::kBitMismatch, 3},
+      {judged::kTrajectoryDivergence, 4},
   };
   const auto at = kDistances.find(code);
   return at == kDistances.end() ? 1 : at->second;
 }
 
 /// True if the code is nearer to the cause than the earlier finding, if there was one.
-bool is_nearer(Code code, const Judgement& found) {
+bool is_nearer(RulingCode code, const Judgement& found) {
   return !found.code || distance_from_cause(code) < distance_from_cause(*found.code);
 }
 
@@ -49,7 +55,7 @@ std::optional<std::int32_t> number_of(const std::optional<GlobalRank>& rank) {
 /// Returns the judges' findings, the cause first.
 Judgement difference_of(const IncarnationRecord& life) {
   Judgement found;
-  const auto consider = [&found](Code code, const std::string& text,
+  const auto consider = [&found](RulingCode code, const std::string& text,
                                  std::optional<std::int32_t> rank) {
     if (!is_nearer(code, found)) return;
     found = fail(code, without_code(text, code));

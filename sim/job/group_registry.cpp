@@ -1,5 +1,6 @@
 #include "sim/job/group_registry.hpp"
 
+#include "core/base/codes.hpp"
 #include "core/base/print.hpp"
 #include "reprise/error.hpp"
 
@@ -39,7 +40,7 @@ CheckpointGroups GroupRegistry::groups(std::string_view caller, const GroupSet& 
   const GroupSet refused = not_given & fallback_.forbidden;
   if (refused.any()) {
     const std::string names = join(arguments_of(refused), ", ");
-    throw Error(Code::kGlobalFallback,
+    throw Error(passed_on::kGlobalFallback,
                 what + ", and taking the global " + names + " is forbidden: hand over " + names,
                 {.rank = self_});
   }

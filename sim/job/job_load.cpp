@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/codes.hpp"
 #include "core/base/print.hpp"
 #include "core/engine/agreement.hpp"
 #include "reprise/error.hpp"
@@ -66,7 +67,7 @@ std::string names_of(std::span<const ModuleConfig> modules) {
   };
   const bool other_run =
       stored.identity.run != config.run && !is_in(config.adopts, stored.identity.run);
-  throw Error(Code::kForeignCheckpoint,
+  throw Error(passed_on::kForeignCheckpoint,
               "the checkpoint is of run '" + stored.identity.run + "', " + what(stored.modules) +
                   "; this job is run '" + config.run + "', " + what(own) +
                   (other_run ? ", and adopts no other run of that name" : ""));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/base/codes.hpp"
 #include "core/base/print.hpp"
 #include "sim/job/entries.hpp"
 
@@ -48,7 +49,7 @@ GroupSettings decode_group(const Entries& in) {
 
 std::vector<GroupSettings> decode_groups(const Entries& entry) {
   if (!entry.has(kWrapper)) {
-    throw Error(Code::kWrapperMissing,
+    throw Error(passed_on::kWrapperMissing,
                 entry.inner(kWrapper) + " is not there, which stands around the parameter groups",
                 {.key = entry.inner(kWrapper)});
   }
@@ -80,9 +81,9 @@ void refuse_twins(const std::vector<GroupSettings>& groups, const std::string& w
   for (std::size_t a = 0; a < groups.size(); ++a) {
     for (std::size_t b = a + 1; b < groups.size(); ++b) {
       if (identifier_of(groups[a]) != identifier_of(groups[b])) continue;
-      throw Error(Code::kGroupCollision, "two parameter groups of " + whose +
-                                             " are both known by " + text_of(groups[a]) +
-                                             ": which is which can't be told");
+      throw Error(passed_on::kGroupCollision, "two parameter groups of " + whose +
+                                                  " are both known by " + text_of(groups[a]) +
+                                                  ": which is which can't be told");
     }
   }
 }

@@ -1,5 +1,6 @@
 #include "sim/job/policy.hpp"
 
+#include "core/base/codes.hpp"
 #include "core/engine/agreement.hpp"
 #include "reprise/error.hpp"
 
@@ -9,7 +10,7 @@ namespace {
 void check_master(const LocalParameter& parameter, std::size_t p, const OptimizerShard& optimizer) {
   const auto index = optimizer.first_stale(parameter.spec, p);
   if (!index) return;
-  throw Error(Code::kStaleDerived,
+  throw Error(passed_on::kStaleDerived,
               "the stored weight at " + to_string(*index) +
                   " is not the stored fp32 master rounded to bf16; one of the two is of another "
                   "step or place",

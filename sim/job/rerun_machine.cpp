@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/base/codes.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::sim {
@@ -318,7 +319,7 @@ void RerunMachine::drop() {
 
 RerunSnapshot RerunMachine::snapshot() const {
   if (!policy_.persisted(state_)) {
-    throw Error(Code::kIllegalStatePersisted,
+    throw Error(passed_on::kIllegalStatePersisted,
                 "the rerun state " + std::string(name_of(state_)) +
                     " depends on what is in memory alone and can't be saved; save between "
                     "iterations, or where the machine says so",

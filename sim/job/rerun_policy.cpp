@@ -1,5 +1,6 @@
 #include "sim/job/rerun_policy.hpp"
 
+#include "core/base/codes.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::sim {
@@ -124,7 +125,7 @@ Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own) {
                     ": ignored, since the ranks are not the same"};
   }
   if (stored.state != State::kWillRerunFromCheckpoint) {
-    throw Error(Code::kIllegalStatePersisted,
+    throw Error(passed_on::kIllegalStatePersisted,
                 "the checkpoint holds the rerun state " + quoted(stored.state) +
                     ", which no job can go on from; load another checkpoint, or this one with the "
                     "rerun machine disabled",

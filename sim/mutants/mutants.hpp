@@ -10,6 +10,7 @@
 
 #include "core/engine/save_queue.hpp"
 #include "core/engine/seamed.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/job/policy.hpp"
 
 namespace reprise::sim {
@@ -41,11 +42,11 @@ Save begin_save(const Policies& policies, const Ports& ports, std::shared_ptr<Co
                 const std::function<Step()>& iteration = {});
 
 struct Mutant {
-  std::string_view name;        ///< "no-optimizer-in-dcp/step"
-  std::string_view defect;      ///< the historical defect in one sentence
-  std::string_view seam;        ///< "JobPolicy::requested"
-  std::string_view needs;       ///< smallest layout that shows it
-  std::vector<Code> caught_as;  ///< a verdict must have one of these codes
+  std::string_view name;              ///< "no-optimizer-in-dcp/step"
+  std::string_view defect;            ///< the historical defect in one sentence
+  std::string_view seam;              ///< "JobPolicy::requested"
+  std::string_view needs;             ///< smallest layout that shows it
+  std::vector<RulingCode> caught_as;  ///< a verdict must have one of these codes
   void (*apply)(Policies&);
 };
 

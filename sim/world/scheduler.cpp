@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "core/base/check.hpp"
+#include "core/base/codes.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -212,7 +213,7 @@ bool Scheduler::advance_time() {
 }
 
 void Scheduler::give_up(const std::string& why) {
-  verdict_ = Error(Code::kHang, why + ": " + describe_waits());
+  verdict_ = Error(passed_on::kHang, why + ": " + describe_waits());
   for (std::size_t fiber = 0; fiber < fibers_.size(); ++fiber) {
     if (fibers_[fiber]->state != State::kEnded) kill(fibers_[fiber]->owner);
   }

@@ -77,4 +77,36 @@ std::vector<std::string> undeclared_symbols(std::string_view listing, const std:
   return undeclared;
 }
 
+std::vector<std::string> public_codes(std::string_view header) {
+  static const std::regex kEnumerator(R"(^  (k[A-Z]\w*)( = \d+)?,)");
+  std::vector<std::string> codes;
+  bool inside = false;
+  for_each_line(header, [&](const std::string& line) {
+    std::smatch match;
+    if (line.find("enum class Code ") != line.npos) inside = true;
+    if (line.rfind("};", 0) == 0) inside = false;
+    if (inside && std::regex_search(line, match, kEnumerator)) {
+      codes.push_back("Code::" + match[1].str());
+    }
+  });
+  return codes;
+}
+
+std::set<std::string> said_codes(std::string_view source, const std::string& scope) {
+  std::string text;
+  for_each_line(
+      source, [&text](const std::string& line) { text += line.substr(0, line.find("//")) + '\n'; });
+  // Comparisons from either side, cases, and a member's value before anything is said.
+  const std::string code = scope + R"(::k[A-Z]\w*\b)";
+  const std::regex compared(R"((==|!=|<=|>=|\bcase|\bCode code =)\s*)" + code + "|" + code +
+                            R"(\s*(==|!=|<=|>=))");
+  text = std::regex_replace(text, compared, "");
+  const std::regex said(R"(\b)" + code);
+  std::set<std::string> codes;
+  for (std::sregex_iterator at(text.begin(), text.end(), said), end; at != end; ++at) {
+    codes.insert(at->str());
+  }
+  return codes;
+}
+
 }  // namespace reprise::border

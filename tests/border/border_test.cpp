@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,33 @@ TEST(Headers, hold_nothing_that_is_not_of_reprise_or_the_standard_library) {
     EXPECT_THAT(foreign_namespaces(text), IsEmpty());
     EXPECT_THAT(foreign_words(text), IsEmpty());
   }
+}
+
+/// Returns the codes of that namespace or enum that core says. What lists all names, and what
+/// declares the codes, says none.
+std::set<std::string> said_by_core(const std::string& scope) {
+  std::set<std::string> said;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot + "/core")) {
+    const std::string name = entry.path().lexically_relative(kRoot).generic_string();
+    if (!entry.is_regular_file() || name.ends_with(".md")) continue;
+    if (name == "core/base/error.cpp" || name == "core/base/codes.hpp") continue;
+    said.merge(said_codes(read_text(entry.path()), scope));
+  }
+  return said;
+}
+
+TEST(Codes, that_are_public_are_all_said_by_the_library) {
+  const auto codes = public_codes(read_text(kRoot + "/include/reprise/error.hpp"));
+  EXPECT_GT(codes.size(), 25U);
+  const auto said = said_by_core("Code");
+  for (const auto& code : codes) {
+    EXPECT_TRUE(said.contains(code)) << code << " is said by nobody in core: a program that waits "
+                                     << "for it waits in vain";
+  }
+}
+
+TEST(Codes, that_the_library_passes_on_are_not_said_by_it) {
+  EXPECT_THAT(said_by_core("passed_on"), IsEmpty()) << "make it public";
 }
 
 /// Macros that other libraries define: loggers and test frameworks, and X11.
@@ -110,7 +138,31 @@ TEST(Libraries, without_the_component_load_no_mpi) {
   EXPECT_THAT(needed.text, testing::Not(HasSubstr("libmpi")));
 }
 
+TEST(Libraries, do_not_have_the_names_of_the_judges_codes) {
+  const std::string library = read_text(REPRISE_LIBRARY_FILE);
+  EXPECT_NE(library.find("COVERAGE_GAP"), library.npos);
+  EXPECT_EQ(library.find("BIT_MISMATCH"), library.npos);
+  EXPECT_EQ(library.find("VALIDATOR_VACUOUS"), library.npos);
+}
+
 // ---------------------------------------------------------------- the rules themselves
+
+TEST(Rules, find_the_public_codes) {
+  EXPECT_THAT(public_codes("enum class Other {\n  kNo,\n};\nenum class Code : std::uint32_t {\n"
+                           "  kIo,   ///< a disk\n  kLimit = 4,\n};\n  kNeither,\n"),
+              ElementsAre("Code::kIo", "Code::kLimit"));
+}
+
+TEST(Rules, find_who_says_a_code) {
+  EXPECT_THAT(said_codes("throw Error(Code::kIo, text);\nreturn is ? Code::kLimit : it;\n", "Code"),
+              ElementsAre("Code::kIo", "Code::kLimit"));
+  EXPECT_THAT(said_codes("  case Code::kIo:\n  if (code ==\n      Code::kLimit) return;\n"
+                         "  // Code::kUsage\n  Code code = Code::kHang;\n  Code::kLock != code\n",
+                         "Code"),
+              IsEmpty());
+  EXPECT_THAT(said_codes("throw Error(passed_on::kHang, text);", "passed_on"),
+              ElementsAre("passed_on::kHang"));
+}
 
 TEST(Rules, find_an_include_from_inside_or_of_a_third_party) {
   EXPECT_THAT(foreign_includes("#include <vector>\n#include \"reprise/error.hpp\"\n"), IsEmpty());

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/codes.hpp"
 #include "tests/properties/small_job.hpp"
 
 namespace reprise::derived_test {
@@ -72,7 +73,7 @@ TEST_F(Derived, a_stale_weight_names_rank_key_index_and_both_values) {
   const auto evidence = judge_derived(rank_.view());
   ASSERT_EQ(evidence.rulings.size(), 1U);
   const Ruling& ruling = evidence.rulings[0];
-  EXPECT_EQ(ruling.code, Code::kStaleDerived);
+  EXPECT_EQ(ruling.code, passed_on::kStaleDerived);
   EXPECT_EQ(ruling.key, "w");
   EXPECT_EQ(ruling.rank, GlobalRank{3});
   EXPECT_EQ(ruling.message,

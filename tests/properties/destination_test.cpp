@@ -1,5 +1,5 @@
 #include "properties/destination.hpp"
-#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 
 #include <gtest/gtest.h>
 

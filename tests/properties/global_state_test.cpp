@@ -1,8 +1,8 @@
 #include "properties/global_state.hpp"
-#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 
+#include "properties/ruling_code.hpp"
 #include "tests/properties/small_job.hpp"
 
 namespace reprise::global_state_test {
@@ -15,8 +15,8 @@ const Dims kShape{4, 3};
 const Box kTop{{0, 0}, {2, 3}};
 const Box kBottom{{2, 0}, {2, 3}};
 
-std::vector<Code> defects(const Rulings& rulings) {
-  std::vector<Code> all;
+std::vector<RulingCode> defects(const Rulings& rulings) {
+  std::vector<RulingCode> all;
   for (const auto& ruling : rulings) all.push_back(ruling.code);
   return all;
 }
@@ -50,7 +50,7 @@ TEST(Assemble, puts_pieces_where_they_belong_and_knows_whose_they_are) {
 struct Row {
   const char* what;
   void (*spoil)(OneRank& second);
-  Code code;
+  RulingCode code;
   const char* says;
 };
 
@@ -103,7 +103,7 @@ TEST(Assemble, names_the_first_element_that_nobody_holds) {
   Rulings rulings;
   const RankState ranks[] = {rank.view()};
   (void)assemble(ranks, rulings);
-  ASSERT_EQ(defects(rulings), std::vector{Code::kCoverageGap});
+  ASSERT_EQ(defects(rulings), std::vector<RulingCode>{Code::kCoverageGap});
   EXPECT_NE(rulings[0].message.find("[2, 0]"), std::string::npos) << rulings[0];
 }
 

@@ -1,8 +1,8 @@
 #include "properties/inventory.hpp"
-#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 
+#include "properties/ruling_code.hpp"
 #include "tests/properties/small_job.hpp"
 
 namespace reprise {
@@ -35,7 +35,7 @@ TEST(Inventory, each_way_in_which_a_key_can_be_lacking) {
     const auto side = [&](int bit) -> const Inventory& { return lacking & bit ? without : with; };
     const auto rulings = judge_inventory(side(1), side(2), side(4), {});
     ASSERT_EQ(rulings.size(), 1U) << lacking;
-    EXPECT_EQ(rulings[0].code, Code::kKeysetAsymmetry);
+    EXPECT_EQ(rulings[0].code, judged::kKeysetAsymmetry);
     EXPECT_EQ(rulings[0].key, "k");
     const auto says = [&](const char* words) {
       return rulings[0].message.find(words) != std::string::npos;

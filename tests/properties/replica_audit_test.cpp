@@ -6,6 +6,7 @@
 
 #include <sstream>
 
+#include "properties/ruling_code.hpp"
 #include "tests/properties/small_job.hpp"
 
 namespace reprise::replica_audit_test {
@@ -48,7 +49,8 @@ class ReplicaAudit : public testing::Test {
     }
     return judge_replicas(pages, which);
   }
-  void expect_only(Code code, const std::string& key, std::int32_t rank, const std::string& says) {
+  void expect_only(RulingCode code, const std::string& key, std::int32_t rank,
+                   const std::string& says) {
     const Rulings rulings = judged();
     ASSERT_EQ(rulings.size(), 1U) << print(rulings);
     EXPECT_EQ(rulings[0].code, code) << rulings[0];
@@ -67,27 +69,27 @@ TEST_F(ReplicaAudit, equal_copies_with_one_main_copy_each_pass) {
 TEST_F(ReplicaAudit, another_element_on_any_rank_names_both_ranks_the_box_and_the_place) {
   for (const std::int64_t column : {0, 1, 5}) {
     put(rank(3).state.tensors[0], {3, column}, 7.0F);
-    expect_only(Code::kFalseReplica, "fc1", 3, "rank 1 and rank 3 hand [2:4, 0:6] to the save");
+    expect_only(judged::kFalseReplica, "fc1", 3, "rank 1 and rank 3 hand [2:4, 0:6] to the save");
     fill(rank(3).state.tensors[0]);
   }
   put(rank(3).state.tensors[0], {3, 1}, 7.0F);  // 12 elements in blocks of 2
-  expect_only(Code::kFalseReplica, "fc1", 3, "among the 2 elements from [3, 0] to [3, 1]");
+  expect_only(judged::kFalseReplica, "fc1", 3, "among the 2 elements from [3, 0] to [3, 1]");
 }
 
 TEST_F(ReplicaAudit, few_elements_are_named_one_by_one) {
   put(rank(2).state.tensors[1], {4}, std::uint16_t{1});
-  expect_only(Code::kFalseReplica, "norm", 2, "the first that differs is element [4]");
+  expect_only(judged::kFalseReplica, "norm", 2, "the first that differs is element [4]");
 }
 
 TEST_F(ReplicaAudit, minus_zero_and_a_nan_of_other_bits_differ) {
   put(rank(0).state.tensors[0], {0, 0}, 0.0F);
   put(rank(2).state.tensors[0], {0, 0}, -0.0F);
-  expect_only(Code::kFalseReplica, "fc1", 2, "rank 0 and rank 2");
+  expect_only(judged::kFalseReplica, "fc1", 2, "rank 0 and rank 2");
 }
 
 TEST_F(ReplicaAudit, objects_are_copies_too) {
   rank(2).state.objects[0].value = List{9};
-  expect_only(Code::kFalseReplica, "rng/shard_0_2", 2, "rank 0 and rank 2");
+  expect_only(judged::kFalseReplica, "rng/shard_0_2", 2, "rank 0 and rank 2");
 }
 
 TEST_F(ReplicaAudit, each_chunk_has_one_main_copy) {
@@ -134,7 +136,7 @@ TEST_F(ReplicaAudit,
   }
   EXPECT_TRUE(judged().empty());
   put(rank(2).state.tensors[0], {1, 0}, 7.0F);
-  expect_only(Code::kFalseReplica, "fc1", 2, "[1:2, 0:6]");
+  expect_only(judged::kFalseReplica, "fc1", 2, "[1:2, 0:6]");
 }
 
 }  // namespace

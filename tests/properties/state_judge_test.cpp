@@ -1,5 +1,4 @@
 #include "properties/state_judge.hpp"
-#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "properties/ruling_code.hpp"
 #include "tests/properties/small_job.hpp"
 
 namespace reprise::state_judge_test {
@@ -54,7 +54,7 @@ class StateJudge : public testing::Test {
     EXPECT_FALSE(evidence.holds());
     return evidence.rulings.empty() ? Ruling{} : evidence.rulings.front();
   }
-  void expect_first(Code code, const Dims& index, const std::string& comes_from) {
+  void expect_first(RulingCode code, const Dims& index, const std::string& comes_from) {
     const auto evidence = judged();
     ASSERT_EQ(evidence.rulings.size(), 1U) << comes_from;
     EXPECT_EQ(evidence.rulings[0].code, code) << evidence.rulings[0];
@@ -168,7 +168,7 @@ TEST_F(StateJudge, one_wrong_element_among_right_ones_is_found_by_itself) {
 
 TEST_F(StateJudge, a_part_of_the_model_may_lack_tensors_and_lists_them) {
   loaded_.state.tensors.pop_back();
-  EXPECT_EQ(only_ruling().code, Code::kKeysetAsymmetry);
+  EXPECT_EQ(only_ruling().code, judged::kKeysetAsymmetry);
   const auto evidence = judged({.asked = Asked::kItsPart});
   EXPECT_TRUE(evidence.holds());
   EXPECT_EQ(evidence.absent, std::vector<std::string>{"fc2"});
@@ -252,9 +252,9 @@ TEST_F(StateJudge, a_tensor_on_one_side_alone) {
   leaf(1).key = "fc3";
   const auto evidence = judged();
   ASSERT_EQ(evidence.rulings.size(), 2U);
-  EXPECT_EQ(evidence.rulings[0].code, Code::kKeysetAsymmetry);
+  EXPECT_EQ(evidence.rulings[0].code, judged::kKeysetAsymmetry);
   EXPECT_EQ(evidence.rulings[0].key, "fc3");
-  EXPECT_EQ(evidence.rulings[1].code, Code::kKeysetAsymmetry);
+  EXPECT_EQ(evidence.rulings[1].code, judged::kKeysetAsymmetry);
   EXPECT_EQ(evidence.rulings[1].key, "fc2");
 }
 

@@ -1,10 +1,10 @@
 #include "scenarios/driver/content_judge.hpp"
-#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 
 #include "core/engine/checkpoint.hpp"
 #include "core/engine/commit.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/faults/at_rest.hpp"
 #include "tests/scenarios/driver/small_scenario.hpp"
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "tests/scenarios/driver/small_scenario.hpp"
 #include "tests/scenarios/driver/value_entries.hpp"
 

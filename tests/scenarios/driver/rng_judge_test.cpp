@@ -1,10 +1,10 @@
 // Random streams are at the position that their steps give, and no two are the same.
 
 #include "scenarios/driver/rng_judge.hpp"
-#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 
+#include "properties/ruling_code.hpp"
 #include "sim/job/host_rng.hpp"
 
 namespace reprise::driver {
@@ -31,7 +31,7 @@ sim::HostRng expert() { return sim::HostRng::fresh_expert(kSeed, 1, 0, 1); }
 Rulings judged(const StateDict& state) {
   return judge_streams(GlobalRank{5}, state, {kSeed}, {{"", {.host = 4, .expert = 2}}});
 }
-void expect_only(const StateDict& state, Code code, const std::string& says) {
+void expect_only(const StateDict& state, RulingCode code, const std::string& says) {
   const Rulings rulings = judged(state);
   ASSERT_EQ(rulings.size(), 1U);
   EXPECT_EQ(rulings[0].code, code) << rulings[0];
@@ -84,7 +84,7 @@ sim::HostRng of_module(const std::string& module, std::int32_t tp = 1) {
 }
 const Ages kAges = {{"language", {.host = 1}}, {"vision", {.host = 4}}};
 
-void expect_one(const Rulings& rulings, Code code, const std::string& key,
+void expect_one(const Rulings& rulings, RulingCode code, const std::string& key,
                 const std::string& says) {
   ASSERT_EQ(rulings.size(), 1U);
   EXPECT_EQ(rulings[0].code, code) << rulings[0];

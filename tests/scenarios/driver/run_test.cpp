@@ -2,7 +2,6 @@
 // same run.
 
 #include "scenarios/driver/run.hpp"
-#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -12,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "properties/ruling_code.hpp"
 #include "scenarios/driver/determinism.hpp"
 #include "scenarios/driver/mutant_runs.hpp"
 #include "scenarios/driver/rank_hardware.hpp"
@@ -232,7 +232,7 @@ TEST(Verdict, a_table_of_records) {
       {"the cause stands before the effect that came up first",
        [](auto& l) {
          l[1].ranks[0].rulings.push_back({judged::kTrajectoryDivergence, "x"});
-         l[1].ranks[1].rulings.push_back({Code::kFalseReplica, "y"});
+         l[1].ranks[1].rulings.push_back({judged::kFalseReplica, "y"});
        },
        Verdict::kFail, "FALSE_REPLICA"},
       {"bits differ", [](auto& l) { l[1].ranks[0].result.bit_mismatches = 1; }, Verdict::kFail,
@@ -295,8 +295,8 @@ TEST(Verdict, fewer_elements_than_expected_show_nothing) {
 
 TEST(Verdict, the_reason_is_the_first_ruling_and_counts_the_other_codes) {
   std::vector<IncarnationRecord> lives = {good_life(2), good_life(2), good_life(2)};
-  lives[0].ranks[1].rulings = {{Code::kFalseReplica, "FALSE_REPLICA: copies differ"},
-                               {Code::kFalseReplica, "x"}};
+  lives[0].ranks[1].rulings = {{judged::kFalseReplica, "FALSE_REPLICA: copies differ"},
+                               {judged::kFalseReplica, "x"}};
   lives[1].ranks[0].rulings = {{judged::kWrongOwner, "y"}, {judged::kBitMismatch, "z"}};
   lives[1].ranks[1].rulings = {{judged::kWrongOwner, "y"}};
   const ScenarioResult result = judge(read_scenario(kSkeleton), lives);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "scenarios/driver/life_judge.hpp"
 
 namespace reprise::driver {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "scenarios/driver/verdict.hpp"
 #include "tests/scenarios/driver/small_scenario.hpp"
 
@@ -78,7 +79,7 @@ TEST(Verdict, what_a_planned_fault_leaves) {
       {"the other waits for ever",
        [](Case& c) {
          c.survivor().ending = Ending::kHung;
-         c.survivor().code = Code::kHang;
+         c.survivor().code = passed_on::kHang;
        },
        Verdict::kFail, "HANG", false},
       {"the other breaks a check of ours",

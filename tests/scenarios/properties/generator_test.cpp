@@ -2,6 +2,7 @@
 // expected outcomes.
 
 #include "scenarios/driver/generator.hpp"
+#include "core/base/codes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -357,10 +358,10 @@ TEST(Generator, modules_that_one_side_lacks_are_refused_unless_they_are_named) {
   named.load.drops = {"c"};
   EXPECT_EQ(refusal_between(three, named), std::nullopt);
   const auto model = plan_of("tp2", "fully_reshardable", {SaveAction{}});
-  EXPECT_EQ(refusal_between(model, two)->code, Code::kForeignCheckpoint);
-  EXPECT_EQ(refusal_between(two, model)->code, Code::kForeignCheckpoint);
+  EXPECT_EQ(refusal_between(model, two)->code, passed_on::kForeignCheckpoint);
+  EXPECT_EQ(refusal_between(two, model)->code, passed_on::kForeignCheckpoint);
   const auto other = plan_of({{"a", "tp2", {}, "fully_reshardable", "vision-tiny"}, {"b", "dp2"}});
-  EXPECT_EQ(refusal_between(two, other)->code, Code::kForeignCheckpoint);
+  EXPECT_EQ(refusal_between(two, other)->code, passed_on::kForeignCheckpoint);
 }
 
 TEST(Generator, buckets_of_a_module_survive_a_change_of_its_data_parallelism_wherever_it_stands) {

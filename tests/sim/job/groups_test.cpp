@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/codes.hpp"
 #include "core/base/print.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/sim/job/job_worlds.hpp"
@@ -267,7 +268,7 @@ Resolved right_answer(const CheckpointGroups& given, const GroupSet& forbidden, 
     if (forbidden.test(g)) refused.push_back(name.argument);
   }
   if (refused.empty()) return right;
-  right.code = Code::kGlobalFallback;
+  right.code = passed_on::kGlobalFallback;
   right.says = "taking the global " + join(refused, ", ") + " is forbidden";
   return right;
 }
@@ -348,7 +349,7 @@ TEST(GivenGroups, all_ranks_are_told_what_is_wrong_with_them) {
              {GroupSource::kExplicit, RegistryUse::kForbidden, {}, std::nullopt},
              {GroupSource::kExplicit, RegistryUse::kForbidden, {2, 0, 3, 1}, std::nullopt},
              {GroupSource::kFallback, RegistryUse::kAllowed, {}, std::nullopt},
-             {GroupSource::kFallback, RegistryUse::kForbidden, {}, Code::kGlobalFallback},
+             {GroupSource::kFallback, RegistryUse::kForbidden, {}, passed_on::kGlobalFallback},
              {GroupSource::kFallback, RegistryUse::kAllowed, {2, 0, 3, 1}, Code::kLayoutMismatch},
              {GroupSource::kHalf, RegistryUse::kAllowed, {}, Code::kUsage},
              {GroupSource::kHalf, RegistryUse::kForbidden, {}, Code::kUsage},
@@ -357,7 +358,7 @@ TEST(GivenGroups, all_ranks_are_told_what_is_wrong_with_them) {
              {{groups_in({"dp_cp_group"})},
               {groups_in({"dp_cp_group"})},
               {},
-              Code::kGlobalFallback},
+              passed_on::kGlobalFallback},
              {{groups_in({"dp_cp_group"})},
               RegistryUse::kAllowed,
               {2, 0, 3, 1},

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/adapters/local/solo_fabric.hpp"
+#include "core/base/codes.hpp"
 #include "tests/sim/job/job_worlds.hpp"
 
 namespace reprise::sim {
@@ -120,8 +121,8 @@ TEST(Job, EachPersistedScalarThatIsCorruptedAtLoadIsSeenLater) {
       without_values.state.common = twin.state.common;
       EXPECT_TRUE(rejected || !difference(without_values.state, twin.state).empty());
     } catch (const Error& error) {
-      EXPECT_TRUE(error.code() == Code::kForeignCheckpoint || error.code() == Code::kUnsupported ||
-                  error.code() == Code::kUsage)
+      EXPECT_TRUE(error.code() == passed_on::kForeignCheckpoint ||
+                  error.code() == Code::kUnsupported || error.code() == Code::kUsage)
           << error.what();
     }
   });
@@ -137,7 +138,7 @@ TEST(Job, OneBitOfAnyTensorThatIsCorruptedAtLoadIsSeenAtTheNextStep) {
     try {
       EXPECT_NE(difference(resumed(saved.state, parse_layout("tp1"), 1).state, twin.state), "");
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::kStaleDerived) << error.what();
+      EXPECT_EQ(error.code(), passed_on::kStaleDerived) << error.what();
     }
     tensor.data.back() ^= std::byte{0x40};
   }

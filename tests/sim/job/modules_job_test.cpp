@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "core/base/codes.hpp"
 #include "tests/sim/job/module_worlds.hpp"
 
 namespace reprise::sim {
@@ -374,10 +375,10 @@ TEST(ModulesJob, a_leaf_layer_that_asks_for_global_groups_finds_none) {
       store, config, [](const Seat&) {}, handed_over, policy);
   for (const auto& error : life.errors) {
     ASSERT_TRUE(error.has_value());
-    EXPECT_TRUE(error->code() == Code::kGlobalFallback || error->code() == Code::kPeerFailed)
+    EXPECT_TRUE(error->code() == passed_on::kGlobalFallback || error->code() == Code::kPeerFailed)
         << error->what();
   }
-  EXPECT_EQ(life.errors[0]->code(), Code::kGlobalFallback) << life.why();
+  EXPECT_EQ(life.errors[0]->code(), passed_on::kGlobalFallback) << life.why();
 }
 
 }  // namespace

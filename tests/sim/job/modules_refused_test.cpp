@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/codes.hpp"
 #include "tests/sim/job/module_worlds.hpp"
 
 namespace reprise::sim::modules_refused_test {
@@ -88,18 +89,22 @@ TEST(ModulesRefused, a_table_of_loads_that_are_refused_alike_on_all_ranks) {
       {"a module of another model",
        two(),
        job_of({two()[0], module_on("b", "hybrid-tiny", "tp2")}),
-       Code::kForeignCheckpoint,
+       passed_on::kForeignCheckpoint,
        {"of the modules a (audio-tiny), b (language-tiny)", "b (hybrid-tiny)"}},
       {"another run's",
        two(),
        another_run(job_of(two())),
-       Code::kForeignCheckpoint,
+       passed_on::kForeignCheckpoint,
        {"of run 'run'", "this job is run 'another'"}},
-      {"a job that is one model", two(), one_model("audio-tiny"), Code::kForeignCheckpoint, {}},
+      {"a job that is one model",
+       two(),
+       one_model("audio-tiny"),
+       passed_on::kForeignCheckpoint,
+       {}},
       {"one module with a name for a job that is one model",
        {two()[0]},
        one_model("audio-tiny"),
-       Code::kForeignCheckpoint,
+       passed_on::kForeignCheckpoint,
        {}},
   };
   for (const auto& row : rows) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "core/base/codes.hpp"
 #include "reprise/error.hpp"
 #include "tests/contracts/error_of.hpp"
 
@@ -95,7 +96,7 @@ TEST(OptimizerEntry, a_missing_wrapper_is_said_to_be_one) {
   drop(value, "optimizer");
   const auto error = error_of([&] { decode_optimizer(value, "module vision's optimizer 1"); });
   ASSERT_TRUE(error.has_value());
-  EXPECT_EQ(error->code(), Code::kWrapperMissing);
+  EXPECT_EQ(error->code(), passed_on::kWrapperMissing);
   EXPECT_THAT(error->message(), HasSubstr("module vision's optimizer 1['optimizer']"));
 }
 
@@ -185,17 +186,17 @@ TEST(GroupMatch, a_table_of_groups_that_do_not_fit) {
       {"twins in the checkpoint",
        two,
        twins,
-       Code::kGroupCollision,
+       passed_on::kGroupCollision,
        {"two parameter groups of module vision in the checkpoint", "wd_mult 1 lr_mult 1"}},
       {"twins in the job",
        twins,
        two,
-       Code::kGroupCollision,
+       passed_on::kGroupCollision,
        {"two parameter groups of module vision in this job"}},
       {"twins on both sides",
        twins,
        twins,
-       Code::kGroupCollision,
+       passed_on::kGroupCollision,
        {"two parameter groups of module vision"}},
       {"another weight decay",
        two,

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/codes.hpp"
 #include "reprise/error.hpp"
 #include "tests/sim/job/job_worlds.hpp"
 
@@ -466,7 +467,7 @@ TEST(RerunJob, OnlyIdleAndPendingStatesCanBeSaved) {
         (void)job.state();
         ADD_FAILURE() << "saved in state " << expected;
       } catch (const Error& error) {
-        EXPECT_EQ(error.code(), Code::kIllegalStatePersisted) << error.what();
+        EXPECT_EQ(error.code(), passed_on::kIllegalStatePersisted) << error.what();
       }
     });
   };

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "core/base/check.hpp"
+#include "core/base/codes.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/rerun_machine.hpp"
 #include "tests/sim/job/rerun_table.hpp"
@@ -379,7 +380,7 @@ class Lockstep {
         differ("stores another state than its own");
       }
     } catch (const Error& error) {
-      if (error.code() != Code::kIllegalStatePersisted || expected != Stored::kForbidden) {
+      if (error.code() != passed_on::kIllegalStatePersisted || expected != Stored::kForbidden) {
         differ(std::string("can't be stored: ") + error.what());
       }
     }

@@ -9,6 +9,7 @@
 #include <limits>
 #include <tuple>
 
+#include "core/base/codes.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::sim::rerun_machine_test {
@@ -121,7 +122,7 @@ TEST(RerunPolicy, EachStateIsForbiddenAtSaveOrCanBeResumed) {
       EXPECT_EQ(restore_or_ignore(stored, own).restore, number == 3);
     } else {
       EXPECT_EQ(code_of([&] { (void)restore_or_ignore(stored, own); }),
-                Code::kIllegalStatePersisted);
+                passed_on::kIllegalStatePersisted);
     }
     EXPECT_FALSE(restore_or_ignore(stored, {RerunMode::kDisabled, own.modules}).restore);
     const OwnRerun other{RerunMode::kValidateResults, {{.layout = parse_layout("dp4")}}};
@@ -225,7 +226,7 @@ TEST(RerunMachine, ResultsAreValidatedWithinRunsAlone) {
   EXPECT_EQ(code_of([&] { machine.validate({1.0, false, "NaN"}); }), Code::kUsage);
   machine.begin(1);
   EXPECT_EQ(code_of([&] { machine.begin(1); }), Code::kUsage);
-  EXPECT_EQ(code_of([&] { (void)machine.snapshot(); }), Code::kIllegalStatePersisted);
+  EXPECT_EQ(code_of([&] { (void)machine.snapshot(); }), passed_on::kIllegalStatePersisted);
 }
 
 TEST(RerunMachine, StoredStatesOfAnotherFormAreRefused) {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "core/adapters/local/solo_fabric.hpp"
-#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "properties/state_judge.hpp"
 #include "properties/unsettled.hpp"
 #include "sim/job/job.hpp"
@@ -180,7 +180,7 @@ TEST(AsyncMutants, each_is_caught_where_its_needs_are_met_and_unseen_where_they_
     EXPECT_TRUE(without.empty()) << text_of(without);
     const auto& codes = mutant_named(row.mutant).caught_as;
     const auto with = found_with(row.mutant, row.shown);
-    const bool caught = std::any_of(codes.begin(), codes.end(), [&with](Code code) {
+    const bool caught = std::any_of(codes.begin(), codes.end(), [&with](RulingCode code) {
       return with.contains(std::string(name_of(code)));
     });
     EXPECT_TRUE(caught) << text_of(with);

@@ -1,5 +1,6 @@
 // Worlds: equal for equal seeds, else different; crashes, deadlocks and mismatches are verdicts.
 #include "sim/world/world.hpp"
+#include "core/base/codes.hpp"
 #include "core/ports/whole_file.hpp"
 
 #include <gmock/gmock.h>
@@ -202,11 +203,11 @@ TEST(World, ranks_that_wait_for_each_other_are_a_verdict_that_names_them) {
     }
   });
   ASSERT_TRUE(result.deadlock);
-  EXPECT_EQ(result.deadlock->code(), Code::kHang);
+  EXPECT_EQ(result.deadlock->code(), passed_on::kHang);
   EXPECT_THAT(result.deadlock->what(), HasSubstr("rank 0 waits in all_gather #2 of group {0 1 2}"));
   EXPECT_THAT(result.deadlock->what(), HasSubstr("rank 1 waits in communicator #0 of group {1 0}"));
   EXPECT_EQ(result.ranks[0].end, RankEnd::kHung);
-  EXPECT_EQ(result.ranks[0].error->code(), Code::kHang);
+  EXPECT_EQ(result.ranks[0].error->code(), passed_on::kHang);
   EXPECT_EQ(result.ranks[2].end, RankEnd::kReturned);
 }
 

@@ -1,0 +1,110 @@
+#pragma once
+// Codes of rulings: those that an Error may carry, and those that only judges say. Reports and
+// scenario expectations use the printed names.
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string_view>
+
+#include "core/base/codes.hpp"
+
+namespace reprise {
+
+/// A code that a judge may say. A Code converts to it; it never converts to a Code, so no Error
+/// carries what only judges say.
+class RulingCode {
+ public:
+  constexpr RulingCode(Code code) : number_(static_cast<std::uint32_t>(code)) {}
+  constexpr explicit RulingCode(std::uint32_t number) : number_(number) {}
+  constexpr std::uint32_t number() const { return number_; }
+
+  friend constexpr auto operator<=>(RulingCode, RulingCode) = default;
+
+ private:
+  std::uint32_t number_;
+};
+
+/// Verdicts on a job or a checkpoint.
+namespace judged {
+
+inline constexpr std::uint32_t kFirst = kErrorCodesEnd;
+
+/// An element differs, and no known cause explains it.
+inline constexpr RulingCode kBitMismatch{kFirst + 0};
+/// An element belongs to another tensor or to another rank's part.
+inline constexpr RulingCode kWrongOwner{kFirst + 1};
+/// An element belongs to another index of the same tensor.
+inline constexpr RulingCode kShiftedBytes{kFirst + 2};
+/// Content was replaced by zeros.
+inline constexpr RulingCode kZeroFill{kFirst + 3};
+/// An element still has the poison from before the load.
+inline constexpr RulingCode kNotFilled{kFirst + 4};
+/// Replicas that should be equal differ.
+inline constexpr RulingCode kReplicaMismatch{kFirst + 5};
+/// A value or object was not restored, or was restored differently.
+inline constexpr RulingCode kLostObject{kFirst + 6};
+/// Two runs differ at a later step.
+inline constexpr RulingCode kTrajectoryDivergence{kFirst + 7};
+/// Nothing was compared.
+inline constexpr RulingCode kOracleVacuous{kFirst + 8};
+/// An element belongs to another shard of the same tensor, at the same position.
+inline constexpr RulingCode kPermutedShards{kFirst + 9};
+/// An element belongs to another component of the same fused tensor.
+inline constexpr RulingCode kPermutedComponents{kFirst + 10};
+/// An element has the value of another step.
+inline constexpr RulingCode kStaleBytes{kFirst + 11};
+/// An element was staged before it was ready, or after the job continued.
+inline constexpr RulingCode kTornSnapshot{kFirst + 12};
+/// Two random streams that should differ are equal.
+inline constexpr RulingCode kRngStreamCollapse{kFirst + 13};
+/// A random stream advanced by more or less than the steps trained.
+inline constexpr RulingCode kRngDrift{kFirst + 14};
+/// None of the committed checkpoints is left undamaged.
+inline constexpr RulingCode kLastGoodDeleted{kFirst + 15};
+/// A save succeeded, but no tracker names it.
+inline constexpr RulingCode kCommitMissing{kFirst + 16};
+/// Ranks resumed from different checkpoints.
+inline constexpr RulingCode kMixedGeneration{kFirst + 17};
+/// Samples were lost or seen twice.
+inline constexpr RulingCode kDataStreamSkip{kFirst + 18};
+/// Restarts repeat endlessly, and nobody is notified.
+inline constexpr RulingCode kRestartLoop{kFirst + 19};
+/// Ranks disagree on the outcome of an operation.
+inline constexpr RulingCode kVerdictDisagreement{kFirst + 20};
+/// More memory was used than declared.
+inline constexpr RulingCode kMemPeakExceeded{kFirst + 21};
+/// More checkpoints are left than should be kept.
+inline constexpr RulingCode kRetentionExceeded{kFirst + 22};
+/// Bytes were read from storage more than once per job.
+inline constexpr RulingCode kReadTwice{kFirst + 23};
+/// The schedule counted other samples than those trained on.
+inline constexpr RulingCode kScheduleDrift{kFirst + 24};
+/// Equal state was stored with different content.
+inline constexpr RulingCode kContentDiffers{kFirst + 25};
+/// Two runs with one seed took different courses.
+inline constexpr RulingCode kNotDeterministic{kFirst + 26};
+/// One scenario took different courses on two lanes.
+inline constexpr RulingCode kLanesDisagree{kFirst + 27};
+/// A faulty engine passed the checks.
+inline constexpr RulingCode kMutantSurvived{kFirst + 28};
+/// All faulty engines passed the checks.
+inline constexpr RulingCode kValidatorVacuous{kFirst + 29};
+/// Copies declared equal have different bytes.
+inline constexpr RulingCode kFalseReplica{kFirst + 30};
+/// Ranks disagree on the keys of the same save.
+inline constexpr RulingCode kKeysetAsymmetry{kFirst + 31};
+
+inline constexpr std::size_t kCount = 32;
+
+}  // namespace judged
+
+/// Returns the stable upper-case name, for example "BIT_MISMATCH".
+std::string_view name_of(RulingCode code);
+std::ostream& operator<<(std::ostream& out, RulingCode code);
+/// Returns the code with that name, be it an Error's or only the judges'; empty if there is none.
+std::optional<RulingCode> ruling_code_named(std::string_view name);
+
+}  // namespace reprise
