@@ -82,7 +82,7 @@ class Flipper {
     const auto mask = static_cast<std::byte>(1U << (bit % 8));
     target ^= mask;
     table_[{file->first.substr(file->first.rfind('/') + 1), std::string(name)}].add(
-        outcome(file->first));
+        effect(file->first));
     target ^= mask;
   }
 
