@@ -45,7 +45,7 @@ class Judge {
     for (const auto& known : saved_.tensors) {
       if (seen.count(known.key) > 0) continue;
       evidence_.absent.push_back(known.key);
-      if (options_.asked == Asked::kItsPart) continue;
+      if (options_.expected == ExpectedTensors::kItsPart) continue;
       find(Code::kKeysetAsymmetry, known.key, "it was saved and the job does not have it");
     }
   }

@@ -39,10 +39,10 @@ struct StateEvidence {
 
 /// Tensors expected on a rank: all of the job's, or those of its part of the model (a pipeline
 /// stage, its experts). `absent` lists the missing ones for the judge that sees all ranks.
-enum class Asked : std::uint8_t { kEveryTensor, kItsPart };
+enum class ExpectedTensors : std::uint8_t { kEveryTensor, kItsPart };
 
 struct JudgeOptions {
-  Asked asked = Asked::kEveryTensor;
+  ExpectedTensors expected = ExpectedTensors::kEveryTensor;
   /// Keys of objects (without coordinate) that are not judged because they start again.
   std::vector<std::string> skipped_objects;
   /// Removes the entries of a common state that may differ.

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/base/bytes.hpp"
-#include "core/base/host_device.hpp"
+#include "core/base/execution_space.hpp"
 
 namespace reprise {
 

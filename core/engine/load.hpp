@@ -72,15 +72,15 @@ struct Wanted {
   StateDict* into = nullptr;         ///< must live until the load returns
   std::vector<std::string> excused;  ///< in addition to those of the options
 };
-/// Facts about the checkpoint shown to the job before it makes its request; valid until then.
-struct Offered {
+/// A checkpoint that is tried, shown to the job before it makes its request; valid until then.
+struct Candidate {
   const Location& location;
   const Value* common = nullptr;  ///< null if it has none
   const Catalog& catalog;
 };
 /// Called once per candidate. Must throw the same error on all ranks or none; after an error no
 /// other candidate is tried.
-using Ask = std::function<Wanted(const Offered&)>;
+using Ask = std::function<Wanted(const Candidate&)>;
 
 /// Collective over `group`. Chooses the checkpoint, shows the job its common state, and fills the
 /// job's request: tensor pieces, object values and common state, with the keys, shapes and dtypes

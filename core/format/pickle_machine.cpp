@@ -15,9 +15,9 @@ namespace {
 constexpr std::size_t kMemoSlack = 1024;
 constexpr std::size_t kNameLengthMax = 256;
 
-class Machine {
+class PickleMachine {
  public:
-  Machine(ByteSpan bytes, Grammar grammar, const PickleSource& where)
+  PickleMachine(ByteSpan bytes, Grammar grammar, const PickleSource& where)
       : bytes_(bytes),
         input_(bytes, where),
         graph_(bytes),
@@ -86,7 +86,7 @@ class Machine {
   std::size_t memo_count_ = 0;
 };
 
-bool Machine::accepted(std::byte code) {
+bool PickleMachine::accepted(std::byte code) {
   const Opcode* opcode = opcode_of(code);
   if (opcode == nullptr) {
     input_.fail(Code::kTornFile, "byte " + std::to_string(static_cast<unsigned>(code)) +
@@ -113,7 +113,7 @@ bool Machine::accepted(std::byte code) {
   return false;
 }
 
-bool Machine::step() {
+bool PickleMachine::step() {
   const std::byte code = input_.opcode();
   accepted(code);
   switch (static_cast<char>(code)) {
@@ -184,7 +184,7 @@ bool Machine::step() {
   return true;
 }
 
-void Machine::literal(std::byte code) {
+void PickleMachine::literal(std::byte code) {
   switch (static_cast<char>(code)) {
     case 'N':
       return push(graph_.add_none());
@@ -227,7 +227,7 @@ void Machine::literal(std::byte code) {
   }
 }
 
-void Machine::container(std::byte code) {
+void PickleMachine::container(std::byte code) {
   switch (static_cast<char>(code)) {
     case ')':
       return tuple(0);
@@ -278,7 +278,7 @@ void Machine::container(std::byte code) {
   }
 }
 
-void Machine::protocol() {
+void PickleMachine::protocol() {
   const int version = input_.take<std::uint8_t>();
   if (input_.position() != 2) input_.fail(Code::kTornFile, "PROTO inside of a pickle: garbled");
   if (version > 5) {
@@ -287,7 +287,7 @@ void Machine::protocol() {
   globals_.set_protocol(version);
 }
 
-void Machine::frame() {
+void PickleMachine::frame() {
   const auto length = input_.take<std::uint64_t>();
   if (length > input_.remaining()) {
     input_.fail(Code::kTornFile, "the pickle is truncated: a frame of " + std::to_string(length) +
@@ -296,29 +296,29 @@ void Machine::frame() {
   }
 }
 
-NodeId Machine::pop() {
+NodeId PickleMachine::pop() {
   const NodeId node = top();
   stack_.pop_back();
   return node;
 }
 
-void Machine::no_value() const {
+void PickleMachine::no_value() const {
   input_.fail(Code::kTornFile, "an opcode takes a value that is not there: garbled");
 }
 
-NodeId& Machine::top() {
+NodeId& PickleMachine::top() {
   if (stack_.size() <= floor()) no_value();
   return stack_.back();
 }
 
-std::span<const NodeId> Machine::marked() {
+std::span<const NodeId> PickleMachine::marked() {
   if (marks_.empty()) input_.fail(Code::kTornFile, "an opcode misses its MARK: garbled");
   const std::size_t first = marks_.back();
   marks_.pop_back();
   return std::span<const NodeId>(stack_).subspan(first);
 }
 
-void Machine::integer(ByteSpan digits) {
+void PickleMachine::integer(ByteSpan digits) {
   // Extra bytes that only repeat the sign do not make it a big integer.
   const auto sign = [&] {
     return (static_cast<unsigned>(digits.back()) & 0x80U) != 0 ? std::byte{0xff} : std::byte{0};
@@ -340,7 +340,7 @@ void Machine::integer(ByteSpan digits) {
   push(graph_.add_integer(static_cast<std::int64_t>(value)));
 }
 
-void Machine::span_of(Kind kind, std::uint64_t length) {
+void PickleMachine::span_of(Kind kind, std::uint64_t length) {
   const std::size_t position = input_.position();
   const ByteSpan bytes = input_.skip(length);
   if (kind == Kind::kText && !is_utf8(bytes)) {
@@ -349,7 +349,7 @@ void Machine::span_of(Kind kind, std::uint64_t length) {
   push(graph_.add_span(kind, position, bytes.size()));
 }
 
-void Machine::byte_string(std::uint64_t length) {
+void PickleMachine::byte_string(std::uint64_t length) {
   span_of(Kind::kText, length);
   const std::string_view text = graph_.text(top());
   const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
@@ -358,7 +358,7 @@ void Machine::byte_string(std::uint64_t length) {
   }
 }
 
-void Machine::tuple(std::size_t count) {
+void PickleMachine::tuple(std::size_t count) {
   if (stack_.size() - floor() < count) {
     input_.fail(Code::kTornFile, "a tuple takes values that are not there: garbled");
   }
@@ -369,7 +369,7 @@ void Machine::tuple(std::size_t count) {
   push(made);
 }
 
-void Machine::pop_or_unmark() {
+void PickleMachine::pop_or_unmark() {
   if (!marks_.empty() && marks_.back() == stack_.size()) {
     marks_.pop_back();
   } else {
@@ -377,7 +377,7 @@ void Machine::pop_or_unmark() {
   }
 }
 
-void Machine::put(std::size_t index) {
+void PickleMachine::put(std::size_t index) {
   if (index > memo_count_ + kMemoSlack) {
     input_.fail(Code::kLimit, "memo index " + std::to_string(index) + " after " +
                                   std::to_string(memo_count_) + " entries: garbled");
@@ -387,7 +387,7 @@ void Machine::put(std::size_t index) {
   memo_[index] = top();
 }
 
-void Machine::get(std::size_t index) {
+void PickleMachine::get(std::size_t index) {
   if (index >= memo_.size() || memo_[index] == kNoNode) {
     input_.fail(Code::kTornFile,
                 "memo entry " + std::to_string(index) + " was never made: garbled");
@@ -395,13 +395,13 @@ void Machine::get(std::size_t index) {
   push(memo_[index]);
 }
 
-NodeId Machine::below(std::span<const NodeId> items) {
+NodeId PickleMachine::below(std::span<const NodeId> items) {
   const std::size_t size = stack_.size() - items.size();
   if (size <= floor()) no_value();
   return stack_[size - 1];
 }
 
-void Machine::settle_keys(std::span<const NodeId> items, std::size_t step) {
+void PickleMachine::settle_keys(std::span<const NodeId> items, std::size_t step) {
   for (std::size_t i = 0; i < items.size(); i += step) {
     if (!graph_.hashable(items[i])) {
       input_.fail(Code::kTornFile, "what can change is a key, or an item of a set: " +
@@ -411,14 +411,14 @@ void Machine::settle_keys(std::span<const NodeId> items, std::size_t step) {
   }
 }
 
-void Machine::append(NodeId target, std::span<const NodeId> items) {
+void PickleMachine::append(NodeId target, std::span<const NodeId> items) {
   globals_.check_parts(items);
   globals_.check_unused(target);
   if (graph_.kind(target) == Kind::kList) return graph_.extend(target, items);
   globals_.extend_list(target, items);
 }
 
-void Machine::set_items(NodeId target, std::span<const NodeId> items) {
+void PickleMachine::set_items(NodeId target, std::span<const NodeId> items) {
   if (items.size() % 2 != 0) {
     input_.fail(Code::kTornFile, "a dict gets a key without a value: garbled");
   }
@@ -429,7 +429,7 @@ void Machine::set_items(NodeId target, std::span<const NodeId> items) {
   globals_.extend_dict(target, items);
 }
 
-void Machine::add_items(NodeId target, std::span<const NodeId> items) {
+void PickleMachine::add_items(NodeId target, std::span<const NodeId> items) {
   if (graph_.kind(target) != Kind::kSet) {
     input_.fail(Code::kTornFile, "ADDITEMS to what is no set: garbled");
   }
@@ -439,7 +439,7 @@ void Machine::add_items(NodeId target, std::span<const NodeId> items) {
   graph_.extend(target, items);
 }
 
-void Machine::stack_global() {
+void PickleMachine::stack_global() {
   const NodeId name = pop();
   const NodeId module = pop();
   if (graph_.kind(name) != Kind::kText || graph_.kind(module) != Kind::kText) {
@@ -451,7 +451,7 @@ void Machine::stack_global() {
   push(globals_.load(graph_.text(module), graph_.text(name)));
 }
 
-void Machine::new_object() {
+void PickleMachine::new_object() {
   const NodeId keywords = pop();
   const NodeId args = pop();
   if (graph_.kind(keywords) != Kind::kDict) {
@@ -461,7 +461,7 @@ void Machine::new_object() {
   top() = globals_.make(top(), args);
 }
 
-void Machine::persistent_id() {
+void PickleMachine::persistent_id() {
   const NodeId id = pop();
   globals_.check_storage(id);
   push(graph_.add_storage(id));
@@ -470,7 +470,7 @@ void Machine::persistent_id() {
 }  // namespace
 
 Reading read_graph(ByteSpan input, Grammar grammar, const PickleSource& where) {
-  return Machine(input, grammar, where).run();
+  return PickleMachine(input, grammar, where).run();
 }
 
 }  // namespace reprise::pickle

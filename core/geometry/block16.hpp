@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/base/host_device.hpp"
+#include "core/base/execution_space.hpp"
 
 namespace reprise {
 

@@ -9,7 +9,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "core/base/host_device.hpp"
+#include "core/base/execution_space.hpp"
 #include "core/geometry/block16.hpp"
 #include "core/geometry/compare.hpp"
 #include "core/geometry/dtype.hpp"

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/base/execution_space.hpp"
 #include "core/base/hash.hpp"
-#include "core/base/host_device.hpp"
 
 namespace reprise {
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/base/host_device.hpp"
+#include "core/base/execution_space.hpp"
 #include "core/geometry/piece.hpp"
 
 namespace reprise {

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/base/host_device.hpp"
+#include "core/base/execution_space.hpp"
 #include "core/geometry/block16.hpp"
 #include "core/geometry/piece.hpp"
 

@@ -121,13 +121,13 @@ reports::ScenarioResult verify_result(const std::string& path, const VerifyRepor
   return result;
 }
 
-reports::ScenarioResult diff_result(const AskedDiff& asked, const DiffReport& report) {
-  const std::string sides = asked.left + " " + asked.right;
+reports::ScenarioResult diff_result(const DiffRequest& request, const DiffReport& report) {
+  const std::string sides = request.left + " " + request.right;
   reports::ScenarioResult result{.name = "diff " + sides,
-                                 .file = asked.right,
+                                 .file = request.right,
                                  .proves = "The checkpoints hold the same content.",
                                  .verdict = reports::Verdict::kPass};
-  result.replay = "reprise diff " + asked.options + sides;
+  result.replay = "reprise diff " + request.options + sides;
   reports::RankResult rank{
       .compared = report.tensors_compared + report.objects_compared + report.files_compared,
       .elements = report.elements};
@@ -135,7 +135,7 @@ reports::ScenarioResult diff_result(const AskedDiff& asked, const DiffReport& re
   for (const auto& object : report.objects) count(object, rank);
   for (const auto& file : report.files) count(file, rank);
   result.ranks.push_back(std::move(rank));
-  const DiffOutcome outcome = report.outcome(asked.layout_bound);
+  const DiffOutcome outcome = report.outcome(request.layout_bound);
   if (outcome == DiffOutcome::kSame) return result;
   result.verdict = outcome == DiffOutcome::kDifferent ? reports::Verdict::kFail
                                                       : reports::Verdict::kInconclusive;
@@ -143,7 +143,7 @@ reports::ScenarioResult diff_result(const AskedDiff& asked, const DiffReport& re
   if (outcome == DiffOutcome::kNothingCompared) result.reason = "nothing was compared";
   if (outcome == DiffOutcome::kDifferent) explain(report, result);
   if (outcome == DiffOutcome::kNotAllCompared) {
-    result.reason = words_for_uncompared(report, asked.layout_bound);
+    result.reason = words_for_uncompared(report, request.layout_bound);
   }
   return result;
 }

@@ -259,19 +259,19 @@ std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>&
   return json_text({{"checkpoints", list}, {"unread", not_read}});
 }
 
-std::string diff_json(const AskedDiff& asked, const DiffReport& report) {
-  const DiffOutcome outcome = report.outcome(asked.layout_bound);
+std::string diff_json(const DiffRequest& request, const DiffReport& report) {
+  const DiffOutcome outcome = report.outcome(request.layout_bound);
   Json tensors = Json::array();
   for (const auto& tensor : report.tensors) tensors.push_back(to_json(tensor));
   Json objects = Json::array();
   for (const auto& object : report.objects) objects.push_back(to_json(object));
   Json files = Json::array();
   for (const auto& file : report.files) files.push_back(to_json(file));
-  return json_text({{"left", asked.left},
-                    {"right", asked.right},
+  return json_text({{"left", request.left},
+                    {"right", request.right},
                     {"same", outcome == DiffOutcome::kSame},
                     {"outcome", name_of(outcome)},
-                    {"layout_bound_accepted", asked.layout_bound == LayoutBound::kAccepted},
+                    {"layout_bound_accepted", request.layout_bound == LayoutBound::kAccepted},
                     {"checksums_checked", report.checksums},
                     {"tensors", tensors},
                     {"objects", objects},

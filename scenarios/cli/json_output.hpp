@@ -22,7 +22,7 @@ std::string error_json(const Error& error);
 std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>& checkpoints,
                         const std::vector<std::pair<std::string, Error>>& unread);
 
-std::string diff_json(const AskedDiff& asked, const DiffReport& report);
+std::string diff_json(const DiffRequest& request, const DiffReport& report);
 
 std::string reshard_json(const std::string& source, const std::string& target,
                          const ReshardReport& report);

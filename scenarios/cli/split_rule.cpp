@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kPartsMax = 65536;
 
-struct Split {
+struct SplitRule {
   KeyPattern pattern;
   Cut cut;
 };
@@ -26,7 +26,7 @@ std::int64_t number_in(std::string_view digits, const std::string& word) {
 }
 
 /// The expression may itself contain '=' and ':': the last ones count.
-Split parse(const std::string& word) {
+SplitRule parse(const std::string& word) {
   const auto equals = word.rfind('=');
   const auto colon = word.rfind(':');
   if (equals == std::string::npos || colon == std::string::npos || colon < equals) {
@@ -49,10 +49,10 @@ CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks) {
   if (ranks > kPartsMax) {
     throw Error(Code::kUsage, "--ranks is more than " + std::to_string(kPartsMax));
   }
-  std::vector<Split> rules;
+  std::vector<SplitRule> rules;
   for (const auto& word : splits) rules.push_back(parse(word));
   return [rules, ranks](const std::string& key, const Dims& shape) -> std::optional<Cut> {
-    for (const Split& rule : rules) {
+    for (const SplitRule& rule : rules) {
       if (rule.cut.dim < shape.size() && rule.pattern.found_in(key)) return rule.cut;
     }
     if (ranks == 0 || shape.empty()) return std::nullopt;
@@ -62,7 +62,7 @@ CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks) {
 
 void check_splits(const std::vector<std::string>& splits, const Catalog& catalog) {
   for (const auto& word : splits) {
-    const Split split = parse(word);
+    const SplitRule split = parse(word);
     bool found = false;
     bool cuts = false;
     for (const auto& tensor : catalog.tensors) {

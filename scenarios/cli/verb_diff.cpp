@@ -101,38 +101,38 @@ class DiffVerb final : public Verb {
     const StoredPath right_path = stored_path(right_);
     Checkpoint left = Checkpoint::open(*left_path.store, left_path.path);
     Checkpoint right = Checkpoint::open(*right_path.store, right_path.path);
-    const AskedDiff asked = asked_for();
+    const DiffRequest request = requested();
     const DiffReport report = compare(left, right, console);
-    const DiffOutcome outcome = report.outcome(asked.layout_bound);
+    const DiffOutcome outcome = report.outcome(request.layout_bound);
     for (const Finding& finding : report.damage) {
       console.err << "reprise diff: " << finding << '\n';
     }
     if (json_) {
-      console.out << diff_json(asked, report);
+      console.out << diff_json(request, report);
     } else if (outcome != DiffOutcome::kDamaged) {
-      print(report, asked, console);
+      print(report, request, console);
     }
     if (!report_.empty()) {
-      write_files_report({diff_result(asked, report)},
+      write_files_report({diff_result(request, report)},
                          static_cast<double>(clock.now_ns() - start) * 1e-9, report_);
     }
     return exit_code_of(outcome);
   }
 
  private:
-  AskedDiff asked_for() const {
-    AskedDiff asked{.left = left_, .right = right_};
-    for (const auto& key : keys_) asked.options += "--keys " + quoted(key) + " ";
-    for (const auto& key : ignored_) asked.options += "--ignore " + quoted(key) + " ";
+  DiffRequest requested() const {
+    DiffRequest request{.left = left_, .right = right_};
+    for (const auto& key : keys_) request.options += "--keys " + quoted(key) + " ";
+    for (const auto& key : ignored_) request.options += "--ignore " + quoted(key) + " ";
     for (const auto& what : accepted_) {
       if (what != "layout-bound") {
         throw Error(Code::kUsage, "--accept '" + what + "': only layout-bound can be accepted");
       }
-      asked.layout_bound = LayoutBound::kAccepted;
-      asked.options += "--accept layout-bound ";
+      request.layout_bound = LayoutBound::kAccepted;
+      request.options += "--accept layout-bound ";
     }
-    if (unchecked_) asked.options += "--no-checksums ";
-    return asked;
+    if (unchecked_) request.options += "--no-checksums ";
+    return request;
   }
 
   DiffReport compare(Checkpoint& left, Checkpoint& right, const Console& console) const {
@@ -152,14 +152,14 @@ class DiffVerb final : public Verb {
     return diff(left, right, device, options, progress);
   }
 
-  void print(const DiffReport& report, const AskedDiff& asked, const Console& console) const {
+  void print(const DiffReport& report, const DiffRequest& request, const Console& console) const {
     print_objects(report.objects, console);
     print_objects(report.files, console);
     print_tensors(report, console);
     if (!quiet_) {
       for (const Finding& finding : report.notes) console.out << finding << '\n';
     }
-    print_verdict(report, asked.layout_bound, console);
+    print_verdict(report, request.layout_bound, console);
   }
 
   void print_objects(const std::vector<ObjectDiff>& objects, const Console& console) const {

@@ -36,40 +36,41 @@ void require_known_mutants(const std::vector<Scenario>& scenarios) {
 }
 
 /// One run to make: a scenario, with or without a mutant.
-struct Task {
+struct PlannedRun {
   std::size_t scenario = 0;
   const sim::Mutant* mutant = nullptr;
   ScenarioRun run = {};
 };
 
-std::vector<Task> tasks_of(const std::vector<Scenario>& scenarios, const std::string& only) {
-  std::vector<Task> tasks;
+std::vector<PlannedRun> planned_runs(const std::vector<Scenario>& scenarios,
+                                     const std::string& only) {
+  std::vector<PlannedRun> runs;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    const std::size_t before = tasks.size();
+    const std::size_t before = runs.size();
     for (const auto& mutant : sim::mutants()) {
       if (!only.empty() && mutant.name != only) continue;
       if (!declares(scenarios[i], mutant.name)) continue;
-      if (tasks.size() == before) tasks.push_back({.scenario = i});  // once without a mutant
-      tasks.push_back({.scenario = i, .mutant = &mutant});
+      if (runs.size() == before) runs.push_back({.scenario = i});  // once without a mutant
+      runs.push_back({.scenario = i, .mutant = &mutant});
     }
   }
-  return tasks;
+  return runs;
 }
 
-void run_tasks(const std::vector<Scenario>& scenarios, const MutantRequest& request,
-               const Started& started, std::vector<Task>& tasks) {
+void run_planned(const std::vector<Scenario>& scenarios, const MutantRequest& request,
+                 const Started& started, std::vector<PlannedRun>& runs) {
   std::mutex mutex;
-  run_jobs(tasks.size(), request.jobs, [&](std::size_t t) {
-    Task& task = tasks[t];
-    const Scenario& scenario = scenarios[task.scenario];
+  run_jobs(runs.size(), request.jobs, [&](std::size_t t) {
+    PlannedRun& planned = runs[t];
+    const Scenario& scenario = scenarios[planned.scenario];
     LaneOptions options = request.options;
-    options.mutant = task.mutant == nullptr ? "" : std::string(task.mutant->name);
+    options.mutant = planned.mutant == nullptr ? "" : std::string(planned.mutant->name);
     {
       const std::lock_guard lock(mutex);
       const std::string with = options.mutant.empty() ? "" : " with " + options.mutant;
-      started(t, tasks.size(), scenario.name + with);
+      started(t, runs.size(), scenario.name + with);
     }
-    task.run = run_watched(scenario, LaneKind::kSim, options);
+    planned.run = run_watched(scenario, LaneKind::kSim, options);
   });
 }
 
@@ -190,18 +191,18 @@ std::vector<MutantOutcome> run_mutants(const MutantRequest& request, const Start
   if (!request.only.empty()) sim::mutant_named(request.only);
   const auto scenarios = read_catalogue(request.selection);
   require_known_mutants(scenarios);
-  std::vector<Task> tasks = tasks_of(scenarios, request.only);
-  run_tasks(scenarios, request, started, tasks);
+  std::vector<PlannedRun> runs = planned_runs(scenarios, request.only);
+  run_planned(scenarios, request, started, runs);
 
   std::vector<MutantOutcome> outcomes;
   for (const auto& mutant : sim::mutants()) {
     if (!request.only.empty() && mutant.name != request.only) continue;
     MutantOutcome outcome{.mutant = &mutant};
     const ScenarioRun* without = nullptr;
-    for (const auto& task : tasks) {
-      if (task.mutant == nullptr) without = &task.run;
-      if (task.mutant == &mutant) {
-        outcome.trials.push_back(judge_trial(mutant, *without, task.run));
+    for (const auto& planned : runs) {
+      if (planned.mutant == nullptr) without = &planned.run;
+      if (planned.mutant == &mutant) {
+        outcome.trials.push_back(judge_trial(mutant, *without, planned.run));
       }
     }
     outcomes.push_back(std::move(outcome));

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "reports/report.hpp"
-#include "scenarios/driver/distribution.hpp"
+#include "scenarios/driver/case_distribution.hpp"
 #include "scenarios/driver/generator.hpp"
 #include "scenarios/driver/lane.hpp"
 
@@ -70,7 +70,7 @@ Counterexample shrink_and_keep(const Property& property, Scenario failing, const
 
 struct PropertyRun {
   reports::PropertyResult result;
-  Distribution distribution;
+  CaseDistribution distribution;
   std::optional<Counterexample> counterexample;
 };
 

@@ -343,7 +343,7 @@ void RankJudge::compare(sim::TrainingJob& job, const std::string& when) {
 
 StateEvidence RankJudge::held_against(const GlobalState& expected, const StateDict& own,
                                       const std::string& when) {
-  JudgeOptions options{.asked = Asked::kItsPart, .comparable = sim::layout_free};
+  JudgeOptions options{.expected = ExpectedTensors::kItsPart, .comparable = sim::layout_free};
   for (const auto& object : own.objects) {
     if (is_stream(object.key)) options.skipped_objects.push_back(object.key);
   }

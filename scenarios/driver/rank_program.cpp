@@ -287,7 +287,7 @@ class RankProgram {
   void load_newest() {
     sim::LoadRequest& request = request_;
     Inventory requested;
-    const Ask ask = [&](const Offered& offered) {
+    const Ask ask = [&](const Candidate& offered) {
       Value seen = offered.common != nullptr ? *offered.common : Value();
       if (offered.common != nullptr && interferes() && part_.interference->common) {
         part_.interference->common(seen);

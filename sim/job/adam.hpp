@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/base/host_device.hpp"
+#include "core/base/execution_space.hpp"
 #include "sim/job/progress.hpp"
 
 namespace reprise::sim {

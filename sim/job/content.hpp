@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/base/host_device.hpp"
+#include "core/base/execution_space.hpp"
 #include "core/base/random.hpp"
 
 namespace reprise::sim {

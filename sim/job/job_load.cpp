@@ -12,7 +12,7 @@
 namespace reprise::sim {
 namespace {
 
-bool has_buckets(const AskedOfCheckpoint& asked) {
+bool has_buckets(const RequestNames& asked) {
   return asked.metadata.optimizer_sharding == Sharding::kDpReshardable;
 }
 
@@ -411,7 +411,7 @@ void TrainingJob::take_random(Module& module, const StateDict& loaded, std::uint
 /// Collects the entry of a family's optimizer from the objects and the common state.
 OptimizerEntry TrainingJob::entry_of(const Module& module, const Family& family,
                                      const StateDict& loaded) const {
-  const AskedOfCheckpoint& asked = module.asked;
+  const RequestNames& asked = module.asked;
   std::set<std::string> keys;
   if (has_buckets(asked)) {
     const std::string buckets =

@@ -31,7 +31,7 @@ struct Streams {
 };
 
 /// Names under which a load requested state, to find the loaded state again.
-struct AskedOfCheckpoint {
+struct RequestNames {
   std::string rng_prefix;    ///< prefix of the keys of random states
   ContentMetadata metadata;  ///< metadata with the checkpoint's sharding
   ModuleKeys keys;
@@ -50,7 +50,7 @@ struct Module {
   std::vector<HostRng> streams_over_dp;
   std::shared_ptr<Communicator> dp_cp;  ///< group that exchanges these; else nullptr
   GroupRank place;                      ///< this rank in the module
-  AskedOfCheckpoint asked;              ///< names in the last request
+  RequestNames asked;                   ///< names in the last request
 
   bool is_whole_job() const { return config.name.empty(); }
   std::string prefix() const { return module_prefix(config.name); }

@@ -13,19 +13,19 @@ namespace {
 
 constexpr std::string_view kRestart = "restarted";
 
-struct Device {
+struct DeviceName {
   std::string node;
   std::string index;
 };
 
-Device parts_of(std::string_view device) {
+DeviceName parts_of(std::string_view device) {
   const auto colon = device.rfind(':');
   if (colon == std::string_view::npos) return {std::string(device), "0"};
   return {std::string(device.substr(0, colon)), std::string(device.substr(colon + 1))};
 }
 
 std::string head(std::string_view device, std::string_view job_id) {
-  const Device parts = parts_of(device);
+  const DeviceName parts = parts_of(device);
   return "ts=- node=" + parts.node + " device=" + parts.index + " jobID=" + std::string(job_id);
 }
 

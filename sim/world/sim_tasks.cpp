@@ -6,7 +6,7 @@
 namespace reprise::sim {
 namespace {
 
-struct Outcome {
+struct TaskState {
   bool wanted = false;  ///< true: late work may begin
   bool done = false;
   std::exception_ptr failure = nullptr;
@@ -16,57 +16,57 @@ struct Outcome {
 
 class SimTask final : public Task {
  public:
-  SimTask(RankLife& life, std::shared_ptr<Outcome> outcome)
-      : life_(life), outcome_(std::move(outcome)) {}
+  SimTask(RankLife& life, std::shared_ptr<TaskState> state)
+      : life_(life), state_(std::move(state)) {}
   ~SimTask() override { finish(); }
   SimTask(const SimTask&) = delete;
   SimTask& operator=(const SimTask&) = delete;
 
   bool done() override {
     life_.step("task done", "");
-    return outcome_->done;
+    return state_->done;
   }
 
   void wait() override {
     life_.step("task wait", "");
     finish();
     life_.scheduler().require_alive();
-    if (auto failure = std::exchange(outcome_->failure, nullptr)) std::rethrow_exception(failure);
+    if (auto failure = std::exchange(state_->failure, nullptr)) std::rethrow_exception(failure);
   }
 
  private:
   void finish() {
-    outcome_->wanted = true;
-    life_.scheduler().notify_all(outcome_->late);
-    while (!outcome_->done && !life_.is_dead()) {
-      life_.scheduler().wait(outcome_->waiting, {.operation = "a background task"});
+    state_->wanted = true;
+    life_.scheduler().notify_all(state_->late);
+    while (!state_->done && !life_.is_dead()) {
+      life_.scheduler().wait(state_->waiting, {.operation = "a background task"});
     }
   }
 
   RankLife& life_;
-  std::shared_ptr<Outcome> outcome_;
+  std::shared_ptr<TaskState> state_;
 };
 
 }  // namespace
 
 std::unique_ptr<Task> SimTasks::start(std::function<void()> work) {
   life_.step("task start", "");
-  auto outcome = std::make_shared<Outcome>();
-  outcome->wanted = background_ == Background::kAnyTime;
-  auto body = [outcome, work = std::move(work), &scheduler = life_.scheduler()] {
-    while (!outcome->wanted) {
-      scheduler.wait(outcome->late, {.operation = "somebody who waits for this work"});
+  auto state = std::make_shared<TaskState>();
+  state->wanted = background_ == Background::kAnyTime;
+  auto body = [state, work = std::move(work), &scheduler = life_.scheduler()] {
+    while (!state->wanted) {
+      scheduler.wait(state->late, {.operation = "somebody who waits for this work"});
       scheduler.require_alive();
     }
     work();
   };
   life_.scheduler().spawn(life_.rank(), std::move(body),
-                          [outcome, &scheduler = life_.scheduler()](const FiberEnd& end) {
-                            outcome->done = true;
-                            outcome->failure = end.failure;
-                            scheduler.notify_all(outcome->waiting);
+                          [state, &scheduler = life_.scheduler()](const FiberEnd& end) {
+                            state->done = true;
+                            state->failure = end.failure;
+                            scheduler.notify_all(state->waiting);
                           });
-  return std::make_unique<SimTask>(life_, std::move(outcome));
+  return std::make_unique<SimTask>(life_, std::move(state));
 }
 
 }  // namespace reprise::sim

@@ -6,7 +6,9 @@
 namespace reprise::fuzz {
 namespace {
 
-Outcome run(ByteSpan input) { return check_item(input) ? Outcome::kAccepted : Outcome::kRefused; }
+Acceptance run(ByteSpan input) {
+  return check_item(input) ? Acceptance::kAccepted : Acceptance::kRefused;
+}
 
 const Target kTarget("archive", run, real_items);
 

@@ -80,14 +80,14 @@ void examine(const Catalog& catalog) {
   check_proofs(catalog);
 }
 
-Outcome run(ByteSpan input) {
+Acceptance run(ByteSpan input) {
   const auto files = split(input);
   auto metadata = read_or_refuse(0, [&] { return read(files); });
-  if (!metadata) return Outcome::kRefused;
+  if (!metadata) return Acceptance::kRefused;
   examine(metadata->catalog);
   const Bytes once = write_metadata(*metadata);
   promise(written_again(once) == once, "what is written is not what was read");
-  return Outcome::kAccepted;
+  return Acceptance::kAccepted;
 }
 
 const Target kTarget("metadata", run, real_metadata);

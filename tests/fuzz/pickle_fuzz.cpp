@@ -37,7 +37,7 @@ void examine_as_of_modules(const Value& value) {
           "a sharding type is a text or wrong");
 }
 
-Outcome run(ByteSpan input) {
+Acceptance run(ByteSpan input) {
   const PickleSource where{kFile, kBegin};
   const auto alone =
       read_or_refuse(input.size(), [&] { return decode_value(input, where, nullptr); });
@@ -46,7 +46,7 @@ Outcome run(ByteSpan input) {
     examine_as_of_modules(alone->value);
   }
   const bool accepted = check_item(item_with(input));
-  return alone || accepted ? Outcome::kAccepted : Outcome::kRefused;
+  return alone || accepted ? Acceptance::kAccepted : Acceptance::kRefused;
 }
 
 std::vector<Seed> seeds() {

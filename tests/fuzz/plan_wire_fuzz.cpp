@@ -45,15 +45,15 @@ void plan_with(const LocalPlan& plan) {
   }
 }
 
-Outcome run(ByteSpan input) {
+Acceptance run(ByteSpan input) {
   const auto plan = decoded(input);
-  if (!plan) return Outcome::kRefused;
+  if (!plan) return Acceptance::kRefused;
   const Bytes once = encode(*plan);
   const LocalPlan again = decode_local_plan(once);
   promise(encode(again) == once, "what is sent is not what came");
   promise(signature(again) == signature(*plan), "another signature");
   plan_with(*plan);
-  return Outcome::kAccepted;
+  return Acceptance::kAccepted;
 }
 
 /// A rank that would write a real checkpoint: each tensor in one chunk half, by placement.

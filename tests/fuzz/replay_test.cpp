@@ -28,9 +28,9 @@ TEST(Replay, every_target_takes_real_files_and_keeps_its_promises) {
     EXPECT_GE(seeds.size(), 5U) << name;
     for (const Seed& seed : seeds) {
       SCOPED_TRACE(name + ": " + seed.name);
-      Outcome outcome = Outcome::kRefused;
+      Acceptance outcome = Acceptance::kRefused;
       EXPECT_NO_THROW(outcome = target->run(seed.bytes));
-      if (outcome == Outcome::kAccepted) ++accepted;
+      if (outcome == Acceptance::kAccepted) ++accepted;
     }
     EXPECT_GE(accepted, seeds.size() * 9 / 10) << name;
   }

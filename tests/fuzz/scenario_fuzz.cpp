@@ -25,7 +25,7 @@ void check_scenario(Scenario scenario, const std::string& text) {
   }
 }
 
-Outcome run(ByteSpan input) {
+Acceptance run(ByteSpan input) {
   const std::string text(as_text(input));
   const auto scenarios = read_or_refuse(0, [&] { return parse_scenarios(text, kFile); });
   if (scenarios) {
@@ -35,7 +35,7 @@ Outcome run(ByteSpan input) {
     }
   }
   const auto model = read_or_refuse(0, [&] { return parse_model(text, kFile); });
-  return scenarios || model ? Outcome::kAccepted : Outcome::kRefused;
+  return scenarios || model ? Acceptance::kAccepted : Acceptance::kRefused;
 }
 
 std::vector<Seed> seeds() {

@@ -34,13 +34,13 @@ bool check_integrity(ByteSpan input) {
   return true;
 }
 
-Outcome run(ByteSpan input) {
+Acceptance run(ByteSpan input) {
   const bool tracker = check_tracker(input);
   check_directory(as_text(input));
   const bool integrity = check_integrity(input);
   const auto backend =
       read_or_refuse(input.size(), [&] { return read_backend_info(input, input_place()); });
-  return tracker || integrity || backend ? Outcome::kAccepted : Outcome::kRefused;
+  return tracker || integrity || backend ? Acceptance::kAccepted : Acceptance::kRefused;
 }
 
 std::vector<Seed> seeds() {

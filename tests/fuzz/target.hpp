@@ -13,7 +13,7 @@
 namespace reprise::fuzz {
 
 /// Nearly all inputs should be refused, real ones accepted.
-enum class Outcome { kRefused, kAccepted };
+enum class Acceptance { kRefused, kAccepted };
 
 struct Seed {
   std::string name;  ///< source, for people
@@ -23,14 +23,14 @@ struct Seed {
 /// Each is one static object in its file; all targets linked into a program form a list.
 class Target {
  public:
-  using Run = Outcome (*)(ByteSpan input);
+  using Run = Acceptance (*)(ByteSpan input);
   using Seeds = std::vector<Seed> (*)();
 
   /// `does` reports a finding only by Broken, a crash or a hang.
   Target(const char* called, Run does, Seeds begins_with) noexcept;
 
   const char* name() const { return name_; }
-  Outcome run(ByteSpan input) const { return run_(input); }
+  Acceptance run(ByteSpan input) const { return run_(input); }
   std::vector<Seed> seeds() const { return seeds_(); }
 
   static const Target* first();

@@ -1,6 +1,6 @@
 // Kernels by index run each index once, for any count and number of blocks.
 #include "core/adapters/cuda/launch.cuh"
-#include "core/base/host_device.hpp"
+#include "core/base/execution_space.hpp"
 #include "reprise/error.hpp"
 #include "tests/gpu/gpu.hpp"
 

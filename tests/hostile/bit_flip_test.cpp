@@ -13,7 +13,7 @@
 
 #include "core/base/hash.hpp"
 #include "tests/contracts/sanitized.hpp"
-#include "tests/hostile/outcome.hpp"
+#include "tests/hostile/damage_effect.hpp"
 #include "tests/hostile/small_checkpoint.hpp"
 
 namespace reprise::test {
@@ -39,10 +39,10 @@ struct Counts {
   std::uint64_t changed = 0;
 
   std::uint64_t all() const { return refused + same + changed; }
-  void add(Outcome outcome) {
-    if (outcome == Outcome::kRefused) ++refused;
-    if (outcome == Outcome::kSame) ++same;
-    if (outcome == Outcome::kChanged) ++changed;
+  void add(DamageEffect effect) {
+    if (effect == DamageEffect::kRefused) ++refused;
+    if (effect == DamageEffect::kSame) ++same;
+    if (effect == DamageEffect::kChanged) ++changed;
   }
   void add(const Counts& more) {
     refused += more.refused;
@@ -82,15 +82,15 @@ class Flipper {
     const auto mask = static_cast<std::byte>(1U << (bit % 8));
     target ^= mask;
     table_[{file->first.substr(file->first.rfind('/') + 1), std::string(name)}].add(
-        outcome(file->first));
+        effect(file->first));
     target ^= mask;
   }
 
   /// Runs all of verify if its comparison with the manifest alone finds nothing, and for the
   /// metadata.
-  Outcome outcome(const std::string& file) const {
+  DamageEffect effect(const std::string& file) const {
     const bool payload = file.ends_with(".distcp");
-    if (manifest_ && payload && judge_.refused_by_manifest(tree_)) return Outcome::kRefused;
+    if (manifest_ && payload && judge_.refused_by_manifest(tree_)) return DamageEffect::kRefused;
     return judge_.of(tree_);
   }
 

@@ -28,8 +28,8 @@
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/core/format/pickles.hpp"
 #include "tests/hostile/bounded.hpp"
+#include "tests/hostile/damage_effect.hpp"
 #include "tests/hostile/memory_tree.hpp"
-#include "tests/hostile/outcome.hpp"
 
 namespace reprise::test::bounds_test {
 namespace {

@@ -16,8 +16,8 @@
 #include "core/format/metadata.hpp"
 #include "core/format/tensor_item.hpp"
 #include "tests/contracts/sanitized.hpp"
+#include "tests/hostile/damage_effect.hpp"
 #include "tests/hostile/memory_tree.hpp"
-#include "tests/hostile/outcome.hpp"
 
 namespace reprise::test {
 namespace {
@@ -39,7 +39,7 @@ struct Tally {
 };
 
 /// Judges changed bytes; called from two threads at once.
-using Trial = std::function<Outcome(const Bytes&)>;
+using Trial = std::function<DamageEffect(const Bytes&)>;
 
 void try_part(const Bytes& whole, std::size_t first, std::size_t step, const Trial& trial,
               Tally& tally) {
@@ -52,10 +52,10 @@ void try_part(const Bytes& whole, std::size_t first, std::size_t step, const Tri
                                std::to_string(static_cast<unsigned>(was)) + " -> " +
                                std::to_string(static_cast<unsigned>(target));
     try {
-      const Outcome outcome = trial(changed);
-      if (outcome == Outcome::kRefused) ++tally.refused;
-      if (outcome == Outcome::kSame) ++tally.same;
-      if (outcome == Outcome::kChanged) tally.changed.push_back(change);
+      const DamageEffect effect = trial(changed);
+      if (effect == DamageEffect::kRefused) ++tally.refused;
+      if (effect == DamageEffect::kSame) ++tally.same;
+      if (effect == DamageEffect::kChanged) tally.changed.push_back(change);
     } catch (const std::exception& mistake) {
       tally.mistakes.push_back(change + ": " + mistake.what());
     }
@@ -87,7 +87,7 @@ std::vector<std::size_t> truncations_accepted(const Bytes& whole, const Trial& t
   std::vector<std::size_t> accepted;
   for (std::size_t length = 0; length < whole.size(); ++length) {
     const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
-    if (trial(cut) != Outcome::kRefused) accepted.push_back(length);
+    if (trial(cut) != DamageEffect::kRefused) accepted.push_back(length);
   }
   return accepted;
 }
@@ -123,12 +123,12 @@ class MetadataTrial {
       : tree_(std::move(tree)), file_(std::move(file)), judge_(judge), catalog_(read().catalog) {}
 
   /// The whole judge is asked where the catalog reads otherwise.
-  Outcome of(const Bytes& changed) {
+  DamageEffect of(const Bytes& changed) {
     tree_.files[file_] = changed;
     try {
-      if (same_catalog(read().catalog, catalog_)) return Outcome::kSame;
+      if (same_catalog(read().catalog, catalog_)) return DamageEffect::kSame;
     } catch (const Error&) {
-      return Outcome::kRefused;
+      return DamageEffect::kRefused;
     }
     return judge_.of(tree_);
   }
@@ -202,10 +202,10 @@ Trial item_trial(const Bytes& whole, Read read) {
   return [original, read](const Bytes& changed) {
     try {
       const auto content = read(changed);
-      if (!content) return Outcome::kRefused;
-      return *content == *original ? Outcome::kSame : Outcome::kChanged;
+      if (!content) return DamageEffect::kRefused;
+      return *content == *original ? DamageEffect::kSame : DamageEffect::kChanged;
     } catch (const Error&) {
-      return Outcome::kRefused;
+      return DamageEffect::kRefused;
     }
   };
 }

@@ -169,7 +169,7 @@ TEST_F(StateJudge, one_wrong_element_among_right_ones_is_found_by_itself) {
 TEST_F(StateJudge, a_part_of_the_model_may_lack_tensors_and_lists_them) {
   loaded_.state.tensors.pop_back();
   EXPECT_EQ(only_ruling().code, Code::kKeysetAsymmetry);
-  const auto evidence = judged({.asked = Asked::kItsPart});
+  const auto evidence = judged({.expected = ExpectedTensors::kItsPart});
   EXPECT_TRUE(evidence.holds());
   EXPECT_EQ(evidence.absent, std::vector<std::string>{"fc2"});
 }

@@ -159,16 +159,16 @@ void put(const std::string& path, const Bytes& content) {
 }
 
 /// Result of a load on one rank.
-struct Outcome {
+struct RankLoad {
   std::optional<Error> failed;
   std::size_t wrong = 0;     ///< elements
   std::size_t poisoned = 0;  ///< elements whose first byte is the poison
   LoadReport report;
 };
 
-std::vector<Outcome> load_by(const Saved& saved, const std::vector<TensorSpec>& specs,
-                             std::int32_t ranks, Memory memory = Memory::kHost) {
-  std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
+std::vector<RankLoad> load_by(const Saved& saved, const std::vector<TensorSpec>& specs,
+                              std::int32_t ranks, Memory memory = Memory::kHost) {
+  std::vector<RankLoad> outcomes(static_cast<std::size_t>(ranks));
   run_ranks(ranks, saved.directory.path(), [&](const Ports& near) {
     FarDevice far;
     const Ports ports = with_memory(near, memory, far);
@@ -177,7 +177,7 @@ std::vector<Outcome> load_by(const Saved& saved, const std::vector<TensorSpec>& 
       rank.state.objects = {{"o", {1}, {0}, 0, Value(std::int64_t{0})}};
     }
     const auto group = ports.fabric.communicator(Group::world(ranks));
-    Outcome& outcome = outcomes[static_cast<std::size_t>(ports.fabric.rank().value)];
+    RankLoad& outcome = outcomes[static_cast<std::size_t>(ports.fabric.rank().value)];
     outcome.failed = error_of([&] {
       outcome.report =
           load(ports, *group, rank.state,
@@ -208,7 +208,7 @@ TEST(LoadChecksums, every_seventh_byte_of_payload_and_common_state_changed_is_re
         content[at] = right[at] ^ static_cast<std::byte>(1U << (at % 8));
         put(saved.path(name), content);
         content[at] = right[at];
-        const Outcome outcome = load_by(saved, kFew, 1, memory)[0];
+        const RankLoad outcome = load_by(saved, kFew, 1, memory)[0];
         if (outcome.failed) {
           ++refused;
           EXPECT_EQ(outcome.poisoned, elements) << at;
@@ -239,7 +239,7 @@ TEST(LoadChecksums, a_changed_element_is_one_error_on_all_ranks_with_rank_key_fi
         content[record + item.data_bytes - 1] ^= std::byte{0x40};
         put(saved.path(file), content);
         const auto outcomes = load_by(saved, kFew, loaders);
-        for (const Outcome& outcome : outcomes) {
+        for (const RankLoad& outcome : outcomes) {
           ASSERT_TRUE(outcome.failed) << savers << " to " << loaders;
           EXPECT_EQ(outcome.failed->code(), Code::kChecksum) << outcome.failed->what();
           EXPECT_STREQ(outcome.failed->what(), outcomes[0].failed->what());
@@ -251,7 +251,7 @@ TEST(LoadChecksums, a_changed_element_is_one_error_on_all_ranks_with_rank_key_fi
         }
         put(saved.path(file), right);
       }
-      for (const Outcome& outcome : load_by(saved, kFew, loaders)) {
+      for (const RankLoad& outcome : load_by(saved, kFew, loaders)) {
         ASSERT_FALSE(outcome.failed) << outcome.failed->what();
         EXPECT_EQ(outcome.wrong, 0U);
         EXPECT_GT(outcome.report.records_verified, 0U);
@@ -278,7 +278,7 @@ TEST(LoadChecksums, that_were_all_switched_off_are_said_so_and_nothing_is_refuse
     put(saved.path(name), content);
   }
   for (const auto memory : {Memory::kHost, Memory::kFar}) {
-    for (const Outcome& outcome : load_by(saved, kFew, 2, memory)) {
+    for (const RankLoad& outcome : load_by(saved, kFew, 2, memory)) {
       ASSERT_FALSE(outcome.failed) << outcome.failed->what();
       EXPECT_EQ(outcome.wrong, 0U);
       EXPECT_EQ(outcome.report.records_verified, 0U);
@@ -305,7 +305,7 @@ TEST(LoadChecksums, that_a_save_left_out_are_not_missed_but_the_others_are_held_
     EXPECT_NE(findings[0].message.find("records of elements have 0"), std::string::npos)
         << findings[0];
     for (const auto memory : {Memory::kHost, Memory::kFar}) {
-      for (const Outcome& outcome : load_by(saved, specs, ranks, memory)) {
+      for (const RankLoad& outcome : load_by(saved, specs, ranks, memory)) {
         ASSERT_FALSE(outcome.failed) << outcome.failed->what();
         EXPECT_EQ(outcome.wrong, 0U);
         EXPECT_EQ(outcome.report.records_verified, 0U);
@@ -322,7 +322,7 @@ TEST(LoadChecksums, that_a_save_left_out_are_not_missed_but_the_others_are_held_
     put(saved.path("__0_0.distcp"), content);
     EXPECT_GT(count_of(findings_of(saved), Severity::kError), 0U);
     for (const auto memory : {Memory::kHost, Memory::kFar}) {
-      for (const Outcome& outcome : load_by(saved, specs, ranks, memory)) {
+      for (const RankLoad& outcome : load_by(saved, specs, ranks, memory)) {
         ASSERT_TRUE(outcome.failed);
         EXPECT_EQ(outcome.failed->code(), Code::kChecksum) << outcome.failed->what();
       }
@@ -336,7 +336,7 @@ TEST(LoadChecksums, that_are_0_in_one_rank_s_file_alone_were_switched_off_there)
   Bytes content = content_of(saved.path("__1_0.distcp"));
   clear_checksums(content);
   put(saved.path("__1_0.distcp"), content);
-  for (const Outcome& outcome : load_by(saved, kFew, 2)) {
+  for (const RankLoad& outcome : load_by(saved, kFew, 2)) {
     ASSERT_FALSE(outcome.failed) << outcome.failed->what();
     EXPECT_EQ(outcome.wrong, 0U);
     ASSERT_EQ(outcome.report.log.size(), 1U);
@@ -350,7 +350,7 @@ TEST(LoadChecksums, that_are_0_in_one_rank_s_file_alone_were_switched_off_there)
   *at ^= std::byte{1};
   put(saved.path("__0_0.distcp"), other);
   const auto outcomes = load_by(saved, kFew, 2);
-  for (const Outcome& outcome : outcomes) {
+  for (const RankLoad& outcome : outcomes) {
     ASSERT_TRUE(outcome.failed) << "the other file has them";
     EXPECT_EQ(outcome.failed->code(), Code::kChecksum) << outcome.failed->what();
     EXPECT_STREQ(outcome.failed->what(), outcomes[0].failed->what());

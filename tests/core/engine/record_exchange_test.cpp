@@ -182,7 +182,7 @@ LoadReport load_job(const Ports& ports, const LoadCase& how, StateDict& into) {
   const bool fails = own.fabric.rank().value == how.failing;
   return load(
       own, *group, how.options,
-      [&into](const Offered&) {
+      [&into](const Candidate&) {
         return Wanted{&into, {}};
       },
       fails ? how.seams : LoadSeams{});

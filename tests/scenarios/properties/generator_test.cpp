@@ -8,7 +8,7 @@
 #include <set>
 
 #include "reprise/error.hpp"
-#include "scenarios/driver/distribution.hpp"
+#include "scenarios/driver/case_distribution.hpp"
 #include "scenarios/driver/outcome_rules.hpp"
 #include "scenarios/driver/property.hpp"
 #include "scenarios/driver/random_modules.hpp"
@@ -77,7 +77,7 @@ TEST(Generator, worlds_and_incarnations_stay_in_their_limits) {
 }
 
 TEST(Generator, no_kind_of_change_and_no_value_is_rare) {
-  Distribution distribution;
+  CaseDistribution distribution;
   for (std::uint64_t n = 0; n < kCases; ++n) distribution.add(scenario_of(n));
   struct Row {
     const char* axis;

@@ -28,7 +28,7 @@ rc::Gen<Scenario> any_scenario(const Property& property) {
 
 struct Checked {
   bool held = false;  ///< RapidCheck's result
-  Distribution distribution;
+  CaseDistribution distribution;
   std::optional<Counterexample> found;
 };
 

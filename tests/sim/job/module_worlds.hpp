@@ -54,7 +54,7 @@ struct Seat {
   LoadReport load(bool release = false) const {
     LoadRequest request;
     const LoadSettings options{.path = "run"};
-    LoadReport report = reprise::load(ports, job.world(), options, [&](const Offered& offered) {
+    LoadReport report = reprise::load(ports, job.world(), options, [&](const Candidate& offered) {
       request = job.load_request(
           {.common = offered.common, .catalog = &offered.catalog, .release = release});
       return Wanted{&request.wanted, request.excused};

@@ -29,7 +29,7 @@ Keys keys_in(SimStore& store, std::int32_t ranks = 1) {
     const LoadSettings options{.path = "run"};
     const auto group = ports.fabric.communicator(Group::world(ranks));
     try {
-      load(ports, *group, options, [&](const Offered& offered) {
+      load(ports, *group, options, [&](const Candidate& offered) {
         if (rank.value == 0) {
           for (const auto& tensor : offered.catalog.tensors) keys.tensors.insert(tensor.key);
           for (const auto& object : offered.catalog.objects) keys.objects.push_back(object.key);

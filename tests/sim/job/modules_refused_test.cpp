@@ -191,7 +191,7 @@ TEST(ModulesRefused, what_the_common_state_says_of_shardings_is_read_and_held_ag
       Value seen;
       LoadRequest request;
       const LoadSettings options{.path = "run"};
-      load(seat.ports, seat.job.world(), options, [&](const Offered& offered) {
+      load(seat.ports, seat.job.world(), options, [&](const Candidate& offered) {
         seen = *offered.common;
         entry_in(seen, row.entry) = row.value;
         request = seat.job.load_request({.common = &seen, .catalog = &offered.catalog});

@@ -132,7 +132,7 @@ class Lives {
       return;
     }
     const StateDict own = job.model_space();
-    JudgeOptions options{.asked = Asked::kItsPart,
+    JudgeOptions options{.expected = ExpectedTensors::kItsPart,
                          .skipped_objects = {std::string(kRngKey)},
                          .comparable = layout_free};
     options.suspects.others = [&] {

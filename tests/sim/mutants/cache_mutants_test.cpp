@@ -129,7 +129,7 @@ class Script {
     LoadRequest request;
     load(
         ports, job.world(), options,
-        [&](const Offered& offered) {
+        [&](const Candidate& offered) {
           request = job.load_request({offered.common, &offered.catalog});
           return Wanted{&request.wanted, request.excused};
         },

@@ -172,7 +172,7 @@ class MutantWorld {
     const StateDict own = job.model_space();
     const RankState held{job.rank(), &own};
     const GlobalState& expected = twin(job.iteration()).state;
-    JudgeOptions options{.asked = Asked::kItsPart, .comparable = layout_free};
+    JudgeOptions options{.expected = ExpectedTensors::kItsPart, .comparable = layout_free};
     for (const auto& leaf : own.objects) {
       if (leaf.key.ends_with(kRngKey)) options.skipped_objects.push_back(leaf.key);
     }

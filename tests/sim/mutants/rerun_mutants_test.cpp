@@ -179,7 +179,7 @@ class Telling {
     LoadSettings options;
     options.path = "run";
     LoadRequest request;
-    const auto ask = [&](const Offered& offered) {
+    const auto ask = [&](const Candidate& offered) {
       request = job.load_request({offered.common, &offered.catalog});
       return Wanted{&request.wanted, request.excused};
     };

@@ -115,7 +115,7 @@ Loaded load(const Ports& ports, const std::string& path, reprise::Fallback fallb
   LoadSettings options;
   options.path = path;
   options.fallback = fallback;
-  const auto ask = [&job](const Offered&) { return Wanted{&job.state, {}}; };
+  const auto ask = [&job](const Candidate&) { return Wanted{&job.state, {}}; };
   const LoadReport report = reprise::load(ports, *all_ranks(ports), options, ask);
   return {job.generation().value_or(-1), report.damaged};
 }

@@ -51,7 +51,7 @@ inline std::int64_t loaded(const Ports& ports, const std::string& path) {
   TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), -2);
   LoadSettings options;
   options.path = path;
-  const auto ask = [&job](const Offered&) { return Wanted{&job.state, {}}; };
+  const auto ask = [&job](const Candidate&) { return Wanted{&job.state, {}}; };
   load(ports, *all_ranks(ports), options, ask);
   return job.generation().value_or(-1);
 }

@@ -15,7 +15,7 @@ namespace reprise::test {
 /// Loads `into` from a store on the only rank of a world, with 4 KiB of staging.
 void load_alone(Store& store, const std::string& path, StateDict& into);
 
-enum class Outcome {
+enum class DamageEffect {
   kRefused,  ///< by verify, or by the load
   kSame,     ///< accepted, and all loaded content equals the undamaged one
   kChanged,  ///< accepted, and some loaded content differs
@@ -31,7 +31,7 @@ class Judge {
   /// state, with the undamaged checkpoint's keys, shapes and types; if each rank saved its own
   /// metadata, only of those that the first rank may load. A mistake of ours is no refusal:
   /// INTERNAL, which a failed CHECK on a rank becomes, passes through like other exceptions.
-  Outcome of(Store& store) const;
+  DamageEffect of(Store& store) const;
   /// True if the comparison of files with integrity.json in verify refuses `store`. For changes of
   /// files other than the metadata, at a fraction of the cost of verify.
   bool refused_by_manifest(Store& store) const;

@@ -1,4 +1,4 @@
-#include "tests/hostile/outcome.hpp"
+#include "tests/hostile/damage_effect.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -161,13 +161,13 @@ bool Judge::refused_by_manifest(Store& store) const {
   return count_of(check_manifest(checkpoint, silent), Severity::kError) != 0;
 }
 
-Outcome Judge::of(Store& store) const {
+DamageEffect Judge::of(Store& store) const {
   try {
-    if (!whole(store)) return Outcome::kRefused;
-    return load(store) == content_ ? Outcome::kSame : Outcome::kChanged;
+    if (!whole(store)) return DamageEffect::kRefused;
+    return load(store) == content_ ? DamageEffect::kSame : DamageEffect::kChanged;
   } catch (const Error& error) {
     if (error.code() == Code::kInternal) throw;
-    return Outcome::kRefused;
+    return DamageEffect::kRefused;
   }
 }
 

@@ -17,7 +17,7 @@ namespace reprise::driver {
 std::vector<std::string> changes_between(const IncarnationPlan& saved,
                                          const IncarnationPlan& loading);
 
-class Distribution {
+class CaseDistribution {
  public:
   void add(const Scenario& scenario);
 

@@ -1,4 +1,4 @@
-#include "scenarios/driver/distribution.hpp"
+#include "scenarios/driver/case_distribution.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -136,7 +136,7 @@ std::vector<std::string> changes_between(const IncarnationPlan& saved,
   return changes;
 }
 
-void Distribution::add(const Scenario& scenario) {
+void CaseDistribution::add(const Scenario& scenario) {
   Values values;
   const auto& lives = scenario.incarnations;
   values.emplace("lives", std::to_string(lives.size()));
@@ -166,14 +166,14 @@ void Distribution::add(const Scenario& scenario) {
   ++cases_;
 }
 
-std::uint64_t Distribution::count(const std::string& axis, const std::string& value) const {
+std::uint64_t CaseDistribution::count(const std::string& axis, const std::string& value) const {
   const auto values = counts_.find(axis);
   if (values == counts_.end()) return 0;
   const auto found = values->second.find(value);
   return found == values->second.end() ? 0 : found->second;
 }
 
-std::string Distribution::table() const {
+std::string CaseDistribution::table() const {
   std::string text = std::to_string(cases_) + " cases\n";
   for (const auto& [axis, values] : counts_) {
     text += "  " + axis + std::string(kNameWidth - std::min(axis.size(), kNameWidth - 1), ' ');
