@@ -17,7 +17,9 @@ GroupRank global_rank_of_first(const Communicator& group) {
 GroupRank whoever_has_that_global_rank(const Communicator& group) {
   const GroupRank leader = first_member(group);
   if (group.rank() == leader) return leader;
-  return group.group().rank_of(GlobalRank{leader.value}).value_or(GroupRank{-1});
+  const auto root = group.group().rank_of(GlobalRank{leader.value});
+  const bool is_other = root && *root != group.rank();  // as a root it would have nothing to say
+  return is_other ? *root : GroupRank{-1};
 }
 
 // --- a collective for each key -------------------------------------------------------------------

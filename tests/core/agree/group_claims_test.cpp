@@ -246,6 +246,17 @@ TEST(Leader, a_global_rank_that_is_taken_for_a_group_rank_is_refused_where_it_is
   }
 }
 
+TEST(Leader, a_leader_that_does_not_see_itself_as_one_is_refused) {
+  const LeaderSeams next{.leader = [](const Communicator& group) {
+    return GroupRank{(group.rank().value + 1) % group.group().size()};
+  }};
+  for (const auto& members : all_groups()) {
+    const auto [answers, code] = led(Group(members), next);
+    const bool alone = members.size() == 1;
+    EXPECT_EQ(code, alone ? std::nullopt : std::optional(Code::kCollectiveMismatch));
+  }
+}
+
 TEST(Leader, ranks_that_see_different_leaders_are_refused) {
   const LeaderSeams mixed{.leader = [](const Communicator& group) {
     const GroupRank leader = first_member(group);
