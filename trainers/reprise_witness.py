@@ -4,7 +4,7 @@ It needs numpy and the standard library; torch tensors are taken where torch is 
 or at a state dict: keys, shapes and boxes are what the training script computed from its layout and its rank.
 
     witness = Witness(versions=["torch"])
-    for action in witness.actions():        # load (if this life begins with one), train, save, finalize; exit is done here
+    for action in witness.actions(at_end):  # load (if this life begins with one), train, save, finalize; exit is done here
         ...
         with witness.phase("save.write", step): ...
         witness.state("save", step, [witness.tensor("model.w", [4, 8], [([2, 0], w)])], [witness.object("cursor", 7)])
@@ -127,19 +127,19 @@ class Witness:
         """Appends one whole line with one write."""
         line = json.dumps({"what": what, **fields}, allow_nan=False).encode() + b"\n"
         file = os.open(self.path + _file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        try:
-            if os.write(file, line) != len(line):
+        with os.fdopen(file, "wb", buffering=0) as out:
+            if out.write(line) != len(line):
                 raise OSError("the witness file took a part of a line")
-        finally:
-            os.close(file)
 
-    def actions(self):
-        """Yields this life's actions in order, the first load included; carries out exit; says done when all are done."""
+    def actions(self, at_end=lambda: None):
+        """Yields this life's actions in order, the first load included; carries out exit; calls at_end and says done at last."""
         load = self.plan.get("load")
         for action in ([{"do": "load", **load}] if load else []) + list(self.plan["actions"]):
             if action["do"] == "exit":
+                at_end()
                 self.exit(action.get("code", 0), "the plan says so")
             yield action
+        at_end()
         self.say("done")
 
     def exit(self, code, why):
