@@ -113,7 +113,6 @@ class Witness:
         self.life, self.options, self.faults = self.plan["life"], self.plan.get("options") or {}, self.plan.get("faults") or {}
         self.wanted = [key for key in env.get("REPRISE_WITNESS_VALUES", "").split(",") if key]
         self.path = os.path.join(env["REPRISE_WITNESS"], f"life{self.life}-rank{self.rank}")
-        self.times = {}
         self.own = "REPRISE_WITNESS_PID" not in env  # false in a process that this rank started, such as one that writes
         self.pid = int(env.setdefault("REPRISE_WITNESS_PID", str(os.getpid())))
         if self.own:
@@ -157,14 +156,18 @@ class Witness:
     @contextlib.contextmanager
     def phase(self, name, step=None):
         """Says when a phase begins and ends; the planned kill comes after its begin is said and before its work."""
-        self.times[name] = self.times.get(name, 0) + 1
         self.say("phase", name=name, edge="begin", step=step)
         kill = self.plan.get("kill")
-        if kill and (kill["rank"], kill["phase"], kill.get("occurrence", 1)) == (self.rank, name, self.times[name]):
+        if kill and (kill["rank"], kill["phase"]) == (self.rank, name) and self.begun(name) == kill.get("occurrence", 1):
             for pid in dict.fromkeys((self.pid, os.getpid())):
                 os.kill(pid, signal.SIGKILL)
         yield
         self.say("phase", name=name, edge="end", step=step)
+
+    def begun(self, name):
+        """How often this phase began in this life, in processes that the rank started, too: the witness file knows."""
+        with open(self.path + ".jsonl") as file:
+            return sum((line.get("name"), line.get("edge")) == (name, "begin") for line in map(json.loads, file))
 
     def tensor(self, key, shape, pieces, holders=1, dtype=None):
         """What this rank holds of a tensor: pieces are (at, values); each of `holders` ranks holds the same boxes.

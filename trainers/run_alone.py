@@ -62,7 +62,8 @@ def life(trainer, root, layout, actions, options=None, load=None, kill=None, fau
     number = len(list((root / "plans").glob("life*.json")))
     plan = root / "plans" / f"life{number}.json"
     plan.write_text(json.dumps({"life": number, "load": load, "options": options or {}, "actions": actions, "kill": kill, "faults": faults or {}}))
-    ranks, port, logs, processes = math.prod(layout.values()), free_port(), [], []
+    ranks = math.prod(n for axis, n in layout.items() if axis not in known.get("inside", []))
+    port, logs, processes = free_port(), [], []
     env = dict(os.environ, WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1", REPRISE_LAYOUT=json.dumps(layout),
                REPRISE_SEED=str(seed), REPRISE_PLAN=str(plan), REPRISE_CHECKPOINTS=str(root / "checkpoints"), REPRISE_WITNESS=str(root / "witness"),
                REPRISE_WITNESS_VALUES=values)

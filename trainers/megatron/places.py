@@ -1,0 +1,79 @@
+"""Which part of which tensor a rank of a Megatron job holds: from its layout, its rank and the modules' parameters alone."""
+import re
+
+import torch
+
+from reprise_witness import split
+
+LAYER = re.compile(r"decoder\.layers\.(\d+)\.(.*)")
+# Under `decoder.layers.N.` a norm that a projection follows has that projection's name in a checkpoint.
+RENAMED = {"input_layernorm": "self_attention.linear_qkv.layer_norm", "pre_mlp_layernorm": "mlp.linear_fc1.layer_norm"}
+# The dimension that tensor parallelism cuts, by the end of the name; all else is whole on each rank.
+CUT = {"word_embeddings.weight": 0, "output_layer.weight": 0, "linear_qkv.weight": 0, "linear_proj.weight": 1, "linear_fc1.weight": 0, "linear_fc2.weight": 1}
+
+
+class Place:
+    """Ranks in the order tp, dp, pp: tensor parallelism innermost."""
+
+    def __init__(self, layout, rank, world):
+        self.tp, self.pp, self.dp, self.ep = (layout.get(axis, 1) for axis in ("tp", "pp", "dp", "ep"))
+        if self.tp * self.pp * self.dp != world or self.dp % self.ep:
+            raise ValueError(f"{layout} is not {world} ranks")
+        self.rank, self.in_tp, self.in_dp, self.in_pp = rank, rank % self.tp, rank // self.tp % self.dp, rank // self.tp // self.dp
+        self.in_ep = self.in_dp % self.ep
+
+
+class Tensor:
+    """A parameter of this rank: its key and shape in a checkpoint, and where the parts of what it holds are."""
+
+    def __init__(self, name, parameter, place, layers, vocab):
+        self.parameter, self.place = parameter, place
+        match = LAYER.fullmatch(name)
+        self.layer = None
+        if match:
+            self.layer = place.in_pp * (layers // place.pp) + int(match[1])
+            module, _, kind = match[2].rpartition(".")
+            name = f"decoder.layers.{RENAMED[module]}_{kind}" if module in RENAMED else f"decoder.layers.{match[2]}"
+        self.key, self.halves = name, 2 if name.endswith("linear_fc1.weight") else 1
+        self.cut = next((dim for end, dim in CUT.items() if name.endswith(end)), None)
+        local = list(parameter.shape)
+        if self.cut is not None:
+            local[self.cut] *= place.tp
+        self.shape = ([layers] if match else []) + local
+        self.holders = place.dp * (place.tp if self.cut is None else 1)
+
+    def size_of(self, part):
+        return [1] * (self.layer is not None) + list(part.shape)
+
+    def pieces(self, values):
+        """(at, view of values): one piece, or two where a gated layer's weight is two halves that are cut one by one."""
+        values = values.detach()
+        if self.cut is None:
+            return [([0] * values.dim() if self.layer is None else [self.layer] + [0] * values.dim(), values)]
+        found, lead = [], [] if self.layer is None else [self.layer]
+        for half, part in enumerate(values.chunk(self.halves, self.cut)):
+            at = [0] * values.dim()
+            whole = self.shape[len(lead) + self.cut] // self.halves
+            at[self.cut] = half * whole + split(whole, self.place.tp, self.place.in_tp)[0]
+            found.append((lead + at, part))
+        return found
+
+    def told(self, values):
+        return [(at, part.reshape(self.size_of(part))) for at, part in self.pieces(values)]
+
+    def all(self, optimizer):
+        """(key, shape, pieces, holders) of the parameter and of what the optimizer keeps for it."""
+        yield self.key, self.shape, self.told(self.parameter), self.holders
+        for inner in getattr(optimizer, "chained_optimizers", [optimizer]):
+            for kind, values in inner.optimizer.state.get(self.parameter, {}).items():
+                if kind != "step":
+                    yield f"optimizer.state.{kind}.{self.key}", self.shape, self.told(values), self.holders
+
+    def squares(self):
+        """The squares of the gradient that this rank holds, summed."""
+        gradient = self.parameter.main_grad if self.parameter.grad is None else self.parameter.grad
+        return gradient.double().square().sum().item()
+
+
+def tensors_of(model, place, layers, vocab):
+    return [Tensor(name, parameter, place, layers, vocab) for name, parameter in model.named_parameters()]
