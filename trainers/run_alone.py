@@ -93,7 +93,7 @@ def life(trainer, root, layout, actions, options=None, load=None, kill=None, fau
     codes = [p.wait() for p in processes]
     if any(codes) and not quiet:
         for log in logs:
-            print(f"--- {log}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-25:]))
+            print(f"--- {log}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-int(os.environ.get("LINES_OF_LOG", 25)):]))
     return number, codes, time.monotonic() - begin
 
 

@@ -47,7 +47,10 @@ def stand_in():
     torch.cuda.stream = lambda stream: contextlib.nullcontext()
     torch.compile = lambda function=None, **options: function if function else lambda later: later
     from megatron.core.tensor_parallel import random
+    from megatron.core.transformer.moe import moe_utils
     random.CudaRNGStatesTracker.fork = lambda tracker, name="": contextlib.nullcontext()
+    if not hasattr(moe_utils, "te_general_gemm"):  # a router asks for it where Transformer Engine is not installed, too
+        moe_utils.te_general_gemm = None
 
 
 if STANDS_IN:
