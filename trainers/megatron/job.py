@@ -28,7 +28,7 @@ from megatron.core.pipeline_parallel import get_forward_backward_func
 from megatron.core.rerun_state_machine import RerunDataIterator, RerunDiagnostic, RerunMode, RerunState
 from megatron.core.transformer.transformer_config import TransformerConfig
 
-from places import Place, tensors_of
+from places import EXPERTS, Place, extra_states, tensors_of
 from reprise_witness import Witness, initial
 
 BATCH, MICRO, LENGTH, VOCAB = 8, 2, 6, 32
@@ -36,7 +36,7 @@ RERUN = "rerun_state_machine"
 
 
 def config_of(place, moe):
-    experts = dict(num_moe_experts=4, moe_router_topk=2, moe_ffn_hidden_size=12, moe_token_dispatcher_type="allgather",
+    experts = dict(num_moe_experts=EXPERTS, moe_router_topk=2, moe_ffn_hidden_size=12, moe_token_dispatcher_type="allgather",
                    expert_model_parallel_size=place.ep, moe_router_dtype="fp32") if moe else {}
     return TransformerConfig(
         num_layers=2, hidden_size=8, ffn_hidden_size=12, num_attention_heads=2, gated_linear_unit=True, add_bias_linear=False,
@@ -73,7 +73,7 @@ class Job:
         random.seed(witness.seed), numpy.random.seed(witness.seed), torch.manual_seed(witness.seed + place.in_pp * 100)
         moe = witness.option("model", "gpt") == "moe"
         self.config = config_of(place, moe)
-        gpt = GPTModel(self.config, get_gpt_layer_local_spec(num_experts=4 if moe else None, moe_grouped_gemm=False), vocab_size=VOCAB, max_sequence_length=LENGTH,
+        gpt = GPTModel(self.config, get_gpt_layer_local_spec(num_experts=EXPERTS if moe else None, moe_grouped_gemm=False), vocab_size=VOCAB, max_sequence_length=LENGTH,
                        pre_process=place.in_pp == 0, post_process=place.in_pp == place.pp - 1, position_embedding_type="rope")
         self.tensors = tensors_of(gpt, place, self.config.num_layers, VOCAB)
         self.fill()
@@ -116,7 +116,7 @@ class Job:
 
     def train(self):
         """One iteration as Megatron's train_step has it."""
-        mine = self.fault and (self.iteration + 1, self.place.rank) == (self.fault["iteration"], self.fault.get("rank", 0))
+        mine = self.fault and (self.iteration + 1, self.place.rank) == (self.fault["iteration"], self.fault.get("rank", self.witness.world - 1))
         self.rejected = bool(mine) and self.fault["kind"] == "rejected"  # a rule rejects what is computed; nothing is injected
         self.machine.error_injector.should_inject_errors = bool(mine) and not self.rejected
         self.machine.current_iteration = self.iteration
@@ -182,6 +182,7 @@ class Job:
         own, place = self.witness, self.place
         tensors = [own.tensor(key, shape, pieces, holders) for t in self.tensors for key, shape, pieces, holders in t.all(self.optimizer)]
         objects = [own.object("rng_state", self.rng_state().data, f"{place.in_pp}.{place.in_tp}_{place.pp}.{place.tp}")]
+        objects += [own.object(key, shard=shard, judged=False) for key, shard in extra_states(self.model.module, place, self.config.num_layers)]
         if self.machine.state != RerunState.NOT_RUNNING_YET:
             objects.append(own.object("rerun_state_machine_state", self.rerun_fields(batches), f"{own.rank}_{own.world}"))
         if self.late(when == "save"):

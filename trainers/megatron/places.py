@@ -5,6 +5,8 @@ import torch
 
 from reprise_witness import split
 
+EXPERTS = 4
+EXPERT = re.compile(r"mlp\.experts\.local_experts\.(\d+)\.(.*)")
 LAYER = re.compile(r"decoder\.layers\.(\d+)\.(.*)")
 # Under `decoder.layers.N.` a norm that a projection follows has that projection's name in a checkpoint.
 RENAMED = {"input_layernorm": "self_attention.linear_qkv.layer_norm", "pre_mlp_layernorm": "mlp.linear_fc1.layer_norm"}
@@ -22,40 +24,50 @@ class Place:
         self.rank, self.in_tp, self.in_dp, self.in_pp = rank, rank % self.tp, rank // self.tp % self.dp, rank // self.tp // self.dp
         self.in_ep = self.in_dp % self.ep
 
+    def key_of(self, name, layers):
+        """The key of a module's part in a checkpoint, its place in the axes of layers and experts, and their extents."""
+        match = LAYER.fullmatch(name)
+        if not match:
+            return name, [], []
+        layer, rest = self.in_pp * (layers // self.pp) + int(match[1]), match[2]
+        expert = EXPERT.fullmatch(rest)
+        if expert:
+            each = EXPERTS // self.ep
+            return f"decoder.layers.mlp.experts.experts.{expert[2]}", [layer, self.in_ep * each + int(expert[1])], [layers, EXPERTS]
+        module, _, kind = rest.rpartition(".")
+        return f"decoder.layers.{RENAMED[module]}_{kind}" if module in RENAMED else f"decoder.layers.{rest}", [layer], [layers]
+
 
 class Tensor:
-    """A parameter of this rank: its key and shape in a checkpoint, and where the parts of what it holds are."""
+    """A parameter of this rank: its key and shape in a checkpoint, and where the parts of what it holds are.
+
+    Layers, and the experts of a layer, are places along axes of their own before the parameter's: `lead`.
+    """
 
     def __init__(self, name, parameter, place, layers, vocab):
         self.parameter, self.place = parameter, place
-        match = LAYER.fullmatch(name)
-        self.layer = None
-        if match:
-            self.layer = place.in_pp * (layers // place.pp) + int(match[1])
-            module, _, kind = match[2].rpartition(".")
-            name = f"decoder.layers.{RENAMED[module]}_{kind}" if module in RENAMED else f"decoder.layers.{match[2]}"
-        self.key, self.halves = name, 2 if name.endswith("linear_fc1.weight") else 1
+        self.key, self.lead, extents = place.key_of(name, layers)
+        self.halves = 2 if name.endswith("linear_fc1.weight") else 1
         self.cut = next((dim for end, dim in CUT.items() if name.endswith(end)), None)
         local = list(parameter.shape)
         if self.cut is not None:
             local[self.cut] *= place.tp
-        self.shape = ([layers] if match else []) + local
-        self.holders = place.dp * (place.tp if self.cut is None else 1)
+        self.shape = extents + local
+        self.holders = place.dp // (place.ep if len(self.lead) == 2 else 1) * (place.tp if self.cut is None else 1)
 
     def size_of(self, part):
-        return [1] * (self.layer is not None) + list(part.shape)
+        return [1] * len(self.lead) + list(part.shape)
 
     def pieces(self, values):
         """(at, view of values): one piece, or two where a gated layer's weight is two halves that are cut one by one."""
-        values = values.detach()
+        values, found = values.detach(), []
         if self.cut is None:
-            return [([0] * values.dim() if self.layer is None else [self.layer] + [0] * values.dim(), values)]
-        found, lead = [], [] if self.layer is None else [self.layer]
+            return [(self.lead + [0] * values.dim(), values)]
         for half, part in enumerate(values.chunk(self.halves, self.cut)):
             at = [0] * values.dim()
-            whole = self.shape[len(lead) + self.cut] // self.halves
+            whole = self.shape[len(self.lead) + self.cut] // self.halves
             at[self.cut] = half * whole + split(whole, self.place.tp, self.place.in_tp)[0]
-            found.append((lead + at, part))
+            found.append((self.lead + at, part))
         return found
 
     def told(self, values):
@@ -77,3 +89,11 @@ class Tensor:
 
 def tensors_of(model, place, layers, vocab):
     return [Tensor(name, parameter, place, layers, vocab) for name, parameter in model.named_parameters()]
+
+
+def extra_states(model, place, layers):
+    """(key, shard) of the objects that the layers' linear modules keep beside their weights."""
+    for name, module in model.named_modules():
+        if type(module).get_extra_state is not torch.nn.Module.get_extra_state and name.startswith("decoder."):
+            key, lead, extents = place.key_of(f"{name}._extra_state", layers)
+            yield key, ".".join(map(str, lead)) + "_" + ".".join(map(str, extents))
