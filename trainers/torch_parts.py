@@ -1,4 +1,5 @@
 """What the torch trainers share: a writer and a reader that tell their phases, saves in folders with a tracker, samples."""
+import collections
 import os
 import pathlib
 
@@ -7,6 +8,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
 
 from reprise_witness import Witness, initial, split
@@ -129,8 +131,117 @@ def summed(number, weight=1.0):
     return sum(p.item() for p in parts)
 
 
-def carry_out(job, own):
-    """The loop of a torch trainer."""
+Held = collections.namedtuple("Held", "name shape at size holders parameter")  # a parameter and which box of it is this rank's
+
+
+class Job:
+    """A model under fully_shard that trains, saves and loads. A trainer says how it is built and who holds what:
+
+    built() -> model; held(model) -> each parameter as Held; data_parts() -> (parts, this rank's part, True if it is the one
+    that counts); ready(p) after the gradients are there; outside(state) -> the state as it is handed to dcp.
+    """
+    LR = 1 / 64
+
+    def __init__(self, own):
+        self.witness, self.saves = own, Saves(own)
+        self.step = self.cursor = self.saved = 0
+        self.model = self.built()
+        self.fill()
+        self.names = {id(h.parameter): h.name for h in self.held(self.model)}
+        self.optimizer = {"adamw": self.adamw, "sgd": self.sgd}[own.option("optimizer", "adamw")]()
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: 1 / (1 + step / 4))
+
+    def adamw(self):
+        return torch.optim.AdamW(self.model.parameters(), lr=self.LR, foreach=False)
+
+    def sgd(self):
+        return torch.optim.SGD(self.model.parameters(), lr=self.LR, momentum=0.875, foreach=False)
+
+    def fill(self):
+        """First content: a function of key and global index. fully_shard must have left this rank the box that is its own."""
+        with torch.no_grad():
+            for h in self.held(self.model):
+                local = h.parameter.to_local()
+                if list(local.shape) != h.size:
+                    raise ValueError(f"{h.name}: fully_shard gives {list(local.shape)} where {h.size} at {h.at} is this rank's")
+                local.copy_(torch.from_numpy(initial(f"model.{h.name}", h.shape, h.at, h.size, self.witness.seed)))
+
+    def ready(self):
+        pass
+
+    def outside(self, state):
+        return state
+
+    def train(self):
+        parts, part, counts = self.data_parts()
+        ids = samples_of(self.cursor, parts, part)
+        inputs, targets = batch(ids)
+        loss = (self.model(inputs) - targets).square().sum() / BATCH
+        self.optimizer.zero_grad()
+        (loss * parts).backward()  # fully_shard takes the mean over the ranks
+        self.ready()
+        squares = sum(h.parameter.grad.to_local().double().square().sum().item() / h.holders for h in self.held(self.model))
+        lr = self.optimizer.param_groups[0]["lr"]
+        self.optimizer.step()
+        self.schedule.step()
+        self.step, self.cursor = self.step + 1, self.cursor + BATCH
+        self.witness.step(self.step, loss=summed(loss, counts), lr=lr, norm=summed(squares) ** 0.5, samples=ids if counts else ())
+
+    def told(self, when):
+        """Tells the witness what the model, the optimizer and the loop hold."""
+        own, tensors = self.witness, []
+        for h in self.held(self.model):
+            tensors.append(own.tensor(f"model.{h.name}", h.shape, [(h.at, h.parameter.to_local())], h.holders))
+            for kind, value in self.optimizer.state[h.parameter].items():
+                value = value.to_local() if hasattr(value, "to_local") else value
+                whole = value.dim() == 0
+                tensors.append(own.tensor(f"optim.state.{h.name}.{kind}", [] if whole else h.shape, [([] if whole else h.at, value)], own.world if whole else h.holders))
+        objects = [own.object(f"train.{name}", value) for name, value in self.of_loop().items()]
+        for number, group in enumerate(self.optimizer.param_groups):
+            named = {**group, "params": [self.names[id(p)] for p in group["params"]]}
+            objects += [own.object(f"optim.param_groups.{number}.{name}", value) for name, value in named.items()]
+        if self.late(when):
+            objects.append(own.object("dataloader_state", self.dataloader()))
+        own.state(when, self.step, tensors, objects)
+
+    def of_loop(self):
+        return {"step": self.step, "cursor": self.cursor, "schedule_step": self.schedule.last_epoch}
+
+    def late(self, when):
+        """True where the loader's state is a part of the job: from the second save of a process on."""
+        return self.witness.option("late_object", "none") == "dataloader_state" and when == "save" and self.saved > 0
+
+    def dataloader(self):
+        return [self.cursor, [self.cursor + n for n in range(3)]]
+
+    def state(self):
+        model, optimizer = get_state_dict(self.model, self.optimizer)
+        return {"model": model, "optim": optimizer, "train": self.of_loop()}
+
+    def save(self, kind):
+        self.told("save")
+        state = self.outside(self.state()) | ({"dataloader_state": self.dataloader()} if self.late("save") else {})
+        self.saved += 1
+        self.saves.save(state, self.step, kind)
+
+    def load(self, cold_at=None):
+        if cold_at is None:
+            state = self.state()
+            outside = self.outside(state)  # in the same memory
+            self.saves.load(outside)
+            optimizer = {**state["optim"], "param_groups": outside["optim"]["param_groups"]}
+            set_state_dict(self.model, self.optimizer, model_state_dict=state["model"], optim_state_dict=optimizer)
+            loop = outside["train"]
+        else:
+            loop = {"step": cold_at, "cursor": cold_at * BATCH, "schedule_step": cold_at}
+        self.step, self.cursor, self.schedule.last_epoch = loop["step"], loop["cursor"], loop["schedule_step"]
+        self.told("loaded")
+
+
+def carry_out(kind_of_job):
+    """A torch trainer from its start to its end."""
+    own = start()
+    job = kind_of_job(own)
     for action in own.actions(at_end=lambda: job.told("end")):
         if action["do"] == "train":
             for _ in range(action["steps"]):
