@@ -194,6 +194,13 @@ class Lives(unittest.TestCase):
     def test_a_box_that_is_none(self):
         for shape, at, values in (([4], [3], numpy.ones(2)), ([4], [0], numpy.ones((1, 2))), ([4], [-1], numpy.ones(2))):
             self.assertRaises(ValueError, w.Witness.tensor, None, "w", shape, [(at, values)])
+        two = [([0], numpy.ones(1)), ([1], numpy.ones(1, numpy.float32))]
+        self.assertRaises(ValueError, w.Witness.tensor, None, "w", [2], two)
+
+    def test_blank_and_nothing(self):
+        told = w.Witness.tensor(None, "w", [4], [([0], numpy.ones(3)), ([3], numpy.ones(0))], blank=[([3], [1])])
+        self.assertEqual(([b["at"] for b in told["boxes"]], told["blank"]), ([[0]], [{"at": [3], "size": [1]}]))
+        self.assertEqual(w.Witness.tensor(None, "w", [4], [], dtype="int8")["boxes"], [])
 
 
 if __name__ == "__main__":
