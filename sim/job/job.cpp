@@ -52,14 +52,6 @@ std::ostream& operator<<(std::ostream& out, const StepRecord& record) {
              << (record.scales.size() > 1 ? " scales " + join(record.scales, " ") : "");
 }
 
-std::vector<ModuleConfig> modules_of(const JobConfig& config) {
-  if (!config.modules.empty()) return config.modules;
-  return {{.model = config.model,
-           .layout = config.layout,
-           .ranks = config.ranks,
-           .optimizer_sharding = config.optimizer_sharding}};
-}
-
 // --- the job ------------------------------------------------------------------------------------
 
 TrainingJob::TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy)
@@ -76,12 +68,12 @@ TrainingJob::TrainingJob(JobConfig config, Fabric& fabric, JobPolicy policy)
     const bool owned = std::count(module.ranks.begin(), module.ranks.end(), rank_) > 0;
     if (owned) modules_.push_back(make_module(module, fabric));
   }
-  progress_ = initial_progress(config_.seed, config_.schedule);
+  progress_ = initial_progress(config_.training.seed, config_.training.schedule);
   for (auto& module : modules_) {
-    start_anew(module, policy_.start(config_.seed, *module.dense_mesh, module.place));
-    start_streams_anew(module, config_.seed);
+    start_anew(module, policy_.start(config_.training.seed, *module.dense_mesh, module.place));
+    start_streams_anew(module, config_.training.seed);
   }
-  data_ = DataIterator({.cursor = 0}, config_.rerun_options.iterators);
+  data_ = DataIterator({.cursor = 0}, config_.rerun.options.iterators);
   make_machine();
 }
 
@@ -94,7 +86,7 @@ Module TrainingJob::make_module(const ModuleConfig& config, Fabric& fabric) cons
   module.expert_mesh = std::make_shared<const Mesh>(expert_mesh(config.layout, config.ranks));
   module.place = module.members().rank_of(rank_).value();
   module.group = config.name.empty() ? world_ : fabric.communicator(module.members());
-  if (config_.random_by_dp) {
+  if (config_.training.random_by_dp) {
     const auto groups = groups_of(*module.dense_mesh, *module.expert_mesh, rank_);
     module.dp_cp = fabric.communicator(groups.dp_cp.value());
   }
@@ -112,7 +104,7 @@ Family TrainingJob::make_family(MeshKind kind, const Module& module, Fabric& fab
   family.group = fabric.communicator(sharers);
   for (auto& parameter : family.parameters) {
     parameter.weight = Array<std::uint16_t>(
-        *config_.processor, static_cast<std::size_t>(volume(parameter.tensor.shape)));
+        *config_.hardware.processor, static_cast<std::size_t>(volume(parameter.tensor.shape)));
     const Group holders = parameter.mesh->group_along(parameter.member, "pp");
     parameter.in_sync = policy_.sync(holders).rank_of(rank_).has_value();
     const Placement shared =
@@ -123,13 +115,13 @@ Family TrainingJob::make_family(MeshKind kind, const Module& module, Fabric& fab
   const auto own = sharers.rank_of(rank_);
   CHECK(own.has_value(), sharers, rank_);
   family.optimizer.emplace(family.parameters, family.sharing, *own, family.instances, rule,
-                           *config_.processor);
+                           *config_.hardware.processor);
   return family;
 }
 
 OptimizerSettings TrainingJob::fresh_settings(const Module& module, const Family& family) const {
   OptimizerSettings settings = initial_settings(progress_.schedule, module.config.loss_scale);
-  if (config_.plain_first) std::reverse(settings.groups.begin(), settings.groups.end());
+  if (config_.checkpoint.plain_first) std::reverse(settings.groups.begin(), settings.groups.end());
   for (auto& group : settings.groups) {
     group.of_experts = !module.is_whole_job() && family.kind == MeshKind::kExpert;
   }
@@ -166,7 +158,7 @@ void TrainingJob::start_streams_anew(Module& module, std::uint64_t seed) const {
 
 ShareRule TrainingJob::rule_of(Sharding sharding) const {
   return {.sharding = sharding,
-          .dim = config_.shard_dim,
+          .dim = config_.checkpoint.shard_dim,
           .slice = policy_.slice,
           .buckets = {},
           .layout = policy_.buckets};

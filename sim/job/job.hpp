@@ -13,7 +13,7 @@
 
 #include "core/state/catalog.hpp"
 #include "core/state/state_dict.hpp"
-#include "sim/job/groups/group_registry.hpp"
+#include "sim/job/job_config.hpp"
 #include "sim/job/modules/content_metadata.hpp"
 #include "sim/job/modules/megatron_common.hpp"
 #include "sim/job/modules/module_keys.hpp"
@@ -21,80 +21,6 @@
 #include "sim/job/rerun/rerun_machine.hpp"
 
 namespace reprise::sim {
-
-/// A result of a run that a rank reports.
-struct ResultCall {
-  std::int64_t iteration = 0;  ///< number of the iteration; the first is 1
-  int call = 0;                ///< 0: the loss, 1: the norm of the gradients
-  int run = 0;                 ///< 0: the initial run, 1: a re-run
-};
-
-/// Decides if a load requests this rank's rerun object.
-enum class RerunTemplate : std::uint8_t {
-  kAsStored,  ///< if the checkpoint's common state has one
-  kForced,    ///< always, whatever the checkpoint holds
-};
-
-/// Options of the rerun machine besides its mode.
-struct RerunOptions {
-  CheckpointFormat format = CheckpointFormat::kTorchDist;
-  RerunTemplate asks = RerunTemplate::kAsStored;
-  Wrapping iterators = Wrapping::kWrapped;
-  double tolerance = 0;  ///< relative difference allowed in reproduced results
-  LargeValues::Limits large = {};
-  ErrorInjector injector = {};
-  std::string job_id = "N/A";           ///< id of this life in the log of rejected results
-  std::vector<std::string> log = {};    ///< lines of earlier lives
-  std::vector<std::int64_t> skip = {};  ///< iterations that only consume their samples
-};
-
-/// Parts that a load leaves out on purpose: Megatron's options of these names.
-struct LoadChoice {
-  bool optimizer = true;  ///< no-load-optim: masters come from the weights, fresh schedule
-  bool schedule = true;   ///< no-load-scheduler
-  bool random = true;     ///< no-load-rng
-  bool finetune = false;  ///< only weights, and from iteration 0
-  std::vector<std::string> adds = {};   ///< modules missing in the checkpoint: they start fresh
-  std::vector<std::string> drops = {};  ///< modules in the checkpoint that this job lacks
-
-  friend bool operator==(const LoadChoice&, const LoadChoice&) = default;
-};
-
-struct JobConfig {
-  std::string model = "gpt-tiny";
-  Layout layout;
-  /// The job's ranks in the layout's order; empty: all of the fabric's, 0 .. n-1.
-  std::vector<GlobalRank> ranks = {};
-  std::uint64_t seed = 1;  ///< seed of start values, data and random streams; a load replaces it
-  Schedule schedule;
-  Sharding optimizer_sharding = Sharding::kFullyReshardable;
-  std::size_t shard_dim = 0;             ///< dimension that cuts the optimizer's boxes
-  std::int32_t ranks_per_node = 0;       ///< 0: one node for all
-  std::string run = "run";               ///< identity that is written, and expected in a load
-  std::string engine = "reprise";        ///< name and version that are written
-  std::vector<std::string> adopts = {};  ///< other runs whose checkpoints are accepted
-  GroupSource groups = {};               ///< groups that saves and loads are given
-  RegistryUse fallback = {};             ///< global groups that may replace missing ones
-  std::string rng_prefix = {};           ///< prefix of the keys of random states
-  RerunMode rerun = RerunMode::kDisabled;
-  std::string device = "localhost:0";  ///< device of this rank: "node:index"
-  /// Returns the result that this rank's device reports; empty: the right one. The update uses the
-  /// right result, whatever is reported.
-  std::function<double(const ResultCall&, double right)> result = {};
-  RerunOptions rerun_options = {};
-  bool knows_rerun = true;  ///< false: an older job that does not validate or read rerun state
-  /// If not empty, replaces `model`, `layout`, `ranks` and `optimizer_sharding` above.
-  std::vector<ModuleConfig> modules = {};
-  double clip_grad = 0;               ///< largest norm of gradients over all modules; 0: no limit
-  bool random_by_dp = false;          ///< true: random streams differ by rank of dp x cp
-  bool plain_first = false;           ///< order of an optimizer's parameter groups
-  KeyForm keys = KeyForm::kPrefixed;  ///< form of the modules' keys
-  LoadChoice load = {};
-  Processor* processor = &host_processor();  ///< processor with the arrays; outlives the job
-};
-
-/// Returns the modules of a job, with their ranks: one without a name if the job is one model.
-std::vector<ModuleConfig> modules_of(const JobConfig& config);
 
 struct StepRecord {
   Step step;                 ///< number of completed iterations
@@ -191,7 +117,7 @@ class TrainingJob {
   StateDict state(const JobGroups& given, const SaveParts& parts = {});
   /// Returns the request for a checkpoint. The checkpoint's sharding decides how it is read. Random
   /// states are requested only if their grids are equal, a padded vocabulary in its stored shape.
-  /// FOREIGN_CHECKPOINT for another run's, unless JobConfig::adopts names it (with a note), or
+  /// FOREIGN_CHECKPOINT for another run's, unless JobIdentity::adopts names it (with a note), or
   /// another model's; LAYOUT_MISMATCH for dp_reshardable state of other model-parallel sizes;
   /// UNSUPPORTED for a sharding that this job can't read; NOT_STORED or NOT_REQUESTED for modules
   /// that one side lacks unless JobConfig::load names them; the same on all ranks. Groups as for

@@ -59,11 +59,11 @@ std::string names_of(std::span<const ModuleConfig> modules) {
     for (const auto& module : modules) each.push_back(module.name + " (" + module.model + ")");
     return "of the modules " + join(each, ", ");
   };
-  const bool other_run =
-      stored.identity.run != config.run && !is_in(config.adopts, stored.identity.run);
+  const bool other_run = stored.identity.run != config.identity.run &&
+                         !is_in(config.identity.adopts, stored.identity.run);
   throw Error(passed_on::kForeignCheckpoint,
               "the checkpoint is of run '" + stored.identity.run + "', " + what(stored.modules) +
-                  "; this job is run '" + config.run + "', " + what(own) +
+                  "; this job is run '" + config.identity.run + "', " + what(own) +
                   (other_run ? ", and adopts no other run of that name" : ""));
 }
 
@@ -71,9 +71,9 @@ std::string names_of(std::span<const ModuleConfig> modules) {
 std::optional<std::string> require_own(const CommonState& stored, std::span<const ModuleConfig> own,
                                        const JobConfig& config) {
   const std::string& run = stored.identity.run;
-  const bool same_run = run == config.run;
+  const bool same_run = run == config.identity.run;
   const bool one_model = own.size() == 1 && own.front().name.empty();
-  if ((!same_run && !is_in(config.adopts, run)) || stored.is_one_model() != one_model) {
+  if ((!same_run && !is_in(config.identity.adopts, run)) || stored.is_one_model() != one_model) {
     refuse_foreign(stored, own, config);
   }
   for (const auto& module : own) {
@@ -81,14 +81,16 @@ std::optional<std::string> require_own(const CommonState& stored, std::span<cons
     if (other != nullptr && other->model != module.model) refuse_foreign(stored, own, config);
   }
   if (same_run) return std::nullopt;
-  return "the checkpoint is of run '" + run + "' and is adopted by run '" + config.run + "'";
+  return "the checkpoint is of run '" + run + "' and is adopted by run '" + config.identity.run +
+         "'";
 }
 
 /// Accepts another version's checkpoint like one's own, with a note.
 std::optional<std::string> told_of_engine(const CommonState& stored, const JobConfig& config) {
   const std::string& engine = stored.identity.engine;
-  if (engine == config.engine) return std::nullopt;
-  return "the checkpoint was written by '" + engine + "', and this is '" + config.engine + "'";
+  if (engine == config.identity.engine) return std::nullopt;
+  return "the checkpoint was written by '" + engine + "', and this is '" + config.identity.engine +
+         "'";
 }
 
 /// Refuses modules that one side lacks, or adds a note on each if the job names them.
@@ -234,7 +236,7 @@ void TrainingJob::request_optimizer(StateDict& wanted, Sharding stored, const Ma
     }
     if (own != stored) {
       family.foreign.emplace(family.parameters, family.sharing, family.optimizer->own(),
-                             family.instances, rule_of(stored), *config_.processor);
+                             family.instances, rule_of(stored), *config_.hardware.processor);
     }
     add_buckets(wanted, family, family.foreign ? *family.foreign : *family.optimizer);
   }
@@ -251,7 +253,7 @@ void TrainingJob::request_random(StateDict& wanted, const ModuleConfig& from,
   for (auto& object : random.objects) {
     const bool expert = object.key.ends_with(kExpertRngKey);
     if (policy_.module.streams(
-            {from.layout, making.module.config.layout, expert, config_.random_by_dp})) {
+            {from.layout, making.module.config.layout, expert, config_.training.random_by_dp})) {
       wanted.objects.push_back(std::move(object));
     }
   }
@@ -266,11 +268,12 @@ void TrainingJob::leave_random(LoadRequest& request, std::span<const ModuleConfi
     for (const auto kind : {kRngKey, kExpertRngKey}) {
       const bool expert = kind == kExpertRngKey;
       if (expert && !model_named(module.model).has_experts()) continue;
-      if (policy_.module.streams({stored->layout, module.layout, expert, config_.random_by_dp})) {
+      if (policy_.module.streams(
+              {stored->layout, module.layout, expert, config_.training.random_by_dp})) {
         continue;
       }
       const std::string key =
-          config_.rng_prefix + keys_of(keys, module.name).streams + std::string(kind);
+          config_.checkpoint.rng_prefix + keys_of(keys, module.name).streams + std::string(kind);
       request.excused.push_back(key);
       request.notes.push_back("the random states " + key + " are of " + to_string(stored->layout) +
                               " and this job is " + to_string(module.layout) + ": they start anew");
@@ -340,7 +343,7 @@ void TrainingJob::leave_behind(LoadRequest& request, const SaveParts& saved,
 
 LoadRequest TrainingJob::load_request(const Stored& stored, const JobGroups& given) {
   Basis basis = agreed_basis("load", given, stored.common);
-  KeyForm keys = config_.keys;
+  KeyForm keys = config_.checkpoint.keys;
   std::vector<ModuleConfig> from = all_modules_;
   SaveParts saved;
   LoadRequest request;
@@ -477,10 +480,10 @@ void TrainingJob::take_module(Module& module, const StateDict& loaded, const Com
 
 void TrainingJob::take_progress(const Progress& stored) {
   const Schedule before = progress_.schedule;
-  progress_ = taking_.finetune ? initial_progress(stored.seed, config_.schedule) : stored;
+  progress_ = taking_.finetune ? initial_progress(stored.seed, config_.training.schedule) : stored;
   progress_.schedule = taking_.optimizer && taking_.schedule
                            ? policy_.settings.schedule(before, stored.schedule)
-                           : config_.schedule;
+                           : config_.training.schedule;
 }
 
 void TrainingJob::take_values(const StateDict& loaded) {
@@ -509,7 +512,7 @@ void TrainingJob::take(StateDict& loaded) {
 
 TrainingJob::TrainingJob(JobConfig config, Fabric& fabric, TrainingJob&& before)
     : TrainingJob(std::move(config), fabric, JobPolicy{}) {
-  CHECK(config_.processor == before.config_.processor);
+  CHECK(config_.hardware.processor == before.config_.hardware.processor);
   taking_ = config_.load;
   taking_.optimizer = taking_.optimizer && !taking_.finetune;
   taking_.random = taking_.random && !taking_.finetune;
@@ -526,7 +529,7 @@ TrainingJob::TrainingJob(JobConfig config, Fabric& fabric, TrainingJob&& before)
     if (with_schedule) continue;
     for (auto& family : module.families) family.settings.apply(progress_.schedule);
   }
-  data_ = DataIterator({.cursor = progress_.consumed_samples}, config_.rerun_options.iterators);
+  data_ = DataIterator({.cursor = progress_.consumed_samples}, config_.rerun.options.iterators);
   parent_step_ = old.iteration;
 }
 

@@ -33,11 +33,11 @@ void leave_unknown(LoadRequest& request, const std::vector<std::string>& optiona
 }  // namespace
 
 void TrainingJob::make_machine() {
-  const RerunOptions& options = config_.rerun_options;
-  machine_ = RerunMachine({.mode = config_.rerun,
+  const RerunOptions& options = config_.rerun.options;
+  machine_ = RerunMachine({.mode = config_.rerun.mode,
                            .place = world_->rank(),
                            .rank = rank_,
-                           .device = config_.device,
+                           .device = config_.hardware.device,
                            .job_id = options.job_id,
                            .injector = options.injector,
                            .large = options.large},
@@ -58,8 +58,10 @@ std::int64_t TrainingJob::own_loss(const Progress& at) const {
 
 void TrainingJob::validate(std::string_view what, int call, double right) {
   const double value =
-      config_.result ? config_.result({machine_.iteration(), call, machine_.run()}, right) : right;
-  const double tolerance = config_.rerun_options.tolerance;
+      config_.rerun.result
+          ? config_.rerun.result({machine_.iteration(), call, machine_.run()}, right)
+          : right;
+  const double tolerance = config_.rerun.options.tolerance;
   const auto check = [&](std::string_view rule, bool rejected) {
     const std::string message = std::string(rule) + " in " + std::string(what);
     machine_.validate({value, rejected, message, policy_.rerun.fatal(rule), tolerance});
@@ -70,7 +72,7 @@ void TrainingJob::validate(std::string_view what, int call, double right) {
 }
 
 void TrainingJob::validate_results(std::int64_t own, std::int64_t loss, const Progress& at) {
-  if (!config_.knows_rerun) return;  // older jobs did not validate results
+  if (!config_.rerun.knows) return;  // older jobs did not validate results
   validate("the loss", 0, static_cast<double>(own) / kLossUnit);
   GradientStatistics all;
   for (const auto& module : modules_) {
@@ -134,12 +136,12 @@ std::size_t TrainingJob::index_of(const Module& module) const {
 /// Updates this rank's shares of the modules that are trained.
 void TrainingJob::update_own(const Progress& at, std::int64_t loss, const StepAgreement& agreed) {
   const double norm = agreed.gradient_norm();
-  const bool clips = config_.clip_grad > 0 && norm > config_.clip_grad;
+  const bool clips = config_.training.clip_grad > 0 && norm > config_.training.clip_grad;
   for (auto& module : modules_) {
     if (module.config.frozen) continue;
     for (auto& family : module.families) {
-      family.optimizer->step(family.parameters,
-                             {at, family.settings, loss, clips ? config_.clip_grad / norm : 1.0});
+      family.optimizer->step(family.parameters, {at, family.settings, loss,
+                                                 clips ? config_.training.clip_grad / norm : 1.0});
       family.optimizer->gather_weights(family.parameters, *family.group);
     }
   }
@@ -209,7 +211,7 @@ void TrainingJob::report_statistics(std::vector<std::string>& notes) {
 StepOutcome TrainingJob::advance() {
   StepOutcome outcome;
   const std::int64_t number = progress_.iteration + 1;
-  const auto& skip = config_.rerun_options.skip;
+  const auto& skip = config_.rerun.options.skip;
   if (std::find(skip.begin(), skip.end(), number) != skip.end()) {
     outcome.record = skip_iteration();
     outcome.notes = machine_.take_notes();
@@ -229,7 +231,7 @@ StepOutcome TrainingJob::advance() {
   if (outcome.exit) {
     if (outcome.exit->save && !emits_rerun()) {
       outcome.notes.push_back("checkpoints of format " +
-                              std::string(name_of(config_.rerun_options.format)) +
+                              std::string(name_of(config_.rerun.options.format)) +
                               " hold no rerun state: what was found out so far is lost, and a "
                               "restart runs the iteration as if nothing had been wrong");
     }
@@ -250,7 +252,7 @@ StepRecord TrainingJob::step() {
 
 bool TrainingJob::emits_rerun() const {
   // Independent of the policy that describes a state: a save may have the object or not.
-  return policy_.rerun.emitted(machine_.mode(), machine_.state(), config_.rerun_options.format);
+  return policy_.rerun.emitted(machine_.mode(), machine_.state(), config_.rerun.options.format);
 }
 
 std::vector<std::string> TrainingJob::optional_keys() const {
@@ -289,12 +291,12 @@ void TrainingJob::announce_rerun(LoadRequest& request, const StoredRerun& stored
   const Restoring restoring = policy_.rerun.restored(stored, {machine_.mode(), all_modules_});
   say(restoring.note);
   if (!restoring.restore) return;
-  const auto before = restarts_in(config_.rerun_options.log, stored.iteration);
+  const auto before = restarts_in(config_.rerun.options.log, stored.iteration);
   say(policy_.rerun.guard(stored.iteration, before));
 }
 
 void TrainingJob::force_rerun(LoadRequest& request, const Value* common) const {
-  if (policy_.rerun.forced(machine_.mode(), config_.rerun_options.format)) {
+  if (policy_.rerun.forced(machine_.mode(), config_.rerun.options.format)) {
     request.wanted.objects.push_back(rerun_leaf(policy_.rerun));
   }
   const auto snapshot = common == nullptr ? std::nullopt : rerun_of(*common);
@@ -304,13 +306,13 @@ void TrainingJob::force_rerun(LoadRequest& request, const Value* common) const {
 
 void TrainingJob::request_rerun(LoadRequest& request, const Value* common) const {
   StoredRerun stored{.modules = all_modules_};
-  if (config_.knows_rerun && config_.rerun_options.asks == RerunTemplate::kForced) {
+  if (config_.rerun.knows && config_.rerun.options.asks == RerunTemplate::kForced) {
     force_rerun(request, common);
     return;
   }
   if (common == nullptr) {
     if (!emits_rerun()) return;
-  } else if (!config_.knows_rerun) {
+  } else if (!config_.rerun.knows) {
     leave_unknown(request, decode_common(*common).identity.optional);
     return;
   } else {
@@ -339,7 +341,7 @@ void TrainingJob::take_rerun(const StateDict& loaded, const CommonState& stored)
   for (const auto& object : loaded.objects) {
     if (object.key == kObjectKey) data.object = &object.value;
   }
-  const bool known = config_.knows_rerun && policy_.rerun.concerned(taking_.finetune);
+  const bool known = config_.rerun.knows && policy_.rerun.concerned(taking_.finetune);
   const auto snapshot = known ? rerun_of(loaded.common) : std::nullopt;
   if (snapshot) {
     const auto machine = stored_rerun(*snapshot, stored.modules);
@@ -347,7 +349,7 @@ void TrainingJob::take_rerun(const StateDict& loaded, const CommonState& stored)
                     data.object != nullptr;
   }
   if (data.restored) machine_.restore(*snapshot, *data.object);
-  data_ = DataIterator(policy_.rerun.data(data), config_.rerun_options.iterators);
+  data_ = DataIterator(policy_.rerun.data(data), config_.rerun.options.iterators);
 }
 
 }  // namespace reprise::sim

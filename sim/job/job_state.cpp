@@ -102,18 +102,19 @@ JobGroups TrainingJob::groups_for(KeyForm keys) const {
   JobGroups all;
   for (const auto& module : modules_) {
     all.push_back(groups_of(*module.dense_mesh, *module.expert_mesh, rank_));
-    all.back().rng_prefix = config_.rng_prefix + keys_of(keys, module.config.name).streams;
+    all.back().rng_prefix =
+        config_.checkpoint.rng_prefix + keys_of(keys, module.config.name).streams;
   }
   return all;
 }
 
-JobGroups TrainingJob::own_groups() const { return groups_for(config_.keys); }
+JobGroups TrainingJob::own_groups() const { return groups_for(config_.checkpoint.keys); }
 
 JobGroups TrainingJob::given_groups() const {
   JobGroups all = own_groups();
   for (auto& given : all) {
     for (std::size_t g = 0; g < kGroupNames.size(); ++g) {
-      if (config_.groups.lacks.test(g)) (given.*kGroupNames.at(g).group).reset();
+      if (config_.groups.source.lacks.test(g)) (given.*kGroupNames.at(g).group).reset();
     }
   }
   return all;
@@ -147,7 +148,7 @@ TrainingJob::Basis TrainingJob::agreed_basis(std::string_view caller, const JobG
     std::vector<GroupClaim> claims;
     for (std::size_t m = 0; m < modules_.size(); ++m) {
       const Module& module = modules_[m];
-      const GroupRegistry registry(module.config.layout, rank_, config_.fallback);
+      const GroupRegistry registry(module.config.layout, rank_, config_.groups.fallback);
       const CheckpointGroups chosen =
           choose({caller, given[m], registry, rank_, module.model.has_experts()});
       const MetadataCall call{caller, module.config, chosen, registry, rank_};
@@ -188,7 +189,7 @@ Holding TrainingJob::holding_of(const Family& family, std::size_t p, const Optim
                   .member = parameter.member,
                   .tensor = parameter.tensor,
                   .placement = partition_of(parameter.spec.key, making.policy.names()).placement};
-  holding.ranks_per_node = config_.ranks_per_node;
+  holding.ranks_per_node = config_.hardware.ranks_per_node;
   if (share != nullptr) {
     const Sharding sharding = share->rule().sharding;
     holding.boxes = share->share(p).boxes;
@@ -206,7 +207,7 @@ Holding TrainingJob::holding_of(const Family& family, std::size_t p, const Optim
 
 CheckpointGroups TrainingJob::groups_for(const ParameterSpec& spec, const Making& making) const {
   if (!spec.leaf_layer) return making.groups;
-  const GroupRegistry registry(making.module.config.layout, rank_, config_.fallback);
+  const GroupRegistry registry(making.module.config.layout, rank_, config_.groups.fallback);
   return making.policy.module.leaf_layer({spec.full_key, making.groups, registry});
 }
 
@@ -309,7 +310,7 @@ std::vector<Box> TrainingJob::padding_of(const std::string& key) const {
   std::vector<Box> padding;
   for (const auto& module : modules_) {
     for (const auto& family : module.families) {
-      const std::string prefix = keys_of(config_.keys, module.config.name).before +
+      const std::string prefix = keys_of(config_.checkpoint.keys, module.config.name).before +
                                  bucket_group_prefix(family.prefix, family.bucket_group);
       const auto& buckets = family.optimizer->table().buckets;
       for (std::size_t b = 0; b < buckets.size(); ++b) {
@@ -361,11 +362,12 @@ Dict TrainingJob::add_settings(StateDict& state, const Family& family, Sharding 
 
 Value TrainingJob::common(const JobPolicy& policy, const Basis& basis,
                           const SaveParts& parts) const {
-  CommonState state{.progress = progress_,
-                    .modules = all_modules_,
-                    .identity = {config_.run, parent_step_, config_.engine, optional_keys()},
-                    .parts = parts,
-                    .dp_cp_group = basis.metadata.front().dp_cp_group};
+  CommonState state{
+      .progress = progress_,
+      .modules = all_modules_,
+      .identity = {config_.identity.run, parent_step_, config_.identity.engine, optional_keys()},
+      .parts = parts,
+      .dp_cp_group = basis.metadata.front().dp_cp_group};
   if (state.is_one_model()) {
     state.optimizer = modules_.front().families.front().settings;
     state.optimizer.groups = policy.settings.saved(std::move(state.optimizer.groups));
@@ -413,7 +415,8 @@ StateDict TrainingJob::leaves(const JobPolicy& policy, const Basis& basis, const
   StateDict state;
   state.common = common(policy, basis, parts);
   for (std::size_t m = 0; m < modules_.size(); ++m) {
-    append(state, module_leaves(making_of(policy, m, basis, config_.keys, parts), state.common));
+    append(state, module_leaves(making_of(policy, m, basis, config_.checkpoint.keys, parts),
+                                state.common));
   }
   add_rerun(state, policy);
   return state;
@@ -428,7 +431,7 @@ void TrainingJob::tell_streams() {
 }
 
 StateDict TrainingJob::state(const JobGroups& given, const SaveParts& parts) {
-  if (parts.optimizer) require_tellable(config_.keys, all_modules_);
+  if (parts.optimizer) require_tellable(config_.checkpoint.keys, all_modules_);
   const Basis basis = agreed_basis("save", given, nullptr);
   tell_streams();
   StateDict state = policy_.saved(leaves(policy_, basis, parts));
@@ -437,7 +440,7 @@ StateDict TrainingJob::state(const JobGroups& given, const SaveParts& parts) {
 }
 
 StateDict TrainingJob::live_state(const SaveParts& parts) {
-  return leaves({}, own_basis(config_.keys), parts);
+  return leaves({}, own_basis(config_.checkpoint.keys), parts);
 }
 
 StateDict TrainingJob::model_space() {

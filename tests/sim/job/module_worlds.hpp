@@ -29,9 +29,9 @@ inline ModuleConfig module_on(const std::string& name, const std::string& model,
 }
 
 inline JobConfig job_of(const std::vector<ModuleConfig>& modules, std::uint64_t seed = 7) {
-  JobConfig config{.seed = seed};
-  config.modules = side_by_side(modules);
-  config.fallback = RegistryUse::kForbidden;
+  JobConfig config{.training = {.seed = seed}};
+  config.makeup.modules = side_by_side(modules);
+  config.groups.fallback = RegistryUse::kForbidden;
   return config;
 }
 

@@ -89,12 +89,12 @@ TEST(ModulesCheckpoint, objects_have_the_keys_of_the_field_prefixed_and_bare) {
     JobConfig config = vision_and_chain(sharding);
     EXPECT_THAT(saved_keys(config).objects,
                 UnorderedElementsAreArray(joined(settings_keys(true), kRandom)));
-    config.keys = KeyForm::kMixed;
+    config.checkpoint.keys = KeyForm::kMixed;
     EXPECT_THAT(saved_keys(config).objects,
                 UnorderedElementsAreArray(joined(settings_keys(false), kRandom)));
     std::vector<std::string> bare_random;
     for (const auto& key : kRandom) bare_random.push_back(key.substr(std::string("mimo.").size()));
-    config.keys = KeyForm::kBare;
+    config.checkpoint.keys = KeyForm::kBare;
     EXPECT_THAT(saved_keys(config).objects,
                 UnorderedElementsAreArray(joined(settings_keys(false), bare_random)));
   }
@@ -233,7 +233,7 @@ TEST(ModulesCheckpoint, the_common_state_is_the_same_on_all_ranks_and_without_an
     EXPECT_EQ(*life.commons[0].find("checkpoint_version"), Value(3.0));
     for (const auto& common : life.commons) EXPECT_EQ(common, life.commons[0]);
     const CommonState decoded = decode_common(life.commons[0]);
-    EXPECT_TRUE(same_grids(decoded.modules, vision_and_chain(sharding).modules));
+    EXPECT_TRUE(same_grids(decoded.modules, vision_and_chain(sharding).makeup.modules));
     EXPECT_EQ(name_of(decoded.modules[1].optimizer_sharding), sharding);
     EXPECT_EQ(decoded.modules[1].model, "language-moe");
   }
@@ -286,7 +286,7 @@ std::map<std::int32_t, HostRng> streams_of(SimStore& store, const JobConfig& con
 
 JobConfig by_dp(const char* a, const char* b) {
   JobConfig config = job_of({module_on("a", "audio-tiny", a), module_on("b", "audio-tiny", b)});
-  config.random_by_dp = true;
+  config.training.random_by_dp = true;
   return config;
 }
 
@@ -313,7 +313,7 @@ TEST(ModulesCheckpoint, each_dp_rank_takes_its_own_stream_again) {
   SimStore store;
   const auto saved = streams_of(store, by_dp("dp2", "tp2 dp2"), 3, false);
   JobConfig fresh = by_dp("dp2", "tp2 dp2");
-  fresh.seed = 99;
+  fresh.training.seed = 99;
   EXPECT_EQ(streams_of(store, fresh, 0, true), saved);
 }
 
@@ -398,12 +398,12 @@ TEST(ModulesCheckpoint, a_load_under_other_grids_goes_on_as_if_nothing_had_happe
     SCOPED_TRACE(move.what);
     if (move.what == "a frozen module") move.from[0].frozen = move.to[0].frozen = true;
     JobConfig config = job_of(move.from);
-    if (move.bare) config.keys = KeyForm::kBare;
+    if (move.bare) config.checkpoint.keys = KeyForm::kBare;
     const Life twin = trained_on(config, 5);
     SimStore store;
     const Life saved = saved_on(store, config, 3);
     JobConfig next = job_of(move.to, 99);
-    next.plain_first = move.plain_first;
+    next.checkpoint.plain_first = move.plain_first;
     EXPECT_EQ(first_difference(resumed_on(store, next, 0).state, saved.state), "");
     const Life later = resumed_on(store, next, 2);
     ASSERT_TRUE(later.ended_well()) << later.why();
@@ -617,7 +617,7 @@ TEST(ModulesCheckpoint, a_module_that_is_dropped_is_left_behind_whole) {
       modules[1].optimizer_sharding = sharding_named(sharding);
       SimStore store;
       JobConfig before = job_of(modules);
-      if (bare) before.keys = KeyForm::kBare;
+      if (bare) before.checkpoint.keys = KeyForm::kBare;
       const Life saved = saved_on(store, before, 3);
       JobConfig config = job_of({two()[0]}, 99);
       config.load.drops = {"b"};

@@ -89,12 +89,13 @@ struct Life {
 };
 
 JobConfig config_of(const Setting& setting, std::int32_t rank, bool loads) {
-  JobConfig config{.model = setting.model, .layout = setting.layout, .seed = loads ? 1234U : 7U};
-  config.rerun = setting.mode;
-  config.device = device_of(setting, rank);
-  config.result = result_of(setting, rank);
-  config.rerun_options = setting.options;
-  config.knows_rerun = setting.knows_rerun;
+  JobConfig config{.makeup = {.model = setting.model, .layout = setting.layout},
+                   .training = {.seed = loads ? 1234U : 7U}};
+  config.rerun.mode = setting.mode;
+  config.hardware.device = device_of(setting, rank);
+  config.rerun.result = result_of(setting, rank);
+  config.rerun.options = setting.options;
+  config.rerun.knows = setting.knows_rerun;
   return config;
 }
 
@@ -164,8 +165,13 @@ const GlobalState& undisturbed(int steps) {
   static std::map<int, GlobalState> known;
   auto found = known.find(steps);
   if (found == known.end()) {
-    found = known.emplace(steps, trained({.layout = parse_layout("tp1"), .seed = 7}, steps).state)
-                .first;
+    found =
+        known
+            .emplace(
+                steps,
+                trained({.makeup = {.layout = parse_layout("tp1")}, .training = {.seed = 7}}, steps)
+                    .state)
+            .first;
   }
   return found->second;
 }
@@ -337,9 +343,9 @@ TEST(RerunJob, NormsOfGradientsAreValidatedToo) {
   };
   std::vector<std::optional<RerunExit>> exits(2);
   contracts::run_world(2, [&](Fabric& fabric) {
-    JobConfig config{.layout = parse_layout("dp2"), .seed = 7};
-    config.rerun = RerunMode::kValidateResults;
-    if (fabric.rank().value == 1) config.result = only_norm;
+    JobConfig config{.makeup = {.layout = parse_layout("dp2")}, .training = {.seed = 7}};
+    config.rerun.mode = RerunMode::kValidateResults;
+    if (fabric.rank().value == 1) config.rerun.result = only_norm;
     TrainingJob job(config, fabric);
     job.step();
     exits[static_cast<std::size_t>(fabric.rank().value)] = job.advance().exit;
@@ -376,7 +382,8 @@ TEST(RerunJob, DisabledItFindsWhatIsWrongWithTheStateItself) {
   std::vector<std::string> notes;
   contracts::run_world(4, [&](Fabric& fabric) {
     const auto rank = static_cast<std::size_t>(fabric.rank().value);
-    TrainingJob job({.layout = parse_layout("tp2 dp2"), .seed = 7}, fabric);
+    TrainingJob job({.makeup = {.layout = parse_layout("tp2 dp2")}, .training = {.seed = 7}},
+                    fabric);
     job.step();
     const StateDict state = job.model_space();
     if (rank == 0) {
@@ -698,10 +705,11 @@ std::vector<std::string> life_on(const Placed& placed, GlobalState& saved) {
     const auto place = std::find(placed.ranks.begin(), placed.ranks.end(), fabric.rank());
     if (place == placed.ranks.end()) return;
     const auto p = static_cast<std::size_t>(place - placed.ranks.begin());
-    JobConfig config{.layout = parse_layout("tp2 dp2"), .ranks = placed.ranks, .seed = 7};
-    config.rerun = RerunMode::kValidateResults;
-    config.device = placed.nodes + ":" + std::to_string(fabric.rank().value);
-    config.result = [device = config.device](const ResultCall& call, double right) {
+    JobConfig config{.makeup = {.layout = parse_layout("tp2 dp2"), .ranks = placed.ranks},
+                     .training = {.seed = 7}};
+    config.rerun.mode = RerunMode::kValidateResults;
+    config.hardware.device = placed.nodes + ":" + std::to_string(fabric.rank().value);
+    config.rerun.result = [device = config.hardware.device](const ResultCall& call, double right) {
       return device == "first:6" && call.iteration == 2 && call.call == 0 ? kNaN : right;
     };
     jobs[p] = std::make_unique<TrainingJob>(config, fabric);
