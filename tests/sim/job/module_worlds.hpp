@@ -161,6 +161,12 @@ inline Life resumed_on(SimStore& store, const JobConfig& config, int steps,
       view);
 }
 
+/// Returns the value of an object from the rank that has it.
+inline Value object_in(const Life& life, const std::string& key) {
+  const auto* object = life.state.object(key);
+  return object == nullptr ? Value() : object->value;
+}
+
 inline bool is_random(const std::string& key) { return key.find("rng_state") != std::string::npos; }
 
 /// Returns the first tensor, optimizer setting or common value that differs; empty if none does.

@@ -8,7 +8,7 @@
 #include "core/base/codes.hpp"
 #include "tests/sim/job/module_worlds.hpp"
 
-namespace reprise::sim {
+namespace reprise::sim::modules_job_test {
 namespace {
 
 using testing::HasSubstr;
@@ -382,4 +382,4 @@ TEST(ModulesJob, a_leaf_layer_that_asks_for_global_groups_finds_none) {
 }
 
 }  // namespace
-}  // namespace reprise::sim
+}  // namespace reprise::sim::modules_job_test
