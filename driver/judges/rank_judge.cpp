@@ -429,7 +429,7 @@ const SavePoint* RankJudge::save_told_by(const Value& common, Step step) const {
 
 bool RankJudge::tells_of(const sim::CommonState& stored, const SavePoint& save) const {
   const sim::JobConfig config = config_of(scenario_, save.incarnation);
-  return same_modules(stored.modules, save.modules) && stored.identity.run == config.run &&
+  return same_modules(stored.modules, save.modules) && stored.identity.run == config.identity.run &&
          stored.identity.parent_step == save.parent_step && stored.parts.random == save.random;
 }
 
@@ -445,9 +445,9 @@ void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
   }
   const sim::CommonState stored = sim::decode_common(common);
   judge_modules(stored, expected);
-  sim::RunIdentity identity{.run = config_of(scenario_, expected.incarnation).run,
+  sim::RunIdentity identity{.run = config_of(scenario_, expected.incarnation).identity.run,
                             .parent_step = expected.parent_step,
-                            .engine = config_of(scenario_, expected.incarnation).engine,
+                            .engine = config_of(scenario_, expected.incarnation).identity.engine,
                             .optional = stored.identity.optional};
   if (stored.identity == identity) return;
   const auto text = [](const sim::RunIdentity& told) {

@@ -167,10 +167,10 @@ class RankProgram {
   sim::JobConfig own_config() const {
     sim::JobConfig config =
         number_ > 0 ? unloaded_config_of(scenario_, number_) : config_of(scenario_, number_);
-    config.device = device_;
-    config.processor = &part_.processor;
+    config.hardware.device = device_;
+    config.hardware.processor = &part_.processor;
     if (has_bad_results(scenario_)) {
-      config.result = [this](const sim::ResultCall& call, double right) {
+      config.rerun.result = [this](const sim::ResultCall& call, double right) {
         return part_.faults.result_of({.rank = part_.ports.fabric.rank(),
                                        .device = device_,
                                        .iteration = call.iteration,
@@ -179,11 +179,11 @@ class RankProgram {
                                       right);
       };
     }
-    config.rerun_options.skip.clear();
+    config.rerun.options.skip.clear();
     if (!logs_results()) return config;
-    config.rerun_options.log = rejected_results(part_.ports.store, kCheckpointRoot);
+    config.rerun.options.log = rejected_results(part_.ports.store, kCheckpointRoot);
     if (plan_.skips) {
-      config.rerun_options.skip = sim::iterations_to_skip(config.rerun_options.log);
+      config.rerun.options.skip = sim::iterations_to_skip(config.rerun.options.log);
     }
     return config;
   }

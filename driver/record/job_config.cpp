@@ -26,37 +26,37 @@ sim::GroupSource source_of(GroupsFrom from) {
 sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation) {
   const IncarnationPlan& plan = scenario.incarnations[incarnation];
   sim::JobConfig config;
-  config.model = scenario.model;
-  config.layout = plan.layout;
-  config.seed = scenario.seed;
-  config.schedule = scenario.schedule;
-  config.optimizer_sharding = plan.optimizer_sharding;
-  config.shard_dim = static_cast<std::size_t>(scenario.shard_dim);
-  config.ranks_per_node = scenario.ranks_per_node;
-  config.modules = plan.modules;
-  if (!config.modules.empty()) config.clip_grad = kClipGrad;
+  config.makeup.model = scenario.model;
+  config.makeup.layout = plan.layout;
+  config.training.seed = scenario.seed;
+  config.training.schedule = scenario.schedule;
+  config.checkpoint.optimizer_sharding = plan.optimizer_sharding;
+  config.checkpoint.shard_dim = static_cast<std::size_t>(scenario.shard_dim);
+  config.hardware.ranks_per_node = scenario.ranks_per_node;
+  config.makeup.modules = plan.modules;
+  if (!config.makeup.modules.empty()) config.training.clip_grad = kClipGrad;
   config.load = plan.load;
-  config.random_by_dp = scenario.random_by_dp;
-  config.plain_first = plan.plain_first;
-  config.keys = plan.keys;
-  config.run = plan.run.empty() ? scenario.name : plan.run;
-  config.engine =
+  config.training.random_by_dp = scenario.random_by_dp;
+  config.checkpoint.plain_first = plan.plain_first;
+  config.checkpoint.keys = plan.keys;
+  config.identity.run = plan.run.empty() ? scenario.name : plan.run;
+  config.identity.engine =
       plan.engine.empty() ? "reprise " + std::string(build_info().version) : plan.engine;
-  config.adopts = plan.adopts;
-  for (const auto rank : plan.ranks) config.ranks.push_back(GlobalRank{rank});
-  config.groups = source_of(plan.groups);
-  config.groups.lacks |= plan.lacks;
-  config.fallback = plan.fallback == Registry::kAllowed ? sim::RegistryUse::kAllowed
-                                                        : sim::RegistryUse::kForbidden;
-  config.fallback.forbidden |= plan.forbids;
-  config.knows_rerun = plan.rerun.has_value();
-  config.rerun = plan.rerun.value_or(config.rerun);
-  config.rerun_options.format = plan.format;
-  config.rerun_options.asks = plan.rerun_template;
-  config.rerun_options.iterators = plan.iterators;
-  if (scenario.rerun_samples > 0) config.rerun_options.large.samples = scenario.rerun_samples;
-  config.rerun_options.job_id = "life" + std::to_string(incarnation);
-  if (scenario.expect.skipped) config.rerun_options.skip = *scenario.expect.skipped;
+  config.identity.adopts = plan.adopts;
+  for (const auto rank : plan.ranks) config.makeup.ranks.push_back(GlobalRank{rank});
+  config.groups.source = source_of(plan.groups);
+  config.groups.source.lacks |= plan.lacks;
+  config.groups.fallback = plan.fallback == Registry::kAllowed ? sim::RegistryUse::kAllowed
+                                                               : sim::RegistryUse::kForbidden;
+  config.groups.fallback.forbidden |= plan.forbids;
+  config.rerun.knows = plan.rerun.has_value();
+  config.rerun.mode = plan.rerun.value_or(config.rerun.mode);
+  config.rerun.options.format = plan.format;
+  config.rerun.options.asks = plan.rerun_template;
+  config.rerun.options.iterators = plan.iterators;
+  if (scenario.rerun_samples > 0) config.rerun.options.large.samples = scenario.rerun_samples;
+  config.rerun.options.job_id = "life" + std::to_string(incarnation);
+  if (scenario.expect.skipped) config.rerun.options.skip = *scenario.expect.skipped;
   return config;
 }
 
@@ -76,7 +76,7 @@ std::string device_of(const Scenario& scenario, std::size_t incarnation, GlobalR
 
 sim::JobConfig unloaded_config_of(const Scenario& scenario, std::size_t incarnation) {
   sim::JobConfig config = config_of(scenario, incarnation);
-  config.seed += kFreshSeed;
+  config.training.seed += kFreshSeed;
   return config;
 }
 

@@ -11,18 +11,18 @@ namespace {
 /// Returns the same training on one rank.
 sim::JobConfig on_one_rank(const sim::JobConfig& config) {
   sim::JobConfig alone;
-  alone.model = config.model;
-  alone.seed = config.seed;
-  alone.optimizer_sharding = config.optimizer_sharding;
-  alone.schedule = config.schedule;
-  alone.shard_dim = config.shard_dim;
-  alone.clip_grad = config.clip_grad;
+  alone.makeup.model = config.makeup.model;
+  alone.training.seed = config.training.seed;
+  alone.checkpoint.optimizer_sharding = config.checkpoint.optimizer_sharding;
+  alone.training.schedule = config.training.schedule;
+  alone.checkpoint.shard_dim = config.checkpoint.shard_dim;
+  alone.training.clip_grad = config.training.clip_grad;
   alone.load = config.load;
-  alone.rerun_options.skip = config.rerun_options.skip;
-  for (auto module : config.modules) {
+  alone.rerun.options.skip = config.rerun.options.skip;
+  for (auto module : config.makeup.modules) {
     module.layout = {};
     module.ranks = {};
-    alone.modules.push_back(std::move(module));
+    alone.makeup.modules.push_back(std::move(module));
   }
   return alone;
 }
@@ -63,11 +63,13 @@ std::shared_ptr<const GlobalState> Twin::state(Step step) {
 
 bool Twin::trains_like(const sim::JobConfig& config, const TwinStart& start) const {
   const sim::JobConfig other = on_one_rank(config);
-  return other.model == config_.model && other.seed == config_.seed &&
-         other.optimizer_sharding == config_.optimizer_sharding &&
-         other.schedule == config_.schedule && other.modules == config_.modules &&
-         other.clip_grad == config_.clip_grad &&
-         other.rerun_options.skip == config_.rerun_options.skip && start == start_ &&
+  return other.makeup.model == config_.makeup.model &&
+         other.training.seed == config_.training.seed &&
+         other.checkpoint.optimizer_sharding == config_.checkpoint.optimizer_sharding &&
+         other.training.schedule == config_.training.schedule &&
+         other.makeup.modules == config_.makeup.modules &&
+         other.training.clip_grad == config_.training.clip_grad &&
+         other.rerun.options.skip == config_.rerun.options.skip && start == start_ &&
          (start.before == nullptr || other.load == config_.load);
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 sim::JobConfig config(std::uint64_t seed = 7) {
   sim::JobConfig config;
-  config.seed = seed;
+  config.training.seed = seed;
   return config;
 }
 
@@ -76,9 +76,9 @@ TEST(Twin, forgets_the_states_that_were_not_asked_for_for_the_longest_time) {
 
 sim::JobConfig modules_config(const std::vector<std::string>& names) {
   sim::JobConfig config;
-  config.seed = 7;
+  config.training.seed = 7;
   for (const auto& name : names) {
-    config.modules.push_back({.name = name, .model = "audio-tiny", .ranks = {{0}}});
+    config.makeup.modules.push_back({.name = name, .model = "audio-tiny", .ranks = {{0}}});
   }
   return config;
 }
@@ -105,7 +105,7 @@ TEST(Twin, that_begins_where_another_stood_goes_on_from_there) {
   expect_same(*twin.state(Step{3}), turned(modules_config({"a", "b"}), 3, next, 0));
   expect_same(*twin.state(Step{5}), turned(modules_config({"a", "b"}), 3, next, 2));
   EXPECT_EQ(twin.record(Step{4}).step, Step{4}) << "the first step of the next job";
-  EXPECT_EQ(twin.record(Step{4}).lr, next.schedule.lr()) << "its schedule starts over";
+  EXPECT_EQ(twin.record(Step{4}).lr, next.training.schedule.lr()) << "its schedule starts over";
 }
 
 TEST(Twin, of_a_finetune_begins_at_iteration_0) {
@@ -189,20 +189,20 @@ TEST(TwinBook, tells_modules_apart_but_not_where_they_stand) {
   TwinBook book;
   const auto twin = book.twin(modules_config({"a", "b"}));
   sim::JobConfig elsewhere = modules_config({"a", "b"});
-  elsewhere.modules[0].layout = sim::parse_layout("tp2 dp2");
-  elsewhere.modules[0].ranks = {};
-  elsewhere.modules[1].ranks = {{4}};
+  elsewhere.makeup.modules[0].layout = sim::parse_layout("tp2 dp2");
+  elsewhere.makeup.modules[0].ranks = {};
+  elsewhere.makeup.modules[1].ranks = {{4}};
   EXPECT_EQ(book.twin(elsewhere), twin);
   EXPECT_NE(book.twin(modules_config({"a", "c"})), twin);
   EXPECT_NE(book.twin(modules_config({"a"})), twin);
   sim::JobConfig frozen = modules_config({"a", "b"});
-  frozen.modules[0].frozen = true;
+  frozen.makeup.modules[0].frozen = true;
   EXPECT_NE(book.twin(frozen), twin);
   sim::JobConfig scaled = modules_config({"a", "b"});
-  scaled.modules[1].loss_scale.scale = 2;
+  scaled.makeup.modules[1].loss_scale.scale = 2;
   EXPECT_NE(book.twin(scaled), twin);
   sim::JobConfig clipped = modules_config({"a", "b"});
-  clipped.clip_grad = 1;
+  clipped.training.clip_grad = 1;
   EXPECT_NE(book.twin(clipped), twin);
 }
 
@@ -210,12 +210,12 @@ TEST(TwinBook, has_one_twin_for_all_that_train_alike_whatever_their_layout_and_n
   TwinBook book;
   const auto twin = book.twin(config());
   sim::JobConfig other = config();
-  other.layout = sim::parse_layout("tp2 dp2");
-  other.run = "another";
+  other.makeup.layout = sim::parse_layout("tp2 dp2");
+  other.identity.run = "another";
   EXPECT_EQ(book.twin(other), twin);
   EXPECT_NE(book.twin(config(8)), twin);
   sim::JobConfig schedule = config();
-  schedule.schedule.max_lr *= 2;
+  schedule.training.schedule.max_lr *= 2;
   EXPECT_NE(book.twin(schedule), twin);
   EXPECT_EQ(book.twin(config()), twin) << "still known";
 }

@@ -23,7 +23,7 @@ Life through_a_store(const JobConfig& before, const SaveParts& parts, const JobC
   SimStore store;
   EXPECT_TRUE(saved_on(store, before, kBefore, parts).ended_well());
   JobConfig fresh = after;
-  fresh.seed = 99;
+  fresh.training.seed = 99;
   return resumed_on(store, fresh, kAfter);
 }
 
@@ -69,7 +69,8 @@ TEST(GoesOn, each_choice_of_what_a_load_leaves_behind_is_as_by_a_store) {
     for (const auto* sharding : {"fully_reshardable", "dp_reshardable"}) {
       SCOPED_TRACE(std::to_string(bits) + " " + sharding);
       JobConfig config = job_of(modules({"a", "lm"}));
-      for (auto& module : config.modules) module.optimizer_sharding = sharding_named(sharding);
+      for (auto& module : config.makeup.modules)
+        module.optimizer_sharding = sharding_named(sharding);
       JobConfig next = config;
       next.load = choice;
       expect_same(through_a_store(config, {}, next), without_a_store(config, next));
@@ -88,8 +89,8 @@ TEST(GoesOn, a_save_without_the_optimizer_is_as_a_load_that_leaves_it) {
 
 TEST(GoesOn, as_one_model_too) {
   JobConfig config;
-  config.model = "moe-tiny";
-  config.seed = 7;
+  config.makeup.model = "moe-tiny";
+  config.training.seed = 7;
   for (const bool optimizer : {true, false}) {
     JobConfig next = config;
     next.load.optimizer = optimizer;
@@ -115,7 +116,7 @@ TEST(GoesOn, modules_that_are_added_and_dropped_are_as_by_a_store) {
   for (const auto& row : rows) {
     JobConfig next = job_of(modules(row.to));
     next.load = row.choice;
-    SCOPED_TRACE(to_string(next.modules));
+    SCOPED_TRACE(to_string(next.makeup.modules));
     const JobConfig before = job_of(modules(row.from));
     expect_same(through_a_store(before, {}, next), without_a_store(before, next));
   }
@@ -124,7 +125,7 @@ TEST(GoesOn, modules_that_are_added_and_dropped_are_as_by_a_store) {
 TEST(GoesOn, a_module_that_is_frozen_or_thawed_on_the_way_is_as_by_a_store) {
   const JobConfig trained = job_of(modules({"a", "lm"}));
   JobConfig frozen = trained;
-  frozen.modules[0].frozen = true;
+  frozen.makeup.modules[0].frozen = true;
   expect_same(through_a_store(frozen, {}, frozen), without_a_store(frozen, frozen));
   JobConfig thawed = trained;
   thawed.load.optimizer = false;

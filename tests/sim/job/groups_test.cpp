@@ -185,7 +185,7 @@ Trained trained_on(const JobConfig& config, std::int32_t world, int steps) {
   std::vector<StateDict> dicts(static_cast<std::size_t>(world));
   Trained trained;
   contracts::run_world(world, [&](Fabric& fabric) {
-    if (!members_of(config.layout, config.ranks).rank_of(fabric.rank())) return;
+    if (!members_of(config.makeup.layout, config.makeup.ranks).rank_of(fabric.rank())) return;
     const auto r = static_cast<std::size_t>(fabric.rank().value);
     jobs[r] = std::make_unique<TrainingJob>(config, fabric);
     std::vector<StepRecord> records;
@@ -205,12 +205,13 @@ Trained trained_on(const JobConfig& config, std::int32_t world, int steps) {
 TEST(Members, a_job_on_any_ranks_in_any_order_has_the_same_state) {
   for (const char* model : {"gpt-tiny", "moe-tiny"}) {
     const bool experts = model == std::string_view("moe-tiny");
-    JobConfig config{.model = model, .layout = parse_layout(experts ? "tp2 dp2 ep2" : "tp2 pp2")};
-    config.seed = 7;
+    JobConfig config{
+        .makeup = {.model = model, .layout = parse_layout(experts ? "tp2 dp2 ep2" : "tp2 pp2")}};
+    config.training.seed = 7;
     const Trained plain = trained_on(config, 4, 3);
     for (const auto& ranks : {std::vector{0, 1, 2, 3}, {3, 1, 0, 2}, {4, 5, 6, 7}, {7, 1, 4, 2}}) {
-      config.ranks = ranks_from({ranks.begin(), ranks.end()});
-      SCOPED_TRACE(join(config.ranks, " "));
+      config.makeup.ranks = ranks_from({ranks.begin(), ranks.end()});
+      SCOPED_TRACE(join(config.makeup.ranks, " "));
       const Trained here = trained_on(config, 8, 3);
       EXPECT_TRUE(here.rulings.empty());
       EXPECT_EQ(difference(plain.state, here.state), "");
@@ -225,13 +226,13 @@ TEST(Members, a_job_on_any_ranks_in_any_order_has_the_same_state) {
 
 TEST(Members, a_rank_that_is_none_of_the_jobs_makes_no_job) {
   contracts::run_world(4, [](Fabric& fabric) {
-    JobConfig config{.ranks = ranks_from({2})};
+    JobConfig config{.makeup = {.ranks = ranks_from({2})}};
     if (fabric.rank() == GlobalRank{2}) {
       EXPECT_EQ(TrainingJob(config, fabric).members(), Group(ranks_from({2})));
     } else {
       EXPECT_EQ(code_of([&] { TrainingJob(config, fabric); }), Code::kUsage);
     }
-    config.ranks = ranks_from({4});
+    config.makeup.ranks = ranks_from({4});
     EXPECT_EQ(code_of([&] { TrainingJob(config, fabric); }), Code::kLayoutMismatch);
   });
 }
@@ -323,8 +324,9 @@ GroupSet groups_in(const std::vector<std::string>& names) { return groups_named(
 
 /// Returns the error of each rank's save or load in a job with this config.
 std::vector<std::optional<Error>> refusals(const JobConfig& config, bool load) {
-  std::vector<std::optional<Error>> errors(static_cast<std::size_t>(config.layout.world_size()));
-  contracts::run_world(config.layout.world_size(), [&](Fabric& fabric) {
+  std::vector<std::optional<Error>> errors(
+      static_cast<std::size_t>(config.makeup.layout.world_size()));
+  contracts::run_world(config.makeup.layout.world_size(), [&](Fabric& fabric) {
     TrainingJob job(config, fabric);
     errors[static_cast<std::size_t>(fabric.rank().value)] = error_of([&] {
       if (load) {
@@ -365,9 +367,10 @@ TEST(GivenGroups, all_ranks_are_told_what_is_wrong_with_them) {
               Code::kLayoutMismatch},
              {{groups_in({"tp_group", "pp_group"})}, RegistryUse::kAllowed, {}, std::nullopt},
              {{groups_in({"tp_group"})}, RegistryUse::kAllowed, {}, Code::kUsage}}) {
-      JobConfig config{.layout = parse_layout("tp2 dp2"), .ranks = ranks_from(row.ranks)};
-      config.groups = row.groups;
-      config.fallback = row.fallback;
+      JobConfig config{
+          .makeup = {.layout = parse_layout("tp2 dp2"), .ranks = ranks_from(row.ranks)}};
+      config.groups.source = row.groups;
+      config.groups.fallback = row.fallback;
       for (const auto& error : refusals(config, load)) {
         EXPECT_EQ(error ? std::optional(error->code()) : std::nullopt, row.code);
         if (row.code && row.code != Code::kLayoutMismatch) {
@@ -379,8 +382,9 @@ TEST(GivenGroups, all_ranks_are_told_what_is_wrong_with_them) {
 }
 
 TEST(GivenGroups, the_prefix_stands_before_the_keys_of_random_states_and_finds_them_again) {
-  JobConfig config{.model = "moe-tiny", .layout = parse_layout("tp2 dp2 ep2"), .seed = 7};
-  config.rng_prefix = "mimo.language.";
+  JobConfig config{.makeup = {.model = "moe-tiny", .layout = parse_layout("tp2 dp2 ep2")},
+                   .training = {.seed = 7}};
+  config.checkpoint.rng_prefix = "mimo.language.";
   const Trained saved = trained(config, 3, &TrainingJob::state);
   std::set<std::string> keys;
   for (const auto& object : saved.state.objects) {
@@ -388,7 +392,7 @@ TEST(GivenGroups, the_prefix_stands_before_the_keys_of_random_states_and_finds_t
   }
   EXPECT_EQ(keys,
             (std::set<std::string>{"mimo.language.rng_state", "mimo.language.expert_rng_state"}));
-  config.seed = 99;
+  config.training.seed = 99;
   const Trained again = run_jobs(
       config, {}, [&](TrainingJob& job, auto&) { load_from(job, saved.state); },
       &TrainingJob::state);
@@ -411,8 +415,8 @@ TEST(ContentMetadata, the_group_is_stripped_before_it_is_written_and_put_back_on
 }
 
 TEST(ContentMetadata, a_saved_common_state_names_the_sharding_alone) {
-  JobConfig config{.layout = parse_layout("dp2"), .seed = 7};
-  config.optimizer_sharding = Sharding::kFsdpDtensor;
+  JobConfig config{.makeup = {.layout = parse_layout("dp2")}, .training = {.seed = 7}};
+  config.checkpoint.optimizer_sharding = Sharding::kFsdpDtensor;
   const Trained saved = trained(config, 1, &TrainingJob::state);
   const Value* entry = saved.state.common.find("content_metadata");
   ASSERT_NE(entry, nullptr);

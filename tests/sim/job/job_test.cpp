@@ -63,7 +63,7 @@ TEST(Job, RandomStatesComeBackUnderTheSameTpAndStartAnewUnderAnother) {
     EXPECT_EQ(object.value, saved.state.object(object.key)->value);
   }
   SoloFabric solo;
-  TrainingJob job({.seed = 3}, solo);
+  TrainingJob job({.training = {.seed = 3}}, solo);
   const auto request = job.load_request(&saved.state.common);
   EXPECT_TRUE(request.wanted.objects.empty());
   EXPECT_EQ(request.excused, std::vector<std::string>{"rng_state"});
@@ -111,7 +111,7 @@ TEST(Job, EachPersistedScalarThatIsCorruptedAtLoadIsSeenLater) {
     try {
       bool rejected = false;  // the job itself rejected a result
       const Trained later = run_jobs(
-          {.layout = parse_layout("tp1"), .seed = 1234}, {},
+          {.makeup = {.layout = parse_layout("tp1")}, .training = {.seed = 1234}}, {},
           [&](TrainingJob& job, auto& /*records*/) {
             load_from(job, saved.state);
             for (int i = 0; i < 40 && !rejected; ++i) rejected = job.advance().exit.has_value();
@@ -154,8 +154,8 @@ TEST(Job, RefusesWhatItCannotBe) {
     }
     return Code::kInternal;
   };
-  EXPECT_EQ(code_of({.layout = {.tp = 2}}), Code::kLayoutMismatch);
-  EXPECT_EQ(code_of({.model = "gpt-tyni"}), Code::kUsage);
+  EXPECT_EQ(code_of({.makeup = {.layout = {.tp = 2}}}), Code::kLayoutMismatch);
+  EXPECT_EQ(code_of({.makeup = {.model = "gpt-tyni"}}), Code::kUsage);
 }
 
 // --- experts, stages, shardings -----------------------------------------------------------------
@@ -173,11 +173,9 @@ std::ostream& operator<<(std::ostream& out, const Case& row) {
 }
 
 JobConfig config_of(const Case& row, std::uint64_t seed) {
-  return {.model = row.model,
-          .layout = parse_layout(row.layout),
-          .seed = seed,
-          .optimizer_sharding = sharding_named(row.sharding),
-          .shard_dim = row.dim};
+  return {.makeup = {.model = row.model, .layout = parse_layout(row.layout)},
+          .training = {.seed = seed},
+          .checkpoint = {.optimizer_sharding = sharding_named(row.sharding), .shard_dim = row.dim}};
 }
 
 const std::vector<Case> kCases = {
@@ -206,7 +204,7 @@ TEST(Job, TrainsTheSameBitsUnderEveryShardingAndMesh) {
   for (const auto& row : kCases) {
     SCOPED_TRACE(row);
     if (!whole.contains(row.model)) {
-      whole[row.model] = trained({.model = row.model, .seed = 7}, 4);
+      whole[row.model] = trained({.makeup = {.model = row.model}, .training = {.seed = 7}}, 4);
     }
     const Trained& one = whole[row.model];
     const Trained many = trained(config_of(row, 7), 4);
@@ -220,7 +218,7 @@ TEST(Job, TrainsTheSameBitsUnderEveryShardingAndMesh) {
 TEST(Job, WhatIsHandedToASaveComesBackUnderTheSameAndAnotherLayout) {
   for (const auto& row : kCases) {
     SCOPED_TRACE(row);
-    const Trained twin = trained({.model = row.model, .seed = 7}, 5);
+    const Trained twin = trained({.makeup = {.model = row.model}, .training = {.seed = 7}}, 5);
     const Trained saved = trained(config_of(row, 7), 3, &TrainingJob::state);
     for (const auto& ruling : saved.rulings) ADD_FAILURE() << ruling;
     EXPECT_EQ(difference(resumed(saved.state, config_of(row, 99), 2).state, twin.state), "");
@@ -239,7 +237,7 @@ TEST(Job, WhatIsHandedToASaveComesBackUnderTheSameAndAnotherLayout) {
 }
 
 TEST(Job, BucketsSurviveAChangeOfDpAndRefuseOneOfTpOrPp) {
-  const Trained twin = trained({.model = "moe-tiny", .seed = 7}, 5);
+  const Trained twin = trained({.makeup = {.model = "moe-tiny"}, .training = {.seed = 7}}, 5);
   const Case row{"moe-tiny", "pp2 dp6 ep2", "dp_reshardable"};
   const Trained saved = trained(config_of(row, 7), 3, &TrainingJob::state);
   std::size_t buckets = 0;

@@ -21,11 +21,11 @@ struct Trained {
 inline Trained run_jobs(const JobConfig& config, const JobPolicy& policy,
                         const std::function<void(TrainingJob&, std::vector<StepRecord>&)>& work,
                         StateDict (TrainingJob::*view)() = &TrainingJob::live_state) {
-  const auto ranks = static_cast<std::size_t>(config.layout.world_size());
+  const auto ranks = static_cast<std::size_t>(config.makeup.layout.world_size());
   std::vector<std::unique_ptr<TrainingJob>> jobs(ranks);
   std::vector<std::vector<StepRecord>> records(ranks);
   std::vector<StateDict> dicts(ranks);
-  contracts::run_world(config.layout.world_size(), [&](Fabric& fabric) {
+  contracts::run_world(config.makeup.layout.world_size(), [&](Fabric& fabric) {
     const auto rank = static_cast<std::size_t>(fabric.rank().value);
     jobs[rank] = std::make_unique<TrainingJob>(config, fabric, policy);
     work(*jobs[rank], records[rank]);
@@ -52,7 +52,7 @@ inline Trained trained(const JobConfig& config, int steps,
       config, {}, [steps](TrainingJob& job, auto& records) { train(job, steps, records); }, view);
 }
 inline Trained trained(const Layout& layout, int steps) {
-  return trained({.layout = layout, .seed = 7}, steps);
+  return trained({.makeup = {.layout = layout}, .training = {.seed = 7}}, steps);
 }
 
 /// Acts like a load from a state in memory: fills the requested tensors that exist.
@@ -94,7 +94,7 @@ inline Trained resumed(const GlobalState& saved, const JobConfig& config, int st
 }
 inline Trained resumed(const GlobalState& saved, const Layout& layout, int steps,
                        const JobPolicy& policy = {}) {
-  return resumed(saved, {.layout = layout, .seed = 1234}, steps, policy);
+  return resumed(saved, {.makeup = {.layout = layout}, .training = {.seed = 1234}}, steps, policy);
 }
 
 /// Returns the first tensor or value that differs; empty if none does.

@@ -29,9 +29,9 @@ inline ModuleConfig module_on(const std::string& name, const std::string& model,
 }
 
 inline JobConfig job_of(const std::vector<ModuleConfig>& modules, std::uint64_t seed = 7) {
-  JobConfig config{.seed = seed};
-  config.modules = side_by_side(modules);
-  config.fallback = RegistryUse::kForbidden;
+  JobConfig config{.training = {.seed = seed}};
+  config.makeup.modules = side_by_side(modules);
+  config.groups.fallback = RegistryUse::kForbidden;
   return config;
 }
 
@@ -159,6 +159,12 @@ inline Life resumed_on(SimStore& store, const JobConfig& config, int steps,
         seat.train(steps);
       },
       view);
+}
+
+/// Returns the value of an object from the rank that has it.
+inline Value object_in(const Life& life, const std::string& key) {
+  const auto* object = life.state.object(key);
+  return object == nullptr ? Value() : object->value;
 }
 
 inline bool is_random(const std::string& key) { return key.find("rng_state") != std::string::npos; }

@@ -23,7 +23,7 @@ ModuleConfig language(const char* layout, const std::string& sharding = "fully_r
 }
 
 JobConfig written(KeyForm keys, JobConfig config) {
-  config.keys = keys;
+  config.checkpoint.keys = keys;
   return config;
 }
 
@@ -72,7 +72,7 @@ TEST(BareKeys, of_buckets_of_two_modules_are_refused_by_the_modules_names) {
     EXPECT_THAT(error->message(), HasSubstr("the modules eyes, language are dp_reshardable"));
   }
   JobConfig one = both;
-  one.modules[0].frozen = true;
+  one.makeup.modules[0].frozen = true;
   EXPECT_TRUE(trained_on(one, 1, handed_over).ended_well());
   EXPECT_TRUE(trained_on(written(KeyForm::kPrefixed, both), 1, handed_over).ended_well());
 }
@@ -88,7 +88,7 @@ TEST(BareKeys, and_prefixed_ones_are_read_by_jobs_that_write_either) {
         SimStore store;
         saved_on(store, written(from, config), 3);
         JobConfig next = written(to, config);
-        next.seed = 99;
+        next.training.seed = 99;
         const Life later = resumed_on(store, next, 2);
         ASSERT_TRUE(later.ended_well()) << later.why();
         EXPECT_EQ(first_difference(later.state, twin.state), "");

@@ -8,7 +8,7 @@
 #include "core/base/codes.hpp"
 #include "tests/sim/job/module_worlds.hpp"
 
-namespace reprise::sim {
+namespace reprise::sim::modules_job_test {
 namespace {
 
 using testing::HasSubstr;
@@ -49,13 +49,13 @@ std::vector<ModuleConfig> on_one_rank() {
 
 TEST(ModulesJob, state_and_records_are_the_same_bits_wherever_two_modules_stand) {
   JobConfig alone = job_of(on_one_rank());
-  alone.clip_grad = 1;
+  alone.training.clip_grad = 1;
   const Life one = trained_on(alone, kSteps);
   ASSERT_TRUE(one.rulings.empty());
   for (const auto& row : two_modules()) {
     SCOPED_TRACE(row.what);
     JobConfig config = job_of(row.modules);
-    config.clip_grad = 1;
+    config.training.clip_grad = 1;
     const Life many = trained_on(config, kSteps);
     ASSERT_TRUE(many.ended_well());
     for (const auto& ruling : many.rulings) ADD_FAILURE() << ruling;
@@ -109,9 +109,9 @@ TEST(ModulesJob, clipping_goes_by_the_norm_of_all_modules_together) {
   JobConfig config = job_of(on_one_rank());
   const Life whole = trained_on(config, 1);
   const double norm = whole.records.front().front().gradient_norm;
-  config.clip_grad = norm * 1.5;
+  config.training.clip_grad = norm * 1.5;
   EXPECT_EQ(first_difference(trained_on(config, 1).state, whole.state), "") << "nothing to clip";
-  config.clip_grad = norm / 2;
+  config.training.clip_grad = norm / 2;
   const Life clipped = trained_on(config, 1);
   EXPECT_EQ(clipped.records.front().front().gradient_norm, norm) << "before clipping";
   std::size_t moved = 0;
@@ -165,7 +165,7 @@ TEST(ModulesJob, grids_that_do_not_make_a_job_are_refused_on_every_rank) {
   };
   for (const auto& row : rows) {
     JobConfig config;
-    config.modules = row.modules;
+    config.makeup.modules = row.modules;
     SimStore store;
     World world({.world_size = row.world}, store);
     const auto result =
@@ -264,7 +264,7 @@ TEST(ModulesJob, an_overflow_right_before_a_save_is_gone_on_from) {
     SimStore store;
     saved_on(store, config, 1);
     JobConfig fresh = config;
-    fresh.seed = 99;
+    fresh.training.seed = 99;
     const Life later = resumed_on(store, fresh, 3);
     ASSERT_TRUE(later.ended_well());
     EXPECT_EQ(first_difference(later.state, twin.state), "");
@@ -382,4 +382,4 @@ TEST(ModulesJob, a_leaf_layer_that_asks_for_global_groups_finds_none) {
 }
 
 }  // namespace
-}  // namespace reprise::sim
+}  // namespace reprise::sim::modules_job_test

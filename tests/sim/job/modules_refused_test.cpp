@@ -39,14 +39,14 @@ struct Refusal {
 };
 
 JobConfig another_run(JobConfig config) {
-  config.run = "another";
+  config.identity.run = "another";
   return config;
 }
 
 JobConfig one_model(const std::string& model) {
   JobConfig config;
-  config.model = model;
-  config.layout = parse_layout("tp2");
+  config.makeup.model = model;
+  config.makeup.layout = parse_layout("tp2");
   return config;
 }
 

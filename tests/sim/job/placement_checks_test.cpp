@@ -128,9 +128,8 @@ struct EmptyRanks {
   static constexpr std::int32_t kRanks = 5;
   static constexpr const char* kKey = "decoder.layers.0.hyper_connection.beta";
 
-  JobConfig config{.model = "moe-tiny",
-                   .layout = parse_layout("dp5"),
-                   .optimizer_sharding = Sharding::kFsdpDtensor};
+  JobConfig config{.makeup = {.model = "moe-tiny", .layout = parse_layout("dp5")},
+                   .checkpoint = {.optimizer_sharding = Sharding::kFsdpDtensor}};
   SimStore store;
 
   void run(const std::function<void(TrainingJob&, Ports&)>& work) {

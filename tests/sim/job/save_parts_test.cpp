@@ -16,17 +16,16 @@ constexpr const char* kShardings[] = {"fully_reshardable", "fully_sharded_model_
                                       "fsdp_dtensor", "dp_reshardable"};
 
 JobConfig config_of(const char* sharding, const char* layout) {
-  return {.model = "moe-tiny",
-          .layout = parse_layout(layout),
-          .seed = 7,
-          .optimizer_sharding = sharding_named(sharding)};
+  return {.makeup = {.model = "moe-tiny", .layout = parse_layout(layout)},
+          .training = {.seed = 7},
+          .checkpoint = {.optimizer_sharding = sharding_named(sharding)}};
 }
 
 /// Returns the assembled state that a job passes to a save after three steps.
 GlobalState saved_state(const JobConfig& config, const SaveParts& parts) {
-  std::vector<StateDict> dicts(static_cast<std::size_t>(config.layout.world_size()));
+  std::vector<StateDict> dicts(static_cast<std::size_t>(config.makeup.layout.world_size()));
   std::vector<std::unique_ptr<TrainingJob>> jobs(dicts.size());
-  contracts::run_world(config.layout.world_size(), [&](Fabric& fabric) {
+  contracts::run_world(config.makeup.layout.world_size(), [&](Fabric& fabric) {
     const auto rank = static_cast<std::size_t>(fabric.rank().value);
     jobs[rank] = std::make_unique<TrainingJob>(config, fabric);
     for (int i = 0; i < 3; ++i) jobs[rank]->step();
@@ -105,7 +104,8 @@ TEST(SaveParts, without_random_states_the_rest_goes_on_bit_for_bit) {
   const GlobalState whole = saved_state(config_of(kShardings[0], "tp2 dp2"), {});
   const GlobalState part = saved_state(config_of(kShardings[0], "tp2 dp2"), {.random = false});
   const Layout layout = parse_layout("ep2 dp2");
-  const JobConfig config{.model = "moe-tiny", .layout = layout, .seed = 99};
+  const JobConfig config{.makeup = {.model = "moe-tiny", .layout = layout},
+                         .training = {.seed = 99}};
   EXPECT_EQ(difference(resumed(part, config, 2).state, resumed(whole, config, 2).state), "");
 }
 

@@ -45,7 +45,8 @@ const std::vector<Row> kRows = {
 };
 
 JobConfig config(std::uint64_t seed) {
-  return {.model = "gpt-tiny", .layout = parse_layout("dp2"), .seed = seed};
+  return {.makeup = {.model = "gpt-tiny", .layout = parse_layout("dp2")},
+          .training = {.seed = seed}};
 }
 
 /// Returns the uninterrupted job on one rank.
@@ -53,7 +54,7 @@ std::shared_ptr<const GlobalState> twin(std::int64_t steps) {
   static std::map<std::int64_t, std::shared_ptr<const GlobalState>> known;
   if (const auto found = known.find(steps); found != known.end()) return found->second;
   SoloFabric fabric;
-  TrainingJob job({.model = "gpt-tiny", .seed = 7}, fabric);
+  TrainingJob job({.makeup = {.model = "gpt-tiny"}, .training = {.seed = 7}}, fabric);
   for (std::int64_t i = 0; i < steps; ++i) job.step();
   const StateDict state = job.model_space();
   const RankState whole{GlobalRank{0}, &state};

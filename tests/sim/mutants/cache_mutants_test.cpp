@@ -79,7 +79,8 @@ class Script {
   static const Layout kLayout;
 
   void live(Ports& ports) {
-    TrainingJob job({.model = "moe-tiny", .layout = kLayout}, ports.fabric, policies_.job);
+    TrainingJob job({.makeup = {.model = "moe-tiny", .layout = kLayout}}, ports.fabric,
+                    policies_.job);
     PlanCaches caches({cache_kinds().begin(), cache_kinds().end()});
     for (const Act& act : acts_) {
       switch (act.what) {

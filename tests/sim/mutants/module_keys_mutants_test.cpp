@@ -14,7 +14,7 @@ TEST(BareKeys, are_missed_by_loads_that_look_for_their_own_form_or_for_settings_
     const JobConfig config = job_of({module_on("eyes", "audio-tiny", "tp2"),
                                      module_on("language", "language-moe", "tp2 ep2 dp2")});
     JobConfig bare = config;
-    bare.keys = KeyForm::kBare;
+    bare.checkpoint.keys = KeyForm::kBare;
     saved_on(store, bare, 1);
     Policies policies;
     mutant_named(mutant).apply(policies);

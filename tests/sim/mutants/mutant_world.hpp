@@ -92,17 +92,17 @@ class MutantWorld {
     std::vector<GlobalRank> ranks;
     for (const auto rank : lives_.ranks) ranks.push_back({rank});
     const bool loads = seed != kSeed;
-    return {.model = lives_.model,
-            .layout = parse_layout(layout),
-            .ranks = ranks,
-            .seed = seed,
-            .optimizer_sharding = sharding_named(sharding),
-            .shard_dim = lives_.dim,
-            .ranks_per_node = lives_.ranks_per_node,
-            .groups = {groups_named(lives_.lacks)},
-            .modules = loads && !lives_.load_modules.empty() ? lives_.load_modules : lives_.modules,
-            .random_by_dp = lives_.random_by_dp,
-            .plain_first = loads && lives_.plain_first_at_load};
+    return {.makeup = {.model = lives_.model,
+                       .layout = parse_layout(layout),
+                       .ranks = ranks,
+                       .modules = loads && !lives_.load_modules.empty() ? lives_.load_modules
+                                                                        : lives_.modules},
+            .training = {.seed = seed, .random_by_dp = lives_.random_by_dp},
+            .checkpoint = {.optimizer_sharding = sharding_named(sharding),
+                           .shard_dim = lives_.dim,
+                           .plain_first = loads && lives_.plain_first_at_load},
+            .groups = {.source = {groups_named(lives_.lacks)}},
+            .hardware = {.ranks_per_node = lives_.ranks_per_node}};
   }
 
   void live(const JobConfig& job_config,
@@ -201,7 +201,8 @@ class MutantWorld {
     auto& steps = known[name];
     if (steps.empty()) {
       SoloFabric fabric;
-      TrainingJob job({.model = lives.model, .seed = 7, .modules = modules}, fabric);
+      TrainingJob job(
+          {.makeup = {.model = lives.model, .modules = modules}, .training = {.seed = 7}}, fabric);
       for (int i = 0; i < kStepsBefore + kStepsAfter; ++i) {
         const StepRecord record = job.step();
         const StateDict state = job.model_space();

@@ -130,13 +130,14 @@ class Telling {
   }
 
   JobConfig config(const char* layout, GlobalRank rank, bool again) const {
-    JobConfig config{.model = story_.model, .layout = parse_layout(layout), .seed = 7};
+    JobConfig config{.makeup = {.model = story_.model, .layout = parse_layout(layout)},
+                     .training = {.seed = 7}};
     const bool same = !again || story_.same_device;
-    config.rerun = again ? story_.next_mode : story_.mode;
-    config.device = (same ? "first:" : "second:") + std::to_string(rank.value);
-    config.rerun_options.large.samples = 1;
-    if (again && story_.told) config.rerun_options.log = {restart_line("first:0", "1", {0}, 3)};
-    config.result = [bad = story_.bad, rank, same](const ResultCall& call, double right) {
+    config.rerun.mode = again ? story_.next_mode : story_.mode;
+    config.hardware.device = (same ? "first:" : "second:") + std::to_string(rank.value);
+    config.rerun.options.large.samples = 1;
+    if (again && story_.told) config.rerun.options.log = {restart_line("first:0", "1", {0}, 3)};
+    config.rerun.result = [bad = story_.bad, rank, same](const ResultCall& call, double right) {
       for (const auto& one : bad) {
         if (one.rank != rank.value || call.iteration != 3 || call.call != 0 || !same) continue;
         if (call.run == 0 || one.again) return one.value;

@@ -66,8 +66,8 @@ const std::vector<Disagreement>& disagreements() {
 }
 
 JobConfig config() {
-  JobConfig config{.model = "moe-tiny", .layout = parse_layout("tp2 dp2 pp2 ep2 etp1")};
-  config.ranks = kRanks;
+  JobConfig config{.makeup = {.model = "moe-tiny", .layout = parse_layout("tp2 dp2 pp2 ep2 etp1")}};
+  config.makeup.ranks = kRanks;
   return config;
 }
 
@@ -120,8 +120,8 @@ TEST(GroupAgreement, every_disagreement_of_every_rank_is_refused_before_anything
       const CheckpointGroups right = job.own_groups().front();
       for (const auto& disagreement : disagreements()) {
         for (const auto& name : kGroupNames) {
-          const Mesh dense = dense_mesh(config().layout, kRanks);
-          const Mesh experts = expert_mesh(config().layout, kRanks);
+          const Mesh dense = dense_mesh(config().makeup.layout, kRanks);
+          const Mesh experts = expert_mesh(config().makeup.layout, kRanks);
           const auto odd_ones = groups_of(dense, experts, odd).*name.group;
           const auto wrong = taken_by_odd_one(disagreement, *odd_ones, odd);
           if (!wrong) continue;

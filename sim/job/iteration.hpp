@@ -1,0 +1,40 @@
+#pragma once
+// An iteration of the job, with the re-runs that its results need.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/job/job_data.hpp"
+#include "sim/job/step_agreement.hpp"
+#include "sim/job/step_record.hpp"
+
+namespace reprise::sim {
+
+class Iteration {
+ public:
+  /// `job` outlives this.
+  explicit Iteration(JobData& job) : job_(job) {}
+
+  /// Collective over the world: runs the next iteration. All ranks leave or continue together.
+  StepOutcome run();
+
+ private:
+  StepRecord skip_iteration();
+  std::int64_t own_loss(const Progress& at) const;
+  void validate(std::string_view what, int call, double right);
+  void validate_results(std::int64_t own, std::int64_t loss, const Progress& at);
+  RunEnd run_once(Progress& at, std::int64_t& loss);
+  void rewind(bool again);
+  void report_statistics(std::vector<std::string>& notes);
+  std::vector<ModuleStep> own_steps(const Progress& at, std::int64_t loss) const;
+  std::size_t index_of(const Module& module) const;
+  void update_own(const Progress& at, std::int64_t loss, const StepAgreement& agreed);
+  StepRecord record_of(const Progress& at, std::int64_t loss, const StepAgreement& agreed) const;
+  StepRecord update(const Progress& at, std::int64_t loss);
+
+  JobData& job_;
+};
+
+}  // namespace reprise::sim

@@ -1,0 +1,37 @@
+#pragma once
+// The data of a job on one rank. The functions and classes beside this file work on it, each with
+// one duty.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "reprise/fabric.hpp"
+#include "sim/job/job_config.hpp"
+#include "sim/job/model/data_iterator.hpp"
+#include "sim/job/model/progress.hpp"
+#include "sim/job/modules/module.hpp"
+#include "sim/job/policy.hpp"
+#include "sim/job/rerun/rerun_machine.hpp"
+#include "sim/job/step_record.hpp"
+
+namespace reprise::sim {
+
+struct JobData {
+  JobConfig config;
+  JobPolicy policy;
+  GlobalRank rank;
+  std::vector<ModuleConfig> all_modules;  ///< of the job; this rank may have parts of only some
+  std::shared_ptr<Communicator> world;
+  std::vector<Module> modules;  ///< those of which this rank has a part
+  Progress progress;
+  std::optional<std::int64_t> parent_step;
+  LoadChoice taking;  ///< choice of the last request
+  RerunMachine machine;
+  DataIterator batches;
+  std::vector<AppliedSamples> applied;  ///< in this life
+  std::vector<Moved> moved;             ///< in the order of the moves
+};
+
+}  // namespace reprise::sim

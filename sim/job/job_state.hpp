@@ -1,0 +1,16 @@
+#pragma once
+// The state that a save of the job holds, and the states by which jobs are compared.
+
+#include "core/state/state_dict.hpp"
+#include "sim/job/job_data.hpp"
+#include "sim/job/modules/megatron_common.hpp"
+
+namespace reprise::sim {
+
+/// Do what TrainingJob's functions state(), live_state() and model_space() do; the first is
+/// collective over the world.
+StateDict saved_state(JobData& job, const JobGroups& given, const SaveParts& parts);
+StateDict live_state(JobData& job, const SaveParts& parts);
+StateDict model_space(JobData& job);
+
+}  // namespace reprise::sim

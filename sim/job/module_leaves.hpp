@@ -1,0 +1,62 @@
+#pragma once
+// The leaves of one module in a save or a load, kind by kind.
+
+#include <cstddef>
+
+#include "core/state/catalog.hpp"
+#include "sim/job/job_data.hpp"
+#include "sim/job/job_groups.hpp"
+#include "sim/job/modules/megatron_common.hpp"
+#include "sim/job/modules/module_keys.hpp"
+
+namespace reprise::sim {
+
+/// The decisions and groups that make the leaves of a module.
+struct Making {
+  const JobPolicy& policy;
+  Module& module;
+  CheckpointGroups groups;  ///< groups with the dp_cp_group of the metadata
+  ContentMetadata metadata;
+  ModuleKeys keys;
+  SaveParts parts = {};
+  const Catalog* catalog = nullptr;  ///< catalog of the checkpoint to load
+  /// For comparing jobs: without vocabulary padding, and only this rank's own random streams.
+  bool model_space = false;
+};
+
+Making making_of(JobData& job, const JobPolicy& policy, std::size_t module, const Basis& basis,
+                 KeyForm keys, const SaveParts& parts = {});
+
+/// One of a policy's describing functions.
+using Describe = decltype(&JobPolicy::described_save);
+
+/// Adds leaves of one module to a state. They point into the job's memory.
+class ModuleLeaves {
+ public:
+  /// `job` outlives this.
+  ModuleLeaves(const JobData& job, Making making) : job_(job), making_(std::move(making)) {}
+
+  const Making& making() const { return making_; }
+
+  void add_weights(StateDict& state) const;
+  /// Adds the weights as the optimizer's shares hold them.
+  void add_stored(StateDict& state, Family& family, Describe described) const;
+  void add_slots(StateDict& state, Family& family, Sharding keys, Describe described) const;
+  void add_random(StateDict& state) const;
+  /// Returns the part of an optimizer's entry that remains after its objects are removed.
+  Dict add_settings(StateDict& state, const Family& family, Sharding sharding) const;
+
+ private:
+  Holding holding_of(const Family& family, std::size_t parameter,
+                     const OptimizerShard* share) const;
+  CheckpointGroups groups_for(const ParameterSpec& spec) const;
+  TensorLeaf leaf(const LocalParameter& parameter, const Description& description, DType dtype,
+                  std::byte* data) const;
+  /// If a vocabulary has another padding in the checkpoint, requests the rows that both have.
+  void fit_to_stored(TensorLeaf& leaf, const ParameterSpec& spec) const;
+
+  const JobData& job_;
+  Making making_;
+};
+
+}  // namespace reprise::sim

@@ -1,0 +1,51 @@
+#pragma once
+// Settings of a job's rerun machine.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/job/model/data_iterator.hpp"
+#include "sim/job/rerun/rerun_injector.hpp"
+#include "sim/job/rerun/rerun_state.hpp"
+#include "sim/job/rerun/rerun_statistics.hpp"
+
+namespace reprise::sim {
+
+/// A result of a run that a rank reports.
+struct ResultCall {
+  std::int64_t iteration = 0;  ///< number of the iteration; the first is 1
+  int call = 0;                ///< 0: the loss, 1: the norm of the gradients
+  int run = 0;                 ///< 0: the initial run, 1: a re-run
+};
+
+/// Decides if a load requests this rank's rerun object.
+enum class RerunTemplate : std::uint8_t {
+  kAsStored,  ///< if the checkpoint's common state has one
+  kForced,    ///< always, whatever the checkpoint holds
+};
+
+/// Options of the rerun machine besides its mode.
+struct RerunOptions {
+  CheckpointFormat format = CheckpointFormat::kTorchDist;
+  RerunTemplate asks = RerunTemplate::kAsStored;
+  Wrapping iterators = Wrapping::kWrapped;
+  double tolerance = 0;  ///< relative difference allowed in reproduced results
+  LargeValues::Limits large = {};
+  ErrorInjector injector = {};
+  std::string job_id = "N/A";           ///< id of this life in the log of rejected results
+  std::vector<std::string> log = {};    ///< lines of earlier lives
+  std::vector<std::int64_t> skip = {};  ///< iterations that only consume their samples
+};
+
+struct RerunSettings {
+  RerunMode mode = RerunMode::kDisabled;
+  RerunOptions options = {};
+  bool knows = true;  ///< false: an older job that does not validate or read rerun state
+  /// Returns the result that this rank's device reports; empty: the right one. The update uses the
+  /// right result, whatever is reported.
+  std::function<double(const ResultCall&, double right)> result = {};
+};
+
+}  // namespace reprise::sim

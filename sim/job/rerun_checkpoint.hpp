@@ -1,0 +1,24 @@
+#pragma once
+// The rerun machine's part in a job's checkpoints.
+
+#include <string>
+#include <vector>
+
+#include "sim/job/job_data.hpp"
+#include "sim/job/load_request.hpp"
+#include "sim/job/modules/megatron_common.hpp"
+
+namespace reprise::sim {
+
+/// True if a save of this job holds the machine's state.
+bool emits_rerun(const JobData& job);
+/// Returns the keys that a reader may skip.
+std::vector<std::string> optional_keys(const JobData& job);
+/// Adds the machine's entry and object if saves hold them.
+void add_rerun(const JobData& job, StateDict& state, const JobPolicy& policy);
+/// Requests the machine's object, or excuses it with a note.
+void request_rerun(const JobData& job, LoadRequest& request, const Value* common);
+/// Restores the machine if it may be, and puts the batches where the loaded state says.
+void take_rerun(JobData& job, const StateDict& loaded, const CommonState& stored);
+
+}  // namespace reprise::sim

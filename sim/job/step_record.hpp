@@ -1,0 +1,46 @@
+#pragma once
+// What an iteration of the job tells: its numbers, its samples, and if the job must leave.
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "reprise/types.hpp"
+#include "sim/job/model/data_iterator.hpp"
+#include "sim/job/rerun/rerun_machine.hpp"
+
+namespace reprise::sim {
+
+struct StepRecord {
+  Step step;                 ///< number of completed iterations
+  std::int64_t loss = 0;     ///< loss of the whole model in units of 2^-20; same under every layout
+  double lr = 0;             ///< value that the step used
+  double loss_scale = 0;     ///< value that the step used; with modules the first one's
+  bool overflow = false;     ///< true if the update was skipped
+  bool skipped = false;      ///< true if the iteration only consumed its samples
+  double gradient_norm = 0;  ///< over all modules, before clipping
+  std::int64_t zeros = 0;    ///< number of zero gradients
+  std::vector<double> scales = {};  ///< loss scales of all modules, in the order of their names
+
+  friend bool operator==(const StepRecord&, const StepRecord&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const StepRecord& record);
+};
+
+/// Result of trying an iteration.
+struct StepOutcome {
+  std::optional<StepRecord> record;  ///< nothing if the job leaves before the update
+  std::optional<RerunExit> exit;     ///< set if the job must leave
+  std::vector<std::string> notes;    ///< for the operator
+};
+
+/// Samples that an iteration used.
+struct AppliedSamples {
+  SampleRange samples;
+  bool skipped = false;  ///< true: consumed without training
+
+  friend bool operator==(const AppliedSamples&, const AppliedSamples&) = default;
+};
+
+}  // namespace reprise::sim
