@@ -30,7 +30,9 @@ def about(trainer):
         if line and not line.startswith("#"):
             name, _, value = line.strip().partition(":")
             value = value.strip()
-            if value.startswith("["):
+            if value.startswith("{"):
+                value = dict(pair.split(":") for pair in value.strip("{}").replace(" ", "").replace('"', "").split(","))
+            elif value.startswith("["):
                 value = [v.strip().strip('"') for v in value.strip("[]").split(",") if v.strip()]
             if line.startswith(" "):
                 inner[name] = value
@@ -39,6 +41,11 @@ def about(trainer):
             else:
                 found[name] = value
     return found
+
+
+def needs(trainer):
+    """The packages that a trainer runs with, by name."""
+    return about(trainer)["needs"]
 
 
 def free_port():
