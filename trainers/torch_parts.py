@@ -64,6 +64,9 @@ class Saves:
 
     def __init__(self, own):
         self.witness, self.root, self.pending = own, pathlib.Path(own.checkpoints), None
+        # Saves beside training talk in a group of their own: two threads in one group would take each other's messages.
+        alone = own.option("async", "none") != "none" and own.option("async_group", "own") == "own"
+        self.group = dist.new_group(backend="gloo") if alone else None
         self.caching = own.option("plan_caching", "off") == "on"
 
     def folder(self, step):
@@ -81,7 +84,7 @@ class Saves:
             self.publish(name, step)
         else:
             kinds = {"thread": AsyncCheckpointerType.THREAD, "process": AsyncCheckpointerType.PROCESS}
-            future = dcp.async_save(state, storage_writer=writer, planner=planner, async_checkpointer_type=kinds[kind])
+            future = dcp.async_save(state, storage_writer=writer, planner=planner, process_group=self.group, async_checkpointer_type=kinds[kind])
             self.pending = (future, name, step)
 
     def finalize(self):
@@ -249,7 +252,9 @@ def carry_out(kind_of_job):
         elif action["do"] == "save":
             kind = own.option("async", "none")
             wanted = action.get("async")
-            job.save("none" if wanted is False else "thread" if wanted and kind == "none" else kind)
+            if wanted and kind == "none":
+                raise ValueError("an asynchronous save needs the option async: thread or process")
+            job.save("none" if wanted is False else kind)
         elif action["do"] == "load":
             job.load(cold_at=action["step"] if action.get("cold") else None)
         elif action["do"] == "finalize":

@@ -163,7 +163,7 @@ class Megatron(Lives):
     def test_experts(self):
         first = self.live("megatron", {"dp": 2, "ep": 2}, "train:1 save train:1", options={"model": "moe"})
         self.is_stored(first, "iter_0000001")
-        other = self.live("megatron", {"dp": 1}, "train:1", load={"step": 1}, options={"model": "moe"})
+        other = self.live("megatron", {"dp": 4, "ep": 4}, "train:1", load={"step": 1}, options={"model": "moe"})
         self.is_loaded(first, other)
         self.near(self.steps(first), self.steps(other))
 
