@@ -23,7 +23,6 @@ import numpy
 
 GOLD, STRIDE = numpy.uint64(0x9E3779B97F4A7C15), numpy.uint64(0xD1342543DE82EF95)
 FIRST, SECOND = numpy.uint64(0xBF58476D1CE4E5B9), numpy.uint64(0x94D049BB133111EB)
-WORD = 1 << 64
 
 
 def mix64(x):
@@ -119,15 +118,11 @@ class Witness:
             found = {name: importlib.metadata.version(name) for name in versions}
             self.say("start", life=self.life, rank=self.rank, world=self.world, layout=self.layout, seed=self.seed, versions=found, stand_ins=list(stand_ins))
 
-    def option(self, name, first):
-        return self.options.get(name, first)
-
     def say(self, what, _file=".jsonl", **fields):
         """Appends one whole line with one write."""
         line = json.dumps({"what": what, **fields}, allow_nan=False).encode() + b"\n"
-        file = os.open(self.path + _file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        with os.fdopen(file, "wb", buffering=0) as out:
-            if out.write(line) != len(line):
+        with open(self.path + _file, "ab", buffering=0) as file:
+            if file.write(line) != len(line):
                 raise OSError("the witness file took a part of a line")
 
     def actions(self, at_end=lambda: None):
@@ -145,7 +140,7 @@ class Witness:
         """Ends the process with a code that is planned; nothing else is cleaned up or waited for."""
         self.say("exit", code=code, why=why)
         self.say("done")
-        sys.stdout.flush(), sys.stderr.flush()
+        sys.stdout.flush()
         os._exit(code)
 
     def step(self, step, loss=None, lr=None, scale=None, norm=None, samples=()):
@@ -169,10 +164,10 @@ class Witness:
         with open(self.path + ".jsonl") as file:
             return sum((line.get("name"), line.get("edge")) == (name, "begin") for line in map(json.loads, file))
 
-    def tensor(self, key, shape, pieces, holders=1, dtype=None):
+    def tensor(self, key, shape, pieces, holders=1, dtype=None, blank=()):
         """What this rank holds of a tensor: pieces are (at, values); each of `holders` ranks holds the same boxes.
 
-        `dtype` need be given only where this rank holds nothing of it.
+        `dtype` need be given only where this rank holds nothing of it; `blank` are boxes (at, size) that are nobody's.
         """
         shape, boxes = [int(n) for n in shape], []
         for at, values in pieces:
@@ -181,7 +176,8 @@ class Witness:
             if name != dtype or len(size) != len(shape) or any(a < 0 or a + s > n for a, s, n in zip(at, size, shape)):
                 raise ValueError(f"{key}: {name} {size} at {at} is no box of {dtype} {shape}")
             boxes.append({"at": at, "size": size, "digest": f"{digest(key, dtype, shape, at, size, words):016x}", "words": words})
-        return {"key": key, "dtype": dtype, "shape": shape, "boxes": [b for b in boxes if math.prod(b["size"])], "holders": holders}
+        told = {"key": key, "dtype": dtype, "shape": shape, "boxes": [b for b in boxes if math.prod(b["size"])], "holders": holders}
+        return told | ({"blank": [{"at": list(at), "size": list(size)} for at, size in blank]} if blank else {})
 
     def object(self, key, value=None, shard=None, judged=True):
         """An object that a checkpoint must hold; its content is not judged if `judged` is false."""

@@ -110,9 +110,15 @@ def lines_of(root, number):
     return [[json.loads(line) for line in path.read_text().splitlines()] for path in found if "-values" not in path.name]
 
 
+def blank_of(lines, when, occurrence=0):
+    """key -> boxes (at, size) whose content is nobody's."""
+    states = [[line for line in rank if line["what"] == "state" and line["when"] == when][occurrence] for rank in lines]
+    return {t["key"]: [(tuple(b["at"]), tuple(b["size"])) for b in t["blank"]] for state in states for t in state["tensors"] if "blank" in t}
+
+
 def digests(lines, when, occurrence=0):
     """What all ranks together said at the n-th moment of this kind: key -> (dtype, shape, digest of the tensor), or an error's text."""
-    boxes, about_key = {}, {}
+    boxes, about_key, blanks = {}, {}, blank_of(lines, when, occurrence)
     for rank in lines:
         states = [line for line in rank if line["what"] == "state" and line["when"] == when]
         for tensor in states[occurrence]["tensors"]:
@@ -123,7 +129,7 @@ def digests(lines, when, occurrence=0):
     for key, (dtype, shape, holders) in about_key.items():
         parts = boxes.get(key, {})
         wrong = [f"{at} {size}: {held}" for (at, size), held in parts.items() if len(set(held)) != 1 or len(held) != holders]
-        covered = sum(math.prod(size) for _, size in parts) == math.prod(shape)
+        covered = sum(math.prod(size) for _, size in [*parts, *blanks.get(key, ())]) == math.prod(shape)
         total = sum(int(held[0], 16) for held in parts.values()) % 2**64
         found[key] = (dtype, shape, f"{total:016x}") if covered and not wrong else (dtype, shape, f"replicas differ or a hole: {wrong}")
     return found

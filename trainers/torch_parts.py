@@ -65,12 +65,12 @@ class Saves:
     def __init__(self, own):
         self.witness, self.root, self.pending = own, pathlib.Path(own.checkpoints), None
         # Saves beside training talk in a group of their own: two threads in one group would take each other's messages.
-        alone = own.option("async", "none") != "none" and own.option("async_group", "own") == "own"
+        alone = own.options.get("async", "none") != "none" and own.options.get("async_group", "own") == "own"
         self.group = dist.new_group(backend="gloo") if alone else None
-        self.caching = own.option("plan_caching", "off") == "on"
+        self.caching = own.options.get("plan_caching", "off") == "on"
 
     def folder(self, step):
-        return f"step_{step}" if self.witness.option("folders", "per_step") == "per_step" else "checkpoint"
+        return f"step_{step}" if self.witness.options.get("folders", "per_step") == "per_step" else "checkpoint"
 
     def save(self, state, step, kind):
         """Saves now, or begins to; kind is none, thread or process."""
@@ -151,7 +151,7 @@ class Job:
         self.model = self.built()
         self.fill()
         self.names = {id(h.parameter): h.name for h in self.held(self.model)}
-        self.optimizer = {"adamw": self.adamw, "sgd": self.sgd}[own.option("optimizer", "adamw")]()
+        self.optimizer = {"adamw": self.adamw, "sgd": self.sgd}[own.options.get("optimizer", "adamw")]()
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: 1 / (1 + step / 4))
 
     def adamw(self):
@@ -212,7 +212,7 @@ class Job:
 
     def late(self, when):
         """True where the loader's state is a part of the job: from the second save of a process on."""
-        return self.witness.option("late_object", "none") == "dataloader_state" and when == "save" and self.saved > 0
+        return self.witness.options.get("late_object", "none") == "dataloader_state" and when == "save" and self.saved > 0
 
     def dataloader(self):
         return [self.cursor, [self.cursor + n for n in range(3)]]
@@ -250,7 +250,7 @@ def carry_out(kind_of_job):
             for _ in range(action["steps"]):
                 job.train()
         elif action["do"] == "save":
-            kind = own.option("async", "none")
+            kind = own.options.get("async", "none")
             wanted = action.get("async")
             if wanted and kind == "none":
                 raise ValueError("an asynchronous save needs the option async: thread or process")

@@ -28,7 +28,7 @@ from megatron.core.pipeline_parallel import get_forward_backward_func
 from megatron.core.rerun_state_machine import RerunDataIterator, RerunDiagnostic, RerunMode, RerunState
 from megatron.core.transformer.transformer_config import TransformerConfig
 
-from places import EXPERTS, Place, extra_states, tensors_of
+from places import EXPERTS, Place, bucket_objects, bucket_tensors, extra_states, tensors_of
 from reprise_witness import Witness, initial
 
 BATCH, MICRO, LENGTH, VOCAB = 8, 2, 6, 32
@@ -71,15 +71,17 @@ class Job:
         place = self.place
         parallel_state.initialize_model_parallel(place.tp, place.pp, expert_model_parallel_size=place.ep)
         random.seed(witness.seed), numpy.random.seed(witness.seed), torch.manual_seed(witness.seed + place.in_pp * 100)
-        moe = witness.option("model", "gpt") == "moe"
+        moe = witness.options.get("model", "gpt") == "moe"
+        self.bucket = witness.options.get("optimizer", "plain") != "plain"
+        if moe and self.bucket:
+            raise ValueError("where an expert's optimizer state is in the buckets is not worked out here")
         self.config = config_of(place, moe)
         gpt = GPTModel(self.config, get_gpt_layer_local_spec(num_experts=EXPERTS if moe else None, moe_grouped_gemm=False), vocab_size=VOCAB, max_sequence_length=LENGTH,
                        pre_process=place.in_pp == 0, post_process=place.in_pp == place.pp - 1, position_embedding_type="rope")
         self.tensors = tensors_of(gpt, place, self.config.num_layers, VOCAB)
         self.fill()
-        distributed = witness.option("optimizer", "plain") != "plain"
-        self.model = DistributedDataParallel(self.config, DistributedDataParallelConfig(use_distributed_optimizer=distributed), gpt)
-        self.optimizer = get_megatron_optimizer(OptimizerConfig(optimizer="adam", lr=1 / 64, min_lr=0.0, weight_decay=0.0, clip_grad=0.0, use_distributed_optimizer=distributed), [self.model])
+        self.model = DistributedDataParallel(self.config, DistributedDataParallelConfig(use_distributed_optimizer=self.bucket), gpt)
+        self.optimizer = get_megatron_optimizer(OptimizerConfig(optimizer="adam", lr=1 / 64, min_lr=0.0, weight_decay=0.0, clip_grad=0.0, use_distributed_optimizer=self.bucket), [self.model])
         self.schedule = OptimizerParamScheduler(self.optimizer, init_lr=0.0, max_lr=1 / 64, min_lr=0.0, lr_warmup_steps=0, lr_decay_steps=100 * BATCH, lr_decay_style="cosine",
                                                 start_wd=0.0, end_wd=0.0, wd_incr_steps=100 * BATCH, wd_incr_style="constant")
         self.config.finalize_model_grads_func = finalize_model_grads
@@ -95,7 +97,7 @@ class Job:
                     part.copy_(values + 1 if "norm" in tensor.key and tensor.key.endswith("weight") else values)
 
     def rerun_machine(self):
-        mode = RerunMode.VALIDATE_RESULTS if self.witness.option("rerun", "on") == "on" else RerunMode.DISABLED
+        mode = RerunMode.VALIDATE_RESULTS if self.witness.options.get("rerun", "on") == "on" else RerunMode.DISABLED
         kinds = {"transient": RerunDiagnostic.TRANSIENT_ERROR, "persistent": RerunDiagnostic.PERSISTENT_ERROR, "correct": RerunDiagnostic.CORRECT_RESULT}
         self.fault = self.witness.faults.get("rerun")
         kind = kinds.get(self.fault["kind"] if self.fault else None, RerunDiagnostic.TRANSIENT_ERROR)
@@ -145,7 +147,7 @@ class Job:
     # What is saved: as generate_state_dict and save_checkpoint of Megatron's training have it.
 
     def metadata(self):
-        kind = self.witness.option("optimizer", "plain")
+        kind = self.witness.options.get("optimizer", "plain")
         return {"chained_optim_avoid_prefix": True, "singleton_local_shards": False} | ({} if kind == "plain" else {"distrib_optim_sharding_type": kind})
 
     def rng_state(self):
@@ -156,7 +158,7 @@ class Job:
 
     def late(self, saving):
         """True from the second save of a process on, where the loader's state becomes a part of the job."""
-        return self.witness.option("late_object", "none") == "dataloader_state" and saving and self.saves > 0
+        return self.witness.options.get("late_object", "none") == "dataloader_state" and saving and self.saves > 0
 
     def dataloader(self):
         return {"consumed": self.consumed, "rank": self.place.in_dp}
@@ -181,8 +183,11 @@ class Job:
         """Tells the witness what the modules, the optimizer, the rerun machine and the loop hold."""
         own, place = self.witness, self.place
         tensors = [own.tensor(key, shape, pieces, holders) for t in self.tensors for key, shape, pieces, holders in t.all(self.optimizer)]
+        if self.bucket:
+            tensors += [own.tensor(key, shape, pieces, 1, blank=blank) for key, shape, pieces, blank in bucket_tensors(self.model.module, self.optimizer.chained_optimizers[0], place)]
         objects = [own.object("rng_state", self.rng_state().data, f"{place.in_pp}.{place.in_tp}_{place.pp}.{place.tp}")]
         objects += [own.object(key, shard=shard, judged=False) for key, shard in extra_states(self.model.module, place, self.config.num_layers)]
+        objects += [own.object(key, shard=shard, judged=False) for key, shard in (bucket_objects(place) if self.bucket else ())]
         if self.machine.state != RerunState.NOT_RUNNING_YET:
             objects.append(own.object("rerun_state_machine_state", self.rerun_fields(batches), f"{own.rank}_{own.world}"))
         if self.late(when == "save"):
@@ -200,7 +205,7 @@ class Job:
         self.finalize()
         batches = self.batches if for_rerun else None
         self.told("save", batches)
-        cached = self.witness.option("cache", "off") == "on"
+        cached = self.witness.options.get("cache", "off") == "on"
         with self.witness.phase("save.begin", self.iteration):
             name, state = f"iter_{self.iteration:07d}", self.state(False, self.machine.state_dict(batches, "torch_dist"))
             self.saves += 1
@@ -212,7 +217,7 @@ class Job:
                 if cached:
                     self.strategy.use_cached_ckpt_structure = True
                 self.tell_phases(self.strategy)
-                if self.witness.option("fully_parallel", "on") == "on":
+                if self.witness.options.get("fully_parallel", "on") == "on":
                     self.strategy = FullyParallelSaveStrategyWrapper(self.strategy, parallel_state.get_data_parallel_group(with_context_parallel=True), cached)
         request = dist_checkpointing.save(state, str(self.root / name), self.strategy, async_sharded_save=asynchronous, validate_access_integrity=not cached, content_metadata=self.metadata())
         iteration = self.iteration
@@ -247,11 +252,19 @@ class Job:
         """Waits for the saves that are under way and publishes them."""
         self.queue.maybe_finalize_async_calls(blocking=True)
 
+    def begin_state(self):
+        """The distributed optimizer asks torch's Adam for its step before a load; it has none before its own first step."""
+        if self.bucket:
+            inner = self.optimizer.chained_optimizers[0].optimizer
+            for p in (p for group in inner.param_groups for p in group["params"] if not inner.state[p]):
+                inner.state[p] = {"step": torch.tensor(0.0), "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
+
     def load(self, cold_at=None):
         if cold_at is not None:
             self.iteration, self.consumed = cold_at, cold_at * BATCH
             self.schedule.step(increment=self.consumed)
             return self.told("loaded")
+        self.begin_state()
         with self.witness.phase("load.begin"):
             iteration = int((self.root / "latest_checkpointed_iteration.txt").read_text())
             folder = str(self.root / f"iter_{iteration:07d}")
@@ -264,7 +277,8 @@ class Job:
         with self.witness.phase("load.read", iteration):
             state = dist_checkpointing.load(template, folder, get_default_load_sharded_strategy(folder))
         self.model.module.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        with torch.no_grad():  # with float32 parameters the distributed optimizer copies into views of them
+            self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["opt_param_scheduler"])
         self.iteration, self.consumed = state["iteration"], state["consumed_samples"]
         if pending:
@@ -279,7 +293,7 @@ def main():
     torch.set_num_threads(1)
     logging.getLogger("megatron").setLevel(logging.ERROR)
     witness = Witness(versions=["torch", "megatron-core"], stand_ins=["without_cuda.py"] if without_cuda.STANDS_IN else [])
-    without_cuda.PLACE = "cpu" if witness.option("place", "same") == "same" else "cpu:0"
+    without_cuda.PLACE = "cpu" if witness.options.get("place", "same") == "same" else "cpu:0"
     dist.init_process_group("gloo")
     job = Job(witness)
     for action in witness.actions(lambda: job.told("end")):
@@ -287,7 +301,7 @@ def main():
             for _ in range(action["steps"]):
                 job.train()
         elif action["do"] == "save":
-            job.save(action.get("async", witness.option("async", "none") != "none"))
+            job.save(action.get("async", witness.options.get("async", "none") != "none"))
         elif action["do"] == "load":
             job.load(cold_at=action["step"] if action.get("cold") else None)
         elif action["do"] == "finalize":

@@ -1,4 +1,5 @@
 """Which part of which tensor a rank of a Megatron job holds: from its layout, its rank and the modules' parameters alone."""
+import math
 import re
 
 import torch
@@ -97,3 +98,39 @@ def extra_states(model, place, layers):
         if type(module).get_extra_state is not torch.nn.Module.get_extra_state and name.startswith("decoder."):
             key, lead, extents = place.key_of(f"{name}._extra_state", layers)
             yield key, ".".join(map(str, lead)) + "_" + ".".join(map(str, extents))
+
+
+def bucket_tensors(model, optimizer, place):
+    """What the distributed optimizer keeps, in the bucket that it cuts over the replicas: (key, shape, pieces, blank).
+
+    The bucket has the parameters in reverse order, each from a multiple of 64 on; it is filled up to a multiple of the
+    replicas and of 128, and each replica has an equal stretch. The elements between parameters are nobody's: `blank`.
+    """
+    end, found, blank = 0, {}, []
+    spans = []
+    for parameter in reversed(list(model.parameters())):
+        begin = -(-end // 64) * 64
+        if begin > end:
+            blank.append(([end], [begin - end]))
+        end = begin + parameter.numel()
+        spans.append((parameter, begin, end))
+    stretch = math.lcm(place.dp, 128)
+    each = -(-end // stretch) * stretch // place.dp
+    prefix = f"optimizer.distributed.dp_group_idx_{place.in_tp + place.tp * place.in_pp}.gbuf_idx_0.dtype_(torch.float32, torch.float32).bucket_idx_0."
+    for parameter, begin, stop in spans:
+        first, last = max(begin, each * place.in_dp), min(stop, each * (place.in_dp + 1))
+        if first < last:
+            group, order = optimizer.model_param_group_index_map[parameter]
+            main = optimizer.optimizer.param_groups[group]["params"][order]
+            for kind, values in {"param": main, **optimizer.optimizer.state[main]}.items():
+                if kind != "step":
+                    if values.numel() != last - first:
+                        raise ValueError(f"{kind} has {values.numel()} elements, not those from {first} to {last}")
+                    found.setdefault(kind, []).append(([first], values.detach().reshape(-1)))
+    return [(prefix + kind, [end], pieces, blank) for kind, pieces in found.items()]
+
+
+def bucket_objects(place):
+    """(key, shard) of the objects beside the bucket."""
+    for name in ("optimizer", "per_bucket_numel", "per_bucket_numel_unpadded"):
+        yield f"optimizer.distributed.dp_group_idx_{place.in_tp + place.tp * place.in_pp}.{name}", "0_1"

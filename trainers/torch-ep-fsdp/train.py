@@ -114,7 +114,7 @@ class Job(torch_parts.Job):
 
     def outside(self, state):
         """The state with experts described for the checkpoint; the local tensors stay where they are."""
-        historical = self.witness.option("placements", "right") == "historical"
+        historical = self.witness.options.get("placements", "right") == "historical"
         def described(path, value):
             if isinstance(value, dict):
                 return {key: described(f"{path}.{key}", inner) for key, inner in value.items()}
