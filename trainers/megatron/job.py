@@ -28,7 +28,7 @@ from megatron.core.pipeline_parallel import get_forward_backward_func
 from megatron.core.rerun_state_machine import RerunDataIterator, RerunDiagnostic, RerunMode, RerunState
 from megatron.core.transformer.transformer_config import TransformerConfig
 
-from places import EXPERTS, Place, bucket_objects, bucket_tensors, extra_states, tensors_of
+from places import EXPERTS, Place, bucket_objects, bucket_squares, bucket_tensors, extra_states, tensors_of
 from reprise_witness import Witness, initial
 
 BATCH, MICRO, LENGTH, VOCAB = 8, 2, 6, 32
@@ -135,7 +135,7 @@ class Job:
             self.told("end")
             dist.barrier()
             self.witness.exit(code, f"the rerun machine: {self.machine.state.name}")
-        squares = sum(t.squares() / t.holders for t in self.tensors)
+        squares = bucket_squares(self.model.module, self.place, self.tensors) if self.bucket else sum(t.squares() / t.holders for t in self.tensors)
         lr = self.schedule.get_lr(self.optimizer.param_groups[0])
         self.optimizer.step()
         self.schedule.step(increment=BATCH)

@@ -100,34 +100,45 @@ def extra_states(model, place, layers):
             yield key, ".".join(map(str, lead)) + "_" + ".".join(map(str, extents))
 
 
-def bucket_tensors(model, optimizer, place):
-    """What the distributed optimizer keeps, in the bucket that it cuts over the replicas: (key, shape, pieces, blank).
+def bucket(model, place):
+    """The stretches of this rank in the bucket that the distributed optimizer cuts over the replicas: stretches, length, blank.
 
     The bucket has the parameters in reverse order, each from a multiple of 64 on; it is filled up to a multiple of the
     replicas and of 128, and each replica has an equal stretch. The elements between parameters are nobody's: `blank`.
+    A stretch is a parameter, its begin in the bucket, and the range of the bucket that is this rank's.
     """
-    end, found, blank = 0, {}, []
-    spans = []
+    end, spans, blank = 0, [], []
     for parameter in reversed(list(model.parameters())):
         begin = -(-end // 64) * 64
         if begin > end:
             blank.append(([end], [begin - end]))
         end = begin + parameter.numel()
         spans.append((parameter, begin, end))
-    stretch = math.lcm(place.dp, 128)
-    each = -(-end // stretch) * stretch // place.dp
+    unit = math.lcm(place.dp, 128)
+    each = -(-end // unit) * unit // place.dp
+    mine = [(p, begin, max(begin, each * place.in_dp), min(stop, each * (place.in_dp + 1))) for p, begin, stop in spans]
+    return [stretch for stretch in mine if stretch[2] < stretch[3]], end, blank
+
+
+def bucket_tensors(model, optimizer, place):
+    """What the distributed optimizer keeps: (key, shape, pieces, blank)."""
+    found, (stretches, length, blank) = {}, bucket(model, place)
+    for parameter, _, first, last in stretches:
+        group, order = optimizer.model_param_group_index_map[parameter]
+        main = optimizer.optimizer.param_groups[group]["params"][order]
+        for kind, values in {"param": main, **optimizer.optimizer.state[main]}.items():
+            if kind != "step":
+                if values.numel() != last - first:
+                    raise ValueError(f"{kind} has {values.numel()} elements, not those from {first} to {last}")
+                found.setdefault(kind, []).append(([first], values.detach().reshape(-1)))
     prefix = f"optimizer.distributed.dp_group_idx_{place.in_tp + place.tp * place.in_pp}.gbuf_idx_0.dtype_(torch.float32, torch.float32).bucket_idx_0."
-    for parameter, begin, stop in spans:
-        first, last = max(begin, each * place.in_dp), min(stop, each * (place.in_dp + 1))
-        if first < last:
-            group, order = optimizer.model_param_group_index_map[parameter]
-            main = optimizer.optimizer.param_groups[group]["params"][order]
-            for kind, values in {"param": main, **optimizer.optimizer.state[main]}.items():
-                if kind != "step":
-                    if values.numel() != last - first:
-                        raise ValueError(f"{kind} has {values.numel()} elements, not those from {first} to {last}")
-                    found.setdefault(kind, []).append(([first], values.detach().reshape(-1)))
-    return [(prefix + kind, [end], pieces, blank) for kind, pieces in found.items()]
+    return [(prefix + kind, [length], pieces, blank) for kind, pieces in found.items()]
+
+
+def bucket_squares(model, place, tensors):
+    """The squares of the gradients in this rank's stretches, summed; the rest of its gradients is summed nowhere."""
+    copies = {id(t.parameter): place.tp if t.cut is None else 1 for t in tensors}
+    return sum(p.main_grad.reshape(-1)[first - begin:last - begin].double().square().sum().item() / copies[id(p)] for p, begin, first, last in bucket(model, place)[0])
 
 
 def bucket_objects(place):
