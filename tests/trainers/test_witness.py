@@ -1,0 +1,200 @@
+"""What trainers/reprise_witness.py says, against an implementation that goes element by element in Python's integers.
+
+    python3 -m unittest discover tests/trainers -p test_witness.py
+"""
+import hashlib
+import itertools
+import json
+import os
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "trainers"))
+import reprise_witness as w  # noqa: E402
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+MASK = 2**64 - 1
+
+
+def slow_mix(x):
+    x = (x + 0x9E3779B97F4A7C15) & MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
+    return x ^ (x >> 31)
+
+
+def slow_digest(key, dtype, shape, at, size, parts):
+    """parts: for each element of the box in row-major order its 8-byte words, low first."""
+    base = int.from_bytes(hashlib.sha256(key.encode() + b"\0" + dtype.encode()).digest()[:8], "little")
+    total = 0
+    for offset, words in zip(itertools.product(*map(range, size)), parts):
+        index = 0
+        for extent, begin, step in zip(shape, at, offset):
+            index = index * extent + begin + step
+        mixed = slow_mix(((base + index * 0xD1342543DE82EF95) & MASK) ^ words[0])
+        total += mixed if len(words) == 1 else slow_mix(mixed ^ words[1])
+    return total & MASK
+
+
+def box(key, shape, at, values):
+    dtype, size, words = w.elements(values)
+    return w.digest(key, dtype, shape, at, size, words)
+
+
+class Digests(unittest.TestCase):
+    def test_known(self):
+        """Numbers that any other implementation must give, too."""
+        self.assertEqual(slow_mix(0), 0xE220A8397B1DCDAF)  # the first number of splitmix64 seeded with 0
+        known = [("model.w", [2, 2], numpy.array([[1, 2], [3, 4]], numpy.float32), "f"), ("n", [], numpy.array(7, numpy.int64), "q"),
+                 ("flag", [3], numpy.array([True, False, True]), "?"), ("half", [2], numpy.array([1, -2], numpy.float16), "e")]
+        for key, shape, values, code in known:
+            bits = [int.from_bytes(struct.pack("<" + code, v), "little") for v in values.reshape(-1).tolist()]
+            self.assertEqual(box(key, shape, [0] * len(shape), values), slow_digest(key, values.dtype.name, shape, [0] * len(shape), shape, [[b] for b in bits]))
+        self.assertEqual([f"{box(k, s, [0] * len(s), v):016x}" for k, s, v, _ in known], KNOWN)
+
+    def test_random_boxes(self):
+        draw = random.Random(3)
+        for dtype in (numpy.uint8, numpy.int16, numpy.uint32, numpy.int64, numpy.float64, numpy.complex64, numpy.complex128):
+            shape = [draw.randint(1, 5) for _ in range(draw.randint(1, 4))]
+            at = [draw.randrange(n) for n in shape]
+            size = [draw.randint(1, n - a) for n, a in zip(shape, at)]
+            raw = draw.randbytes(int(numpy.prod(size)) * numpy.dtype(dtype).itemsize)
+            width = numpy.dtype(dtype).itemsize
+            parts = [[int.from_bytes(e[i:i + 8], "little") for i in range(0, width, 8)] for e in (raw[n:n + width] for n in range(0, len(raw), width))]
+            values = numpy.frombuffer(raw, dtype).reshape(size)
+            self.assertEqual(box("k", shape, at, values), slow_digest("k", numpy.dtype(dtype).name, shape, at, size, parts), dtype)
+
+    def test_boxes_add_up(self):
+        """Any split along any axes, parts without elements included, has the digest of the whole."""
+        draw = random.Random(5)
+        for _ in range(50):
+            shape = [draw.randint(1, 7) for _ in range(draw.randint(0, 3))]
+            whole = numpy.asarray(numpy.random.default_rng(1).standard_normal(shape))
+            cuts = [sorted([0, n, *(draw.randint(0, n) for _ in range(2))]) for n in shape]
+            total = 0
+            for corner in itertools.product(*(range(3) for _ in shape)):
+                at, end = [c[i] for c, i in zip(cuts, corner)], [c[i + 1] for c, i in zip(cuts, corner)]
+                total += box("w", shape, at, whole[tuple(map(slice, at, end))])
+            self.assertEqual(total & MASK, box("w", shape, [0] * len(shape), whole))
+
+    def test_place_key_dtype_and_bits_count(self):
+        one = numpy.arange(6, dtype=numpy.float32)
+        same = box("w", [6], [0], one)
+        self.assertNotEqual(same, box("v", [6], [0], one))
+        self.assertNotEqual(same, box("w", [6], [0], one.view(numpy.int32)))
+        self.assertNotEqual(same, box("w", [6], [0], one[::-1]))
+        self.assertNotEqual(box("w", [7], [0], one), box("w", [7], [1], one))
+        self.assertNotEqual(box("w", [1], [0], numpy.zeros(1)), box("w", [1], [0], -numpy.zeros(1)))
+
+    @unittest.skipUnless(torch, "no torch")
+    def test_torch(self):
+        for dtype in (torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.bool, torch.int64, torch.complex128):
+            values = torch.tensor([[0.0, 1.0], [1.5, -2.0]]).to(dtype)
+            raw, width = bytes(values.contiguous().untyped_storage()), values.element_size()
+            parts = [[int.from_bytes(e[i:i + 8], "little") for i in range(0, width, 8)] for e in (raw[n:n + width] for n in range(0, len(raw), width))]
+            name = str(dtype).split(".")[1]
+            self.assertEqual(box("t", [4, 2], [2, 0], values), slow_digest("t", name, [4, 2], [2, 0], [2, 2], parts), name)
+        self.assertEqual(box("s", [], [], torch.tensor(2.0)), box("s", [], [], numpy.float32(2)))
+        turned = torch.arange(6.0).reshape(2, 3).T
+        self.assertEqual(box("s", [3, 2], [0, 0], turned), box("s", [3, 2], [0, 0], turned.contiguous()))
+
+    def test_initial_content_is_by_global_index(self):
+        whole = w.initial("k", [6, 5], [0, 0], [6, 5], seed=4)
+        self.assertTrue((whole[2:5, 1:3] == w.initial("k", [6, 5], [2, 1], [3, 2], seed=4)).all())
+        self.assertTrue((whole != w.initial("k", [6, 5], [0, 0], [6, 5], seed=5)).any())
+        self.assertEqual(len(set(whole.reshape(-1).tolist())), 30)
+        self.assertLess(abs(whole).max(), 0.5)
+
+    def test_objects(self):
+        class Thing:
+            def __init__(self, n):
+                self.n = n
+        text = lambda v: json.dumps(w.canonical(v), sort_keys=True)
+        self.assertEqual(text({"b": 1, "a": [1.5, (None, True)]}), text({"a": [1.5, [None, True]], "b": 1}))
+        for one, two in ((1, 1.0), (1, True), (1, "1"), ({1: 2}, {"1": 2}), (b"1", "31"), (0.1, 0.1 + 2**-56), (Thing(1), Thing(2)),
+                         (numpy.zeros(2), numpy.zeros(3)), (float("nan"), None)):
+            self.assertNotEqual(text(one), text(two))
+        self.assertEqual(text(Thing(1)), text(Thing(1)))
+
+    def test_cut_as_torch_cuts(self):
+        for count, parts in itertools.product(range(9), range(1, 6)):
+            cut = [w.split(count, parts, n) for n in range(parts)]
+            self.assertEqual(sum(n for _, n in cut), count)
+            if torch and count:
+                sizes = [len(c) for c in torch.arange(count).chunk(parts)]
+                self.assertEqual([n for _, n in cut], sizes + [0] * (parts - len(sizes)))
+
+
+KNOWN = ["a2f7d39de7b68a8a", "f64d5212941744ae", "d187eb957a8d7fcf", "ef76c4af55e551b3"]
+
+LIFE = """
+import numpy, reprise_witness as w
+witness = w.Witness(versions=["numpy"])
+for action in witness.actions():
+    witness.step(1, loss=0.1, samples=[3]) if action["do"] == "train" else None
+    if action["do"] in ("save", "load"):
+        for _ in range(2):
+            with witness.phase(action["do"] + ".begin", 1):
+                witness.state("save", 1, [witness.tensor("w", [4], [([2], numpy.ones(2))])], [witness.object("cursor", 7), witness.object("x", judged=False, shard="0.2")])
+"""
+
+
+class Lives(unittest.TestCase):
+    def live(self, plan, **env):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "plan").write_text(json.dumps(plan))
+            given = dict(os.environ, RANK="1", WORLD_SIZE="2", REPRISE_LAYOUT='{"dp": 2}', REPRISE_SEED="5", REPRISE_PLAN=f"{folder}/plan",
+                         REPRISE_CHECKPOINTS=folder, REPRISE_WITNESS=folder, PYTHONPATH=str(HERE.parents[1] / "trainers"), **env)
+            ended = subprocess.run([sys.executable, "-c", LIFE], env=given)
+            files = {p.name: [json.loads(line) for line in p.read_text().splitlines()] for p in pathlib.Path(folder).glob("*.jsonl")}
+            return ended.returncode, files
+
+    def test_a_whole_life(self):
+        code, files = self.live({"life": 2, "load": {"step": 4}, "actions": [{"do": "train"}, {"do": "save"}]})
+        lines = files.pop("life2-rank1.jsonl")
+        self.assertEqual((code, files), (0, {}))
+        self.assertEqual([line["what"] for line in lines], ["start"] + ["phase", "state", "phase"] * 2 + ["step"] + ["phase", "state", "phase"] * 2 + ["done"])
+        self.assertEqual(lines[0] | {"versions": 0}, {"what": "start", "life": 2, "rank": 1, "world": 2, "layout": {"dp": 2}, "seed": 5, "versions": 0, "stand_ins": []})
+        self.assertEqual(lines[7], {"what": "step", "step": 1, "samples": [3], "loss": (0.1).hex()})
+        state = lines[2]
+        self.assertEqual(state["tensors"], [{"key": "w", "dtype": "float64", "shape": [4], "holders": 1, "boxes": [
+            {"at": [2], "size": [2], "digest": f"{box('w', [4], [2], numpy.ones(2)):016x}"}]}])
+        self.assertEqual([(o["key"], o.get("shard"), o["digest"] is None) for o in state["objects"]], [("cursor", None, False), ("x", "0.2", True)])
+
+    def test_killed_in_a_phase(self):
+        plan = {"life": 0, "load": None, "actions": [{"do": "train"}, {"do": "save"}], "kill": {"rank": 1, "phase": "save.begin", "occurrence": 2}}
+        code, files = self.live(plan)
+        self.assertEqual(code, -9)
+        self.assertEqual([line["what"] for line in files["life0-rank1.jsonl"]], ["start", "step", "phase", "state", "phase", "phase"])
+        plan["kill"]["rank"] = 0
+        self.assertEqual(self.live(plan)[0], 0)
+
+    def test_exit_as_planned(self):
+        code, files = self.live({"life": 0, "load": None, "actions": [{"do": "exit", "code": 16}, {"do": "train"}]})
+        self.assertEqual((code, [line["what"] for line in files["life0-rank1.jsonl"]]), (16, ["start", "exit", "done"]))
+
+    def test_values(self):
+        code, files = self.live({"life": 0, "load": None, "actions": [{"do": "save"}]}, REPRISE_WITNESS_VALUES="v,w")
+        values = files["life0-rank1-values.jsonl"]
+        self.assertEqual((code, len(values)), (0, 2))
+        self.assertEqual((values[0]["key"], values[0]["at"], values[0]["bits"]), ("w", [2], ["3ff0000000000000"] * 2))
+
+    def test_a_box_that_is_none(self):
+        for shape, at, values in (([4], [3], numpy.ones(2)), ([4], [0], numpy.ones((1, 2))), ([4], [-1], numpy.ones(2))):
+            self.assertRaises(ValueError, w.Witness.tensor, None, "w", shape, [(at, values)])
+
+
+if __name__ == "__main__":
+    unittest.main()
