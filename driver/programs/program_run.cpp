@@ -46,7 +46,7 @@ ProgramLife only_training(const ProgramLife& life) {
 std::optional<std::int64_t> loaded_by(const LifeEvidence& life) {
   for (const auto& rank : life.ranks) {
     for (const auto& state : rank.states) {
-      if (state.when == Moment::kLoaded) return state.step;
+      if (state.when == StateMoment::kLoaded) return state.step;
     }
   }
   return std::nullopt;
@@ -218,8 +218,9 @@ void name_difference(const ProgramPlan& plan, const ProgramOptions& options,
 const WitnessState* compared_state(const RankWitness& rank) {
   const WitnessState* found = nullptr;
   for (const auto& state : rank.states) {
-    const bool better = found == nullptr || found->when != Moment::kLoaded;
-    if (state.when == Moment::kLoaded || (state.when == Moment::kSave && better)) found = &state;
+    const bool better = found == nullptr || found->when != StateMoment::kLoaded;
+    if (state.when == StateMoment::kLoaded || (state.when == StateMoment::kSave && better))
+      found = &state;
   }
   return found;
 }
@@ -229,7 +230,7 @@ reports::RankResult rank_result(const RankWitness& rank, std::size_t number) {
   result.rank = static_cast<std::int32_t>(number);
   const WitnessState* state = compared_state(rank);
   if (state == nullptr) return result;
-  if (state->when == Moment::kLoaded) result.loaded_step = state->step;
+  if (state->when == StateMoment::kLoaded) result.loaded_step = state->step;
   for (const auto& tensor : state->tensors) {
     for (const auto& box : tensor.boxes) {
       result.elements += static_cast<std::uint64_t>(box.box.elements());
@@ -281,7 +282,7 @@ void add_trajectory(const ProgramPlan& plan, std::size_t number, const LifeEvide
 /// Digests the last state that all ranks told of: equal under every sharding.
 std::string content_of(const LifeEvidence& life) {
   WitnessFindings ignored;
-  for (const Moment when : {Moment::kEnd, Moment::kLoaded, Moment::kSave}) {
+  for (const StateMoment when : {StateMoment::kEnd, StateMoment::kLoaded, StateMoment::kSave}) {
     const auto states = states_of(life.ranks, when, 0, ignored);
     if (states.empty()) continue;
     Hasher content;

@@ -74,7 +74,8 @@ void put_values(const WitnessValues& values, WholeValues& whole) {
 }
 
 std::optional<WholeValues> whole_values(const std::string& work, std::size_t life,
-                                        const std::string& key, Moment when, std::int64_t step) {
+                                        const std::string& key, StateMoment when,
+                                        std::int64_t step) {
   WholeValues whole;
   bool any = false;
   const auto all = all_values(work, life);
@@ -216,7 +217,7 @@ std::optional<ValueDifference> value_difference(const std::string& work, std::si
   if (finding.key.empty() || !finding.saved) return std::nullopt;
   std::optional<WholeValues> saved;
   for (std::size_t life = 0; life < lives && life <= finding.life; ++life) {
-    auto told = whole_values(work, life, finding.key, Moment::kSave, *finding.saved);
+    auto told = whole_values(work, life, finding.key, StateMoment::kSave, *finding.saved);
     if (told) saved = std::move(told);
   }
   const auto wrong = wrong_elements(work, finding);

@@ -70,7 +70,7 @@ void judge_steps(std::size_t number, const LifeEvidence& life, const LifeEvidenc
 
 std::optional<WholeState> end_of(const LifeEvidence& life, std::size_t number) {
   WitnessFindings ignored;
-  return merge_states(life.ranks, Moment::kEnd, 0, number, ignored);
+  return merge_states(life.ranks, StateMoment::kEnd, 0, number, ignored);
 }
 
 void judge_ends(std::size_t number, const LifeEvidence& life, const LifeEvidence& reference,
@@ -84,7 +84,7 @@ void judge_ends(std::size_t number, const LifeEvidence& life, const LifeEvidence
                                 " differs from " + called,
                         .key = key,
                         .step = here->step,
-                        .when = Moment::kEnd,
+                        .when = StateMoment::kEnd,
                         .life = number});
   };
   for (const auto& [key, tensor] : here->tensors) {
@@ -121,8 +121,8 @@ Taken effective_history(const std::vector<LifeEvidence>& lives) {
     std::int64_t from = 0;
     for (const auto& rank : lives[i].ranks) {
       for (const auto& state : rank.states) {
-        if (state.when == Moment::kLoaded) from = state.step;
-        if (state.when == Moment::kLoaded) break;
+        if (state.when == StateMoment::kLoaded) from = state.step;
+        if (state.when == StateMoment::kLoaded) break;
       }
     }
     const bool begun = std::any_of(lives[i].ranks.begin(), lives[i].ranks.end(),

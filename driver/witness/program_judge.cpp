@@ -55,6 +55,7 @@ class ProgramJudge {
       judge_life();
     }
     judge_samples(lives_, controls_.uninterrupted, findings_);
+    findings_.insert(findings_.end(), course_.begin(), course_.end());
     return std::move(findings_);
   }
 
@@ -67,7 +68,7 @@ class ProgramJudge {
   void judge_life() {
     for (const auto& text : life_->unread) find(Code::kTornFile, text);
     judge_start();
-    const auto loads = states_of(life_->ranks, Moment::kLoaded, number_, findings_);
+    const auto loads = states_of(life_->ranks, StateMoment::kLoaded, number_, findings_);
     if (number_ > 0 && loads.empty() && ended_as_planned(*life_) && !life_->plan.kill) {
       find(judged::kOracleVacuous, "no rank tells what it loaded");
       findings_.back().inconclusive = true;
@@ -75,7 +76,7 @@ class ProgramJudge {
     if (!loads.empty()) judge_load(loads.front());
     judge_end();
     judge_saves();
-    const auto end = states_of(life_->ranks, Moment::kEnd, number_, findings_);
+    const auto end = states_of(life_->ranks, StateMoment::kEnd, number_, findings_);
     if (number_ + 1 == plan_.lives.size()) judge_loaded_step(loads);
     judge_trajectory();
   }
@@ -145,7 +146,7 @@ class ProgramJudge {
   // --------------------------------------------------------------------------------------
 
   void judge_saves() {
-    const auto states = states_of(life_->ranks, Moment::kSave, number_, findings_);
+    const auto states = states_of(life_->ranks, StateMoment::kSave, number_, findings_);
     const bool whole_life = ended_as_planned(*life_) && !life_->plan.kill;
     for (std::size_t i = 0; i < states.size(); ++i) {
       const bool last = i + 1 == states.size();
@@ -155,7 +156,7 @@ class ProgramJudge {
     }
     const std::size_t first = saves_.size() - states.size();
     for (std::size_t i = first; i < saves_.size(); ++i) {
-      if (saves_[i].complete && !saved_again(i)) judge_save(i);
+      if (life_->stored_known && saves_[i].complete && !saved_again(i)) judge_save(i);
     }
   }
 
@@ -238,7 +239,7 @@ class ProgramJudge {
           ": it is what the save of step " + std::to_string(saves_[i].state.step) + " found");
     }
     WitnessFindings ignored;
-    for (const Moment when : {Moment::kSave, Moment::kEnd}) {
+    for (const StateMoment when : {StateMoment::kSave, StateMoment::kEnd}) {
       for (const auto& later : states_of(life_->ranks, when, number_, ignored)) {
         const auto tensor = later.tensors.find(key);
         if (later.step <= saves_[save].state.step || tensor == later.tensors.end()) continue;
@@ -341,7 +342,7 @@ class ProgramJudge {
     findings_.back().key = key;
     findings_.back().saved = loaded.step;
     findings_.back().step = loaded.step;
-    findings_.back().when = Moment::kLoaded;
+    findings_.back().when = StateMoment::kLoaded;
   }
 
   /// Returns the step of a save, other than this one, that had this content.
@@ -405,7 +406,7 @@ class ProgramJudge {
     const bool again = reference != controls_.uninterrupted;
     judge_course(number_, *life_, *reference,
                  again ? "a second run from the same checkpoint" : "the uninterrupted run",
-                 findings_);
+                 course_);
   }
 
   const ProgramPlan& plan_;
@@ -415,6 +416,7 @@ class ProgramJudge {
   const LifeEvidence* life_ = nullptr;
   std::vector<ToldSave> saves_;
   WitnessFindings findings_;
+  WitnessFindings course_;  ///< effects: they come after the causes
 };
 
 }  // namespace

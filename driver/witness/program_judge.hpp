@@ -29,6 +29,7 @@ struct LifeEvidence {
   std::vector<std::string> unread;  ///< why witness files can't be read
   std::vector<StoredCheckpoint> before;
   std::vector<StoredCheckpoint> after;
+  bool stored_known = true;  ///< false: nobody looked what is stored after it
 };
 
 /// Runs that a scenario is compared with; null or absent: not compared.

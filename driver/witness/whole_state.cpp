@@ -22,7 +22,7 @@ std::string moment_text(const WholeState& state) {
          std::string(name_of(state.when)) + ", step " + std::to_string(state.step);
 }
 
-const WitnessState* nth_state(const RankWitness& rank, Moment when, std::size_t nth) {
+const WitnessState* nth_state(const RankWitness& rank, StateMoment when, std::size_t nth) {
   for (const auto& state : rank.states) {
     if (state.when == when && nth-- == 0) return &state;
   }
@@ -97,7 +97,7 @@ class Merge {
   /// Copies of a box must be equal before a save keeps one of them.
   void require_replicas(const std::string& key, const Told& told) {
     const RulingCode code =
-        state_.when == Moment::kSave ? judged::kFalseReplica : judged::kReplicaMismatch;
+        state_.when == StateMoment::kSave ? judged::kFalseReplica : judged::kReplicaMismatch;
     for (const auto& [box, held] : told.boxes) {
       for (const auto& [rank, digest] : held) {
         if (digest == held.front().second) continue;
@@ -141,7 +141,7 @@ class Merge {
 
 }  // namespace
 
-std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, Moment when,
+std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, StateMoment when,
                                        std::size_t nth, std::size_t life,
                                        WitnessFindings& findings) {
   WholeState state{.when = when, .life = life};
@@ -158,7 +158,7 @@ std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, Mo
   return state;
 }
 
-std::vector<WholeState> states_of(const std::vector<RankWitness>& ranks, Moment when,
+std::vector<WholeState> states_of(const std::vector<RankWitness>& ranks, StateMoment when,
                                   std::size_t life, WitnessFindings& findings) {
   std::vector<WholeState> states;
   while (auto state = merge_states(ranks, when, states.size(), life, findings)) {

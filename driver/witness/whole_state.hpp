@@ -19,7 +19,7 @@ struct WitnessFinding {
   std::string key = {};                    ///< tensor whose elements would say more
   std::optional<std::int64_t> saved = {};  ///< step of the save that it was compared with
   std::optional<std::int64_t> step = {};   ///< step of the moment with the wrong value
-  std::optional<Moment> when = {};         ///< nothing: the stored tensor is wrong
+  std::optional<StateMoment> when = {};    ///< nothing: the stored tensor is wrong
   std::size_t life = 0;
   bool inconclusive = false;
 };
@@ -34,7 +34,7 @@ struct WholeTensor {
 };
 
 struct WholeState {
-  Moment when = Moment::kSave;
+  StateMoment when = StateMoment::kSave;
   std::int64_t step = 0;
   std::size_t life = 0;
   std::map<std::string, WholeTensor> tensors;
@@ -44,12 +44,12 @@ struct WholeState {
 
 /// Merges the n-th state of that kind over all ranks. Finds replicas that differ, boxes that leave
 /// a gap or overlap, and ranks that disagree on a tensor. Nothing if some rank has no such state.
-std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, Moment when,
+std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, StateMoment when,
                                        std::size_t nth, std::size_t life,
                                        WitnessFindings& findings);
 
 /// Merges all states of that kind that every rank told.
-std::vector<WholeState> states_of(const std::vector<RankWitness>& ranks, Moment when,
+std::vector<WholeState> states_of(const std::vector<RankWitness>& ranks, StateMoment when,
                                   std::size_t life, WitnessFindings& findings);
 
 }  // namespace reprise::driver

@@ -59,10 +59,10 @@ DType dtype_in(const JsonField& field) {
   return *dtype;
 }
 
-Moment moment_in(const JsonField& field) {
+StateMoment moment_in(const JsonField& field) {
   const auto at = std::find(kMoments.begin(), kMoments.end(), field.text());
   if (at == kMoments.end()) field.refuse("is no moment of a state: " + field.text());
-  return static_cast<Moment>(at - kMoments.begin());
+  return static_cast<StateMoment>(at - kMoments.begin());
 }
 
 Box box_in(const JsonField& field, const Dims* shape) {
@@ -190,7 +190,9 @@ bool for_each_line(const std::string& text, const std::string& file, const Take&
 
 }  // namespace
 
-std::string_view name_of(Moment moment) { return kMoments.at(static_cast<std::size_t>(moment)); }
+std::string_view name_of(StateMoment moment) {
+  return kMoments.at(static_cast<std::size_t>(moment));
+}
 
 RankWitness parse_witness(const std::string& text, const std::string& file) {
   RankWitness witness;

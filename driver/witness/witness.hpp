@@ -35,11 +35,11 @@ struct WitnessObject {
       digest;  ///< nothing: it must be there, and its content is not judged
 };
 
-enum class Moment : std::uint8_t { kSave, kLoaded, kEnd };
-std::string_view name_of(Moment moment);
+enum class StateMoment : std::uint8_t { kSave, kLoaded, kEnd };
+std::string_view name_of(StateMoment moment);
 
 struct WitnessState {
-  Moment when = Moment::kSave;
+  StateMoment when = StateMoment::kSave;
   std::int64_t step = 0;
   std::vector<WitnessTensor> tensors;
   std::vector<WitnessObject> objects;
@@ -81,7 +81,7 @@ RankWitness parse_witness(const std::string& text, const std::string& file);
 
 /// The elements of one box, as bits.
 struct WitnessValues {
-  Moment when = Moment::kSave;
+  StateMoment when = StateMoment::kSave;
   std::int64_t step = 0;
   std::string key;
   DType dtype = DType::kFloat32;
