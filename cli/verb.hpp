@@ -37,6 +37,7 @@ std::unique_ptr<Verb> make_diff();
 std::unique_ptr<Verb> make_reshard();
 std::unique_ptr<Verb> make_plan();
 std::unique_ptr<Verb> make_gate();
+std::unique_ptr<Verb> make_resume_proof();
 std::unique_ptr<Verb> make_rank();
 
 /// Returns the verbs in the order of the help.

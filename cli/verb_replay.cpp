@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "cli/checkpoint_argument.hpp"
 #include "cli/verb.hpp"
 #include "core/ports/whole_file.hpp"
@@ -55,9 +57,13 @@ class ReplayVerb final : public Verb {
   }
 
  private:
-  static driver::Recorded run_once(const driver::Scenario& scenario,
-                                   const driver::LaneOptions& options) {
-    const auto result = driver::run_scenario(scenario, driver::LaneKind::kSim, options);
+  static driver::Recorded run_once(const driver::Scenario& scenario, driver::LaneOptions options,
+                                   const Console& console) {
+    const char* python = std::getenv("REPRISE_PYTHON");
+    options.python = python == nullptr ? "" : python;
+    options.executable = console.executable;
+    const auto lane = scenario.program ? driver::LaneKind::kProgram : driver::LaneKind::kSim;
+    const auto result = driver::run_scenario(scenario, lane, options);
     return driver::record_of(result, options, build_info());
   }
 
@@ -76,7 +82,7 @@ class ReplayVerb final : public Verb {
   /// Replaces the file atomically: it has the old text or the new one.
   ExitCode record(const driver::Scenario& scenario, const Console& console) const {
     const std::string& file = scenario.file;
-    const driver::Recorded now = run_once(scenario, options_to_record(scenario));
+    const driver::Recorded now = run_once(scenario, options_to_record(scenario), console);
     const std::string text = driver::with_record(driver::read_yaml_text(file), now);
     const StoredPath target = stored_path(file);
     write_atomically(*target.store, target.path, as_bytes(text));
@@ -88,7 +94,8 @@ class ReplayVerb final : public Verb {
   static ExitCode replay(const driver::Scenario& scenario, const Console& console) {
     const std::string& file = scenario.file;
     const driver::Recorded& then = *scenario.recorded;
-    const driver::Recorded now = run_once(scenario, {.seed = then.seed, .mutant = then.mutant});
+    const driver::Recorded now =
+        run_once(scenario, {.seed = then.seed, .mutant = then.mutant}, console);
     const driver::ReplayFinding found = driver::compare_replay(then, now);
     for (const auto& sentence : found.outcome) console.out << file << ": " << sentence << '\n';
     if (!found.course.empty()) console.out << file << ": " << found.course << '\n';

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -39,12 +40,17 @@ class RunVerb final : public Verb {
   }
   void declare(Options& options) override {
     options.positional(paths_, "PATH", "scenario files or folders")
-        .text(lane_, "--lane", "sim|mpi|gpu", "where scenarios run; default: sim")
+        .text(lane_, "--lane", "sim|mpi|gpu|program",
+              "where scenarios run; default: sim; program: those of trainers")
         .text(tag_, "--tag", "NAME", "run only scenarios with this tag")
         .text(launcher_, "--launcher", "mpirun|srun",
               "program that starts the ranks of the lanes mpi and gpu")
         .number(ranks_per_gpu_, "--ranks-per-gpu", 1,
                 "lane gpu: how many ranks of a scenario may share a device; default: 1")
+        .text(python_, "--python", "PATH",
+              "lane program: the Python that runs trainers; default: $REPRISE_PYTHON, or python3")
+        .text(trainers_, "--trainers", "DIR",
+              "lane program: folder of the trainers; default: trainers beside the scenarios")
         .text(report_, "--report", "DIR", "write report.json and junit.xml there")
         .text(keep_, "--keep", "DIR", "keep the checkpoints there, one folder per scenario")
         .text(record_, "--record", "DIR", "write each scenario with its result there")
@@ -110,9 +116,14 @@ class RunVerb final : public Verb {
  private:
   driver::RunRequest checked_request(const Console& console) const {
     driver::RunRequest request;
-    request.selection = {paths_, tag_, static_cast<std::size_t>(rows_),
-                         static_cast<std::uint64_t>(seed_)};
     request.lane = driver::lane_named(lane_);
+    request.selection = {paths_,
+                         tag_,
+                         static_cast<std::size_t>(rows_),
+                         static_cast<std::uint64_t>(seed_),
+                         trainers_,
+                         request.lane == driver::LaneKind::kProgram};
+    require_options_of(request.lane);
     if (!save_.empty() && !keep_.empty()) {
       throw Error(Code::kUsage, "--save and --keep are the same option; give one of them");
     }
@@ -128,17 +139,41 @@ class RunVerb final : public Verb {
                        .launcher = checked_launcher(),
                        .executable = console.executable,
                        .ranks_per_gpu = checked_ranks_per_gpu(),
+                       .python = checked_python(),
                        .log = checked_log(request.lane)};
     if (!mutant_.empty()) sim::mutant_named(mutant_);  // report a wrong name before anything runs
     require_known_ranks();
     return request;
   }
 
+  /// A trainer is its own program: what is ours to switch can't be switched in it.
+  void require_options_of(driver::LaneKind lane) const {
+    const bool program = lane == driver::LaneKind::kProgram;
+    if (!program && (!python_.empty() || !trainers_.empty())) {
+      throw Error(Code::kUsage, "--python and --trainers belong to --lane program");
+    }
+    if (program && (double_ || !mutant_.empty() || options_.any() || save_interval_ > 0)) {
+      throw Error(Code::kUsage,
+                  "the lane program runs other people's programs: leave out --double, --mutant and "
+                  "the options of the training job");
+    }
+  }
+
+  std::string checked_python() const {
+    const char* given = std::getenv("REPRISE_PYTHON");
+    const std::string python = !python_.empty() ? python_ : given != nullptr ? given : "";
+    if (python.find('/') == std::string::npos) return python;
+    return std::filesystem::absolute(python).string();
+  }
+
   /// Checks tags against the whole named catalogue: a selection of rows may have none of them.
   void require_known_ranks() const {
     if (ranks_.empty() || ranks_ == "all") return;
     std::set<std::string> tags;
-    for (const auto& scenario : driver::read_catalogue({.paths = paths_})) {
+    for (const auto& scenario :
+         driver::read_catalogue({.paths = paths_,
+         .trainers = trainers_,
+         .programs = driver::lane_named(lane_) == driver::LaneKind::kProgram})) {
       tags.insert(scenario.tags.begin(), scenario.tags.end());
     }
     if (tags.contains(ranks_)) return;
@@ -197,7 +232,8 @@ class RunVerb final : public Verb {
   driver::LogOptions checked_log(driver::LaneKind lane) const {
     driver::require_log_level(log_);
     driver::LogOptions log{log_, {}};
-    if (!log.on() || lane == driver::LaneKind::kSim) return log;
+    if (!log.on() || lane == driver::LaneKind::kSim || lane == driver::LaneKind::kProgram)
+      return log;
     if (report_.empty()) {
       throw Error(Code::kUsage, "ranks of the lane " + lane_ +
                                     " write log files: give their place with --report DIR");
@@ -230,6 +266,8 @@ class RunVerb final : public Verb {
   std::vector<std::string> paths_;
   std::string lane_ = "sim";
   std::string launcher_ = "mpirun";
+  std::string python_;
+  std::string trainers_;
   std::string report_;
   std::string keep_;
   std::string save_;

@@ -17,6 +17,8 @@ set(REPRISE_THIRD_PARTY
   "driver/record          json         PRIVATE"
   "driver/record          spdlog       PRIVATE"
   "driver/runs            json         PRIVATE"
+  "driver/witness         json         PRIVATE"
+  "driver/programs        json         PRIVATE"
   "cli/output             fmt          PRIVATE"
   "cli/output             json         PRIVATE"
   "cli                    cli11        PRIVATE"

@@ -17,6 +17,8 @@
 
 namespace reprise::driver {
 
+class ControlBook;
+
 struct LaneOptions {
   std::uint64_t seed = 1;  ///< seed of the simulated scheduler
   std::string mutant;      ///< name; empty: none
@@ -25,7 +27,10 @@ struct LaneOptions {
   std::string executable;          ///< path of this program, for lanes that start processes
   std::uint64_t deadline_s = 120;  ///< real time that one incarnation may take
   std::int32_t ranks_per_gpu = 1;  ///< most ranks that share a device on the lane gpu
+  std::string python;              ///< interpreter of trainers; empty: python3
   LogOptions log;
+  /// Of the lane program: runs that scenarios share; null: a scenario makes its own.
+  std::shared_ptr<ControlBook> controls = {};
   /// Shared by all scenarios that run with copies of these options.
   std::shared_ptr<TwinBook> twins = std::make_shared<TwinBook>();
 };

@@ -68,9 +68,9 @@ void keep_some(const Selection& selection, std::vector<Scenario>& rows) {
 }
 
 /// Returns the wanted rows of one path.
-std::vector<Scenario> rows_of(const std::string& path) {
+std::vector<Scenario> rows_of(const std::string& path, const std::string& trainers) {
   const FileAndRows wanted = split_rows(path);
-  std::vector<Scenario> all = parse_scenarios(read_yaml_text(wanted.file), wanted.file);
+  std::vector<Scenario> all = parse_scenarios(read_yaml_text(wanted.file), wanted.file, trainers);
   std::vector<Scenario> kept;
   std::set<std::string> cells;
   for (auto& scenario : all) {
@@ -96,6 +96,18 @@ void keep_tagged(const std::string& tag, std::vector<Scenario>& scenarios) {
   throw Error(Code::kUsage,
               "no scenario has the tag '" + tag + "'" +
                   (tags.empty() ? "; none has any" : "; the tags are: " + join(tags, ", ")));
+}
+
+/// Keeps the scenarios of trainers, or the others.
+void keep_kind(bool programs, std::vector<Scenario>& scenarios) {
+  std::erase_if(scenarios, [programs](const Scenario& scenario) {
+    return scenario.program.has_value() != programs;
+  });
+  if (!scenarios.empty()) return;
+  throw Error(Code::kUsage, programs ? "none of these scenarios has a trainer; only those run on "
+                                       "the lane program"
+                                     : "each of these scenarios has a trainer; they run with "
+                                       "--lane program");
 }
 
 /// Names must differ: reports, kept checkpoints and courses identify scenarios by them.
@@ -153,12 +165,13 @@ std::vector<std::string> find_scenarios(const std::vector<std::string>& paths) {
 std::vector<Scenario> read_catalogue(const Selection& selection) {
   std::vector<Scenario> scenarios;
   for (const auto& path : find_scenarios(selection.paths)) {
-    auto rows = rows_of(path);
+    auto rows = rows_of(path, selection.trainers);
     keep_some(selection, rows);
     scenarios.insert(scenarios.end(), std::make_move_iterator(rows.begin()),
                      std::make_move_iterator(rows.end()));
   }
   refuse_equal_names(scenarios);
+  keep_kind(selection.programs, scenarios);
   if (!selection.tag.empty()) keep_tagged(selection.tag, scenarios);
   return scenarios;
 }

@@ -30,6 +30,8 @@ struct Selection {
   std::string tag;                 ///< only scenarios with this tag; empty: all
   std::size_t rows_max = 0;        ///< largest number of rows per table, drawn by `seed`; 0: all
   std::uint64_t seed = 1;
+  std::string trainers = {};  ///< folder of the trainers; empty: it is looked for
+  bool programs = false;      ///< true: only scenarios of trainers; false: all others
 };
 
 /// Reads all selected scenarios in file order. USAGE, with a suggestion, if there are none.

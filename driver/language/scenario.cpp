@@ -5,6 +5,7 @@
 
 #include "core/base/print.hpp"
 #include "driver/language/catalogue.hpp"
+#include "driver/language/program_steps.hpp"
 #include "driver/language/scenario_job.hpp"
 #include "driver/language/scenario_steps.hpp"
 #include "driver/language/scenario_table.hpp"
@@ -18,7 +19,8 @@ namespace {
 constexpr std::int64_t kRankMax = 1023;
 constexpr std::array kLanes = {std::pair{LaneKind::kSim, std::string_view{"sim"}},
                                std::pair{LaneKind::kMpi, std::string_view{"mpi"}},
-                               std::pair{LaneKind::kGpu, std::string_view{"gpu"}}};
+                               std::pair{LaneKind::kGpu, std::string_view{"gpu"}},
+                               std::pair{LaneKind::kProgram, std::string_view{"program"}}};
 
 constexpr std::array<std::string_view, 3> kOutcomes = {"continued", "fell_back", "refused"};
 constexpr std::array<std::string_view, 2> kFallbacks = {"none", "newest_whole"};
@@ -218,8 +220,19 @@ void read_caught(YamlMap& top, Scenario& scenario) {
   }
 }
 
+/// Reads the rest of a scenario whose job is a trainer.
+void read_one_of_trainer(YamlMap& top, const std::string& trainers, Scenario& scenario) {
+  scenario.program = read_program(top, trainers);
+  scenario.lanes = {LaneKind::kProgram};
+  scenario.lanes_reason = "its job is a trainer, which runs on the lane program";
+  if (top.has("recorded")) scenario.recorded = read_recorded(top.map("recorded"));
+  static_cast<void>(top.node("recorded"));
+  top.refuse_unknown();
+}
+
 /// Reads one scenario of the file; `bindings` are its row's.
-Scenario read_one(const YAML::Node& root, const std::string& file, Bindings* bindings) {
+Scenario read_one(const YAML::Node& root, const std::string& file, const std::string& trainers,
+                  Bindings* bindings) {
   Scenario scenario;
   scenario.file = file;
   YamlMap top(root, file, "the scenario", bindings);
@@ -227,6 +240,10 @@ Scenario read_one(const YAML::Node& root, const std::string& file, Bindings* bin
   scenario.proves = top.required("proves");
   scenario.name = top.text("name").value_or(name_of_file(file));
   scenario.tags = top.texts("tags");
+  if (top.has("trainer")) {
+    read_one_of_trainer(top, trainers, scenario);
+    return scenario;
+  }
   read_job(top.map("job"), scenario);
   if (top.has("checkpoint")) read_checkpoint(top.map("checkpoint"), scenario.checkpoint);
   if (!top.has("steps")) top.fail(root, "wants a list under 'steps'");
@@ -250,7 +267,8 @@ void require_all_used(const YamlMap& top, const YAML::Node& each, const Bindings
   }
 }
 
-std::vector<Scenario> read_table(const YAML::Node& root, const std::string& file) {
+std::vector<Scenario> read_table(const YAML::Node& root, const std::string& file,
+                                 const std::string& trainers) {
   YamlMap top(root, file, "the scenario");
   const YAML::Node each = top.node("each");
   if (top.has("recorded")) {
@@ -259,11 +277,13 @@ std::vector<Scenario> read_table(const YAML::Node& root, const std::string& file
   std::vector<Scenario> scenarios;
   const auto world = [&](Bindings& before) {
     Scenario scenario;
-    read_job(YamlMap(root, file, "the scenario", &before).map("job"), scenario);
+    YamlMap bound(root, file, "the scenario", &before);
+    if (bound.has("trainer")) return static_cast<std::int32_t>(world_of_program(bound, trainers));
+    read_job(bound.map("job"), scenario);
     return scenario.incarnations.front().world_size();
   };
   for (auto& row : table_rows(each, file, world)) {
-    Scenario scenario = read_one(root, file, &row.bindings);
+    Scenario scenario = read_one(root, file, trainers, &row.bindings);
     require_all_used(top, each, row.bindings);
     scenario.row = row.name;
     scenario.name += row.name;
@@ -338,15 +358,16 @@ LaneKind lane_named(std::string_view name) {
     if (known == name) return lane;
   }
   throw Error(Code::kUsage,
-              "no lane is called '" + std::string(name) + "'; there are: sim, mpi, gpu");
+              "no lane is called '" + std::string(name) + "'; there are: sim, mpi, gpu, program");
 }
 
-std::vector<Scenario> parse_scenarios(const std::string& text, const std::string& file) try {
+std::vector<Scenario> parse_scenarios(const std::string& text, const std::string& file,
+                                      const std::string& trainers) try {
   const YAML::Node root = load_yaml(text, file);
   const bool table = YamlMap(root, file, "the scenario").has("each");
-  if (table) return read_table(root, file);
+  if (table) return read_table(root, file, trainers);
   Bindings none;
-  return {read_one(root, file, &none)};
+  return {read_one(root, file, trainers, &none)};
 } catch (const Error& error) {
   throw error.within({.file = file});
 }

@@ -13,6 +13,7 @@
 
 #include "core/plan/strictness.hpp"
 #include "core/save/plan_cache.hpp"
+#include "driver/language/program_plan.hpp"
 #include "reprise/error.hpp"
 #include "reprise/store.hpp"
 #include "sim/faults/fault.hpp"
@@ -20,7 +21,8 @@
 
 namespace reprise::driver {
 
-enum class LaneKind : std::uint8_t { kSim, kMpi, kGpu };
+/// kProgram runs the scenarios of trainers and nothing else.
+enum class LaneKind : std::uint8_t { kSim, kMpi, kGpu, kProgram };
 std::string_view name_of(LaneKind lane);
 /// Throws USAGE with the known names if there is no such lane.
 LaneKind lane_named(std::string_view name);
@@ -287,6 +289,8 @@ struct Scenario {
   sim::Schedule schedule = {};      ///< learning rate and weight decay
   CheckpointPlan checkpoint;
   std::vector<IncarnationPlan> incarnations;
+  /// Lives of a trainer, in place of the job and its incarnations.
+  std::optional<ProgramPlan> program = {};
   Expectation expect;
   std::vector<std::string> caught;  ///< mutants that must fail here
   std::vector<LaneKind> lanes;
@@ -296,8 +300,10 @@ struct Scenario {
   friend bool operator==(const Scenario&, const Scenario&) = default;
 };
 
-/// Parses a file: one scenario, or one per row of its table. USAGE with file and line.
-std::vector<Scenario> parse_scenarios(const std::string& text, const std::string& file);
+/// Parses a file: one scenario, or one per row of its table. USAGE with file and line. `trainers`
+/// is the folder of trainers; empty: it is looked for.
+std::vector<Scenario> parse_scenarios(const std::string& text, const std::string& file,
+                                      const std::string& trainers = {});
 /// Parses a file that holds one scenario; USAGE for a table.
 Scenario parse_scenario(const std::string& text, const std::string& file);
 Scenario read_scenario(const std::string& file);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "driver/language/program_steps.hpp"
 #include "driver/language/scenario.hpp"
 #include "driver/language/scenario_writer.hpp"
 
@@ -411,6 +412,12 @@ std::string to_yaml(const Scenario& scenario) {
   put(out, "proves", scenario.proves);
   put(out, "name", scenario.name);
   if (!scenario.tags.empty()) put_list(out, "tags", scenario.tags);
+  if (scenario.program) {
+    put_program(out, *scenario.program);
+    if (scenario.recorded) put_recorded(out, *scenario.recorded);
+    out << YAML::EndMap;
+    return text_of(out);
+  }
   put_job(out, scenario);
   put_checkpoint(out, scenario.checkpoint);
   put_steps(out, scenario);

@@ -16,6 +16,7 @@
 #include "driver/lanes/foreign_life.hpp"
 #include "driver/lanes/rank_hardware.hpp"
 #include "driver/language/text_file.hpp"
+#include "driver/programs/program_run.hpp"
 #include "driver/record/build_info.hpp"
 #include "driver/record/judgement.hpp"
 #include "driver/record/past.hpp"
@@ -44,6 +45,21 @@ std::string replay_line(const Scenario& scenario, LaneKind lane, const LaneOptio
   if (lane == LaneKind::kSim) line += " --seed " + std::to_string(options.seed);
   if (!options.mutant.empty()) line += " --mutant " + options.mutant;
   return line;
+}
+
+/// Runs a scenario of a trainer; not_run with the reason if the trainer can't run here.
+ScenarioResult run_of_trainer(const Scenario& scenario, const LaneOptions& options) {
+  ProgramOptions own{
+      .place = {options.python, std::filesystem::path(options.executable).parent_path().string()},
+      .keep = options.keep};
+  if (options.controls) own.controls = options.controls;
+  ScenarioResult result;
+  const auto reason = own.controls->why_not(scenario.program->trainer, own.place);
+  if (!reason) return run_program_scenario(scenario, own);
+  result = judge(scenario, {});
+  result.verdict = Verdict::kNotRun;
+  result.reason = *reason;
+  return result;
 }
 
 std::unique_ptr<Lane> make_lane(const Scenario& scenario, LaneKind lane,
@@ -115,10 +131,11 @@ std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& option
       texts.push_back(std::move(text));
     }
   }
-  for (const LaneKind other : {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu}) {
+  for (const LaneKind other :
+       {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu, LaneKind::kProgram}) {
     if (other != lane) texts.push_back("lane " + std::string(name_of(other)) + ": not run here");
   }
-  if (lane != LaneKind::kSim) {
+  if (lane == LaneKind::kMpi || lane == LaneKind::kGpu) {
     texts.push_back("more than one node; a launcher other than " + options.launcher);
   }
   if (lane == LaneKind::kGpu && gpus_used(report) < 2) texts.emplace_back("more than one GPU");
@@ -186,7 +203,7 @@ std::optional<std::string> why_not(LaneKind lane, const Scenario& scenario,
   if (std::find(scenario.lanes.begin(), scenario.lanes.end(), lane) == scenario.lanes.end()) {
     return scenario.lanes_reason;
   }
-  if (lane == LaneKind::kSim) return std::nullopt;
+  if (lane == LaneKind::kSim || lane == LaneKind::kProgram) return std::nullopt;
   if (!build_info().has_mpi) return "this program was built without MPI";
   return lane == LaneKind::kGpu ? why_no_gpus(largest_world(scenario), options.ranks_per_gpu)
                                 : std::nullopt;
@@ -200,6 +217,8 @@ ScenarioRun run_watched(const Scenario& scenario, LaneKind lane, const LaneOptio
     run.result = judge(scenario, {});
     run.result.verdict = Verdict::kNotRun;
     run.result.reason = *reason;
+  } else if (scenario.program) {
+    run.result = run_of_trainer(scenario, options);
   } else {
     const auto lives = run_lives(scenario, *make_lane(scenario, lane, options), options);
     run.result = judge(scenario, lives);
@@ -219,8 +238,10 @@ reports::Report run_all(const RunRequest& request, const Started& started) {
   return run_these(read_catalogue(request.selection), request, started);
 }
 
-reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& request,
+reports::Report run_these(const std::vector<Scenario>& scenarios, const RunRequest& given,
                           const Started& started) {
+  RunRequest request = given;
+  if (!request.options.controls) request.options.controls = std::make_shared<ControlBook>();
   const auto start = SteadyClock::now();
   reports::Report report = empty_report(std::string(name_of(request.lane)));
   report.mutant = request.options.mutant;

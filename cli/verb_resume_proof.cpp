@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include "cli/verb.hpp"
+#include "driver/programs/resume_proof.hpp"
+#include "driver/runs/run.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::cli {
+namespace {
+
+constexpr int kProofColumns = 120;
+
+class ResumeProofVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "resume-proof"; }
+  std::string_view summary() const override {
+    return "Judge a resumed run against an uninterrupted one, by their witness files";
+  }
+  std::string_view examples() const override {
+    return "  reprise resume-proof a/witness b/witness --checkpoints b/checkpoints\n"
+           "  reprise resume-proof a/witness b/witness cold/witness --report out\n";
+  }
+  void declare(Options& options) override {
+    options
+        .positional(runs_, "RUN",
+                    "folders of witness files: the uninterrupted run, the resumed run, and the "
+                    "resumed run's last life without a load, if there is one")
+        .text(checkpoints_, "--checkpoints", "DIR", "the resumed run's checkpoints, judged, too")
+        .text(report_, "--report", "DIR", "write report.json and junit.xml there");
+  }
+
+  ExitCode run(const Console& console) override {
+    if (runs_.size() < 2 || runs_.size() > 3) {
+      throw Error(Code::kUsage, "wants two or three runs: RUN_A RUN_B [COLD]");
+    }
+    reports::Report report = driver::empty_report("program");
+    report.scenarios.push_back(
+        driver::prove_resume({runs_[0], runs_[1], runs_.size() > 2 ? runs_[2] : "", checkpoints_}));
+    report.scenarios.back().replay = replay();
+    report.planned = 1;
+    if (runs_.size() < 3) {
+      report.not_claimed.emplace_back("a run that loads nothing would fail: none was given");
+    }
+    if (checkpoints_.empty()) {
+      report.not_claimed.emplace_back("what the checkpoints hold: they were not given");
+    }
+    report.verdict = reports::overall(report);
+    const int columns = console.out_width > 0 ? static_cast<int>(console.out_width) : kProofColumns;
+    console.out << to_table(report, columns) << '\n' << to_rank_table(report.scenarios.back());
+    if (!report_.empty()) driver::write_report(report, report_);
+    console.out << fmt::format("\n{}: {}\n", reports::name_of(report.verdict), runs_[1]);
+    if (report.verdict == reports::Verdict::kPass) return ExitCode::kPass;
+    return report.verdict == reports::Verdict::kFail ? ExitCode::kFail : ExitCode::kInconclusive;
+  }
+
+ private:
+  std::string replay() const {
+    std::string line = "reprise resume-proof";
+    for (const auto& run : runs_) line += " " + run;
+    return checkpoints_.empty() ? line : line + " --checkpoints " + checkpoints_;
+  }
+
+  std::vector<std::string> runs_;
+  std::string checkpoints_;
+  std::string report_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_resume_proof() { return std::make_unique<ResumeProofVerb>(); }
+
+}  // namespace reprise::cli

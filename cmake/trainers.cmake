@@ -1,0 +1,10 @@
+# Trainers that are C++ programs: they stand beside the program, where their trainer.yaml looks.
+if(TARGET reprise_core_api AND TARGET reprise_core_adapters_local)
+  _reprise_find_third_party(json)
+  _reprise_find_third_party(crypto)
+  add_executable(trainer_engine trainers/engine/train.cpp)
+  target_include_directories(trainer_engine PRIVATE include)
+  target_link_libraries(trainer_engine PRIVATE reprise_core_adapters_local reprise_core_api
+    reprise_options reprise_dep_json reprise_dep_crypto)
+  set_target_properties(trainer_engine PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+endif()

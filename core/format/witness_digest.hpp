@@ -1,0 +1,22 @@
+#pragma once
+// The digest by which a program tells what it holds of a tensor (docs/witness.md). Digests of
+// disjoint boxes add up, modulo 2^64, to the digest of the tensor, whatever the sharding.
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/base/bytes.hpp"
+#include "core/geometry/box.hpp"
+
+namespace reprise {
+
+/// Returns the number that identifies the tensor in its digest: the first 8 bytes, little-endian,
+/// of the SHA-256 of key, a zero byte and the dtype's name.
+std::uint64_t witness_key(std::string_view key, std::string_view dtype);
+
+/// Returns the digest of a box of a tensor of this shape. `elements` holds the box row-major,
+/// little-endian, and nothing else.
+std::uint64_t witness_digest(std::uint64_t key, DType dtype, const Dims& shape, const Box& box,
+                             ByteSpan elements);
+
+}  // namespace reprise

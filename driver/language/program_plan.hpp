@@ -1,0 +1,81 @@
+#pragma once
+// The part of a scenario that says what a trainer does: its lives, and what is expected of them.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driver/language/trainer_file.hpp"
+#include "properties/ruling_code.hpp"
+
+namespace reprise::driver {
+
+enum class ProgramDoes : std::uint8_t { kTrain, kSave, kLoad, kFinalize };
+std::string_view name_of(ProgramDoes does);
+
+struct ProgramStep {
+  ProgramDoes does = ProgramDoes::kTrain;
+  std::int64_t steps = 0;          ///< kTrain
+  std::optional<bool> async = {};  ///< kSave; nothing: as the program's options say
+
+  friend bool operator==(const ProgramStep&, const ProgramStep&) = default;
+};
+
+/// Ends a rank's process by a signal, at the beginning of a phase.
+struct ProgramKill {
+  std::int64_t rank = 0;
+  std::string phase;
+  std::int64_t occurrence = 1;  ///< 1: the first time in that life
+
+  friend bool operator==(const ProgramKill&, const ProgramKill&) = default;
+};
+
+/// A wrong result for the trainer's rerun machine.
+struct ProgramRerun {
+  std::int64_t iteration = 1;
+  std::string kind;
+  std::optional<std::int64_t> rank;  ///< nothing: the trainer chooses
+
+  friend bool operator==(const ProgramRerun&, const ProgramRerun&) = default;
+};
+
+struct ProgramLife {
+  std::map<std::string, std::int64_t> layout;  ///< size by axis
+  std::map<std::string, std::string> options;  ///< those that the scenario gives
+  std::vector<ProgramStep> steps;
+  std::optional<ProgramKill> kill;
+  std::optional<ProgramRerun> rerun;
+  std::int64_t exit = 0;  ///< code that each rank must end with
+
+  friend bool operator==(const ProgramLife&, const ProgramLife&) = default;
+};
+
+struct ProgramExpectation {
+  std::optional<std::int64_t> loaded_step;  ///< of the last life
+  GoesOn goes_on = GoesOn::kBitwise;
+  std::optional<RulingCode> fails;       ///< code of the failure that must be found
+  std::string says;                      ///< part of its reason
+  std::vector<std::string> unwitnessed;  ///< prefixes of stored keys that no witness knows
+
+  friend bool operator==(const ProgramExpectation&, const ProgramExpectation&) = default;
+};
+
+/// All but the first life begin with a load.
+struct ProgramPlan {
+  TrainerFile trainer;
+  std::int64_t seed = 1;
+  std::vector<ProgramLife> lives;
+  ProgramExpectation expect;
+
+  friend bool operator==(const ProgramPlan&, const ProgramPlan&) = default;
+};
+
+/// Returns "dp2 tp1", in the order of the trainer's axes.
+std::string layout_text(const TrainerFile& trainer,
+                        const std::map<std::string, std::int64_t>& layout);
+/// True if the life begins with a load.
+inline bool begins_with_load(const ProgramPlan& /*plan*/, std::size_t life) { return life > 0; }
+
+}  // namespace reprise::driver

@@ -1,0 +1,380 @@
+#include "driver/language/program_steps.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <sstream>
+
+#include "core/base/print.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+constexpr std::int64_t kTrainMax = 10000;
+constexpr std::int64_t kProgramCountMax = 1'000'000;
+constexpr const char* kProgramSteps =
+    "the steps of a trainer are: train: N, save, load, finalize, kill, fault: {rerun}, exit: CODE, "
+    "restart";
+
+std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
+  return {texts.begin(), texts.end()};
+}
+
+/// Reads "dp2 tp2".
+std::map<std::string, std::int64_t> layout_in_text(YamlMap& map, const std::string& text) {
+  std::map<std::string, std::int64_t> layout;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const auto digits = word.find_last_not_of("0123456789") + 1;
+    const bool good = digits > 0 && digits < word.size() && word.size() - digits < 4;
+    const std::string axis = word.substr(0, digits);
+    if (!good || layout.contains(axis)) {
+      map.fail(map.node("layout"), "has '" + word + "' in its layout; one is written: dp2 tp2");
+    }
+    layout[axis] = std::stoll(word.substr(digits));
+  }
+  return layout;
+}
+
+std::map<std::string, std::int64_t> read_program_layout(YamlMap& map, const TrainerFile& trainer) {
+  std::map<std::string, std::int64_t> layout;
+  const auto axes = views_of(trainer.axes);
+  YAML::Node node = map.node("layout");
+  if (node.IsScalar()) {
+    layout = layout_in_text(map, *map.text("layout"));
+  } else {
+    YamlMap sizes = map.map("layout");
+    for (const auto& axis : sizes.keys()) {
+      layout[axis] = sizes.integer_in(axis, 1, trainer.ranks).value_or(1);
+    }
+  }
+  for (const auto& [axis, size] : layout) {
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) {
+      map.fail(map.node("layout"), "has the axis '" + axis + "', which " + trainer.name +
+                                       " does not take; it takes: " + join(trainer.axes, ", "));
+    }
+    if (size < 1) map.fail(map.node("layout"), "has the size 0 for the axis '" + axis + "'");
+  }
+  for (const auto& axis : trainer.axes) layout.emplace(axis, 1);
+  if (trainer.world_of(layout) > trainer.ranks) {
+    map.fail(map.node("layout"), "wants " + std::to_string(trainer.world_of(layout)) +
+                                     " processes; " + trainer.name + " takes at most " +
+                                     std::to_string(trainer.ranks));
+  }
+  return layout;
+}
+
+/// Reads options over those that hold already.
+void read_program_options(YamlMap& map, const TrainerFile& trainer,
+                          std::map<std::string, std::string>& options) {
+  if (!map.has("options")) {
+    static_cast<void>(map.node("options"));
+    return;
+  }
+  YamlMap given = map.map("options");
+  for (const auto& option : trainer.options) {
+    const auto values = views_of(option.values);
+    if (const auto value = given.word(option.name, values)) options[option.name] = *value;
+  }
+  given.refuse_unknown();
+}
+
+void require_action(YamlMap& map, const TrainerFile& trainer, std::string_view action,
+                    const YAML::Node& at) {
+  const auto& known = trainer.actions;
+  if (std::find(known.begin(), known.end(), action) != known.end()) return;
+  map.fail(at, "wants '" + std::string(action) + "' of " + trainer.name +
+                   ", which can: " + join(known, ", "));
+}
+
+std::int64_t count_of(const ProgramLife& life, ProgramDoes does) {
+  return std::count_if(life.steps.begin(), life.steps.end(),
+                       [does](const ProgramStep& step) { return step.does == does; });
+}
+
+/// Arms the kill for the save or load that begins where it stands; adds that save or load.
+ProgramKill read_kill(YamlMap map, const ProgramPlan& plan, ProgramLife& life) {
+  const TrainerFile& trainer = plan.trainer;
+  ProgramKill kill;
+  if (!map.has("phase")) map.required("phase");
+  kill.phase = *map.word("phase", views_of(trainer.phases));
+  if (!map.has("rank")) map.required("rank");
+  kill.rank = *map.integer_in("rank", 0, trainer.world_of(life.layout) - 1);
+  const bool loads = kill.phase.starts_with("load");
+  const bool first_load = loads && plan.lives.size() > 1;
+  const ProgramDoes does = loads ? ProgramDoes::kLoad : ProgramDoes::kSave;
+  kill.occurrence = count_of(life, does) + (first_load && !life.steps.empty() ? 2 : 1);
+  if (!loads || !life.steps.empty()) life.steps.push_back({.does = does});
+  if (const auto given = map.integer_in("occurrence", 1, kProgramCountMax))
+    kill.occurrence = *given;
+  map.refuse_unknown();
+  return kill;
+}
+
+ProgramRerun read_rerun(YamlMap map) {
+  ProgramRerun rerun;
+  rerun.iteration = map.integer_in("iteration", 1, kProgramCountMax).value_or(1);
+  rerun.kind = map.required("kind");
+  rerun.rank = map.integer_in("rank", 0, kProgramCountMax);
+  map.refuse_unknown();
+  return rerun;
+}
+
+ProgramLife next_life(const ProgramPlan& plan) {
+  return {.layout = plan.lives.back().layout, .options = plan.lives.back().options};
+}
+
+/// Reads `- save`, `- load`, `- finalize`, `- restart`.
+void read_program_word(YamlMap& top, const YAML::Node& node, ProgramPlan& plan) {
+  const std::string& word = node.Scalar();
+  if (word == "restart") {
+    plan.lives.push_back(next_life(plan));
+    return;
+  }
+  for (const auto does : {ProgramDoes::kSave, ProgramDoes::kLoad, ProgramDoes::kFinalize}) {
+    if (word != name_of(does)) continue;
+    require_action(top, plan.trainer, word, node);
+    plan.lives.back().steps.push_back({.does = does});
+    return;
+  }
+  top.fail(node, "has a step '" + word + "'; " + kProgramSteps);
+}
+
+void read_program_restart(YamlMap map, ProgramPlan& plan) {
+  ProgramLife life = next_life(plan);
+  if (map.has("layout")) life.layout = read_program_layout(map, plan.trainer);
+  static_cast<void>(map.node("layout"));
+  read_program_options(map, plan.trainer, life.options);
+  map.refuse_unknown();
+  plan.lives.push_back(std::move(life));
+}
+
+void read_program_fault(YamlMap map, ProgramLife& life) {
+  if (!map.has("rerun")) map.required("rerun");
+  life.rerun = read_rerun(map.map("rerun"));
+  map.refuse_unknown();
+}
+
+/// Reads `- train: 3`, `- restart: {layout: dp4}`, ...
+void read_program_step(YamlMap step, const YAML::Node& node, ProgramPlan& plan) {
+  const TrainerFile& trainer = plan.trainer;
+  ProgramLife& life = plan.lives.back();
+  if (step.has("train")) {
+    require_action(step, trainer, "train", node);
+    life.steps.push_back({ProgramDoes::kTrain, *step.integer_in("train", 1, kTrainMax)});
+  } else if (step.has("save")) {
+    require_action(step, trainer, "save", node);
+    YamlMap save = step.map("save");
+    life.steps.push_back({ProgramDoes::kSave, 0, save.flag("async")});
+    save.refuse_unknown();
+  } else if (step.has("kill")) {
+    life.kill = read_kill(step.map("kill"), plan, life);
+  } else if (step.has("fault")) {
+    read_program_fault(step.map("fault"), life);
+  } else if (step.has("exit")) {
+    const auto code = *step.integer_in("exit", 0, UINT8_MAX);
+    if (std::find(trainer.exits.begin(), trainer.exits.end(), code) == trainer.exits.end()) {
+      step.fail(node, "plans the exit code " + std::to_string(code) + "; " + trainer.name +
+                          " plans: " + join(trainer.exits, ", "));
+    }
+    life.exit = code;
+  } else if (step.has("restart")) {
+    read_program_restart(step.map("restart"), plan);
+  } else {
+    for (const char* known : {"train", "save", "kill", "fault", "exit", "restart"}) {
+      static_cast<void>(step.node(known));
+    }
+    step.refuse_unknown();
+    step.fail(node, std::string("does nothing; ") + kProgramSteps);
+  }
+  step.refuse_unknown();
+}
+
+void read_program_expect(YamlMap map, ProgramPlan& plan) {
+  if (const auto delta = map.number("max_delta"); delta && *delta != 0) {
+    map.fail(map.node("max_delta"), "wants max_delta 0: anything else is a difference");
+  }
+  ProgramExpectation& expect = plan.expect;
+  expect.loaded_step = map.integer_in("loaded_step", 0, INT64_MAX);
+  expect.goes_on = map.one_of("goes_on", {GoesOn::kBitwise, GoesOn::kLikeControl})
+                       .value_or(plan.trainer.goes_on);
+  if (const auto name = map.text("fails")) {
+    expect.fails = ruling_code_named(*name);
+    if (!expect.fails) map.fail(map.node("fails"), "knows no code " + *name);
+  }
+  expect.says = map.text("says").value_or("");
+  if (!expect.says.empty() && !expect.fails) {
+    map.fail(map.node("says"), "says what a failure says, and expects none");
+  }
+  expect.unwitnessed = map.texts("unwitnessed");
+  map.refuse_unknown();
+}
+
+/// Reads the trainer, and the first life without its steps.
+ProgramPlan read_trainer_of(YamlMap& top, const std::string& trainers) {
+  YamlMap map = top.map("trainer");
+  ProgramPlan plan;
+  const std::string name = map.required("name");
+  try {
+    plan.trainer = read_trainer(name, top.file(), trainers);
+  } catch (const Error& error) {
+    if (!error.place().file.empty()) throw;
+    map.fail(map.node("name"), error.message());
+  }
+  plan.lives.emplace_back();
+  if (!map.has("layout")) map.required("layout");
+  plan.lives.back().layout = read_program_layout(map, plan.trainer);
+  read_program_options(map, plan.trainer, plan.lives.back().options);
+  plan.seed = map.integer_in("seed", 0, INT64_MAX).value_or(1);
+  map.refuse_unknown();
+  return plan;
+}
+
+/// Checks that a life ends with its kill or its exit, and that something is saved before a load.
+void require_program_sense(YamlMap& top, const ProgramPlan& plan) {
+  const bool saves =
+      count_of(plan.lives.front(), ProgramDoes::kSave) > 0 || plan.lives.front().exit != 0;
+  const YAML::Node at = top.node("steps");
+  if (!saves) top.fail(at, "saves nothing in its first life, so nothing would be compared");
+  for (const auto& life : plan.lives) {
+    if (life.kill && life.exit != 0) {
+      top.fail(at, "plans both a kill and an exit code for one life");
+    }
+  }
+}
+
+void put_layout_of(YAML::Emitter& out, const ProgramLife& life) {
+  out << YAML::Key << "layout" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  for (const auto& [axis, size] : life.layout) {
+    if (size > 1) out << YAML::Key << axis << YAML::Value << size;
+  }
+  out << YAML::EndMap;
+  if (life.options.empty()) return;
+  out << YAML::Key << "options" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  for (const auto& [name, value] : life.options) out << YAML::Key << name << YAML::Value << value;
+  out << YAML::EndMap;
+}
+
+void put_step(YAML::Emitter& out, const ProgramStep& step) {
+  const std::string word(name_of(step.does));
+  if (step.does == ProgramDoes::kTrain) {
+    out << YAML::BeginMap << YAML::Key << word << YAML::Value << step.steps << YAML::EndMap;
+  } else if (step.async) {
+    out << YAML::BeginMap << YAML::Key << word << YAML::Value << YAML::Flow << YAML::BeginMap;
+    out << YAML::Key << "async" << YAML::Value << *step.async << YAML::EndMap << YAML::EndMap;
+  } else {
+    out << word;
+  }
+}
+
+/// Writes the end of a life: its kill, in place of the save or load that it stands for, or its
+/// exit.
+void put_life_steps(YAML::Emitter& out, const ProgramLife& life) {
+  if (life.rerun) {
+    out << YAML::BeginMap << YAML::Key << "fault" << YAML::Value << YAML::Flow << YAML::BeginMap
+        << YAML::Key << "rerun" << YAML::Value << YAML::BeginMap << YAML::Key << "iteration"
+        << YAML::Value << life.rerun->iteration << YAML::Key << "kind" << YAML::Value
+        << life.rerun->kind;
+    if (life.rerun->rank) out << YAML::Key << "rank" << YAML::Value << *life.rerun->rank;
+    out << YAML::EndMap << YAML::EndMap << YAML::EndMap;
+  }
+  const std::size_t kept = life.kill && !life.steps.empty() ? 1 : 0;
+  for (std::size_t i = 0; i + kept < life.steps.size(); ++i) put_step(out, life.steps[i]);
+  if (life.kill) {
+    out << YAML::BeginMap << YAML::Key << "kill" << YAML::Value << YAML::Flow << YAML::BeginMap
+        << YAML::Key << "rank" << YAML::Value << life.kill->rank << YAML::Key << "phase"
+        << YAML::Value << life.kill->phase << YAML::Key << "occurrence" << YAML::Value
+        << life.kill->occurrence << YAML::EndMap << YAML::EndMap;
+  }
+  if (life.exit != 0) {
+    out << YAML::BeginMap << YAML::Key << "exit" << YAML::Value << life.exit << YAML::EndMap;
+  }
+}
+
+void put_program_expect(YAML::Emitter& out, const ProgramExpectation& expect) {
+  out << YAML::Key << "expect" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  out << YAML::Key << "max_delta" << YAML::Value << 0;
+  out << YAML::Key << "goes_on" << YAML::Value << std::string(name_of(expect.goes_on));
+  if (expect.loaded_step) {
+    out << YAML::Key << "loaded_step" << YAML::Value << *expect.loaded_step;
+  }
+  if (expect.fails) {
+    out << YAML::Key << "fails" << YAML::Value << std::string(name_of(*expect.fails));
+  }
+  if (!expect.says.empty()) out << YAML::Key << "says" << YAML::Value << expect.says;
+  if (!expect.unwitnessed.empty()) {
+    out << YAML::Key << "unwitnessed" << YAML::Value << YAML::BeginSeq;
+    for (const auto& prefix : expect.unwitnessed) out << prefix;
+    out << YAML::EndSeq;
+  }
+  out << YAML::EndMap;
+}
+
+}  // namespace
+
+std::string_view name_of(ProgramDoes does) {
+  constexpr std::string_view kNames[] = {"train", "save", "load", "finalize"};
+  return kNames[static_cast<std::size_t>(does)];
+}
+
+std::string layout_text(const TrainerFile& trainer,
+                        const std::map<std::string, std::int64_t>& layout) {
+  std::string text;
+  for (const auto& axis : trainer.axes) {
+    const auto size = layout.find(axis);
+    if (size == layout.end() || size->second == 1) continue;
+    text += (text.empty() ? "" : " ") + axis + std::to_string(size->second);
+  }
+  return text.empty() ? "one rank" : text;
+}
+
+std::int64_t world_of_program(YamlMap& top, const std::string& trainers) {
+  const ProgramPlan plan = read_trainer_of(top, trainers);
+  return plan.trainer.world_of(plan.lives.front().layout);
+}
+
+ProgramPlan read_program(YamlMap& top, const std::string& trainers) {
+  ProgramPlan plan = read_trainer_of(top, trainers);
+  if (!top.has("steps")) top.required("steps");
+  std::size_t ended = 0;  // number of lives that a kill or an exit has ended
+  int number = 0;
+  for (const auto& step : top.items("steps")) {
+    ++number;
+    const std::size_t lives = plan.lives.size();
+    if (step.IsScalar()) {
+      read_program_word(top, step, plan);
+    } else {
+      read_program_step({step, top.file(), "step " + std::to_string(number), top.bindings()}, step,
+                        plan);
+    }
+    if (ended == lives && plan.lives.size() == lives) {
+      top.fail(step, "does something after the life has ended by a kill or an exit");
+    }
+    const bool ends = !step.IsScalar() && (step["kill"] || step["exit"]);
+    if (ends) ended = plan.lives.size();
+  }
+  read_program_expect(top.map("expect"), plan);
+  require_program_sense(top, plan);
+  return plan;
+}
+
+void put_program(YAML::Emitter& out, const ProgramPlan& plan) {
+  out << YAML::Key << "trainer" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  out << YAML::Key << "name" << YAML::Value << plan.trainer.name;
+  put_layout_of(out, plan.lives.front());
+  out << YAML::Key << "seed" << YAML::Value << plan.seed << YAML::EndMap;
+  out << YAML::Key << "steps" << YAML::Value << YAML::BeginSeq;
+  for (std::size_t i = 0; i < plan.lives.size(); ++i) {
+    if (i > 0) {
+      out << YAML::BeginMap << YAML::Key << "restart" << YAML::Value << YAML::Flow
+          << YAML::BeginMap;
+      put_layout_of(out, plan.lives[i]);
+      out << YAML::EndMap << YAML::EndMap;
+    }
+    put_life_steps(out, plan.lives[i]);
+  }
+  out << YAML::EndSeq;
+  put_program_expect(out, plan.expect);
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,19 @@
+#pragma once
+// Reads the parts of a scenario file that speak of a trainer.
+
+#include <string>
+
+#include "driver/language/program_plan.hpp"
+#include "driver/language/yaml_map.hpp"
+
+namespace reprise::driver {
+
+/// Reads `trainer`, `steps` and `expect` of a file with a trainer. `trainers` is the folder of
+/// trainers; empty: it is looked for. USAGE with file and line.
+ProgramPlan read_program(YamlMap& top, const std::string& trainers);
+/// Returns the number of processes of the first life, for tables.
+std::int64_t world_of_program(YamlMap& top, const std::string& trainers);
+/// Writes what read_program reads.
+void put_program(YAML::Emitter& out, const ProgramPlan& plan);
+
+}  // namespace reprise::driver

@@ -1,0 +1,56 @@
+#pragma once
+// A trainer: a program of somebody else that runs as the job of a scenario, described by the file
+// trainer.yaml of its folder (docs/witness.md).
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reprise::driver {
+
+/// How a trainer goes on under another layout.
+enum class GoesOn : std::uint8_t {
+  kBitwise,      ///< as the uninterrupted run, bit for bit
+  kLikeControl,  ///< as a second run from the same checkpoint, bit for bit
+};
+std::string_view name_of(GoesOn goes_on);
+
+struct TrainerOption {
+  std::string name;
+  std::vector<std::string> values;  ///< allowed values; the first is the default
+
+  friend bool operator==(const TrainerOption&, const TrainerOption&) = default;
+};
+
+struct TrainerFile {
+  std::string folder;  ///< absolute
+  std::string name;
+  std::string about;
+  std::vector<std::string> command;          ///< relative to the folder
+  std::map<std::string, std::string> needs;  ///< Python packages with versions
+  std::vector<std::string> axes;
+  std::vector<std::string> inside;  ///< axes that are made of the ranks of the others
+  std::int64_t ranks = 1;           ///< most processes
+  GoesOn goes_on = GoesOn::kBitwise;
+  std::vector<std::string> actions;
+  std::vector<TrainerOption> options;
+  std::vector<std::string> phases;
+  std::vector<std::int64_t> exits = {0};
+  std::int64_t seconds = 120;  ///< deadline of one life
+
+  /// Returns the number of processes under a layout.
+  std::int64_t world_of(const std::map<std::string, std::int64_t>& layout) const;
+
+  friend bool operator==(const TrainerFile&, const TrainerFile&) = default;
+};
+
+/// Reads the trainer of that name. It is looked for in `trainers`, if that is given; otherwise in
+/// a folder `trainers` beside a folder above `file`, or of the working directory. Throws USAGE.
+TrainerFile read_trainer(const std::string& name, const std::string& file,
+                         const std::string& trainers);
+/// Parses a trainer.yaml. USAGE with file and line.
+TrainerFile parse_trainer(const std::string& text, const std::string& file);
+
+}  // namespace reprise::driver

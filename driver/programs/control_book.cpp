@@ -1,0 +1,35 @@
+#include "driver/programs/control_book.hpp"
+
+namespace reprise::driver {
+
+std::shared_ptr<const LifeEvidence> ControlBook::run(const std::string& name,
+                                                     const std::function<LifeEvidence()>& make) {
+  std::promise<std::shared_ptr<const LifeEvidence>> promise;
+  Made made;
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [at, added] = runs_.try_emplace(name);
+    if (added) at->second = promise.get_future().share();
+    made = at->second;
+    first = added;
+  }
+  if (first) {
+    try {
+      promise.set_value(std::make_shared<const LifeEvidence>(make()));
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+    }
+  }
+  return made.get();
+}
+
+std::optional<std::string> ControlBook::why_not(const TrainerFile& trainer,
+                                                const ProgramPlace& place) {
+  const std::lock_guard lock(mutex_);
+  const auto known = reasons_.find(trainer.folder);
+  if (known != reasons_.end()) return known->second;
+  return reasons_[trainer.folder] = why_no_trainer(trainer, place);
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,287 @@
+#include "driver/programs/program_life.hpp"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/base/print.hpp"
+#include "driver/lanes/process.hpp"
+#include "driver/lanes/scratch_directory.hpp"
+#include "driver/language/text_file.hpp"
+#include "reports/read_error.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr auto kAfterFailure = std::chrono::seconds(10);
+constexpr auto kAfterKill = std::chrono::seconds(3);
+constexpr std::uint64_t kNeedsDeadlineS = 60;
+constexpr const char* kPrograms = "{programs}";
+
+/// Returns a port of the loopback interface that nobody listens on now.
+int free_port() {
+  const int handle = ::socket(AF_INET, SOCK_STREAM, 0);
+  if (handle < 0) throw Error(Code::kIo, "socket");
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const bool bound = ::bind(handle, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                     ::getsockname(handle, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  ::close(handle);
+  if (!bound) throw Error(Code::kIo, "no free port of the loopback interface");
+  return ntohs(address.sin_port);
+}
+
+Json json_of(const ProgramStep& step) {
+  Json action = {{"do", std::string(name_of(step.does))}};
+  if (step.does == ProgramDoes::kTrain) action["steps"] = step.steps;
+  if (step.async) action["async"] = *step.async;
+  return action;
+}
+
+/// All options of the trainer, with their defaults where the scenario gives none.
+Json options_json(const TrainerFile& trainer, const ProgramLife& life) {
+  Json options = Json::object();
+  for (const auto& option : trainer.options) {
+    const auto given = life.options.find(option.name);
+    options[option.name] = given == life.options.end() ? option.values[0] : given->second;
+  }
+  return options;
+}
+
+Json load_json(const LifeRequest& request) {
+  if (request.loads == Loads::kNothing) return nullptr;
+  if (request.loads == Loads::kNewest) return {{"step", nullptr}};
+  return {{"step", request.cold_step}, {"cold", true}};
+}
+
+Json plan_json(const LifeRequest& request) {
+  Json actions = Json::array();
+  for (const auto& step : request.life.steps) actions.push_back(json_of(step));
+  Json kill = nullptr;
+  if (const auto& planned = request.life.kill) {
+    kill = {
+        {"rank", planned->rank}, {"phase", planned->phase}, {"occurrence", planned->occurrence}};
+  }
+  Json faults = Json::object();
+  if (const auto& rerun = request.life.rerun) {
+    faults["rerun"] = {{"iteration", rerun->iteration}, {"kind", rerun->kind}};
+    if (rerun->rank) faults["rerun"]["rank"] = *rerun->rank;
+  }
+  return {{"life", request.number},
+          {"load", load_json(request)},
+          {"options", options_json(request.trainer, request.life)},
+          {"actions", std::move(actions)},
+          {"kill", std::move(kill)},
+          {"faults", std::move(faults)}};
+}
+
+std::string python_of(const ProgramPlace& place) {
+  return place.python.empty() ? "python3" : place.python;
+}
+
+std::string word_of(const std::string& word, const ProgramPlace& place) {
+  if (word == "python3") return python_of(place);
+  if (!word.starts_with(kPrograms)) return word;
+  return place.programs + word.substr(std::string_view(kPrograms).size());
+}
+
+/// Compiled Python files go to a folder of ours: a rank without them compiles all of torch.
+std::vector<std::string> environment_words() {
+  std::vector<std::string> words = {"env", "-u", "PYTHONDONTWRITEBYTECODE", "-u",
+                                    "REPRISE_WITNESS_PID"};
+  if (const char* home = std::getenv("HOME")) {
+    words.push_back("PYTHONPYCACHEPREFIX=" + std::string(home) + "/.cache/reprise/pycache");
+  }
+  return words;
+}
+
+/// The ranks of one life, each with a thread that waits for it.
+class RunningLife {
+ public:
+  explicit RunningLife(const LifeRequest& request)
+      : request_(request),
+        world_(static_cast<std::size_t>(request.trainer.world_of(request.life.layout))),
+        work_(fs::absolute(request.work)),
+        port_(free_port()) {
+    for (const char* folder : {"checkpoints", "witness", "plans"}) {
+      fs::create_directories(work_ / folder);
+    }
+    std::ofstream(plan_file()) << plan_json(request).dump(2) << '\n';
+    for (std::size_t rank = 0; rank < world_; ++rank) {
+      fs::remove(witness_file(work_.string(), request.number, rank, ".jsonl"));
+      fs::remove(log_file(rank));
+    }
+  }
+
+  LifeEvidence run() {
+    LifeEvidence evidence;
+    evidence.plan = request_.life;
+    evidence.ends.resize(world_);
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < world_; ++rank) {
+      threads.emplace_back([this, rank, &evidence] { evidence.ends[rank] = run_rank(rank); });
+    }
+    for (auto& thread : threads) thread.join();
+    for (std::size_t rank = 0; rank < world_; ++rank) read_witness(rank, evidence);
+    return evidence;
+  }
+
+ private:
+  std::string plan_file() const {
+    return (work_ / "plans" / ("life" + std::to_string(request_.number) + ".json")).string();
+  }
+  std::string log_file(std::size_t rank) const {
+    return (work_ / "plans" /
+            ("life" + std::to_string(request_.number) + "-rank" + std::to_string(rank) + ".log"))
+        .string();
+  }
+
+  std::vector<std::string> command(std::size_t rank) const {
+    std::vector<std::string> words = environment_words();
+    words.insert(words.end(), {"-C", request_.trainer.folder});
+    const auto set = [&words](const std::string& name, const std::string& value) {
+      words.push_back(name + "=" + value);
+    };
+    set("RANK", std::to_string(rank));
+    set("LOCAL_RANK", std::to_string(rank));
+    set("WORLD_SIZE", std::to_string(world_));
+    set("MASTER_ADDR", "127.0.0.1");
+    set("MASTER_PORT", std::to_string(port_));
+    set("OMP_NUM_THREADS", "1");
+    set("REPRISE_LAYOUT", Json(request_.life.layout).dump());
+    set("REPRISE_SEED", std::to_string(request_.seed));
+    set("REPRISE_PLAN", plan_file());
+    set("REPRISE_CHECKPOINTS", checkpoints_in(work_.string()));
+    set("REPRISE_WITNESS", (work_ / "witness").string());
+    set("REPRISE_WITNESS_VALUES", request_.values);
+    for (const auto& word : request_.trainer.command)
+      words.push_back(word_of(word, request_.place));
+    // The option must stand before the variables.
+    return words;
+  }
+
+  /// Once a rank has failed, the others have a while to notice.
+  std::optional<std::chrono::seconds> grace() const {
+    const int failed = failed_;
+    if (failed == 0) return std::nullopt;
+    return failed == 128 + SIGKILL ? kAfterKill : kAfterFailure;
+  }
+
+  ProgramEnd run_rank(std::size_t rank) {
+    ProgramEnd end;
+    try {
+      const ProcessEnd ended =
+          run_process(command(rank), log_file(rank),
+                      {.deadline_s = static_cast<std::uint64_t>(request_.trainer.seconds),
+                       .grace = [this] { return grace(); }});
+      end = {ended.exit_code, ended.timed_out, ended.cut_short, ended.left_some, ""};
+    } catch (const Error& error) {
+      end.exit_code = 127;
+      std::ofstream(log_file(rank), std::ios::app) << error.what();
+    }
+    int none = 0;
+    if (end.exit_code != 0 && end.exit_code != request_.life.exit) {
+      failed_.compare_exchange_strong(none, end.exit_code);
+    }
+    end.log = tail_of(log_file(rank));
+    return end;
+  }
+
+  void read_witness(std::size_t rank, LifeEvidence& evidence) const {
+    const std::string file = witness_file(work_.string(), request_.number, rank, ".jsonl");
+    const std::string shown = fs::path(file).filename().string();
+    evidence.ranks.emplace_back();
+    if (!fs::exists(file)) {
+      const bool failed = evidence.ends[rank].exit_code != 0;  // then that is what to say
+      if (!failed) evidence.unread.push_back(shown + " was not written");
+      return;
+    }
+    try {
+      evidence.ranks.back() = parse_witness(text_of(file), shown);
+    } catch (const reports::ReadError& error) {
+      evidence.unread.emplace_back(error.what());
+      return;
+    }
+    // Only a process that was ended from outside may leave a part of a line.
+    const bool ended = evidence.ends[rank].exit_code > 128 || evidence.ends[rank].cut_short;
+    if (evidence.ranks.back().torn && !ended) {
+      evidence.unread.push_back(shown + " ends with a part of a line");
+    }
+  }
+
+  const LifeRequest& request_;
+  std::size_t world_;
+  fs::path work_;
+  int port_;
+  std::atomic<int> failed_ = 0;
+};
+
+/// Asks the interpreter for the versions of packages; each line of the answer is one complaint.
+std::string ask_versions(const TrainerFile& trainer, const ProgramPlace& place) {
+  constexpr const char* kAsk =
+      "import importlib.metadata as m, sys\n"
+      "for need in sys.argv[1:]:\n"
+      "    name, wanted = need.split('==')\n"
+      "    try:\n"
+      "        found = m.version(name)\n"
+      "    except m.PackageNotFoundError:\n"
+      "        found = None\n"
+      "    if (found or '').split('+')[0] != wanted:\n"
+      "        print(f'{name} {wanted} is needed and', f'{found} is here' if found else "
+      "'there is none')\n";
+  std::vector<std::string> words = {python_of(place), "-c", kAsk};
+  for (const auto& [package, version] : trainer.needs) words.push_back(package + "==" + version);
+  const ScratchDirectory scratch;
+  const std::string log = scratch.path() + "/log";
+  try {
+    const ProcessEnd end = run_process(words, log, {.deadline_s = kNeedsDeadlineS});
+    const std::string said = text_of(log);
+    if (end.exit_code != 0) return python_of(place) + " does not run: " + tail_of(log);
+    return said.substr(0, said.find('\n'));
+  } catch (const Error& error) {
+    return error.message();
+  }
+}
+
+}  // namespace
+
+std::string checkpoints_in(const std::string& work) {
+  return (fs::path(work) / "checkpoints").string();
+}
+
+std::string witness_file(const std::string& work, std::size_t life, std::size_t rank,
+                         const std::string& suffix) {
+  return (fs::path(work) / "witness" /
+          ("life" + std::to_string(life) + "-rank" + std::to_string(rank) + suffix))
+      .string();
+}
+
+LifeEvidence run_program_life(const LifeRequest& request) { return RunningLife(request).run(); }
+
+std::optional<std::string> why_no_trainer(const TrainerFile& trainer, const ProgramPlace& place) {
+  const std::string program = word_of(trainer.command.front(), place);
+  if (trainer.command.front().starts_with(kPrograms) && !fs::exists(program)) {
+    return "the trainer " + trainer.name + " is not built here: there is no " + program;
+  }
+  const bool python = trainer.command.front() == "python3";
+  if (!python && trainer.needs.empty()) return std::nullopt;
+  const std::string complaint = ask_versions(trainer, place);
+  if (complaint.empty()) return std::nullopt;
+  return "the trainer " + trainer.name + " can't run here: " + complaint;
+}
+
+}  // namespace reprise::driver

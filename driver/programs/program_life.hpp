@@ -1,0 +1,48 @@
+#pragma once
+// Runs one life of a trainer: one process per rank, with the environment of docs/witness.md.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "driver/witness/program_judge.hpp"
+
+namespace reprise::driver {
+
+/// Interpreter and place of the programs that run.
+struct ProgramPlace {
+  std::string python;    ///< replaces the word python3; empty: python3 itself
+  std::string programs;  ///< folder of this program, for the word {programs}
+};
+
+enum class Loads : std::uint8_t {
+  kNothing,
+  kNewest,
+  kPretends,  ///< loads nothing and goes on from `cold_step` as if it had: the negative control
+};
+
+struct LifeRequest {
+  const TrainerFile& trainer;
+  ProgramLife life;
+  std::size_t number = 0;
+  std::int64_t seed = 1;
+  Loads loads = Loads::kNothing;
+  std::int64_t cold_step = 0;
+  std::string work;    ///< folder of the run; gets checkpoints, witness and plans
+  std::string values;  ///< key whose elements are wanted; empty: none
+  ProgramPlace place;
+};
+
+/// Returns the folder of the checkpoints of a run.
+std::string checkpoints_in(const std::string& work);
+/// Returns the witness file of a rank; `suffix` is ".jsonl" or "-values.jsonl".
+std::string witness_file(const std::string& work, std::size_t life, std::size_t rank,
+                         const std::string& suffix);
+
+/// Leaves `before` and `after` empty. Ends every process that it started.
+LifeEvidence run_program_life(const LifeRequest& request);
+
+/// Returns why the trainer can't run here: an interpreter, a package or a program is missing.
+std::optional<std::string> why_no_trainer(const TrainerFile& trainer, const ProgramPlace& place);
+
+}  // namespace reprise::driver

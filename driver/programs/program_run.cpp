@@ -1,0 +1,406 @@
+#include "driver/programs/program_run.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/base/hash.hpp"
+#include "driver/lanes/scratch_directory.hpp"
+#include "driver/programs/value_difference.hpp"
+#include "driver/witness/course_judge.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+namespace fs = std::filesystem;
+using reports::ScenarioResult;
+using reports::Verdict;
+
+/// Names what a control depends on.
+std::string control_name(const std::string& kind, const ProgramPlan& plan, const ProgramLife& life,
+                         std::int64_t from, std::int64_t steps) {
+  nlohmann::json name = {{"kind", kind},           {"trainer", plan.trainer.folder},
+                         {"seed", plan.seed},      {"layout", life.layout},
+                         {"from", from},           {"steps", steps},
+                         {"options", life.options}};
+  return name.dump();
+}
+
+std::int64_t trained_steps(const ProgramLife& life) {
+  std::int64_t steps = 0;
+  for (const auto& step : life.steps) steps += step.steps;
+  return steps;
+}
+
+/// Returns the life with its training alone.
+ProgramLife only_training(const ProgramLife& life) {
+  ProgramLife kept = life;
+  kept.kill.reset();
+  std::erase_if(kept.steps,
+                [](const ProgramStep& step) { return step.does != ProgramDoes::kTrain; });
+  return kept;
+}
+
+std::optional<std::int64_t> loaded_by(const LifeEvidence& life) {
+  for (const auto& rank : life.ranks) {
+    for (const auto& state : rank.states) {
+      if (state.when == StateMoment::kLoaded) return state.step;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string folder_of_again(const std::string& work, std::size_t life) {
+  return work + "/again" + std::to_string(life);
+}
+
+/// Runs the lives of one scenario, and what they are compared with.
+class ProgramRun {
+ public:
+  ProgramRun(const ProgramPlan& plan, const ProgramOptions& options, std::string work)
+      : plan_(plan), options_(options), work_(std::move(work)) {}
+
+  const std::vector<LifeEvidence>& lives() const { return lives_; }
+  const ControlRuns& controls() const { return controls_; }
+
+  /// Runs until a life does not end as planned.
+  void run_lives(const std::string& values = {}, std::size_t most = SIZE_MAX) {
+    std::vector<StoredCheckpoint> stored;
+    for (std::size_t i = 0; i < plan_.lives.size() && i < most; ++i) {
+      keep_for_again(i);
+      lives_.push_back(run_program_life(request(plan_.lives[i], i, work_, values)));
+      lives_.back().before = stored;
+      stored = read_root(checkpoints_in(work_));
+      lives_.back().after = stored;
+      if (!ended_as_planned(lives_.back())) return;
+    }
+  }
+
+  void run_controls() {
+    if (lives_.size() < 2) return;
+    std::int64_t steps = 0;
+    for (const auto& life : lives_) {
+      for (const auto step : steps_of(life.ranks)) steps = std::max(steps, step);
+    }
+    if (steps > 0) run_uninterrupted(steps);
+    for (std::size_t i = 1; i < lives_.size(); ++i) {
+      if (!loads_again(i)) continue;
+      again_.push_back(std::make_unique<LifeEvidence>(run_program_life(
+          request(only_training(plan_.lives[i]), i, folder_of_again(work_, i), ""))));
+      again_.back()->plan.exit = 0;
+      controls_.again[i] = again_.back().get();
+    }
+  }
+
+  /// Returns a control that failed to run, in words; empty if all ran.
+  std::string broken_control() const {
+    const auto broken = [](const LifeEvidence& life) { return !ended_as_planned(life); };
+    if (uninterrupted_ && broken(*uninterrupted_)) {
+      return "the uninterrupted run failed: " + uninterrupted_->ends.front().log;
+    }
+    for (const auto& again : again_) {
+      if (broken(*again)) return "the second run from a checkpoint failed: " + again->ends[0].log;
+    }
+    return "";
+  }
+
+  /// True if the last life that loaded would pass without having loaded anything.
+  bool passes_cold() {
+    std::size_t last = lives_.size();
+    while (last > 0 && !loaded_by(lives_[last - 1])) --last;
+    if (last-- <= 1) return false;
+    const std::int64_t step = *loaded_by(lives_[last]);
+    const ProgramLife life = only_training(plan_.lives[last]);
+    const auto cold =
+        options_.controls->run(control_name("cold", plan_, life, step, trained_steps(life)), [&] {
+          const ScratchDirectory scratch;
+          LifeRequest wanted = request(life, last, scratch.path(), "");
+          wanted.loads = Loads::kPretends;
+          wanted.cold_step = step;
+          return run_program_life(wanted);
+        });
+    std::vector<LifeEvidence> pretended(lives_.begin(),
+                                        lives_.begin() + static_cast<std::ptrdiff_t>(last) + 1);
+    LifeEvidence& replaced = pretended.back();
+    replaced.plan = life;
+    replaced.plan.exit = 0;
+    replaced.ends = cold->ends;
+    replaced.ranks = cold->ranks;
+    replaced.unread = cold->unread;
+    return judge_program(plan_, pretended, controls_).empty();
+  }
+
+ private:
+  bool loads_again(std::size_t life) const {
+    return plan_.expect.goes_on == GoesOn::kLikeControl && after_change(plan_, life);
+  }
+
+  void keep_for_again(std::size_t life) const {
+    if (life == 0 || !loads_again(life)) return;
+    fs::create_directories(folder_of_again(work_, life));
+    fs::copy(checkpoints_in(work_), checkpoints_in(folder_of_again(work_, life)),
+             fs::copy_options::recursive);
+  }
+
+  LifeRequest request(const ProgramLife& life, std::size_t number, const std::string& work,
+                      const std::string& values) const {
+    return {.trainer = plan_.trainer,
+            .life = life,
+            .number = number,
+            .seed = plan_.seed,
+            .loads = number > 0 ? Loads::kNewest : Loads::kNothing,
+            .work = work,
+            .values = values,
+            .place = options_.place};
+  }
+
+  void run_uninterrupted(std::int64_t steps) {
+    ProgramLife life = only_training(plan_.lives.front());
+    life.rerun.reset();
+    life.exit = 0;
+    life.steps = {{ProgramDoes::kTrain, steps}};
+    uninterrupted_ =
+        options_.controls->run(control_name("uninterrupted", plan_, life, 0, steps), [&] {
+          const ScratchDirectory scratch;
+          return run_program_life(request(life, 0, scratch.path(), ""));
+        });
+    controls_.uninterrupted = uninterrupted_.get();
+  }
+
+  const ProgramPlan& plan_;
+  const ProgramOptions& options_;
+  std::string work_;
+  std::vector<LifeEvidence> lives_;
+  std::shared_ptr<const LifeEvidence> uninterrupted_;
+  std::vector<std::unique_ptr<LifeEvidence>> again_;
+  ControlRuns controls_;
+};
+
+const WitnessFinding* first_failure(const WitnessFindings& findings) {
+  for (const auto& finding : findings) {
+    if (!finding.inconclusive) return &finding;
+  }
+  return nullptr;
+}
+
+/// Runs the scenario a second time, in which the ranks tell the elements of the wrong tensor.
+void name_difference(const ProgramPlan& plan, const ProgramOptions& options,
+                     WitnessFindings& findings, ScenarioResult& result) {
+  const auto at = std::find_if(findings.begin(), findings.end(),
+                               [](const WitnessFinding& finding) { return !finding.inconclusive; });
+  if (at == findings.end() || at->key.empty() || !at->saved) return;
+  const ScratchDirectory scratch;
+  ProgramRun second(plan, options, scratch.path());
+  second.run_lives(at->key, at->life + 1);
+  const auto found = value_difference(scratch.path(), second.lives().size(), *at);
+  if (!found) {
+    at->text += "; a second run did not show which element";
+    return;
+  }
+  if (at->code == judged::kBitMismatch) at->code = found->code;
+  at->text += ": first at " + found->first.key + "[";
+  for (std::size_t d = 0; d < found->first.index.size(); ++d) {
+    at->text += (d > 0 ? ", " : "") + std::to_string(found->first.index[d]);
+  }
+  at->text += "], which is " + found->first.loaded + " and was " + found->first.saved +
+              (found->first.comes_from.empty() ? "" : "; it is " + found->first.comes_from);
+  result.first_difference = found->first;
+  for (auto& rank : result.ranks) {
+    if (rank.rank != found->first.rank) continue;
+    rank.bit_mismatches = found->elements;
+    rank.max_delta = found->max_delta;
+  }
+}
+
+/// Returns the state in which a rank was compared: after a load, else at a save.
+const WitnessState* compared_state(const RankWitness& rank) {
+  const WitnessState* found = nullptr;
+  for (const auto& state : rank.states) {
+    const bool better = found == nullptr || found->when != StateMoment::kLoaded;
+    if (state.when == StateMoment::kLoaded || (state.when == StateMoment::kSave && better))
+      found = &state;
+  }
+  return found;
+}
+
+reports::RankResult rank_result(const RankWitness& rank, std::size_t number) {
+  reports::RankResult result;
+  result.rank = static_cast<std::int32_t>(number);
+  const WitnessState* state = compared_state(rank);
+  if (state == nullptr) return result;
+  if (state->when == StateMoment::kLoaded) result.loaded_step = state->step;
+  for (const auto& tensor : state->tensors) {
+    for (const auto& box : tensor.boxes) {
+      result.elements += static_cast<std::uint64_t>(box.box.elements());
+    }
+    if (!tensor.boxes.empty()) ++result.compared;
+  }
+  result.owns = result.elements > 0;
+  if (result.owns) result.compared += state->objects.size();
+  return result;
+}
+
+void add_incarnation(const ProgramPlan& plan, std::size_t number, const LifeEvidence& life,
+                     ScenarioResult& result) {
+  reports::Incarnation shown{.layout = layout_text(plan.trainer, life.plan.layout)};
+  const auto steps = steps_of(life.ranks);
+  const auto loaded = loaded_by(life);
+  shown.outcome = life.plan.kill            ? "cut_short"
+                  : !ended_as_planned(life) ? "failed"
+                  : number > 0              ? "continued"
+                                            : "ran";
+  if (shown.outcome == "failed") shown.code = name_of(judged::kVerdictDisagreement);
+  shown.exit_code = life.plan.kill ? 1 : static_cast<int>(life.plan.exit);
+  shown.first_step = loaded.value_or(0);
+  shown.last_step = steps.empty() ? shown.first_step : steps.back();
+  result.layouts.push_back(shown.layout);
+  result.incarnations.push_back(std::move(shown));
+}
+
+void add_trajectory(const ProgramPlan& plan, std::size_t number, const LifeEvidence& life,
+                    const ControlRuns& controls, ScenarioResult& result) {
+  const LifeEvidence* reference = reference_of(plan, number, controls);
+  for (const auto step : steps_of(life.ranks)) {
+    const auto of = [&](const char* name) { return metric_at(life.ranks, step, name); };
+    reports::TrainingPoint point{.step = step,
+                                 .loss = of("loss").value_or(0),
+                                 .lr = of("lr").value_or(0),
+                                 .loss_scale = of("scale").value_or(0),
+                                 .uninterrupted_loss = {},
+                                 .uninterrupted_lr = {}};
+    if (reference != nullptr) {
+      point.uninterrupted_loss = metric_at(reference->ranks, step, "loss");
+      point.uninterrupted_lr = metric_at(reference->ranks, step, "lr");
+      point.uninterrupted_loss_scale = metric_at(reference->ranks, step, "scale");
+    }
+    result.trajectory.push_back(point);
+  }
+}
+
+/// Digests the last state that all ranks told of: equal under every sharding.
+std::string content_of(const LifeEvidence& life) {
+  WitnessFindings ignored;
+  for (const StateMoment when : {StateMoment::kEnd, StateMoment::kLoaded, StateMoment::kSave}) {
+    const auto states = states_of(life.ranks, when, 0, ignored);
+    if (states.empty()) continue;
+    Hasher content;
+    for (const auto& [key, tensor] : states.back().tensors) {
+      content.text(key).number(tensor.digest);
+    }
+    return hex(content.digest());
+  }
+  return "";
+}
+
+void add_fault(const LifeEvidence& life, ScenarioResult& result) {
+  if (life.plan.kill) {
+    const bool fired = kill_fired(life);
+    result.faults.push_back({"kill in " + life.plan.kill->phase,
+                             static_cast<std::int32_t>(life.plan.kill->rank), true, fired, fired,
+                             true});
+  }
+}
+
+}  // namespace
+
+ScenarioResult describe_lives(const ProgramPlan& plan, const std::vector<LifeEvidence>& lives,
+                              const ControlRuns& controls) {
+  ScenarioResult result;
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    add_incarnation(plan, i, lives[i], result);
+    add_trajectory(plan, i, lives[i], controls, result);
+    add_fault(lives[i], result);
+  }
+  if (lives.empty()) return result;
+  const LifeEvidence& last = lives.back();
+  result.world = static_cast<std::int32_t>(last.ends.size());
+  for (std::size_t rank = 0; rank < last.ranks.size(); ++rank) {
+    result.ranks.push_back(rank_result(last.ranks[rank], rank));
+  }
+  result.content_digest = content_of(last);
+  return result;
+}
+
+void conclude(const ProgramPlan& plan, const WitnessFindings& findings, ScenarioResult& result) {
+  const WitnessFinding* failure = first_failure(findings);
+  const auto& expect = plan.expect;
+  std::uint64_t elements = 0;
+  for (const auto& rank : result.ranks) elements += rank.elements;
+  if (failure != nullptr) {
+    const bool expected =
+        expect.fails == failure->code && failure->text.find(expect.says) != std::string::npos;
+    if (expected) {
+      result.verdict = Verdict::kPass;
+      result.diagnosis = std::string(name_of(failure->code)) + ", as expected: " + failure->text;
+      result.first_difference.reset();
+      for (auto& rank : result.ranks) rank.bit_mismatches = 0;
+      for (auto& rank : result.ranks) rank.max_delta = 0;
+      for (auto& point : result.trajectory) {
+        point.uninterrupted_loss.reset();
+        point.uninterrupted_lr.reset();
+        point.uninterrupted_loss_scale.reset();
+      }
+      for (auto& life : result.incarnations) {
+        if (life.outcome == "failed") life.outcome = "refused";
+      }
+      return;
+    }
+    result.verdict = Verdict::kFail;
+    result.code = name_of(failure->code);
+    result.reason = failure->text;
+    const auto others = findings.size() - 1;
+    if (others > 0) result.reason += " (and " + std::to_string(others) + " more findings)";
+    return;
+  }
+  if (expect.fails) {
+    result.verdict = Verdict::kFail;
+    result.code = name_of(judged::kVerdictDisagreement);
+    result.reason =
+        "it was to fail with " + std::string(name_of(*expect.fails)) + ", and nothing was found";
+    if (!findings.empty()) result.reason += " but: " + findings.front().text;
+  } else if (!findings.empty()) {
+    result.verdict = Verdict::kInconclusive;
+    result.code = name_of(findings.front().code);
+    result.reason = findings.front().text;
+  } else if (elements == 0) {
+    result.verdict = Verdict::kInconclusive;
+    result.code = name_of(judged::kOracleVacuous);
+    result.reason = "nothing was compared";
+  } else {
+    result.verdict = Verdict::kPass;
+  }
+}
+
+ScenarioResult run_program_scenario(const Scenario& scenario, const ProgramOptions& options) {
+  const ProgramPlan& plan = *scenario.program;
+  const ScratchDirectory scratch;
+  const std::string work =
+      options.keep.empty() ? scratch.path() : (fs::path(options.keep) / scenario.name).string();
+  ProgramRun run(plan, options, work);
+  run.run_lives();
+  WitnessFindings findings = judge_program(plan, run.lives(), run.controls());
+  if (first_failure(findings) == nullptr && run.lives().size() == plan.lives.size()) {
+    run.run_controls();
+    findings = judge_program(plan, run.lives(), run.controls());
+    const std::string broken = run.broken_control();
+    if (!broken.empty()) {
+      findings.insert(findings.begin(), {.code = Code::kIo, .text = broken, .inconclusive = true});
+    }
+    if (findings.empty() && !plan.expect.fails && run.passes_cold()) {
+      findings.push_back({.code = judged::kOracleVacuous,
+                          .text = "the last life passes although it loads nothing",
+                          .inconclusive = true});
+    }
+  }
+  ScenarioResult result = describe_lives(plan, run.lives(), run.controls());
+  result.name = scenario.name;
+  result.file = scenario.file;
+  result.proves = scenario.proves;
+  name_difference(plan, options, findings, result);
+  conclude(plan, findings, result);
+  return result;
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,139 @@
+#include "driver/programs/resume_proof.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include "driver/language/text_file.hpp"
+#include "driver/programs/program_run.hpp"
+#include "reports/read_error.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string file_in(const std::string& folder, std::size_t life, std::size_t rank) {
+  const std::string name =
+      "life" + std::to_string(life) + "-rank" + std::to_string(rank) + ".jsonl";
+  return (fs::path(folder) / name).string();
+}
+
+/// Reads how a rank ended from what it says; one that does not say so was killed.
+void add_end(LifeEvidence& life) {
+  const RankWitness& rank = life.ranks.back();
+  ProgramEnd end;
+  end.exit_code = static_cast<int>(rank.exit.value_or(0));
+  if (!rank.done && !rank.exit) {
+    end.exit_code = 128 + SIGKILL;
+    end.log = "its witness does not say how it ended";
+    if (!life.plan.kill && !rank.phases.empty()) {
+      life.plan.kill = ProgramKill{rank.rank, rank.phases.back().name, 1};
+    }
+  } else {
+    life.plan.exit = std::max<std::int64_t>(life.plan.exit, end.exit_code);
+  }
+  life.ends.push_back(std::move(end));
+}
+
+LifeEvidence read_life(const std::string& folder, std::size_t number) {
+  LifeEvidence life;
+  life.stored_known = false;
+  for (std::size_t rank = 0; fs::exists(file_in(folder, number, rank)); ++rank) {
+    const std::string file = file_in(folder, number, rank);
+    life.ranks.emplace_back();
+    try {
+      life.ranks.back() = parse_witness(text_of(file), file);
+    } catch (const reports::ReadError& error) {
+      life.unread.emplace_back(error.what());
+    }
+    add_end(life);
+  }
+  if (!life.ranks.empty()) life.plan.layout = life.ranks.front().layout;
+  const auto world = life.ranks.empty() ? 0 : life.ranks.front().world;
+  if (world > static_cast<std::int64_t>(life.ranks.size())) {
+    life.unread.push_back("life" + std::to_string(number) + " has " +
+                          std::to_string(life.ranks.size()) + " witness files, and " +
+                          std::to_string(world) + " ranks");
+  }
+  return life;
+}
+
+std::vector<LifeEvidence> read_lives(const std::string& folder) {
+  std::vector<LifeEvidence> lives;
+  while (fs::exists(file_in(folder, lives.size(), 0))) {
+    lives.push_back(read_life(folder, lives.size()));
+  }
+  if (!lives.empty()) return lives;
+  throw Error(Code::kUsage, "holds no witness file, life0-rank0.jsonl", {.file = folder});
+}
+
+/// Returns a plan that says of each life what it was.
+ProgramPlan plan_of(const std::vector<LifeEvidence>& lives) {
+  ProgramPlan plan;
+  plan.trainer.name = "a run";
+  for (const auto& life : lives) {
+    plan.lives.push_back(life.plan);
+    for (const auto& [axis, size] : life.plan.layout) {
+      auto& axes = plan.trainer.axes;
+      if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
+    }
+  }
+  return plan;
+}
+
+/// Gives what is stored now to the last life that saved: earlier saves may be gone.
+void add_stored(const std::string& root, std::vector<LifeEvidence>& lives) {
+  const auto stored = read_root(root);
+  for (auto& life : lives) life.before = stored;
+  for (auto life = lives.rbegin(); life != lives.rend(); ++life) {
+    const bool saves = std::any_of(life->ranks.begin(), life->ranks.end(), [](const auto& rank) {
+      return std::any_of(rank.states.begin(), rank.states.end(),
+                         [](const auto& state) { return state.when == StateMoment::kSave; });
+    });
+    if (!saves) continue;
+    life->after = stored;
+    life->stored_known = true;
+    return;
+  }
+}
+
+/// True if run B would pass with the cold life in place of its last.
+bool passes_with(const std::string& cold, const ProgramPlan& plan, std::vector<LifeEvidence> lives,
+                 const ControlRuns& controls) {
+  const auto pretended = read_lives(cold);
+  LifeEvidence& last = lives.back();
+  last.ranks = pretended.back().ranks;
+  last.ends = pretended.back().ends;
+  last.unread = pretended.back().unread;
+  return judge_program(plan, lives, controls).empty();
+}
+
+}  // namespace
+
+reports::ScenarioResult prove_resume(const ResumeProof& runs) {
+  const auto control = read_lives(runs.uninterrupted);
+  auto lives = read_lives(runs.resumed);
+  if (lives.size() < 2) {
+    throw Error(Code::kUsage, "has one life alone: nothing was resumed", {.file = runs.resumed});
+  }
+  if (!runs.checkpoints.empty()) add_stored(runs.checkpoints, lives);
+  const ProgramPlan plan = plan_of(lives);
+  ControlRuns controls;
+  controls.uninterrupted = &control.front();
+  WitnessFindings findings = judge_program(plan, lives, controls);
+  if (findings.empty() && !runs.cold.empty() && passes_with(runs.cold, plan, lives, controls)) {
+    findings.push_back({.code = judged::kOracleVacuous,
+                        .text = "the run would pass although its last life loads nothing",
+                        .inconclusive = true});
+  }
+  reports::ScenarioResult result = describe_lives(plan, lives, controls);
+  result.name = runs.resumed;
+  result.file = runs.resumed;
+  result.proves = "The run goes on from its checkpoints as if it had never stopped.";
+  conclude(plan, findings, result);
+  return result;
+}
+
+}  // namespace reprise::driver

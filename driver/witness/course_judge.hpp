@@ -1,0 +1,23 @@
+#pragma once
+// Compares the course of a life, its steps, end state and samples, with another run's. Pure.
+
+#include "driver/witness/program_judge.hpp"
+
+namespace reprise::driver {
+
+/// Returns a metric of a step as the first rank that tells it does; nothing if none does.
+std::optional<double> metric_at(const std::vector<RankWitness>& ranks, std::int64_t step,
+                                const std::string& metric);
+/// Steps that a life took, ascending.
+std::vector<std::int64_t> steps_of(const std::vector<RankWitness>& ranks);
+
+/// Finds steps whose metrics differ from the reference's, bit for bit, and an end state that
+/// differs if both end at one step.
+void judge_course(std::size_t number, const LifeEvidence& life, const LifeEvidence& reference,
+                  const std::string& called, WitnessFindings& findings);
+
+/// Finds samples that the effective history takes twice, or leaves out.
+void judge_samples(const std::vector<LifeEvidence>& lives, const LifeEvidence* control,
+                   WitnessFindings& findings);
+
+}  // namespace reprise::driver

@@ -1,0 +1,55 @@
+#pragma once
+// Rules on the lives of a trainer from what its ranks said of themselves and from what the
+// checkpoints hold. Pure.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "driver/language/program_plan.hpp"
+#include "driver/witness/stored_root.hpp"
+#include "driver/witness/whole_state.hpp"
+
+namespace reprise::driver {
+
+/// How a rank's process ended.
+struct ProgramEnd {
+  int exit_code = 0;  ///< 128 + signal if a signal ended it
+  bool timed_out = false;
+  bool cut_short = false;  ///< true if it was ended because another rank had failed
+  bool left_some = false;  ///< true if processes outlived it and were ended
+  std::string log;         ///< the end of what it printed
+};
+
+/// What one life left.
+struct LifeEvidence {
+  ProgramLife plan;
+  std::vector<ProgramEnd> ends;     ///< by rank
+  std::vector<RankWitness> ranks;   ///< by rank
+  std::vector<std::string> unread;  ///< why witness files can't be read
+  std::vector<StoredCheckpoint> before;
+  std::vector<StoredCheckpoint> after;
+  bool stored_known = true;  ///< false: nobody looked what is stored after it
+};
+
+/// Runs that a scenario is compared with; null or absent: not compared.
+struct ControlRuns {
+  const LifeEvidence* uninterrupted = nullptr;
+  std::map<std::size_t, const LifeEvidence*> again;  ///< by life: the same life run again
+};
+
+/// True if the layout of this life, or of one before it, differs from the first life's.
+bool after_change(const ProgramPlan& plan, std::size_t life);
+/// True if the life ended as planned, so that the next may begin.
+bool ended_as_planned(const LifeEvidence& life);
+/// True if the planned kill came where it was planned.
+bool kill_fired(const LifeEvidence& life);
+/// Returns the run that this life is compared with; null: none.
+const LifeEvidence* reference_of(const ProgramPlan& plan, std::size_t life,
+                                 const ControlRuns& controls);
+
+/// Returns all findings, the cause first within a life, earlier lives first.
+WitnessFindings judge_program(const ProgramPlan& plan, const std::vector<LifeEvidence>& lives,
+                              const ControlRuns& controls);
+
+}  // namespace reprise::driver

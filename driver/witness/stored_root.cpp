@@ -1,0 +1,129 @@
+#include "driver/witness/stored_root.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/checkpoint/blocks.hpp"
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/checkpoint/tensor_reader.hpp"
+#include "core/format/witness_digest.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kRootBlock = std::size_t{4} << 20U;
+constexpr int kDepth = 2;
+constexpr std::size_t kStepDigits = 15;
+
+/// Returns the number at the end of "iter_0000012" or "step_12".
+std::optional<std::int64_t> step_in_name(const std::string& name) {
+  const auto digits = name.find_last_not_of("0123456789") + 1;
+  if (digits >= name.size() || name.size() - digits > kStepDigits) return std::nullopt;
+  return std::stoll(name.substr(digits));
+}
+
+bool is_checkpoint(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().filename().string().ends_with(".metadata")) return true;
+  }
+  return false;
+}
+
+void find_checkpoints(const fs::path& root, const fs::path& below, int depth,
+                      std::vector<std::string>& found) {
+  if (is_checkpoint(root / below)) found.push_back(below.generic_string());
+  if (depth == 0) return;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(root / below, ignored)) {
+    if (!entry.is_directory()) continue;
+    find_checkpoints(root, below / entry.path().filename(), depth - 1, found);
+  }
+}
+
+/// Reads tensors block by block.
+class RootReader {
+ public:
+  explicit RootReader(Checkpoint& checkpoint)
+      : checkpoint_(checkpoint), device_("host", 0), block_(kRootBlock), staging_(kRootBlock) {}
+
+  StoredDigest digest(const StoredTensor& tensor) {
+    const std::uint64_t key = witness_key(tensor.key, name_of(tensor.dtype));
+    StoredDigest stored{tensor.dtype, logical_shape(tensor), 0};
+    TensorReader reader({checkpoint_, device_, staging_}, tensor);
+    const std::size_t width = size_of(tensor.dtype);
+    for_each_block(
+        stored.shape, static_cast<std::int64_t>(block_.size() / width), [&](const Box& box) {
+          reader.read(box, block_.data());
+          const std::size_t bytes = static_cast<std::size_t>(box.elements()) * width;
+          stored.digest +=
+              witness_digest(key, tensor.dtype, stored.shape, box, {block_.data(), bytes});
+        });
+    return stored;
+  }
+
+  Bytes elements(const StoredTensor& tensor) {
+    const Dims shape = logical_shape(tensor);
+    Bytes whole(static_cast<std::size_t>(volume(shape)) * size_of(tensor.dtype));
+    if (whole.empty()) return whole;
+    TensorReader({checkpoint_, device_, staging_}, tensor).read(Box::whole(shape), whole.data());
+    return whole;
+  }
+
+ private:
+  Checkpoint& checkpoint_;
+  HostDevice device_;
+  Bytes block_;
+  Bytes staging_;
+};
+
+StoredCheckpoint read_stored(PosixStore& store, const std::string& directory) {
+  StoredCheckpoint stored;
+  stored.directory = directory;
+  stored.step = step_in_name(fs::path(directory).filename().string());
+  try {
+    Checkpoint checkpoint = Checkpoint::open(store, directory);
+    RootReader reader(checkpoint);
+    for (const auto& object : checkpoint.catalog().objects) stored.objects.insert(object.key);
+    for (const auto& tensor : checkpoint.catalog().tensors) {
+      try {
+        stored.tensors[tensor.key] = reader.digest(tensor);
+      } catch (const Error& error) {
+        stored.unread[tensor.key] = {error.code(), error.what()};
+      }
+    }
+  } catch (const Error& error) {
+    stored.flaw = StoredFlaw{error.code(), error.what()};
+  }
+  return stored;
+}
+
+}  // namespace
+
+std::vector<StoredCheckpoint> read_root(const std::string& root) {
+  std::vector<std::string> directories;
+  find_checkpoints(root, "", kDepth, directories);
+  std::sort(directories.begin(), directories.end());
+  PosixStore store(root);
+  std::vector<StoredCheckpoint> found;
+  for (const auto& directory : directories) found.push_back(read_stored(store, directory));
+  return found;
+}
+
+std::optional<Bytes> stored_elements(const std::string& root, const std::string& directory,
+                                     const std::string& key) try {
+  PosixStore store(root);
+  Checkpoint checkpoint = Checkpoint::open(store, directory);
+  const StoredTensor* tensor = checkpoint.catalog().tensor(key);
+  if (tensor == nullptr) return std::nullopt;
+  return RootReader(checkpoint).elements(*tensor);
+} catch (const Error&) {
+  return std::nullopt;
+}
+
+}  // namespace reprise::driver

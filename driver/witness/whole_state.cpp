@@ -1,0 +1,170 @@
+#include "driver/witness/whole_state.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/base/hash.hpp"
+#include "core/geometry/tiling.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise::driver {
+namespace {
+
+/// A tensor as all ranks told of it.
+struct Told {
+  WholeTensor whole;
+  std::int64_t holders = 1;
+  std::map<Box, std::vector<std::pair<std::int64_t, std::uint64_t>>> boxes;  ///< rank, digest
+};
+
+std::string moment_text(const WholeState& state) {
+  return "incarnation " + std::to_string(state.life) + ", state at " +
+         std::string(name_of(state.when)) + ", step " + std::to_string(state.step);
+}
+
+const WitnessState* nth_state(const RankWitness& rank, StateMoment when, std::size_t nth) {
+  for (const auto& state : rank.states) {
+    if (state.when == when && nth-- == 0) return &state;
+  }
+  return nullptr;
+}
+
+class Merge {
+ public:
+  Merge(WholeState& state, WitnessFindings& findings) : state_(state), findings_(findings) {}
+
+  void add(const RankWitness& rank, const WitnessState& told) {
+    if (told.step != state_.step) {
+      find(judged::kVerdictDisagreement, "",
+           "rank " + std::to_string(rank.rank) + " is at step " + std::to_string(told.step),
+           rank.rank);
+    }
+    std::map<std::string, int> seen;
+    for (const auto& tensor : told.tensors) {
+      if (++seen[tensor.key] > 1) {
+        find(judged::kKeysetAsymmetry, tensor.key, "is told twice by one rank", rank.rank);
+      }
+      add(rank.rank, tensor);
+    }
+    for (const auto& object : told.objects) add(rank.rank, object);
+  }
+
+  void finish() {
+    for (auto& [key, told] : tensors_) {
+      require_replicas(key, told);
+      require_tiling(key, told);
+      for (const auto& [box, held] : told.boxes) {
+        told.whole.digest += held.front().second;
+        told.whole.elements += static_cast<std::uint64_t>(box.elements()) * held.size();
+      }
+      state_.tensors[key] = told.whole;
+    }
+  }
+
+ private:
+  void find(RulingCode code, const std::string& key, const std::string& what, std::int64_t rank) {
+    findings_.push_back({.code = code,
+                         .text = moment_text(state_) + ": " + (key.empty() ? "" : key + " ") + what,
+                         .rank = rank,
+                         .step = state_.step,
+                         .life = state_.life});
+  }
+
+  void add(std::int64_t rank, const WitnessTensor& tensor) {
+    auto [at, added] = tensors_.try_emplace(tensor.key);
+    Told& told = at->second;
+    if (added) {
+      told.whole = {tensor.dtype, tensor.shape, 0, 0, rank};
+      told.holders = tensor.holders;
+    }
+    const bool same = told.whole.dtype == tensor.dtype && told.whole.shape == tensor.shape;
+    if (!same) {
+      const RulingCode code =
+          told.whole.dtype == tensor.dtype ? Code::kShapeDrift : Code::kDtypeDrift;
+      find(code, tensor.key,
+           "has another shape or dtype than on rank " + std::to_string(told.whole.rank), rank);
+      return;
+    }
+    for (const auto& box : tensor.boxes) told.boxes[box.box].emplace_back(rank, box.digest);
+  }
+
+  void add(std::int64_t rank, const WitnessObject& object) {
+    const auto [at, added] = state_.objects.try_emplace({object.key, object.shard}, object.digest);
+    if (added || at->second == object.digest) return;
+    find(Code::kCommonStateDiverges, object.key, "differs from that of another rank", rank);
+  }
+
+  /// Copies of a box must be equal before a save keeps one of them.
+  void require_replicas(const std::string& key, const Told& told) {
+    const RulingCode code =
+        state_.when == StateMoment::kSave ? judged::kFalseReplica : judged::kReplicaMismatch;
+    for (const auto& [box, held] : told.boxes) {
+      for (const auto& [rank, digest] : held) {
+        if (digest == held.front().second) continue;
+        find(code, key + to_string(box),
+             "has the digest " + hex(digest) + ", and " + hex(held.front().second) + " on rank " +
+                 std::to_string(held.front().first),
+             rank);
+        break;
+      }
+      if (static_cast<std::int64_t>(held.size()) == told.holders) continue;
+      find(judged::kKeysetAsymmetry, key + to_string(box),
+           "is held by " + std::to_string(held.size()) + " ranks, and " +
+               std::to_string(told.holders) + " should hold it",
+           held.front().first);
+    }
+  }
+
+  void require_tiling(const std::string& key, const Told& told) {
+    const Box whole = Box::whole(told.whole.shape);
+    if (whole.empty()) return;
+    std::vector<Box> boxes;
+    for (const auto& [box, held] : told.boxes) boxes.push_back(box);
+    const auto fault = tiling_fault(whole, boxes);
+    if (!fault) return;
+    if (fault->gap) {
+      find(Code::kCoverageGap, key, "has no rank for " + to_string(*fault->gap), told.whole.rank);
+      return;
+    }
+    find(Code::kChunkOverlap, key,
+         "is held in boxes that overlap and are not equal: " +
+             to_string(boxes[fault->overlap->first]) + " and " +
+             to_string(boxes[fault->overlap->second]),
+         told.whole.rank);
+    findings_.back().inconclusive = true;
+  }
+
+  WholeState& state_;
+  WitnessFindings& findings_;
+  std::map<std::string, Told> tensors_;
+};
+
+}  // namespace
+
+std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, StateMoment when,
+                                       std::size_t nth, std::size_t life,
+                                       WitnessFindings& findings) {
+  WholeState state{.when = when, .life = life};
+  std::vector<const WitnessState*> told;
+  for (const auto& rank : ranks) {
+    told.push_back(nth_state(rank, when, nth));
+    if (told.back() == nullptr) return std::nullopt;
+  }
+  if (told.empty()) return std::nullopt;
+  state.step = told.front()->step;
+  Merge merge(state, findings);
+  for (std::size_t i = 0; i < ranks.size(); ++i) merge.add(ranks[i], *told[i]);
+  merge.finish();
+  return state;
+}
+
+std::vector<WholeState> states_of(const std::vector<RankWitness>& ranks, StateMoment when,
+                                  std::size_t life, WitnessFindings& findings) {
+  std::vector<WholeState> states;
+  while (auto state = merge_states(ranks, when, states.size(), life, findings)) {
+    states.push_back(std::move(*state));
+  }
+  return states;
+}
+
+}  // namespace reprise::driver

@@ -1,0 +1,245 @@
+// Each rule on the witness of a trainer, broken once: a judge that misses it is no judge.
+#include "driver/witness/program_judge.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/driver/witness/recorded_life.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string wrong_digest() { return "00000000000000aa"; }
+
+TEST(ProgramJudge, FindsNothingInAWholeRun) { EXPECT_EQ(RecordedRun().first(), ""); }
+
+TEST(ProgramJudge, FindsReplicasThatDifferAtTheSave) {
+  RecordedRun run;
+  put(run.files.first[1], hex(digest_of_rows("b", 0, kRows, 2)), wrong_digest());
+  EXPECT_THAT(run.first(), StartsWith("FALSE_REPLICA: incarnation 0, state at save, step 2: b"));
+}
+
+TEST(ProgramJudge, FindsReplicasThatDifferAfterTheLoad) {
+  RecordedRun run;
+  put(run.files.second[1], hex(digest_of_rows("b", 0, kRows, 2)), wrong_digest());
+  EXPECT_THAT(run.first(), StartsWith("REPLICA_MISMATCH: incarnation 1, state at loaded"));
+}
+
+TEST(ProgramJudge, FindsAGap) {
+  RecordedRun run;
+  put(run.files.first[1], box_json(2, 2, digest_of_rows("w", 2, 2, 2)), "");
+  EXPECT_THAT(run.first(), StartsWith("COVERAGE_GAP: "));
+  EXPECT_THAT(run.first(), HasSubstr("w has no rank for [2:4]"));
+}
+
+TEST(ProgramJudge, CallsOverlapsInconclusive) {
+  RecordedRun run;
+  put(run.files.first[1], box_json(2, 2, digest_of_rows("w", 2, 2, 2)),
+      box_json(1, 3, digest_of_rows("w", 1, 3, 2)));
+  const auto findings = run.judged();
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings.front().code, Code::kChunkOverlap);
+  EXPECT_TRUE(findings.front().inconclusive);
+}
+
+TEST(ProgramJudge, FindsAWrongSave) {
+  RecordedRun run;
+  run.stored[0].tensors["w"].digest += 1;
+  EXPECT_THAT(run.first(), StartsWith("BIT_MISMATCH: incarnation 0: the save of step 2: w holds"));
+}
+
+TEST(ProgramJudge, FindsASaveOfAnEarlierTime) {
+  RecordedRun run;
+  run.plan.lives[0].steps = {{ProgramDoes::kTrain, 1},
+                             {ProgramDoes::kSave},
+                             {ProgramDoes::kTrain, 1},
+                             {ProgramDoes::kSave}};
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    auto& text = run.files.first[static_cast<std::size_t>(rank)];
+    put(text, step_line(rank, 2), state_line("save", rank, 1) + step_line(rank, 2));
+  }
+  run.stored.push_back(stored_at(1));
+  run.stored[0].tensors["w"].digest = digest_of_rows("w", 0, kRows, 1);
+  EXPECT_THAT(run.first(), StartsWith("STALE_BYTES: incarnation 0: the save of step 2: w"));
+}
+
+TEST(ProgramJudge, FindsASaveThatWasTornByTraining) {
+  RecordedRun run;
+  run.stored[0].tensors["w"].digest = digest_of_rows("w", 0, kRows, 3);
+  EXPECT_THAT(run.first(), StartsWith("TORN_SNAPSHOT: incarnation 0: the save of step 2: w"));
+}
+
+TEST(ProgramJudge, FindsWhatIsHeldAndNotStored) {
+  RecordedRun run;
+  run.stored[0].objects.clear();
+  EXPECT_THAT(run.first(), StartsWith("LOST_OBJECT: incarnation 0: the save of step 2: cursor"));
+  run.stored = {stored_at(2)};
+  run.stored[0].tensors.erase("b");
+  EXPECT_THAT(run.first(), StartsWith("LOST_OBJECT: incarnation 0: the save of step 2: b is held"));
+}
+
+TEST(ProgramJudge, FindsAnObjectOfOneShard) {
+  RecordedRun run;
+  for (auto* files : {&run.files.first, &run.files.second, &run.files.control}) {
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      std::string& text = (*files)[rank];
+      for (auto at = text.find("\"cursor\","); at != std::string::npos;
+           at = text.find("\"cursor\",", at + 20)) {
+        text.replace(at, 9, "\"cursor\",\"shard\":\"" + std::to_string(rank) + "_2\",");
+      }
+    }
+  }
+  run.stored[0].objects = {"cursor/shard_0_2", "cursor/shard_1_2"};
+  EXPECT_EQ(run.first(), "");
+  run.stored[0].objects = {"cursor/shard_0_2"};
+  EXPECT_THAT(run.first(), HasSubstr("cursor/shard_1_2 is held and not stored"));
+}
+
+TEST(ProgramJudge, FindsAnotherShapeAndDtype) {
+  RecordedRun run;
+  run.stored[0].tensors["w"].shape = {2, 2};
+  EXPECT_THAT(run.first(), StartsWith("SHAPE_DRIFT: "));
+  run.stored[0].tensors["w"].dtype = DType::kInt64;
+  EXPECT_THAT(run.first(), StartsWith("DTYPE_DRIFT: "));
+}
+
+TEST(ProgramJudge, FindsASaveWithoutACheckpoint) {
+  RecordedRun run;
+  run.stored.clear();
+  EXPECT_THAT(run.first(), StartsWith("COMMIT_MISSING: "));
+}
+
+TEST(ProgramJudge, PassesOnWhyACheckpointCannotBeRead) {
+  RecordedRun run;
+  run.stored[0].unread["w"] = {Code::kCoverageGap, "a hole"};
+  run.stored[0].tensors.erase("w");
+  EXPECT_THAT(run.first(), StartsWith("COVERAGE_GAP: incarnation 0: the save of step 2: w"));
+  run.stored[0].flaw = StoredFlaw{Code::kTornFile, "cut off"};
+  EXPECT_THAT(run.first(), StartsWith("TORN_FILE: "));
+}
+
+TEST(ProgramJudge, CallsAStoredKeyThatNobodyToldInconclusive) {
+  RecordedRun run;
+  run.stored[0].objects.insert("other.thing");
+  const auto findings = run.judged();
+  ASSERT_FALSE(findings.empty());
+  EXPECT_TRUE(findings.front().inconclusive);
+  EXPECT_THAT(findings.front().text, HasSubstr("other.thing"));
+  run.plan.expect.unwitnessed = {"other."};
+  EXPECT_EQ(run.first(), "");
+}
+
+TEST(ProgramJudge, TellsAWrongLoadFromAWrongSave) {
+  RecordedRun run;
+  const std::string right = hex(digest_of_rows("w", 2, 2, 2));
+  put(run.files.second[1], right, wrong_digest());
+  EXPECT_THAT(run.first(), StartsWith("BIT_MISMATCH: incarnation 1: after the load of step 2, w"));
+  EXPECT_THAT(run.first(), HasSubstr("the load is wrong"));
+  run.stored[0].tensors["w"].digest = digest_of_rows("w", 0, 2, 2) + 0xaa;
+  const auto findings = run.judged();
+  ASSERT_GT(findings.size(), 1U);
+  EXPECT_THAT(findings[0].text, HasSubstr("the save of step 2: w"));
+  EXPECT_THAT(findings[1].text, HasSubstr("the save is wrong"));
+}
+
+TEST(ProgramJudge, FindsALoadOfSeveralSaves) {
+  RecordedRun run;
+  run.plan.lives[0].steps = {{ProgramDoes::kTrain, 1}, {ProgramDoes::kSave}};
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    auto& text = run.files.first[static_cast<std::size_t>(rank)];
+    put(text, step_line(rank, 2), state_line("save", rank, 1) + step_line(rank, 2));
+  }
+  run.stored.push_back(stored_at(1));
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    auto& text = run.files.second[static_cast<std::size_t>(rank)];
+    put(text, hex(digest_of_rows("w", 2 * rank, 2, 2)), hex(digest_of_rows("w", 2 * rank, 2, 1)));
+  }
+  EXPECT_THAT(run.first(), StartsWith("MIXED_GENERATION: incarnation 1: "));
+}
+
+TEST(ProgramJudge, FindsAnObjectThatCameBackOtherwise) {
+  RecordedRun run;
+  for (auto& text : run.files.second) put(text, hex(2), wrong_digest());
+  EXPECT_THAT(run.first(), StartsWith("LOST_OBJECT: incarnation 1: after the load of step 2"));
+}
+
+TEST(ProgramJudge, FindsALoadOfAStepThatNobodySaved) {
+  RecordedRun run;
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    auto& text = run.files.second[static_cast<std::size_t>(rank)];
+    put(text, state_line("loaded", rank, 2), state_line("loaded", rank, 1));
+  }
+  EXPECT_THAT(run.first(), StartsWith("STALE_BYTES: incarnation 1: it loaded step 1"));
+}
+
+TEST(ProgramJudge, HoldsTheLoadedStepAgainstThePlan) {
+  RecordedRun run;
+  run.plan.expect.loaded_step = 3;
+  EXPECT_THAT(run.first(), HasSubstr("the loaded step was to be 3 and is 2"));
+}
+
+TEST(ProgramJudge, ComparesMetricsBitForBit) {
+  RecordedRun run;
+  for (auto& text : run.files.second) put(text, "\"0x1.3p+0\"", "\"0x1.3000000000001p+0\"");
+  EXPECT_THAT(run.first(), StartsWith("TRAJECTORY_DIVERGENCE: incarnation 1, step 3: the loss is"));
+  RecordedRun other;
+  put(other.files.second[0], "\"lr\":\"0x1p-3\"", "\"lr\":\"0x1p-4\"");
+  EXPECT_THAT(other.first(), HasSubstr("the lr is"));
+}
+
+TEST(ProgramJudge, ComparesTheLossOverRanks) {
+  RecordedRun run;
+  put(run.files.second[1], "\"0x1.3p+0\"", "\"0x1.4p+0\"");
+  EXPECT_THAT(run.first(), HasSubstr("on another rank"));
+}
+
+TEST(ProgramJudge, ComparesTheEnd) {
+  RecordedRun run;
+  put(run.files.second[1], hex(digest_of_rows("w", 2, 2, 3)), wrong_digest());
+  EXPECT_THAT(run.first(), HasSubstr("at the end: w differs from the uninterrupted run"));
+}
+
+TEST(ProgramJudge, FindsASampleTakenTwice) {
+  RecordedRun run;
+  put(run.files.second[1], "\"samples\":[10,11]", "\"samples\":[10,9]");
+  EXPECT_THAT(run.first(), StartsWith("DATA_STREAM_SKIP: sample 9 is taken in step 3"));
+}
+
+TEST(ProgramJudge, FindsASampleLeftOut) {
+  RecordedRun run;
+  put(run.files.second[1], "\"samples\":[10,11]", "\"samples\":[10,12]");
+  EXPECT_THAT(run.first(), StartsWith("DATA_STREAM_SKIP: sample 11 is left out"));
+}
+
+TEST(ProgramJudge, HoldsRanksToTheirExitCode) {
+  RecordedRun run;
+  run.plan.lives[0].exit = 16;
+  EXPECT_THAT(run.first(), HasSubstr("was to end with 16 and ended with 0"));
+}
+
+TEST(ProgramJudge, WantsADoneWitness) {
+  RecordedRun run;
+  put(run.files.second[0], kDone, "");
+  EXPECT_THAT(run.first(), HasSubstr("its witness does not say so"));
+}
+
+TEST(ProgramJudge, WantsThePlannedKill) {
+  RecordedRun run;
+  run.plan.lives[0].kill = ProgramKill{1, "save.write", 1};
+  const auto findings = run.judged();
+  ASSERT_FALSE(findings.empty());
+  EXPECT_THAT(findings.front().text, HasSubstr("the kill of rank 1 in save.write never came"));
+  EXPECT_TRUE(findings.front().inconclusive);
+}
+
+TEST(ProgramJudge, WantsTheRankThatWasStarted) {
+  RecordedRun run;
+  put(run.files.first[1], "\"rank\":1", "\"rank\":0");
+  EXPECT_THAT(run.first(), StartsWith("LAYOUT_MISMATCH: "));
+}
+
+}  // namespace
+}  // namespace reprise::driver
