@@ -1,9 +1,12 @@
-#include "sim/mutants/wrong_async.hpp"
-
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "core/base/codes.hpp"
 #include "core/save/leaf_source.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
+#include "sim/mutants/mutant_tables.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -79,20 +82,89 @@ std::byte* where_it_was(std::byte* data, std::span<const Moved> moved) {
   return data;
 }
 
-}  // namespace
+// --- mutants -------------------------------------------------------------------------------------
 
+/// Uses the tensor itself as its snapshot.
 void alias_host_tensors(Policies& policies) {
   policies.save.source = asked<alias_source>;
   policies.save.stage.order = asked<settle_in_background>;
 }
+/// The background waits for the copies into staging, but the job does not.
 void go_on_while_staging(Policies& policies) {
   policies.save.stage.order = asked<settle_in_background>;
 }
+/// Writes a batch before its copies are complete.
 void write_while_staging(Policies& policies) { policies.save.stage.order = asked<write_first>; }
+/// Reuses a batch's memory before it is written.
 void reuse_staging_early(Policies& policies) { policies.save.stage.free_again = asked<always>; }
+/// Names in the tracker the job's step at the end of the save.
 void name_live_step(Policies& policies) { policies.tracker_step = asked<live_step>; }
+/// Nobody polls a save during training: the next save or the end of the job commits it.
 void never_poll(Policies& policies) { policies.iterated = asked<no_poll>; }
+/// Abandons saves in flight when the job ends.
 void exit_at_once(Policies& policies) { policies.shutdown = asked<nothing>; }
+/// Saves tensors from their first addresses.
 void keep_handles(Policies& policies) { policies.job.storage = asked<where_it_was>; }
+
+}  // namespace
+
+std::span<const Mutant> async_mutants() {
+  static const std::vector<Mutant> all = {
+      {"commit-not-polled",
+       "Nobody asks after a save while the job trains: it stands only when the next one begins or "
+       "the job ends, and a crash before that has lost it.",
+       "Policies::iterated",
+       "a save beside training that is written in time, and a crash before the next one",
+       {judged::kCommitMissing, judged::kVerdictDisagreement},
+       never_poll},
+      {"cpu-tensor-aliased",
+       "A snapshot of tensors that are in host memory already is no copy: what is written is read "
+       "from them when it is written.",
+       "SaveSeams::source, stage.order",
+       "a step between the begin of a save and its writes",
+       {judged::kTornSnapshot},
+       alias_host_tensors},
+      {"finalize-reads-live-step",
+       "The tracker is given the step at which a save ends, not that at which it was begun.",
+       "Policies::tracker_step (SaveSeams::commit)",
+       "a step between the begin of a save and its commit",
+       {Code::kTrackerDangling},
+       name_live_step},
+      {"ipc-pointer-stale",
+       "Handles to tensors are kept by name and shape: one that was allocated anew is saved from "
+       "where it stood before.",
+       "JobPolicy::storage",
+       "two saves, tensors are allocated anew in between",
+       {judged::kStaleBytes},
+       keep_handles},
+      {"last-save-killed",
+       "The job exits while its last save is in flight.",
+       "Policies::shutdown",
+       "a save beside training that nothing else waits for",
+       {judged::kCommitMissing},
+       exit_at_once},
+      {"staging-not-awaited",
+       "Nobody waits for the copies into staging before the job goes on: what is written was "
+       "copied later.",
+       "SaveSeams::stage.order",
+       "a step between the begin of a save and its writes",
+       {judged::kTornSnapshot},
+       go_on_while_staging},
+      {"staging-not-awaited/never",
+       "The same, and the background does not wait for them either: it writes what stood there "
+       "before.",
+       "SaveSeams::stage.order",
+       "any",
+       {judged::kTornSnapshot},
+       write_while_staging},
+      {"staging-reused-early",
+       "Staging is filled again while what it was filled with before is still to be written.",
+       "SaveSeams::stage.free_again",
+       "more to write than one batch, and a background that is slower than staging",
+       {Code::kTrackerDangling, Code::kTornFile},
+       reuse_staging_early},
+  };
+  return all;
+}
 
 }  // namespace reprise::sim

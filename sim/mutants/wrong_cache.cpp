@@ -1,10 +1,12 @@
-#include "sim/mutants/wrong_cache.hpp"
-
 #include <algorithm>
+#include <span>
+#include <vector>
 
+#include "core/base/codes.hpp"
 #include "core/base/hash.hpp"
 #include "core/save/plan_memory.hpp"
 #include "sim/mutants/asked.hpp"
+#include "sim/mutants/mutant_tables.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -37,20 +39,25 @@ void accept_owners(const SaveScope&, const SaveScope&) {}
 std::uint64_t directory(const MetadataIdentity& identity) { return hash_of(identity.directory); }
 void accept_metadata(const MetadataIdentity&, const MetadataIdentity&) {}
 
-}  // namespace
+// --- mutants -------------------------------------------------------------------------------------
 
+/// Uses a remembered plan for every later save, and drops state that the plan does not contain.
 void forget_signature(Policies& policies) {
   policies.save.cache.fits = asked<fits_always>;
   policies.save.cache.unplanned = asked<drop>;
 }
 
+/// Shares one cache among all kinds of checkpoint, and uses its content without a comparison.
 void share_one_cache(Policies& policies) {
   policies.cache_of = asked<one_slot>;
   policies.save.cache.fits = asked<fits_always>;
 }
 
+/// Remembers the ranks' offers before the save is known to be valid.
 void remember_before_validation(Policies& policies) { policies.save_failed = asked<keep_offer>; }
 
+/// Keeps owners by the smallest rank of the group only; `unverified`: also uses them without
+/// checking the tensors that they were chosen for.
 void keep_owners_by_smallest_rank(Policies& policies) {
   policies.save.cache.distribution_key = asked<smallest_rank>;
 }
@@ -60,11 +67,68 @@ void keep_owners_by_smallest_rank_unverified(Policies& policies) {
   policies.save.cache.verify_distribution = asked<accept_owners>;
 }
 
+/// Keeps a checkpoint's metadata by its directory only; `unverified`: likewise.
 void keep_metadata_by_directory(Policies& policies) { policies.load.cache.key = asked<directory>; }
 
 void keep_metadata_by_directory_unverified(Policies& policies) {
   keep_metadata_by_directory(policies);
   policies.load.cache.verify = asked<accept_metadata>;
+}
+
+}  // namespace
+
+std::span<const Mutant> cache_mutants() {
+  static const std::vector<Mutant> all = {
+      {"distribution-cache-key",
+       "The owners of a save are kept under the smallest rank of its group, and used for whatever "
+       "that group saves next.",
+       "CacheSeams::distribution_key",
+       "a cache of owners; two saves, keys appear in between",
+       {Code::kStaleDistribution},
+       keep_owners_by_smallest_rank},
+      {"distribution-cache-key/verify-off",
+       "The same, and nobody looks what the owners were chosen for: what they do not know has no "
+       "writer.",
+       "CacheSeams::distribution_key, verify_distribution",
+       "a cache of owners; two saves, keys appear in between",
+       {Code::kNoWriter},
+       keep_owners_by_smallest_rank_unverified},
+      {"load-metadata-cache-key",
+       "The metadata of a checkpoint is kept under its directory, and used after another save has "
+       "taken its place.",
+       "MetadataCacheSeams::key",
+       "a cache of metadata; two loads of one step, a save over it in between",
+       {Code::kStaleMetadata},
+       keep_metadata_by_directory},
+      {"load-metadata-cache-key/verify-off",
+       "The same, and nobody holds it against what stands there.",
+       "MetadataCacheSeams::key, verify",
+       "a cache of metadata; two loads of one step, a save of other keys over it in between",
+       {Code::kNotStored, Code::kNotRequested},
+       keep_metadata_by_directory_unverified},
+      {"plan-cache-after-failed-validation",
+       "What ranks offer is remembered although the save fails later, beside the plan of an "
+       "earlier one.",
+       "Policies::save_failed",
+       "cached plans; a save of another structure fails",
+       {Code::kCachePoisoned},
+       remember_before_validation},
+      {"plan-cache-shared-key",
+       "Cached plans are found by their type: two kinds of checkpoint have one cache, and each is "
+       "planned by the other's.",
+       "Policies::cache_of, CacheSeams::fits",
+       "cached plans; two kinds of checkpoint in turns",
+       {Code::kStalePlan},
+       share_one_cache},
+      {"rerun-stale-plan/no-signature",
+       "The plan of the first save is used whatever is saved later: what it has no place for is "
+       "left out in silence.",
+       "CacheSeams::fits, unplanned",
+       "cached plans; two saves, keys appear in between",
+       {Code::kStalePlan},
+       forget_signature},
+  };
+  return all;
 }
 
 }  // namespace reprise::sim

@@ -1,12 +1,15 @@
-#include "sim/mutants/wrong_commit.hpp"
-
 #include <algorithm>
 #include <set>
+#include <span>
+#include <vector>
 
+#include "core/base/codes.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/save/retention.hpp"
 #include "core/seams/save_seams.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
+#include "sim/mutants/mutant_tables.hpp"
 #include "sim/mutants/protocol_steps.hpp"
 
 namespace reprise::sim {
@@ -130,13 +133,18 @@ std::optional<std::size_t> whole_for_me(const std::vector<reprise::Votes>& votes
   return std::nullopt;
 }
 
-}  // namespace
+// --- mutants -------------------------------------------------------------------------------------
 
+/// Writes the tracker before the checkpoint's payload is in place.
 void tracker_before_payload(Policies& policies) { policies.save.commit = asked<tracker_first>; }
+/// Writes the tracker when the save is scheduled.
 void tracker_at_schedule(Policies& policies) { policies.save.prepare = asked<scheduled_tracker>; }
+/// Every rank leaves the tracker to another one.
 void tracker_by_nobody(Policies& policies) { policies.save.commit = asked<without_tracker>; }
+/// Every rank writes the tracker.
 void tracker_by_all(Policies& policies) { policies.save.commit = asked<tracker_everywhere>; }
 
+/// Removes old checkpoints before the new one is durable: when the commit begins; when scheduled.
 void remove_before_durable(Policies& policies) {
   policies.save.commit = asked<remove_first>;
   policies.save.retention = asked<no_retention>;
@@ -145,9 +153,84 @@ void remove_at_schedule(Policies& policies) {
   policies.save.prepare = asked<scheduled_removal>;
   policies.save.retention = asked<no_retention>;
 }
+/// Removes the old checkpoint of the same step before the new one is in its place.
 void remove_same_step_first(Policies& policies) { policies.save.commit = asked<same_step_removed>; }
+/// Keeps the checkpoints with the highest numbers in their names, finished or not.
 void count_unfinished(Policies& policies) { policies.save.retention = asked<retention_by_name>; }
+/// Counts a checkpoint that a load has just rejected as damaged.
 void count_damaged(Policies& policies) { policies.save.retention = asked<retention_by_count>; }
+/// Each rank chooses a fallback from its own view of the store.
 void choose_alone(Policies& policies) { policies.load.choose_candidate = asked<whole_for_me>; }
+
+}  // namespace
+
+std::span<const Mutant> commit_mutants() {
+  static const std::vector<Mutant> all = {
+      {"fallback-not-agreed",
+       "A rank that finds its share of the newest checkpoint damaged falls back by itself, and "
+       "the others go on with that one.",
+       "LoadSeams::choose_candidate",
+       "2 ranks, 2 checkpoints, one payload file of the newest damaged",
+       {judged::kMixedGeneration, judged::kStaleBytes},
+       choose_alone},
+      {"retention-before-durable",
+       "Older checkpoints are removed when the commit begins: a crash in it leaves none.",
+       "SaveSeams::commit, retention",
+       "keep 1, a crash in the commit",
+       {judged::kLastGoodDeleted, Code::kTrackerDangling},
+       remove_before_durable},
+      {"retention-before-durable/at-schedule",
+       "The same when the save is scheduled.",
+       "SaveSeams::prepare, retention",
+       "keep 1, a crash anywhere in the save",
+       {judged::kLastGoodDeleted, Code::kTrackerDangling},
+       remove_at_schedule},
+      {"retention-counts-damaged",
+       "A checkpoint that was passed over as damaged counts as one of those that are kept, and "
+       "the one that was fallen back to goes.",
+       "SaveSeams::retention",
+       "keep 2, a fall-back, a save after it",
+       {judged::kLastGoodDeleted},
+       count_damaged},
+      {"retention-counts-unfinished",
+       "Retention sorts directories by name, and one that was never finished counts as the newest.",
+       "SaveSeams::retention",
+       "keep 1, a crash in the save of a later step",
+       {judged::kLastGoodDeleted, Code::kTrackerDangling},
+       count_unfinished},
+      {"same-step-removed-first",
+       "A save over the checkpoint that the tracker names removes it before the new one stands in "
+       "its place: a crash between the two leaves none.",
+       "SaveSeams::commit (read_back)",
+       "two saves of one step, a crash in the second one's commit",
+       {judged::kLastGoodDeleted, Code::kTrackerDangling},
+       remove_same_step_first},
+      {"tracker-before-payload",
+       "The tracker names the new checkpoint before its directory stands in its place.",
+       "SaveSeams::commit",
+       "a crash between the two",
+       {Code::kTrackerDangling},
+       tracker_before_payload},
+      {"tracker-before-payload/at-schedule",
+       "The tracker names the new checkpoint when its save is scheduled.",
+       "SaveSeams::prepare",
+       "a crash anywhere in the save",
+       {Code::kTrackerDangling},
+       tracker_at_schedule},
+      {"tracker-written-by-nobody",
+       "Everybody leaves the tracker to somebody else.",
+       "SaveSeams::commit",
+       "any",
+       {judged::kCommitMissing},
+       tracker_by_nobody},
+      {"tracker-written-by-nobody/two",
+       "A second rank writes the tracker too, and does not wait for the first one's commit.",
+       "SaveSeams::commit",
+       "2 ranks, a crash of the leader before its directory stands in its place",
+       {Code::kTrackerDangling},
+       tracker_by_all},
+  };
+  return all;
+}
 
 }  // namespace reprise::sim

@@ -1,10 +1,13 @@
-#include "sim/mutants/wrong_description.hpp"
-
 #include <algorithm>
 #include <array>
+#include <span>
+#include <vector>
 
+#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/held_by.hpp"
+#include "sim/mutants/mutant_tables.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -199,18 +202,23 @@ Interval empty_as_if_full(std::int64_t length, std::int64_t parts, std::int64_t 
   return {begin, begin};
 }
 
-}  // namespace
+// --- mutants -------------------------------------------------------------------------------------
 
+/// Numbers layers from 0 on each pipeline stage; keeps one of several with the same name.
 void number_layers_by_stage(Policies& policies) {
   policies.job.described_save = asked<with_local_layers>;
   policies.job.described_load = asked<with_local_layers>;
 }
 
+/// Numbers tensors of single experts from 0 on each expert-parallel rank; keeps one of several with
+/// the same name.
 void number_experts_by_rank(Policies& policies) {
   policies.job.described_save = asked<with_local_experts>;
   policies.job.described_load = asked<with_local_experts>;
 }
 
+/// Describes experts by their parameter's FSDP mesh, which has no expert parallelism; in saves and
+/// loads, or only in saves.
 void describe_experts_without_ep(Policies& policies) {
   policies.job.described_save = asked<without_ep>;
   policies.job.described_load = asked<without_ep>;
@@ -218,30 +226,122 @@ void describe_experts_without_ep(Policies& policies) {
 void save_experts_as_replicas(Policies& policies) {
   policies.job.described_save = asked<without_ep>;
 }
+/// Puts tensors that the checkpoint's placement replicates on the model-parallel mesh anyway: each
+/// tensor-parallel rank's copy becomes a shard of a larger tensor.
 void shard_what_is_replicated(Policies& policies) {
   policies.job.described_save = asked<as_model_shard>;
   policies.job.described_load = asked<as_model_shard>;
 }
+/// Tries the rule for the head before the one for hc_head.
 void match_head_first(Policies& policies) { policies.job.names = asked<head_before_hc_head>; }
 
+/// Requests in a load the share of the rank's index within its node.
 void load_share_by_place_in_node(Policies& policies) {
   policies.job.described_load = asked<of_place_in_node>;
 }
 
+/// Splits a rank's rows of a fused projection as if they were whole components.
 void split_rows_as_whole_components(Policies& policies) {
   policies.job.described_save = asked<as_whole_components>;
   policies.job.described_load = asked<as_whole_components>;
 }
 
+/// Describes a flattened share by its rank's canonical chunk of rows; and disables the proof of
+/// cover that would notice.
 void describe_flat_as_rows(Policies& policies) { policies.job.described_save = asked<as_rows>; }
 void describe_flat_as_rows_unproved(Policies& policies) {
   describe_flat_as_rows(policies);
   policies.save.plan.cover = asked<always_covers>;
 }
 
+/// Places empty shards where full ones would begin.
 void place_empty_shards_as_full(Policies& policies) {
   policies.job.slice = asked<empty_as_if_full>;
   policies.save.plan.describe = asked<empty_as_if_full>;
+}
+
+}  // namespace
+
+std::span<const Mutant> description_mutants() {
+  static const std::vector<Mutant> all = {
+      {"empty-shard-dedup",
+       "An empty shard is described where a full one would begin, which is outside of the tensor.",
+       "JobPolicy::slice, SaveSeams::plan.describe",
+       "a ceil-chunk tail: 512 rows over 30 ranks, 3 rows over 4",
+       {Code::kExtentMismatch},
+       place_empty_shards_as_full},
+      {"ep-placement-from-param-mesh",
+       "Experts are described by their parameter's FSDP mesh, which knows no EP: all EP ranks "
+       "claim the same boxes of a smaller tensor, and one is kept.",
+       "JobPolicy::described_save, described_load",
+       "moe-tiny, ep 2",
+       {judged::kFalseReplica, Code::kShapeDrift},
+       describe_experts_without_ep},
+      {"ep-placement-from-param-mesh/hc-head",
+       "The rule for 'head' is tried before the one for 'hc_head', which is held whole and "
+       "described as split.",
+       "JobPolicy::names",
+       "moe-tiny, tp 2",
+       {Code::kMultiWriter},
+       match_head_first},
+      {"expert-local-number",
+       "Tensors of single experts are numbered from 0 on each EP rank: different experts get one "
+       "name, and one of them is kept.",
+       "JobPolicy::described_save, described_load",
+       "moe-tiny-experts, ep 2",
+       {judged::kFalseReplica},
+       number_experts_by_rank},
+      {"expert-marked-replicate",
+       "Experts cut out of the stacked tensor are saved as replicas along EP, although each EP "
+       "rank has others.",
+       "JobPolicy::described_save",
+       "moe-tiny, ep 2",
+       {judged::kFalseReplica},
+       save_experts_as_replicas},
+      {"fused-gate-split",
+       "The rows of a rank are split into gate and up halves as if they were whole components, "
+       "where FSDP cuts inside them.",
+       "JobPolicy::described_save, described_load",
+       "moe-tiny, fsdp 2 on the fused dimension, loaded under another fsdp",
+       {judged::kShiftedBytes},
+       split_rows_as_whole_components},
+      {"local-rank-as-dp-rank",
+       "A load asks for the share of the rank's place within its node instead of its "
+       "data-parallel rank.",
+       "JobPolicy::described_load",
+       "2 nodes, dp over both",
+       {passed_on::kStaleDerived},
+       load_share_by_place_in_node},
+      {"packed-group-not-canonical",
+       "A rank's flattened share is described by the chunk of rows that a plain sharding would "
+       "give it.",
+       "JobPolicy::described_save",
+       "fully_sharded_model_space, rows that dp does not divide",
+       {Code::kCoverageGap},
+       describe_flat_as_rows},
+      {"pp-fqn-collision",
+       "Each pipeline stage numbers its layers from 0, so different tensors get one name, and one "
+       "of them is kept.",
+       "JobPolicy::described_save, described_load",
+       "pp 2",
+       {judged::kFalseReplica},
+       number_layers_by_stage},
+      {"replicated-as-model-shard",
+       "A tensor that the checkpoint's placement only copies leaves its parameter's own mesh for "
+       "the model-parallel one, and each tensor-parallel copy becomes a shard of a larger tensor.",
+       "JobPolicy::described_save, described_load",
+       "tp 2, loaded under another tp",
+       {Code::kShapeDrift},
+       shard_what_is_replicated},
+      {"validation-skipped-or-vacuous",
+       "The proof that described boxes tile the tensor accepts everything, beside a description "
+       "that does not (packed-group-not-canonical).",
+       "JobPolicy::described_save, SaveSeams::plan.cover",
+       "fully_sharded_model_space, rows that dp does not divide",
+       {Code::kCoverageGap, Code::kTrackerDangling},
+       describe_flat_as_rows_unproved},
+  };
+  return all;
 }
 
 }  // namespace reprise::sim

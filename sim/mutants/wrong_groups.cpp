@@ -1,6 +1,10 @@
-#include "sim/mutants/wrong_groups.hpp"
+#include <span>
+#include <vector>
 
+#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
+#include "sim/mutants/mutant_tables.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -125,7 +129,7 @@ std::vector<ObjectLeaf> random_leaves_without_pp(const RandomStates& states) {
                         .self = states.self});
 }
 
-}  // namespace
+// --- mutants -------------------------------------------------------------------------------------
 
 void lead_by_global_rank(Policies& policies) {
   policies.save.leader.leader = asked<global_rank_of_first>;
@@ -204,6 +208,144 @@ void take_dp_cp_group_of_stash(Policies& policies) {
 void take_dp_cp_group_of_stash_unchecked(Policies& policies) {
   take_dp_cp_group_of_stash(policies);
   policies.job.groups = asked<accept_all>;
+}
+
+}  // namespace
+
+std::span<const Mutant> group_mutants() {
+  static const std::vector<Mutant> all = {
+      {"asymmetric-keys-hang",
+       "A save calls a collective for each key that a rank has; ranks have different numbers of "
+       "keys, so some are in the last of these while others plan.",
+       "Policies::before_save",
+       "stages that hold different numbers of tensors: moe-tiny, pp 2 with layers 1-3",
+       {Code::kCollectiveMismatch},
+       reduce_for_each_own_key},
+      {"coordinator-rank-space",
+       "The rank that leads is named by its global rank, and taken as a rank of the group.",
+       "SaveSeams::leader, LoadSeams::leader",
+       "a job whose first rank is not one of 0 .. n-1",
+       {Code::kCollectiveMismatch},
+       lead_by_global_rank},
+      {"coordinator-rank-space/root",
+       "The leader is a rank of the group, and the collective that takes its answer is given that "
+       "number as a global rank.",
+       "SaveSeams::leader, LoadSeams::leader",
+       "a job that global rank 0 does not lead",
+       {Code::kCollectiveMismatch},
+       take_answers_by_global_rank},
+      {"dp-cp-group-source/layout",
+       "A load counts dp x cp by the sizes of its own layout, as if ranks stood in the usual "
+       "order of axes, and not in the group that it was given with the checkpoint's metadata.",
+       "JobPolicy::metadata.loaded",
+       "tp 2 and dp 2 in another order of axes",
+       {Code::kLayoutMismatch},
+       take_dp_cp_group_of_loading_layout},
+      {"dp-cp-group-source/layout/unchecked",
+       "The same, and nobody compares the ranks' ideas of their groups: each takes another's "
+       "random states.",
+       "JobPolicy::metadata.loaded, groups",
+       "cp 2 and dp 2 in another order of axes, streams that differ by rank of dp",
+       {Code::kLayoutMismatch, judged::kRngStreamCollapse},
+       take_dp_cp_group_of_loading_layout_unchecked},
+      {"dp-cp-group-source/registry",
+       "Metadata carry the global dp x cp group, at save and at load, whatever group was given.",
+       "JobPolicy::metadata.built, loaded",
+       "ranks in another order than the global one",
+       {passed_on::kGlobalFallback, Code::kLayoutMismatch},
+       take_dp_cp_group_of_registry},
+      {"dp-cp-group-source/registry/unchecked",
+       "The same, and nobody compares the ranks' ideas of their groups.",
+       "JobPolicy::metadata.built, loaded, groups",
+       "tp 2 and dp 2, ranks in another order than the global one",
+       {Code::kLayoutMismatch, Code::kMultiWriter, Code::kNoWriter},
+       take_dp_cp_group_of_registry_unchecked},
+      {"dp-cp-group-source/stash",
+       "The group is written with the metadata, and a load takes the one that stands there: the "
+       "saving job's.",
+       "JobPolicy::metadata.written, loaded",
+       "dp 2, a load on other ranks",
+       {Code::kCommonStateDiverges, Code::kLayoutMismatch},
+       take_dp_cp_group_of_stash},
+      {"dp-cp-group-source/stash/unchecked",
+       "The same, and nobody compares the ranks' ideas of their groups: each takes another's "
+       "random states.",
+       "JobPolicy::metadata.written, loaded, groups",
+       "dp 2, a load on the same ranks in another order, streams that differ by rank of dp",
+       {Code::kCommonStateDiverges, judged::kRngStreamCollapse},
+       take_dp_cp_group_of_stash_unchecked},
+      {"global-groups",
+       "Saves and loads go by the global groups, where the module has its own.",
+       "JobPolicy::save_groups, load_groups",
+       "ranks in another order than the global one",
+       {passed_on::kGlobalFallback, Code::kLayoutMismatch},
+       use_global_groups},
+      {"global-groups/all-or-none",
+       "A caller that gives some groups and not others is served with global ones alone.",
+       "JobPolicy::save_groups, load_groups",
+       "ranks of which the group that is not given is the global one, and another is not",
+       {passed_on::kGlobalFallback, Code::kLayoutMismatch},
+       fall_back_for_all_groups},
+      {"global-groups/at-load",
+       "A save goes by the module's groups, a load by the global ones.",
+       "JobPolicy::load_groups",
+       "ranks in another order than the global one",
+       {passed_on::kGlobalFallback, Code::kLayoutMismatch},
+       use_global_groups_at_load},
+      {"global-groups/at-load/unchecked",
+       "The same, and nobody compares the ranks' ideas of their groups: each takes another's "
+       "random states.",
+       "JobPolicy::load_groups, groups",
+       "ranks in another order than the global one",
+       {judged::kKeysetAsymmetry, judged::kRngStreamCollapse},
+       use_global_groups_at_load_unchecked},
+      {"global-groups/at-save",
+       "A save goes by the global groups, a load by the module's own.",
+       "JobPolicy::save_groups",
+       "ranks in another order than the global one",
+       {passed_on::kGlobalFallback, Code::kLayoutMismatch},
+       use_global_groups_at_save},
+      {"global-groups/at-save/unchecked",
+       "The same, and nobody compares the ranks' ideas of their groups: copies are counted in the "
+       "wrong ones.",
+       "JobPolicy::save_groups, groups",
+       "weights kept whole; ranks in another order than the global one",
+       {Code::kMultiWriter, Code::kNoWriter},
+       use_global_groups_at_save_unchecked},
+      {"global-groups/unchecked",
+       "The global groups at both, and nobody compares the ranks' ideas of them.",
+       "JobPolicy::save_groups, load_groups, groups",
+       "weights kept whole; ranks in another order than the global one",
+       {Code::kMultiWriter, Code::kNoWriter},
+       use_global_groups_unchecked},
+      {"half-given-pair",
+       "Where one group of the pair is given and the other is not, a rank goes on as rank 0 of 1 "
+       "of the other.",
+       "JobPolicy::save_groups, load_groups",
+       "pp 2, or half a pair",
+       {Code::kLayoutMismatch, judged::kVerdictDisagreement},
+       go_on_with_half_a_pair},
+      {"half-given-pair/unchecked",
+       "The same inside of the gathering of random states, where nobody compares: all stages "
+       "claim one place.",
+       "JobPolicy::random",
+       "pp 2",
+       {judged::kFalseReplica, Code::kMultiWriter},
+       go_on_with_half_a_pair_unchecked},
+      {"replica-from-wrong-group",
+       "Copies along data parallelism are counted by the rank within the tensor group.",
+       "JobPolicy::save_groups",
+       "tp 2 dp 2",
+       {Code::kLayoutMismatch},
+       count_copies_by_tp_group},
+      {"replica-from-wrong-group/unchecked",
+       "The same, and nobody compares the ranks' ideas of their groups.",
+       "JobPolicy::save_groups, groups",
+       "tp 2 dp 2, weights kept whole",
+       {Code::kMultiWriter, Code::kNoWriter},
+       count_copies_by_tp_group_unchecked},
+  };
+  return all;
 }
 
 }  // namespace reprise::sim

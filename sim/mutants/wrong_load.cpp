@@ -1,9 +1,12 @@
-#include "sim/mutants/wrong_load.hpp"
-
 #include <algorithm>
 #include <bit>
+#include <span>
+#include <vector>
 
+#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
+#include "sim/mutants/mutant_tables.hpp"
 #include "sim/mutants/optimizer_slots.hpp"
 
 namespace reprise::sim {
@@ -171,22 +174,29 @@ SharedReads nothing_shared(std::span<const AlikeReaders> /*classes*/, std::uint6
   return {};
 }
 
-}  // namespace
+// --- mutants -------------------------------------------------------------------------------------
 
+/// Omits the moments from the template, since a fresh optimizer has none yet.
 void lazy_state_template(Policies& policies) { policies.job.requested = asked<without_moments>; }
 void lazy_state_template_unreported(Policies& policies) {
   lazy_state_template(policies);
   policies.load.judge_strictness = asked<never_refused>;
 }
+/// Requests only the first bucket.
 void ask_for_first_bucket(Policies& policies) { policies.job.requested = asked<first_bucket>; }
+/// Does not find a renamed weight, and repeats the load without strictness.
 void retry_without_strictness(Policies& policies) {
   policies.job.requested = asked<renamed_norm>;
   policies.load.judge_strictness = asked<never_refused>;
 }
 
+/// Loads masters into a template of another type: requests them as bf16; or casts them
+/// silently.
 void ask_for_masters_as_bf16(Policies& policies) { policies.job.requested = asked<bf16_masters>; }
 void cast_masters_to_bf16(Policies& policies) { policies.job.refresh = asked<with_cast>; }
 
+/// Applies ranges that count the buckets' padding to state without it: with weights and masters
+/// compared; not compared; not compared, and zeros past the end.
 void ignore_bucket_padding(Policies& policies) { policies.job.refresh = asked<padding_ignored>; }
 void ignore_bucket_padding_unchecked(Policies& policies) {
   policies.job.refresh = asked<padding_ignored_unchecked>;
@@ -195,12 +205,116 @@ void ignore_bucket_padding_with_zeros(Policies& policies) {
   policies.job.refresh = asked<padding_ignored_with_zeros>;
 }
 
+/// Lets each rank read for itself, although bytes should be read once per job.
 void read_by_each(Policies& policies) { policies.load.share = asked<nothing_shared>; }
 
+/// Never copies loaded state to the compute weights.
 void skip_install(Policies& policies) { policies.job.refresh = asked<without_install>; }
+/// Gathers an empty list of parameters: other ranks' shares stay as they were.
 void gather_nothing(Policies& policies) { policies.job.refresh = asked<without_gather>; }
+/// Uses other masters than the loaded ones in the next step.
 void keep_start_masters(Policies& policies) { policies.job.refresh = asked<with_stale_masters>; }
 
 void follow_leaders_tracker(Policies& policies) { policies.load.tracked = asked<of_the_leader>; }
+
+}  // namespace
+
+std::span<const Mutant> load_mutants() {
+  static const std::vector<Mutant> all = {
+      {"bucket-padding-offset",
+       "A dp_reshardable checkpoint is taken by another sharding: ranges that count each bucket's "
+       "padding are applied to state from which the padding was removed.",
+       "JobPolicy::refresh (convert)",
+       "dp_reshardable with 2 buckets that are padded, loaded as another sharding",
+       {passed_on::kStaleDerived},
+       ignore_bucket_padding},
+      {"bucket-padding-offset/pad-zeros",
+       "The same, unchecked, and where the state is too short zeros are taken.",
+       "JobPolicy::refresh (convert, check_masters)",
+       "dp_reshardable with 2 buckets that are padded, loaded as another sharding",
+       {judged::kShiftedBytes},
+       ignore_bucket_padding_with_zeros},
+      {"bucket-padding-offset/unchecked",
+       "The same, and nobody holds the masters against the weights after the load.",
+       "JobPolicy::refresh (convert, check_masters)",
+       "dp_reshardable with 2 buckets that are padded, loaded as another sharding",
+       {judged::kShiftedBytes},
+       ignore_bucket_padding_unchecked},
+      {"compute-weights-not-installed",
+       "A load fills the stored weights, and the hook that copies them to the compute weights is "
+       "skipped: the first forward pass uses random ones.",
+       "JobPolicy::refresh (install_own, gather)",
+       "any",
+       {passed_on::kStaleDerived},
+       skip_install},
+      {"dtype-cast-on-load",
+       "The template's masters are bf16, and the copy into them casts without a word.",
+       "JobPolicy::refresh",
+       "any",
+       {judged::kBitMismatch, passed_on::kStaleDerived},
+       cast_masters_to_bf16},
+      {"dtype-cast-on-load/template",
+       "The template asks for the masters as bf16.",
+       "JobPolicy::requested",
+       "any",
+       {Code::kDtypeDrift},
+       ask_for_masters_as_bf16},
+      {"fp32-master-stale-offload",
+       "A load refreshes the first of several levels of masters; the step runs on another one and "
+       "writes old values over the loaded model.",
+       "JobPolicy::refresh",
+       "any",
+       {passed_on::kStaleDerived},
+       keep_start_masters},
+      {"lazy-state-template",
+       "A fresh optimizer has no moments yet, so the load template does not ask for them and they "
+       "start from zero.",
+       "JobPolicy::requested",
+       "any",
+       {judged::kKeysetAsymmetry},
+       lazy_state_template},
+      {"lazy-state-template/unreported",
+       "The same, and the load does not say which keys nobody asked for.",
+       "JobPolicy::requested, LoadSeams::judge_strictness",
+       "any",
+       {judged::kKeysetAsymmetry},
+       lazy_state_template_unreported},
+      {"load-read-by-each",
+       "Copies of one part of a model are read from storage by each rank that has one, though one "
+       "read would do for all.",
+       "LoadSeams::share",
+       "reads once per job, records that several ranks need",
+       {judged::kReadTwice},
+       read_by_each},
+      {"post-load-gather-noop",
+       "After a load each rank holds its own share; the gather that should make ranks agree has "
+       "an empty list.",
+       "JobPolicy::refresh (gather)",
+       "dp 2",
+       {passed_on::kStaleDerived},
+       gather_nothing},
+      {"strict-fallback-swallowed",
+       "A load that fails over a renamed key is tried again without strictness, and the first "
+       "error is dropped: the weight stays as it started.",
+       "JobPolicy::requested, LoadSeams::judge_strictness",
+       "any",
+       {judged::kKeysetAsymmetry},
+       retry_without_strictness},
+      {"subgroups-ignored",
+       "Of a state in several buckets only the first is read.",
+       "JobPolicy::requested",
+       "dp_reshardable with 2 buckets",
+       {judged::kKeysetAsymmetry},
+       ask_for_first_bucket},
+      {"tracker-of-leader-alone",
+       "The iteration that is loaded is the one that the leader's tracker names, though another "
+       "rank's names a newer one.",
+       "LoadSeams::tracked",
+       "a leader whose store lags behind",
+       {judged::kStaleBytes, judged::kVerdictDisagreement},
+       follow_leaders_tracker},
+  };
+  return all;
+}
 
 }  // namespace reprise::sim

@@ -1,12 +1,14 @@
-#include "sim/mutants/wrong_memory.hpp"
-
 #include <algorithm>
 #include <deque>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "core/save/leaf_source.hpp"
 #include "core/save/load_staging.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
+#include "sim/mutants/mutant_tables.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -85,15 +87,52 @@ std::unique_ptr<ContentSource> tensor_for_nothing(Device& device, std::vector<Le
 
 std::uint64_t all_reads(const StagingNeed& need) { return need.all + one_read(need); }
 
-}  // namespace
+// --- mutants -------------------------------------------------------------------------------------
 
+/// Clones every element before staging any.
 void clone_before_staging(Policies& policies) { policies.save.source = asked<clone_source>; }
+/// Allocates the whole tensor for a load if the rank's shard of it is empty.
 void materialise_empty_shards(Policies& policies) {
   policies.job.requested = asked<with_whole_for_empty>;
 }
+/// Stages a whole tensor on a rank that has nothing to write.
 void fill_a_tensor_for_nothing(Policies& policies) {
   policies.save.source = asked<tensor_for_nothing>;
 }
+/// Keeps loaded data until all of it has arrived.
 void keep_loaded_copy(Policies& policies) { policies.load.staging = asked<all_reads>; }
+
+}  // namespace
+
+std::span<const Mutant> memory_mutants() {
+  static const std::vector<Mutant> all = {
+      {"empty-shard-materialised",
+       "A rank whose shard of a tensor is empty asks for all of it, to have something to copy its "
+       "nothing from.",
+       "JobPolicy::requested",
+       "fsdp_dtensor, 512 rows over 30 ranks, or 3 rows over 4",
+       {judged::kMemPeakExceeded},
+       materialise_empty_shards},
+      {"empty-shard-materialised/at-save",
+       "A rank that has nothing to write stages a whole tensor all the same.",
+       "SaveSeams::source",
+       "a rank that writes nothing: fsdp_dtensor, 512 rows over 30 ranks",
+       {judged::kMemPeakExceeded},
+       fill_a_tensor_for_nothing},
+      {"load-peak",
+       "What is loaded is kept, all of it, beside the memory that it goes to.",
+       "LoadSeams::staging",
+       "a rank with several tensors",
+       {judged::kMemPeakExceeded},
+       keep_loaded_copy},
+      {"load-peak/save-clone",
+       "A save clones the whole payload before it stages any of it.",
+       "SaveSeams::source",
+       "a rank whose tensors are larger than what stands around them in a file",
+       {judged::kMemPeakExceeded},
+       clone_before_staging},
+  };
+  return all;
+}
 
 }  // namespace reprise::sim

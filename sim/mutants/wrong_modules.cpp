@@ -1,11 +1,12 @@
-#include "sim/mutants/wrong_modules.hpp"
-
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "core/base/codes.hpp"
 #include "properties/ruling_code.hpp"
 #include "sim/job/model/host_rng.hpp"
 #include "sim/mutants/asked.hpp"
+#include "sim/mutants/mutant_tables.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -273,16 +274,14 @@ std::span<const Mutant> module_mutants() {
        tell_nobody_of_overflow},
       {"groups-matched-by-position",
        "Stored parameter groups are taken in their order, and the job has them in another: each "
-       "takes "
-       "the other's settings.",
+       "takes the other's settings.",
        "SettingsPolicy::matched",
        "parameter groups in another order than the checkpoint's",
        {judged::kLostObject, passed_on::kStaleDerived},
        match_groups_by_position},
       {"leaf-layer-global-groups",
        "A layer that is called without groups, as a vision backbone's or a state-space mixer, "
-       "takes "
-       "global ones, which the module has not.",
+       "takes global ones, which the module has not.",
        "ModulePolicy::leaf_layer",
        "a module that does not begin at rank 0 and has such a layer",
        {passed_on::kGlobalFallback, Code::kLayoutMismatch},
@@ -296,15 +295,14 @@ std::span<const Mutant> module_mutants() {
        ask_in_own_form},
       {"mimo-bare-keys/left-behind",
        "Of what a dropped module left in a checkpoint prefixed keys alone are known as its own; "
-       "bare "
-       "ones are nobody's, and a load that should leave them behind refuses them.",
+       "bare ones are nobody's, and a load that should leave them behind refuses them.",
        "ModulePolicy::owner",
        "a bare checkpoint, a module dropped or trained no more",
        {Code::kNotRequested},
        know_prefixed_owners_alone},
       {"mimo-bare-keys/settings-alone",
-       "Of a bare checkpoint the settings alone are looked for without prefix: tensors, objects of "
-       "buckets and random states are not found.",
+       "Of a bare checkpoint the settings alone are looked for without prefix: tensors, objects "
+       "of buckets and random states are not found.",
        "ModulePolicy::form",
        "a bare checkpoint",
        {judged::kKeysetAsymmetry, Code::kNotStored},
@@ -324,16 +322,14 @@ std::span<const Mutant> module_mutants() {
        name_all_without_module},
       {"mimo-optimizer-load-skipped",
        "A load fills the tensors of a module's optimizer and skips the call that takes its "
-       "settings: "
-       "step counts start anew.",
+       "settings: step counts start anew.",
        "SettingsPolicy::matched",
        "any",
        {judged::kLostObject},
        skip_settings_at_load},
       {"mimo-rng-dupkey",
        "Each module names its random states alike, with coordinates of its own grid: two modules "
-       "claim "
-       "one place.",
+       "claim one place.",
        "JobPolicy::save_groups, load_groups",
        "two modules",
        {judged::kKeysetAsymmetry, Code::kLayoutMismatch, Code::kMultiWriter},
@@ -346,8 +342,7 @@ std::span<const Mutant> module_mutants() {
        save_no_streams},
       {"mimo-sharding-type-lost",
        "The sharding of a module's optimizer state is left in the common state, which keeps that "
-       "of "
-       "rank 0's modules alone.",
+       "of rank 0's modules alone.",
        "ModulePolicy::extracted",
        "two modules on ranks of their own",
        {Code::kCommonStateDiverges, judged::kKeysetAsymmetry},
@@ -360,8 +355,7 @@ std::span<const Mutant> module_mutants() {
        read_by_own_sharding},
       {"mimo-sharding-type-lost/wrapper",
        "The emptied dict around the parameter groups stays behind on each rank, the common state "
-       "keeps "
-       "rank 0's, and a load puts groups only where it finds one.",
+       "keeps rank 0's, and a load puts groups only where it finds one.",
        "ModulePolicy::extracted, restored",
        "two modules on ranks of their own",
        {Code::kCommonStateDiverges, passed_on::kWrapperMissing},
@@ -381,8 +375,7 @@ std::span<const Mutant> module_mutants() {
        step_by_own_overflow},
       {"mimo-tp-replica",
        "The replica id of a module's settings leaves out the tensor-parallel rank: each of the "
-       "first "
-       "stage has the main copy.",
+       "first stage has the main copy.",
        "ModulePolicy::copy",
        "a module with tp 2",
        {Code::kMultiWriter},
@@ -407,8 +400,7 @@ std::span<const Mutant> module_mutants() {
        count_module_copies_without_pp},
       {"per-rank-list-in-common",
        "Saved parameter groups keep the places of their parameters, which differ by pipeline "
-       "stage, and "
-       "are declared the same on all ranks.",
+       "stage, and are declared the same on all ranks.",
        "SettingsPolicy::saved",
        "stages with different numbers of parameters",
        {Code::kCommonStateDiverges, judged::kFalseReplica},
@@ -435,16 +427,14 @@ std::span<const Mutant> module_mutants() {
        ask_for_any_streams},
       {"schedule-counted-twice",
        "A load adds the stored count of samples to the schedule's own: a second load in one "
-       "process "
-       "doubles it.",
+       "process doubles it.",
        "SettingsPolicy::schedule",
        "two loads in one life, or one after training",
        {judged::kScheduleDrift, judged::kTrajectoryDivergence},
        add_up_schedules},
       {"schedule-counted-twice/at-load",
        "A load sets the stored count of samples and adds it once more: the learning rate jumps "
-       "ahead "
-       "on its curve.",
+       "ahead on its curve.",
        "SettingsPolicy::schedule",
        "any",
        {judged::kScheduleDrift, judged::kTrajectoryDivergence},

@@ -1,10 +1,12 @@
-#include "sim/mutants/wrong_replica.hpp"
-
 #include <algorithm>
 #include <array>
+#include <span>
+#include <vector>
 
+#include "core/base/codes.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/held_by.hpp"
+#include "sim/mutants/mutant_tables.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -80,22 +82,88 @@ Description with_stage_in_replica(const Holding& holding) {
   return description;
 }
 
-}  // namespace
+// --- mutants -------------------------------------------------------------------------------------
 
+/// Omits an axis along which copies exist from the replica id.
 void drop_tp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_tp>; }
 void drop_pp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_pp>; }
 void drop_cp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_cp>; }
 void drop_dp_from_replica(Policies& policies) { policies.job.replica = asked<replica_without_dp>; }
+/// Uses the rank in the data-parallel group, which ignores copies along other axes.
 void count_copies_over_dp_alone(Policies& policies) { policies.job.replica = asked<rank_in_dp>; }
 
+/// Puts experts' main copies where the dense tensors' are.
 void elect_experts_by_dense_group(Policies& policies) {
   policies.job.described_save = asked<by_dense_group>;
 }
+/// Puts dense tensors' main copies where the experts' are.
 void write_where_expert_dp_is_0(Policies& policies) {
   policies.job.described_save = asked<by_expert_group>;
 }
+/// Counts everything on a later pipeline stage as a spare copy.
 void count_stages_as_copies(Policies& policies) {
   policies.job.described_save = asked<with_stage_in_replica>;
+}
+
+}  // namespace
+
+std::span<const Mutant> replica_mutants() {
+  static const std::vector<Mutant> all = {
+      {"legacy-tp-gt-ep",
+       "Only ranks of expert-data-parallel rank 0 write; where TP is larger than EP x ETP some "
+       "shard of the dense tensors has no such rank.",
+       "JobPolicy::described_save",
+       "tp 2, etp 1, weights kept whole",
+       {Code::kMultiWriter, Code::kNoWriter},
+       write_where_expert_dp_is_0},
+      {"pp-in-replica-id",
+       "The pipeline rank is part of the replica id, so what stands on later stages counts as a "
+       "spare copy.",
+       "JobPolicy::described_save",
+       "pp 2",
+       {Code::kNoWriter},
+       count_stages_as_copies},
+      {"replica-group-too-small",
+       "Replica ids are ranks in the data-parallel group, which leaves out other axes along which "
+       "a tensor is copied.",
+       "JobPolicy::replica",
+       "cp 2, or tp 2 for what tp copies; weights kept whole",
+       {Code::kMultiWriter},
+       count_copies_over_dp_alone},
+      {"replica-zero-axis/cp",
+       "The replica id leaves out the context-parallel rank, so every copy is a main copy.",
+       "JobPolicy::replica",
+       "cp 2, weights kept whole",
+       {Code::kMultiWriter},
+       drop_cp_from_replica},
+      {"replica-zero-axis/dp",
+       "The replica id leaves out the data-parallel rank, so every copy is a main copy.",
+       "JobPolicy::replica",
+       "dp 2, weights kept whole; or dp_replicate 2",
+       {Code::kMultiWriter},
+       drop_dp_from_replica},
+      {"replica-zero-axis/pp",
+       "The replica id leaves out the pipeline rank, so the copies of a shared embedding are all "
+       "main copies.",
+       "JobPolicy::replica",
+       "moe-tiny-mtp, pp 2",
+       {Code::kMultiWriter},
+       drop_pp_from_replica},
+      {"replica-zero-axis/tp",
+       "The replica id leaves out the tensor-parallel rank, so every copy of what tp replicates "
+       "is a main copy.",
+       "JobPolicy::replica",
+       "tp 2",
+       {Code::kMultiWriter},
+       drop_tp_from_replica},
+      {"writer-from-global-groups",
+       "The main copies of experts are elected by the dense tensors' data-parallel group.",
+       "JobPolicy::described_save",
+       "moe-tiny, ep 2, weights kept whole",
+       {Code::kNoWriter},
+       elect_experts_by_dense_group},
+  };
+  return all;
 }
 
 }  // namespace reprise::sim

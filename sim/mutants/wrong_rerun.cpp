@@ -1,7 +1,10 @@
-#include "sim/mutants/wrong_rerun.hpp"
+#include <span>
+#include <vector>
 
+#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
-#include "sim/mutants/wrong_cache.hpp"
+#include "sim/mutants/mutant_tables.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -121,38 +124,50 @@ Restoring restore_in_any_mode(const StoredRerun& stored, const OwnRerun& own) {
 
 std::string say_nothing(std::int64_t /*iteration*/, std::int64_t /*before*/) { return {}; }
 
-}  // namespace
+// --- mutants -------------------------------------------------------------------------------------
 
+/// Saves rerun objects only after a fault; `unsigned`: and uses a remembered plan for every later
+/// save.
 void emit_in_fault_alone(Policies& policies) { policies.job.rerun.emitted = asked<emits_in_fault>; }
 void emit_in_fault_alone_unsigned(Policies& policies) {
   emit_in_fault_alone(policies);
-  forget_signature(policies);
+  mutant_named("rerun-stale-plan/no-signature").apply(policies);
 }
 
+/// Adds the rerun objects to checkpoints of every format.
 void emit_in_any_format(Policies& policies) {
   policies.job.rerun.emitted = asked<emits_whatever_format>;
 }
+/// Requests in a forced template only the objects that this job would save.
 void force_by_format(Policies& policies) {
   policies.job.rerun.forced = asked<forces_what_is_emitted>;
 }
+/// Ignores missing objects that a forced template requests.
 void force_unchecked(Policies& policies) {
   policies.load.judge_strictness = asked<without_rerun_objects>;
 }
+/// Treats no result as fatal, whichever rule rejects it.
 void take_all_for_spikes(Policies& policies) { policies.job.rerun.fatal = asked<never_fatal>; }
+/// Restores a pending state although only weights are loaded.
 void restore_from_releases(Policies& policies) {
   policies.job.rerun.concerned = asked<always_concerned>;
 }
+/// Requires wrapped iterators even between iterations, when nothing is read again.
 void want_wrapped_iterators_always(Policies& policies) {
   policies.job.rerun.batches = asked<always_batches>;
 }
+/// Reports differences between results after each iteration.
 void report_each_iteration(Policies& policies) {
   policies.job.rerun.reported = asked<reports_each>;
 }
 
+/// Requests the rerun objects only for a pending fault.
 void ask_for_pending_alone(Policies& policies) {
   policies.job.rerun.asked = asked<asks_for_pending>;
 }
 
+/// Saves the state in place after a fatal result that was not reproduced; `unguarded`: without the
+/// check for states that can be persisted.
 void save_in_place(Policies& policies) {
   policies.job.rerun.leaving = asked<leave_with_a_checkpoint>;
 }
@@ -161,10 +176,14 @@ void save_in_place_unguarded(Policies& policies) {
   policies.job.rerun.persisted = asked<any_is_persisted>;
 }
 
+/// Places the object by (pp, tp), and declares the other ranks there copies.
 void place_by_parts(Policies& policies) { policies.job.rerun.placed = asked<at_pp_and_tp>; }
 
+/// Prefers checkpoint to continue in place; prefers continue to restart-again from a checkpoint.
 void swap_precedence(Policies& policies) { policies.job.rerun.end = asked<end_the_other_way>; }
 
+/// Does not restore the streams: none of them, or one kind; `before a fault save`: only
+/// then.
 void leave_streams_moved(Policies& policies) {
   policies.job.rerun.rewind = asked<rewind_data_alone>;
 }
@@ -178,16 +197,182 @@ void leave_streams_moved_before_fault_save(Policies& policies) {
   policies.job.rerun.rewind = asked<rewind_data_alone_at_last>;
 }
 
+/// Reads the batch after a restart from the buffers and from the cursor; or from neither.
 void read_batch_twice(Policies& policies) { policies.job.rerun.data = asked<buffers_and_cursor>; }
 void read_batch_never(Policies& policies) { policies.job.rerun.data = asked<behind_the_buffers>; }
 
+/// Restores a pending state by rank, even if EP, CP or the rank order changed.
 void restore_by_rank(Policies& policies) {
   policies.job.rerun.restored = asked<restore_where_sizes_fit>;
 }
+/// Also restores if the machine is disabled.
 void restore_although_disabled(Policies& policies) {
   policies.job.rerun.restored = asked<restore_in_any_mode>;
 }
 
+/// Does not report that a restart repeats the restarts before it.
 void restart_in_silence(Policies& policies) { policies.job.rerun.guard = asked<say_nothing>; }
+
+}  // namespace
+
+std::span<const Mutant> rerun_mutants() {
+  static const std::vector<Mutant> all = {
+      {"rerun-batch-read-twice",
+       "After a restart the batch of the iteration that failed is read from the saved buffers and "
+       "once more from the data cursor.",
+       "JobPolicy::rerun.data",
+       "a fault checkpoint, the machine disabled at the restart",
+       {judged::kDataStreamSkip, judged::kTrajectoryDivergence},
+       read_batch_twice},
+      {"rerun-batch-read-twice/never",
+       "After a restart the data cursor stands behind the saved buffers, and nobody reads those.",
+       "JobPolicy::rerun.data",
+       "a fault checkpoint, the machine disabled at the restart",
+       {judged::kDataStreamSkip, judged::kTrajectoryDivergence},
+       read_batch_never},
+      {"rerun-emitted-in-any-format",
+       "Checkpoints of every format get the rerun objects, also those whose readers have no place "
+       "for them.",
+       "JobPolicy::rerun.emitted",
+       "a fault; checkpoints of another format than torch_dist",
+       {judged::kVerdictDisagreement},
+       emit_in_any_format},
+      {"rerun-forced-by-format",
+       "The template that is forced asks only for what this job would save itself: in another "
+       "format or mode the stored objects are not asked for.",
+       "JobPolicy::rerun.forced",
+       "a forced template; the loading job disabled or of another format",
+       {judged::kKeysetAsymmetry, Code::kNotRequested},
+       force_by_format},
+      {"rerun-forced-unchecked",
+       "What a forced template asks for and the checkpoint has not is dropped, as if an old job "
+       "had written it: a fault that was saved and lost goes by in silence.",
+       "LoadSeams::judge_strictness",
+       "a forced template; a checkpoint without the object, or of another number of ranks",
+       {judged::kKeysetAsymmetry},
+       force_unchecked},
+      {"rerun-inplace-checkpoint",
+       "A job whose fatal result was not reproduced leaves a checkpoint of the state "
+       "RERUNNING_IN_PLACE, which depends on streams that are in memory alone.",
+       "JobPolicy::rerun.leaving",
+       "a fatal transient error",
+       {passed_on::kIllegalStatePersisted, judged::kVerdictDisagreement},
+       save_in_place},
+      {"rerun-inplace-checkpoint/unguarded",
+       "The same, and the save does not ask which states can be persisted.",
+       "JobPolicy::rerun.leaving, persisted",
+       "a fatal transient error and a restart",
+       {passed_on::kIllegalStatePersisted, judged::kVerdictDisagreement},
+       save_in_place_unguarded},
+      {"rerun-not-finite-trained-on",
+       "NaN and infinities are rejected like spikes: where they come again the job trains on with "
+       "them.",
+       "JobPolicy::rerun.fatal",
+       "a result that is not finite and comes again",
+       {judged::kVerdictDisagreement},
+       take_all_for_spikes},
+      {"rerun-pending-despite-disabled",
+       "A pending state is restored although the machine is disabled: a job that is to train on "
+       "leaves instead.",
+       "JobPolicy::rerun.restored",
+       "a fault checkpoint, the machine disabled at the restart",
+       {judged::kVerdictDisagreement},
+       restore_although_disabled},
+      {"rerun-pending-despite-release",
+       "The pending fault of a checkpoint is restored although weights alone are taken from it: a "
+       "job that begins from a release leaves instead.",
+       "JobPolicy::rerun.concerned",
+       "a fault checkpoint, made a release or loaded to fine-tune",
+       {judged::kDataStreamSkip, judged::kVerdictDisagreement},
+       restore_from_releases},
+      {"rerun-precedence-swapped",
+       "Of the wishes of several ranks the wrong one wins: in place checkpoint beats continue, "
+       "from a checkpoint continue beats restart-again.",
+       "JobPolicy::rerun.end",
+       "two ranks that reject in one step, one fatally",
+       {judged::kVerdictDisagreement},
+       swap_precedence},
+      {"rerun-restart-loop",
+       "After exit 17 each restart from the fault checkpoint runs the same iteration again, and "
+       "nobody is told.",
+       "JobPolicy::rerun.guard",
+       "a fault checkpoint and two restarts",
+       {judged::kRestartLoop, judged::kVerdictDisagreement},
+       restart_in_silence},
+      {"rerun-restored-by-global-rank",
+       "A pending state is restored by global rank although EP, CP or the order of ranks changed: "
+       "a rank judges by the result of another part of the model.",
+       "JobPolicy::rerun.restored",
+       "a fault checkpoint; the same sizes of tp, pp and dp, another order or ep",
+       {judged::kVerdictDisagreement},
+       restore_by_rank},
+      {"rerun-rng-not-restored",
+       "The random streams are not put back before an iteration is run again, nor before a fault "
+       "checkpoint.",
+       "JobPolicy::rerun.rewind (restore_host, restore_device, restore_tracker)",
+       "a result that is rejected",
+       {judged::kRngDrift},
+       leave_streams_moved},
+      {"rerun-rng-not-restored/device",
+       "The host's random streams are put back before an iteration is run again, the device's are "
+       "not.",
+       "JobPolicy::rerun.rewind (restore_device)",
+       "a result that is rejected",
+       {judged::kRngDrift},
+       leave_device_streams_moved},
+      {"rerun-rng-not-restored/fault-save",
+       "The random streams are not put back before a fault checkpoint.",
+       "JobPolicy::rerun.rewind (restore_host, restore_device, restore_tracker)",
+       "a fault checkpoint, the machine disabled at the restart",
+       {judged::kRngDrift},
+       leave_streams_moved_before_fault_save},
+      {"rerun-rng-not-restored/tracker",
+       "The streams that the tracker keeps are not put back before an iteration is run again.",
+       "JobPolicy::rerun.rewind (restore_tracker)",
+       "a result that is rejected",
+       {judged::kRngDrift},
+       leave_tracker_streams_moved},
+      {"rerun-stale-plan",
+       "Steady saves have no rerun objects, so the remembered plan has no place for them; the "
+       "fault save drops them in silence and the checkpoint can not be loaded.",
+       "JobPolicy::rerun.emitted, CacheSeams::fits, unplanned",
+       "cached plans; a fault at the second save or later",
+       {Code::kNotStored, Code::kStalePlan},
+       emit_in_fault_alone_unsigned},
+      {"rerun-stale-plan/no-sentinel",
+       "Steady saves have no rerun objects: the structure changes at the fault save, and all plan "
+       "again.",
+       "JobPolicy::rerun.emitted",
+       "cached plans; a fault at the second save or later",
+       {judged::kVerdictDisagreement},
+       emit_in_fault_alone},
+      {"rerun-state-declared-replica",
+       "The rerun object stands at (pp, tp) and the other ranks there are declared copies, "
+       "although each rank has a state of its own.",
+       "JobPolicy::rerun.placed",
+       "dp 2",
+       {judged::kFalseReplica, judged::kKeysetAsymmetry, judged::kLostObject},
+       place_by_parts},
+      {"rerun-stats-each-iteration",
+       "How far results differ is told after each iteration, not after every second one.",
+       "JobPolicy::rerun.reported",
+       "report_determinism_stats",
+       {judged::kVerdictDisagreement},
+       report_each_iteration},
+      {"rerun-steady-wants-wrapped",
+       "A save between iterations wants wrapped data iterators, although nothing is read again.",
+       "JobPolicy::rerun.batches",
+       "iterators that are not wrapped, rerun enabled",
+       {Code::kUnsupported},
+       want_wrapped_iterators_always},
+      {"strict-idle-rerun",
+       "Idle rerun objects are always saved, and a load asks for those of a pending fault alone.",
+       "JobPolicy::rerun.asked",
+       "rerun enabled",
+       {judged::kKeysetAsymmetry, Code::kNotRequested},
+       ask_for_pending_alone},
+  };
+  return all;
+}
 
 }  // namespace reprise::sim

@@ -1,8 +1,10 @@
-#include "sim/mutants/wrong_save.hpp"
-
 #include <algorithm>
+#include <span>
+#include <vector>
 
+#include "core/base/codes.hpp"
 #include "sim/mutants/asked.hpp"
+#include "sim/mutants/mutant_tables.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -14,8 +16,23 @@ Interval floor_begin(std::int64_t length, std::int64_t parts, std::int64_t index
   return {begin, std::min(begin + chunk, length)};
 }
 
+// --- mutants -------------------------------------------------------------------------------------
+
+/// Describes shards of ceil(n / parts) as beginning at multiples of floor(n / parts).
+void describe_by_floor(Policies& policies) { policies.save.plan.describe = asked<floor_begin>; }
+
 }  // namespace
 
-void describe_by_floor(Policies& policies) { policies.save.plan.describe = asked<floor_begin>; }
+std::span<const Mutant> save_mutants() {
+  static const std::vector<Mutant> all = {
+      {"floor-vs-ceil-chunk",
+       "The metadata describes uneven shards by floor division; the data is cut by ceil chunks.",
+       "SaveSeams::plan.describe",
+       "an uneven split: tp 2 of a vocabulary of 131",
+       {Code::kChunkOverlap, Code::kCoverageGap},
+       describe_by_floor},
+  };
+  return all;
+}
 
 }  // namespace reprise::sim

@@ -1,8 +1,11 @@
-#include "sim/mutants/wrong_state.hpp"
-
 #include <algorithm>
+#include <span>
+#include <vector>
 
+#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
+#include "sim/mutants/mutant_tables.hpp"
 #include "sim/mutants/optimizer_slots.hpp"
 
 namespace reprise::sim {
@@ -46,16 +49,66 @@ void forget(Policies& policies) {
   policies.job.requested = asked<Rest>;
 }
 
-}  // namespace
+// --- mutants -------------------------------------------------------------------------------------
 
+/// Neither saves nor requests a part of the optimizer.
 void forget_masters(Policies& policies) { forget<without_masters>(policies); }
 void forget_first_moments(Policies& policies) { forget<without_first_moments>(policies); }
 void forget_second_moments(Policies& policies) { forget<without_second_moments>(policies); }
+/// Does not save the optimizer's step counts.
 void forget_steps(Policies& policies) { forget<without_steps>(policies); }
+/// Saves none of these.
 void forget_optimizer(Policies& policies) { forget<without_optimizer>(policies); }
 
+/// Leaves the step counts at 0 on ranks without experts.
 void keep_steps_of_ranks_without_experts(Policies& policies) {
   policies.job.saved = asked<with_own_steps>;
+}
+
+}  // namespace
+
+std::span<const Mutant> state_mutants() {
+  static const std::vector<Mutant> all = {
+      {"empty-group-step",
+       "Ranks without experts don't advance the optimizer's step, and each rank writes its own "
+       "into the common state.",
+       "JobPolicy::saved",
+       "moe-tiny, pp 2 with layers 1-3: the first stage has no experts",
+       {Code::kCommonStateDiverges},
+       keep_steps_of_ranks_without_experts},
+      {"no-optimizer-in-dcp",
+       "The save keeps model tensors and counters; the distributed optimizer's state is behind "
+       "another interface and stays out.",
+       "JobPolicy::saved, JobPolicy::requested",
+       "any",
+       {judged::kKeysetAsymmetry},
+       forget_optimizer},
+      {"no-optimizer-in-dcp/m",
+       "The first moments are neither saved nor asked for.",
+       "JobPolicy::saved, JobPolicy::requested",
+       "any",
+       {judged::kKeysetAsymmetry},
+       forget_first_moments},
+      {"no-optimizer-in-dcp/master",
+       "The fp32 masters are neither saved nor asked for.",
+       "JobPolicy::saved, JobPolicy::requested",
+       "any",
+       {judged::kKeysetAsymmetry},
+       forget_masters},
+      {"no-optimizer-in-dcp/step",
+       "The optimizer's step counts are not saved: bias correction starts anew.",
+       "JobPolicy::saved, JobPolicy::requested",
+       "any",
+       {judged::kLostObject},
+       forget_steps},
+      {"no-optimizer-in-dcp/v",
+       "The second moments are neither saved nor asked for.",
+       "JobPolicy::saved, JobPolicy::requested",
+       "any",
+       {judged::kKeysetAsymmetry},
+       forget_second_moments},
+  };
+  return all;
 }
 
 }  // namespace reprise::sim

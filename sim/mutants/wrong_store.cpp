@@ -1,12 +1,15 @@
-#include "sim/mutants/wrong_store.hpp"
-
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "core/base/codes.hpp"
 #include "core/ports/passing_store.hpp"
 #include "core/ports/store_path.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
+#include "sim/mutants/mutant_tables.hpp"
 #include "sim/mutants/protocol_steps.hpp"
 
 namespace reprise::sim {
@@ -102,10 +105,39 @@ Steps visible_first(Store& store, CommitTarget& target, const CommitContent& con
   return steps;
 }
 
+// --- mutants -------------------------------------------------------------------------------------
+
+/// Changes names for a writer whose lease another writer has taken.
+void change_names_without_fence(Policies& policies) { policies.save.commit = asked<unfenced>; }
+/// Uses a list to tell if something exists.
+void trust_lists(Policies& policies) { policies.save.commit = asked<by_lists>; }
+/// Puts the small object that makes the checkpoint visible before the rest.
+void show_before_content(Policies& policies) { policies.save.commit = asked<visible_first>; }
+
 }  // namespace
 
-void change_names_without_fence(Policies& policies) { policies.save.commit = asked<unfenced>; }
-void trust_lists(Policies& policies) { policies.save.commit = asked<by_lists>; }
-void show_before_content(Policies& policies) { policies.save.commit = asked<visible_first>; }
+std::span<const Mutant> store_mutants() {
+  static const std::vector<Mutant> all = {
+      {"store-fence-not-looked-at",
+       "A writer whose lease another one has taken changes names all the same.",
+       "SaveSeams::commit",
+       "a store without rename, and a lease that is taken before a name changes",
+       {judged::kVerdictDisagreement},
+       change_names_without_fence},
+      {"store-list-trusted",
+       "A commit asks a list whether what it wrote is there, and the list lags.",
+       "SaveSeams::commit",
+       "a store whose lists lag",
+       {Code::kIo},
+       trust_lists},
+      {"store-shown-before-content",
+       "The small object that makes a checkpoint visible is put before its content.",
+       "SaveSeams::commit",
+       "a crash between the two, in a save over the checkpoint that the tracker names",
+       {judged::kLastGoodDeleted, Code::kTrackerDangling},
+       show_before_content},
+  };
+  return all;
+}
 
 }  // namespace reprise::sim

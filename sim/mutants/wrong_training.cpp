@@ -1,8 +1,11 @@
-#include "sim/mutants/wrong_training.hpp"
-
 #include <algorithm>
+#include <span>
+#include <vector>
 
+#include "core/base/codes.hpp"
+#include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
+#include "sim/mutants/mutant_tables.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -36,15 +39,55 @@ std::vector<Bucket> layout_for_all(std::span<const std::int64_t> sizes, const Bu
   return bucket_layout(sizes, {group.all, group.all}, limits);
 }
 
-}  // namespace
+// --- mutants -------------------------------------------------------------------------------------
 
+/// Starts each replicated group from its own values.
 void start_copies_apart(Policies& policies) { policies.job.start = asked<seed_of_copy>; }
+/// Excludes the last of several stages that hold a parameter from the group that sums its
+/// gradients.
 void leave_last_stage_out(Policies& policies) { policies.job.sync = asked<all_but_the_last>; }
+/// Keeps the expert streams once for all expert-parallel ranks.
 void declare_expert_streams_copies(Policies& policies) {
   policies.job.random = asked<expert_streams_as_copies>;
 }
+/// Lays out buckets for the ranks of all optimizer instances.
 void lay_out_buckets_for_all_instances(Policies& policies) {
   policies.job.buckets = asked<layout_for_all>;
+}
+
+}  // namespace
+
+std::span<const Mutant> training_mutants() {
+  static const std::vector<Mutant> all = {
+      {"hsdp-saved-not-equal-loaded",
+       "The replicated groups of shards are never synchronised at the start; one is saved for all.",
+       "JobPolicy::start",
+       "dp 2, dp_replicate 2",
+       {judged::kFalseReplica},
+       start_copies_apart},
+      {"layout-for-wrong-group",
+       "Buckets are laid out for the ranks of all optimizer instances, the reduction runs over "
+       "one: the last ranges belong to nobody.",
+       "JobPolicy::buckets",
+       "dp_reshardable, dp_replicate 2",
+       {Code::kCoverageGap},
+       lay_out_buckets_for_all_instances},
+      {"replica-diverged-live",
+       "A stage that holds a copy of the embedding is no member of the group that sums its "
+       "gradients: the copies drift apart.",
+       "JobPolicy::sync",
+       "moe-tiny-mtp, pp 2",
+       {judged::kFalseReplica},
+       leave_last_stage_out},
+      {"rng-ep-replica",
+       "Random states that differ between EP ranks are kept in one object, which declares the "
+       "other EP ranks copies.",
+       "JobPolicy::random",
+       "moe-tiny, ep 2",
+       {judged::kFalseReplica},
+       declare_expert_streams_copies},
+  };
+  return all;
 }
 
 }  // namespace reprise::sim

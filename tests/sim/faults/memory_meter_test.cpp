@@ -7,8 +7,7 @@
 
 #include "core/save/phases.hpp"
 #include "sim/faults/address_set.hpp"
-#include "sim/mutants/wrong_load.hpp"
-#include "sim/mutants/wrong_memory.hpp"
+#include "sim/mutants/mutants.hpp"
 #include "tests/sim/faults/fault_world.hpp"
 
 namespace reprise::sim {
@@ -230,16 +229,16 @@ TEST(MemoryMeter, tells_whether_what_two_ranks_need_was_read_once) {
     return sum;
   };
   Policies unshared;
-  read_by_each(unshared);
+  mutant_named("load-read-by-each").apply(unshared);
   EXPECT_LT(bytes(Reads::kOncePerJob, {}), bytes(Reads::kByEach, {}));
   EXPECT_EQ(bytes(Reads::kOncePerJob, unshared), bytes(Reads::kByEach, {}));
 }
 
 TEST(MemoryMeter, sees_a_save_that_clones_everything_and_a_load_that_keeps_a_second_copy) {
   Policies cloning;
-  clone_before_staging(cloning);
+  mutant_named("load-peak/save-clone").apply(cloning);
   Policies keeping;
-  keep_loaded_copy(keeping);
+  mutant_named("load-peak").apply(keeping);
   for (const Case& row : kCases) {
     for (const Held& held : run(row, cloning, 0)) {
       EXPECT_GT(held.save.peaks.stage, held.save.bound) << row.batch;

@@ -14,7 +14,7 @@
 #include "core/ports/store_path.hpp"
 #include "core/save/commit.hpp"
 #include "core/save/save_seamed.hpp"
-#include "sim/mutants/wrong_commit.hpp"
+#include "sim/mutants/mutants.hpp"
 #include "sim/world/sim_store.hpp"
 
 namespace reprise::sim::commit_crash_test {
@@ -280,7 +280,7 @@ TEST_P(CommitCrash, what_a_save_said_is_saved_survives_a_power_cut_right_after) 
 // Megatron's defect: the tracker moves before the payload is in place. A crash in between shows it.
 TEST_P(CommitCrash, a_tracker_that_moves_first_is_left_dangling) {
   Policies historical;
-  tracker_before_payload(historical);
+  mutant_named("tracker-before-payload").apply(historical);
   const Case& row = kCases[0];
   int dangling = 0;
   bool finished = false;

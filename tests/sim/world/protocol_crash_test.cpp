@@ -19,7 +19,7 @@
 #include "core/save/retention.hpp"
 #include "core/save/save_queue.hpp"
 #include "core/save/save_seamed.hpp"
-#include "sim/mutants/wrong_commit.hpp"
+#include "sim/mutants/mutants.hpp"
 #include "sim/world/copy_tree.hpp"
 #include "sim/world/world.hpp"
 #include "tests/contracts/sanitized.hpp"
@@ -604,30 +604,29 @@ TEST(ProtocolCrash, what_the_tracker_is_about_to_name_would_survive_a_power_cut)
 
 /// A wrong protocol, the history in which it shows, and the verdict; it needs two ranks, or one.
 struct Wrong {
-  const char* name;
-  void (*apply)(Policies&);
+  const char* mutant;
   std::size_t history;
   std::int32_t ranks;
   const char* complaint;
 };
 
 const Wrong kWrong[] = {
-    {"tracker before payload", tracker_before_payload, 1, 1, "TRACKER_DANGLING"},
-    {"tracker at schedule", tracker_at_schedule, 1, 1, "TRACKER_DANGLING"},
-    {"tracker by nobody", tracker_by_nobody, 1, 1, "after the next save"},
-    {"tracker by all", tracker_by_all, 1, 2, "TRACKER_DANGLING"},
-    {"removal before durable", remove_before_durable, 3, 1, "TRACKER_DANGLING"},
-    {"removal at schedule", remove_at_schedule, 3, 1, "TRACKER_DANGLING"},
-    {"removal of the same step first", remove_same_step_first, 2, 1, "TRACKER_DANGLING"},
-    {"unfinished ones count", count_unfinished, 5, 1, "TRACKER_DANGLING"},
-    {"damaged ones count, keep 2", count_damaged, 9, 1, "iter_0000002"},
-    {"damaged ones count, keep 3", count_damaged, 11, 2, "iter_0000001"},
+    {"tracker-before-payload", 1, 1, "TRACKER_DANGLING"},
+    {"tracker-before-payload/at-schedule", 1, 1, "TRACKER_DANGLING"},
+    {"tracker-written-by-nobody", 1, 1, "after the next save"},
+    {"tracker-written-by-nobody/two", 1, 2, "TRACKER_DANGLING"},
+    {"retention-before-durable", 3, 1, "TRACKER_DANGLING"},
+    {"retention-before-durable/at-schedule", 3, 1, "TRACKER_DANGLING"},
+    {"same-step-removed-first", 2, 1, "TRACKER_DANGLING"},
+    {"retention-counts-unfinished", 5, 1, "TRACKER_DANGLING"},
+    {"retention-counts-damaged", 9, 1, "iter_0000002"},
+    {"retention-counts-damaged", 11, 2, "iter_0000001"},
 };
 
 TEST(ProtocolCrash, a_protocol_in_a_wrong_order_is_seen_at_some_crash) {
   for (const Wrong& wrong : kWrong) {
     Policies historical;
-    wrong.apply(historical);
+    mutant_named(wrong.mutant).apply(historical);
     int seen = 0;
     std::set<std::string> others;
     for (const End end : {End::kKill, End::kPowerCut}) {
@@ -642,8 +641,8 @@ TEST(ProtocolCrash, a_protocol_in_a_wrong_order_is_seen_at_some_crash) {
           others.insert(complaint);
       }
     }
-    std::cout << wrong.name << ": seen at " << seen << " places\n";
-    EXPECT_GT(seen, 0) << wrong.name << ": " << testing::PrintToString(others);
+    std::cout << wrong.mutant << ": seen at " << seen << " places\n";
+    EXPECT_GT(seen, 0) << wrong.mutant << ": " << testing::PrintToString(others);
   }
 }
 

@@ -1,0 +1,177 @@
+#include "core/save/rank_write.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "core/agree/agreement.hpp"
+#include "core/agree/peer_wire.hpp"
+#include "core/base/codes.hpp"
+#include "core/format/bytes_item.hpp"
+#include "core/save/load_staging.hpp"
+#include "core/save/phases.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise {
+namespace {
+
+/// Throws because the plan wants something that this state lacks: it was made for another state.
+[[noreturn]] void refuse_absent(const std::string& key, const std::string& what) {
+  throw Error(Code::kStalePlan,
+              "the plan wants this rank to write " + what + ", which it no longer holds",
+              {.key = key});
+}
+
+class LeafIndex {
+ public:
+  explicit LeafIndex(const StateDict& state) {
+    for (const auto& leaf : state.tensors) leaves_.push_back(&leaf);
+    std::sort(leaves_.begin(), leaves_.end(),
+              [](const TensorLeaf* a, const TensorLeaf* b) { return a->key < b->key; });
+  }
+
+  LeafOrigin find(const std::string& key, const Box& box) const {
+    const auto first = std::lower_bound(
+        leaves_.begin(), leaves_.end(), key,
+        [](const TensorLeaf* leaf, const std::string& wanted) { return leaf->key < wanted; });
+    if (first == leaves_.end() || (*first)->key != key) refuse_absent(key, "this key");
+    const auto& pieces = (*first)->pieces;
+    const auto piece = std::find_if(pieces.begin(), pieces.end(), [&box](const Piece& candidate) {
+      return candidate.box == box;
+    });
+    if (piece == pieces.end()) refuse_absent(key, to_string(box));
+    return {*first, &*piece};
+  }
+
+ private:
+  std::vector<const TensorLeaf*> leaves_;
+};
+
+/// True if there are only objects and single elements, which any rank may have to write.
+bool is_small(const std::vector<ImageItem>& items) {
+  return std::all_of(items.begin(), items.end(), [](const ImageItem& item) {
+    return !item.content.empty() || volume(item.extent) <= 1;
+  });
+}
+
+constexpr std::string_view kWrittenWire = "the list of what was written";
+
+Bytes encode(const WrittenFile& file) {
+  Bytes wire;
+  append_le(wire, file.bytes);
+  append_le(wire, static_cast<std::uint64_t>(file.ranges.size()));
+  for (const auto& range : file.ranges) {
+    append_le(wire, range.offset);
+    append_le(wire, range.size);
+  }
+  if (file.sha256) append(wire, *file.sha256);
+  return wire;
+}
+
+/// State of a rank's background work; the maximum over the ranks is the worst.
+enum class WriteStatus : std::int64_t { kDone, kPending, kFailed };
+
+/// Returns the state of this rank's own part without waiting for it.
+Contribution part_written(RankWrite& write, WriteStatus& status) {
+  status = WriteStatus::kFailed;
+  return contribution_of([&] {
+    const bool through = write.through();
+    if (through) write.end();
+    status = through ? WriteStatus::kDone : WriteStatus::kPending;
+    return Bytes{};
+  });
+}
+
+}  // namespace
+
+std::string payload_name(GroupRank rank) { return "__" + std::to_string(rank.value) + "_0.distcp"; }
+
+WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state) {
+  WriteShare share;
+  std::map<std::string, const ObjectLeaf*> objects;
+  for (const auto& leaf : state.objects) {
+    objects.emplace(object_key(leaf.key, leaf.coordinate, leaf.grid), &leaf);
+  }
+  for (const auto& object : plan.objects) {
+    if (object.owner != rank) continue;
+    const auto leaf = objects.find(object.key);
+    if (leaf == objects.end()) refuse_absent(object.key, "this object");
+    // Megatron's form of a sharded object is a list with one entry.
+    Bytes content = write_bytes_item(Value(List{leaf->second->value}));
+    share.items.push_back({.key = object.key, .extent = {}, .content = std::move(content)});
+    share.origins.emplace_back();
+  }
+  const LeafIndex leaves(state);
+  for (const auto& tensor : plan.tensors) {
+    for (std::size_t c = 0; c < tensor.owners.size(); ++c) {
+      if (tensor.owners[c] != rank) continue;
+      const Box& box = (*tensor.boxes)[c];
+      share.items.push_back(
+          {.key = tensor.key, .dtype = tensor.dtype, .extent = box.extent, .content = {}});
+      share.origins.push_back(leaves.find(tensor.key, box));
+    }
+  }
+  return share;
+}
+
+WrittenFile decode_written(ByteSpan vote) {
+  PeerWire wire(vote, kWrittenWire);
+  WrittenFile file;
+  file.bytes = wire.number<std::uint64_t>();
+  for (auto left = wire.count(2 * sizeof(std::uint64_t)); left > 0; --left) {
+    const auto offset = wire.number<std::uint64_t>();
+    const ByteRange range{offset, wire.number<std::uint64_t>()};
+    if (!range.fits(file.bytes)) wire.refuse("has a range that its file does not have");
+    file.ranges.push_back(range);
+  }
+  if (wire.empty()) return file;
+  const ByteSpan digest = wire.bytes(Sha256Digest{}.size());
+  wire.end();
+  std::copy(digest.begin(), digest.end(), file.sha256.emplace().begin());
+  return file;
+}
+
+void RankWrite::snapshot(WriteShare share, const std::string& path, const ImageOptions& options) {
+  costs_.bound_empty = kEmptyRankBytes;
+  source_ = seams_.source(ports_.device, std::move(share.origins));
+  if (share.items.empty()) return;
+  const ImageOptions image = with_batches_of(ports_.device.batch_bytes(), options);
+  costs_.bound_staging = staging_bound(share.items, image);
+  if (is_small(share.items)) costs_.bound_empty += costs_.bound_staging;
+  writer_ = std::make_unique<ImageWriter>(ports_.store, ports_.tasks, path, std::move(share.items),
+                                          image, seams_.stage);
+  writer_->stage(*source_);
+  costs_.peak_staging = writer_->peak_bytes();
+}
+
+bool RankWrite::through() { return written_ || !writer_ || writer_->done(); }
+
+void RankWrite::wait() {
+  if (!written_) written_ = writer_ ? writer_->finish() : WrittenFile{};
+}
+
+const WrittenFile& RankWrite::end() {
+  wait();
+  if (std::exchange(ended_, true)) return *written_;
+  costs_.bytes = written_->bytes;
+  end_phase(ports_.trace, phase::kWrite, {.bytes = written_->bytes});
+  return *written_;
+}
+
+std::vector<Bytes> poll_votes(Communicator& group, RankWrite& write) {
+  WriteStatus status{};
+  Contribution mine = part_written(write, status);
+  const auto worst = group.all_reduce(Reduce::kMax, std::array{static_cast<std::int64_t>(status)});
+  if (WriteStatus{worst.front()} == WriteStatus::kPending) return {};
+  if (WriteStatus{worst.front()} == WriteStatus::kDone) {
+    mine = contribution_of([&] { return encode(write.end()); });
+  }
+  return agree(group, mine);
+}
+
+std::vector<Bytes> take_votes(Communicator& group, RankWrite& write) {
+  return agree(group, contribution_of([&] { return encode(write.end()); }));
+}
+
+}  // namespace reprise

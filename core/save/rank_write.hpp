@@ -1,0 +1,80 @@
+#pragma once
+// Writes one rank's part of a save: its share of the plan is copied into staging, and a background
+// writes that to the rank's file while the job trains.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/plan/save_plan.hpp"
+#include "core/save/image_writer.hpp"
+#include "core/save/leaf_source.hpp"
+#include "core/seams/save_seams.hpp"
+#include "core/state/state_dict.hpp"
+#include "reprise/fabric.hpp"
+#include "reprise/ports.hpp"
+
+namespace reprise {
+
+/// A rank's items to write, in the order of the plan: objects, then tensor chunks.
+struct WriteShare {
+  std::vector<ImageItem> items;
+  std::vector<LeafOrigin> origins;  ///< one per item; empty for objects
+};
+
+/// Returns what the plan assigns to `rank`. Throws STALE_PLAN if the state lacks some of it: the
+/// plan was made for another state. The state must live until the share is staged.
+WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state);
+
+/// Returns the name of a rank's file within the checkpoint.
+std::string payload_name(GroupRank rank);
+
+/// What a rank's part takes, in bytes; SaveReport explains the members.
+struct WriteCosts {
+  std::uint64_t bytes = 0;
+  std::uint64_t peak_staging = 0;
+  std::uint64_t bound_staging = 0;
+  std::uint64_t bound_empty = 0;
+};
+
+/// The write of one rank's file. None of the calls is collective.
+class RankWrite {
+ public:
+  RankWrite(const Ports& ports, const SaveSeams& seams) : ports_(ports), seams_(seams) {}
+
+  /// Copies the share into staging and starts to write it to `path`; on return the state may
+  /// change. A rank without items creates no file. May be called once.
+  void snapshot(WriteShare share, const std::string& path, const ImageOptions& options);
+  /// True once the file is durable, or has failed. Does not block.
+  bool through();
+  /// Waits until the file is durable. Throws its error if it failed.
+  void wait();
+  /// Waits likewise, and ends the phase of the write. Returns the file; it is empty for a rank
+  /// that owns nothing.
+  const WrittenFile& end();
+  /// Waits for pending writes and gives the staging back. Never throws.
+  void stop() { writer_.reset(); }
+
+  const WriteCosts& costs() const { return costs_; }
+
+ private:
+  Ports ports_;
+  SaveSeams seams_;
+  std::unique_ptr<ContentSource> source_;
+  std::unique_ptr<ImageWriter> writer_;  ///< null if this rank owns nothing
+  std::optional<WrittenFile> written_;   ///< once it is durable
+  bool ended_ = false;                   ///< and its phase has been traced
+  WriteCosts costs_;
+};
+
+/// Collective. Returns every rank's written file for the commit, or nothing if a small collective
+/// finds one still busy. A rank's failed write is thrown on all.
+std::vector<Bytes> poll_votes(Communicator& group, RankWrite& write);
+/// Collective. Returns every rank's written file; all must have been waited for.
+std::vector<Bytes> take_votes(Communicator& group, RankWrite& write);
+/// Returns the file that a rank voted for. Throws COLLECTIVE_MISMATCH if its bytes make no
+/// sense.
+WrittenFile decode_written(ByteSpan vote);
+
+}  // namespace reprise

@@ -1,0 +1,45 @@
+#pragma once
+// The mutants, one table per subject. Each table stands below its functions in a wrong_*.cpp, and
+// is sorted by name; mutants.hpp has them all in one list.
+
+#include <span>
+
+#include "sim/mutants/mutants.hpp"
+
+namespace reprise::sim {
+
+/// Returns the mutants that break the job's rights during a save, or the end of that save.
+std::span<const Mutant> async_mutants();
+/// Returns the mutants of caches that outlive a save.
+std::span<const Mutant> cache_mutants();
+/// Returns the mutants that commit, move the tracker or remove checkpoints in a wrong order or
+/// with wrong counts.
+std::span<const Mutant> commit_mutants();
+/// Returns the mutants that describe a rank's part by wrong keys, global shapes or boxes.
+std::span<const Mutant> description_mutants();
+/// Returns the mutants that take groups from the wrong source, or use ranks of one space in
+/// another.
+std::span<const Mutant> group_mutants();
+/// Returns the mutants of a load: its requests, its refusals, and the way of loaded state to the
+/// next step.
+std::span<const Mutant> load_mutants();
+/// Returns the mutants that use memory beyond the job's own.
+std::span<const Mutant> memory_mutants();
+/// Returns the mutants of jobs whose modules have their own ranks: who writes the settings of a
+/// module's optimizer, under which key, and who decides a step.
+std::span<const Mutant> module_mutants();
+/// Returns the mutants that give a rank a wrong copy index, and so elect wrong writers.
+std::span<const Mutant> replica_mutants();
+/// Returns the mutants of the rerun machine.
+std::span<const Mutant> rerun_mutants();
+/// Returns the mutants that describe shards wrongly in a save.
+std::span<const Mutant> save_mutants();
+/// Returns the mutants that leave parts of the job's state out of a checkpoint.
+std::span<const Mutant> state_mutants();
+/// Returns the mutants that treat an object store as a file system.
+std::span<const Mutant> store_mutants();
+/// Returns the mutants that make declared copies differ between ranks, or leave state without an
+/// owner.
+std::span<const Mutant> training_mutants();
+
+}  // namespace reprise::sim
