@@ -14,7 +14,7 @@
 #include "core/base/print.hpp"
 #include "core/state/state_dict.hpp"
 #include "core/verify/module_values.hpp"
-#include "driver/lanes/tensor_digest.hpp"
+#include "driver/record/tensor_digest.hpp"
 
 namespace reprise::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/diff/diff.hpp"
 #include "core/reshard/reshard.hpp"
 #include "core/verify/verify.hpp"
-#include "driver/lanes/tensor_digest.hpp"
+#include "driver/record/tensor_digest.hpp"
 
 namespace reprise::cli {
 

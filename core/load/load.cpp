@@ -21,9 +21,9 @@
 #include "core/load/record_exchange.hpp"
 #include "core/load/share_fill.hpp"
 #include "core/plan/cover.hpp"
-#include "core/save/load_staging.hpp"
 #include "core/save/phases.hpp"
 #include "core/save/plan_memory.hpp"
+#include "core/save/staging.hpp"
 
 namespace reprise {
 namespace {

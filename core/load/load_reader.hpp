@@ -7,7 +7,7 @@
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/checkpoint/chunk_reader.hpp"
 #include "core/plan/load_plan.hpp"
-#include "core/save/load_staging.hpp"
+#include "core/save/staging.hpp"
 #include "core/state/state_dict.hpp"
 #include "reprise/device.hpp"
 

@@ -9,8 +9,8 @@
 #include "core/agree/peer_wire.hpp"
 #include "core/base/codes.hpp"
 #include "core/format/bytes_item.hpp"
-#include "core/save/load_staging.hpp"
 #include "core/save/phases.hpp"
+#include "core/save/staging.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {

@@ -16,7 +16,7 @@
 #include "driver/lanes/process.hpp"
 #include "driver/lanes/process_rank.hpp"
 #include "driver/lanes/process_table.hpp"
-#include "driver/lanes/rank_locks.hpp"
+#include "driver/lanes/rank_liveness.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/lanes/sim_lane.hpp"
 #include "driver/language/text_file.hpp"
@@ -55,7 +55,7 @@ std::int32_t records_in(const std::string& directory, std::int32_t world) {
 
 /// A launcher should end when its ranks have; mpirun sometimes does not, if one died during the
 /// start. Even when all ranks have written their records, they may still have something to close.
-std::optional<std::chrono::seconds> grace_of(RankLocks& locks, const std::string& records,
+std::optional<std::chrono::seconds> grace_of(RankLiveness& locks, const std::string& records,
                                              std::int32_t world) {
   if (records_in(records, world) == world) return kGraceTold;
   bool begun = false;
@@ -137,7 +137,7 @@ class ProcessLane final : public Lane {
     std::ofstream(records / kPastFile) << to_json(past);
     IncarnationRecord record;
     record.layout = sim::to_string(modules_of(scenario_, incarnation));
-    RankLocks locks(records.string());
+    RankLiveness locks(records.string());
     const ProcessEnd end = run_process(command(incarnation, world, records), log,
                                        {.deadline_s = options_.deadline_s, .grace = [&] {
                                           return grace_of(locks, records.string(), world);

@@ -19,7 +19,7 @@
 #include "driver/lanes/lane.hpp"
 #include "driver/lanes/life_faults.hpp"
 #include "driver/lanes/rank_hardware.hpp"
-#include "driver/lanes/rank_locks.hpp"
+#include "driver/lanes/rank_liveness.hpp"
 #include "driver/lanes/rank_program.hpp"
 #include "driver/lanes/rank_start.hpp"
 #include "driver/language/text_file.hpp"
@@ -74,7 +74,7 @@ class Entry {
   }
 
   /// Returns the locks for this rank, as numbered by MPI.
-  RankLocks& locks(GlobalRank rank) {
+  RankLiveness& locks(GlobalRank rank) {
     if (!locks_) locks_.emplace(task_.records, rank);
     return *locks_;
   }
@@ -86,7 +86,7 @@ class Entry {
 
  private:
   const RankTask& task_;
-  std::optional<RankLocks> locks_;
+  std::optional<RankLiveness> locks_;
   std::optional<RankStart> start_;
 };
 
@@ -211,7 +211,7 @@ class ProcessRank {
   sim::FaultBook faults_;
   MpiSession& session_;
   PosixClock clock_;
-  RankLocks& locks_;
+  RankLiveness& locks_;
   std::uint64_t haste_;
   MpiFabric mpi_;
   std::shared_ptr<Communicator> parting_;

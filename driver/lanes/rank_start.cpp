@@ -10,7 +10,7 @@ constexpr auto kBarrierPoll = std::chrono::milliseconds(20);
 
 }  // namespace
 
-std::optional<Error> why_give_up(RankLocks& locks, GlobalRank self, std::int32_t world,
+std::optional<Error> why_give_up(RankLiveness& locks, GlobalRank self, std::int32_t world,
                                  std::chrono::milliseconds since, const StartLimits& limits) {
   for (GlobalRank rank{0}; rank.value < world; ++rank.value) {
     if (rank == self) continue;
@@ -28,7 +28,7 @@ std::optional<Error> why_give_up(RankLocks& locks, GlobalRank self, std::int32_t
                {.rank = self});
 }
 
-RankStart::RankStart(RankLocks& locks, GlobalRank self, std::int32_t world, GiveUp give_up)
+RankStart::RankStart(RankLiveness& locks, GlobalRank self, std::int32_t world, GiveUp give_up)
     : give_up_(std::move(give_up)),
       thread_([this, &locks, self, world] { watch(locks, self, world); }) {}
 
@@ -41,7 +41,7 @@ RankStart::~RankStart() {
   thread_.join();
 }
 
-void RankStart::watch(RankLocks& locks, GlobalRank self, std::int32_t world) {
+void RankStart::watch(RankLiveness& locks, GlobalRank self, std::int32_t world) {
   const auto begin = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, kBarrierPoll, [this] { return over_; })) {

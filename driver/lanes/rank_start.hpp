@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "driver/lanes/rank_locks.hpp"
+#include "driver/lanes/rank_liveness.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -22,7 +22,7 @@ struct StartLimits {
 /// Returns why `self`, which began `since` ago, should give up: a peer ended during
 /// its start (PEER_FAILED), a peer has not begun (DEADLINE), or the start hangs (DEADLINE). Nothing
 /// while all is well.
-std::optional<Error> why_give_up(RankLocks& locks, GlobalRank self, std::int32_t world,
+std::optional<Error> why_give_up(RankLiveness& locks, GlobalRank self, std::int32_t world,
                                  std::chrono::milliseconds since, const StartLimits& limits);
 
 /// Watches the peers' locks on its own thread while the object lives, and calls `give_up` there
@@ -32,13 +32,13 @@ class RankStart {
   using GiveUp = std::function<void(const Error&)>;
 
   /// Borrows `locks`, which already holds this rank's own lock.
-  RankStart(RankLocks& locks, GlobalRank self, std::int32_t world, GiveUp give_up);
+  RankStart(RankLiveness& locks, GlobalRank self, std::int32_t world, GiveUp give_up);
   ~RankStart();
   RankStart(const RankStart&) = delete;
   RankStart& operator=(const RankStart&) = delete;
 
  private:
-  void watch(RankLocks& locks, GlobalRank self, std::int32_t world);
+  void watch(RankLiveness& locks, GlobalRank self, std::int32_t world);
 
   GiveUp give_up_;
   std::mutex mutex_;

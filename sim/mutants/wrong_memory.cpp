@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/save/leaf_source.hpp"
-#include "core/save/load_staging.hpp"
+#include "core/save/staging.hpp"
 #include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/mutant_tables.hpp"

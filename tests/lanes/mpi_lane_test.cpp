@@ -151,15 +151,15 @@ TEST_F(MpiLane, rank_that_is_killed_on_its_way_into_mpi_ends_the_launch_with_a_n
 TEST(RankStart, gives_up_on_peers_that_ended_or_never_began_and_on_none_before_its_time) {
   using std::chrono::milliseconds;
   const TemporaryDirectory directory;
-  RankLocks own(directory.path(), {0});
+  RankLiveness own(directory.path(), {0});
   const pid_t peer = ::fork();
   if (peer == 0) {
-    const RankLocks held(directory.path(), {1});
+    const RankLiveness held(directory.path(), {1});
     while (true) ::pause();
   }
   const pid_t quick = ::fork();
   if (quick == 0) {
-    RankLocks(directory.path(), {3}).come_through();
+    RankLiveness(directory.path(), {3}).come_through();
     ::_exit(0);
   }
   ::waitpid(quick, nullptr, 0);

@@ -1,4 +1,4 @@
-#include "driver/lanes/tensor_digest.hpp"
+#include "driver/record/tensor_digest.hpp"
 
 #include "core/checkpoint/blocks.hpp"
 #include "core/checkpoint/extents.hpp"

@@ -1,4 +1,4 @@
-#include "driver/lanes/rank_locks.hpp"
+#include "driver/lanes/rank_liveness.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -30,7 +30,8 @@ bool is_held(int fd) {
 }  // namespace
 
 // The file is locked before it gets its name.
-RankLocks::RankLocks(std::string directory, GlobalRank self) : directory_(std::move(directory)) {
+RankLiveness::RankLiveness(std::string directory, GlobalRank self)
+    : directory_(std::move(directory)) {
   const std::string file = lock_file(directory_, self);
   const std::string beside = file + ".tmp";
   own_.emplace(posix::Descriptor::adopt(posix::checked({"open", beside}, [&] {
@@ -42,38 +43,38 @@ RankLocks::RankLocks(std::string directory, GlobalRank self) : directory_(std::m
 }
 
 /// Returns null until the peer's file exists.
-const posix::Descriptor* RankLocks::peer(GlobalRank rank) {
+const posix::Descriptor* RankLiveness::peer(GlobalRank rank) {
   const auto known = peers_.find(rank);
   if (known != peers_.end()) return &known->second;
   const int fd = ::open(lock_file(directory_, rank).c_str(), O_RDWR | O_CLOEXEC);
   return fd < 0 ? nullptr : &peers_.emplace(rank, posix::Descriptor::adopt(fd)).first->second;
 }
 
-bool RankLocks::has_begun(GlobalRank rank) {
+bool RankLiveness::has_begun(GlobalRank rank) {
   const std::lock_guard lock(mutex_);
   return peer(rank) != nullptr;
 }
 
-bool RankLocks::has_ended(GlobalRank rank) {
+bool RankLiveness::has_ended(GlobalRank rank) {
   const std::lock_guard lock(mutex_);
   const posix::Descriptor* file = peer(rank);
   return file != nullptr && !is_held(file->get());
 }
 
-void RankLocks::come_through() {
+void RankLiveness::come_through() {
   const std::lock_guard lock(mutex_);
   const char mark = '+';
   posix::checked({"write", directory_}, [&] { return ::write(own_->get(), &mark, 1); });
 }
 
-bool RankLocks::came_through(GlobalRank rank) {
+bool RankLiveness::came_through(GlobalRank rank) {
   const std::lock_guard lock(mutex_);
   const posix::Descriptor* file = peer(rank);
   struct stat found = {};
   return file != nullptr && ::fstat(file->get(), &found) == 0 && found.st_size > 0;
 }
 
-void RankLocks::let_go() {
+void RankLiveness::let_go() {
   const std::lock_guard lock(mutex_);
   own_.reset();
 }

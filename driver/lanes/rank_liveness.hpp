@@ -16,12 +16,12 @@ namespace reprise::driver {
 
 /// Holds a rank's own lock and watches its peers' locks, from any thread; or only watches. All
 /// locks of a launch are in one new directory.
-class RankLocks final : public PeerWatch {
+class RankLiveness final : public PeerWatch {
  public:
   /// Only watches; takes no lock.
-  explicit RankLocks(std::string directory) : directory_(std::move(directory)) {}
+  explicit RankLiveness(std::string directory) : directory_(std::move(directory)) {}
   /// Takes `self`'s lock. IO if that fails.
-  RankLocks(std::string directory, GlobalRank self);
+  RankLiveness(std::string directory, GlobalRank self);
 
   /// True if the rank has taken its lock, even if it has released it since.
   bool has_begun(GlobalRank rank);

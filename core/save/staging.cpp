@@ -1,4 +1,4 @@
-#include "core/save/load_staging.hpp"
+#include "core/save/staging.hpp"
 
 #include <algorithm>
 

@@ -1,0 +1,76 @@
+#include "driver/language/scenario_checkpoint.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/plan/strictness.hpp"
+#include "core/save/plan_cache.hpp"
+
+namespace reprise::driver {
+namespace {
+
+constexpr std::array<std::string_view, 2> kFallbacks = {"none", "newest_whole"};
+constexpr std::array<std::string_view, 2> kChecksums = {"ignored", "verified"};
+constexpr std::array<std::string_view, 2> kReads = {"by_each", "once_per_job"};
+constexpr std::array<std::string_view, 2> kBackgrounds = {"any_time", "late"};
+constexpr std::int64_t kKeepMax = 10000;
+constexpr std::int64_t kInFlightMax = 100;
+constexpr std::int64_t kBatchLeast = 4096;
+constexpr std::int64_t kStagingMost = std::int64_t{1} << 30;
+
+void read_plans(YamlMap& checkpoint, CheckpointPlan& plan) {
+  plan.plans = checkpoint.some_of("plans", cache_kinds());
+  const auto constant = checkpoint.flag("assume_constant_structure");
+  if (!constant) return;
+  if (*constant == plan.plans.empty()) {
+    if (*constant) plan.plans.assign(cache_kinds().begin(), cache_kinds().end());
+    return;
+  }
+  checkpoint.fail(checkpoint.node("plans"), *constant
+                                                ? "names plans; leave assume_constant_structure out"
+                                                : "names plans and assumes nothing");
+}
+
+/// Reads options for saves during training.
+void read_async(YamlMap& checkpoint, CheckpointPlan& plan) {
+  plan.async = checkpoint.flag("async").value_or(false);
+  plan.late = checkpoint.word("background", kBackgrounds) == "late";
+  plan.in_flight = checkpoint.integer_in("in_flight", 1, kInFlightMax).value_or(plan.in_flight);
+  plan.batch_bytes = checkpoint.integer_in("batch_bytes", kBatchLeast, kStagingMost).value_or(0);
+  plan.staging_bytes =
+      checkpoint.integer_in("staging_bytes", std::max(plan.batch_bytes, kBatchLeast), kStagingMost)
+          .value_or(0);
+}
+
+/// Reads the capabilities of the simulated store.
+void read_store(YamlMap map, StoreCapabilities& store) {
+  store.exchange = map.flag("exchange").value_or(store.exchange);
+  store.locks = map.flag("locks").value_or(store.locks);
+  store.renames = map.flag("renames").value_or(store.renames);
+  store.lists_lag = map.flag("lists_lag").value_or(store.lists_lag);
+  map.refuse_unknown();
+}
+
+}  // namespace
+
+void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
+  if (const auto strict = checkpoint.text("strictness")) {
+    const auto mode = strictness_named(*strict);
+    if (!mode) checkpoint.fail(checkpoint.node("strictness"), "knows no strict mode " + *strict);
+    plan.strictness = *mode;
+  }
+  read_plans(checkpoint, plan);
+  plan.keep = checkpoint.integer_in("keep", 1, kKeepMax).value_or(0);
+  plan.optimizer = !checkpoint.flag("no_save_optim").value_or(false);
+  plan.random = !checkpoint.flag("no_save_rng").value_or(false);
+  plan.falls_back = checkpoint.word("fall_back", kFallbacks) == "newest_whole";
+  plan.checks = checkpoint.word("checksums", kChecksums) == "verified";
+  plan.reads_once = checkpoint.word("reads", kReads) == "once_per_job";
+  read_async(checkpoint, plan);
+  if (checkpoint.has("store")) read_store(checkpoint.map("store"), plan.store);
+  static_cast<void>(checkpoint.node("store"));
+  checkpoint.refuse_unknown();
+}
+
+}  // namespace reprise::driver
