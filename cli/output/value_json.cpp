@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/hash.hpp"
-#include "core/format/sha256.hpp"
+#include "core/base/sha256.hpp"
 
 namespace reprise::cli {
 namespace {

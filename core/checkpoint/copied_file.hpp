@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
+#include "core/base/sha256.hpp"
 #include "core/checkpoint/byte_progress.hpp"
-#include "core/format/sha256.hpp"
 #include "core/format/zip/archive.hpp"
 #include "core/format/zip/item_source.hpp"
 #include "reprise/store.hpp"

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "core/format/sha256.hpp"
+#include "core/base/sha256.hpp"
 #include "reprise/store.hpp"
 
 namespace reprise {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "core/format/sha256.hpp"
+#include "core/base/sha256.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {

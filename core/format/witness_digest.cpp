@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "core/base/check.hpp"
-#include "core/format/sha256.hpp"
+#include "core/base/sha256.hpp"
 #include "core/geometry/element_digest.hpp"
 
 namespace reprise {

@@ -5,7 +5,7 @@
 
 #include "core/agree/peer_wire.hpp"
 #include "core/base/check.hpp"
-#include "core/format/sha256.hpp"
+#include "core/base/sha256.hpp"
 
 namespace reprise {
 namespace {

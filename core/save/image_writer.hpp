@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "core/format/sha256.hpp"
+#include "core/base/sha256.hpp"
 #include "core/format/tensor_item.hpp"
 #include "core/save/image_options.hpp"
 #include "core/seams/stage_seams.hpp"

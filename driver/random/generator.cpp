@@ -6,8 +6,8 @@
 
 #include "core/save/commit.hpp"
 #include "core/save/phases.hpp"
-#include "driver/language/outcome_rules.hpp"
 #include "driver/random/draw.hpp"
+#include "driver/random/outcome_rules.hpp"
 #include "driver/random/random_modules.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/model/model.hpp"

@@ -4,7 +4,7 @@
 #include <array>
 #include <functional>
 
-#include "driver/language/outcome_rules.hpp"
+#include "driver/random/outcome_rules.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/model/model.hpp"
 #include "sim/job/optimizer/sharding.hpp"

@@ -8,7 +8,7 @@
 
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/adapters/posix/posix_store.hpp"
-#include "core/format/sha256.hpp"
+#include "core/base/sha256.hpp"
 #include "core/ports/whole_file.hpp"
 #include "driver/judges/content_judge.hpp"
 #include "driver/judges/store_judge.hpp"

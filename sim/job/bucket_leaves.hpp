@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/job/job_data.hpp"
+#include "sim/job/data/job_data.hpp"
 
 namespace reprise::sim {
 

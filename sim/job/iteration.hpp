@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/job/job_data.hpp"
-#include "sim/job/step_agreement.hpp"
-#include "sim/job/step_record.hpp"
+#include "sim/job/data/job_data.hpp"
+#include "sim/job/data/step_agreement.hpp"
+#include "sim/job/data/step_record.hpp"
 
 namespace reprise::sim {
 

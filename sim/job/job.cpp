@@ -4,8 +4,8 @@
 
 #include "reprise/error.hpp"
 #include "sim/job/bucket_leaves.hpp"
+#include "sim/job/data/job_groups.hpp"
 #include "sim/job/iteration.hpp"
-#include "sim/job/job_groups.hpp"
 #include "sim/job/job_memory.hpp"
 #include "sim/job/job_start.hpp"
 #include "sim/job/job_state.hpp"

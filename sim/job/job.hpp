@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "core/state/state_dict.hpp"
-#include "sim/job/job_config.hpp"
-#include "sim/job/job_data.hpp"
+#include "sim/job/data/job_config.hpp"
+#include "sim/job/data/job_data.hpp"
+#include "sim/job/data/policy.hpp"
+#include "sim/job/data/step_record.hpp"
 #include "sim/job/load_request.hpp"
 #include "sim/job/modules/megatron_common.hpp"
-#include "sim/job/policy.hpp"
-#include "sim/job/step_record.hpp"
 
 namespace reprise::sim {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "sim/job/job_data.hpp"
+#include "sim/job/data/job_data.hpp"
 
 namespace reprise::sim {
 

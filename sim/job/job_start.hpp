@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "sim/job/job_data.hpp"
+#include "sim/job/data/job_data.hpp"
 
 namespace reprise::sim {
 

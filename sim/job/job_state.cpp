@@ -5,10 +5,10 @@
 
 #include "reprise/error.hpp"
 #include "sim/job/bucket_leaves.hpp"
-#include "sim/job/job_groups.hpp"
+#include "sim/job/data/job_groups.hpp"
+#include "sim/job/data/state_parts.hpp"
 #include "sim/job/module_leaves.hpp"
 #include "sim/job/rerun_checkpoint.hpp"
-#include "sim/job/state_parts.hpp"
 
 namespace reprise::sim {
 namespace {

@@ -2,7 +2,7 @@
 // The state that a save of the job holds, and the states by which jobs are compared.
 
 #include "core/state/state_dict.hpp"
-#include "sim/job/job_data.hpp"
+#include "sim/job/data/job_data.hpp"
 #include "sim/job/modules/megatron_common.hpp"
 
 namespace reprise::sim {

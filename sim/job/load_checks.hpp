@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "sim/job/job_config.hpp"
+#include "sim/job/data/job_config.hpp"
+#include "sim/job/data/policy.hpp"
 #include "sim/job/modules/megatron_common.hpp"
 #include "sim/job/modules/module.hpp"
-#include "sim/job/policy.hpp"
 
 namespace reprise::sim {
 

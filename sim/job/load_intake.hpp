@@ -1,7 +1,7 @@
 #pragma once
 // How a job takes loaded state, or goes on from another job without a checkpoint.
 
-#include "sim/job/job_data.hpp"
+#include "sim/job/data/job_data.hpp"
 
 namespace reprise::sim {
 

@@ -6,7 +6,7 @@
 
 #include "core/state/catalog.hpp"
 #include "core/state/state_dict.hpp"
-#include "sim/job/job_data.hpp"
+#include "sim/job/data/job_data.hpp"
 
 namespace reprise::sim {
 

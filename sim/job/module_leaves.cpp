@@ -5,7 +5,7 @@
 
 #include "reprise/error.hpp"
 #include "sim/job/bucket_leaves.hpp"
-#include "sim/job/state_parts.hpp"
+#include "sim/job/data/state_parts.hpp"
 
 namespace reprise::sim {
 namespace {

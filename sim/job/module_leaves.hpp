@@ -4,8 +4,8 @@
 #include <cstddef>
 
 #include "core/state/catalog.hpp"
-#include "sim/job/job_data.hpp"
-#include "sim/job/job_groups.hpp"
+#include "sim/job/data/job_data.hpp"
+#include "sim/job/data/job_groups.hpp"
 #include "sim/job/modules/megatron_common.hpp"
 #include "sim/job/modules/module_keys.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/job/job_data.hpp"
+#include "sim/job/data/job_data.hpp"
 #include "sim/job/load_request.hpp"
 #include "sim/job/modules/megatron_common.hpp"
 

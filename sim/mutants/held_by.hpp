@@ -1,8 +1,8 @@
 #pragma once
 // Finds the rank that holds a part of a tensor.
 
+#include "sim/job/data/policy.hpp"
 #include "sim/job/groups/layout.hpp"
-#include "sim/job/policy.hpp"
 
 namespace reprise::sim {
 

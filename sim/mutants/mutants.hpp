@@ -12,7 +12,7 @@
 #include "core/save/save_queue.hpp"
 #include "core/save/save_seamed.hpp"
 #include "properties/ruling_code.hpp"
-#include "sim/job/policy.hpp"
+#include "sim/job/data/policy.hpp"
 
 namespace reprise::sim {
 

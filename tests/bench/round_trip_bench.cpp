@@ -8,7 +8,7 @@
 #include <map>
 
 #include "core/base/hash.hpp"
-#include "core/format/sha256.hpp"
+#include "core/base/sha256.hpp"
 #include "core/format/zip/crc32.hpp"
 #include "core/geometry/compare.hpp"
 #include "core/load/load.hpp"

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "core/format/sha256.hpp"
+#include "core/base/sha256.hpp"
 #include "tests/bench/beside.hpp"
 #include "tests/bench/equal_tensors.hpp"
 #include "tests/bench/limit.hpp"

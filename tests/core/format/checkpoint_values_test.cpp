@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/base/sha256.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/metadata.hpp"
-#include "core/format/sha256.hpp"
 #include "core/format/tensor_item.hpp"
 #include "core/format/zip/crc32.hpp"
 #include "tests/core/format/items.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/format/sha256.hpp"
+#include "core/base/sha256.hpp"
 #include "tests/core/format/items.hpp"
 
 namespace reprise {

@@ -8,8 +8,8 @@
 
 #include <set>
 
-#include "driver/language/outcome_rules.hpp"
 #include "driver/random/case_distribution.hpp"
+#include "driver/random/outcome_rules.hpp"
 #include "driver/random/random_modules.hpp"
 #include "driver/runs/property.hpp"
 #include "reprise/error.hpp"

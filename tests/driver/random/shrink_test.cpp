@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "driver/language/outcome_rules.hpp"
+#include "driver/random/outcome_rules.hpp"
 #include "driver/runs/property.hpp"
 #include "driver/runs/run.hpp"
 #include "sim/mutants/mutants.hpp"

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "core/state/modules.hpp"
+#include "sim/job/data/policy.hpp"
 #include "sim/job/groups/groups.hpp"
 #include "sim/job/groups/layout.hpp"
 #include "sim/job/modules/megatron_common.hpp"
 #include "sim/job/optimizer/family.hpp"
-#include "sim/job/policy.hpp"
 
 namespace reprise::sim {
 namespace {

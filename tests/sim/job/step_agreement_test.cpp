@@ -1,6 +1,6 @@
 // Agreement among the ranks of a world of modules, for any distribution of modules.
 
-#include "sim/job/step_agreement.hpp"
+#include "sim/job/data/step_agreement.hpp"
 
 #include <gtest/gtest.h>
 

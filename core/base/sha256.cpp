@@ -1,4 +1,4 @@
-#include "core/format/sha256.hpp"
+#include "core/base/sha256.hpp"
 
 #include <openssl/evp.h>
 

@@ -1,4 +1,4 @@
-#include "sim/job/state_parts.hpp"
+#include "sim/job/data/state_parts.hpp"
 
 #include <iterator>
 #include <vector>

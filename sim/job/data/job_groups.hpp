@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/job/job_data.hpp"
+#include "sim/job/data/job_data.hpp"
 
 namespace reprise::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/job/job_config.hpp"
+#include "sim/job/data/job_config.hpp"
 
 namespace reprise::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/job/step_record.hpp"
+#include "sim/job/data/step_record.hpp"
 
 #include "core/base/print.hpp"
 

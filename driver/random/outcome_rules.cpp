@@ -1,4 +1,4 @@
-#include "driver/language/outcome_rules.hpp"
+#include "driver/random/outcome_rules.hpp"
 
 #include <algorithm>
 

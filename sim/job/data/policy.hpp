@@ -13,13 +13,13 @@
 #include "core/geometry/placement.hpp"
 #include "core/state/state_dict.hpp"
 #include "reprise/fabric.hpp"
+#include "sim/job/data/step_agreement.hpp"
 #include "sim/job/groups/group_registry.hpp"
 #include "sim/job/modules/content_metadata.hpp"
 #include "sim/job/modules/module.hpp"
 #include "sim/job/modules/module_state.hpp"
 #include "sim/job/optimizer/family.hpp"
 #include "sim/job/rerun/rerun_policy.hpp"
-#include "sim/job/step_agreement.hpp"
 
 namespace reprise::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/job/job_groups.hpp"
+#include "sim/job/data/job_groups.hpp"
 
 #include <utility>
 

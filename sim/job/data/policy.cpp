@@ -1,4 +1,4 @@
-#include "sim/job/policy.hpp"
+#include "sim/job/data/policy.hpp"
 
 #include "core/agree/agreement.hpp"
 #include "core/base/codes.hpp"

@@ -1,4 +1,4 @@
-#include "sim/job/step_agreement.hpp"
+#include "sim/job/data/step_agreement.hpp"
 
 #include <bit>
 #include <cmath>

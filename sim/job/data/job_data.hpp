@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "reprise/fabric.hpp"
-#include "sim/job/job_config.hpp"
+#include "sim/job/data/job_config.hpp"
+#include "sim/job/data/policy.hpp"
+#include "sim/job/data/step_record.hpp"
 #include "sim/job/model/data_iterator.hpp"
 #include "sim/job/model/progress.hpp"
 #include "sim/job/modules/module.hpp"
-#include "sim/job/policy.hpp"
 #include "sim/job/rerun/rerun_machine.hpp"
-#include "sim/job/step_record.hpp"
 
 namespace reprise::sim {
 
