@@ -9,7 +9,7 @@
 
 namespace reprise::sim {
 
-/// Copies within device memory.
+/// Copies elements between two places in device memory.
 void queue_copy(CudaStreamRef stream, const StridedCopy& copy);
 /// Applies the work to each element of the map, in any order.
 void queue_work(CudaStreamRef stream, const ElementMap& over, const ElementWork& work);

@@ -1,5 +1,5 @@
 #pragma once
-// Damage to files that nobody has open, as time and hardware cause it.
+// Damage to stored files that nobody has open, such as time and hardware cause.
 
 #include <cstdint>
 #include <string>

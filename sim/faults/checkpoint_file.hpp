@@ -25,8 +25,9 @@ std::string_view name_of(FileKind kind);
 std::vector<std::string_view> file_kind_names();
 std::optional<FileKind> file_kind_named(std::string_view name);
 
-/// Returns nothing if the path is of no such kind. A temporary file of a save counts as the file
-/// that it will become, and a directory that is being saved counts as the checkpoint.
+/// Returns the kind of file at the path; nothing if the path is of no kind. A temporary file of a
+/// save counts as the file that it will become, and a directory that is being saved counts as the
+/// checkpoint.
 std::optional<FileKind> kind_of_file(std::string_view path);
 
 /// Returns the files of that kind in `directory`, sorted by name.

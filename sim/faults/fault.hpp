@@ -108,7 +108,7 @@ struct FaultState {
   bool armed = false;      ///< the rank's program set the fault
   bool reached = false;    ///< the rank came to the fault's phase, file or result
   bool fired = false;      ///< the fault struck
-  std::string where = {};  ///< where it struck: "commit/tracker: write of run/iter_0000002..."
+  std::string where = {};  ///< place of the strike: "commit/tracker: write of run/iter_0000002..."
 };
 
 /// Returns "crash", "write_error", ...; fault_named() is the inverse.

@@ -21,7 +21,7 @@ enum class CallKind : std::uint8_t {
   kRename,
   kRead,
   kCollective,
-  kLookAtTracker,  ///< stat or open
+  kLookAtTracker,  ///< a stat or open of the tracker
   kOther,
 };
 
@@ -52,7 +52,7 @@ class FaultBook {
   /// Arms fault `index` if it belongs to `rank`, whose program has reached the fault's action.
   /// Places are counted from this call on.
   void arm(std::size_t index, GlobalRank rank);
-  /// Arms a bad result, and fills in `iteration` and `device` where its spec leaves them open.
+  /// Arms a bad result. Fills in `iteration` and `device` where the spec does not set them.
   void arm(std::size_t index, GlobalRank rank, std::int64_t iteration, const std::string& device);
 
   /// Returns the states in the order of the specs. Those of bad results have iteration and device

@@ -131,7 +131,7 @@ Fiber::~Fiber() {
   const auto mine = CaughtExceptions::current();
   state_->caught.install();
   state_->stack.entering();
-  state_->inside = context::fiber();  // unwinds the stack
+  state_->inside = context::fiber();  // unwinds the fiber's stack
   state_->stack.returned();
   mine.install();
 }

@@ -16,7 +16,7 @@ struct RankKilled {};
 /// The way in which a fiber ended.
 struct FiberEnd {
   std::exception_ptr failure = nullptr;  ///< exception of the body, or null
-  bool killed = false;                   ///< true if RankKilled unwound it
+  bool killed = false;                   ///< true if RankKilled unwound the fiber
 };
 
 class Fiber {
@@ -24,8 +24,8 @@ class Fiber {
   /// Creates a fiber that does not run yet. The first resume allocates the stack, with a guard page
   /// below it. All calls must be made by the same thread.
   explicit Fiber(std::function<void()> body);
-  /// Unwinds the stack of a suspended fiber. Destructors on that stack must not suspend or contain
-  /// `catch (...)`.
+  /// Unwinds the stack of a suspended fiber. Code on that stack must neither suspend nor catch all
+  /// exceptions.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;

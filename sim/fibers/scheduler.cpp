@@ -70,7 +70,7 @@ void Scheduler::run_next() {
   std::swap(runnable_[chosen], runnable_.back());
   const std::size_t fiber = runnable_.back();
   runnable_.pop_back();
-  if (fibers_[fiber]->state != State::kRunnable) return;  // it was killed after it became runnable
+  if (fibers_[fiber]->state != State::kRunnable) return;  // killed after it became runnable
   if (switches_left_ == 0) {
     runnable_.push_back(fiber);
     give_up("the run does not come to an end; some rank polls for what never comes");

@@ -23,7 +23,7 @@ enum class InodeKind : std::uint8_t { kFile, kDirectory };
 ///   directory   names   ---- sync_directory() ---> durable_names
 struct Inode {
   InodeKind kind = InodeKind::kFile;
-  std::uint64_t number = 0;  ///< unique among all nodes
+  std::uint64_t number = 0;  ///< identifies the node
   Bytes content = {};
   Bytes durable_content = {};
   Names names = {};

@@ -31,7 +31,7 @@ struct WorldOptions {
 
 enum class RankEnd : std::uint8_t {
   kReturned,
-  kFailed,  ///< ended by an Error
+  kFailed,  ///< the rank ended with an Error
   kDefect,  ///< ended by any other exception: CHECK, or an unexpected one
   kKilled,
   kHung  ///< the rank was alive when the world deadlocked or did not finish
@@ -50,7 +50,7 @@ struct RunResult {
   std::vector<RankOutcome> ranks;
   std::uint64_t event_hash = 0;  ///< hash of all ranks' events, in the order in which they happened
   std::uint64_t events = 0;
-  std::uint64_t duration_ns = 0;       ///< in virtual time
+  std::uint64_t duration_ns = 0;       ///< virtual time that the run took
   std::optional<Error> deadlock = {};  ///< the verdict if there was a deadlock
 };
 

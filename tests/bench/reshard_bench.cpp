@@ -157,7 +157,7 @@ void reshard(benchmark::State& state, const ReshardRow& row) {
 }
 
 const Dims kMatrix = {8192, 4096};  // 128 MiB: rows of 16 KiB
-const Dims kUneven = {8191, 4099};  // no grid divides it evenly
+const Dims kUneven = {8191, 4099};  // dimensions that no grid divides evenly
 const Dims kTall = {262'144, 128};  // rows of 512 bytes
 
 BENCHMARK_CAPTURE(reshard, rows_1_to_8, ReshardRow{{1, 1}, {8, 1}, kMatrix})

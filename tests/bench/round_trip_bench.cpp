@@ -260,7 +260,7 @@ std::uint64_t count_once(const StateDict& wanted, const LoadPlan& plan) {
   for (std::size_t l = 0; l < wanted.tensors.size(); ++l) {
     const Box& box = wanted.tensors[l].pieces[0].box;
     elements += static_cast<std::uint64_t>(box.elements());
-    add(l, box, 255);  // 1 + 255 wraps to 0
+    add(l, box, 255);  // a byte of 1 plus 255 wraps to 0
   }
   for (const auto left : given) {
     if (left != 0) give_up("a wanted element is not given exactly once");

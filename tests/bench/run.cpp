@@ -15,7 +15,7 @@ bool failed(const Run& run) {
   if constexpr (requires { run.error_occurred; }) {
     return run.error_occurred;
   } else {
-    return run.skipped == std::remove_cvref_t<decltype(run.skipped)>{2};  // SkippedWithError
+    return run.skipped == std::remove_cvref_t<decltype(run.skipped)>{2};  // 2 is SkippedWithError
   }
 }
 

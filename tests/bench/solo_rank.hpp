@@ -15,7 +15,7 @@ namespace reprise::bench {
 class SoloRank {
  public:
   explicit SoloRank(const std::string& directory) : store_(directory), device_(host_) {}
-  /// Borrows the device.
+  /// Uses the given device for memory. Borrows the device.
   SoloRank(const std::string& directory, Device& device) : store_(directory), device_(device) {}
 
   Store& store() { return store_; }

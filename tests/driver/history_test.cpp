@@ -50,7 +50,7 @@ TEST(History, a_table_of_streams_that_come_back_or_begin_anew) {
   struct Row {
     std::string saved;
     std::string loaded;
-    StreamAges ages;  ///< ages at the end: 3 steps before the save, 1 after the load
+    StreamAges ages;  ///< after 3 steps before the save and 1 step after the load
   };
   const Row rows[] = {
       {"tp2 dp2", "tp2 dp2", {4, 4}}, {"tp2 dp2", "tp2 dp4", {4, 4}},

@@ -368,7 +368,7 @@ ScenarioRun run_with(Verdict verdict, const std::string& code) {
 }
 
 TEST(Mutants, caught_is_a_verdict_that_the_mutant_expects_and_a_pass_without_it) {
-  const auto& mutant = sim::mutant_named("floor-vs-ceil-chunk");  // CHUNK_OVERLAP and others
+  const auto& mutant = sim::mutant_named("floor-vs-ceil-chunk");  // causes CHUNK_OVERLAP, ...
   const ScenarioRun pass = run_with(Verdict::kPass, "");
   EXPECT_TRUE(judge_trial(mutant, pass, run_with(Verdict::kFail, "CHUNK_OVERLAP")).caught);
   ScenarioRun behind = run_with(Verdict::kFail, "IO");

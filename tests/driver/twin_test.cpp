@@ -72,7 +72,7 @@ TEST(Twin, forgets_the_states_that_were_not_asked_for_for_the_longest_time) {
   EXPECT_TRUE(second.expired());
 }
 
-// --- jobs that change on the way ----------------------------------------------------------------
+// --- jobs whose configuration changes -----------------------------------------------------------
 
 sim::JobConfig modules_config(const std::vector<std::string>& names) {
   sim::JobConfig config;

@@ -10,7 +10,7 @@ namespace {
 
 using namespace driver;
 
-/// Most rows of a table that are written and read again; a row beyond these would show nothing new.
+/// Number of rows of a table that are written and read again; more rows would show nothing new.
 constexpr std::size_t kRowsAgain = 16;
 
 void check_scenario(Scenario scenario, const std::string& text) {

@@ -12,7 +12,7 @@
 
 namespace reprise::fuzz {
 
-/// What the readers do with an input: they should refuse nearly all inputs and accept real ones.
+/// The readers' reaction to an input. They should refuse nearly all inputs, and accept real ones.
 enum class Acceptance { kRefused, kAccepted };
 
 struct Seed {

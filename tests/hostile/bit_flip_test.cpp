@@ -19,7 +19,7 @@
 namespace reprise::test {
 namespace {
 
-/// Number of flips of which one is tried; 1 tries all of them.
+/// One flip is tried out of this many, for elements and for all other bytes; 1 tries all.
 struct OneIn {
   std::uint64_t elements = 1;
   std::uint64_t others = 1;

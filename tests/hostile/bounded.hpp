@@ -21,7 +21,7 @@ void expect_bounded(const std::string& name, std::size_t bytes, const std::funct
 /// Returns `count` copies of the part, joined.
 std::string times(std::size_t count, const std::string& part);
 
-/// Returns the results of `part` for 0, 1, 2, ..., joined.
+/// Calls `part` with 0, 1, ... up to `count` - 1, and joins the results.
 template <class Part>
 std::string each(std::size_t count, Part&& part) {
   std::string all;

@@ -23,7 +23,7 @@
 namespace reprise::test {
 namespace {
 
-/// Number of changes of which one is tried; under a sanitizer not all are.
+/// One change is tried out of this many: all of them, except under a sanitizer.
 constexpr std::size_t kOneIn = REPRISE_SANITIZED != 0 ? 64 : 1;
 
 MemoryTree fixture(const std::string& name) {

@@ -24,7 +24,7 @@ enum class DamageEffect {
 /// Knows the content of one undamaged checkpoint, and judges changed copies of it.
 class Judge {
  public:
-  /// `store` holds the undamaged checkpoint, at `path`.
+  /// `store` holds the undamaged checkpoint at `path`.
   Judge(Store& store, std::string path);
 
   /// Runs verify. If verify accepts the checkpoint, loads every tensor, every object and the common

@@ -35,7 +35,7 @@ def case(ranks):
 
 
 def uneven(key, whole, rank, ends, axis=0):
-    """Returns a rank's part of a tensor that is cut along one axis at `ends`; Megatron knows no such grid."""
+    """Returns a rank's part of a tensor that is cut along one axis at `ends`. Megatron has no grid for such cuts."""
     begin, end = ends[rank], ends[rank + 1]
     data = whole.narrow(axis, begin, end - begin).contiguous()
     offset = tuple(begin if d == axis else 0 for d in range(whole.dim()))

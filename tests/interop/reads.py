@@ -93,7 +93,7 @@ def flipped_bit_is_seen(reprise, folder):
     try:
         damaged = Content(folder / "copy")
     except Exception:
-        pass  # this torch checks the archive's checksums and refuses it
+        pass  # torch may refuse it because of the archive's checksums
     for what, check in {
         "Content.must_equal": lambda: damaged and damaged.must_equal(original, "copy"),
         "Reprise.tensors_agree": lambda: reprise.tensors_agree(original, {t["key"]: t for t in reprise.inspect(folder / "copy")["tensors"]}),

@@ -34,7 +34,7 @@ constexpr int kTrials = 300;
 /// process has ended.
 constexpr int kStill = 6;
 
-/// Uses a file system in memory if there is one; that is enough, since no trial crashes the
+/// Uses a file system in memory if there is one. This is enough, since no trial crashes the
 /// machine.
 const bool kInMemory = ::access("/dev/shm", W_OK) == 0 && ::setenv("TMPDIR", "/dev/shm", 1) == 0;
 

@@ -249,7 +249,7 @@ TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ra
     std::string code;
     std::string says;
   };
-  const std::string nap = "97." + std::to_string(::getpid());  // a time that is unique
+  const std::string nap = "97." + std::to_string(::getpid());  // unique length of a sleep
   const std::vector<Row> rows = {
       {"all is well", "exec mpirun \"$@\"\n", "", ""},
       {"a rank failed after it had told", "mpirun \"$@\"; exit 134\n", "INTERNAL",
@@ -268,7 +268,7 @@ TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ra
        "setsid sh -c ': > $away; sleep " +
            nap +
            "; :' \"$@\" &\n"
-           "until [ -e $away ]; do sleep 0.01; done\n",  // it leaves the group only then
+           "until [ -e $away ]; do sleep 0.01; done\n",  // the process has then left its group
        "HANG", "left the process"},
   };
   for (const auto& row : rows) {

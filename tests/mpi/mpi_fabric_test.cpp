@@ -134,7 +134,7 @@ TEST(MpiLimits, that_no_call_could_keep_are_refused) {
   }
 }
 
-/// Throws std::bad_alloc at one of its readings.
+/// A clock that throws std::bad_alloc at one of its readings.
 class FailingClock final : public Clock {
  public:
   std::uint64_t now_ns() override {
@@ -147,7 +147,7 @@ class FailingClock final : public Clock {
   SteadyClock steady_;
 };
 
-// This test must be the last, because it abandons the communicators and the session.
+// Must be the last test, because it abandons the communicators and the session.
 TEST(ZMemory, call_that_ends_by_what_is_no_error_breaks_the_communicator_like_any_other) {
   SteadyClock steady;
   FailingClock clock;

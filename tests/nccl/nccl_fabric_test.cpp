@@ -119,7 +119,7 @@ struct NobodyEnds final : PeerWatch {
   bool has_ended(GlobalRank) override { return false; }
 };
 
-// These tests must be the last, because what they leave behind is not freed.
+// Must be the last tests, because what they leave behind is not freed.
 class ZNccl : public Nccl {};
 
 TEST_F(ZNccl, member_that_does_not_come_is_named_by_group_operation_and_rank) {

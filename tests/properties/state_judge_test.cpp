@@ -20,8 +20,8 @@ const Dims kShape{4, 6};
 const Box kTop{{0, 0}, {2, 6}};
 const Box kBottom{{2, 0}, {2, 6}};
 
-/// Two tensors, each with one half on each of two ranks. Ranks 0 and 1 saved them, and after the
-/// load rank 0 or 1 holds its half again.
+/// Two tensors. Ranks 0 and 1 each saved one half of both; after the load one of the two ranks
+/// holds its half again.
 class StateJudge : public testing::Test {
  protected:
   StateJudge() {

@@ -204,7 +204,7 @@ std::vector<std::vector<GlobalRank>> all_groups() {
   return all;
 }
 
-/// Returns the members' results, or the code that all of them throw.
+/// Returns each member's result, or the code that all members throw.
 std::pair<std::vector<std::string>, std::optional<Code>> led(const Group& group,
                                                              const LeaderSeams& seams) {
   std::vector<std::string> answers(4);

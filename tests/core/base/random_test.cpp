@@ -48,7 +48,7 @@ TEST(Stream, below_reaches_everything_about_equally_often) {
   Stream stream(1);
   std::vector<int> seen(6);
   for (int i = 0; i < 6000; ++i) ++seen[stream.below(6)];
-  for (const int count : seen) EXPECT_NEAR(count, 1000, 130);  // more than four sigma
+  for (const int count : seen) EXPECT_NEAR(count, 1000, 130);  // 130 is over four sigma
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ struct SpoiledItem {
   void set_count(std::uint64_t count);
 };
 
-/// Counts how often it is read.
+/// A source that counts how often it is read.
 class CountingSource final : public ItemSource {
  public:
   explicit CountingSource(ByteSpan bytes) : bytes_(bytes) {}

@@ -113,7 +113,7 @@ TEST(Metadata, says_of_each_real_checkpoint_what_torch_says) {
     }
     std::set<std::string> objects;
     for (const auto& [label, wanted] : expected.at("objects").items()) {
-      if (label.starts_with("common.pt ")) continue;   // that object is in the file common.pt
+      if (label.starts_with("common.pt ")) continue;   // the file common.pt has that object
       constexpr std::string_view kOfRank = " (rank ";  // label of an object in one rank's metadata
       const auto of_rank = label.find(kOfRank);
       std::string key = label.substr(0, of_rank);

@@ -279,7 +279,7 @@ TEST(PickleReader, real_values_survive_being_written) {
     ++values;
   };
   for (const std::string& path : payload_files()) {
-    if (path.find("plain_odd") != std::string::npos) continue;  // holds lazy views
+    if (path.find("plain_odd") != std::string::npos) continue;  // holds lazy tensors
     const Bytes payload = test_file(path);
     for (const ByteSpan item : items_in(payload)) check(item, path);
   }

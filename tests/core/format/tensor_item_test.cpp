@@ -225,8 +225,8 @@ class SparseItem final : public ItemSource {
 
 TEST(TensorItem, of_more_than_4_gib_is_written_and_read_without_its_elements) {
   const std::int64_t four_gib = std::int64_t{1} << 32;
-  // Tries sizes just below the limit of the narrow form, at the limit, and above; one of them puts
-  // only the records after the elements beyond the limit.
+  // Tries sizes just below the limit of the narrow form, at the limit, and above it. For one size
+  // only the records after the elements are beyond the limit.
   for (const std::int64_t bytes : {four_gib - 2000, four_gib - 2, four_gib - 1, four_gib,
                                    four_gib + 5, std::int64_t{1} << 45}) {
     const TensorItemLayout layout(DType::kUInt8, {bytes});

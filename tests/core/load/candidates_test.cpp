@@ -76,8 +76,8 @@ void make(Store& store, const Root& root) {
   write(store, "run/" + std::string(kTrackerFile), text);
 }
 
-/// Returns the iteration's digit at the end of a candidate's note. The candidate may be moved
-/// aside.
+/// Returns the iteration's digit in a candidate's note, also if a suffix follows because the
+/// candidate was moved aside.
 std::string digit_of(const std::string& note) {
   return note.substr(note.rfind("iter_000000") + 11, 1);
 }

@@ -87,7 +87,8 @@ class StoredCover : public testing::TestWithParam<CoverRow> {
     whole_.store();
   }
 
-  /// True if diff finds the two the same; false if it refuses one of them because of its chunks.
+  /// Returns true if diff finds both checkpoints the same; false if it refuses one of them because
+  /// of its chunks.
   static bool same(WrittenCheckpoint& a, WrittenCheckpoint& b) {
     Checkpoint left = Checkpoint::open(a.store(), "ckpt");
     Checkpoint right = Checkpoint::open(b.store(), "ckpt");

@@ -19,7 +19,7 @@ struct Subject {
   DType dtype;
   Dims shape;
   brute::Splits splits;
-  bool placed = true;  ///< false: its boxes are given without the placement
+  bool placed = true;  ///< false: the tensor's boxes are given without the placement
 };
 
 std::vector<Subject> subjects() {

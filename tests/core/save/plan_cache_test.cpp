@@ -1,4 +1,4 @@
-// What saves reuse from earlier saves has no effect on the bytes that they write.
+// Saves reuse state of earlier saves. This has no effect on the bytes that they write.
 
 #include <gtest/gtest.h>
 

@@ -52,7 +52,7 @@ TEST(ModuleKey, tells_module_form_kind_and_place_in_the_chain) {
        {"", kBare, Kind::kGroupObject, {}, kGroups, 2}},
       {"chained_1.optimizer.distributed.dp_group_idx_0.gbuf_idx_0.x",
        {"", kBare, Kind::kBucket, 1, {}}},
-      // metadata
+      // keys of the optimizers' metadata
       {"mimo.a.optimizer.mimo.a.param_groups", {"a", kPrefixed, Kind::kPart, 0, kGroups}},
       {"mimo.a.optimizer.mimo.a.2.grad_scaler", {"a", kPrefixed, Kind::kPart, 2, kScaler}},
       {"mimo.a.chained_1.optimizer.mimo.a.1.param_groups",

@@ -52,7 +52,7 @@ TEST(Generator, every_faulty_case_is_what_a_file_could_say_and_all_kinds_come) {
     const std::string text = to_yaml(scenario);
     EXPECT_EQ(parse_scenario(text, scenario.file), scenario) << text;
     for (const auto& plan : scenario.incarnations) {
-      members += plan.ranks.empty() ? 0 : 1;  // counts jobs without modules
+      members += plan.ranks.empty() ? 0 : 1;  // counts lives of jobs without modules
       for (const auto& action : plan.actions) {
         if (const auto* fault = std::get_if<FaultAction>(&action))
           kinds.emplace(sim::name_of(fault->kind));

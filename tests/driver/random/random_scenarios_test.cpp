@@ -41,7 +41,7 @@ Checked check(const Property& property) {
                           .lane = {},
                           .out = "regress-found"};
   rc::detail::TestParams params;
-  params.seed = mix64(request.seed, hash_of(property.name));  // own cases for each property
+  params.seed = mix64(request.seed, hash_of(property.name));  // other cases for each property
   params.maxSuccess = static_cast<int>(request.cases);
   params.disableShrinking = true;
   std::optional<std::pair<Scenario, Failure>> failed;

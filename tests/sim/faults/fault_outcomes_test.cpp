@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int32_t kRanks = 2;
 
-/// How the incarnation with the fault ends: its processes end, or the power is cut.
+/// The end of the incarnation with the fault: its processes end, or the power is cut.
 enum class Cut { kProcesses, kPower };
 
 /// True for faults that falsely report success: a save may not notice them, but the next load must.

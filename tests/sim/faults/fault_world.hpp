@@ -110,7 +110,7 @@ class SmallState {
     return Dict{{"of", "step " + std::to_string(step)}, {"place", place}};
   }
 
-  std::vector<std::vector<std::int64_t>> data_;  ///< elements of each tensor
+  std::vector<std::vector<std::int64_t>> data_;  ///< by tensor: the elements of this rank
   std::vector<std::int64_t> first_;  ///< for each tensor: global index of this rank's first element
   StateDict leaves_;
 };
@@ -126,7 +126,7 @@ struct LifeEnd {
     std::uint64_t bound = 0;       ///< bound that the save or the load declares
     std::uint64_t bytes_read = 0;  ///< number of bytes that a load read
     std::uint64_t tensor_bytes = 0;
-    std::uint64_t duration_ns = 0;  ///< in virtual time
+    std::uint64_t duration_ns = 0;  ///< virtual time of the whole life
   };
   std::vector<Rank> ranks;
   std::vector<FaultState> faults;

@@ -29,7 +29,7 @@
 namespace reprise::sim {
 namespace {
 
-/// What happens at a place: the rank dies, or lives on after a call that failed or was not made.
+/// The event at a place: the rank dies, or lives on after a call that failed or was not made.
 enum class End { kKill, kPowerCut, kError, kLost };
 
 const char* name_of(End end) {
@@ -342,7 +342,7 @@ CutOff run_until(SimStore& store, const Setting& setting, std::size_t last,
 }
 
 constexpr std::size_t kForEver = std::size_t{1} << 30U;
-constexpr std::size_t kBeforeCommit = 30;  // number of a save's places
+constexpr std::size_t kBeforeCommit = 30;  // number of places
 
 class ProtocolCrash {
  public:
@@ -574,7 +574,7 @@ TEST(ProtocolCrash, a_crash_while_the_leftovers_of_another_are_cleared_leaves_on
   for (const std::size_t h : {2, 3, 7}) {
     const History& history = histories()[h];
     for (const Kind kind : {Kind::kRename, Kind::kExchange, Kind::kPut}) {
-      if (kind == Kind::kExchange && REPRISE_SANITIZED) continue;  // sanitizers: only a sample
+      if (kind == Kind::kExchange && REPRISE_SANITIZED) continue;  // slow under sanitizers
       ProtocolCrash crash(history, {kind, 1, {0}, End::kPowerCut});
       const std::vector<MortalPlace> places = crash.places();
       for (const std::size_t first : states(places)) {
