@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 # Reasons why a row misses its aim or is slower than PyTorch. The first entry whose pattern matches the row applies. The
-# entries come from separate investigations of those rows; this run did not measure them.
+# entries are written by hand for rows that were investigated; this run did not measure them.
 REASONS = [
     (r"^save_to_memory/small", "each of 10,000 tensors costs a plan before the first byte and an entry of .metadata after the last, while nothing is written"),
     (r"^warm_load/small", "each of 10,000 tensors costs its entry of .metadata, a plan and a read at an odd address; tensors of 256 KiB would meet the aim"),

@@ -17,8 +17,8 @@
 
 namespace reprise::contracts {
 
-/// Boxes of a local array, in the two forms in which a share holds them: packed in one buffer, or
-/// in place in a larger one.
+/// Boxes of a local array, in the two forms in which a share holds them: packed in a buffer, or in
+/// place in the array itself.
 struct ProcessorCase {
   const char* name;
   Dims shape;

@@ -1,5 +1,5 @@
 // The input is a pickle. The target reads it alone, and as the data.pkl of an otherwise correct
-// item, the form in which bytes items, tensor items and common.pt contain pickles.
+// item. Bytes items, tensor items and common.pt contain pickles in the latter form.
 
 #include "core/base/hash.hpp"
 #include "core/format/pickle/pickle_reader.hpp"

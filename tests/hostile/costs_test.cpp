@@ -75,7 +75,8 @@ Shape shared_arguments(const std::string& name, const std::string& callee, const
           }};
 }
 
-/// Appends `count` times to each of two lists in turn, so that each item is a run of its own.
+/// Adds `count` items to a container and `count` items to a list, in turn, so that each item is a
+/// run of its own.
 std::string runs(std::size_t count, const std::string& container, const std::string& add) {
   return container + "q\3" + "0]q\4" + "0(" + times(count, "h\3" + add + "0h\4Na0") + "1";
 }

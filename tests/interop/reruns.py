@@ -154,7 +154,7 @@ def log_is_read(reprise, folder):
     from megatron.core.rerun_state_machine import RerunStateMachine
     pending = saved_by_job(reprise, folder, "pending")
     log = pending.parent / "rerun_results.log"
-    logging.getLogger("megatron").setLevel(logging.CRITICAL)  # warnings tell of each line found
+    logging.getLogger("megatron").setLevel(logging.CRITICAL)  # it would warn about each line
     lines = log.read_text().splitlines()
     once = RerunStateMachine.get_skipped_iterations_from_tracker_file(str(log))
     log_twice = folder / "twice.log"

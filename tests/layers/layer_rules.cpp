@@ -87,8 +87,7 @@ bool may_use_vendor_headers(std::string_view path) {
 
 bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// True if `text` contains `word` without a letter, digit or underscore to its right. If `word`
-// begins with one of these, there must be none to its left either.
+// True if `text` contains `word` with no letter, digit or underscore directly before or after it.
 bool holds_word(std::string_view text, std::string_view word) {
   for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
     const auto end = at + word.size();

@@ -111,7 +111,7 @@ const Flip kFlips[] = {
     {"when it is at a new place", true, true, 2},
 };
 
-/// Flips a byte through the store of the rank on which this object watches calls.
+/// Watches the calls to one rank's store, and flips the byte there.
 class Flipper {
  public:
   Flipper(const Flip& flip, const std::string& file) : flip_(flip), file_(file) {}

@@ -342,7 +342,7 @@ CutOff run_until(SimStore& store, const Setting& setting, std::size_t last,
 }
 
 constexpr std::size_t kForEver = std::size_t{1} << 30U;
-constexpr std::size_t kBeforeCommit = 30;  // number of places
+constexpr std::size_t kBeforeCommit = 30;  // number of places in a save
 
 class ProtocolCrash {
  public:
