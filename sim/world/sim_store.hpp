@@ -14,8 +14,8 @@
 
 namespace reprise::sim {
 
-/// Behaves like the posix adapter, including its errors, but has no links. This is the store itself,
-/// without a schedule: drivers and judges use it directly, and ranks use it through RankStore.
+/// Behaves like the posix adapter, including its errors, but has no links. This is the store
+/// itself, without a schedule: drivers and judges use it directly, ranks through RankStore.
 ///
 /// Without `renames` it behaves like an object store. A file is an object that exists permanently
 /// once it was synced or closed. A name and its staged content share one small object, which a
