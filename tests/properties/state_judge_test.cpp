@@ -20,7 +20,7 @@ const Dims kShape{4, 6};
 const Box kTop{{0, 0}, {2, 6}};
 const Box kBottom{{2, 0}, {2, 6}};
 
-/// Two tensors. Ranks 0 and 1 each saved one half of both; after the load one of the two ranks
+/// Two tensors. Ranks 0 and 1 each saved one half of each; after the load one of the two ranks
 /// holds its half again.
 class StateJudge : public testing::Test {
  protected:

@@ -53,7 +53,7 @@ TEST(Retention, a_table_of_what_goes) {
       {"www", 2, 1, "1"},    // newer than the tracker: they stay, and do not count
       {"www", 2, 2, ""},     //
       {"wdw", 3, 2, ""},     // known to be damaged: does not count as one to keep
-      {"wdw", 3, 1, "12"},   // but goes together with those of its age
+      {"wdw", 3, 1, "12"},   // but is removed together with others of its age
       {"wdww", 4, 2, "12"},  //
       {"wwdw", 4, 2, "1"},   //
       {"wwdw", 4, 3, ""},    //
