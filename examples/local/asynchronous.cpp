@@ -16,7 +16,7 @@ int main() {
     for (auto& x : w) x += 1;
     if (saving && saving->poll()) saving.reset();
     if (step % 10 != 0) continue;
-    if (saving) saving->finish();  // the previous save
+    if (saving) saving->finish();  // waits for the previous save
     state.common["iteration"] = step;
     saving = reprise::begin_save(job, state, {.directory = "async", .step = step, .keep = 1});
   }

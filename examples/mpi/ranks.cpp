@@ -1,4 +1,5 @@
-// mpirun -n 4 ranks save; mpirun -n 2 ranks: saves a sharded tensor and loads it on fewer ranks.
+// Saves a sharded tensor with `mpirun -n 4 ranks save`, and loads it on fewer ranks with `mpirun -n
+// 2 ranks`.
 #include <iostream>
 #include <reprise/reprise.hpp>
 #include <vector>

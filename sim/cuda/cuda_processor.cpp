@@ -13,7 +13,7 @@ namespace reprise::sim {
 namespace {
 
 /// Reuses freed device memory for requests of the same size. All work is on one stream, so new work
-/// on a piece of memory comes after the old.
+/// on reused memory runs after the earlier work on it.
 class MemoryPool {
  public:
   explicit MemoryPool(int device) : device_(device) {}
@@ -45,7 +45,7 @@ class CudaProcessor final : public Processor {
 
   void copy_in(ByteSpan host, std::byte* to) override {
     copy_bytes(stream(), host.data(), to, host.size());
-    wait();  // the host may change it afterwards
+    wait();  // the host may change its bytes after this call
   }
   void copy_out(const std::byte* from, MutableByteSpan host) override {
     copy_bytes(stream(), from, host.data(), host.size());

@@ -1,5 +1,5 @@
 #pragma once
-// Makes a GPU the processor of a job.
+// A job's processor that works on a GPU.
 
 #include <memory>
 
@@ -8,10 +8,10 @@
 
 namespace reprise::sim {
 
-/// Queues all work on the device's compute stream, so the device's copies come after earlier
-/// computation, and computation that follows a scatter comes after it. Borrows the device, which
-/// the same thread must use. UNSUPPORTED if built without CUDA; NO_SPACE if allocate() finds the
-/// GPU full.
+/// Queues all work on the device's compute stream. So copies by the device run after earlier
+/// computation, and computation queued after a scatter runs after the scatter. Borrows the device,
+/// which must be used by the same thread. Throws UNSUPPORTED if built without CUDA; allocate()
+/// throws NO_SPACE if the GPU's memory is full.
 std::unique_ptr<Processor> make_cuda_processor(CudaDevice& device);
 
 }  // namespace reprise::sim

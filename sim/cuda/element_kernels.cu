@@ -6,7 +6,7 @@ namespace {
 
 constexpr unsigned kAllLanes = 0xffffffffU;
 constexpr int kWarp = 32;
-using Word = unsigned long long;  // the type of CUDA's atomics, which is not std::uint64_t
+using Word = unsigned long long;  // CUDA's atomics take this type and not std::uint64_t
 static_assert(sizeof(Word) == sizeof(std::uint64_t));
 
 __device__ std::int64_t own_index() { return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
@@ -18,7 +18,7 @@ __global__ void work_kernel(const __grid_constant__ ElementMap map,
   for (std::int64_t i = own_index(); i < map.elements; i += all_threads()) work(map.at(i));
 }
 
-/// Returns the warp's sums in its first lane.
+/// Returns the warp's sums to the warp's first lane.
 __device__ Sums sums_of_warp(Sums sums) {
   for (int ahead = kWarp / 2; ahead > 0; ahead /= 2) {
     for (auto& value : sums.values) value += __shfl_down_sync(kAllLanes, Word{value}, ahead);
@@ -26,7 +26,7 @@ __device__ Sums sums_of_warp(Sums sums) {
   return sums;
 }
 
-/// Adds integers: the sums do not depend on the order.
+/// The terms are integers, so the sums do not depend on the order of the additions.
 template <class Term>
 __global__ void sum_kernel(const __grid_constant__ ElementMap map,
                            const __grid_constant__ Term term, Sums* total) {
@@ -46,11 +46,11 @@ __global__ void search_kernel(const __grid_constant__ ElementMap map,
   for (std::int64_t i = own_index(); i < map.elements; i += all_threads()) {
     if (!stale(map.at(i))) continue;
     atomicMin(reinterpret_cast<long long*>(found), static_cast<long long>(before + i));
-    return;  // this thread's other elements come later
+    return;  // later elements of this thread are no candidates
   }
 }
 
-/// Copies the part for each index.
+/// Copies the part of the copy that has the given index.
 struct CopyPart {
   StridedCopy copy;
   REPRISE_HD void operator()(std::int64_t part) const { move_part(copy, part); }

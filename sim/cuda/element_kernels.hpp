@@ -1,5 +1,5 @@
 #pragma once
-// Queues the job's work on elements in the memory of a GPU.
+// Queues a job's work on elements in GPU memory.
 
 #include <span>
 
@@ -9,14 +9,14 @@
 
 namespace reprise::sim {
 
-/// Source and target are both in device memory.
+/// Copies elements between two places in device memory.
 void queue_copy(CudaStreamRef stream, const StridedCopy& copy);
 /// Applies the work to each element of the map, in any order.
 void queue_work(CudaStreamRef stream, const ElementMap& over, const ElementWork& work);
-/// Adds to `sums`, which is in device memory.
+/// Adds the term of each element to `sums`, which is in device memory.
 void queue_sum(CudaStreamRef stream, const ElementMap& over, const ElementTerm& term, Sums* sums);
-/// Sets `found`, in device memory, to `before` plus the ordinal of the first stale element, unless
-/// it is already less.
+/// Sets `found`, which is in device memory, to `before` plus the ordinal of the first stale
+/// element, unless `found` is already less.
 void queue_search(CudaStreamRef stream, const ElementMap& over, const StaleWeight& stale,
                   std::int64_t before, std::int64_t* found);
 

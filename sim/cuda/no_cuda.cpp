@@ -1,4 +1,4 @@
-// The processor of builds without CUDA.
+// Replaces the CUDA processor in builds without CUDA.
 #include "reprise/error.hpp"
 #include "sim/cuda/cuda_processor.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Damage that time and hardware do to files that nobody has open.
+// Damage to stored files that nobody has open, such as time and hardware cause.
 
 #include <cstdint>
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace reprise::sim {
 
-/// Flips one bit of a file, durably. `byte` and `bit` count modulo the file's length and 8. USAGE
-/// for an empty file.
+/// Flips one bit of a file, durably. Takes `byte` modulo the file's length and `bit` modulo 8.
+/// Throws USAGE for an empty file.
 void flip_bit(Store& store, const std::string& path, std::uint64_t byte, unsigned bit = 0);
-/// Removes the last `bytes` bytes of a file, durably; all of them if it has fewer.
+/// Removes the last `bytes` bytes of a file, durably; empties the file if it has fewer bytes.
 void cut(Store& store, const std::string& path, std::uint64_t bytes);
 
 }  // namespace reprise::sim

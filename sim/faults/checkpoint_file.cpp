@@ -15,7 +15,7 @@ namespace {
 struct KindRow {
   FileKind kind;
   std::string_view name;
-  std::string_view file;  ///< empty: has no fixed name
+  std::string_view file;  ///< empty if the kind has no fixed name
 };
 constexpr std::array kKindRows = {
     KindRow{FileKind::kPayload, "payload", ""},

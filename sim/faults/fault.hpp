@@ -1,5 +1,5 @@
 #pragma once
-// Faults of the world as plain data: their kind, place, and progress.
+// Faults as plain data: the kind, place and progress of each.
 
 #include <cstdint>
 #include <optional>
@@ -16,95 +16,99 @@ namespace reprise::sim {
 enum class FaultKind : std::uint8_t {
   kCrash,  ///< the rank dies
 
-  // One write to a file.
-  kWriteError,  ///< fails (IO), nothing reaches the file
-  kNoSpace,     ///< half of it reaches the file, then NO_SPACE
-  kShortWrite,  ///< half of it reaches the file, the call reports all of it
-  kTornWrite,   ///< half of it reaches the disk, then the rank dies
+  // Faults of one write to a file.
+  kWriteError,  ///< the write fails (IO), nothing reaches the file
+  kNoSpace,     ///< half of the bytes reach the file, then NO_SPACE
+  kShortWrite,  ///< half of the bytes reach the file, the call reports all
+  kTornWrite,   ///< half of the bytes reach the disk, then the rank dies
   kFlipWrite,   ///< one bit is flipped in the file
 
-  // Making durable, and names.
+  // Faults of syncs, leases and name changes.
   kSyncError,           ///< a file's sync fails (IO)
   kDirectorySyncError,  ///< a directory's sync fails (IO)
-  kLostSync,            ///< reports success without making the file durable
-  kLostRename,          ///< reports success without renaming or exchanging
-  kLeaseLost,           ///< another writer first takes the lease, whose term is over
-  kFleetingRename,      ///< is done, but lost in a power cut: later directory syncs lie
+  kLostSync,            ///< a sync reports success without making the file durable
+  kLostRename,          ///< a call reports success without renaming or exchanging
+  kLeaseLost,           ///< the lease's term ends, and another writer takes the lease
+  kFleetingRename,      ///< a power cut undoes the rename: later directory syncs do nothing
 
-  // One read of a file.
-  kReadError,  ///< fails (IO)
+  // Faults of one read of a file.
+  kReadError,  ///< the read fails (IO)
   kFlipRead,   ///< one bit is flipped in memory
 
-  // The rank's view of the store from then on, as with outdated caches.
-  kStaleTracker,  ///< the tracker still names the checkpoint before the newest
-  kStaleStore,    ///< likewise, and the newest checkpoint is missing
+  // Faults of the rank's view of the store: from the fault on it is outdated, as with old caches.
+  kStaleTracker,  ///< the tracker still names the checkpoint before the newest one
+  kStaleStore,    ///< as kStaleTracker; in addition the newest checkpoint is missing
 
-  // One collective call.
+  // Faults of one collective call.
   kLate,   ///< the rank arrives `delay_ns` late
   kLost,   ///< the rank never arrives; its process is ended `delay_ns` later
-  kFails,  ///< the call fails at this rank (PEER_FAILED), which takes no part
+  kFails,  ///< the call fails at this rank with PEER_FAILED, and the rank takes no part
 
   kBadResult,  ///< a result that the job validates is wrong
 };
 
 enum class FaultMoment : std::uint8_t {
-  kBefore,  ///< at the start of the phase or step; for crash, late and lost
+  kBefore,  ///< at the start of the phase or step; only for crash, late and lost
   kDuring,  ///< at a port call between start and end
-  kAfter,   ///< at the end; for crash, late and lost
+  kAfter,   ///< at the end of the phase or step; only for crash, late and lost
 };
 
-/// Place where a fault strikes: the n-th match by its rank after the fault was armed.
+/// Place where a fault strikes: the n-th event on its rank that matches after the fault was armed.
 struct FaultPlace {
   GlobalRank rank = {};
-  /// Phase name as in the trace ("plan", "commit"; see reprise/ports.hpp); empty: anywhere.
+  /// Name of a phase as in the trace ("plan", "commit"; see reprise/ports.hpp). If empty, every
+  /// phase matches.
   std::string phase = {};
-  /// Step of a protocol ("swap_in"), which only the rank that runs it reaches. Empty: the phase
-  /// from its first begin to its last end.
+  /// Name of a step of a protocol ("swap_in"), which only the rank that runs the step reaches. If
+  /// empty, the place is the phase from its first begin to its last end.
   std::string step = {};
   FaultMoment moment = FaultMoment::kDuring;
-  /// Counts from 0. kBefore, kAfter: such begins, ends. kDuring: calls that this kind can strike;
-  /// for a crash that is any call, for a write error a write to a file, and so on.
+  /// Number of the matching event, from 0. For kBefore the begins of the phase or step are counted,
+  /// for kAfter its ends, and for kDuring the calls that this kind of fault can strike: any call
+  /// for a crash, each write to a file for a write error, and so on.
   std::int64_t nth = 0;
-  /// File that the call must concern; nothing: any. If set, calls without a file do not count.
+  /// Kind of file that the call must concern; nothing if any call counts. If set, calls without a
+  /// file do not count.
   std::optional<FileKind> file = {};
 };
 
 enum class ResultFault : std::uint8_t {
-  kTransientError,   ///< wrong in one run
-  kPersistentError,  ///< wrong in every run on one device
-  kCorrectResult,    ///< the same in every run everywhere: no device is at fault
+  kTransientError,   ///< the result is wrong in one run
+  kPersistentError,  ///< the result is wrong in every run on one device
+  kCorrectResult,    ///< the result is the same in every run everywhere: no device is at fault
 };
 
-/// Value of a fatal result; none is a finite number.
+/// Value of a fatal result. None of these is a finite number.
 enum class BadValue : std::uint8_t { kNaN, kInfinity, kMinusInfinity };
 
-/// Selects the wrong result of a job, and its value.
+/// Tells which result of a job is wrong, and the value that it has instead.
 struct BadResult {
   ResultFault kind = ResultFault::kTransientError;
-  bool fatal = true;                ///< true: `value`; false: 1000 times the right result
-  BadValue value = BadValue::kNaN;  ///< for a fatal result
+  bool fatal = true;  ///< true: the result is `value`; false: it is 1000 times the right one
+  BadValue value = BadValue::kNaN;  ///< only for a fatal result
   int call = 0;                     ///< index of the validation in the iteration
-  int run = 0;                      ///< kTransientError: 0 the initial run, 1 the first re-run
-  std::int64_t iteration = -1;      ///< iteration being tried; -1: set when armed
-  std::string device = {};          ///< kPersistentError: the broken device; also set when armed
+  int run = 0;                      ///< for kTransientError: 0 the initial run, 1 the first re-run
+  std::int64_t iteration = -1;      ///< the iteration's number; -1 until the fault is armed
+  std::string device = {};          ///< for kPersistentError: the broken device
 };
 
 struct FaultSpec {
   FaultKind kind = FaultKind::kCrash;
   FaultPlace place = {};
-  std::uint64_t delay_ns = 0;  ///< kLate, kLost
-  /// kFlipWrite, kFlipRead: index of the bit in the call's bytes, modulo their number.
+  std::uint64_t delay_ns = 0;  ///< only for kLate and kLost
+  /// For kFlipWrite and kFlipRead: index of the bit in the call's bytes, taken modulo the number of
+  /// their bits.
   std::uint64_t bit = 0;
-  BadResult result = {};  ///< kBadResult
+  BadResult result = {};  ///< only for kBadResult
 };
 
-/// Progress of a fault. Each flag implies the one before.
+/// Progress of a fault. Each flag implies the flags above it.
 struct FaultState {
   FaultSpec spec;
-  bool armed = false;      ///< the program set it
-  bool reached = false;    ///< its rank came to its phase, file or result
-  bool fired = false;      ///< it struck
-  std::string where = {};  ///< place: "commit/tracker: write of run/iter_0000002..."
+  bool armed = false;      ///< the rank's program set the fault
+  bool reached = false;    ///< the rank came to the fault's phase, file or result
+  bool fired = false;      ///< the fault struck
+  std::string where = {};  ///< place of the strike: "commit/tracker: write of run/iter_0000002..."
 };
 
 /// Returns "crash", "write_error", ...; fault_named() is the inverse.
@@ -115,7 +119,8 @@ std::optional<FaultKind> fault_named(std::string_view name);
 std::string_view name_of(FaultMoment moment);
 std::vector<std::string_view> moment_names();
 std::optional<FaultMoment> moment_named(std::string_view name);
-/// Returns "transient_error", "persistent_error", "correct_result"; with the inverse.
+/// Returns "transient_error", "persistent_error" or "correct_result"; result_fault_named() is the
+/// inverse.
 std::string_view name_of(ResultFault kind);
 std::vector<std::string_view> result_fault_names();
 std::optional<ResultFault> result_fault_named(std::string_view name);
@@ -127,11 +132,11 @@ std::optional<BadValue> bad_value_named(std::string_view name);
 
 /// True if the fault ends its rank's life.
 bool ends_life(FaultKind kind);
-/// True if the fault outlives its incarnation: a broken device, or a problem in the model.
+/// True if the fault continues after its incarnation: a broken device, or a problem in the model.
 bool outlives(const FaultSpec& spec);
-/// Throws USAGE with the reason if such a fault is impossible: an error of a write before a phase.
+/// Throws USAGE with the reason if the fault is impossible, such as a write error before a phase.
 void require_possible(const FaultSpec& spec);
-/// Returns "crash of rank 1 before commit/tracker".
+/// Returns text such as "crash of rank 1 before commit/tracker".
 std::string to_string(const FaultSpec& spec);
 
 }  // namespace reprise::sim

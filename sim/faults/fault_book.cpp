@@ -61,7 +61,7 @@ bool is_wrong_in(const FaultSpec& spec, GlobalRank rank, std::string_view device
   return false;
 }
 
-/// True for the rank of the fault, or on the device that is broken.
+/// True if the rank is the fault's rank, or if the device is the broken one.
 bool is_met_by(const FaultSpec& spec, GlobalRank rank, std::string_view device) {
   return rank == spec.place.rank ||
          (spec.result.kind == ResultFault::kPersistentError && device == spec.result.device);

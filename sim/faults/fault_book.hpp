@@ -21,14 +21,14 @@ enum class CallKind : std::uint8_t {
   kRename,
   kRead,
   kCollective,
-  kLookAtTracker,  ///< stat or open
+  kLookAtTracker,  ///< a stat or open of the tracker
   kOther,
 };
 
 /// A port call that is about to be made.
 struct PortCall {
   CallKind kind = CallKind::kOther;
-  std::string_view what = {};  ///< "write", "all_gather"
+  std::string_view what = {};  ///< name of the call: "write", "all_gather"
   std::string_view path = {};  ///< empty for calls without a file
 };
 
@@ -37,34 +37,37 @@ struct ResultOf {
   GlobalRank rank = {};
   std::string_view device = {};  ///< device of that rank
   std::int64_t iteration = 0;    ///< iteration being tried
-  int call = 0;                  ///< index of the validation in it
+  int call = 0;                  ///< index of the validation in the iteration
   int run = 0;                   ///< 0: the initial run, 1: the first re-run ...
 };
 
-/// Deterministic: its answers depend only on the specs and on the rank's own calls. Ranks' fibers
-/// and a rank's threads may share it. Specs that it returns live as long as it does.
+/// Deterministic: the faults that strike depend only on the specs and on each rank's own calls.
+/// Fibers of several ranks and threads of one rank may share a book. The specs that it returns live
+/// as long as it does.
 class FaultBook {
  public:
-  /// Arms only results whose iteration is known. USAGE for an impossible fault.
+  /// Arms only bad results whose iteration is known. Throws USAGE for an impossible fault.
   explicit FaultBook(std::vector<FaultSpec> specs);
 
-  /// Arms fault `index` if it belongs to `rank`, whose program has reached it. Places are counted
-  /// from here on.
+  /// Arms fault `index` if it belongs to `rank`, whose program has reached the fault's action.
+  /// Places are counted from this call on.
   void arm(std::size_t index, GlobalRank rank);
-  /// Arms a bad result of the next iteration on the device that tries it.
+  /// Arms a bad result. Fills in `iteration` and `device` where the spec does not set them.
   void arm(std::size_t index, GlobalRank rank, std::int64_t iteration, const std::string& device);
 
-  /// Returns the states in the order of the specs, with iteration and device of results filled in.
+  /// Returns the states in the order of the specs. Those of bad results have iteration and device
+  /// filled in.
   std::vector<FaultState> states() const;
   /// True once a planned fault ended the rank's life.
   bool ended(GlobalRank rank) const;
 
-  /// Returns the result that a device reports instead of `right`.
+  /// Returns the value that a device reports for the result `right`.
   double result_of(const ResultOf& result, double right);
 
-  // ---- for the decorators: each returns the fault that strikes, if any
+  // ---- calls for the decorators; begins(), ends() and strikes() return the fault that strikes, if
+  // any
 
-  /// `step` may be empty.
+  /// Called at a begin in the trace; `step` is empty for a phase.
   const FaultSpec* begins(GlobalRank rank, std::string_view phase, std::string_view step);
   const FaultSpec* ends(GlobalRank rank, std::string_view phase, std::string_view step);
   const FaultSpec* strikes(GlobalRank rank, const PortCall& call);
@@ -72,7 +75,8 @@ class FaultBook {
   void bury(GlobalRank rank);
 
  private:
-  /// A phase that a rank is in. Several may be open at once: votes while files are written.
+  /// A phase that a rank is in. Several phases may be open at once, since a rank votes while its
+  /// files are written.
   struct Open {
     std::string phase = {};
     std::string step = {};
@@ -96,7 +100,7 @@ class FaultBook {
 
   mutable std::mutex mutex_;
   std::deque<FaultState> states_;
-  std::vector<std::int64_t> counts_;  ///< places that its rank reached, per fault
+  std::vector<std::int64_t> counts_;  ///< for each fault: matching events on its rank so far
   std::map<GlobalRank, Place> places_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// State shared by the decorators of one rank. Included only by this folder's sources.
+// State that the decorators of one rank share. Included only by this folder's sources.
 
 #include <string>
 
@@ -14,7 +14,7 @@ class FaultSeat {
   FaultSeat(FaultBook& book, GlobalRank rank, FaultPowers powers)
       : book_(book), rank_(rank), powers_(std::move(powers)) {}
 
-  /// Returns the fault that strikes this call, or null. Does not return from a crash.
+  /// Returns the fault that strikes this call, or null. If the fault is a crash, does not return.
   const FaultSpec* strikes(const PortCall& call) {
     const FaultSpec* fault = book_.strikes(rank_, call);
     if (fault != nullptr && fault->kind == FaultKind::kCrash) die();
@@ -33,7 +33,7 @@ class FaultSeat {
   [[noreturn]] void fail(Code code, const PortCall& call) const;
 
  private:
-  /// Acts between calls: a crash, a delay, a rank that never arrives.
+  /// Applies a fault that strikes between calls: a crash, a delay, or a rank that never arrives.
   void act(const FaultSpec* fault);
 
   FaultBook& book_;

@@ -42,7 +42,8 @@ class FaultyCommunicator final : public Communicator {
   }
 
  private:
-  /// After an error a communicator only repeats that error, as on every lane.
+  /// Applies the faults of a call. A communicator that has failed only repeats its error, as on
+  /// every lane.
   void come(std::string_view operation) {
     if (broken_) throw *broken_;
     try {

@@ -1,6 +1,6 @@
 #pragma once
-// Makes a rank late to a collective, absent, or fail in it. Included only by this folder's
-// sources.
+// Makes a rank arrive late at a collective, never arrive, or fail in it. Included only by this
+// folder's sources.
 
 #include <memory>
 

@@ -33,8 +33,8 @@ class FaultyDevice final : public Device {
   FaultSeat& seat_;
 };
 
-/// Tells the book where the rank is. To others a phase begins after the faults before it, and ends
-/// before the faults after it.
+/// Tells the book where the rank is. The inner trace sees a begin after the faults before the phase
+/// have struck, and an end before the faults after the phase strike.
 class FaultyTrace final : public Trace {
  public:
   FaultyTrace(Trace& inner, FaultSeat& seat) : inner_(inner), seat_(seat) {}

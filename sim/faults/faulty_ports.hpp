@@ -1,5 +1,5 @@
 #pragma once
-// Adds faults to one rank's ports: decorators around the ports of any lane.
+// Decorators that add faults to one rank's ports, on any lane.
 
 #include <cstdint>
 #include <functional>
@@ -11,26 +11,28 @@
 
 namespace reprise::sim {
 
-/// Functions that a lane provides to the faults of one rank.
+/// The lane's part in the faults of one rank.
 struct FaultPowers {
   /// Ends the rank's life as a crash does; does not return.
   std::function<void()> die;
   /// Pauses the rank for this long.
   std::function<void(std::uint64_t duration_ns)> sleep;
-  /// Ends the term of the lease on `path` and lets another writer take it. Empty if the store has
-  /// no leases.
+  /// Ends the term of the lease on `path` and lets another writer take the lease. Empty if the
+  /// store has no leases.
   std::function<void(const std::string& path)> take_lease = {};
 };
 
 class FaultyPorts {
  public:
-  /// Borrows both, which outlive this object, as do the ports that it returns.
+  /// Borrows the inner ports and the book. Both must outlive this object and the ports that it
+  /// returns.
   FaultyPorts(const Ports& inner, FaultBook& book, FaultPowers powers);
   ~FaultyPorts();
   FaultyPorts(const FaultyPorts&) = delete;
   FaultyPorts& operator=(const FaultyPorts&) = delete;
 
-  /// Ports of the rank of `inner.fabric`. After a crash they are dead: calls have no effect.
+  /// Returns the ports with faults, for the rank of `inner.fabric`. After a crash calls to them
+  /// have no effect.
   const Ports& ports() const;
 
  private:

@@ -51,7 +51,7 @@ class FaultyReadFile final : public ReadFile {
   std::string path_;
 };
 
-/// A file with the earlier content.
+/// A file that still has its earlier content.
 class StaleFile final : public ReadFile {
  public:
   explicit StaleFile(Bytes content) : content_(std::move(content)) {}
@@ -99,8 +99,8 @@ class FaultyWriteFile final : public WriteFile {
   }
 
  private:
-  /// A reader finds exactly the half that was written, even after a power cut: the worst that a
-  /// file system may do.
+  /// Makes the written half durable, so that a reader finds exactly that half even after a power
+  /// cut: the worst case that a file system permits.
   [[noreturn]] void tear() {
     inner_->sync();
     store_.sync_directory(parent_path(path_));
@@ -115,7 +115,7 @@ class FaultyWriteFile final : public WriteFile {
 
 }  // namespace
 
-// A read access to the tracker. The new checkpoint stays visible to all other ranks.
+// Strikes at a read access to the tracker. All other ranks still see the new checkpoint.
 void FaultyStore::look(std::string_view what, const std::string& path) {
   const bool tracker = kind_of_file(path) == FileKind::kTracker;
   const FaultSpec* fault =

@@ -1,6 +1,6 @@
 #pragma once
-// A rank's store that fails, lies and flips bits as the book says. Included only by this folder's
-// sources.
+// A rank's store that fails, lies and flips bits as the fault book decides. Included only by this
+// folder's sources.
 
 #include <mutex>
 #include <set>
@@ -34,22 +34,23 @@ class FaultyStore final : public Store {
   void touch(std::string_view what, const std::string& path) {
     seat_.strikes({CallKind::kOther, what, path});
   }
-  /// False if the call must be skipped.
+  /// Returns false if the change of names must be skipped.
   bool moves(const PortCall& call, const NameChange& change);
   bool lies(const std::string& directory);
-  /// Handles a read access to a path; the store may lag behind from here on.
+  /// Handles a read access to a path. From this access on, the rank's view of the store may be
+  /// outdated.
   void look(std::string_view what, const std::string& path);
-  /// True if the path belongs to a checkpoint that this rank does not see yet.
+  /// True if the path belongs to a checkpoint that this rank can't see yet.
   bool hides(const std::string& path);
   std::optional<Bytes> stale_content(const std::string& path);
 
   Store& inner_;
   FaultSeat& seat_;
   std::mutex mutex_;
-  std::set<std::string> lying_;  ///< directories whose syncs no longer do anything
-  std::string tracker_;          ///< path of the tracker that lags behind
-  Bytes stale_;                  ///< its old content
-  std::string hidden_;           ///< a checkpoint that is not visible yet
+  std::set<std::string> lying_;  ///< directories whose syncs do nothing
+  std::string tracker_;          ///< path of the tracker that this rank sees outdated
+  Bytes stale_;                  ///< content of that tracker before the newest save
+  std::string hidden_;           ///< path of the checkpoint that this rank can't see yet
 };
 
 }  // namespace reprise::sim

@@ -18,7 +18,8 @@ AddressRange range_of(ByteSpan bytes) {
   return {begin, begin + bytes.size()};
 }
 
-/// Returns the number of elements from the first to the last of a region, gaps included.
+/// Returns the number of elements between the first and the last of a region, including both and
+/// all gaps.
 std::uint64_t span_of(const Dims& extents, const Dims& strides) {
   std::int64_t last = 0;
   for (std::size_t d = 0; d < extents.size(); ++d) {
@@ -28,7 +29,7 @@ std::uint64_t span_of(const Dims& extents, const Dims& strides) {
   return static_cast<std::uint64_t>(last) + 1;
 }
 
-/// Memory of one rank in its current operation.
+/// Memory that one rank uses in its current operation.
 class Tally {
  public:
   void set_own(std::span<const ByteSpan> own, const StateDict& leaves) {
@@ -59,8 +60,7 @@ class Tally {
     if (phase == phase::kStage) return start(Operation::kSave);
     if (phase == phase::kRead) return start(Operation::kLoad);
     if (phase == phase::kCommit || phase == phase::kCommon) return start(Operation::kNone);
-    // A load reads its objects after its tensors, while the buffers of these still exist, and after
-    // all exchanges.
+    // A load reads its objects last: all exchanges are over, but the tensors' buffers still exist.
     if (phase == phase::kObjects) exchanges_ = false;
   }
 
@@ -125,7 +125,7 @@ class Tally {
   void count_into(MemoryPeaks& peaks) const {
     std::uint64_t passing = 0;
     for (const auto& [begin, end] : passing_) {
-      // Memory that copies use later counts as held all the time.
+      // Memory that a copy used later already counts as held all the time.
       if (!held_.meets({begin, end})) passing = std::max<std::uint64_t>(passing, end - begin);
     }
     if (operation_ == Operation::kSave) {
@@ -138,7 +138,8 @@ class Tally {
   void keep(AddressRange range) {
     if (!is_counted(range)) held_.add(range);
   }
-  /// True for the job's memory and for other memory of its leaves.
+  /// True for the job's own memory, which never counts, and for other memory of its leaves, which
+  /// always counts.
   bool is_counted(AddressRange range) const { return own_.meets(range) || beside_.meets(range); }
   void pass(AddressRange range) {
     if (is_counted(range)) return;
@@ -153,11 +154,11 @@ class Tally {
   AddressSet beside_;  ///< other memory of the leaves that are saved or filled
   AddressSet snapshot_;
   AddressSet held_;
-  std::map<std::uintptr_t, std::uintptr_t> passing_;  ///< begin to end
+  std::map<std::uintptr_t, std::uintptr_t> passing_;  ///< maps each range's begin to its end
   AddressRange last_read_;
   bool exchanges_ = false;        ///< true while a load reads tensors
-  std::uint64_t brought_ = 0;     ///< result of its largest collective
-  std::uint64_t bytes_read_ = 0;  ///< by the last load
+  std::uint64_t brought_ = 0;     ///< bytes of the largest result of a collective in this load
+  std::uint64_t bytes_read_ = 0;  ///< number of bytes that the last load read
   MemoryPeaks peaks_;
 };
 

@@ -15,11 +15,12 @@ class EventLog {
  public:
   explicit EventLog(std::int32_t world_size);
 
-  /// Records one call of a port: its kind, its path or group, sizes and content hashes.
+  /// Records one call of a port: its kind, the path or group that it concerns, its sizes and
+  /// content hashes.
   void record(GlobalRank rank, std::string_view kind, std::string_view where,
               std::initializer_list<std::uint64_t> numbers);
 
-  /// Returns the hash of this rank's events in its order.
+  /// Returns the hash of this rank's events in the order in which they happened.
   std::uint64_t digest(GlobalRank rank) const;
   /// Returns the hash of all ranks' events in the order in which they happened.
   std::uint64_t digest() const { return all_.digest(); }
@@ -28,7 +29,7 @@ class EventLog {
  private:
   std::vector<Hasher> ranks_;
   Hasher all_;
-  Bytes event_;  ///< the current one
+  Bytes event_;  ///< bytes of the event being recorded
   std::uint64_t count_ = 0;
 };
 

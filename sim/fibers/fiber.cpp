@@ -1,5 +1,5 @@
-// The only place with `catch (...)`: an exception of a body ends its fiber and is passed to the
-// code that asks for it.
+// The only place with `catch (...)`. An exception of a fiber's body ends the fiber and is kept for
+// the caller of end().
 #include "sim/fibers/fiber.hpp"
 
 #include <cxxabi.h>
@@ -21,7 +21,7 @@ namespace {
 
 namespace context = boost::context;
 
-constexpr std::size_t kStackBytes = 1U << 20U;  // address space; pages are allocated on first use
+constexpr std::size_t kStackBytes = 1U << 20U;  // reserved; pages are allocated on first use
 
 // Reuses stacks of ended fibers on the same thread: mapping a stack and touching its pages for the
 // first time takes longer than most fibers run.
@@ -64,8 +64,8 @@ struct PooledStack {
   }
 };
 
-// The runtime's record of exceptions in flight (Itanium C++ ABI 2.2.2): the stack of caught ones
-// and the count of uncaught ones.
+// The C++ runtime's record of exceptions (Itanium C++ ABI 2.2.2): the stack of caught exceptions
+// and the number of uncaught ones.
 struct CaughtExceptions {
   std::array<std::byte, 2 * sizeof(void*)> bytes{};
 
@@ -81,8 +81,8 @@ struct CaughtExceptions {
 
 struct Fiber::State {
   std::function<void()> body;
-  context::fiber inside;   // target of a resume
-  context::fiber outside;  // target of a suspend
+  context::fiber inside;   // the fiber, which resume() continues
+  context::fiber outside;  // the caller, which suspend() continues
   CaughtExceptions caught;
   SanitizedStack stack;
   FiberEnd end;
@@ -112,7 +112,7 @@ struct Fiber::State {
     } catch (const RankKilled&) {
       end.killed = true;
     } catch (const context::detail::forced_unwind&) {
-      stack.entered_again();  // Boost's own exception, for a fiber destroyed while suspended
+      stack.entered_again();  // Boost's own exception, thrown when a suspended fiber is destroyed
       stack.leaving_last();
       throw;
     } catch (...) {
@@ -131,7 +131,7 @@ Fiber::~Fiber() {
   const auto mine = CaughtExceptions::current();
   state_->caught.install();
   state_->stack.entering();
-  state_->inside = context::fiber();  // unwinds the stack
+  state_->inside = context::fiber();  // unwinds the fiber's stack
   state_->stack.returned();
   mine.install();
 }

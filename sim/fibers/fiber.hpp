@@ -1,8 +1,7 @@
 #pragma once
-// A fiber with its own stack, to which one thread switches. It uses Boost.Context and saves
-// and restores the C++ runtime's per-thread exception state at each switch. Otherwise a
-// fiber that suspends inside a catch block and then rethrows would throw another fiber's
-// exception.
+// A fiber has its own stack; a thread switches to it and back. It uses Boost.Context, and at each
+// switch it saves and restores the C++ runtime's per-thread exception state. Otherwise a fiber that
+// suspends inside a catch block and then rethrows would throw another fiber's exception.
 
 #include <exception>
 #include <functional>
@@ -10,21 +9,23 @@
 
 namespace reprise::sim {
 
-/// Unwinds a killed rank. Deliberately no std::exception, so that nobody catches it by accident.
+/// Thrown to unwind a killed rank. Deliberately not a std::exception, so that nothing catches it by
+/// accident.
 struct RankKilled {};
 
 /// The way in which a fiber ended.
 struct FiberEnd {
-  std::exception_ptr failure = nullptr;  ///< exception of the body; null if it returned
-  bool killed = false;                   ///< true if RankKilled unwound it
+  std::exception_ptr failure = nullptr;  ///< exception of the body, or null
+  bool killed = false;                   ///< true if RankKilled unwound the fiber
 };
 
 class Fiber {
  public:
-  /// Does not run yet. The first resume allocates the stack, with a guard page below it. A fiber
-  /// stays on one thread.
+  /// Creates a fiber that does not run yet. The first resume allocates the stack, with a guard page
+  /// below it. All calls must be made by the same thread.
   explicit Fiber(std::function<void()> body);
-  /// Unwinds the stack of a suspended fiber; nothing on it may then suspend or catch everything.
+  /// Unwinds the stack of a suspended fiber. Code on that stack must neither suspend nor catch all
+  /// exceptions.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
@@ -36,7 +37,7 @@ class Fiber {
 
   bool started() const;
   bool finished() const;
-  /// Called once the fiber has finished.
+  /// Returns how the fiber ended; may be called only after that.
   const FiberEnd& end() const;
 
  private:

@@ -31,8 +31,8 @@ class SanitizedStack {
   const void* outer_bottom_ = nullptr;
   std::size_t outer_size_ = 0;
   void* outer_fake_ = nullptr;  // AddressSanitizer's fake stack of the outer context
-  void* inner_fake_ = nullptr;  // its fake stack of the fiber
-  void* tsan_outer_ = nullptr;  // ThreadSanitizer's handles
+  void* inner_fake_ = nullptr;  // AddressSanitizer's fake stack of the fiber
+  void* tsan_outer_ = nullptr;  // ThreadSanitizer's handle of the outer context
   void* tsan_inner_ = nullptr;
 };
 

@@ -10,7 +10,7 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::uint64_t kSwitchNs = 1000;  // virtual time of a switch
+constexpr std::uint64_t kSwitchNs = 1000;  // virtual time that a switch takes
 
 }  // namespace
 
@@ -21,11 +21,11 @@ struct Scheduler::Record {
   std::unique_ptr<Fiber> fiber;
   std::function<void(const FiberEnd&)> on_end;
   State state = State::kRunnable;
-  std::uint64_t wait = 0;  // number of this fiber's waits
+  std::uint64_t wait = 0;  // number of waits of this fiber so far
   Wake wake = Wake::kNotified;
   Waiting waiting;
   std::optional<std::uint64_t> timer;
-  bool sleeping = false;  // wakes without a notification
+  bool sleeping = false;  // true if the fiber wakes without a notification
 };
 
 Scheduler::Scheduler(Stream choices, std::uint64_t switches_max)
@@ -70,7 +70,7 @@ void Scheduler::run_next() {
   std::swap(runnable_[chosen], runnable_.back());
   const std::size_t fiber = runnable_.back();
   runnable_.pop_back();
-  if (fibers_[fiber]->state != State::kRunnable) return;  // killed in the meantime
+  if (fibers_[fiber]->state != State::kRunnable) return;  // killed after it became runnable
   if (switches_left_ == 0) {
     runnable_.push_back(fiber);
     give_up("the run does not come to an end; some rank polls for what never comes");
@@ -98,7 +98,7 @@ void Scheduler::finish(std::size_t fiber, const FiberEnd& end) {
   Record& record = *fibers_[fiber];
   record.state = State::kEnded;
   --live_;
-  // The fiber that is destroyed next owns `end`.
+  // Copied, because the fiber that is destroyed next owns `end`.
   const FiberEnd kept = end;  // NOLINT(performance-unnecessary-copy-initialization)
   record.fiber.reset();
   if (auto on_end = std::exchange(record.on_end, nullptr)) on_end(kept);
@@ -159,7 +159,7 @@ void Scheduler::require_alive() const {
   throw RankKilled{};
 }
 
-// Ends the wait of a blocked fiber, whatever the reason.
+// Ends the wait of a blocked fiber; `wake` is the reason.
 void Scheduler::make_runnable(std::size_t fiber, Wake wake) {
   Record& record = *fibers_[fiber];
   if (record.timer) timers_.erase({*record.timer, fiber});
@@ -193,7 +193,7 @@ void Scheduler::kill(GlobalRank rank) {
     }
   }
   if (!current_ || current().owner != rank) return;
-  suspend_current();  // the younger ones unwind first
+  suspend_current();  // fibers that started later unwind first
   throw RankKilled{};
 }
 
@@ -203,8 +203,8 @@ void Scheduler::fire_timers() {
   }
 }
 
-// No fiber can run. Advances time to the next timer if some fiber will wake by itself; if all wait
-// for each other, no deadline would help.
+// Called when no fiber can run. Advances time to the next timer if some fiber sleeps. Otherwise all
+// fibers wait for each other, and no deadline would help.
 bool Scheduler::advance_time() {
   if (sleeping_ == 0) return false;
   now_ns_ = std::max(now_ns_, timers_.begin()->first);

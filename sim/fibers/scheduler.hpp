@@ -1,5 +1,5 @@
 #pragma once
-// Runs all fibers on one thread; the order comes from a seeded stream, time is virtual.
+// Runs all fibers on one thread in virtual time. A seeded stream decides the order.
 
 #include <cstdint>
 #include <functional>
@@ -19,7 +19,7 @@
 
 namespace reprise::sim {
 
-/// The operation that a fiber waits for, for verdicts. Borrows `group` during the wait.
+/// The operation that a fiber waits for; verdicts name it. Borrows `group` during the wait.
 struct Waiting {
   std::string_view operation;
   const Group* group = nullptr;
@@ -34,44 +34,49 @@ class WaitQueue {
   friend class Scheduler;
   struct Ticket {
     std::size_t fiber;
-    std::uint64_t wait;  // number of the fiber's wait; old ones are ignored
+    std::uint64_t wait;  // number of the fiber's wait; tickets of earlier waits are ignored
   };
   std::vector<Ticket> tickets_;
 };
 
 class Scheduler {
  public:
-  /// Reports a deadlock if a run takes more than `switches_max` switches: ranks then poll for
+  /// A run that takes more than `switches_max` switches counts as a deadlock: its ranks poll for
   /// something that never happens.
   explicit Scheduler(Stream choices, std::uint64_t switches_max);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Adds a fiber of `owner`, ready to run. Calls `on_end` outside of all fibers when it has ended.
+  /// Adds a fiber of `owner` that is ready to run. After the fiber has ended, calls `on_end`
+  /// outside of all fibers.
   void spawn(GlobalRank owner, std::function<void()> body,
              std::function<void(const FiberEnd&)> on_end);
-  /// Runs until every fiber has ended. If none can continue, sets the verdict and kills all.
+  /// Runs until every fiber has ended. If no fiber can continue, sets the verdict and kills all
+  /// fibers.
   void run();
-  /// Returns DEADLOCK with the operation that each rank waits for; nothing if there was none.
+  /// Returns DEADLOCK with the operation that each rank waits for; nothing if the run had no
+  /// deadlock.
   const std::optional<Error>& verdict() const { return verdict_; }
 
-  // ---- from inside a fiber
+  // ---- calls from inside a fiber
 
-  /// May let others run first. Does not return in a killed rank.
+  /// Lets other fibers run if the schedule says so. Does not return in a killed rank.
   void yield();
-  /// Blocks until notified or `deadline_ns`. Never throws, since destructors of a killed rank wait.
+  /// Blocks until a notification or `deadline_ns`. Never throws, since destructors of a killed rank
+  /// wait.
   Wake wait(WaitQueue& queue, const Waiting& what, std::optional<std::uint64_t> deadline_ns = {});
   void sleep_until(std::uint64_t wake_ns);
-  /// Throws RankKilled if the running fiber's rank is dead; throws an Error if that rank is already
-  /// unwinding, because a destructor that catches Errors must not end the program.
+  /// Throws RankKilled if the running fiber's rank is dead. If that rank is already unwinding,
+  /// throws an Error instead, since a destructor that catches Errors must not end the program.
   void require_alive() const;
 
-  // ---- from anywhere
+  // ---- calls from anywhere
 
   void notify_all(WaitQueue& queue);
-  /// Kills all fibers of the rank, the youngest first: background work may use the stack of the
-  /// fiber that started it. Does not return to a killed caller. A second call does nothing.
+  /// Kills all fibers of the rank. Fibers that started later are killed first, since background
+  /// work may use the stack of the fiber that started it. Does not return if the calling fiber is
+  /// one of them. A second call does nothing.
   void kill(GlobalRank rank);
   bool is_dead(GlobalRank rank) const { return dead_.contains(rank); }
   std::uint64_t now_ns() const { return now_ns_; }
@@ -98,7 +103,7 @@ class Scheduler {
   std::vector<std::unique_ptr<Record>> fibers_;
   std::vector<std::size_t> runnable_;
   std::vector<std::size_t> doomed_;
-  std::set<std::pair<std::uint64_t, std::size_t>> timers_;  // (time, fiber)
+  std::set<std::pair<std::uint64_t, std::size_t>> timers_;  // pairs of time and fiber
   std::size_t sleeping_ = 0;
   std::size_t live_ = 0;
   std::optional<std::size_t> current_;

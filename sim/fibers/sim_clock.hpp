@@ -1,5 +1,5 @@
 #pragma once
-// Virtual time.
+// A clock that shows the scheduler's virtual time.
 
 #include "core/ports/clock.hpp"
 #include "sim/fibers/scheduler.hpp"

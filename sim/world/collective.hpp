@@ -1,5 +1,5 @@
 #pragma once
-// One collective call of a group, in which its members meet.
+// One collective call of a group, and the place where the members of the group meet in it.
 
 #include <cstdint>
 #include <map>
@@ -14,12 +14,12 @@
 
 namespace reprise::sim {
 
-/// Parameters that must be the same on all members.
+/// Parameters of a call, which must be the same on all members.
 struct CollectiveCall {
   std::string_view operation;
-  std::uint64_t root = 0;       ///< broadcast
-  std::uint64_t reduction = 0;  ///< all_reduce
-  std::uint64_t length = 0;     ///< all_reduce
+  std::uint64_t root = 0;       ///< only for broadcast
+  std::uint64_t reduction = 0;  ///< only for all_reduce
+  std::uint64_t length = 0;     ///< only for all_reduce
 
   friend bool operator==(const CollectiveCall&, const CollectiveCall&) = default;
 };
@@ -27,10 +27,11 @@ struct CollectiveCall {
 /// Returns "all_reduce(how 1, length 3)", for messages.
 std::string to_string(const CollectiveCall& call);
 
-/// The n-th call of a group. Members put in their bytes; when all have, each takes all of them.
+/// The n-th call of a group. Each member puts in its bytes; when all members have, each takes the
+/// bytes of all.
 struct Rendezvous {
   CollectiveCall call;
-  GlobalRank first;  ///< first member to arrive; it defines the call
+  GlobalRank first;  ///< first member to arrive; its parameters count
   std::vector<std::optional<Bytes>> parts;
   std::int32_t arrived = 0;
   std::int32_t left = 0;
@@ -41,12 +42,12 @@ struct Channel {
   explicit Channel(Group members);
 
   bool complete(std::uint64_t sequence) const;
-  /// Returns the members that have not arrived at that call.
+  /// Returns the members that have not arrived at the call with this number.
   std::vector<GlobalRank> missing(std::uint64_t sequence) const;
 
   Group group;
-  std::string name;                 ///< name of the group, as it prints itself
-  std::vector<std::uint64_t> next;  ///< number of the next call, per member
+  std::string name;                 ///< the group as text
+  std::vector<std::uint64_t> next;  ///< for each member: number of its next call
   std::map<std::uint64_t, Rendezvous> rounds;
   std::optional<Error> broken;
   WaitQueue waiting;

@@ -1,5 +1,6 @@
 #pragma once
-// Copies between stores, to keep the files of a simulated run and to start from real checkpoints.
+// Copies trees between stores: to keep the files of a simulated run, and to start from real
+// checkpoints.
 
 #include <string>
 
@@ -9,11 +10,11 @@ namespace reprise::sim {
 
 struct TreePlace {
   Store& store;
-  std::string directory = {};  ///< "" is the root
+  std::string directory = {};  ///< "" means the root of the store
 };
 
-/// Copies everything below `source`, file by file, and creates `target`. Syncs files and names if
-/// the target store must keep them.
+/// Copies everything below `source`, file by file, and creates `target`. Also syncs files and
+/// directories.
 void copy_tree(TreePlace source, TreePlace target);
 
 }  // namespace reprise::sim

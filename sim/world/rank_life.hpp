@@ -1,5 +1,5 @@
 #pragma once
-// State shared by the ports of one rank: its life, its place in the schedule, its events.
+// State shared by the ports of one rank: whether it lives, its place in the schedule, its events.
 
 #include <initializer_list>
 #include <string_view>
@@ -11,7 +11,7 @@ namespace reprise::sim {
 
 class RankLife {
  public:
-  /// Borrows both.
+  /// Borrows the scheduler and the log.
   RankLife(Scheduler& scheduler, EventLog& log, GlobalRank rank)
       : scheduler_(scheduler), log_(log), rank_(rank) {}
 
@@ -22,7 +22,7 @@ class RankLife {
     scheduler_.yield();
     log_.record(rank_, kind, where, numbers);
   }
-  /// Records a call that does not affect other ranks, without letting them run.
+  /// Records a call that does not affect other ranks, without letting other ranks run.
   void note(std::string_view kind, std::string_view where,
             std::initializer_list<std::uint64_t> numbers = {}) {
     scheduler_.require_alive();

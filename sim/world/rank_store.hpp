@@ -8,8 +8,9 @@
 
 namespace reprise::sim {
 
-/// Lets other ranks run before each call, and records it with sizes and, for writes, a hash of the
-/// content. After the rank's death its calls do not reach the store, and its open files do nothing.
+/// Lets other ranks run before each call. Records the call with its sizes and, for writes, a hash
+/// of the content. After the rank's death calls do not reach the store, and files that it opened do
+/// nothing.
 class RankStore final : public Store {
  public:
   RankStore(RankLife& life, Store& store) : life_(life), store_(store) {}

@@ -8,7 +8,7 @@
 namespace reprise::sim {
 namespace {
 
-// Fills the region by a copy whose source does not advance.
+// Fills the region with the poison, by a copy from a source that does not advance.
 void fill(const StridedView& target, const Dims& extents, std::size_t element_bytes,
           std::byte poison) {
   const Bytes element(element_bytes, poison);
@@ -55,7 +55,7 @@ void SimDevice::wait(DeviceEvent event) {
   CHECK(event.id <= last_event_, event.id);
   life_.step("device wait", name_, {event.id});
   const auto queued = queued_.find(event.id);
-  if (queued == queued_.end()) return;  // already waited for
+  if (queued == queued_.end()) return;  // its copies were made by an earlier wait
   for (const auto& copy : queued->second) {
     copy_strided(copy.source, copy.target, copy.extents, copy.element_bytes);
   }

@@ -10,13 +10,14 @@
 
 namespace reprise::sim {
 
-/// Host memory. A copy is made only when somebody waits for its own event; until then its target is
-/// poisoned. So a reader that did not wait reads poison, and a job that changes its state too early
-/// changes the staged data. A copy that nobody waits for is never made: its memory may be gone by
-/// then.
+/// Its memory is host memory. A copy is made only when somebody waits for its event; until then the
+/// copy's target is poisoned. So a reader that did not wait reads poison, and a job that changes
+/// its state too early changes the staged data. A copy whose event nobody waits for is never made,
+/// because its memory may be gone.
 class SimDevice final : public Device {
  public:
-  /// Poison in staging before a gather is waited for, and on the device before a scatter is.
+  /// Poison in staging memory until the gather's event is waited for, and in device memory until
+  /// the scatter's event is.
   static constexpr std::byte kUngathered{0xA5};
   static constexpr std::byte kUnscattered{0xB5};
 
@@ -40,7 +41,7 @@ class SimDevice final : public Device {
   RankLife& life_;
   std::string name_;
   std::uint64_t last_event_ = 0;
-  std::map<std::uint64_t, std::vector<Copy>> queued_;  ///< keyed by event
+  std::map<std::uint64_t, std::vector<Copy>> queued_;  ///< copies not made yet, by event
 };
 
 }  // namespace reprise::sim

@@ -15,7 +15,7 @@ class SimFabric final : public Fabric {
 
   GlobalRank rank() const override { return life_.rank(); }
   std::int32_t world_size() const override { return world_size_; }
-  /// The creation of the communicator is call #0 of the group.
+  /// Creating the communicator is itself call #0 of the group.
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
  private:

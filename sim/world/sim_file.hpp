@@ -10,9 +10,9 @@
 
 namespace reprise::sim {
 
-/// `display` is the path for messages.
+/// `display` is the path shown in messages.
 std::unique_ptr<ReadFile> open_node(InodePtr node, std::string display);
-/// Calls `put` when the file is synced and when it is closed.
+/// Calls `put` whenever the file is synced, and when it is closed.
 std::unique_ptr<WriteFile> write_node(InodePtr node, std::string display,
                                       std::function<void()> put = {});
 

@@ -1,13 +1,14 @@
 #pragma once
 // Tracks the writers of each path of a store.
 //
-//   with renames      a lock: it goes with its holder, however that one ends
-//   without           a lease: one small object a path, { fence, end of the term }, which a
-//                     conditional put changes
+//   with renames      a lock: it ends when its holder returns it or dies
+//   without renames   a lease: one small object for each path, { fence, end of the term }, which
+//                     a conditional put changes
 //
 // A fence is larger than all earlier fences. A writer that takes a lease stores the next fence in
-// it, and the store then refuses name changes by holders of older ones, which may still run without
-// knowing it. A holder returns its lease; if it dies, the lease lasts until the end of its term.
+// the lease. From then on the store refuses name changes by holders of earlier fences, which may
+// still run without knowing that they lost the lease. A holder returns its lease; if the holder
+// dies, the lease lasts until the end of its term.
 
 #include <cstdint>
 #include <functional>
@@ -25,10 +26,10 @@ class SimLeases {
 
   struct Place {
     std::string path;
-    std::string display;  ///< for messages
+    std::string display;  ///< the path shown in messages
   };
-  /// LOCKED if another writer holds the path within its term. The token of the lock is the fence in
-  /// hexadecimal digits; skips fences for which `is_used` is true.
+  /// Throws LOCKED if another writer holds the path within the term. The token of the lock is the
+  /// fence in hexadecimal digits; fences for which `is_used` is true are skipped.
   std::unique_ptr<StoreLock> take(const Place& place, const StoreCapabilities& capabilities,
                                   const std::function<bool(const std::string&)>& is_used);
   /// Throws LOCKED if another writer has taken the path that `lock` holds.
@@ -38,9 +39,9 @@ class SimLeases {
  private:
   class Holder;
   struct Lease {
-    std::string fence;          ///< fence of its last taker
-    std::uint64_t ends_ns = 0;  ///< 0: it was returned
-    bool outlives = false;      ///< true if it outlasts a holder that dies
+    std::string fence;          ///< fence of the last writer that took it
+    std::uint64_t ends_ns = 0;  ///< 0 once the holder has returned it
+    bool outlives = false;      ///< true if the lease remains when its holder dies
   };
 
   std::map<std::string, std::shared_ptr<Lease>> leases_;

@@ -15,19 +15,20 @@ namespace reprise::sim {
 
 class SimNetwork {
  public:
-  /// A member waits at most `deadline_after_ns` of virtual time. Without it, it waits until the
-  /// world is found to be deadlocked.
+  /// A member of a call waits at most `deadline_after_ns` of virtual time. Without a deadline it
+  /// waits until the world is found to be deadlocked.
   SimNetwork(Scheduler& scheduler, std::optional<std::uint64_t> deadline_after_ns);
 
   /// Returns the n-th channel on this member's n-th request for exactly this group.
   std::shared_ptr<Channel> channel(const Group& group, GlobalRank member);
 
-  /// Makes one collective call of `member`: takes its part, returns all parts in group order.
-  /// Throws COLLECTIVE_MISMATCH, PEER_FAILED, DEADLINE, or the error that broke the channel before.
+  /// Makes one collective call of `member`: adds this member's part and returns all parts in group
+  /// order. Throws COLLECTIVE_MISMATCH, PEER_FAILED, DEADLINE, or the error that broke the channel
+  /// earlier.
   std::vector<Bytes> meet(RankLife& life, Channel& channel, const CollectiveCall& call,
                           ByteSpan mine);
 
-  /// Marks a rank that died or failed with `why`: peers that wait for it get PEER_FAILED.
+  /// Records that a rank died or failed with `why`. Peers that wait for that rank get PEER_FAILED.
   void gone(GlobalRank rank, const Error& why);
 
  private:

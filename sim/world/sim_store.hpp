@@ -1,6 +1,6 @@
 #pragma once
 // A store in memory that loses unsynced changes in a crash. It outlives incarnations: the driver
-// passes it to one World after the other.
+// passes the same store to each new World.
 
 #include <cstdint>
 #include <deque>
@@ -14,32 +14,32 @@
 
 namespace reprise::sim {
 
-/// Behaves like the posix adapter, including errors; it has no links. This is the store itself,
-/// without a schedule: drivers and judges use it directly, ranks through RankStore.
+/// Behaves like the posix adapter, including its errors, but has no links. This is the store
+/// itself, without a schedule: drivers and judges use it directly, ranks through RankStore.
 ///
 /// Without `renames` it behaves like an object store. A file is an object that exists permanently
 /// once it was synced or closed. A name and its staged content share one small object, which a
-/// conditional put changes: publish(), replace() and put_aside() are one such put each, and
-/// UNSUPPORTED between other names. Locks are leases.
+/// conditional put changes: publish(), replace() and put_aside() are one such put each, and throw
+/// UNSUPPORTED for any other pair of names. Locks are leases.
 class SimStore final : public Store {
  public:
-  /// `name` is the root's name in messages. The store pretends to have `capabilities`. `seed`
-  /// decides how far each list lags.
+  /// `name` is shown in messages as the root. The store behaves as one with `capabilities`. `seed`
+  /// determines how far each list lags.
   explicit SimStore(std::string name = "sim:", StoreCapabilities capabilities = {.exchange = true},
                     std::uint64_t seed = 0);
 
-  /// Number of last name changes in the whole store that a lagging list may miss.
+  /// Maximum number of recent name changes in the whole store that a list may miss.
   static constexpr std::size_t kListLag = 8;
 
-  /// Cuts the power: file content reverts to its last sync, the names in a directory to its last
-  /// sync_directory. Open files keep working on nodes that no longer exist. Without `renames` only
-  /// objects that were never put are lost.
+  /// Cuts the power. A file's content becomes that of its last sync, and a directory's names become
+  /// those of its last sync_directory. Open files continue to work on nodes that are no longer in
+  /// the tree. Without `renames` only objects that were never put are lost.
   void crash();
   /// Makes everything durable, like an orderly shutdown.
   void sync_all();
   /// Advances time by more than the term of a lease.
   void pass_term() { leases_.pass_term(); }
-  /// Lets lists catch up with the store.
+  /// Lets all lists show the current names.
   void settle() { changes_.clear(); }
 
   StoreCapabilities capabilities() const override { return capabilities_; }
@@ -54,8 +54,8 @@ class SimStore final : public Store {
   void remove(const std::string& path) override;
   bool remove_empty(const std::string& directory) override;
   void sync_directory(const std::string& directory) override;
-  /// The lock ends with its owner, when the stack of a killed rank is unwound. A lease does not:
-  /// see SimLeases.
+  /// A lock ends with its holder, when the stack of a killed rank is unwound. A lease does not: see
+  /// SimLeases.
   std::unique_ptr<StoreLock> lock(const std::string& path) override;
   std::string display(const std::string& path) const override;
 
@@ -65,24 +65,24 @@ class SimStore final : public Store {
   InodePtr existing_directory(const char* call, const std::string& path) const;
   [[noreturn]] void fail(Code code, const std::string& what, const std::string& path) const;
   void move(const std::string& from, const std::string& to);
-  /// Refuses changes that this store does not support, and a writer that has lost its lease.
+  /// Throws if this store does not support the change, or if the writer has lost its lease.
   void require_allowed(const char* call, const NameChange& change) const;
   /// Puts a name into a directory, or removes it if `node` is null.
   void set_name(const InodePtr& directory, const std::string& name, const InodePtr& node);
-  /// Returns the names that a list shows.
+  /// Returns the names that a list of the directory shows, which may be outdated.
   Names listed(const InodePtr& directory);
 
   struct Change {
     InodePtr directory;
     std::string name;
-    InodePtr before;  ///< null: there was nothing
+    InodePtr before;  ///< the entry before the change; null if there was none
   };
 
   std::string name_;
   StoreCapabilities capabilities_;
   std::uint64_t seed_;
   std::uint64_t lists_ = 0;
-  std::deque<Change> changes_;  ///< the last ones, if lists lag
+  std::deque<Change> changes_;  ///< the most recent changes, if lists lag
   SimLeases leases_;
   InodePtr root_ = make_inode(InodeKind::kDirectory);
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Runs background work as further fibers of its rank, killed with it.
+// Runs background work as additional fibers of its rank, which are killed with the rank.
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@ namespace reprise::sim {
 
 /// Time at which background work runs.
 enum class Background : std::uint8_t {
-  kAnyTime,  ///< at the same time as the rank, as scheduled
+  kAnyTime,  ///< concurrently with the rank, as scheduled
   kLate,     ///< starts only when somebody waits for it, like a slow disk
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Keeps the trace events of the engine.
+// Records the engine's trace events.
 
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ struct TraceRecord {
   std::uint64_t bytes = 0;
   std::uint64_t items = 0;
   Moment moment = Moment::kEnd;
-  std::uint64_t at_ns = 0;  ///< virtual
+  std::uint64_t at_ns = 0;  ///< virtual time of the event
 };
 
 class SimTrace final : public Trace {

@@ -5,7 +5,7 @@
 namespace reprise::sim {
 
 InodePtr make_inode(InodeKind kind) {
-  static std::atomic<std::uint64_t> made = 0;  // only equality of numbers matters
+  static std::atomic<std::uint64_t> made = 0;  // numbers are only compared for equality
   auto node = std::make_shared<Inode>();
   node->kind = kind;
   node->number = ++made;

@@ -1,5 +1,5 @@
 #pragma once
-// Files and directories in memory, each with the content that would survive a power cut.
+// Files and directories in memory. Each also has the content that would survive a power cut.
 
 #include <cstdint>
 #include <map>
@@ -16,13 +16,14 @@ using Names = std::map<std::string, InodePtr>;
 
 enum class InodeKind : std::uint8_t { kFile, kDirectory };
 
-/// A file or a directory. Calls see the left half; a crash leaves the right half:
+/// A file or a directory. Calls see the content on the left; after a crash the content on the right
+/// remains:
 ///
 ///   file        content ---- sync() -------------> durable_content
 ///   directory   names   ---- sync_directory() ---> durable_names
 struct Inode {
   InodeKind kind = InodeKind::kFile;
-  std::uint64_t number = 0;  ///< unique
+  std::uint64_t number = 0;  ///< identifies the node
   Bytes content = {};
   Bytes durable_content = {};
   Names names = {};
@@ -31,9 +32,9 @@ struct Inode {
 
 InodePtr make_inode(InodeKind kind);
 
-/// Returns the tree that a crash leaves, in new nodes: files opened before it are detached. A node
-/// with two durable names, because only one of two directories was synced after a rename, becomes
-/// two.
+/// Returns the tree that remains after a crash, in new nodes, so that files opened before the crash
+/// are detached. If only one of two directories was synced after a rename, a node has two durable
+/// names and becomes two nodes.
 InodePtr after_crash(const Inode& node);
 
 }  // namespace reprise::sim

@@ -20,28 +20,28 @@ namespace reprise::sim {
 struct WorldOptions {
   std::uint64_t seed = 0;
   std::int32_t world_size = 1;
-  /// Virtual time that a member of a collective waits for the others. It matters if a rank is slow;
-  /// if all ranks wait for each other, the deadlock is found at once.
+  /// Virtual time that a member of a collective call waits for the others. It matters only if a
+  /// rank is slow: if all ranks wait for each other, the deadlock is found at once.
   std::optional<std::uint64_t> deadline_ns = 60'000'000'000;
   std::uint64_t switches_max = 500'000'000;
-  /// Name of each rank's device, "node:index"; empty: "node0:<rank>".
+  /// For each rank the name of its device, "node:index". If empty, rank n has "node0:<n>".
   std::vector<std::string> devices = {};
   Background background = Background::kAnyTime;
 };
 
 enum class RankEnd : std::uint8_t {
   kReturned,
-  kFailed,  ///< ended by an Error
+  kFailed,  ///< the rank ended with an Error
   kDefect,  ///< ended by any other exception: CHECK, or an unexpected one
   kKilled,
-  kHung  ///< it was alive when the world deadlocked or did not finish
+  kHung  ///< the rank was alive when the world deadlocked or did not finish
 };
 std::string_view name_of(RankEnd end);
 
 struct RankOutcome {
   RankEnd end = RankEnd::kReturned;
-  std::optional<Error> error = {};  ///< error of kFailed; verdict of kHung
-  std::string message = {};         ///< text of any other exception
+  std::optional<Error> error = {};  ///< for kFailed the rank's error; for kHung the world's verdict
+  std::string message = {};         ///< text of the exception that is not an Error
   std::uint64_t event_hash = 0;
   std::vector<TraceRecord> trace = {};
 };
@@ -50,14 +50,14 @@ struct RunResult {
   std::vector<RankOutcome> ranks;
   std::uint64_t event_hash = 0;  ///< hash of all ranks' events, in the order in which they happened
   std::uint64_t events = 0;
-  std::uint64_t duration_ns = 0;       ///< virtual time
-  std::optional<Error> deadlock = {};  ///< verdict, if there was a deadlock
+  std::uint64_t duration_ns = 0;       ///< virtual time that the run took
+  std::optional<Error> deadlock = {};  ///< the verdict if there was a deadlock
 };
 
 class World {
  public:
-  /// Borrows the store. A run depends only on the options, the store's content and the ranks' own
-  /// code.
+  /// Borrows the store. The result of a run depends only on the options, the store's content and
+  /// the ranks' own code.
   World(WorldOptions options, Store& store);
   ~World();
   World(const World&) = delete;
@@ -66,13 +66,12 @@ class World {
   /// Runs `rank_main` once per rank until all have ended. May be called once per World.
   RunResult run(const std::function<void(Ports&, GlobalRank)>& rank_main);
 
-  /// Ends a rank like a crash: no later call of it reaches the world, then its stack is
-  /// unwound. Peers that wait for it get PEER_FAILED. Does not return if that rank itself calls
-  /// it.
+  /// Ends a rank as a crash does: no later call of the rank reaches the world, and its stack is
+  /// unwound. Peers that wait for it get PEER_FAILED. Does not return if the rank kills itself.
   void kill(GlobalRank rank);
   /// Pauses the calling rank for this long.
   void sleep(std::uint64_t duration_ns);
-  /// Returns the virtual clock, the same for all ranks.
+  /// Returns the virtual clock that all ranks share.
   Clock& clock();
 
  private:

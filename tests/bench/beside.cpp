@@ -27,7 +27,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// Returns a line of /proc/self/status in bytes.
+/// Returns the value of a line in /proc/self/status, in bytes.
 std::uint64_t status_bytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -39,8 +39,8 @@ std::uint64_t status_bytes(const std::string& name) {
 }  // namespace
 
 std::uint64_t peak_growth(const std::function<void()>& run) {
-  ::malloc_trim(0);                               // memory freed earlier does not count
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak is now what is resident
+  ::malloc_trim(0);                               // so that memory freed earlier does not count
+  std::ofstream("/proc/self/clear_refs") << "5";  // sets the peak to the present size
   const std::uint64_t before = status_bytes("VmHWM");
   run();
   return status_bytes("VmHWM") - before;

@@ -1,6 +1,6 @@
 #pragma once
-// Measures work against its limit in turns (ours, limit, limit, ours, ...), so that other load on
-// the machine slows both.
+// Measures work against its speed limit in turns (ours, limit, limit, ours, ...), so that other
+// load on the machine slows both.
 
 #include <benchmark/benchmark.h>
 
@@ -10,26 +10,26 @@
 
 namespace reprise::bench {
 
-/// Work that is timed, and preparation that is not.
+/// Work in two parts: `prepare` is not timed, `run` is.
 struct Work {
   std::function<void()> prepare;
   std::function<void()> run;
 };
 
 struct Row {
-  std::string limit;        ///< description of the limit
-  std::uint64_t bytes = 0;  ///< bytes moved by either side
-  double aim = 0;           ///< ratio to reach; 0: none
-  int threads = 1;          ///< threads of either side
+  std::string limit;        ///< description of the work that sets the limit
+  std::uint64_t bytes = 0;  ///< number of bytes that each side moves
+  double aim = 0;           ///< ratio of the rates to reach; 0 if there is none
+  int threads = 1;          ///< number of threads that each side uses
 };
 
-/// Runs one untimed turn of each, then a timed turn of each per iteration. Sets counters that other
-/// programs read: ours_GBps, limit_GBps, ratio of the two, aim, peak_MiB, threads. Rates use median
-/// times; peak_MiB is the peak growth of the process during `ours`.
+/// Runs one untimed turn of each side, then one timed turn of each side per iteration. Sets
+/// counters that other programs read: ours_GBps, limit_GBps, ratio of the two, aim, peak_MiB,
+/// threads. Rates come from median times; peak_MiB is the process's peak growth during `ours`.
 void measure(benchmark::State& state, const Row& row, const Work& ours, const Work& limit);
 
-/// Configures a benchmark for measure(), which sets the times; the number of turns is enough for
-/// medians. Pass it to Apply().
+/// Configures a benchmark whose times measure() sets, with enough turns for medians. Pass this
+/// function to Apply().
 void in_turns(benchmark::internal::Benchmark* row);
 
 /// Returns the peak growth of the process's resident memory during `run`, in bytes.

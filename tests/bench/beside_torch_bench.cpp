@@ -1,10 +1,10 @@
-// Our side of tests/interop/beside_torch.py: executes commands, one per line, and answers with the
-// seconds that each took, so that both sides can take turns on the same bytes.
+// Our side of tests/interop/beside_torch.py. Executes commands, one per line, and answers each with
+// the seconds that it took, so that both sides can take turns on the same bytes.
 //
 //   in                                   out
 //   content PATH                         maps the file that both sides use
-//   state TENSORS ROWS COLUMNS           bf16, one after another in the content
-//   save DIR none|crc32 STAGING_MIB      seconds, seconds until the job may go on
+//   state TENSORS ROWS COLUMNS           bf16; the tensors are consecutive in the content
+//   save DIR none|crc32 STAGING_MIB      seconds, seconds until the job may continue
 //   load DIR ignored|verified DIM PARTS  seconds of all parts, bytes read, bytes needed
 //   plan RANKS TENSORS                   seconds of local plans, of the global one, items
 //   cover TENSORS ROWS COLUMNS           seconds of the proofs for grids of ROWS x COLUMNS
@@ -64,7 +64,7 @@ struct Rank {
   std::shared_ptr<Communicator> group = fabric.communicator(Group::world(1));
 };
 
-/// The file with the tensors' elements, which the other side uses too.
+/// The file with the tensors' elements, which PyTorch's side uses, too.
 class Content {
  public:
   void map(const std::string& path) {
@@ -149,7 +149,7 @@ class Worker {
     return answer({all, until_begun});
   }
 
-  /// Loads one rank's share after another, as if each rank had the machine to itself.
+  /// Loads the share of each rank in turn, as if that rank had the machine to itself.
   std::string load(Words& words) {
     const std::string directory = take(words);
     const LoadSettings options{.path = "ckpt",
@@ -184,7 +184,8 @@ class Worker {
   std::string owners(Words& words);
   std::string compare(Words& words);
 
-  /// Returns `box` of every tensor, one after another at `data`.
+  /// Returns a state with the part `box` of every tensor. The parts are consecutive in memory from
+  /// `data` on.
   StateDict leaves(const Box& box, std::byte* data) const {
     StateDict state;
     for (std::int64_t t = 0; t < tensors_; ++t) {
@@ -225,7 +226,7 @@ class Worker {
   Bytes target_;
 };
 
-// ---------------------------------------------------------------- plans
+// ---------------------------------------------------------------- commands that plan
 
 /// Returns the rank's leaves without memory: each tensor cut by dp into rows and by tp into
 /// columns.

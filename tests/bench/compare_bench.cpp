@@ -1,4 +1,5 @@
-// Measures how fast two states in memory are compared, relative to reading both: see docs/speed.md.
+// Measures how fast two states in memory are compared, relative to merely reading both: see
+// docs/speed.md.
 
 #include <cstring>
 
@@ -9,10 +10,10 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{256} << 20U;  // per side
+constexpr std::size_t kBytes = std::size_t{256} << 20U;  // size of each side
 constexpr std::size_t kTensorBytes = std::size_t{32} << 20U;
 
-/// Which elements differ.
+/// Tells which elements of the two sides differ.
 enum class Differences { kNone, kOneInAMillion, kAll };
 
 void spoil(MutableByteSpan right, DType dtype, Differences differences) {
@@ -49,8 +50,8 @@ void compare(benchmark::State& state, DType dtype, Differences differences, doub
   if (found != expected) bench::give_up("the comparison is wrong");
 }
 
-/// True for the types that are also measured with equal blocks, whose comparison does not depend on
-/// the type.
+/// True for the types that are also measured with equal blocks. The speed of comparing equal blocks
+/// does not depend on the type.
 bool stands_for_others(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kBFloat16 || dtype == DType::kUInt8;
 }

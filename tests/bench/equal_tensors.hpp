@@ -1,5 +1,5 @@
 #pragma once
-// A state of equal tensors for benchmarks.
+// A state of equally large tensors for benchmarks.
 
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace reprise::bench {
 
-/// Equal tensors, alternately bf16 and fp32, in one piece of warm memory.
+/// Tensors of one size, alternately bf16 and fp32, in one piece of warm memory.
 class EqualTensors {
  public:
   EqualTensors(std::size_t count, std::size_t bytes_each, std::uint64_t seed)

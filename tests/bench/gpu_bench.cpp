@@ -1,5 +1,5 @@
 // Measures how fast a GPU's state is saved, loaded and compared, relative to its bus and its
-// memory: see docs/gpu.md. Without a GPU it says so and runs nothing.
+// memory: see docs/gpu.md. Without a GPU the program says so and runs nothing.
 
 #include <chrono>
 #include <cstdio>
@@ -20,7 +20,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
-/// One thread in addition to the rank's own.
+/// The rank's own thread and one more.
 constexpr int kThreads = 2;
 
 struct Shape {
@@ -36,7 +36,7 @@ void wait_for(CudaStreamRef stream) {
   event.wait();
 }
 
-/// A state of equal tensors in a GPU's memory.
+/// A state of equally large tensors in a GPU's memory.
 class GpuTensors {
  public:
   GpuTensors(CudaDevice& device, Shape shape, std::uint64_t seed)
@@ -50,7 +50,7 @@ class GpuTensors {
       leaf.data = memory_.data() + (leaf.data - host_.bytes().data());
   }
   ByteSpan bytes() const { return {memory_.data(), memory_.size()}; }
-  /// Ends the program if the other tensors have different content.
+  /// Ends the program if the content of `other` differs.
   void require_same(const GpuTensors& other) {
     const auto found =
         compare_on_device(device_, DType::kUInt8, memory_.data(), other.memory_.data(),
@@ -88,14 +88,14 @@ class Bus {
   PinnedMemory host_;
 };
 
-/// Returns options with staging for the whole state, and as much again for the bytes around
-/// elements.
+/// Returns options whose staging fits the whole state twice, since the bytes around elements need
+/// room, too.
 ImageOptions image_of(std::size_t bytes) {
   return {.staging_bytes_max = 2 * bytes, .checksums = Checksums::kCrc32};
 }
 
-/// Measures how long the job is blocked, that is until begin() returns. The background writes
-/// meanwhile.
+/// Measures how long a save blocks the job, that is the time until begin() returns. Background work
+/// writes meanwhile.
 void snapshot(benchmark::State& state, Shape shape, double aim) {
   CudaDevice device("bench", 0);
   GpuTensors tensors(device, shape, 4);
@@ -125,7 +125,7 @@ double seconds_of(const std::function<void()>& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Returns the slower of the unavoidable parts.
+/// Returns whichever of the two pieces of unavoidable work takes longer.
 bench::Work slower(const bench::Work& one, const bench::Work& other) {
   const auto time = [](const bench::Work& work) {
     if (work.prepare) work.prepare();
@@ -208,7 +208,7 @@ void compare(benchmark::State& state, DType dtype) {
   benchmark::DoNotOptimize(sum);
 }
 
-/// The job's content digest, which reads every element once.
+/// Measures the job's content digest, which reads every element once.
 void digest(benchmark::State& state, DType dtype) {
   CudaDevice device("bench", 0);
   GpuTensors tensors(device, {1, 1024 * kMiB}, 4);
@@ -236,7 +236,7 @@ void register_rows() {
   struct Sized {
     const char* name;
     Shape shape;
-    double aim;  ///< for snapshots
+    double aim;  ///< ratio to reach in gpu_snapshot
   };
   for (const Sized& sized : {Sized{"large", kLarge, 0.9}, Sized{"small", kSmall, 0.7}}) {
     const auto [name, shape, aim] = sized;
@@ -264,7 +264,7 @@ void register_rows() {
 }  // namespace
 }  // namespace reprise
 
-constexpr int kNotRun = 3;  // exit status of reprise for "not run"
+constexpr int kNotRun = 3;  // exit status of `reprise` that means "not run"
 
 int main(int argc, char** argv) {
   if (reprise::cuda_devices().empty()) {

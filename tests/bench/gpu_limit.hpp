@@ -1,5 +1,5 @@
 #pragma once
-// Speed limits of a GPU, measured by code that does nothing else.
+// Speed limits of a GPU, measured with code that does nothing else.
 
 #include <cstdint>
 
@@ -8,7 +8,8 @@
 
 namespace reprise::bench {
 
-/// Returns the sum of all 64-bit words, read in parallel; sizes are multiples of 16 bytes. Blocks.
+/// Returns the sum of the 64-bit words of both, read in parallel. The sizes are multiples of 16
+/// bytes. Blocks until the sum is known.
 std::uint64_t sum_of_two_on_device(CudaDevice& device, ByteSpan a, ByteSpan b);
 
 }  // namespace reprise::bench

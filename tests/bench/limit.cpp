@@ -27,10 +27,10 @@ namespace reprise::bench {
 namespace {
 
 constexpr std::size_t kLine = 64;
-/// Larger system calls are no faster, smaller ones are slower.
+/// Size of one system call: larger calls are no faster, smaller ones are slower.
 constexpr std::size_t kCall = std::size_t{16} << 20U;
 
-/// A file that is open for the lifetime of this object.
+/// A file that stays open for the lifetime of this object.
 class Opened {
  public:
   Opened(const std::string& path, int flags) : fd_(::open(path.c_str(), flags, 0666)) {
@@ -45,7 +45,8 @@ class Opened {
   int fd_;
 };
 
-/// Calls part(begin, end) on each thread, including the caller's.
+/// Calls part(begin, end) for an equal share of the range on each of `threads` threads, including
+/// the caller's.
 void in_parts(std::size_t size, int threads,
               const std::function<void(std::size_t, std::size_t)>& part) {
   const auto count = static_cast<std::size_t>(threads);
@@ -83,7 +84,8 @@ void WarmMemory::Free::operator()(std::byte* freed) const {
 
 WarmMemory::WarmMemory(std::size_t bytes, std::uint64_t seed)
     : memory_(new (std::align_val_t{kLine}) std::byte[bytes]), size_(bytes) {
-  // Repeats a short stretch of the stream; the speed of a copy does not depend on the content.
+  // Writes a short stretch of the stream again and again, since the speed of a copy does not depend
+  // on the content.
   std::vector<std::uint64_t> words(kLine * 1024);
   const Stream stream(seed);
   for (std::size_t n = 0; n < words.size(); ++n) words[n] = stream.at(n);
@@ -157,7 +159,7 @@ void copy_memory(ByteSpan source, MutableByteSpan target, int threads) {
 std::uint64_t sum_of_two(ByteSpan a, ByteSpan b, int threads) {
   std::atomic<std::uint64_t> all = 0;
   in_parts(a.size(), threads, [&](std::size_t begin, std::size_t end) {
-    std::uint64_t sums[8] = {};  // independent, so that no addition waits for another
+    std::uint64_t sums[8] = {};  // separate sums, so that no addition waits for another
     for (std::size_t at = begin; at < end; at += kLine) {
       for (std::size_t word = 0; word < 8; ++word) {
         sums[word] += load_le<std::uint64_t>(a.subspan(at + word * 8, 8)) +

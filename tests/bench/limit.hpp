@@ -1,5 +1,5 @@
 #pragma once
-// Speed limits of the machine, measured by code that does nothing else, for comparison with a
+// Speed limits of the machine, measured with code that does nothing else and compared with a
 // benchmark's rates. All rates are for warm memory; threads share the bytes evenly.
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace reprise::bench {
 
-/// Memory aligned to 64 bytes with its pages present, filled from a seeded stream.
+/// Memory aligned to 64 bytes and filled from a seeded stream, so that all of its pages are
+/// present.
 class WarmMemory {
  public:
   WarmMemory(std::size_t bytes, std::uint64_t seed);
@@ -26,18 +27,18 @@ class WarmMemory {
   std::size_t size_;
 };
 
-/// A directory for the files of a benchmark; removed with its content.
+/// A directory for the files of a benchmark. It is removed with its content at the end.
 class Place {
  public:
-  /// Creates it in memory, under /dev/shm. Ends the program if that is not a tmpfs.
+  /// Creates the directory in memory, under /dev/shm. Ends the program if that is not a tmpfs.
   static Place tmpfs();
-  /// Creates it on the program's disk. Ends the program if that is a tmpfs.
+  /// Creates the directory on the program's disk. Ends the program if that is a tmpfs.
   static Place disk();
   Place(Place&&) = default;
   Place& operator=(Place&&) = delete;
   ~Place();
 
-  /// Returns a path in it.
+  /// Returns the path of a file in the directory.
   std::string file(const std::string& name) const { return *path_ + "/" + name; }
   const std::string& path() const { return *path_; }
 
@@ -49,21 +50,22 @@ class Place {
 enum class Durable : std::uint8_t { kNo, kYes };
 
 /// Creates `path`, which must not exist, and writes `bytes` with large pwrites; each thread writes
-/// its part of the one file. With kYes also calls fdatasync, like `dd conv=fdatasync`.
+/// its part of the file. With Durable::kYes also calls fdatasync, like `dd conv=fdatasync`.
 void write_new_file(const std::string& path, ByteSpan bytes, int threads, Durable durable);
-/// Reads the file into `out`; each thread preads its part.
+/// Reads the file into `out`; each thread reads its part with pread.
 void read_file(const std::string& path, MutableByteSpan out, int threads);
-/// Maps the file and copies it into `out`.
+/// Maps the file into memory and copies it into `out`.
 void copy_mapped_file(const std::string& path, MutableByteSpan out, int threads);
 /// Copies `source` to `target`, which have the same size.
 void copy_memory(ByteSpan source, MutableByteSpan target, int threads);
-/// Returns the sum of the 64-bit words of both, read in parallel as in a comparison; sizes are
-/// equal and multiples of 64 bytes.
+/// Returns the sum of the 64-bit words of both, read in parallel as a comparison reads them. The
+/// sizes are equal and multiples of 64 bytes.
 std::uint64_t sum_of_two(ByteSpan a, ByteSpan b, int threads);
-/// Returns a number that depends on the CRC-32 of each thread's part, to defeat the optimizer.
+/// Computes the CRC-32 of each thread's part. Returns a number that depends on all of them, so that
+/// the optimizer can't remove the work.
 std::uint32_t crc32_of_parts(ByteSpan bytes, int threads);
 
-/// Ends the program with a message: a failed benchmark has no rate.
+/// Ends the program with a message, since a failed benchmark has no rate.
 [[noreturn]] void give_up(const std::string& what);
 
 }  // namespace reprise::bench

@@ -25,7 +25,7 @@ double seconds_of(const std::function<void()>& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// The faster of two ways to get a file's bytes into memory.
+/// The faster one of two ways to read a file into memory.
 struct Limit {
   std::string name;
   std::function<void()> run;
@@ -56,7 +56,7 @@ void warm_load(benchmark::State& state, LoadRow row) {
   bench::measure(
       state, {.limit = limit.name + " of the payload file", .bytes = memory.size(), .aim = row.aim},
       {{}, load}, {{}, limit.run});
-  load();  // the limit wrote the memory last
+  load();  // loads again, because the limit wrote to the memory last
   const bool verified = row.checksums == LoadChecksums::kVerified;
   if (report.bytes_read != memory.size() ||
       std::memcmp(memory.data(), saved.bytes().data(), memory.size()) != 0 ||

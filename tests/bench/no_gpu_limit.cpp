@@ -1,4 +1,4 @@
-// Never reached: without CUDA there is no device.
+// Replaces gpu_limit.cu in builds without CUDA. Never called, since such builds have no device.
 #include "reprise/error.hpp"
 #include "tests/bench/gpu_limit.hpp"
 

@@ -12,7 +12,7 @@ std::shared_ptr<const Mesh> mesh_of(int ranks) {
   return std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 8}, {"dp", ranks / 8}});
 }
 
-/// Returns the state of one rank, with some shapes of a transformer.
+/// Returns the state of one rank, with a few shapes as in a transformer.
 StateDict state_of(const std::shared_ptr<const Mesh>& mesh, int rank, int tensors, bool placed) {
   const Placement split({{"tp", 0}});
   StateDict state;
@@ -55,8 +55,8 @@ void plan_over_the_wire(benchmark::State& state) {
 }
 BENCHMARK(plan_over_the_wire)->Unit(benchmark::kMillisecond);
 
-/// Measures one rank's part in planning a save that all ranks plan, including the messages from the
-/// others.
+/// Measures one rank's part in a plan to which all ranks contribute, including the messages from
+/// the other ranks.
 void plan_made_by_all(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
   const int tensors = static_cast<int>(state.range(1));
@@ -81,8 +81,8 @@ BENCHMARK(plan_made_by_all)
     ->Args({64, 10000, 0})
     ->Unit(benchmark::kMillisecond);
 
-/// Measures the same if the plan is reused: compares the structure, and searches for keys that the
-/// plan has no place for.
+/// Measures the same work when the plan is reused: comparing the structure, and searching for keys
+/// for which the plan has no place.
 void plan_reused(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
   const int tensors = static_cast<int>(state.range(1));
@@ -102,7 +102,7 @@ BENCHMARK(plan_reused)
     ->Args({64, 10000, 0})
     ->Unit(benchmark::kMillisecond);
 
-/// Proves one tensor of 100,000 chunks in a square grid by sweep.
+/// Proves by sweep that 100,000 chunks in a square grid cover one tensor.
 void cover_of_a_grid(benchmark::State& state) {
   std::vector<Box> boxes;
   for (std::int64_t i = 0; i < 316; ++i) {
@@ -112,7 +112,7 @@ void cover_of_a_grid(benchmark::State& state) {
 }
 BENCHMARK(cover_of_a_grid)->Unit(benchmark::kMillisecond);
 
-/// Plans reads of 1,600 tensors of 64 slabs under another layout.
+/// Plans the reads of 1,600 tensors, each stored in 64 slabs, under another layout.
 void load_plan_of_slabs(benchmark::State& state) {
   Catalog catalog;
   catalog.files = {"a"};

@@ -1,6 +1,6 @@
-// Plans whole jobs on one core. `seconds` is the time from the ranks' encoded plans to the proved
-// global plan with its owners, or the time for every rank's reads; it excludes the earlier work of
-// each rank.
+// Plans whole jobs on one core. For a save, `seconds` is the time from the ranks' encoded plans to
+// the proved global plan with its owners; for a load, it is the time to plan every rank's reads.
+// The earlier work of each rank is not included.
 
 #include <benchmark/benchmark.h>
 #include <malloc.h>
@@ -16,12 +16,12 @@ namespace {
 
 using MeshPtr = std::shared_ptr<const Mesh>;
 
-/// Returns one of a few shapes that many tensors share, as in a transformer.
+/// Returns one of a few shapes, each of which many tensors share, as in a transformer.
 Dims shape_of(std::int64_t tensor) {
   return {65536 + 4096 * (tensor % 7), 128 + 64 * (tensor % 3)};
 }
 
-/// Returns a rank's box of a tensor and sets the tensor's shape.
+/// Returns the rank's box of a tensor and sets `shape` to the tensor's shape.
 using BoxOf = Box (*)(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape);
 
 Box row_of(std::int32_t rank, std::int32_t ranks, const Dims& shape) {
@@ -29,7 +29,7 @@ Box row_of(std::int32_t rank, std::int32_t ranks, const Dims& shape) {
   return {{rows.begin, 0}, {rows.length(), shape[1]}};
 }
 
-/// Cuts a tensor into rows; tensors of one shape are cut alike.
+/// Cuts a tensor into rows. Tensors of the same shape have the same cuts.
 Box rows(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape) {
   shape = shape_of(tensor);
   return row_of(rank, ranks, shape);
@@ -41,7 +41,8 @@ Box rows_of_many_shapes(std::int64_t tensor, std::int32_t rank, std::int32_t ran
   return row_of(rank, ranks, shape);
 }
 
-/// Cuts bands of 8 ranks into columns at different places: no grid, and no two tensors alike.
+/// Cuts bands of 8 ranks into columns, each band at different places. The boxes form no grid, and
+/// no two tensors have the same cuts.
 Box bricks(std::int64_t tensor, std::int32_t rank, std::int32_t ranks, Dims& shape) {
   shape = {16 * std::int64_t{ranks}, 1024 + tensor};
   const std::int64_t band = rank / 8;
@@ -68,7 +69,7 @@ StateDict state_of(const MeshPtr& mesh, const Placement& placement, GroupRank ra
   return state;
 }
 
-/// Returns the messages of each rank.
+/// Returns the encoded plan of each rank.
 std::vector<Bytes> wires_of(const MeshPtr& mesh, const Placement& placement, std::int64_t tensors) {
   std::vector<Bytes> wires;
   for (std::int32_t r = 0; r < mesh->size(); ++r) {
@@ -77,7 +78,8 @@ std::vector<Bytes> wires_of(const MeshPtr& mesh, const Placement& placement, std
   return wires;
 }
 
-/// Returns the messages of ranks with one placement, which are equal except for their objects.
+/// Returns the same encoded plan for every rank: under one placement, real plans differ only in
+/// their objects.
 std::vector<Bytes> alike(const MeshPtr& mesh, const Placement& placement, std::int64_t tensors) {
   return std::vector<Bytes>(static_cast<std::size_t>(mesh->size()),
                             encode(local_plan(state_of(mesh, placement, {0}, tensors), {0})));
@@ -88,7 +90,7 @@ double mebibytes_now() {
   return static_cast<double>(info.uordblks + info.hblkhd) / (1 << 20);
 }
 
-/// Measures only this core's time: plans use one thread, and other load does not count.
+/// Measures only the time of this core: planning uses one thread, and other load must not count.
 class Timer {
  public:
   double seconds() const { return now() - start_; }
@@ -116,7 +118,7 @@ std::uint64_t items_of(const GlobalPlan& plan) {
   return items;
 }
 
-/// Reports the best iteration: other work on the machine only adds time.
+/// Reports the fastest iteration, since other work on the machine can only add time.
 void plan_saves(benchmark::State& state, const std::vector<Bytes>& wires, double aim) {
   double best = 1e9;
   double mib = 0;
@@ -138,7 +140,7 @@ MeshPtr mesh_of(std::vector<Axis> axes) {
   return std::make_shared<const Mesh>(std::vector<Axis>(std::move(axes)));
 }
 
-/// Plans a save of 2,048 ranks, each with its own chunk of 512 tensors.
+/// Plans a save of 512 tensors by 2,048 ranks; each rank has a chunk of its own in each tensor.
 void save_2048_ranks_512_tensors_placed(benchmark::State& state) {
   const auto mesh = mesh_of({{"tp", 8}, {"dp", 256}});
   plan_saves(state, wires_of(mesh, Placement({{"tp", 0}, {"dp", 0}}), 512), 0.05);

@@ -2,10 +2,10 @@
 """Writes a page from the results of one run of benchmarks: publish.py RESULTS OUT
 
 RESULTS holds Google Benchmark's JSON, one file per executable (save.json, ...), and beside_torch.json
-if PyTorch took part. Writes OUT/<date>-<machine>.json and .md and prints the page. Needs only
-Python; building and measuring do not need it.
+if PyTorch took part. Writes OUT/<date>-<machine>.json and .md, and prints the page. Needs only Python;
+nothing that is built or measured needs it.
 
-Counters that are read: ours_GBps, limit_GBps, ratio, aim (0: none), peak_MiB, threads; seconds,
+Counters that the script reads: ours_GBps, limit_GBps, ratio, aim (0: none), peak_MiB, threads; seconds,
 aim_seconds, items; read_over_needed, aim_read_over_needed.
 """
 import datetime
@@ -17,9 +17,8 @@ import re
 import subprocess
 import sys
 
-# Reasons why a row misses its aim or is slower than PyTorch; the first entry whose words occur in
-# the row applies. Entries are kept by hand for rows that were investigated; this run did not
-# measure them.
+# Reasons why a row misses its aim or is slower than PyTorch. The first entry whose pattern matches the row applies. The
+# entries are written by hand for rows that were investigated; this run did not measure them.
 REASONS = [
     (r"^save_to_memory/small", "each of 10,000 tensors costs a plan before the first byte and an entry of .metadata after the last, while nothing is written"),
     (r"^warm_load/small", "each of 10,000 tensors costs its entry of .metadata, a plan and a read at an odd address; tensors of 256 KiB would meet the aim"),
@@ -48,7 +47,7 @@ def first_match(pattern, text, default="unknown"):
 
 
 def mount_of(path):
-    """Returns the device and the file system of a path."""
+    """Returns the device and the file system on which a path lies."""
     found = output_of("findmnt", "-n", "-o", "SOURCE,FSTYPE,SIZE", "-T", path).split("\n")
     return " ".join(found[-1].split()) or "unknown"
 

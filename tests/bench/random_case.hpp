@@ -1,5 +1,5 @@
 #pragma once
-// Small random checkpoints for measurements: tensors, and two random layouts for them.
+// Small random checkpoints for measurements: tensors, and two random layouts of them.
 
 #include <algorithm>
 #include <array>
@@ -18,19 +18,19 @@ struct CaseBounds {
   std::int32_t ranks_max = 8;
   std::size_t tensors_min = 20;
   std::size_t tensors_max = 20;
-  std::size_t bytes = 24 << 10;  ///< exact sum over all tensors
+  std::size_t bytes = 24 << 10;  ///< exact number of bytes of all tensors together
 };
 
 struct CaseTensor {
   std::string key;
   DType dtype = DType::kUInt8;
   Dims shape;
-  std::array<Placement, 2> placement;  ///< under each layout
+  std::array<Placement, 2> placement;  ///< the tensor's placement under each of the two layouts
 
   std::size_t bytes() const { return static_cast<std::size_t>(volume(shape)) * size_of(dtype); }
 };
 
-/// Two meshes with the axes tp and dp, in either order, and tensors placed on both.
+/// Two meshes with the axes tp and dp, in either order, and tensors that are placed on both meshes.
 struct RandomCase {
   std::array<std::shared_ptr<const Mesh>, 2> mesh;
   std::vector<CaseTensor> tensors;
@@ -53,7 +53,8 @@ inline std::shared_ptr<const Mesh> random_mesh(Stream& draw, const CaseBounds& b
   return std::make_shared<const Mesh>(axes);
 }
 
-/// Lets each axis split a dimension or none, in either order; both may split the same one.
+/// Lets each axis split one dimension or none, in either order; both axes may split the same
+/// dimension.
 inline Placement random_placement(Stream& draw, std::size_t rank) {
   std::vector<Split> splits;
   for (const char* axis : {"tp", "dp"}) {
@@ -63,7 +64,8 @@ inline Placement random_placement(Stream& draw, std::size_t rank) {
   return Placement(std::move(splits));
 }
 
-/// Draws at most `bytes_max` bytes; one to three dimensions that few meshes divide.
+/// Draws a tensor of at most `bytes_max` bytes, with one to three dimensions of lengths that few
+/// meshes divide.
 inline CaseTensor random_tensor(Stream& draw, std::string key, std::size_t bytes_max) {
   constexpr std::array kTypes = {DType::kFloat32,      DType::kBFloat16, DType::kFloat16,
                                  DType::kFloat8E4M3FN, DType::kInt64,    DType::kInt32};
@@ -81,7 +83,7 @@ inline CaseTensor random_tensor(Stream& draw, std::string key, std::size_t bytes
   return tensor;
 }
 
-/// Draws a case; the last tensor takes the bytes that the others leave.
+/// Draws a case. The last tensor gets the bytes that the other tensors leave.
 inline RandomCase random_case(Stream draw, const CaseBounds& bounds) {
   RandomCase made;
   for (auto& mesh : made.mesh) mesh = random_mesh(draw, bounds);
@@ -104,7 +106,7 @@ inline RandomCase random_case(Stream draw, const CaseBounds& bounds) {
   return made;
 }
 
-/// Returns the state of `rank` under layout `side`, without memory.
+/// Returns the state of `rank` under layout `side`, without memory for the elements.
 inline StateDict state_of(const RandomCase& made, std::size_t side, GroupRank rank) {
   StateDict state;
   state.tensors.reserve(made.tensors.size());

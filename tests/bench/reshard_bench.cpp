@@ -1,5 +1,5 @@
-// Measures the reads of a load under another layout: bytes read relative to bytes needed, counted
-// at the store, and speed relative to pread of as many bytes: see docs/speed.md.
+// Measures the reads of a load under another layout: see docs/speed.md. Compares the bytes read
+// with the bytes needed, counted at the store, and the speed with pread of as many bytes.
 
 #include <cstring>
 #include <map>
@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-/// A tensor [rows, columns] of fp32 cut into a grid of blocks, as evenly as possible.
+/// A tensor [rows, columns] of fp32 that is cut into a grid of blocks, as evenly as possible.
 struct Grid {
   std::int64_t rows = 1;
   std::int64_t columns = 1;
@@ -30,7 +30,7 @@ struct Grid {
   }
 };
 
-/// One stored chunk per block of `from`; one loading rank per block of `to`.
+/// One stored chunk for each block of `from`; one loading rank for each block of `to`.
 struct ReshardRow {
   Grid from;
   Grid to;
@@ -39,7 +39,8 @@ struct ReshardRow {
 
 constexpr std::size_t kWidth = 4;
 
-/// Counts the element bytes and calls that read payload files, at the store's port.
+/// Counts the bytes of elements and the calls with which payload files are read, at the store's
+/// port.
 class CountingStore final : public PassingStore {
  public:
   using PassingStore::PassingStore;
@@ -76,7 +77,8 @@ class CountingStore final : public PassingStore {
   };
 };
 
-/// Returns leaves [rows, columns] that are pieces of "w", in one stretch of memory.
+/// Returns leaves of shape [rows, columns] that are pieces of "w". They are consecutive in one
+/// stretch of memory.
 StateDict state_of(const Dims& shape, const std::vector<Box>& boxes, std::byte* memory) {
   StateDict state;
   TensorLeaf& leaf = state.tensors.emplace_back();
@@ -98,7 +100,8 @@ std::vector<Box> blocks_of(const Dims& shape, const Grid& grid) {
   return boxes;
 }
 
-/// Checks each rank's block of `loaded` against `saved`, whose blocks are one after another.
+/// Compares each rank's block in `loaded` with the same elements in `saved`. In both, the blocks
+/// are consecutive.
 void require_equal(const ReshardRow& row, ByteSpan saved, ByteSpan loaded) {
   const auto whole = [&](const Grid& grid, ByteSpan blocks) {
     Bytes tensor(blocks.size());
@@ -114,7 +117,7 @@ void require_equal(const ReshardRow& row, ByteSpan saved, ByteSpan loaded) {
   if (whole(row.from, saved) != whole(row.to, loaded)) bench::give_up("the tensors differ");
 }
 
-/// All ranks of the new layout load, one after another; the limit reads the payload file once.
+/// Loads the share of every rank of the new layout in turn; the limit reads the payload file once.
 void reshard(benchmark::State& state, const ReshardRow& row) {
   const auto bytes = static_cast<std::size_t>(volume(row.shape)) * kWidth;
   const bench::Place place = bench::Place::tmpfs();
@@ -154,7 +157,7 @@ void reshard(benchmark::State& state, const ReshardRow& row) {
 }
 
 const Dims kMatrix = {8192, 4096};  // 128 MiB: rows of 16 KiB
-const Dims kUneven = {8191, 4099};  // nothing divides
+const Dims kUneven = {8191, 4099};  // dimensions that no grid divides evenly
 const Dims kTall = {262'144, 128};  // rows of 512 bytes
 
 BENCHMARK_CAPTURE(reshard, rows_1_to_8, ReshardRow{{1, 1}, {8, 1}, kMatrix})

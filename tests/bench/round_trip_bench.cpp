@@ -1,4 +1,4 @@
-// Measures byte-exact round trips and plans per second, relative to the work that they can't avoid:
+// Measures byte-exact round trips and plans per second, relative to the work that can't be avoided:
 // see docs/speed.md. Times of two threads assume two idle cores.
 
 #include <benchmark/benchmark.h>
@@ -28,7 +28,7 @@ using bench::RandomCase;
 using bench::state_of;
 
 constexpr CaseBounds kRoundTrip = {};
-/// The same bytes in few tensors, to show the costs that are not per tensor.
+/// As many bytes in few tensors, to show the costs that do not grow with the number of tensors.
 constexpr CaseBounds kFewTensors = {.tensors_min = 4, .tensors_max = 4};
 constexpr CaseBounds kPlanOnly = {
     .ranks_min = 4, .ranks_max = 4, .tensors_min = 1, .tensors_max = 8, .bytes = 512};
@@ -38,7 +38,7 @@ constexpr CaseBounds kPlanOnly = {
   std::abort();
 }
 
-/// Cases differ between threads and between iterations, but not between runs.
+/// Draws cases that differ between threads and between iterations, but not between runs.
 class Cases {
  public:
   explicit Cases(const benchmark::State& state)
@@ -55,7 +55,7 @@ void per_iteration(benchmark::State& state, const char* what, std::uint64_t coun
       benchmark::Counter(static_cast<double>(count), benchmark::Counter::kAvgIterations);
 }
 
-// ---------------------------------------------------------------- bytes
+// ---------------------------------------------------------------- round trips of bytes
 
 /// Calls visit(element of the tensor, element of the box, count) for each row of the box.
 template <class Visit>
@@ -73,7 +73,7 @@ void each_row(const Dims& shape, const Box& box, const Visit& visit) {
   }
 }
 
-/// Returns all whole tensors, one after another, from a counter-based stream.
+/// Returns the content of all tensors, in order and whole, from a counter-based stream.
 Bytes content_of(Stream stream, std::size_t bytes) {
   std::vector<std::uint64_t> words(bytes / 8 + 1);
   for (std::size_t n = 0; n < words.size(); ++n) words[n] = stream.at(n);
@@ -145,8 +145,8 @@ class RankMemory {
   Bytes memory_;
 };
 
-/// Runs one incarnation in which every rank returns; returns the number of calls that its ranks
-/// made to their ports.
+/// Runs one incarnation, in which every rank must return. Returns the number of port calls of all
+/// ranks.
 std::uint64_t run_world(const Mesh& mesh, Store& store,
                         const std::function<void(Ports&, GlobalRank)>& rank_main) {
   sim::World world({.seed = 1, .world_size = mesh.size()}, store);
@@ -160,8 +160,8 @@ std::uint64_t run_world(const Mesh& mesh, Store& store,
 
 /// Time and amounts of a round trip.
 struct Trip {
-  std::uint64_t elements = 0;  ///< compared
-  std::uint64_t calls = 0;     ///< to ports
+  std::uint64_t elements = 0;  ///< number of elements compared
+  std::uint64_t calls = 0;     ///< number of calls to ports
 };
 
 /// Saves under one layout, loads under the other, and compares bit by bit.
@@ -177,7 +177,7 @@ Trip round_trip(Stream draw, const CaseBounds& bounds) {
     auto group = ports.fabric.communicator(Group::world(ports.fabric.world_size()));
     auto save = Save::begin(ports, group, memory.state,
                             {.target = CommitTarget::iteration("run", Step{1})});
-    memory.poison();  // the save has already copied it
+    memory.poison();  // the save has already copied the state
     save.finish();
   });
   trip.calls += run_world(*made.mesh[1], store, [&](Ports& ports, GlobalRank rank) {
@@ -217,7 +217,7 @@ BENCHMARK_CAPTURE(round_trips, four_tensors, kFewTensors)
 
 // ---------------------------------------------------------------- plans
 
-/// Puts the plan's chunks into one file per owner, as a save would.
+/// Puts the plan's chunks into one file per owner, as a save does.
 Catalog catalog_of(GlobalPlan plan) {
   Catalog catalog;
   std::vector<std::uint64_t> end(plan.bytes.size(), 0);
@@ -238,8 +238,8 @@ Catalog catalog_of(GlobalPlan plan) {
   return catalog;
 }
 
-/// Checks that exactly one region gives each wanted element, by counting, without box algebra.
-/// Returns the number of elements.
+/// Counts, without box algebra, how many regions give each wanted element, and requires exactly
+/// one. Returns the number of elements.
 std::uint64_t count_once(const StateDict& wanted, const LoadPlan& plan) {
   std::vector<std::size_t> first = {0};
   for (const auto& leaf : wanted.tensors) {
@@ -260,7 +260,7 @@ std::uint64_t count_once(const StateDict& wanted, const LoadPlan& plan) {
   for (std::size_t l = 0; l < wanted.tensors.size(); ++l) {
     const Box& box = wanted.tensors[l].pieces[0].box;
     elements += static_cast<std::uint64_t>(box.elements());
-    add(l, box, 255);  // 1 + 255 wraps to 0
+    add(l, box, 255);  // a byte of 1 plus 255 wraps to 0
   }
   for (const auto left : given) {
     if (left != 0) give_up("a wanted element is not given exactly once");
@@ -268,8 +268,8 @@ std::uint64_t count_once(const StateDict& wanted, const LoadPlan& plan) {
   return elements;
 }
 
-/// Plans a save of all ranks and a load of all ranks under another layout; returns the number of
-/// counted elements.
+/// Plans a save on all ranks, and a load on all ranks under another layout. Returns the number of
+/// elements counted.
 std::uint64_t plan_only(Stream draw) {
   const RandomCase made = random_case(draw, kPlanOnly);
   std::vector<LocalPlan> offers;
@@ -304,7 +304,7 @@ void per_state(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kRoundTrip.bytes));
 }
 
-/// A lower bound: moves the state twice, out of the saver and into the loader.
+/// Measures a lower bound: moves the state twice, out of the saver and into the loader.
 void copies_of_the_state(benchmark::State& state) {
   const Bytes content = content_of(Stream(1), kRoundTrip.bytes);
   Bytes stored(content.size());
@@ -340,7 +340,7 @@ void content_of_the_state(benchmark::State& state) {
 }
 BENCHMARK(content_of_the_state)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-/// Measures drawing cases of either kind.
+/// Measures how long it takes to draw a case.
 void drawing_a_case(benchmark::State& state, CaseBounds bounds) {
   Cases cases(state);
   for (auto _ : state) benchmark::DoNotOptimize(random_case(cases.next(), bounds));
@@ -353,7 +353,7 @@ BENCHMARK_CAPTURE(drawing_a_case, plan_only, kPlanOnly)
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 
-/// Measures the two worlds of a round trip with ranks that do nothing.
+/// Measures the two worlds of a round trip when their ranks do nothing.
 void empty_worlds(benchmark::State& state) {
   Cases cases(state);
   for (auto _ : state) {

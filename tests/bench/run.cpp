@@ -9,13 +9,13 @@
 
 namespace {
 
-/// True if the run ended in SkipWithError. The field has another name from version 1.8 on.
+/// True if the run ended in SkipWithError. Version 1.8 renamed the field.
 template <class Run>
 bool failed(const Run& run) {
   if constexpr (requires { run.error_occurred; }) {
     return run.error_occurred;
   } else {
-    return run.skipped == std::remove_cvref_t<decltype(run.skipped)>{2};  // SkippedWithError
+    return run.skipped == std::remove_cvref_t<decltype(run.skipped)>{2};  // 2 is SkippedWithError
   }
 }
 

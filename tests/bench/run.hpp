@@ -3,7 +3,8 @@
 
 namespace reprise::bench {
 
-/// Runs the registered benchmarks with Google Benchmark's arguments. Returns the exit code.
+/// Runs the registered benchmarks with Google Benchmark's arguments. Returns the exit code of the
+/// program.
 int run_benchmarks(int argc, char** argv);
 
 }  // namespace reprise::bench

@@ -15,7 +15,7 @@ namespace {
 
 using bench::Durable;
 
-/// One thread in addition to the rank's own.
+/// The rank's own thread and one more.
 constexpr int kThreads = 2;
 
 struct Shape {
@@ -25,14 +25,15 @@ struct Shape {
 constexpr Shape kLarge = {8, std::size_t{128} << 20U};
 constexpr Shape kSmall = {10'000, std::size_t{64} << 10U};
 
-/// Settings that differ from row to row.
+/// Settings of one row.
 struct SaveRow {
   Shape shape;
   Checksums checksums;
   double aim;
 };
 
-/// Runs a row in `place`. Removes files before each turn, so that each turn writes new ones.
+/// Measures a row in `place`. Removes the files before each turn, so that each turn writes new
+/// ones.
 void measure_save(benchmark::State& state, const SaveRow& row, const bench::Place& place,
                   const std::string& limit_name, const std::function<void(ByteSpan)>& limit) {
   bench::EqualTensors tensors(row.shape.tensors, row.shape.bytes_each, 4);
@@ -59,7 +60,7 @@ void save_to_memory(benchmark::State& state, SaveRow row) {
   });
 }
 
-/// Measures a save with a manifest. A file's digest is one chain, so a second thread can't help.
+/// Measures a save with a manifest. A second thread can't help, since a file's digest is one chain.
 void save_with_manifest(benchmark::State& state, SaveRow row) {
   const bench::Place place = bench::Place::tmpfs();
   measure_save(state, row, place, "SHA-256 of the same bytes on one thread",

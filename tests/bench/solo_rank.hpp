@@ -1,5 +1,5 @@
 #pragma once
-// A single rank on a real directory, in host memory unless another device is given.
+// A single rank on a real directory. Its memory is host memory unless a device is given.
 
 #include <string>
 
@@ -15,17 +15,17 @@ namespace reprise::bench {
 class SoloRank {
  public:
   explicit SoloRank(const std::string& directory) : store_(directory), device_(host_) {}
-  /// Borrows the device.
+  /// Uses the given device for memory. Borrows the device.
   SoloRank(const std::string& directory, Device& device) : store_(directory), device_(device) {}
 
   Store& store() { return store_; }
 
-  /// Saves and waits.
+  /// Saves, and waits until the save is committed.
   SaveReport save(const StateDict& state, const std::string& name,
                   ImageOptions image = {.staging_bytes_max = kBlockingStaging}) {
     return begin(state, name, image).finish();
   }
-  /// Returns when the state may change; the background does the rest.
+  /// Begins a save and returns when the state may change; background work does the rest.
   Save begin(const StateDict& state, const std::string& name, const ImageOptions& image) {
     SaveSettings options{.target = {.directory = name, .step = {}}, .image = image};
     return Save::begin(ports_over(store_), fabric_.communicator(Group::world(1)), state, options);
@@ -34,7 +34,7 @@ class SoloRank {
   LoadReport load(StateDict& into, const LoadSettings& options) {
     return load_from(store_, into, options);
   }
-  /// Loads through another store.
+  /// Loads, with `store` in place of the rank's own store.
   LoadReport load_from(Store& store, StateDict& into, const LoadSettings& options) {
     const auto group = fabric_.communicator(Group::world(1));
     return reprise::load(ports_over(store), *group, into, options);

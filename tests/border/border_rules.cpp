@@ -14,7 +14,8 @@ void for_each_line(std::string_view text, const Visit& visit) {
   for (std::string line; std::getline(lines, line);) visit(line);
 }
 
-/// Returns the first group of each line's match of `pattern`, unless `allowed` matches that group.
+/// Matches `pattern` in each line and returns the first group of each match, unless `allowed`
+/// matches that group.
 std::vector<std::string> found(std::string_view text, const std::regex& pattern,
                                const std::regex& allowed) {
   std::vector<std::string> all;
@@ -96,7 +97,8 @@ std::set<std::string> said_codes(std::string_view source, const std::string& sco
   std::string text;
   for_each_line(
       source, [&text](const std::string& line) { text += line.substr(0, line.find("//")) + '\n'; });
-  // Comparisons from either side, cases, and a member's value before anything is said.
+  // Matches codes that a source only handles: comparisons from either side, cases, and the initial
+  // value of a member.
   const std::string code = scope + R"(::k[A-Z]\w*\b)";
   const std::regex compared(R"((==|!=|<=|>=|\bcase|\bCode code =)\s*)" + code + "|" + code +
                             R"(\s*(==|!=|<=|>=))");

@@ -55,8 +55,8 @@ TEST(Headers, hold_nothing_that_is_not_of_reprise_or_the_standard_library) {
   }
 }
 
-/// Returns the codes of that namespace or enum that core says. What lists all names, and what
-/// declares the codes, says none.
+/// Returns the codes of `scope`, a namespace or enum, that core itself reports. Leaves out the file
+/// that lists all names and the file that declares the codes.
 std::set<std::string> said_by_core(const std::string& scope) {
   std::set<std::string> said;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot + "/core")) {
@@ -82,12 +82,12 @@ TEST(Codes, that_the_library_passes_on_are_not_said_by_it) {
   EXPECT_THAT(said_by_core("passed_on"), IsEmpty()) << "make it public";
 }
 
-/// Macros that other libraries define: loggers and test frameworks, and X11.
+/// Macros that other libraries define: loggers, test frameworks, and X11.
 constexpr const char* kForeignMacros[] = {
     "CHECK(...)=@", "LOG(...)=@", "ASSERT(...)=@", "REQUIRE(...)=@", "None=0L",   "Status=int",
     "Bool=int",     "True=1",     "False=0",       "Success=0",      "Complex=0", "Always=2"};
 
-/// Compiles each header alone, and pairs, with those macros defined.
+/// Compiles each header alone, and each pair of headers, with the macros of kForeignMacros defined.
 Said compile_each(const std::string& compiler) {
   std::string names;
   for (const fs::path& header : public_headers()) names += " " + header.filename().string();
@@ -145,7 +145,7 @@ TEST(Libraries, do_not_have_the_names_of_the_judges_codes) {
   EXPECT_EQ(library.find("VALIDATOR_VACUOUS"), library.npos);
 }
 
-// ---------------------------------------------------------------- the rules themselves
+// ---------------------------------------------------------------- tests of the rules themselves
 
 TEST(Rules, find_the_public_codes) {
   EXPECT_THAT(public_codes("enum class Other {\n  kNo,\n};\nenum class Code : std::uint32_t {\n"

@@ -47,7 +47,7 @@ class Package : public testing::Test {
                  " -DCMAKE_CXX_COMPILER=" REPRISE_CXX
                  " '-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Wconversion -Werror'");
   }
-  /// Builds the project in `folder` under `name`.
+  /// Builds the project in `folder` into the directory `name`.
   static void build(const std::string& folder, const std::string& name) {
     const std::string built = path(name);
     const Said configured = configure(folder, built);
@@ -118,10 +118,11 @@ TEST_F(Package, serves_programs_of_many_ranks) {
   EXPECT_TRUE(loaded.ok) << loaded;
   EXPECT_THAT(loaded.text, HasSubstr("1: 4800 of 4800 elements"));
 
-  // A first save that dies does not block the second.
+  // A first save that died must not prevent the next save.
   leave_a_save_that_died(run + "/ckpt");
 
-  // A job that continues with half of its ranks and one that keeps them all end with the same bits.
+  // A job that continues on half of its ranks and a job that keeps all ranks must end with the same
+  // bits.
   const std::string kept = path("run-kept");
   for (const auto& [directory, ranks] : {std::pair{run, 4}, {run, 2}, {kept, 4}, {kept, 4}}) {
     const Said trained = run_in(directory, on_ranks(ranks, path("mpi/trainer")));
@@ -137,7 +138,7 @@ TEST_F(Package, serves_programs_of_many_ranks) {
   EXPECT_EQ(other.outcome, DiffOutcome::kDifferent);
 }
 
-/// Returns the block of README.md that begins with its include, without the indentation.
+/// Returns the program in README.md, from its first include on, without the indentation.
 std::string program_of_the_readme() {
   std::ifstream readme(REPRISE_SOURCE_DIR "/README.md");
   std::string program;
@@ -211,7 +212,7 @@ TEST_F(Programs, are_told_which_device_is_not_there) {
   EXPECT_THAT(shell("ldd " + path("programs/on_device")).text, HasSubstr("libreprise_cuda.so"));
 }
 
-/// Creates a project that requires a component.
+/// Creates a project that requires a component of the package.
 std::string asking_for(const std::string& component, const std::string& project) {
   fs::create_directories(project);
   std::ofstream(project + "/CMakeLists.txt")

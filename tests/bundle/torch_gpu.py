@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times the installed PyTorch on the work that bench_gpu times: the same sizes, in the same memory.
+"""Times the installed PyTorch on the work that bench_gpu times, with the same sizes in the same kind of memory.
 
     torch_gpu.py OUT.json [--device cuda|cpu] [--scale N]     --scale 8: an eighth of the bytes
 
-Files are on a tmpfs. Every time is the median of three turns after one that does not count. Exits
+Files are on a tmpfs. Every time is the median of three turns, after one turn that does not count. Exits
 with 3 if there is no torch or no such device. The file has all settings that were tried; the table
-shows the default and the fastest.
+shows the default and the fastest setting.
 """
 import argparse
 import json
@@ -33,7 +33,7 @@ TURNS = 3
 
 
 def median_of(work, prepare=lambda: None):
-    """Returns the median seconds of work(prepare()); work may return its own measurement instead."""
+    """Returns the median of the seconds that work(prepare()) takes; work may return a measurement of its own instead."""
     times = []
     for _ in range(1 + TURNS):
         prepared = prepare()
@@ -55,7 +55,7 @@ class Bench:
             torch.cuda.synchronize()
 
     def add(self, what, size, tried):
-        """Adds a row of the table. `tried` maps settings to seconds; the default is first."""
+        """Adds a row to the table. `tried` maps each setting to seconds; the default comes first."""
         default, best = next(iter(tried)), min(tried, key=tried.get)
         rate = {name: size / seconds / 1e9 for name, seconds in tried.items()}
         self.rows.append({"what": what, "bytes": size, "default": default, "best": best, "seconds": tried, "GB_s": rate})
@@ -72,8 +72,8 @@ class Bench:
         return self.root / "ckpt"
 
     def writer(self, **setting):
-        """Returns a writer to a directory without the last checkpoint, which is removed before the
-        clock starts."""
+        """Returns a writer to a directory from which the last checkpoint was removed, before the clock
+        starts."""
         return FileSystemWriter(self.fresh(), **setting)
 
     def save_and_load(self, name, tensors, bytes_each):
@@ -90,7 +90,7 @@ class Bench:
                                             for words, s in settings.items()})
 
         def blocked(writer, **setting):
-            """Returns the seconds until the job may continue."""
+            """Returns the seconds that pass until the job may continue."""
             begin = time.perf_counter()
             done = dcp.async_save(state, storage_writer=writer, **setting)
             seconds = time.perf_counter() - begin

@@ -1,5 +1,5 @@
-// Bad input is refused with a message that names the file, with the right exit code, quickly, and
-// without allocating the memory that it claims.
+// Bad input is refused quickly, with the right exit code and a message that names the file, and
+// without allocating as much memory as the input claims to need.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr const char* kFixture = "torch_2.15.0/same_content_a";
-/// a checkpoint with common.pt and objects
+/// A checkpoint with common.pt and objects.
 constexpr const char* kMegatron = "mcore_0.16.1_gpt_dp2/iter_0000010";
 constexpr const char* kTensor = "layers.0.weight";
 
@@ -25,8 +25,8 @@ struct InputRow {
   const char* name;
   std::function<void(const Victim&)> damage;
   int verify;        ///< exit code of verify
-  int diff;          ///< exit code of diff against the undamaged one
-  const char* says;  ///< in verify's output
+  int diff;          ///< exit code of diff against the undamaged checkpoint
+  const char* says;  ///< words in verify's output
   const char* fixture = kFixture;
 };
 
@@ -37,7 +37,7 @@ StoredTensor& tensor_in(Metadata& metadata, const std::string& key) {
   throw std::out_of_range(key);
 }
 
-/// A pickle that would call `module.name("true")`.
+/// Returns a pickle that would call `module.name("true")`.
 std::string pickle_calling(const std::string& module, const std::string& name) {
   const std::string argument("X\x04\x00\x00\x00true", 9);
   return "\x80\x02\x63" + module + "\n" + name + "\n" + argument + "\x85R.";
@@ -146,7 +146,7 @@ std::vector<InputRow> rows() {
 }
 
 TEST(BadInput, EachIsRefusedByVerifyAndByDiff) {
-  // Enough for the real sizes, far too little for the claimed ones.
+  // Enough memory for the real sizes, and far too little for the claimed ones.
   const RunLimits limits{.seconds = 20, .address_space_bytes = std::uint64_t{1} << 30U};
   for (const InputRow& row : rows()) {
     const std::string good = std::string(REPRISE_TEST_DATA) + "/" + row.fixture;

@@ -13,12 +13,12 @@
 
 namespace reprise::test {
 
-/// Returns the path of a fixture of the test data.
+/// Returns the path of a fixture in the test data.
 std::string data(const std::string& name);
 
 class Victim {
  public:
-  /// Copies a fixture of the test data.
+  /// Copies a fixture of the test data to a temporary directory.
   explicit Victim(const std::string& fixture);
 
   std::string path() const { return path_.string(); }
@@ -36,7 +36,7 @@ class Victim {
 
   /// Reads `.metadata`, passes it to `change`, and writes it back.
   void edit_metadata(const std::function<void(Metadata&)>& change) const;
-  /// The place of the first chunk's elements in a tensor's file.
+  /// The place of the elements of a tensor's first chunk.
   struct Elements {
     std::string file;
     std::int64_t offset;

@@ -1,4 +1,4 @@
-// Descriptions of stored things.
+// Tests the short descriptions of stored tensors and objects.
 
 #include "cli/output/describe.hpp"
 

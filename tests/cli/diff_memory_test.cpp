@@ -1,4 +1,5 @@
-// diff uses bounded memory: it compares 2 GiB of tensors, cut in two ways, within 256 MiB.
+// diff uses bounded memory: within 256 MiB it compares 2 GiB of tensors that the two checkpoints
+// cut differently.
 
 #include <gtest/gtest.h>
 
@@ -18,10 +19,10 @@ namespace {
 
 constexpr std::int64_t kRows = 32768;
 constexpr std::int64_t kColumns = 4096;
-constexpr int kTensors = 4;  // of float32: 512 MiB each
+constexpr int kTensors = 4;  // float32 tensors of 512 MiB each
 constexpr std::uint64_t kLimit = std::uint64_t{256} << 20U;
 
-/// Fills a row: every 1024th row holds numbers and the others zeros, so that the file is sparse.
+/// Fills a row. Every 1024th row holds numbers and all others zeros, so that the file is sparse.
 void fill_row(std::int64_t row, std::int64_t first_column, std::span<float> out) {
   for (std::size_t c = 0; c < out.size(); ++c) {
     out[c] =
@@ -29,7 +30,7 @@ void fill_row(std::int64_t row, std::int64_t first_column, std::span<float> out)
   }
 }
 
-/// One tensor cut over `parts` of dimension `dim`, each part one item of one file.
+/// Tensors that are cut into `parts` along dimension `dim`; each part is one item in one file.
 class SparseCheckpoint {
  public:
   SparseCheckpoint(const std::filesystem::path& path, std::size_t dim, std::int64_t parts)

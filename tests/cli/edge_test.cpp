@@ -1,5 +1,6 @@
-// Output of the program: no key, path or value of a file reaches a terminal as a command, all
-// output arrives or the exit code says so, and an out-of-memory error names the file.
+// Output of the program: a terminal never receives a key, path or value of a file as a command;
+// either all output arrives or the exit code says that it did not; an out-of-memory error names the
+// file.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ using Words = std::vector<std::string>;
 
 constexpr const char* kFixture = "torch_2.15.0/same_content_a";
 const std::string kGood = std::string(REPRISE_TEST_DATA) + "/" + kFixture;
-/// Contains codes that erase the line and write a verdict, a mark that reverses the writing
+/// A key with codes that erase the line and write a verdict, a mark that reverses the writing
 /// direction, a C1 code, and half a character.
 const std::string kEvil = "w\x1b[2K\rwhole\nsame\x7f\xc2\x9b\xe2\x80\xae\xed\xb2\x80";
 const std::string kShown = "w\\x1b[2K\\x0dwhole\\nsame\\x7f\\x9b\\u202e\\udc80";
@@ -39,7 +40,7 @@ bool is_plain(const std::string& text) {
          text.find("\xe2\x80\xae") == std::string::npos;
 }
 
-/// Gives the checkpoint a tensor and an object of that name.
+/// Adds a tensor and an object whose keys are kEvil.
 void spoil(const Victim& victim) {
   victim.edit_metadata([](Metadata& metadata) {
     metadata.catalog.tensors.front().key = kEvil;

@@ -1,4 +1,5 @@
-// Additions to the report of a run, and the gate's answer to a report without them.
+// Evidence that other verbs add to the report of a run, and the gate's answer to a report that
+// lacks it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ using Json = nlohmann::json;
 const std::string kScenario = REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml";
 const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
 
-/// Makes the full evidence of one scenario, and has the program write its baseline.
+/// Makes the full evidence of one scenario, and lets the program write a baseline from it.
 class Evidence : public testing::Test {
  protected:
   void SetUp() override {
@@ -46,7 +47,7 @@ class Evidence : public testing::Test {
   std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
   Json report() const { return Json::parse(text_of(path("full/report.json"))); }
 
-  /// Writes the report, edited as if the tree were clean.
+  /// Writes the report with edits that make the tree look clean.
   void write(const std::string& name, Json document) const {
     document["project"]["commit"] = kCommit;
     document["project"]["dirty"] = false;

@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 const std::string kFolder = REPRISE_SOURCE_DIR "/scenarios/placements/";
 const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
 
-/// Runs a scenario that passes and one that is refused, edits the report as if the tree were clean,
-/// and has the program write its baseline.
+/// Runs a scenario that passes and one that is refused, edits the report so that the tree looks
+/// clean, and lets the program write a baseline from it.
 class GateVerb : public testing::Test {
  protected:
   void SetUp() override {
@@ -47,7 +47,7 @@ class GateVerb : public testing::Test {
     write(name, document.dump(2) + "\n");
   }
 
-  /// Judges the file against the baseline.
+  /// Runs `reprise gate` on the report against the baseline.
   ProgramResult gate(const std::string& name, std::vector<std::string> more = {}) const {
     std::vector<std::string> words = {
         "gate", path(name), "--baseline", path("baseline.json"), "--commit", kCommit.substr(0, 12)};

@@ -1,5 +1,5 @@
-// Small files that claim huge sizes: every verb that reads them ends soon with a message, in an
-// address space that fits the real sizes but not the claimed ones. Damage in each kind of file is
+// Small files that claim huge sizes: every verb that reads such a file ends soon, with a message,
+// in an address space that is too small for the claimed sizes. Damage in each kind of file is
 // located.
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ std::string times(std::size_t count, const std::string& part) {
 struct Claim {
   const char* name;
   std::string metadata;
-  bool supported = true;  ///< false: no writer of checkpoints uses this valid opcode
+  bool supported = true;  ///< false: the opcode is valid, but no writer of checkpoints uses it
 };
 
 std::vector<Claim> claims() {
@@ -70,7 +70,8 @@ TEST(HostileClaims, every_verb_refuses_them_in_words) {
   }
 }
 
-/// verify's message for one flipped bit in each kind of file names the file, and the offset or key.
+/// For one flipped bit in each kind of file, verify's message names the file, and the offset or the
+/// key.
 TEST(HostileClaims, verify_names_the_place_of_a_flipped_bit_in_each_kind_of_file) {
   struct Row {
     const char* fixture;

@@ -1,4 +1,4 @@
-// `inspect` reports the same content as torch: tests/data has both.
+// `inspect` reports the same content as torch; tests/data has torch's own descriptions.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using ::testing::HasSubstr;
 
-/// Lists checkpoints with torch's own description next to them.
+/// Returns the checkpoints that have torch's description next to them.
 std::vector<std::string> described() {
   constexpr std::string_view kEnding = ".expected.json";
   std::vector<std::string> names;
@@ -30,7 +30,7 @@ std::vector<std::string> described() {
     std::string name = fs::relative(entry.path(), REPRISE_TEST_DATA).string();
     if (!name.ends_with(kEnding)) continue;
     name.resize(name.size() - kEnding.size());
-    if (name.ends_with("/objects") || name.ends_with("/spellings")) continue;  // single objects
+    if (name.ends_with("/objects") || name.ends_with("/spellings")) continue;  // no checkpoints
     names.push_back(name);
   }
   std::sort(names.begin(), names.end());
@@ -67,7 +67,7 @@ TEST(InspectContent, DigestsAreThoseThatTorchHashed) {
 TEST(InspectContent, ATableForPeopleHoldsThemToo) {
   const auto result =
       run_program({"inspect", "--digest", "--keys", "^ids$", data("torch_2.15.0/same_content_a")});
-  EXPECT_THAT(result.out,  // digest of 0..6 as int64
+  EXPECT_THAT(result.out,  // SHA-256 of 0..6 as int64
               HasSubstr("81845a01dafa45c9b26e10a7af52a92e8604d5d8ef690f1e3ccdcfe3b5c6ae98"));
 }
 
@@ -103,7 +103,7 @@ TEST(InspectContent, WhatDoesNotHaveItsChecksumIsDamage) {
     if (form.size() == 2) {
       EXPECT_EQ(Json::parse(result.out)["damage"][0]["key"], "embedding");
     }
-    words.insert(words.end(), {"--keys", "layers"});  // the others are whole
+    words.insert(words.end(), {"--keys", "layers"});  // the other tensors are undamaged
     EXPECT_EQ(run_program(words).exit_code, 0);
   }
 }

@@ -24,7 +24,7 @@ TEST(JsonText, keys_that_differ_in_a_half_stay_apart) {
 TEST(JsonText, everything_else_reads_back_as_it_was) {
   const Json document = Json::object({{"plain", "text"},
                                       {"delete\x7F", "\\u007f"},
-                                      {"korean", "\xED\x95\x9C"},  // begins with 0xED
+                                      {"korean", "\xED\x95\x9C"},  // UTF-8 that begins with 0xED
                                       {"list", Json::array({1, 2.5, nullptr, true, "\x1b[2K"})}});
   const std::string text = json_text(document);
   EXPECT_EQ(Json::parse(text), document) << text;

@@ -1,5 +1,5 @@
-// Megatron's options of `reprise run` as a process: what each option changes in the checkpoints
-// that remain.
+// Megatron's options of `reprise run` as a process: how each option changes the checkpoints that
+// remain.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 using contracts::TemporaryDirectory;
 using testing::HasSubstr;
 
-/// A job with the field's default sharding and a rate that falls from iteration to iteration.
+/// A job with the field's default sharding, whose learning rate falls from iteration to iteration.
 constexpr const char* kText = R"(
 proves: it
 job:
@@ -41,7 +41,7 @@ std::string with(const std::string& was, const std::string& is, std::string text
   return text.replace(text.find(was), was.size(), is);
 }
 
-/// The second life has another grid, on which random streams restart.
+/// Returns the scenario with another grid in the second life; random streams restart on that grid.
 std::string moving() {
   return with("{kind: adam}", "{kind: adam, sharding: fully_reshardable}",
               with("- restart", "- restart: {layout: tp2}"));
@@ -54,7 +54,7 @@ class MegatronOptions : public testing::Test {
   void write(const std::string& text) const { std::ofstream(scenario()) << text; }
   std::string scenario() const { return directory_.path() + "/s.yaml"; }
   std::string at(const std::string& name) const { return directory_.path() + "/" + name; }
-  /// Returns the path where a run with --save `saved` and these options leaves its checkpoints.
+  /// Returns the directory of checkpoints that a run with --save `saved` and these options leaves.
   std::string root(const std::string& saved, const std::string& options = "") const {
     return at(saved) + "/s" + (options.empty() ? "" : "{" + options + "}") + "/checkpoints";
   }
@@ -73,7 +73,7 @@ TEST_F(MegatronOptions, each_does_to_the_checkpoints_what_it_says) {
   struct Row {
     std::vector<std::string> option;
     std::string newest;
-    std::string differs;  ///< what `diff` reports between a run without the option and this one
+    std::string differs;  ///< difference that `diff` shows between runs without and with the option
   };
   const std::vector<Row> rows = {
       {{"--save-interval", "5"}, "5", "common_state['iteration']: 4 | 5"},
@@ -165,8 +165,8 @@ TEST_F(MegatronOptions, load_finds_what_save_left_under_other_options) {
   EXPECT_THAT(either.err, HasSubstr("several options"));
 }
 
-/// If a scenario allows several outcomes for later lives, a wrong checkpoint given to --load would
-/// pass as a refusal, so --load is refused.
+/// The option --load is refused if the scenario allows several outcomes for later lives: a wrong
+/// checkpoint would then pass as a permitted refusal.
 TEST_F(MegatronOptions, load_is_refused_where_the_scenario_leaves_open_how_loads_end) {
   ASSERT_EQ(run({"--save", at("kept")}).exit_code, 0);
   write(with("expect: {", "expect: {outcome: [continued, refused], ",

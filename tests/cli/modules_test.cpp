@@ -131,7 +131,7 @@ TEST(VerifyModules, AWholeOneIsWhole) {
 
 TEST(VerifyModules, WhatIsLostIsNamed) {
   struct Row {
-    const char* lost;  // prefix of the lost keys
+    const char* lost;  // prefix of the keys that are removed
     const char* key;
     const char* says;
   };

@@ -1,4 +1,5 @@
-// Output places of `reshard`: it destroys no foreign files, and a signal leaves nothing behind.
+// Output places of `reshard`: it destroys no files of others, and leaves nothing behind after a
+// signal.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -50,7 +51,7 @@ class ReshardPlace : public testing::Test {
   }
 
   enum class Out : std::uint8_t { kToo, kLeftOut };
-  /// Lists everything in the directory of OUT; optionally without OUT itself.
+  /// Lists everything in the directory that contains OUT, optionally without OUT itself.
   std::map<std::string, std::string> all(Out out = Out::kToo) const {
     std::map<std::string, std::string> found;
     for (const auto& entry : fs::recursive_directory_iterator(directory_.path())) {
@@ -75,7 +76,7 @@ class ReshardPlace : public testing::Test {
     EXPECT_EQ(run_program({"verify", b}).exit_code, 0);
   }
 
-  /// Requires a refusal for that reason, and that nothing has changed.
+  /// Requires that the program refuses with the reason `says` and changes nothing.
   void expect_refused(const std::string& in, const Words& options, const std::string& says) const {
     const auto before = all();
     const auto result = run(in, options);
@@ -203,7 +204,7 @@ TEST_F(ReshardPlace, IN_is_nothing_that_writing_OUT_would_move_or_remove) {
     fs::remove_all(aside);
   }
   copy(kIn, out_ + ".replaced" + kToken);
-  expect_refused(out_, {"--force"}, "remove IN");  // found there, as OUT is missing
+  expect_refused(out_, {"--force"}, "remove IN");  // OUT is missing, so reshard finds the copy
   fs::remove_all(out_ + ".replaced" + kToken);
   copy(kOther, out_);
   for (const std::string& kept : {out_ + ".saving", out_ + ".replaced"}) {
@@ -234,8 +235,8 @@ TEST_F(ReshardPlace, what_a_killed_one_left_goes_with_the_next_one) {
 
 class ReshardSignals : public ReshardPlace, public testing::WithParamInterface<int> {
  protected:
-  /// Sends the program a signal at `event` in the parent of OUT. The lock's file already exists, so
-  /// the first file that the program creates is the directory to write into.
+  /// Sends the program a signal at `event` in the parent of OUT. The lock file already exists, so
+  /// the first entry that the program creates is the directory into which it writes.
   ProgramResult run_until(int event, const Words& options) const {
     write(directory_.path() + "/.out.lock", "");
     return run(kIn, options, {.tripwire = Tripwire{directory_.path(), event, GetParam()}});

@@ -14,7 +14,7 @@
 namespace reprise::test {
 namespace {
 
-/// The descriptor stays open, because the kernel watches for as long as the process has it.
+/// Does not close the descriptor, because the kernel watches only while the process has it open.
 void set_up(const Tripwire& wire) {
   const int fd = open(wire.directory.c_str(), O_RDONLY | O_DIRECTORY);
   if (fcntl(fd, F_SETOWN, getpid()) != 0 || fcntl(fd, F_SETSIG, wire.signal) != 0 ||

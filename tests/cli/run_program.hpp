@@ -12,7 +12,7 @@
 namespace reprise::test {
 
 struct ProgramResult {
-  int exit_code = -1;  ///< 128 + the signal if one ended it
+  int exit_code = -1;  ///< 128 plus the signal's number if a signal ended the program
   std::string out;
   std::string err;
   std::uint64_t peak_rss_bytes = 0;
@@ -23,19 +23,19 @@ struct ProgramResult {
 /// Sanitizers reserve more address space than any limit allows.
 inline constexpr bool kAddressSpaceLimited = REPRISE_SANITIZED == 0;
 
-/// Sends the program a signal during its first call that causes an event in a directory.
+/// A signal that the program receives during its first call that causes `event` in `directory`.
 struct Tripwire {
   std::string directory;
-  int event = 0;  ///< DN_CREATE, DN_RENAME
+  int event = 0;  ///< DN_CREATE or DN_RENAME
   int signal = 0;
 };
 /// True if the kernel supports tripwires.
 bool has_tripwires();
 
 struct RunLimits {
-  int seconds = 60;                                       ///< limit, after which it is killed
+  int seconds = 60;  ///< time after which the program is killed
   std::optional<std::uint64_t> address_space_bytes = {};  ///< ignored under sanitizers
-  std::string out = {};                                   ///< instead of a file that is read back
+  std::string out = {};  ///< file for the output, which is then not read back
   std::optional<Tripwire> tripwire = {};
 };
 

@@ -1,4 +1,4 @@
-// `reprise run` as a process: lanes, mutants, reports, errors for wrong input.
+// `reprise run` as a process: lanes, mutants, reports, and errors for wrong input.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ nlohmann::json report_of(const TemporaryDirectory& directory) {
   return nlohmann::json::parse(text_of(directory.path() + "/report.json"));
 }
 
-// CI does this with the whole catalogue.
+// CI runs the whole catalogue in the same way.
 TEST(RunVerb, a_tagged_set_passes_twice_in_two_processes_with_equal_hashes) {
   const TemporaryDirectory out;
   const std::string catalogue = std::string(REPRISE_SOURCE_DIR) + "/scenarios";
@@ -86,7 +86,7 @@ std::string copy_in(const TemporaryDirectory& directory) {
   return file;
 }
 
-// The version comes only from CMake.
+// CMake is the only source of the version.
 TEST(RunVerb, a_checkpoint_names_the_version_that_cmake_is_told_and_so_does_the_program) {
   const std::string cmake = text_of(REPRISE_SOURCE_DIR "/CMakeLists.txt");
   const std::string before = "project(reprise VERSION ";

@@ -32,7 +32,8 @@ const std::string kC = "torch_2.15.0/different_content";
 const std::string kGpt = "mcore_0.16.1_gpt_tp2_pp2";
 
 TEST(CommandLine, EveryVerbHasHelpWithExamples) {
-  // Arguments that make output for programs: JSON, except for verbs that write files.
+  // For each verb, an option that makes output for programs: JSON, or a file for verbs that write
+  // files.
   const std::pair<const char*, const char*> rows[] = {
       {"run", "--report"}, {"replay", "--record"}, {"mutants", "--json"},
       {"gate", "--json"},  {"inspect", "--json"},  {"verify", "--json"},
@@ -338,7 +339,7 @@ TEST(Plan, RanksThatALayoutLeavesIdleAreNoted) {
       {"moe-tiny", "ep=3,dp=3", {}},
       {"moe-tiny", "ep=6,dp=6", {}},
       {"moe-tiny", "ep=7,dp=7", {"save: 1 rank holds no expert: 6 experts over ep 7"}},
-      // Ceil chunks are 2, 2, 2, 0.
+      // Chunks rounded up give the four ranks 2, 2, 2 and 0 experts.
       {"moe-tiny", "ep=4,dp=8", {"save: 2 ranks hold no expert: 6 experts over ep 4"}}};
   for (const auto& row : rows) {
     const std::vector<std::string> words = {"plan", "--model", row.model, "--layout", row.layout};

@@ -1,6 +1,6 @@
 #pragma once
-// Pairs of element runs that all comparisons must judge alike: the CPU's, the kernel's code on the
-// host, a device's.
+// Pairs of element runs that all comparisons must judge alike: the CPU's loops, the kernel's code
+// run on the host, and a device.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ struct CompareCase {
   DType dtype;
   Bytes left;
   Bytes right;
-  std::size_t left_lead = 0;  ///< bytes from a 16-byte boundary to the first element
+  std::size_t left_lead = 0;  ///< bytes between a 16-byte boundary and the first element
   std::size_t right_lead = 0;
 
   std::int64_t elements() const { return static_cast<std::int64_t>(left.size() / size_of(dtype)); }
@@ -35,7 +35,7 @@ inline Comparison compared_by_definition(DType dtype, const Bytes& left, const B
   const auto apart = [](auto a, auto b) {
     return a == b ? 0 : std::fabs(static_cast<double>(a - b));
   };
-  // A double can't hold all 64-bit integers, but a long double of the x87 can.
+  // A double can't hold every 64-bit integer, but the x87's long double can.
   const auto integer = [dtype](const std::byte* at) -> long double {
     std::int64_t value = 0;
     std::memcpy(&value, at, sizeof value);
@@ -78,8 +78,9 @@ inline Bytes random_bytes(Stream& random, std::size_t count) {
   return bytes;
 }
 
-/// Bit patterns whose upper 16 bits are those of zeros, infinities, NaNs, ones and the smallest of
-/// float16, bfloat16, float32 and float64; each followed by zeros and by ones.
+/// Returns bit patterns whose upper 16 bits are those of zeros, infinities, NaNs, ones and the
+/// smallest numbers of float16, bfloat16, float32 and float64. Each pattern occurs with zeros and
+/// with ones in the remaining bits.
 inline std::vector<Bytes> special_elements(std::size_t width) {
   std::vector<Bytes> elements;
   for (const unsigned top : {0x0000U, 0x8000U, 0x7f80U, 0xff80U, 0x7fc0U, 0x7c00U, 0xfc00U, 0x7e00U,
@@ -89,7 +90,7 @@ inline std::vector<Bytes> special_elements(std::size_t width) {
       element[width - 1] = static_cast<std::byte>(top >> 8U);
       if (width > 1) element[width - 2] = static_cast<std::byte>(top & 0xffU);
       elements.push_back(element);
-      if (width < 4) continue;  // for complex types: also the other part
+      if (width < 4) continue;  // the pattern in both halves is for complex types
       std::copy_n(element.begin() + static_cast<std::ptrdiff_t>(width / 2), width / 2,
                   element.begin());
       elements.push_back(element);
@@ -98,7 +99,8 @@ inline std::vector<Bytes> special_elements(std::size_t width) {
   return elements;
 }
 
-/// Visits each pair of special elements as a separate case: a NaN would hide other deltas.
+/// Visits each pair of special elements as a case of its own, because a NaN would hide the deltas
+/// of other elements.
 inline void for_each_special_pair(DType dtype, const std::function<void(const CompareCase&)>& go) {
   const auto specials = special_elements(size_of(dtype));
   for (std::size_t a = 0; a < specials.size(); ++a) {
@@ -111,7 +113,7 @@ inline void for_each_special_pair(DType dtype, const std::function<void(const Co
   }
 }
 
-/// Visits the cases of one type; large ones have at most `most` bytes.
+/// Visits the cases of one type. Large cases have at most `most` bytes.
 inline void for_each_compare_case(DType dtype, std::size_t most,
                                   const std::function<void(const CompareCase&)>& go) {
   const std::size_t width = size_of(dtype);
@@ -132,7 +134,8 @@ inline void for_each_compare_case(DType dtype, std::size_t most,
     }
     go(drawn);
   }
-  // Flips one bit at each place in the blocks that threads compare, and in the remainder.
+  // Flips one bit at each position in the blocks that threads compare, and in the remainder after
+  // the last block.
   CompareCase flipped{.name = "", .dtype = dtype, .left = {}, .right = {}};
   const std::size_t few = 9 * 16 / width + 1;
   flipped.left.assign(few * width, std::byte{0x3f});

@@ -1,6 +1,6 @@
 #pragma once
-// Strided copies that all implementations must get right: the CPU's loops, the kernel's code on the
-// host, a device.
+// Strided copies that all implementations must get right: the CPU's loops, the kernel's code run on
+// the host, and a device.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace reprise::contracts {
 
-/// The place of a view in its memory.
+/// The place of a view in one side's memory.
 struct CopySide {
   Dims strides;            ///< in elements
-  std::size_t offset = 0;  ///< bytes before the first element; any alignment
-  std::size_t bytes = 0;   ///< size of the memory, including some after the last element
+  std::size_t offset = 0;  ///< bytes before the first element, at any alignment
+  std::size_t bytes = 0;   ///< size of the memory, with some bytes after the last element
 };
 
 struct CopyCase {
@@ -57,8 +57,8 @@ struct CopyCase {
   }
 };
 
-/// Returns strides for memory whose dimensions have the order `order`, slowest first, with `gap`
-/// unused elements after each row.
+/// Returns the strides of a memory whose dimensions follow each other as in `order`, slowest first,
+/// with `gap` unused elements after each row.
 inline CopySide side_of(const Dims& extents, std::size_t element_bytes,
                         const std::vector<std::size_t>& order, std::int64_t gap,
                         std::size_t offset) {
@@ -78,7 +78,7 @@ inline std::vector<std::size_t> row_major(std::size_t ndim) {
   return order;
 }
 
-/// Draws a copy with 1 to 8 dimensions and any extents, orders, gaps and alignments.
+/// Draws a copy with 1 to 8 dimensions and arbitrary extents, orders, gaps and alignments.
 inline CopyCase drawn_copy(std::uint64_t seed) {
   Stream random = Stream(seed).split("copy");
   const std::size_t ndim = 1 + seed % kMaxNdim;
@@ -105,7 +105,7 @@ inline CopyCase drawn_copy(std::uint64_t seed) {
   return drawn;
 }
 
-/// Returns a copy of one run of bytes between two alignments.
+/// Returns a copy of one run of bytes between two addresses of the given alignments.
 inline CopyCase run_case(std::int64_t bytes, std::size_t from, std::size_t to) {
   return {.name = "run of " + std::to_string(bytes) + " from " + std::to_string(from) + " to " +
                   std::to_string(to),
@@ -140,7 +140,7 @@ inline std::vector<CopyCase> copy_cases() {
                     .target = side_of({5, 70}, 2, {0, 1}, 2, 6)};
   repeated.source.strides = Dims::filled(2, 0);
   cases.push_back(repeated);
-  cases.push_back(run_case(std::int64_t{3} << 19U, 0, 0));  // large: a separate copy
+  cases.push_back(run_case(std::int64_t{3} << 19U, 0, 0));  // long runs are copied by separate code
   cases.push_back(run_case((std::int64_t{3} << 19U) + 5, 3, 10));
   return cases;
 }

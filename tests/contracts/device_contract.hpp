@@ -1,6 +1,6 @@
 #pragma once
-// Contract of every device. `Lane` has `void run(function<void(Device&)>)`, and `Numbers`, device
-// memory with the interface of HostNumbers.
+// Contract of every device. A test's `Lane` has `void run(function<void(Device&)>)`; its `Numbers`
+// is device memory with the interface of HostNumbers.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ inline std::byte* data_of(std::vector<std::int32_t>& values) {
   return reinterpret_cast<std::byte*>(values.data());
 }
 
-/// Memory of a device that uses host memory.
+/// Memory for devices that use host memory.
 class HostNumbers {
  public:
   HostNumbers(Device& /*device*/, std::vector<std::int32_t> values) : values_(std::move(values)) {}
@@ -101,7 +101,7 @@ TYPED_TEST_P(DeviceContract, copies_are_done_that_were_waited_for_in_whatever_or
 
 TYPED_TEST_P(DeviceContract, many_copies_small_and_large_come_through_the_devices_own_staging) {
   this->run([](Device& device) {
-    constexpr std::size_t kSmall = 900;  // copies of 3 numbers each
+    constexpr std::size_t kSmall = 900;  // number of copies, of 3 numbers each
     constexpr std::size_t kLarge = 300'000;
     const std::size_t all = 3 * kSmall + kLarge;
     typename TypeParam::Numbers source(device, counted(all));

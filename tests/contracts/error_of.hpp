@@ -1,5 +1,5 @@
 #pragma once
-// Returns the Error that a call throws, for tests.
+// For tests: returns the Error that a call throws.
 
 #include <optional>
 
@@ -7,7 +7,7 @@
 
 namespace reprise::contracts {
 
-/// Returns nothing if the call returns; other exceptions pass through.
+/// Returns nothing if the call throws nothing. Exceptions other than Error pass through.
 template <class Call>
 std::optional<Error> error_of(Call&& call) {
   try {

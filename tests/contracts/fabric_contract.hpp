@@ -1,6 +1,7 @@
 #pragma once
-// Contract of every fabric, for any size of the world. `Lane`: `void run(function<void(Fabric&)>)`
-// runs the body on every rank and fails the test if a rank throws.
+// Contract of every fabric, for worlds of any size. A test's `Lane` has `void
+// run(function<void(Fabric&)>)`, which runs the body on every rank and fails the test if a rank
+// throws.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,8 @@ class FabricContract : public testing::Test {
 
 inline std::string tag(GlobalRank rank) { return "from " + std::to_string(rank.value); }
 
-/// Returns a permuted group of this world, with gaps if the world is large enough.
+/// Returns a group of this world whose members are permuted, with gaps if the world is large
+/// enough.
 inline Group backwards(std::int32_t world_size, std::int32_t step) {
   std::vector<GlobalRank> members;
   for (std::int32_t rank = world_size - 1; rank >= 0; rank -= step) members.push_back({rank});
@@ -66,7 +68,7 @@ TYPED_TEST_P(FabricContract, groups_are_permuted_gapped_offset_and_single) {
     expect_members_meet(fabric, Group({fabric.rank()}));
     if (size >= 3) expect_members_meet(fabric, Group({GlobalRank{2}, GlobalRank{1}}));
     if (size >= 4) {
-      // Two disjoint groups at the same time.
+      // Two disjoint groups communicate at the same time.
       const std::int32_t base = fabric.rank().value < 2 ? 0 : 2;
       if (fabric.rank().value < 4) {
         expect_members_meet(fabric, Group({GlobalRank{base + 1}, GlobalRank{base}}));

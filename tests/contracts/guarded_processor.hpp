@@ -1,6 +1,6 @@
 #pragma once
-// Simulates device memory without a device: pages that only operations of their processor and
-// device can access. Host code that dereferences such an address crashes.
+// Simulates device memory without a device. Its pages can be accessed only by operations of their
+// processor and device; host code that dereferences an address in them crashes.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -14,8 +14,8 @@
 
 namespace reprise::contracts {
 
-/// Reserves the pages once and allocates from the front; freed memory serves the next request of
-/// its size.
+/// Reserves all pages once and allocates from the front. Freed memory is reused for the next
+/// request of the same size.
 class GuardedPages {
  public:
   GuardedPages()
@@ -73,7 +73,7 @@ class GuardedPages {
   std::multimap<std::size_t, std::byte*> free_;
 };
 
-/// Does the host's arithmetic on such pages.
+/// A processor that works on guarded pages by opening them for the host.
 class GuardedProcessor final : public sim::Processor {
  public:
   GuardedPages& pages() { return pages_; }
@@ -116,7 +116,7 @@ class GuardedProcessor final : public sim::Processor {
   GuardedPages pages_;
 };
 
-/// A device with host memory that also reaches the pages of such a processor.
+/// A device with host memory that can also access the pages of a guarded processor.
 class GuardedDevice final : public Device {
  public:
   GuardedDevice(Device& inner, GuardedPages& pages) : inner_(inner), pages_(pages) {}

@@ -1,5 +1,5 @@
 #pragma once
-// Drops privileges temporarily, for a test that the file system must refuse.
+// Drops privileges temporarily, for tests in which the file system must refuse an access.
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 namespace reprise::contracts {
 
-/// Turns root into nobody for the object's lifetime, since root may read and write everything. Does
+/// For its lifetime, turns root into nobody, because root may read and write everything. Does
 /// nothing for other users.
 class NotRoot {
  public:

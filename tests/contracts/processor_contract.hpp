@@ -1,7 +1,7 @@
 #pragma once
-// Contract of every processor of a job: it computes the same bits as plain loops over indices.
-// `Owner` has `sim::Processor* processor()`; nullptr means that there is none here, and the test
-// reports a skip.
+// Contract of every processor of a job: it computes the same bits as plain loops over indices. A
+// test's `Owner` has `sim::Processor* processor()`, which returns nullptr if there is no such
+// processor here; the test is then skipped.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,8 @@
 
 namespace reprise::contracts {
 
-/// Boxes of a local array, as a share has them: packed in one buffer, in place in another.
+/// Boxes of a local array, in the two forms in which a share holds them: packed in a buffer, or in
+/// place in the array itself.
 struct ProcessorCase {
   const char* name;
   Dims shape;
@@ -36,7 +37,7 @@ inline std::vector<ProcessorCase> processor_cases() {
     for (const auto extent : shape) one.tensor.global.push_back({{0, extent}});
     return one;
   };
-  const sim::LocalTensor fused{{8, 3}, {{{3, 7}, {11, 15}}, {{2, 5}}}};  // of [16, 6]
+  const sim::LocalTensor fused{{8, 3}, {{{3, 7}, {11, 15}}, {{2, 5}}}};  // part of [16, 6]
   const Box local = Box::whole(fused.shape);
   const sim::LocalTensor experts{{3, 4, 5}, {{{6, 9}}, {{0, 2}, {8, 10}}, {{1, 6}}}};
   return {whole("all of it", {7, 5}),
@@ -52,7 +53,8 @@ inline std::vector<ProcessorCase> processor_cases() {
            boxes_of_range(Box::whole(experts.shape), 7, 58)}};
 }
 
-/// Returns arbitrary bits, the same each time; some are NaNs, infinities, subnormals, zeros.
+/// Returns arbitrary bits, which are the same in each run. Some are NaNs, infinities, subnormals or
+/// zeros.
 template <class T>
 std::vector<T> any_values(std::size_t size, std::string_view name) {
   constexpr std::uint32_t kSpecial[] = {0x7fc00001, 0x7f800000, 0xff800000, 0x00010000, 0x80000000};
@@ -87,7 +89,7 @@ inline void expect_same(const std::vector<std::uint16_t>& got,
   }
 }
 
-/// Visits by definition, index by index: visit(global, offset in a, offset in b).
+/// Visits each element by definition: calls visit(global index, offset in a, offset in b).
 template <class Visit>
 void for_each_index(const Dims& shape, const std::vector<Piece>& a, const std::vector<Piece>& b,
                     const Visit& visit) {
@@ -234,7 +236,7 @@ TYPED_TEST_P(ProcessorContract, loss_and_gradients_are_summed_over_what_counts_h
   this->for_each_case([](sim::Processor& processor, const ProcessorCase& one) {
     const std::int64_t live = TestFixture::live_of(one);
     const sim::Copy copy{1, 3};
-    const sim::Gradients gradients{Stream(9), 4, live};  // some are zero
+    const sim::Gradients gradients{Stream(9), 4, live};  // some gradients are zero
     const auto weight = any_values<std::uint16_t>(one.local_size(), "weight");
     const auto weights = TestFixture::array_of(processor, weight);
     const auto maps = element_maps(one.shape, one.in_place(), one.in_place());
@@ -274,7 +276,7 @@ TYPED_TEST_P(ProcessorContract, the_first_stale_weight_is_found_wherever_it_is) 
     const auto maps = element_maps(one.shape, one.packed(), one.packed());
     const sim::StaleWeight stale{masters.address(), weights.address()};
     EXPECT_EQ(processor.first(maps, stale), std::nullopt);
-    std::vector<std::size_t> order;  // order of the elements in the buffer, by pieces
+    std::vector<std::size_t> order;  // offsets of the elements in the buffer, piece by piece
     for_each_index(one.shape, one.packed(), one.packed(),
                    [&](std::int64_t, std::size_t at, std::size_t) { order.push_back(at); });
     for (std::size_t i = 0; i < order.size(); i += order.size() / 5 + 1) {

@@ -1,5 +1,6 @@
 #pragma once
-// Seed of a test's random cases: derived from the commit unless the environment gives one.
+// Returns the seed of a test's random cases. It is derived from the commit unless the environment
+// sets it.
 
 #include <cstdint>
 #include <cstdlib>

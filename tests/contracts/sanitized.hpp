@@ -1,5 +1,5 @@
 #pragma once
-// Is 1 under a sanitizer that replaces the allocator.
+// Equals 1 under a sanitizer that replaces the allocator.
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define REPRISE_SANITIZED 1

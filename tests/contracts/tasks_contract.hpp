@@ -1,5 +1,6 @@
 #pragma once
-// Contract of every Tasks. `Lane` has `void run(function<void(Tasks&)>)`, which lends its Tasks.
+// Contract of every Tasks. A test's `Lane` has `void run(function<void(Tasks&)>)`, which passes its
+// Tasks to the function.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +31,7 @@ TYPED_TEST_P(TasksContract, wait_returns_after_the_work_is_done) {
     task->wait();
     EXPECT_EQ(value, 7);
     EXPECT_TRUE(task->done());
-    task->wait();  // a second call is allowed
+    task->wait();  // a second wait is allowed
   });
 }
 

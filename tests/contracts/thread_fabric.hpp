@@ -1,6 +1,6 @@
 #pragma once
-// Ranks as threads of the test's process: collectives meet at a mutex. A rank that fails closes all
-// meetings, so that nobody waits for it.
+// Ranks as threads of the test's process. Members of a collective meet at a mutex. A rank that
+// fails closes all meetings, so that no other rank waits for it.
 
 #include <condition_variable>
 #include <functional>
@@ -16,7 +16,8 @@
 
 namespace reprise::contracts {
 
-/// Meeting point of one group's members. A member that fails closes all meetings of the world.
+/// The place where one group's members meet. When a member fails, all meetings of the world are
+/// closed.
 class Meeting {
  public:
   explicit Meeting(std::size_t size) : size_(size) {}
@@ -91,7 +92,7 @@ class ThreadCommunicator final : public Communicator {
   Meeting& meeting_;
 };
 
-/// The meetings of one world, made on first use.
+/// All meetings of one world, each created on first use.
 class Meetings {
  public:
   Meeting& of(const Group& group) {
@@ -127,7 +128,8 @@ class ThreadFabric final : public Fabric {
   Meetings& meetings_;
 };
 
-/// Runs `work` on every rank and waits; rethrows the exception of the lowest rank.
+/// Runs `work` on every rank and waits for all ranks; rethrows the exception of the lowest-numbered
+/// rank that failed.
 inline void run_world(std::int32_t size, const std::function<void(Fabric&)>& work) {
   Meetings meetings;
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));

@@ -1,6 +1,6 @@
 #pragma once
-// Ranks as threads of the test's process on one real directory: the smallest world in which the
-// engine runs with several ranks.
+// Ranks as threads of the test's process with one real directory: the smallest world in which the
+// engine runs on several ranks.
 
 #include <functional>
 #include <memory>
@@ -14,8 +14,8 @@
 
 namespace reprise::contracts {
 
-/// Runs `body` once per rank, each on its own thread with its own ports; rethrows the first failure
-/// by rank. `wrap` may decorate a rank's store.
+/// Runs `body` once per rank, each time on a thread of its own with ports of its own. Rethrows the
+/// exception of the lowest-numbered rank that failed. `wrap` may decorate a rank's store.
 using WrapStore = std::function<std::unique_ptr<Store>(Store&, GlobalRank)>;
 inline void run_ranks(std::int32_t world, const std::string& directory,
                       const std::function<void(const Ports&)>& body, const WrapStore& wrap = {}) {

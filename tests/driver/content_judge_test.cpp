@@ -17,7 +17,7 @@ Scenario saved_once() {
   return test::scenario_of({{"dp2", {TrainAction{1}, SaveAction{}}}, {"dp2", {TrainAction{1}}}});
 }
 
-/// A life that saved, and its store.
+/// A life that saved once, and its store.
 struct Saved {
   Rig rig{saved_once()};
   IncarnationRecord life = rig.run(0);
@@ -27,7 +27,7 @@ struct Saved {
     return Checkpoint::open(rig.store(),
                             CommitTarget::iteration(kCheckpointRoot, Step{1}).directory);
   }
-  /// Flips the last byte of elements of the tensor's first chunk.
+  /// Flips the last byte of the elements in the tensor's first chunk.
   void flip(const std::string& key) {
     Checkpoint stored = checkpoint();
     for (const auto& tensor : stored.catalog().tensors) {
@@ -47,7 +47,7 @@ TEST(ContentJudge, a_stored_element_of_other_bits_names_key_step_and_the_rank_th
     Saved saved;
     std::string key;
     for (const auto& item : saved.life.ranks[static_cast<std::size_t>(rank)].audits[0].items) {
-      // True on the rank that has the tensor's first chunk.
+      // True if this rank has the tensor's first chunk.
       const bool first = item.box.ndim() > 0 && item.box.offset == Dims::filled(item.box.ndim(), 0);
       const bool mine = item.replica == 0 && item.box.ndim() > 0;
       if (mine && (first == (rank == 0))) key = item.key;
@@ -76,7 +76,7 @@ TEST(ContentJudge, beside_training_that_is_a_torn_snapshot) {
 
 TEST(ContentJudge, the_verdict_is_of_the_life_that_saved_and_names_the_same_rank_throughout) {
   Saved saved;
-  for (auto& item : saved.life.ranks[1].audits[0].items) {  // rank 1 passed other elements
+  for (auto& item : saved.life.ranks[1].audits[0].items) {  // rank 1 passed other bytes
     if (!item.key.starts_with("optimizer.") || item.box.ndim() == 0) continue;
     item.hashes.front() ^= 1;
     break;

@@ -1,4 +1,4 @@
-// Megatron's options applied to scenarios: the effect of each on a run.
+// Megatron's options applied to scenarios, and how each option changes a run.
 
 #include "driver/runs/field_options.hpp"
 
@@ -120,7 +120,7 @@ TEST(FieldOptions, of_saves_are_keys_of_checkpoints_in_a_file_too) {
   EXPECT_EQ(parse_scenario(to_yaml(scenario), "small.yaml").checkpoint, scenario.checkpoint);
 }
 
-// --- schedules and rates ------------------------------------------------------------------------
+// --- schedules and learning rates ---------------------------------------------------------------
 
 Scenario with_rates(const std::string& rates) {
   std::string text = kText;
@@ -138,7 +138,7 @@ reports::ScenarioResult judged(const Scenario& scenario) {
 }
 
 TEST(LearningRates, are_those_that_the_file_says_of_each_step_or_it_fails) {
-  // The rate falls linearly from 0.01 at 8 samples to 0.001 at 64; step n uses the rate at 8 (n -
+  // The rate falls linearly from 0.01 at 8 samples to 0.001 at 64. Step n uses the rate at 8 (n -
   // 1) samples.
   const auto right = judged(with_rates("{2: 0.01, 3: 0.0087142857, 4: 0.0074285714}"));
   EXPECT_EQ(right.verdict, Verdict::kPass) << right.reason;

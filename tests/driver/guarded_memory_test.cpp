@@ -1,5 +1,5 @@
-// Runs the whole job with its arrays in memory that host code can't access: job, engine, faults and
-// judges never dereference a device address.
+// Runs the whole job with its arrays in memory that host code can't access. So the job, the engine,
+// the faults and the judges never dereference a device address.
 #include "tests/contracts/guarded_processor.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace reprise::driver {
 namespace {
 
-/// Guarded memory for each rank of each world, kept until the lane ends.
+/// Guarded memory for each rank of each world; kept until the lane ends.
 class GuardedRanks {
  public:
   MemoryOf memory() {
@@ -84,7 +84,7 @@ TEST(GuardedPages, end_whoever_follows_an_address_outside_of_an_operation) {
   const sim::ArrayMemory memory = processor.allocate(64);
   EXPECT_EXIT(
       {
-        std::signal(SIGSEGV, SIG_DFL);  // a sanitizer's own handler exits
+        std::signal(SIGSEGV, SIG_DFL);  // instead of a sanitizer's handler, which exits
         memory[0] = std::byte{1};
       },
       testing::KilledBySignal(SIGSEGV), "");

@@ -1,4 +1,4 @@
-// Facts derived from a scenario's actions: saves, parents, and positions of random streams.
+// Facts that follow from a scenario's actions: saves, parents, and positions of random streams.
 
 #include "driver/record/history.hpp"
 
@@ -50,7 +50,7 @@ TEST(History, a_table_of_streams_that_come_back_or_begin_anew) {
   struct Row {
     std::string saved;
     std::string loaded;
-    StreamAges ages;  ///< after 3 steps before the save and 1 after the load
+    StreamAges ages;  ///< after 3 steps before the save and 1 step after the load
   };
   const Row rows[] = {
       {"tp2 dp2", "tp2 dp2", {4, 4}}, {"tp2 dp2", "tp2 dp4", {4, 4}},
@@ -67,7 +67,7 @@ TEST(History, a_table_of_streams_that_come_back_or_begin_anew) {
   }
 }
 
-// --- modules ------------------------------------------------------------------------------------
+// --- jobs of several modules -------------------------------------------------------------------
 
 sim::ModuleConfig module(const std::string& name, const char* layout) {
   return {.name = name, .model = "language-moe", .layout = sim::parse_layout(layout)};
@@ -145,7 +145,7 @@ TEST(History, saves_know_the_modules_and_their_ranks) {
             "tp2");
 }
 
-/// A change to the second life, made before the save that is checked.
+/// A change to the second life before the save that the test looks at.
 struct TurnRow {
   std::string what;
   std::function<void(Scenario&)> change;
@@ -258,7 +258,7 @@ TEST(History, a_save_that_did_not_end_may_have_left_the_ones_before_it_back_to_a
   };
   struct Row {
     std::vector<SavePoint> saves;
-    std::vector<std::size_t> may_stand;  ///< saves that may have written step 3
+    std::vector<std::size_t> may_stand;  ///< indices of the saves that may have written step 3
   };
   const std::vector<Row> rows = {
       {{}, {}},

@@ -1,4 +1,4 @@
-// Evidence of all ranks together, from records only.
+// Judges the evidence of all ranks together, from records alone.
 
 #include "driver/judges/life_judge.hpp"
 
@@ -42,7 +42,7 @@ TEST(LifeJudge, a_table_of_records) {
   struct Row {
     std::string what;
     std::function<void(std::vector<RankRecord>&)> change;
-    std::string first;  ///< the first ruling; empty: none
+    std::string first;  ///< the first ruling; empty if there is none
   };
   const std::vector<Row> rows = {
       {"all is well", [](auto&) {}, ""},

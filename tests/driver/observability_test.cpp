@@ -1,5 +1,5 @@
-// Changes each part of a checkpoint on its way into the job. A judge notices, or the job refuses it
-// within two steps; otherwise its loss could go unnoticed.
+// Corrupts each part of a checkpoint on its way into the job. Each time a judge must notice, or the
+// job must refuse the part within two steps. Otherwise its loss could remain unnoticed.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 using reports::Verdict;
 using test::Rig;
 
-/// One thing that is corrupted: on one rank or, if it is stored once, on all.
+/// A part of the loaded state to corrupt: on one rank or, if it is stored only once, on all ranks.
 struct Item {
   std::string name;
   Interference interference;
@@ -29,10 +29,10 @@ struct Seen {
   bool seen = false;
   std::string code;
   std::string reason;
-  bool by_training = false;  ///< only loss or schedule would show it
+  bool by_training = false;  ///< true if only the loss or the schedule would show it
 };
 
-/// Everything that a load gives to each rank.
+/// Everything that a load gives to the ranks.
 struct Inventories {
   std::map<GlobalRank, StateDict> ranks;
   Value common;
@@ -56,7 +56,7 @@ TensorLeaf& tensor_of(StateDict& state, const std::string& key) {
   return *found;
 }
 
-/// Returns false for padding of buckets, which has no meaning and is filled with NaN.
+/// Returns false for the padding of buckets, which has no meaning and is filled with NaN.
 bool is_content(const TensorLeaf& leaf, std::size_t at) {
   if (leaf.dtype != DType::kFloat32) return true;
   float value = 0;
@@ -64,7 +64,7 @@ bool is_content(const TensorLeaf& leaf, std::size_t at) {
   return !std::isnan(value);
 }
 
-/// Flips the lowest bit of the element in the middle of the leaf's largest piece, or of the nearest
+/// Flips the lowest bit of the middle element of the leaf's largest piece, or of the nearest
 /// earlier element that has a meaning.
 void flip_one_element(const TensorLeaf& leaf) {
   const auto piece = std::max_element(
@@ -110,11 +110,11 @@ Item wrong_common(const test::Entry& entry) {
   return {"common" + entry.path, interference};
 }
 
-/// Selects what to corrupt, item by item.
+/// Selects the parts to corrupt.
 enum class What : std::uint8_t { kAll, kObjects };
 
-/// Returns every tensor and object of every rank and every entry of the common state, or only the
-/// objects.
+/// Returns one item for every object of every rank and, with kAll, also for every tensor and every
+/// entry of the common state.
 std::vector<Item> items_of(const Inventories& all, What what) {
   std::vector<Item> items;
   for (const auto& [rank, state] : all.ranks) {
@@ -142,8 +142,8 @@ bool seen_by_training(const IncarnationRecord& life) {
   return false;
 }
 
-/// Saves under a layout, then loads under it once per item with that item corrupted. A verdict that
-/// only reports an error in our own code does not count as noticing.
+/// Saves under a layout. Then loads under the same layout once for each item, with that item
+/// corrupted. A verdict that only reports an error in our own code does not count as noticing.
 std::vector<Seen> corrupt_each(const Scenario& scenario, What what = What::kAll) {
   Rig rig(scenario);
   IncarnationRecord first = rig.run(0);
@@ -171,7 +171,7 @@ std::vector<Seen> corrupt_each(const std::string& model, const std::string& layo
       {{layout, {TrainAction{2}, SaveAction{}}}, {layout, {TrainAction{2}}}}, model, sharding));
 }
 
-/// Returns the same scenario with modules side by side.
+/// Returns the same scenario for several modules side by side.
 Scenario of_modules(const std::vector<sim::ModuleConfig>& modules) {
   Scenario scenario =
       test::scenario_of({{"tp1", {TrainAction{2}, SaveAction{}}}, {"tp1", {TrainAction{2}}}});
@@ -188,7 +188,7 @@ sim::ModuleConfig module(const std::string& name, const std::string& model, cons
           .optimizer_sharding = sim::sharding_named(sharding)};
 }
 
-/// Requires that one of the corrupted items has all these words in its name.
+/// Requires that one of the corrupted items has all of these words in its name.
 void expect_tried(const std::vector<Seen>& all, const std::vector<std::string>& words) {
   const bool tried = std::any_of(all.begin(), all.end(), [&](const Seen& seen) {
     return std::all_of(words.begin(), words.end(), [&](const std::string& word) {

@@ -1,4 +1,4 @@
-// Log lines for a person who watches a rank.
+// Log lines for a person who watches a running rank.
 #include "driver/record/phase_log.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ struct SecondsClock final : Clock {
   std::uint64_t now = 0;
 };
 
-/// Returns the log of a commit with one step, by rank 3 at step 7.
+/// Returns the log lines of rank 3 at step 7 for a commit with one step of the protocol.
 std::string logged(const std::string& level, CountingTrace& trace) {
   const contracts::TemporaryDirectory directory;
   const LogOptions options{level, directory.path()};

@@ -1,4 +1,4 @@
-// Findings of ranks, on real jobs in the simulated world.
+// Findings of ranks about their own job, which runs in the simulated world.
 
 #include "driver/lanes/rank_program.hpp"
 
@@ -57,7 +57,7 @@ TEST(RankProgram, two_main_copies_are_ruled_on_although_the_engine_refuses_the_s
       << rulings[0];
 }
 
-/// Passes rank-private bytes to a save as if they were copies.
+/// Changes one byte of a copy, so that the save receives different bytes for copies of one thing.
 StateDict with_a_false_replica(StateDict state) {
   static const std::byte kWrong{0x5a};
   for (auto& leaf : state.tensors) {
@@ -89,12 +89,12 @@ TEST(RankProgram, weights_that_were_not_refreshed_are_stale_copies_of_their_mast
       << result.reason;
 }
 
-/// Replaces the rank's own part with that of another rank of the saving layout.
+/// Gives rank 0, in place of its own part, the part of another rank of the saving layout.
 TEST(RankProgram, a_wrong_element_names_the_rank_that_held_it_when_it_was_saved__tp2_dp2_to_tp3) {
   Rig rig(scenario_of({{"tp2 dp2", {TrainAction{1}, SaveAction{}}}, {"tp3", {}}}));
   const std::string key = "optimizer.state.exp_avg.decoder.layers.0.mlp.linear_fc1.weight";
   std::vector<std::byte> of_rank_2;
-  Interference swap;  // rank 2 may come after rank 0, so the load is run twice
+  Interference swap;  // run twice, because rank 2 may load later than rank 0
   swap.state = [&](GlobalRank rank, StateDict& loaded) {
     for (auto& leaf : loaded.tensors) {
       if (leaf.key != key) continue;
@@ -112,8 +112,8 @@ TEST(RankProgram, a_wrong_element_names_the_rank_that_held_it_when_it_was_saved_
   ASSERT_TRUE(life.ranks[0].first_difference);
   const auto& first = *life.ranks[0].first_difference;
   EXPECT_EQ(first.key, key);
-  // Under tp3, rows 36..54 belong to rank 2; under tp2 dp2, row 36 was in the share of tp 1 dp 0,
-  // rank 1.
+  // Under tp3, rows 36..54 belong to rank 2. Under tp2 dp2, row 36 was in the share of tp 1 dp 0,
+  // which is rank 1.
   EXPECT_NE(first.comes_from.find("[36, 0], which is rank 1's"), std::string::npos)
       << first.comes_from;
 }

@@ -1,5 +1,5 @@
-// The corpus of former failures: each file records the result of that time, so that `reprise
-// replay` can compare with it.
+// The corpus of former failures. Each file records the result that the failure had, so that
+// `reprise replay` can compare with it.
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@ namespace {
 
 const std::string kCorpus = REPRISE_SOURCE_DIR "/scenarios/regress";
 
-/// Returns why the scenario is no valid entry of the corpus; empty if it can be replayed and, if it
-/// names a defect to switch on, fails.
+/// Returns why the scenario is no valid entry of the corpus; empty if it is one. An entry must be
+/// replayable and, if it names a mutant, fail with it.
 std::string flaw_of(const Scenario& scenario) {
   if (!scenario.recorded) return "has no 'recorded:' block";
   const Recorded& recorded = *scenario.recorded;

@@ -1,4 +1,4 @@
-// Random streams are at the positions that their steps give, and no two are equal.
+// Random streams are at the positions that follow from their steps, and no two streams are equal.
 
 #include "driver/judges/rng_judge.hpp"
 
@@ -17,8 +17,8 @@ Value advanced(sim::HostRng rng, int steps) {
   return encode(rng);
 }
 
-/// Returns the host stream of (pp 1, tp 2) of 2 x 3 and the expert stream of (pp 1, ep 0, etp 1) of
-/// 2 x 2 x 2.
+/// Returns two streams: the host stream of (pp 1, tp 2) in a grid of 2 x 3, and the expert stream
+/// of (pp 1, ep 0, etp 1) in a grid of 2 x 2 x 2.
 StateDict streams_of(const Value& host, const Value& expert) {
   StateDict state;
   state.objects.push_back({std::string(sim::kRngKey), {2, 3}, {1, 2}, 0, host});
@@ -71,9 +71,10 @@ TEST(RngJudge, a_state_that_no_stream_comes_through_has_drifted) {
               judged::kRngDrift, "in no state");
 }
 
-// --- modules ------------------------------------------------------------------------------------
+// --- jobs of several modules --------------------------------------------------------------------
 
-/// Returns the streams of a rank with two modules; in each it is at (pp 0, tp 1) of 1 x 2.
+/// Returns the streams of a rank with two modules. In each module the rank is at (pp 0, tp 1) of 1
+/// x 2.
 StateDict streams_of_modules(const Value& vision, const Value& language) {
   StateDict state;
   state.objects.push_back({"mimo.vision.rng_state", {1, 2}, {0, 1}, 0, vision});

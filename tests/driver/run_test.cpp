@@ -57,7 +57,7 @@ TEST(Run, damage_of_what_is_not_there_fails_its_scenario_and_the_others_go_on) {
   manifest.incarnations[0].actions.push_back(DamageAction{.what = sim::FileKind::kManifest});
   Scenario step = good;
   step.incarnations[0].actions.push_back(DamageAction{.step = 77});
-  Scenario empty = good;  // flips a bit of an empty file
+  Scenario empty = good;  // an empty file has no bit to flip
   empty.incarnations[0].actions.push_back(DamageAction{.cut = 1 << 20});
   empty.incarnations[0].actions.push_back(DamageAction{});
   const auto report = run_these({manifest, step, empty, good}, {}, [](auto...) {});
@@ -135,7 +135,7 @@ TEST(Run, another_seed_is_another_order_of_events_and_the_same_content) {
   EXPECT_EQ(one.content_digest, two.content_digest);
 }
 
-/// Computes the event hash in another process.
+/// Computes the event hash in a child process.
 std::string event_hash_in_child(const std::string& scratch) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -209,7 +209,7 @@ IncarnationRecord good_life(std::int32_t ranks) {
 }
 
 TEST(Verdict, a_table_of_records) {
-  const Scenario scenario = read_scenario(kSkeleton);  // three incarnations
+  const Scenario scenario = read_scenario(kSkeleton);  // has three incarnations
   struct Row {
     std::string what;
     std::function<void(std::vector<IncarnationRecord>&)> change;
@@ -358,7 +358,7 @@ TEST(Verdict, different_operations_in_one_group_are_a_mismatch_that_names_both) 
   }
 }
 
-// --- mutants, replays, courses: decisions from results alone -------------------------------------
+// --- mutants, replays, courses: verdicts from results alone --------------------------------------
 
 ScenarioRun run_with(Verdict verdict, const std::string& code) {
   ScenarioRun run;
@@ -368,7 +368,7 @@ ScenarioRun run_with(Verdict verdict, const std::string& code) {
 }
 
 TEST(Mutants, caught_is_a_verdict_that_the_mutant_expects_and_a_pass_without_it) {
-  const auto& mutant = sim::mutant_named("floor-vs-ceil-chunk");  // CHUNK_OVERLAP and others
+  const auto& mutant = sim::mutant_named("floor-vs-ceil-chunk");  // causes CHUNK_OVERLAP, ...
   const ScenarioRun pass = run_with(Verdict::kPass, "");
   EXPECT_TRUE(judge_trial(mutant, pass, run_with(Verdict::kFail, "CHUNK_OVERLAP")).caught);
   ScenarioRun behind = run_with(Verdict::kFail, "IO");

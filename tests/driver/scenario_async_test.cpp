@@ -1,4 +1,5 @@
-// The language of saves during training: it is read, written back, and refused if wrong.
+// The scenario language for saves during training: it is read, written back, and refused if it is
+// wrong.
 
 #include <gtest/gtest.h>
 

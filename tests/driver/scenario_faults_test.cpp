@@ -1,5 +1,5 @@
-// The language of faults, re-runs, caches and groups: it is read, written back, and refused if
-// wrong.
+// The scenario language for faults, re-runs, caches and groups: it is read, written back, and
+// refused if it is wrong.
 
 #include <gtest/gtest.h>
 
@@ -15,17 +15,17 @@ namespace {
 
 using contracts::error_of;
 
-/// Builds a scenario in which lines of each part can be replaced: `job`, `steps`, `expect`.
+/// Builds a scenario from parts that a test can replace.
 struct Text {
   std::string job = "";
   std::string checkpoint = "{keep: 2}";
   std::string first = "";    ///< steps before the restart
-  std::string restart = "";  ///< "on: other_device"
-  std::string last = "";     ///< steps after it
+  std::string restart = "";  ///< such as "on: other_device"
+  std::string last = "";     ///< steps after the restart
   std::string expect = "";
   std::string each = "";
 
-  operator std::string() const {  // NOLINT: a text in all but name
+  operator std::string() const {  // NOLINT: used in place of a text
     return (each.empty() ? "" : "each: " + each + "\n") + "proves: something\njob: {" + job +
            "model: gpt-tiny, layout: {tp: 2, dp: 2}, optimizer: {kind: adam, sharding: "
            "fully_reshardable}}\ncheckpoint: " +
@@ -206,7 +206,7 @@ TEST(ScenarioFaults, mistakes_are_refused_with_what_may_have_been_meant) {
   }
 }
 
-// --- tables --------------------------------------------------------------------------------------
+// --- scenarios with a table ---------------------------------------------------------------------
 
 std::vector<Scenario> table(const std::string& each, const Text& text) {
   Text whole = text;

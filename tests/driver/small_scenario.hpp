@@ -1,5 +1,6 @@
 #pragma once
-// Scenarios of gpt-tiny built in code, and their incarnations run by hand on one simulated store.
+// Scenarios of gpt-tiny that are built in code, and whose incarnations a test runs one at a time on
+// one simulated store.
 
 #include <memory>
 #include <string>
@@ -37,12 +38,12 @@ inline Scenario scenario_of(const std::vector<Life>& lives, const std::string& m
   return scenario;
 }
 
-/// Runs a scenario's lives on one store with the saves of earlier incarnations.
+/// Runs a scenario's lives on one store and remembers what earlier lives saved.
 class Rig {
  public:
   explicit Rig(Scenario scenario) : scenario_(std::move(scenario)) {}
 
-  /// Runs an incarnation like the simulated lane, with the results of the earlier lives.
+  /// Runs an incarnation as the simulated lane does, given the results of the earlier lives.
   IncarnationRecord run(std::size_t incarnation, const sim::Policies& policies = {},
                         const Interference& interference = {}) {
     const IncarnationPlan& plan = scenario_.incarnations[incarnation];
@@ -67,7 +68,7 @@ class Rig {
     keep_members(plan, life);
     return life;
   }
-  /// Judges the store; the next life continues from it.
+  /// Judges the store after a life. The next life continues from that store.
   void end(std::size_t incarnation, IncarnationRecord& life) {
     end_life(scenario_, incarnation, store_, life, past_);
   }

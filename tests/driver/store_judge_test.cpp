@@ -1,4 +1,4 @@
-// The store after a life, with one error at a time.
+// Judges the store after a life, with one error at a time.
 
 #include "driver/judges/store_judge.hpp"
 #include "core/ports/whole_file.hpp"
@@ -46,14 +46,15 @@ void spoil(Store& store, const std::string& directory) {
   for (std::uint64_t byte = 5000; byte < 5400; ++byte) sim::flip_bit(store, file, byte);
 }
 
-/// Damages the second of three saves; the third is by another life, which continued from `parent`.
+/// Marks the second of three saves as damaged. The third save is made by another life, which
+/// continued from `parent`.
 void pass_over_second(Past& past, Step parent) {
   past.saves[1].damaged = true;
   past.saves[2].incarnation = 1;
   past.saves[2].parent_step = parent.value;
 }
 
-/// Lets another life load the first of three saves and repeat the second.
+/// Adds a save as if another life had loaded the first of three saves and repeated the second.
 void save_second_again(Store& store, Past& past) {
   SavePoint again = past.saves[1];
   again.incarnation = 1;

@@ -1,4 +1,4 @@
-// One uninterrupted job serves all ranks and scenarios that train alike.
+// One uninterrupted job serves all ranks and all scenarios that train alike.
 
 #include "driver/record/twin.hpp"
 
@@ -16,7 +16,7 @@ sim::JobConfig config(std::uint64_t seed = 7) {
   return config;
 }
 
-/// Returns the state of a job that trained by itself.
+/// Returns the state of a job that trained alone on one rank.
 GlobalState trained(const sim::JobConfig& config, std::int64_t steps) {
   SoloFabric fabric;
   sim::TrainingJob job(config, fabric);
@@ -72,7 +72,7 @@ TEST(Twin, forgets_the_states_that_were_not_asked_for_for_the_longest_time) {
   EXPECT_TRUE(second.expired());
 }
 
-// --- turns --------------------------------------------------------------------------------------
+// --- jobs whose configuration changes -----------------------------------------------------------
 
 sim::JobConfig modules_config(const std::vector<std::string>& names) {
   sim::JobConfig config;
@@ -83,7 +83,7 @@ sim::JobConfig modules_config(const std::vector<std::string>& names) {
   return config;
 }
 
-/// Returns the state of a job that continued with `next` after `at` steps, by itself.
+/// Returns the state of a job on one rank that continued with `next` after `at` steps.
 GlobalState turned(const sim::JobConfig& first, std::int64_t at, const sim::JobConfig& next,
                    std::int64_t steps) {
   SoloFabric fabric;

@@ -1,4 +1,4 @@
-// A job ends only after each save that it began is committed or known to have failed.
+// A job ends only after each save that it began is committed or is known to have failed.
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace reprise::driver {
 namespace {
 
-/// Returns a life in which one rank ends like this, with a save in this state.
+/// Returns a life in which one rank has this ending and a save with this state and code.
 IncarnationRecord life(Ending ending, bool stands, std::optional<Code> code) {
   RankRecord rank;
   rank.ending = ending;

@@ -8,15 +8,16 @@
 
 namespace reprise::driver::test {
 
-/// A leaf entry: its positions, from the root inwards.
+/// A leaf of a value, and its position in each container from the root inwards.
 struct Entry {
-  std::string path;  ///< "['optimizer'][0]['lr']"
+  std::string path;  ///< such as "['optimizer'][0]['lr']"
   std::vector<std::size_t> at;
 };
 
 std::vector<Entry> entries_of(const Value& root);
 
-/// Changes it to another value of its type: one more, a flipped bit, an added letter or item.
+/// Changes the entry to another value of its type: one more, a flipped bit, or one more letter or
+/// item.
 void corrupt(Value& root, const Entry& entry);
 
 }  // namespace reprise::driver::test

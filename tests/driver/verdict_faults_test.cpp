@@ -1,4 +1,4 @@
-// Planned ends, faults and expectations: verdicts from records only.
+// Planned ends, faults and expectations: verdicts from records alone.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 using reports::Verdict;
 using test::scenario_of;
 
-/// Two lives of two ranks; in the first life rank 1 is planned to die in its second save, and does.
+/// Two lives of two ranks. In the first life rank 1 dies in its second save, as planned.
 struct Case {
   Scenario scenario;
   std::vector<IncarnationRecord> lives;
@@ -299,7 +299,7 @@ TEST(Verdict, ranks_that_went_on_from_different_checkpoints_explain_what_else_is
   EXPECT_EQ(judge(one.scenario, one.lives).code, "MIXED_GENERATION");
 }
 
-/// Returns a fault checkpoint and lives that begin from it, one after another.
+/// Returns a case with one life for each exit code; all lives start from a fault checkpoint.
 Case fault_case(const std::vector<int>& exit_codes) {
   Case one{scenario_of({}), {}};
   for (const int code : exit_codes) {

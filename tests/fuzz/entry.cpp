@@ -13,7 +13,8 @@
 
 namespace {
 
-/// Returns false if the target has no seeds: its run would begin with nothing.
+/// Writes the target's seeds. Returns false if the target has none, since fuzzing would then start
+/// from nothing.
 bool write_seeds(const std::filesystem::path& directory) {
   std::filesystem::create_directories(directory);
   std::size_t number = 0;

@@ -10,7 +10,7 @@ namespace reprise::fuzz {
 
 namespace {
 
-/// Checks that records lie in the slice, one after another, and can be read whole.
+/// Checks that records lie in the slice in order, do not overlap, and can be read whole.
 bool check_archive(SpanSource& source) {
   return read_or_refuse(source.size(),
                         [&] {
@@ -31,7 +31,7 @@ bool check_archive(SpanSource& source) {
       .has_value();
 }
 
-/// Checks that every element of the view lies in its record, and the record in the slice.
+/// Checks that every element of the view lies in its record, and that the record lies in the slice.
 void check_view(const TensorItem& item, std::uint64_t slice) {
   promise(ByteRange{item.data_offset, item.data_bytes}.fits(slice), "elements outside of the item");
   if (volume(item.size) == 0) return;

@@ -1,16 +1,16 @@
 #pragma once
-// Properties of an item that hold for any bytes.
+// Promises that reading an item keeps, whatever the bytes are.
 
 #include "core/base/bytes.hpp"
 #include "reprise/value.hpp"
 
 namespace reprise::fuzz {
 
-/// Reads it as archive, tensor item, bytes item and common state; throws Broken if one of them
-/// breaks a promise. True if one of them accepted it.
+/// Reads the item as an archive, a tensor item, a bytes item and the common state. Throws Broken if
+/// one of these readers breaks a promise. True if one of them accepted the item.
 bool check_item(ByteSpan item);
 
-/// Checks that it survives a round trip as a bytes item with right checksums.
+/// Checks that the value survives a round trip as a bytes item with right checksums.
 void check_written_again(const Value& value);
 
 }  // namespace reprise::fuzz

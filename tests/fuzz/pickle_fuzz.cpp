@@ -1,5 +1,5 @@
-// The input is a pickle. It is read by itself, and as data.pkl in an otherwise correct item, which
-// is how bytes items, tensor items and common.pt contain pickles.
+// The input is a pickle. The target reads it alone, and as the data.pkl of an otherwise correct
+// item. Bytes items, tensor items and common.pt contain pickles in the latter form.
 
 #include "core/base/hash.hpp"
 #include "core/format/pickle/pickle_reader.hpp"
@@ -26,7 +26,7 @@ Bytes item_with(ByteSpan pickle) {
   return out.take();
 }
 
-/// Reads the value, whatever it is, as the common state and as an object of a module's optimizer.
+/// Reads the value, of whatever kind, as the common state and as an object of a module's optimizer.
 void examine_as_of_modules(const Value& value) {
   for (const auto& module : modules_of({}, &value).modules) {
     promise(module.claim && !module.stored(), "a module that nothing tells of");
@@ -56,7 +56,7 @@ std::vector<Seed> seeds() {
       SpanSource source(item.bytes);
       Archive archive(source);
       pickles.push_back({item.name, archive.read(archive.at("data.pkl"), 65536)});
-    } catch (const Error&) {  // old streams and compressed records
+    } catch (const Error&) {  // streams that are no archive, compressed records
     }
   }
   return pickles;

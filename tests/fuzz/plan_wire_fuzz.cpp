@@ -1,4 +1,4 @@
-// The input is a rank's plan as sent to others. It is decoded and used for planning.
+// The input is a rank's plan as it is sent to other ranks. The target decodes it and plans with it.
 
 #include <array>
 #include <limits>
@@ -24,7 +24,7 @@ std::int32_t further(std::int32_t replica) {
   return replica == std::numeric_limits<std::int32_t>::max() ? replica : replica + 1;
 }
 
-/// Plans with a second rank that offers further copies of the same; the result is a plan or a
+/// Plans with a second rank that offers more copies of the same tensors. This gives a plan or a
 /// refusal.
 void plan_with(const LocalPlan& plan) {
   std::array plans = {plan, plan};
@@ -57,8 +57,8 @@ Acceptance run(ByteSpan input) {
   return Acceptance::kAccepted;
 }
 
-/// Returns the offers of a rank that would write a real checkpoint: each tensor as one of two
-/// halves, by placement.
+/// Returns what a rank that writes a real checkpoint would offer: one half of each tensor, by
+/// placement.
 Seed offers_of(const Seed& metadata) {
   const std::vector<ByteSpan> files = {metadata.bytes};
   const std::vector<std::string> names = {metadata.name};

@@ -1,4 +1,4 @@
-// The input is the text of a scenario file, or of a model file.
+// The input is the text of a scenario file or of a model file.
 
 #include "driver/language/model_file.hpp"
 #include "driver/language/scenario.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using namespace driver;
 
-/// Number of rows to write and read again; each row is read like the others.
+/// Number of rows of a table that are written and read again; more rows would show nothing new.
 constexpr std::size_t kRowsAgain = 16;
 
 void check_scenario(Scenario scenario, const std::string& text) {
@@ -40,7 +40,7 @@ Acceptance run(ByteSpan input) {
 
 std::vector<Seed> seeds() {
   std::vector<Seed> files = files_below("scenarios", ".yaml");
-  std::erase_if(files, [](const Seed& file) {  // all rows cost the same and show the same
+  std::erase_if(files, [](const Seed& file) {  // longer tables take long and show nothing new
     return parse_scenarios(std::string(as_text(file.bytes)), file.name).size() > kRowsAgain;
   });
   files.push_back({"gpt", to_bytes("gpt: {layers: 4, hidden: 64, ffn: 128, vocabulary: 512}\n")});

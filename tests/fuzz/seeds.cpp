@@ -15,7 +15,7 @@ namespace reprise::fuzz {
 
 namespace {
 
-constexpr std::size_t kItemMax = 16384;  // larger items teach a fuzzer nothing
+constexpr std::size_t kItemMax = 16384;  // larger items do not help a fuzzer
 constexpr std::uint64_t kPickleMax = 65536;
 
 Bytes content_of(const std::filesystem::path& path) {
@@ -30,7 +30,7 @@ Metadata metadata_of(const Seed& seed) {
   return read_metadata(files, names);
 }
 
-/// Adds the items that a checkpoint's metadata names.
+/// Adds the items to which a checkpoint's metadata refers.
 void add_items(const Seed& metadata, std::vector<Seed>& items) {
   const auto folder = std::filesystem::path(metadata.name).parent_path();
   const Catalog catalog = metadata_of(metadata).catalog;
@@ -51,7 +51,8 @@ void add_items(const Seed& metadata, std::vector<Seed>& items) {
   for (const auto& object : catalog.objects) add(object.key, object.file, object.range);
 }
 
-/// Returns an item's pickle as its kind; for a stream that is no archive, all of its bytes.
+/// Returns the bytes that tell an item's kind: its pickle, or all bytes of a stream that is no
+/// archive.
 Bytes kind_of(const Seed& item) {
   try {
     SpanSource source(item.bytes);

@@ -1,5 +1,5 @@
 #pragma once
-// A fuzz target: a function of untrusted bytes, and its real seeds.
+// A fuzz target: a function that takes untrusted bytes, and real seeds for it.
 
 #include <optional>
 #include <stdexcept>
@@ -12,21 +12,23 @@
 
 namespace reprise::fuzz {
 
-/// The readers' answer to an input: nearly all inputs should be refused, real ones accepted.
+/// The readers' reaction to an input. They should refuse nearly all inputs, and accept real ones.
 enum class Acceptance { kRefused, kAccepted };
 
 struct Seed {
-  std::string name;  ///< source, for people
+  std::string name;  ///< where the bytes came from; used in messages only
   Bytes bytes;
 };
 
-/// A static object per target file; all targets linked into a program form a list.
+/// A fuzz target. Each target's source file has one static object, and all objects of a program
+/// form a list.
 class Target {
  public:
   using Run = Acceptance (*)(ByteSpan input);
   using Seeds = std::vector<Seed> (*)();
 
-  /// `does` reports a finding only by Broken, a crash or a hang.
+  /// `does` runs one input; it reports a finding by throwing Broken, crashing or hanging, and in no
+  /// other way.
   Target(const char* called, Run does, Seeds begins_with) noexcept;
 
   const char* name() const { return name_; }
@@ -50,16 +52,17 @@ class Broken : public std::logic_error {
 };
 void promise(bool kept, const std::string& what);
 
-/// Name that readers are given for the inputs' file, and the inputs' offset in it.
+/// Readers are told that the input lies in this file, at this offset.
 inline constexpr const char* kFile = "fuzzed";
 inline constexpr std::uint64_t kBegin = 1000;
 inline ErrorPlace input_place() { return {.file = kFile, .offset = kBegin}; }
 
-/// Checks that a refusal names the file, an offset in it (if any), and a code about the input.
-/// `size` is the number of bytes of the file from kBegin on; 0 skips the check of offsets.
+/// Checks that a refusal names the file, an offset in the file (if it has one), and a code that is
+/// about the input. `size` is the number of the file's bytes from kBegin on; 0 skips the check of
+/// the offset.
 void check_refusal(const Error& error, std::size_t size);
 
-/// Returns the result of `read`; nothing if it refuses properly.
+/// Returns the result of `read`; nothing if `read` refuses the input with a proper error.
 template <class Read>
 auto read_or_refuse(std::size_t size, Read&& read) -> std::optional<decltype(read())> {
   try {

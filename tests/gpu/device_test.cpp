@@ -1,4 +1,4 @@
-// A GPU keeps the contract of a device and its promises about streams.
+// A GPU satisfies the contract of a device and keeps its promises about streams.
 #include <cstring>
 
 #include "tests/contracts/copy_cases.hpp"
@@ -40,7 +40,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceContract, Gpu);
 
 class CudaCopies : public OnGpu {};
 
-/// Returns the host's side of a case, pinned or not.
+/// Returns host memory with the content, pinned or not.
 StagingMemory host_side(CudaDevice& device, bool pinned, const Bytes& content) {
   StagingMemory memory =
       pinned ? device.staging(content.size()) : StagingMemory(new std::byte[content.size()]);
@@ -95,7 +95,7 @@ TEST_F(CudaCopies, all_cases_are_gathered_in_one_call_into_memory_of_both_kinds)
   }
 }
 
-/// Returns a size that takes a while to copy; under tools any size does.
+/// Returns a number of bytes that takes a while to copy. Under slow tools a small number is enough.
 std::size_t many_bytes() { return std::size_t{testing_gpu::few() ? 2U : 256U} << 20U; }
 unsigned rounds() { return testing_gpu::few() ? 3 : 20; }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Tests that need a GPU run on the first one, and are skipped if there is none; all others are in
-// suites NoGpu*.
+// Tests that need a GPU run on the first one, and are skipped if there is none. All other tests are
+// in suites NoGpu*.
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@
 
 namespace reprise::testing_gpu {
 
-/// True if REPRISE_FEW=1, for tools that slow a kernel down a hundredfold: tests run the same
-/// cases, but fewer large or repeated ones.
+/// True if REPRISE_FEW=1, which is set for tools that slow kernels down a hundredfold. Tests then
+/// run the same kinds of cases, but fewer large and repeated ones.
 inline bool few() {
   const char* const value = std::getenv("REPRISE_FEW");
   return value != nullptr && std::string_view(value) == "1";
@@ -36,15 +36,15 @@ class OnGpu : public testing::Test {
   std::unique_ptr<CudaDevice> device_;
 };
 
-/// Waits for the work queued on a stream.
+/// Waits for all work queued on a stream.
 inline void wait_for(CudaStreamRef stream) {
   CudaEvent event(stream.device);
   event.record(stream);
   event.wait();
 }
 
-/// GPU memory with content, `lead` bytes after a 256-byte boundary. It is filled and read on the
-/// compute stream, after the work queued there.
+/// GPU memory with content, beginning `lead` bytes after a 256-byte boundary. It is filled and read
+/// on the compute stream, after the work that is queued there.
 class OnDevice {
  public:
   OnDevice(CudaDevice& device, ByteSpan content, std::size_t lead = 0)

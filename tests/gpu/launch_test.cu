@@ -1,4 +1,4 @@
-// Kernels by index run each index once, for any count and number of blocks.
+// Kernels that run by index run each index exactly once, for any number of indices and blocks.
 #include "core/adapters/cuda/launch.cuh"
 #include "core/base/execution_space.hpp"
 #include "reprise/error.hpp"

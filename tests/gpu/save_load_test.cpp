@@ -16,7 +16,7 @@ using testing_gpu::OnDevice;
 
 class CudaSaveLoad : public testing_gpu::OnGpu {};
 
-/// Returns two-dimensional tensors in consecutive memory; every other one is transposed.
+/// Returns two-dimensional tensors in consecutive memory. Every second one is transposed.
 StateDict state_over(std::byte* data, const std::vector<std::int64_t>& rows) {
   constexpr std::int64_t kColumns = 7;
   StateDict state;
@@ -36,8 +36,8 @@ StateDict state_over(std::byte* data, const std::vector<std::int64_t>& rows) {
 }
 
 TEST_F(CudaSaveLoad, what_is_loaded_is_what_was_in_the_gpu_when_begin_returned) {
-  std::vector<std::int64_t> rows(700, 9);                            // many small ones
-  const std::int64_t large = testing_gpu::few() ? 60'000 : 400'000;  // still copied by itself
+  std::vector<std::int64_t> rows(700, 9);                            // many small tensors
+  const std::int64_t large = testing_gpu::few() ? 60'000 : 400'000;  // copied alone
   rows.insert(rows.end(), {1, large, large * 3 / 4 + 1, 2});
   std::size_t bytes = 0;
   for (const auto count : rows) bytes += static_cast<std::size_t>(count) * 7 * 2;
@@ -48,13 +48,13 @@ TEST_F(CudaSaveLoad, what_is_loaded_is_what_was_in_the_gpu_when_begin_returned) 
   contracts::run_ranks(1, directory.path(), [&](const Ports& near) {
     const Ports ports{near.store, near.fabric, device(), near.tasks, near.trace};
     const auto group = ports.fabric.communicator(Group::world(1));
-    for (const int turn : {0, 1}) {  // the second turn reuses staging
+    for (const int turn : {0, 1}) {  // the second turn reuses staging memory
       const OnDevice saved(device(), content);
       const OnDevice loaded(device(), Bytes(bytes, std::byte{0xEE}));
       const std::string name = "ckpt" + std::to_string(turn);
       Save save = Save::begin(ports, group, state_over(saved.data(), rows),
                               {.target = {.directory = name, .step = {}}});
-      fill_bytes(compute(), saved.data(), std::byte{0}, bytes);  // the job continues
+      fill_bytes(compute(), saved.data(), std::byte{0}, bytes);  // as if the job continued
       save.finish();
       StateDict into = state_over(loaded.data(), rows);
       load(ports, *group, into, {.path = name});

@@ -9,7 +9,7 @@ namespace reprise::test {
 bool allocations_counted();
 /// Returns the bytes that are currently allocated.
 std::size_t allocated_bytes();
-/// Returns the peak since the last call, in bytes.
+/// Returns the peak of allocated bytes since the last call.
 std::size_t take_allocated_peak();
 
 }  // namespace reprise::test

@@ -19,13 +19,13 @@
 namespace reprise::test {
 namespace {
 
-/// Tries one flip in so many; 1 tries all.
+/// One flip is tried out of this many, for elements and for all other bytes; 1 tries all.
 struct OneIn {
   std::uint64_t elements = 1;
   std::uint64_t others = 1;
 };
 
-/// Returns fewer under a sanitizer, or as the environment says.
+/// Returns lower rates under a sanitizer, and the rate that the environment sets if it sets one.
 OneIn one_in(OneIn usual) {
   const char* told = std::getenv("REPRISE_FLIPS_ONE_IN");
   const std::uint64_t number = told != nullptr ? std::strtoull(told, nullptr, 10) : 0;
@@ -51,10 +51,10 @@ struct Counts {
   }
 };
 
-/// Counts by file and region.
+/// Counts for each file and region.
 using Table = std::map<std::pair<std::string, std::string>, Counts>;
 
-/// Flips bits of its own copy of the tree; bits are counted over all files in order.
+/// Flips bits in a tree of its own. Bits are numbered through all files in order.
 class Flipper {
  public:
   Flipper(MemoryTree tree, const Judge& judge, bool manifest, OneIn one_in)
@@ -64,7 +64,7 @@ class Flipper {
         one_in_(one_in),
         regions_(regions_of(tree_, kSmallCheckpoint)) {}
 
-  /// Flips the bits of [begin, end) that are drawn.
+  /// Flips those bits of [begin, end) that are drawn, one at a time.
   void flip(std::uint64_t begin, std::uint64_t end) {
     for (std::uint64_t bit = begin; bit < end; ++bit) flip_one(bit);
   }
@@ -86,8 +86,8 @@ class Flipper {
     target ^= mask;
   }
 
-  /// Compares a payload file with the manifest first; runs all of verify if that finds nothing, and
-  /// for the metadata.
+  /// Compares a payload file with the manifest first. Runs all of verify if that finds nothing, and
+  /// for all other files.
   DamageEffect effect(const std::string& file) const {
     const bool payload = file.ends_with(".distcp");
     if (manifest_ && payload && judge_.refused_by_manifest(tree_)) return DamageEffect::kRefused;
@@ -116,7 +116,7 @@ Table flip_all(MemoryTree tree, bool manifest, OneIn one_in) {
   std::vector<std::thread> threads;
   for (std::uint64_t p = 0; p < kParts; ++p) {
     threads.emplace_back([&, p] {
-      constexpr std::uint64_t kSlice = 4096;  // alternating: both do the same amount
+      constexpr std::uint64_t kSlice = 4096;  // small, to balance the threads
       for (std::uint64_t at = p * kSlice; at < bits; at += kParts * kSlice) {
         flippers[p].flip(at, std::min(at + kSlice, bits));
       }
@@ -165,7 +165,7 @@ TEST(BitFlip, with_the_manifest_every_flip_is_detected_or_changes_nothing_that_i
   EXPECT_EQ(total.changed, 0U);
 }
 
-/// Returns the places of a table at which a load gave other content.
+/// Returns the places in a table where a load gave different content.
 std::vector<std::string> places_changed(const Table& table) {
   std::set<std::string> places;
   for (const auto& [place, counts] : table) {
@@ -191,7 +191,7 @@ TEST(BitFlip, without_checksums_flips_of_contents_and_of_nothing_else_are_loaded
   const auto found = places_changed(table);
   EXPECT_TRUE(std::ranges::includes(all, found)) << testing::PrintToString(found);
   EXPECT_TRUE(std::ranges::binary_search(found, all.back()));
-  if (rate.others == 8) {  // a smaller sample may miss the smaller places
+  if (rate.others == 8) {  // with lower rates small places may be missed
     EXPECT_EQ(found, all);
   }
 }

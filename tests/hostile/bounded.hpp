@@ -14,14 +14,14 @@
 
 namespace reprise::test {
 
-/// Runs `act`, which may throw an Error, and expects it to stay within the bounds for `bytes` bytes
-/// of input. Under a sanitizer it only runs.
+/// Runs `act`, which may throw an Error, and expects memory and time within the bounds for `bytes`
+/// bytes of input. Under a sanitizer nothing is measured.
 void expect_bounded(const std::string& name, std::size_t bytes, const std::function<void()>& act);
 
-/// Repeats the part `count` times.
+/// Returns `count` copies of the part, joined.
 std::string times(std::size_t count, const std::string& part);
 
-/// Joins the results of `part` for 0, 1, 2 and so on.
+/// Calls `part` with 0, 1, ... up to `count` - 1, and joins the results.
 template <class Part>
 std::string each(std::size_t count, Part&& part) {
   std::string all;

@@ -1,5 +1,5 @@
-// Costs of all readers, whatever their input claims. See bounded.hpp; costs_test.cpp tests shared
-// and repeated structures at several sizes.
+// Bounds on the costs of all readers, whatever their input claims. See bounded.hpp; costs_test.cpp
+// tests shared and repeated structures at several sizes.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@
 namespace reprise::test::bounds_test {
 namespace {
 
-/// Bytes of input, enough that a quadratic cost would exceed the bounds.
+/// Number of bytes of input, so large that a quadratic cost would exceed the bounds.
 constexpr std::size_t kSize = std::size_t{256} << 10U;
 
 struct Row {
@@ -42,7 +42,7 @@ struct Row {
   std::string body;
 };
 
-/// Returns nested lists, each of two equal ones.
+/// Returns a nest of tuples: each holds the same inner tuple twice.
 std::string doubling(char get, int levels) {
   std::string body = "Nq\0"s;
   for (int i = 0; i < levels; ++i) {
@@ -52,8 +52,8 @@ std::string doubling(char get, int levels) {
   return body;
 }
 
-/// Returns nested dicts under keys of 200 characters; the innermost holds a list whose last item is
-/// `last`.
+/// Returns nested dicts with keys of 200 characters. The innermost dict holds a list whose last
+/// item is `last`.
 std::string deep_and_wide(char last) {
   constexpr int kLevels = 150;
   std::string body = times(kLevels, "}" + text(std::string(200, 'k')));
@@ -162,7 +162,7 @@ TEST(Bounds, comparisons_of_values) {
 
 const std::string kClasses = "torch.distributed.checkpoint.metadata";
 
-/// Returns an object with these attributes; the class is named once per pickle, as the memo allows.
+/// Returns the opcodes of an object of the class `name` with these attributes.
 std::string object(const std::string& name, const std::string& attributes) {
   return global(kClasses, name) + ")\x81}(" + attributes + "ub";
 }
@@ -187,7 +187,7 @@ std::string metadata(const std::string& keys, const std::string& more = "") {
 }
 std::string number(std::size_t value) { return "J" + le(static_cast<std::int32_t>(value)); }
 
-/// Returns metadata of many objects with keys of `begin`, a number and `end`.
+/// Returns metadata of many objects, each with a key of `begin`, a number and `end`.
 std::string objects_named(const std::string& begin, const std::string& end) {
   return metadata(each(kSize / 120, [&begin, &end](std::size_t i) {
     return text(begin + std::to_string(i) + end) + object("BytesStorageMetadata", "");
@@ -196,7 +196,7 @@ std::string objects_named(const std::string& begin, const std::string& end) {
 
 std::vector<Row> metadata_pickles() {
   const std::string shared_chunk = chunk("K\0"s, "K\1") + "q\0"s;
-  // The state of a chunk that occurs in the list again has unneeded attributes.
+  // One chunk occurs in the list many times, and its state has many attributes that nobody needs.
   const std::string wide_chunk = global(kClasses, "ChunkStorageMetadata") + ")\x81}(" +
                                  times(kSize / 4, "NN") + text("offsets") + size_of_dims("K\0"s) +
                                  text("sizes") + size_of_dims("K\1") + "ubq\0"s;
@@ -289,7 +289,8 @@ TEST(Bounds, common_state_beyond_2_GiB_is_not_supported_and_not_read) {
 
 // --- archives ----------------------------------------------------------------------------------
 
-/// Returns a whole item whose last 98 bytes (two end records and a locator) make these claims.
+/// Returns a whole item in which the last 98 bytes (two end records and a locator) make these
+/// claims.
 Bytes claiming(std::uint64_t records, std::uint64_t directory_bytes, std::uint64_t offset) {
   Bytes item = write_bytes_item(Dict{{"a", 1}});
   const auto put = [&item](std::size_t from_end, std::uint64_t value) {
@@ -300,7 +301,7 @@ Bytes claiming(std::uint64_t records, std::uint64_t directory_bytes, std::uint64
   put(kWideEnd - 32, records);
   put(kWideEnd - 40, directory_bytes);
   put(kWideEnd - 48, offset);
-  std::fill_n(item.end() - 14, 12, std::byte{0xff});  // the short record refers to the long one
+  std::fill_n(item.end() - 14, 12, std::byte{0xff});  // values that refer to the long record
   return item;
 }
 
@@ -334,13 +335,14 @@ TEST(Bounds, archives_of_random_bytes_behind_a_sound_head) {
   Bytes item = write_bytes_item(Dict{{"a", 1}});
   item.resize(kSize, std::byte{'P'});
   for (std::size_t i = 600; i + 4 < item.size(); i += 4) {
-    std::memcpy(item.data() + i, "PK\5\6", 4);  // end records without end
+    std::memcpy(item.data() + i, "PK\5\6", 4);  // many end records instead of one
   }
   expect_bounded("end records everywhere", item.size(), [&] { read_bytes_item(item); });
 }
 
-/// Makes an archive of `records` that all claim the same long content: the directory gives them one
-/// place, or places that begin one after another and all end where the directory begins.
+/// Makes an archive of `records` records that all claim the same long content. In the directory
+/// they have one common place; or, if `nested`, each begins after the previous one's header and all
+/// end where the directory begins.
 Bytes sharing_archive(std::size_t records, bool nested) {
   const auto header = [](const std::string& name) {
     return "PK\3\4" + std::string(22, '\0') + le(static_cast<std::uint16_t>(name.size())) +
@@ -391,7 +393,7 @@ struct Silent final : Trace, Progress {
   void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
 };
 
-/// Makes a tree with that many tensors, each of them the whole of one large item.
+/// Makes a tree with that many tensors, each of which is the whole of one large item.
 MemoryTree sharing_tree(std::size_t tensors) {
   const Dims shape = {std::int64_t{4} << 20U};
   const TensorItemLayout layout(DType::kUInt8, shape);
@@ -414,7 +416,7 @@ MemoryTree sharing_tree(std::size_t tensors) {
   return tree;
 }
 
-/// Returns readers of all items of the checkpoint in `tree`.
+/// Returns the readers that read all items of the checkpoint in `tree`.
 std::vector<std::pair<const char*, std::function<void()>>> readers_of(MemoryTree& tree) {
   return {{"diff",
            [&tree] {

@@ -1,5 +1,6 @@
-// Every one-byte change and every truncation of what torch wrote: a small `.metadata` in its
-// checkpoint, a tensor item and a bytes item. Each is refused, or changes nothing that is loaded.
+// Every one-byte change and every truncation of files that torch wrote: a small `.metadata` in its
+// checkpoint, a tensor item and a bytes item. Each change is refused, or does not affect what is
+// loaded.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +23,7 @@
 namespace reprise::test {
 namespace {
 
-/// Under a sanitizer, tries one change in so many.
+/// One change is tried out of this many: all of them, except under a sanitizer.
 constexpr std::size_t kOneIn = REPRISE_SANITIZED != 0 ? 64 : 1;
 
 MemoryTree fixture(const std::string& name) {
@@ -32,13 +33,13 @@ MemoryTree fixture(const std::string& name) {
 struct Tally {
   std::size_t refused = 0;
   std::size_t same = 0;
-  std::vector<std::string> changed;   ///< "offset: was -> is"
-  std::vector<std::string> mistakes;  ///< errors in our code: the same, and what was thrown
+  std::vector<std::string> changed;   ///< "offset: old value -> new value"
+  std::vector<std::string> mistakes;  ///< errors in our code: the same text, and what was thrown
 
   std::size_t all() const { return refused + same + changed.size() + mistakes.size(); }
 };
 
-/// Judges changed bytes; called from two threads at once.
+/// Judges changed bytes. Two threads call trials at the same time.
 using Trial = std::function<DamageEffect(const Bytes&)>;
 
 void try_part(const Bytes& whole, std::size_t first, std::size_t step, const Trial& trial,
@@ -63,7 +64,7 @@ void try_part(const Bytes& whole, std::size_t first, std::size_t step, const Tri
   }
 }
 
-/// Tries all changes of one byte of `whole`; each thread has its own trial.
+/// Tries all changes of one byte of `whole`. Each thread uses a trial of its own.
 Tally change_bytes(const Bytes& whole, const std::function<Trial()>& make_trial,
                    std::size_t one_in = kOneIn) {
   std::array<Tally, 2> tallies;
@@ -82,7 +83,7 @@ Tally change_bytes(const Bytes& whole, const std::function<Trial()>& make_trial,
   return all;
 }
 
-/// Returns the lengths to which a truncation is accepted.
+/// Returns the lengths at which the truncated bytes are accepted.
 std::vector<std::size_t> truncations_accepted(const Bytes& whole, const Trial& trial) {
   std::vector<std::size_t> accepted;
   for (std::size_t length = 0; length < whole.size(); ++length) {
@@ -103,7 +104,7 @@ void expect_nothing_gets_past(const std::string& what, const Tally& tally) {
 
 // --- .metadata in its checkpoint ---------------------------------------------------------------
 
-/// True if a load takes the same from both.
+/// True if a load reads the same from both.
 bool same_catalog(const Catalog& a, const Catalog& b) {
   const auto same_tensor = [](const StoredTensor& x, const StoredTensor& y) {
     return x.key == y.key && x.dtype == y.dtype && x.shape == y.shape && x.chunks == y.chunks &&
@@ -122,7 +123,7 @@ class MetadataTrial {
   MetadataTrial(MemoryTree tree, std::string file, const Judge& judge)
       : tree_(std::move(tree)), file_(std::move(file)), judge_(judge), catalog_(read().catalog) {}
 
-  /// Asks the whole judge only if the catalog reads differently.
+  /// Runs the judge only if the catalog is read with a difference.
   DamageEffect of(const Bytes& changed) {
     tree_.files[file_] = changed;
     try {
@@ -168,8 +169,8 @@ TEST(ByteChange, of_the_metadata_of_one_of_two_ranks_that_share_a_tensor) {
 
 // --- items alone -------------------------------------------------------------------------------
 
-/// Returns the elements of an item that is accepted, that is with right checksums and of this type
-/// and shape.
+/// Returns the elements of an item; nothing unless its checksums are right and it has this type and
+/// shape.
 std::optional<Bytes> elements_in(const Bytes& item) {
   SpanSource source(item);
   ChecksumTally tally;
@@ -188,15 +189,15 @@ std::optional<Bytes> elements_in(const Bytes& item) {
   return elements;
 }
 
-/// Returns the value of an item that is accepted.
+/// Returns the value of an item; nothing if a checksum is wrong.
 std::optional<Value> value_in(const Bytes& item) {
   const BytesItem read = read_bytes_item(item);
   if (!read.checksum_mismatches.empty()) return std::nullopt;
-  return read.value;  // nothing if it became opaque: no job can load it
+  return read.value;  // nothing if the value became opaque, since no job can load it
 }
 
-/// Returns a trial that tells whether an item is refused, or accepted with the same or other
-/// content.
+/// Returns a trial that tells whether an item is refused, is accepted with the same content, or is
+/// accepted with other content.
 template <class Read>
 Trial item_trial(const Bytes& whole, Read read) {
   const auto original = read(whole);

@@ -1,5 +1,5 @@
-// Structures with shared, repeated, deep or colliding parts, at sizes from 64 KiB to 4 MiB: a
-// reader that walks one part again for each of many others needs quadratic time and exceeds the
+// Structures with shared, repeated, deep or colliding parts, at sizes from 64 KiB to 4 MiB. A
+// reader that walks one part again for each of many others takes quadratic time and exceeds the
 // bounds.
 
 #include <gtest/gtest.h>
@@ -35,8 +35,8 @@ struct Shape {
   std::function<std::string(std::size_t size)> make;
 };
 
-/// Reads each shape at each size. Tries a larger size only if the smaller ones stayed within the
-/// bounds, since quadratic time at the largest would take hours.
+/// Reads each shape at each size. Tries a size only if the smaller ones stayed within the bounds,
+/// since quadratic time at the largest size would take hours.
 template <class Read>
 void expect_each_bounded(const std::vector<Shape>& shapes, const std::vector<std::size_t>& sizes,
                          Read&& read) {
@@ -50,20 +50,22 @@ void expect_each_bounded(const std::vector<Shape>& shapes, const std::vector<std
 }
 
 constexpr std::size_t kSmall = std::size_t{64} << 10U;
-/// At the middle size a test fails in seconds that would take hours at the last.
+/// Quadratic time already fails within seconds at the middle size; at the last size it would take
+/// hours.
 const std::vector<std::size_t> kSizes = {kSmall, std::size_t{512} << 10U, std::size_t{4} << 20U};
 
 std::string numbered(std::size_t i) { return "J" + le(static_cast<std::int32_t>(i)); }
 std::string short_text(const std::string& value) {
   return "\x8c"s + static_cast<char>(value.size()) + value;
 }
-/// Stores the top of the stack in the memo and pops it.
+/// Stores the value that `body` puts on the stack in the memo, and pops it.
 std::string kept(const std::string& body, char at) { return body + "q"s + at + "0"; }
 
-/// Returns a list of `calls` calls of what the memo holds at \1 with the arguments at \2.
+/// Returns a list of `calls` calls. Each calls the function that the memo has at \1 with the
+/// arguments that it has at \2.
 std::string called(std::size_t calls) { return "](" + times(calls, "h\1h\2R") + "e"; }
 
-/// Calls `callee` again and again with one shared tuple of `item`s.
+/// Calls `callee` many times with one shared tuple of `item`s.
 Shape shared_arguments(const std::string& name, const std::string& callee, const std::string& item,
                        bool wrapped) {
   return {name, [=](std::size_t size) {
@@ -73,7 +75,8 @@ Shape shared_arguments(const std::string& name, const std::string& callee, const
           }};
 }
 
-/// Makes a chain of as many runs as it has items: two lists that are appended to in turn.
+/// Adds `count` items to a container and `count` items to a list, in turn, so that each item is a
+/// run of its own.
 std::string runs(std::size_t count, const std::string& container, const std::string& add) {
   return container + "q\3" + "0]q\4" + "0(" + times(count, "h\3" + add + "0h\4Na0") + "1";
 }
@@ -187,7 +190,8 @@ TEST(Costs, values_of_pickles) {
   });
 }
 
-/// Makes a list of tensors of one storage: the `parts` that all share, then the calls.
+/// Makes a list of tensors that share one storage: first `parts`, which all of them use, and then
+/// the calls.
 std::string item_of_tensors(const std::string& parts, std::size_t calls, const std::string& call) {
   const std::string storage =
       "(" + text("storage") + global("torch", "FloatStorage") + text("0") + text("cpu") + "K\4tQ";
@@ -235,8 +239,8 @@ TEST(Costs, tensors_in_objects) {
 
 // --- .metadata -----------------------------------------------------------------------------------
 
-/// Makes texts of 16 letters with one std::hash where that is MurmurHash64A, as in libstdc++: the
-/// second half undoes what the first half did.
+/// Makes texts of 16 letters that all have the same std::hash where that is MurmurHash64A, as in
+/// libstdc++. The second half of a text undoes the effect of the first half.
 class Colliding {
  public:
   std::string next() {
@@ -265,7 +269,7 @@ class Colliding {
     half *= inverse();
     return (half ^ (half >> 47U)) * inverse();
   }
-  /// Computes the inverse of kFactor modulo 2^64, by Newton.
+  /// Returns the inverse of kFactor modulo 2^64, computed by Newton's method.
   static std::uint64_t inverse() {
     std::uint64_t x = kFactor;
     for (int i = 0; i < 6; ++i) x *= 2 - kFactor * x;
@@ -291,7 +295,8 @@ std::string made(const std::string& module, const std::string& name, const std::
 std::string metadata(const std::string& keys, const std::string& more = "") {
   return made(kDcp, "Metadata", text("state_dict_metadata") + "}(" + keys + "u" + more);
 }
-/// Puts the parts of a one-dimensional tensor of length 1 and its chunk into the memo at \1 to \3.
+/// Stores the parts of a one-dimensional tensor of length 1 and of its chunk in the memo, at \1 to
+/// \3.
 std::string tensor_parts() {
   return kept(global(kDcp, "TensorProperties") + ")\x81(" + global("torch", "float32") + "NN" +
                   global(kDcp, "_MEM_FORMAT_ENCODING") + "K\0\x85RNtb"s,
@@ -522,7 +527,7 @@ TEST(Costs, documents_of_reports) {
   });
 }
 
-/// A scenario file has at most 64 KiB.
+/// The sizes are small because a scenario file may have at most 64 KiB.
 TEST(Costs, texts_of_yaml) {
   const auto list = [](const std::string& begin, const std::string& item, const std::string& end) {
     return [=](std::size_t size) { return begin + times(size / item.size(), item) + end; };
@@ -575,7 +580,7 @@ TEST(Costs, texts_of_yaml) {
   expect_each_bounded(shapes, {kSmall / 4, kSmall}, [](const std::string& text) {
     try {
       (void)driver::parse_model(text, "model.yaml");
-    } catch (const std::exception&) {  // parsing the scenario fails in the same way
+    } catch (const std::exception&) {  // parse_scenarios throws for the same reason
     }
     (void)driver::parse_scenarios(text, "scenario.yaml");
   });

@@ -18,7 +18,7 @@ struct SilentTrace final : Trace, Progress {
   void advance(std::string_view, std::uint64_t, std::uint64_t) override {}
 };
 
-/// Fails if it is used: a load has no background work.
+/// Fails when it is used, since a load needs no background work.
 struct NoTasks final : Tasks {
   std::unique_ptr<Task> start(std::function<void()>) override {
     CHECK(false);
@@ -26,7 +26,7 @@ struct NoTasks final : Tasks {
   }
 };
 
-/// The first rank's view of a group in which every rank says the same as it.
+/// The first rank's view of a group in which every rank sends the same bytes as the first.
 class MirrorCommunicator final : public Communicator {
  public:
   explicit MirrorCommunicator(std::int32_t ranks) : group_(Group::world(ranks)) {}

@@ -1,6 +1,6 @@
 #pragma once
-// The outcome for a user with a damaged checkpoint: verify refuses it, a load of the undamaged
-// content refuses it, or the load succeeds.
+// The possible outcomes for a user with a damaged checkpoint: verify refuses it; verify accepts it
+// and the load refuses it; or the load succeeds, with the same or with other content.
 
 #include <string>
 #include <vector>
@@ -12,30 +12,31 @@
 
 namespace reprise::test {
 
-/// Loads `into` from a store on the only rank of a world, with 4 KiB of staging.
+/// Loads `into` from a store as the only rank of a world, with 4 KiB of staging memory.
 void load_alone(Store& store, const std::string& path, StateDict& into);
 
 enum class DamageEffect {
-  kRefused,  ///< by verify, or by the load
-  kSame,     ///< accepted, and all loaded content equals the undamaged one
-  kChanged,  ///< accepted, and some loaded content differs
+  kRefused,  ///< refused by verify or by the load
+  kSame,     ///< accepted, and all loaded content is that of the undamaged checkpoint
+  kChanged,  ///< accepted, and some of the loaded content differs
 };
 
-/// Knows the content of one undamaged checkpoint and judges changed ones.
+/// Knows the content of one undamaged checkpoint, and judges changed copies of it.
 class Judge {
  public:
   /// `store` holds the undamaged checkpoint at `path`.
   Judge(Store& store, std::string path);
 
-  /// Runs verify. If that accepts the checkpoint, loads every tensor, every object and the common
-  /// state with the undamaged checkpoint's keys, shapes and types; if each rank saved its own
-  /// metadata, only what the first rank may load. An error in our code is no refusal: INTERNAL,
-  /// which a failed CHECK on a rank becomes, passes through like other exceptions.
+  /// Runs verify. If verify accepts the checkpoint, loads every tensor, every object and the common
+  /// state, requesting the keys, shapes and types of the undamaged checkpoint. If each rank saved
+  /// metadata of its own, requests only what the first rank may load. An error in our code is no
+  /// refusal: INTERNAL, which a failed CHECK on a rank becomes, is passed on like exceptions other
+  /// than Error.
   DamageEffect of(Store& store) const;
-  /// True if verify's comparison of files with integrity.json refuses `store`. Works for changes of
-  /// files other than the metadata, at a fraction of the cost of verify.
+  /// True if verify's comparison of the files with integrity.json refuses `store`. May be used for
+  /// changes of all files except the metadata, and costs a fraction of verify.
   bool refused_by_manifest(Store& store) const;
-  /// Returns the number of compared elements and objects.
+  /// Returns the number of elements that a load compares; objects() returns the number of objects.
   std::size_t elements() const;
   std::size_t objects() const;
   /// Returns the errors among verify's findings on the store, one per line.
@@ -43,7 +44,7 @@ class Judge {
 
  private:
   struct Content {
-    Bytes tensors;  ///< all tensors in the order of the keys
+    Bytes tensors;  ///< all tensors, in the order of their keys
     std::vector<Value> objects;
     Value common;
     friend bool operator==(const Content&, const Content&) = default;
@@ -53,11 +54,11 @@ class Judge {
   Content load(Store& store) const;
 
   std::string path_;
-  StateDict wanted_;                  ///< without buffers
-  std::vector<std::string> excused_;  ///< objects of the first rank that no load requests
-  std::vector<std::string> plain_;    ///< objects outside of grids, read one by one
+  StateDict wanted_;                  ///< the state to request, without buffers
+  std::vector<std::string> excused_;  ///< objects of the first rank that loads do not request
+  std::vector<std::string> plain_;    ///< objects that are not on grids, read singly
   std::int32_t ranks_ = 1;
-  std::vector<std::size_t> starts_;  ///< offsets of the tensors in Content::tensors
+  std::vector<std::size_t> starts_;  ///< offset of each tensor in Content::tensors
   std::size_t bytes_ = 0;
   Content content_;
   Location location_;

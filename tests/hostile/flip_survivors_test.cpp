@@ -1,6 +1,6 @@
-// Finds flipped bits of another program's checkpoint that verify accepts, and the content that is
-// then read. tests/interop/flips.py runs it on a checkpoint that torch just wrote, and compares the
-// answer with torch and Python's zipfile.
+// Finds flipped bits in another program's checkpoint that verify accepts, and describes the content
+// that is then read. tests/interop/flips.py runs this test on a checkpoint that torch has just
+// written, and compares the answer with torch and Python's zipfile.
 
 #include <gtest/gtest.h>
 
@@ -42,8 +42,9 @@ std::string hex_of(std::string_view text) {
   return hex;
 }
 
-/// Describes a checkpoint's content in one line: tensors by type, shape and checksum of their
-/// elements, and each object by the key under which the undamaged checkpoint has the same value.
+/// Describes a checkpoint's content in one line. A tensor is described by its type, shape and the
+/// checksum of its elements; an object is described by the key under which the undamaged checkpoint
+/// has the same value.
 class Account {
  public:
   explicit Account(Store& undamaged) {
@@ -97,7 +98,7 @@ class Account {
 };
 
 struct Survivor {
-  std::string file;  ///< within the checkpoint
+  std::string file;  ///< path within the checkpoint
   std::uint64_t bit = 0;
   std::string account;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// A read-only directory tree in memory. A test changes bytes in place and restores them.
+// A read-only directory tree in memory. A test changes bytes in place and restores them afterwards.
 
 #include <map>
 #include <memory>
@@ -12,10 +12,10 @@
 
 namespace reprise::test {
 
-/// Calls that write are UNSUPPORTED.
+/// Calls that would write throw UNSUPPORTED.
 class MemoryTree final : public Store {
  public:
-  /// Content by path. The paths imply the directories.
+  /// The content of each file, by path. Directories follow from the paths.
   std::map<std::string, Bytes> files;
 
   /// Reads all files below a directory of the disk.

@@ -16,7 +16,7 @@ namespace {
 using testing_job::mesh_of;
 using testing_job::RankState;
 
-/// Number of elements of a one-byte tensor, and number of characters in a key.
+/// Number of elements of a tensor of bytes, and number of characters in a key.
 struct Size {
   std::int64_t filler = 1;
   std::size_t characters = 0;
@@ -57,7 +57,7 @@ const char* name_of_content(const Record& record) {
   return record.name == "data.pkl" ? "data.pkl" : "small records";
 }
 
-/// Adds the regions of one archive that begins at `begin`.
+/// Adds the regions of the archive that begins at `begin`.
 void add_archive(ItemSource& item, std::uint64_t begin, std::vector<Region>& regions) {
   Archive archive(item);
   for (const Record& record : archive.records()) {
@@ -76,7 +76,8 @@ void add_archive(ItemSource& item, std::uint64_t begin, std::vector<Region>& reg
 }  // namespace
 
 MemoryTree small_checkpoint(Checksums checksums) {
-  // The filler grows the file in steps of the alignment, each character of a key by a few bytes.
+  // The filler makes the file longer in steps of the alignment. Each character of the key makes it
+  // a few bytes longer.
   Size size;
   constexpr std::uint64_t kAlignment = 64;
   const auto missing = kSmallCheckpointBytes - saved(checksums, size).bytes();
@@ -108,7 +109,7 @@ MemoryTree without_checksums(MemoryTree tree) {
 std::map<std::string, std::vector<Region>> regions_of(MemoryTree& tree, const std::string& path) {
   std::map<std::string, std::vector<Region>> all;
   Checkpoint checkpoint = Checkpoint::open(tree, path);
-  std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> items;  // size by place
+  std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> items;  // sizes by file and offset
   const auto take = [&](FileIndex file, ByteRange range) {
     items[{checkpoint.path_of(file), range.offset}] = range.size;
   };

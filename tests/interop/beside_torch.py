@@ -3,9 +3,9 @@
 
     beside_torch.py WORKER REPRISE OUT.json [ROWS...]     ROWS: save load reshard plan owners compare
 
-WORKER is build/release/bench/bench_beside_torch: it does our side of each row. Files are on a tmpfs
+WORKER is build/release/bench/bench_beside_torch, which does our side of each row. Files are on a tmpfs
 (/dev/shm), where syncing costs nothing, so both sides are equally durable. Every time is the median
-of its turns. What either side loaded is compared with what was saved, outside of the measured times.
+of its turns. Outside of the measured times, whatever either side loaded is compared with what was saved.
 """
 import json
 import mmap
@@ -37,8 +37,8 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 
 import make_owners
 
-LARGE = (8, 8192, 8192)  # tensors, rows, columns of bf16: 1 GiB
-SMALL = (10_000, 256, 128)  # 10,000 x 64 KiB
+LARGE = (8, 8192, 8192)  # 1 GiB of bf16: number of tensors, rows, columns
+SMALL = (10_000, 256, 128)  # 10,000 tensors of 64 KiB
 CONTENT_BYTES = 1 << 30
 
 
@@ -61,7 +61,7 @@ def key_of(tensor):
 
 
 class Worker:
-    """Our side: one request, one answer."""
+    """Our side: sends one request at a time to the worker program and returns its answer."""
 
     def __init__(self, program):
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -79,7 +79,7 @@ class Worker:
 
 
 class Table:
-    """Collects rows as they come, with rates for rows that move bytes."""
+    """Collects and prints rows, with rates for rows that move bytes."""
 
     def __init__(self):
         self.rows = []
@@ -93,7 +93,7 @@ class Table:
 
 
 class Place:
-    """All files on the tmpfs, and the two halves of each tensor's bytes."""
+    """The directory on the tmpfs with all files, and with the content that all tensors' elements come from."""
 
     def __init__(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="reprise-beside-", dir="/dev/shm"))
@@ -113,7 +113,7 @@ class Place:
 
 
 def tensors_of(content, case, of=(0, 1)):
-    """Returns the tensors that rank of[0] of of[1] saves, as views of the content."""
+    """Returns the tensors that one rank saves, as views of the content; `of` is (rank, number of ranks)."""
     count, rows, columns = case
     bytes_all = torch.from_file(str(content), shared=True, size=CONTENT_BYTES, dtype=torch.uint8)
     each = rows * columns * 2
@@ -125,7 +125,7 @@ def same_bits(loaded, saved):
     return all(torch.equal(loaded[key].view(torch.int16), saved[key].view(torch.int16)) for key in saved)
 
 
-# ---------------------------------------------------------------- what torch does, in one process or two
+# ---------------------------------------------------------------- torch's side, in one process or two
 
 def torch_save(state, path, crc, threads=1, single=True, sync=False, planner=None, no_dist=True):
     torch.serialization.set_crc32_options(crc)
@@ -138,7 +138,7 @@ def torch_load(state, path, no_dist=True):
 
 
 def serve_rank(rank, port, content, requests, answers):
-    """One of two gloo processes, each of which has half of the tensors."""
+    """Runs one of two gloo processes, each of which has half of the tensors."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
@@ -196,7 +196,7 @@ class TwoRanks:
 # ---------------------------------------------------------------- rows
 
 def in_turns(turns, *sides):
-    """Returns the times of each side; another side begins each turn. The first turn counts only if it is the only one."""
+    """Returns the times of each side. Each turn begins with another side. The first turn counts only if it is the only one."""
     times = [[] for _ in sides]
     for turn in range(turns + (turns > 1)):
         order = list(enumerate(sides))
@@ -246,14 +246,14 @@ def theirs_best_crc(turns, theirs):
 
 
 def add_best(table, row, what, setting, ours, name, settings, tried, **more):
-    """Adds a row with the fastest of all settings of torch that were tried."""
+    """Adds a row that compares with the fastest of all settings of torch that were tried."""
     best = min(range(len(tried)), key=lambda n: statistics.median(tried[n]))
     others = {key: statistics.median(times) for key, times in zip(settings, tried)}
     table.add(row, what, setting, ours, tried[best], f"{name}: {list(settings)[best]}", tried_s=others, **more)
 
 
 def rows_of_async(table, place, state, ours):
-    """Measures how long the job waits. Our side has room for all of it in staging, as async_save does."""
+    """Measures how long the job must wait for a save. Our staging has room for the whole state, as that of async_save does."""
     def theirs():
         path = place.fresh("torch")
         torch.serialization.set_crc32_options(True)
@@ -270,7 +270,7 @@ def rows_of_async(table, place, state, ours):
 
 
 def rows_of_load(table, place, worker, two):
-    """Both sides load the same checkpoint, which torch wrote."""
+    """Measures loads of one checkpoint by both sides. Torch wrote the checkpoint."""
     for case, turns in ((LARGE, 3), (SMALL, 1)):
         saved = tensors_of(place.content, case)
         worker.ask("state", *case)
@@ -295,7 +295,7 @@ def rows_of_load(table, place, worker, two):
 
 
 def sharded(target, dimension, rank, parts):
-    """Returns what a rank holds of each tensor, as DTensors of a mesh of `parts` in the memory `target`."""
+    """Returns the DTensors that a rank holds on a mesh of `parts` ranks, in the memory `target`."""
     mesh = DeviceMesh("cpu", torch.arange(parts), mesh_dim_names=("shard",), _init_backend=False)
     count, rows, columns = LARGE
     state, at = {}, 0
@@ -312,7 +312,7 @@ def sharded(target, dimension, rank, parts):
 
 
 def torch_load_parts(path, target, dimension, parts, saved):
-    """Loads one rank's share after another, each alone on the machine: the world is fake, the DTensors are real."""
+    """Loads the share of each rank in turn, as if it were alone on the machine: the world is fake, the DTensors are real."""
     seconds = 0.0
     for rank in range(parts):
         dist.init_process_group("fake", rank=rank, world_size=parts, store=FakeStore())
@@ -329,7 +329,7 @@ def torch_load_parts(path, target, dimension, parts, saved):
 
 
 def rows_of_reshard(table, place, worker, reprise):
-    """Both sides load the same files: those that torch wrote on 1 rank, and what reshard made of them for 8."""
+    """Measures loads of the same files by both sides: those that torch wrote on 1 rank, and those that reshard made of them for 8."""
     saved = tensors_of(place.content, LARGE)
     worker.ask("state", *LARGE)
     target = torch.zeros(size_of(LARGE) // 2, dtype=torch.bfloat16)
@@ -355,7 +355,7 @@ def rows_of_reshard(table, place, worker, reprise):
 
 
 def planned(rank, ranks, tensors):
-    """Returns a rank's DTensors without memory: rows over dp, columns over tp."""
+    """Returns the DTensors of a rank without memory: rows are split over dp, columns over tp."""
     mesh = DeviceMesh("cpu", torch.arange(ranks).view(ranks // 8, 8), mesh_dim_names=("dp", "tp"), _init_backend=False)
     least = max(64, ranks // 8)
     state = {}
@@ -368,7 +368,7 @@ def planned(rank, ranks, tensors):
 
 
 def grids(tensors, rows, columns):
-    """Returns metadata of tensors that are cut into a grid of boxes of 4 x 4."""
+    """Returns the metadata of tensors that are cut into a grid of boxes of 4 x 4 elements."""
     chunks = [ChunkStorageMetadata(torch.Size((4 * i, 4 * j)), torch.Size((4, 4))) for i in range(rows) for j in range(columns)]
     properties = TensorProperties(dtype=torch.float32)
     return Metadata({key_of(t): TensorStorageMetadata(properties, torch.Size((4 * rows, 4 * columns)), list(chunks)) for t in range(tensors)})
@@ -393,7 +393,7 @@ def rows_of_plan(table, worker, ranks=64, tensors=1600):
     table.add("plan", f"global plan, {what}", "global_plan", [ours_global], [whole], "create_global_plan", items=items)
     for count, rows, columns in ((tensors, ranks // 8, 8), (512, 256, 8)):
         metadata = grids(count, rows, columns)
-        # Passes two plans, because torch does not compare volumes for one.
+        # Passes two plans, because torch does not compare volumes if there is only one.
         ours, theirs = in_turns(3, lambda: worker.ask("cover", count, rows, columns)[0],
                                 lambda: seconds_of(lambda: _validate_global_plan([None, None], metadata)))
         table.add("plan", f"proof of cover, {count} tensors of {rows * columns} boxes", "prove_cover", ours, theirs,
@@ -425,7 +425,7 @@ def rows_of_compare(table, place, worker):
     memory[half:] = memory[:half]
     most = torch.get_num_threads()
     for name in ("bfloat16", "float32"):
-        # Uses finite values, because torch does not call NaN equal to itself.
+        # Uses finite values, because torch finds NaN unequal to itself.
         left, right = (part.view(getattr(torch, name)) for part in (memory[:half], memory[half:]))
         left.copy_(torch.randn(1 << 20).to(left.dtype).repeat(left.numel() >> 20))
         right.copy_(left)
@@ -498,5 +498,5 @@ def main(program, reprise, out, *names):
 if __name__ == "__main__":
     if len(sys.argv) < 4:
         sys.exit(__doc__)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing is left on the tmpfs
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # exits normally, so that nothing is left on the tmpfs
     main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Cases that Megatron-Core writes beyond the fixtures: functions save(path, rank) -> {key: whole tensor}, and a job that continues elsewhere."""
+"""Cases of what Megatron-Core writes, in addition to the fixtures: functions save(path, rank) -> {key: whole tensor}. Also a job that continues elsewhere."""
 import multiprocessing
 import os
 import pathlib
@@ -19,7 +19,7 @@ CASES = {}
 
 
 def results_queue():
-    """Replaces Megatron's own, which starts a fresh Python in each rank and takes longer than all the rest."""
+    """Replaces Megatron's own function, which starts a fresh Python in each rank and takes longer than everything else."""
     if filesystem_async._results_queue is None:
         filesystem_async._results_queue = multiprocessing.get_context("fork").Manager().Queue()
     return filesystem_async._results_queue
@@ -35,7 +35,7 @@ def case(ranks):
 
 
 def uneven(key, whole, rank, ends, axis=0):
-    """Cuts a tensor along one axis at `ends`, which is no grid that Megatron knows."""
+    """Returns a rank's part of a tensor that is cut along one axis at `ends`. Megatron has no grid for such cuts."""
     begin, end = ends[rank], ends[rank + 1]
     data = whole.narrow(axis, begin, end - begin).contiguous()
     offset = tuple(begin if d == axis else 0 for d in range(whole.dim()))
@@ -43,7 +43,7 @@ def uneven(key, whole, rank, ends, axis=0):
 
 
 def gated(key, whole, rank, ranks):
-    """Returns a factory like that of Megatron's gated MLP: the local tensor is two halves, stored as parts 0 and 1 of one global tensor."""
+    """Returns a factory like that of Megatron's gated MLP: the local tensor has two halves, which are stored as two parts of one global tensor."""
     def build(key, data, replica_id, flattened_range):
         halves = data.chunk(2)
         return [ShardedTensor.from_rank_offsets(key, half, (0, rank + n * ranks, 2 * ranks), replica_id=replica_id) for n, half in enumerate(halves)]
@@ -60,7 +60,7 @@ WHOLE = {
 
 
 def state_of(rank, step=0):
-    """Returns a state with all kinds of entries, over 3 ranks."""
+    """Returns a rank's state with all kinds of entries; the job has 3 ranks."""
     grid = lambda key, *offsets, replica=0: ShardedTensor.from_rank_offsets(
         key, WHOLE[key].chunk(3, offsets[0][0])[rank].contiguous() if offsets else WHOLE[key], *offsets, replica_id=replica)
     return {
@@ -92,21 +92,21 @@ def folder_of(path, rank):
 
 @case(ranks=3)
 def every_kind(path, rank):
-    """grids, uneven cuts, prepended axes, replicas, a factory, objects on grids, common.pt"""
+    """Saves grids, uneven cuts, prepended axes, replicas, a factory, objects on grids and common.pt."""
     dist_checkpointing.save(state_of(rank), folder_of(path, rank), strategy_of(), content_metadata={"a": 1})
     return WHOLE
 
 
 @case(ranks=3)
 def fully_parallel_one_thread(path, rank):
-    """the same, each replica written by the rank with the least to write, one file per rank"""
+    """Saves the same state; each replica is written by the rank that has the least to write, with one file per rank."""
     dist_checkpointing.save(state_of(rank), folder_of(path, rank), FullyParallelSaveStrategyWrapper(strategy_of(thread_count=1)))
     return WHOLE
 
 
 @case(ranks=3)
 def asynchronous(path, rank):
-    """the same through an AsyncRequest"""
+    """Saves the same state through an AsyncRequest."""
     request = dist_checkpointing.save(state_of(rank), folder_of(path, rank), strategy_of(), async_sharded_save=True)
     request.execute_sync()
     return WHOLE
@@ -114,7 +114,7 @@ def asynchronous(path, rank):
 
 @case(ranks=3)
 def cached_structure(path, rank):
-    """the fourth save with one strategy that caches plans and metadata; objects and the common state have changed since"""
+    """Saves four times with a strategy that caches plans and metadata; objects and the common state change between the saves."""
     strategy = strategy_of(cached_metadata=True)
     for step in range(4):
         dist_checkpointing.save(state_of(rank, step), folder_of(path if step == 3 else f"{path}.{step}", rank), strategy)
@@ -123,7 +123,7 @@ def cached_structure(path, rank):
 
 @case(ranks=2)
 def common_state_object(path, rank):
-    """the common state as an object, where later releases store it (composed), and one file for a prefix"""
+    """Saves the common state as an object, where later releases store it (composed here), and one prefix in a file of its own."""
     state = {"w": ShardedTensor.from_rank_offsets("w", patterned((4, 3), torch.float32).chunk(2)[rank], (0, rank, 2)),
              "common": ShardedObject("common_state", {"iteration": 7, "args": fixtures.arguments({"tp": 2, "pp": 1})}, (1,), (0,), replica_id=rank)}
     dist_checkpointing.save(state, folder_of(path, rank), strategy_of(separation_hint="w"))
@@ -139,7 +139,7 @@ for _fixture in ("gpt_tp2_pp2", "gpt_dp2", "buckets"):
 
 
 def gpt_loaded(path, layout, rank):
-    """Returns what a GPT with this layout and its optimizer hold after Megatron's own load."""
+    """Returns what a GPT with this layout and its optimizer hold after Megatron's own code loaded them."""
     os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # the common state holds Megatron's own enums
     fixtures.parallel_state.initialize_model_parallel(tensor_model_parallel_size=layout["tp"], pipeline_model_parallel_size=layout["pp"])
     model = fixtures.gpt(layout)

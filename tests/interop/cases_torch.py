@@ -1,4 +1,4 @@
-"""Cases that torch writes beyond the fixtures: functions save(path, rank) -> {flat key: whole tensor} as in make_fixtures.py."""
+"""Cases of what torch writes, in addition to the fixtures: functions save(path, rank) -> {flat key: whole tensor} as in make_fixtures.py."""
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
@@ -21,7 +21,7 @@ def case(ranks):
 
 
 def patterned(shape, dtype):
-    """Returns every bit pattern of small dtypes, and a variety of bytes of large ones."""
+    """Returns a tensor with every bit pattern of a small dtype, or with a variety of bytes for a large one."""
     count = 1
     for n in shape:
         count *= n
@@ -33,7 +33,7 @@ def patterned(shape, dtype):
 
 
 def pieces(whole, mesh, placements):
-    """Returns a DTensor made of views, for dtypes that gloo can't send."""
+    """Returns a DTensor made of views, because gloo can't send some dtypes."""
     from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
     shape, offset = compute_local_shape_and_global_offset(whole.shape, mesh, placements)
     local = whole[tuple(slice(o, o + n) for o, n in zip(offset, shape))] if 0 not in shape else whole.new_empty(shape)
@@ -42,14 +42,14 @@ def pieces(whole, mesh, placements):
 
 @case(ranks=3)
 def dtypes_over_three_ranks(path, rank):
-    """every dtype, cut unevenly along either dimension, and replicated"""
+    """Saves tensors of every dtype, cut unevenly along either dimension, and replicated ones."""
     mesh = init_device_mesh("cpu", (3,))
     whole = {}
     names = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "bool", "uint8", "int8", "int16", "int32", "int64",
              "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
     for name, dtype in have(*names).items():
         if name.startswith("uint") and name != "uint8" and torch.__version__ < "2.6":
-            continue  # torch saves it but can't load it
+            continue  # torch saves this dtype but can't load it
         for how, placement in (("rows", Shard(0)), ("columns", Shard(1)), ("all", Replicate())):
             whole[f"{how}.{name}"] = (patterned((17, 31), dtype), placement)
     dcp.save({k: pieces(v, mesh, [p]) for k, (v, p) in whole.items()}, checkpoint_id=path)
@@ -58,7 +58,7 @@ def dtypes_over_three_ranks(path, rank):
 
 @case(ranks=4)
 def mesh_of_two_dimensions(path, rank):
-    """a 2 x 2 mesh, with shards twice on one dimension, on two dimensions, and with replicas; and values without dimensions"""
+    """Saves on a 2 x 2 mesh: shards twice on one dimension, shards on two dimensions, replicas, and values without dimensions."""
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("outer", "inner"))
     rows = {
         "rows.rows": (arange(7, 3), [Shard(0), Shard(0)]), "rows.columns": (arange(5, 7), [Shard(0), Shard(1)]),
@@ -73,12 +73,12 @@ def mesh_of_two_dimensions(path, rank):
 
 @case(ranks=4)
 def part_of_the_ranks(path, rank):
-    """DTensors on meshes of ranks 1 to 3 and of ranks 0 and 2; the other ranks hold nothing"""
+    """Saves DTensors on meshes of the ranks 1 to 3 and of the ranks 0 and 2; the other ranks hold nothing."""
     from torch.distributed.device_mesh import DeviceMesh
     whole = {"three": arange(8, 3), "two": arange(3, 5)}
     state = {"everywhere": arange(4)}
     for key, ranks, placement in (("three", [1, 2, 3], Shard(0)), ("two", [0, 2], Shard(1))):
-        mesh = DeviceMesh("cpu", ranks)  # a collective: all ranks make it
+        mesh = DeviceMesh("cpu", ranks)  # made on all ranks, since this is a collective
         if rank in ranks:
             state[key] = pieces(whole[key], mesh, [placement])
     dcp.save(state, checkpoint_id=path)
@@ -87,7 +87,7 @@ def part_of_the_ranks(path, rank):
 
 @case(ranks=2)
 def large(path, rank):
-    """tensors of several blocks: 9 MB by rows, 12 MB by columns"""
+    """Saves tensors of several blocks: 9 MB by rows, 12 MB by columns."""
     mesh = init_device_mesh("cpu", (2,))
     whole = {"rows": patterned((1501, 1500), torch.float32), "columns": patterned((2000, 3001), torch.bfloat16)}
     dcp.save({k: pieces(v, mesh, [Shard(d)]) for d, (k, v) in enumerate(whole.items())}, checkpoint_id=path)
@@ -96,7 +96,7 @@ def large(path, rank):
 
 @case(ranks=4)
 def threads_and_file_per_item(path, rank):
-    """3 writer threads, one file per item, 4 ranks"""
+    """Saves on 4 ranks with 3 writer threads and one file per item."""
     mesh = init_device_mesh("cpu", (4,))
     whole = {f"w{i}": arange(5 + i, 3) for i in range(7)}
     state = {k: distribute_tensor(v, mesh, [Shard(0)]) for k, v in whole.items()} | {"steps": [1, 2, {"three": (3,)}]}
@@ -106,7 +106,7 @@ def threads_and_file_per_item(path, rank):
 
 @case(ranks=3)
 def threads_one_file_each(path, rank):
-    """4 writer threads on 3 ranks, a file per thread"""
+    """Saves on 3 ranks with 4 writer threads and one file per thread."""
     mesh = init_device_mesh("cpu", (3,))
     whole = {f"w{i}": patterned((11, 3 + i), torch.float64) for i in range(9)}
     dcp.save({k: distribute_tensor(v, mesh, [Shard(0)]) for k, v in whole.items()}, storage_writer=FileSystemWriter(path, thread_count=4))
@@ -115,19 +115,19 @@ def threads_one_file_each(path, rank):
 
 @case(ranks=2)
 def cached_plans(path, rank):
-    """the third save of one planner: plans come from its cache; values and objects have changed since"""
+    """Saves three times with one planner, whose cache has the plans; values and objects change between the saves."""
     mesh = init_device_mesh("cpu", (2,))
     for step in range(3):
         whole = {"w": arange(5, 3, start=step), "v": arange(4, start=7 * step)}
         state = {k: distribute_tensor(v, mesh, [Shard(0)]) for k, v in whole.items()} | {"step": step, "log": list(range(step))}
-        planner = DefaultSavePlanner(enable_plan_caching=True)  # the cache belongs to the class
+        planner = DefaultSavePlanner(enable_plan_caching=True)  # the cache belongs to the planner's class
         dcp.save(state, checkpoint_id=path if step == 2 else f"{path}.before{step}", planner=planner)
     return whole
 
 
 @case(ranks=2)
 def cached_plans_of_another_shape(path, rank):
-    """a cached plan, then a tensor with another shape and one more tensor: only what changed is planned again"""
+    """Saves with a cached plan, then again with one tensor of another shape and one more tensor: only these are planned again."""
     mesh = init_device_mesh("cpu", (2,))
     planner = lambda: DefaultSavePlanner(enable_plan_caching=True)
     dcp.save({"w": distribute_tensor(arange(4, 3), mesh, [Shard(0)]), "v": arange(3)}, checkpoint_id=f"{path}.before", planner=planner())
@@ -139,7 +139,7 @@ def cached_plans_of_another_shape(path, rank):
 
 @case(ranks=3)
 def async_three_ranks(path, rank):
-    """async_save, while the state is changed in place"""
+    """Saves with async_save, and changes the state in place meanwhile."""
     mesh = init_device_mesh("cpu", (3,))
     whole = {"w": arange(8, 5), "plain": arange(3)}
     state = {"w": distribute_tensor(whole["w"], mesh, [Shard(0)]), "plain": arange(3), "step": 5}
@@ -152,7 +152,7 @@ def async_three_ranks(path, rank):
 
 
 class Counter:
-    """An object of the kind that torch calls Stateful."""
+    """An object with the interface that torch calls Stateful."""
 
     def state_dict(self):
         return {"count": 3, "weights": arange(3, dtype=torch.float64), "history": [arange(2), {"at": torch.tensor(1)}]}
@@ -163,7 +163,7 @@ class Counter:
 
 @case(ranks=2)
 def containers(path, rank):
-    """Stateful objects, dicts in lists in dicts, keys that are numbers, odd objects"""
+    """Saves Stateful objects, dicts in lists in dicts, keys that are numbers, and unusual objects."""
     import argparse
     import collections
     import fractions
@@ -184,14 +184,14 @@ def containers(path, rank):
 
 @case(ranks=4)
 def hsdp(path, rank):
-    """fully_shard over 2 with 2 replicas, model and optimizer"""
+    """Saves a model and its optimizer after fully_shard over 2 ranks with 2 replicas."""
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicas", "shards"))
     return make_fixtures.save_trained(path, *make_fixtures.trained_fsdp2(mesh, None))
 
 
 @case(ranks=3)
 def flattened_optimizer(path, rank):
-    """get_state_dict with flatten_optimizer_state_dict, FSDP2 on 3 ranks; only rank 0 writes files"""
+    """Saves get_state_dict with flatten_optimizer_state_dict of FSDP2 on 3 ranks; only rank 0 writes files."""
     from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
     model, optimizer = make_fixtures.trained_fsdp2(init_device_mesh("cpu", (3,)), None)
     options = StateDictOptions(flatten_optimizer_state_dict=True)
@@ -202,7 +202,7 @@ def flattened_optimizer(path, rank):
 
 @case(ranks=2)
 def sharded_tensor(path, rank):
-    """torch's older ShardedTensor, as FSDP1 uses it"""
+    """Saves torch's older ShardedTensor, as FSDP1 uses it."""
     from torch.distributed._shard.sharded_tensor import Shard as Piece, init_from_local_shards
     from torch.distributed._shard.metadata import ShardMetadata
     whole = arange(7, 3)

@@ -4,8 +4,8 @@
     check_with_torch.py DIR                  prints the content as JSON (keys, shapes, sha256)
     check_with_torch.py DIR EXPECTED.json    compares with it: one line, exit status 0 (same) or 1 (not)
 
-Everything is read twice: by torch's own load path (as dcp_to_torch_save does), and item by item with
-torch.load(weights_only=True), pasting the chunks together. The two must agree, bit by bit.
+Everything is read twice: by torch's own load path (as in dcp_to_torch_save), and item by item with
+torch.load(weights_only=True), after which the chunks are joined. The two results must agree bit by bit.
 """
 import hashlib
 import io
@@ -24,13 +24,13 @@ REPR_CHARS_MAX = 400
 
 
 def tensor_bytes(tensor):
-    """Returns the contiguous little-endian bytes of the whole tensor."""
+    """Returns the bytes of the whole tensor, contiguous and little-endian."""
     flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
 
 
 def as_text(value):
-    """Returns repr without memory addresses, cut to a readable length."""
+    """Returns the value's repr without memory addresses, cut to a readable length."""
     text = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     return text if len(text) <= REPR_CHARS_MAX else text[:REPR_CHARS_MAX] + "…"
 
@@ -42,7 +42,7 @@ def first_values(tensor, count=4):
     try:
         return [str(v) for v in flat.to(torch.float64).tolist()]
     except (RuntimeError, NotImplementedError):
-        return []  # packed dtypes have no element values
+        return []  # packed dtypes have no values of single elements
 
 
 def describe_tensor(tensor, chunks):
@@ -56,7 +56,7 @@ def describe_tensor(tensor, chunks):
 
 
 def read_metadata(directory):
-    """Returns [(rank or None, Metadata)]: one for `.metadata`, or one per `__<rank>.metadata`."""
+    """Returns a list of (rank, Metadata): one entry with rank None for `.metadata`, or one for each `__<rank>.metadata`."""
     whole = directory / ".metadata"
     if whole.exists():
         return [(None, pickle.loads(whole.read_bytes()))]
@@ -72,7 +72,7 @@ def read_item(directory, info, weights_only):
 
 
 def paste_items(directory, metadata, tensors, objects):
-    """Second reader: reads one item after another, directly from storage_data."""
+    """The second reader: reads the items one at a time, directly from the files named in storage_data."""
     for index, info in metadata.storage_data.items():
         entry = metadata.state_dict_metadata[index.fqn]
         if not hasattr(entry, "chunks"):
@@ -86,7 +86,7 @@ def paste_items(directory, metadata, tensors, objects):
 
 
 def load_whole(directory, metadata):
-    """First reader: torch's own, with a planner that requests every key."""
+    """The first reader: torch's own, with a planner that requests every key."""
     state = {}
     _load_state_dict(state, storage_reader=FileSystemReader(str(directory)),
                      planner=_EmptyStateDictLoadPlanner(), no_dist=True)
@@ -100,9 +100,9 @@ def load_whole(directory, metadata):
 
 
 def read_checkpoint(directory):
-    """Returns whole tensors by key, [(rank or None, objects by key)], and the boxes of each tensor's chunks by key.
+    """Returns the whole tensors by key, a list of (rank or None, objects by key), and the boxes of each tensor's chunks by key.
 
-    Without rank coordination each rank keeps objects of its own, which may differ.
+    Without rank coordination each rank keeps objects of its own, which may differ between ranks.
     """
     parts = read_metadata(directory)
     if not parts:
@@ -131,7 +131,7 @@ def describe(directory):
     objects = {}
     for rank, mine in objects_by_rank:
         objects.update(mine if rank is None else {f"{k} (rank {rank})": v for k, v in mine.items()})
-    common = directory / "common.pt"  # what Megatron-Core keeps beside the DCP part
+    common = directory / "common.pt"  # Megatron-Core's file next to the DCP files
     if common.exists():
         state = torch.load(common, map_location="cpu", weights_only=False)
         objects.update({f"common.pt {k}": v for k, v in state.items()})
@@ -142,7 +142,7 @@ def describe(directory):
 
 
 def as_json(content):
-    """Returns JSON with one line per key, so that a change of one tensor changes one line."""
+    """Returns JSON with one line for each key, so that a change of one tensor changes one line."""
     lines = []
     for name, value in content.items():
         if isinstance(value, dict) and name in ("tensors", "objects"):
@@ -154,7 +154,7 @@ def as_json(content):
 
 
 def differences(actual, expected):
-    """Yields differences in content; chunks may differ, since the same content can be cut in many ways."""
+    """Yields the differences in content. Chunks may differ, since the same content can be cut in many ways."""
     for section in ("tensors", "objects"):
         for key in sorted(actual[section].keys() | expected[section].keys()):
             mine, theirs = actual[section].get(key), expected[section].get(key)
@@ -171,7 +171,7 @@ def main():
         raise SystemExit(__doc__)
     try:
         actual = describe(sys.argv[1])
-    except Exception as error:  # whatever torch raises for a checkpoint that it can't read
+    except Exception as error:  # torch raises many kinds for a checkpoint that it can't read
         print(f"UNREADABLE {sys.argv[1]} (torch {torch.__version__}): {type(error).__name__}: {error}")
         return 1
     if len(sys.argv) == 2:

@@ -1,4 +1,4 @@
-"""The content of a checkpoint, as torch reads it and as Reprise reports it, and comparisons of the two."""
+"""The content of a checkpoint, as torch reads it and as Reprise reports it, and functions that compare the two."""
 import copyreg
 import hashlib
 import json
@@ -15,11 +15,11 @@ import check_with_torch
 
 
 class Different(Exception):
-    """Two descriptions of one content disagree."""
+    """Raised if two descriptions of the same content disagree."""
 
 
 class Skipped(Exception):
-    """Something that a case needs is missing."""
+    """Raised if something that a case needs is missing."""
 
 
 def raw(tensor):
@@ -43,9 +43,9 @@ def full_name(thing):
 
 
 def reduced(value):
-    """Returns what pickle would write for an instance: the call that makes it, and its state."""
+    """Returns what pickle would write for an instance: the call that makes the instance, and its state."""
     if isinstance(value, np.ndarray):
-        value = value.copy(order="C")  # Reprise tells an array in row-major order, whatever the file has
+        value = value.copy(order="C")  # Reprise reports every array in row-major order
     by_table = copyreg.dispatch_table.get(type(value))
     parts = by_table(value) if by_table else value.__reduce_ex__(2)
     if isinstance(parts, str):
@@ -66,7 +66,7 @@ def tensor_tree(value):
 
 
 def tree(value):
-    """Returns a Python value in the form in which `reprise inspect --json --values` writes it."""
+    """Returns a Python value in the form that `reprise inspect --json --values` writes."""
     kind = type(value)
     if value is None or kind in (bool, str):
         return value
@@ -120,7 +120,7 @@ def first_difference(a, b, path=""):
 
 
 def object_digests(directory, metadata):
-    """Returns the SHA-256 of each object's item, read directly from its file."""
+    """Returns the SHA-256 of each object's item, which is read directly from its file."""
     digests = {}
     for index, info in metadata.storage_data.items():
         if not hasattr(metadata.state_dict_metadata[index.fqn], "chunks"):
@@ -137,7 +137,7 @@ class Content:
         self.directory = pathlib.Path(directory)
         self.tensors, by_rank, _ = check_with_torch.read_checkpoint(self.directory)
         self.objects = {}
-        for _, mine in reversed(by_rank):  # without rank coordination, the lowest rank's values count
+        for _, mine in reversed(by_rank):  # without rank coordination the lowest rank's values count
             self.objects.update(mine)
         self.object_digests = {}
         for _, metadata in reversed(check_with_torch.read_metadata(self.directory)):
@@ -149,7 +149,7 @@ class Content:
         return sum(t.numel() for t in self.tensors.values())
 
     def must_equal(self, other, what, wanted=lambda key: True):
-        """Requires the same keys, bits and values, whatever the chunks."""
+        """Requires that both have the same keys, bits and values, whatever their chunks are."""
         for mine, theirs, same in ((self.tensors, other.tensors, same_bits),
                                    (self.objects, other.objects, lambda a, b: tree(a) == tree(b))):
             keys, other_keys = ({k for k in side if wanted(k)} for side in (mine, theirs))
@@ -162,7 +162,7 @@ class Content:
             raise Different(f"{what}: the common state differs")
 
     def must_hold(self, truth):
-        """Requires the tensors of `truth`: whole tensors by key, as they were passed to torch."""
+        """Requires that the tensors of `truth` are here unchanged. `truth` has the whole tensors that were passed to torch, by key."""
         for key, tensor in truth.items():
             if key not in self.tensors:
                 raise Different(f"torch lost {key!r}")
@@ -192,7 +192,7 @@ class Reprise:
 
     def agrees_with(self, content):
         """Requires that `verify` accepts the checkpoint, and that each tensor's hash and each object's tree
-        match what torch loads. Returns the objects compared as values."""
+        match what torch loads. Returns the number of objects that were compared as values."""
         report = json.loads(self.must("verify", "--json", content.directory))["checkpoints"][0]
         if not report["whole"] or report["warnings"]:
             raise Different(f"verify: {report['findings'][:2]}")
@@ -222,7 +222,7 @@ class Reprise:
         for key, answer, value in pairs:
             if key in said and answer["sha256"] != content.object_digests[key]:
                 raise Different(f"{key!r}: Reprise reads other bytes than those that .metadata names")
-            if "value" not in answer:  # names that Reprise does not interpret: copied byte for byte
+            if "value" not in answer:  # the object has names that Reprise does not interpret
                 if "opaque" not in answer:
                     raise Different(f"{key!r}: Reprise says nothing of it")
                 continue
@@ -234,7 +234,7 @@ class Reprise:
 
 
 def resharded(reprise, source, target, *options):
-    """Reshards, and has Reprise itself check that nothing changed."""
+    """Reshards, and lets Reprise itself check that the content did not change."""
     reprise.must("reshard", "--quiet", *options, source, target)
     reprise.must("verify", target)
     status, out, error = reprise.call("diff", "--quiet", source, target)
@@ -247,7 +247,7 @@ def region(shape, offset):
 
 
 def part_of(whole, shape, offset):
-    """Returns the part of `whole` that a rank holds; a rank with nothing may claim any offset."""
+    """Returns the part of `whole` that a rank holds. A rank that holds nothing may claim any offset."""
     if math.prod(shape) == 0:
         return torch.empty(shape, dtype=whole.dtype)
     return whole[region(shape, offset)]

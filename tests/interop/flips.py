@@ -1,4 +1,4 @@
-"""Flips bits of a small checkpoint: where `reprise verify` still accepts it, torch and Python's zipfile read the same as Reprise."""
+"""Flips bits of a small checkpoint. Where `reprise verify` still accepts it, torch and Python's zipfile must read the same as Reprise."""
 import io
 import os
 import pathlib
@@ -34,7 +34,7 @@ def tensor_words(key, tensor):
 
 
 class Truth:
-    """Knows the content of the undamaged files, and reads damaged ones with torch."""
+    """Knows the content of the undamaged files, and reads damaged files with torch."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -48,7 +48,7 @@ class Truth:
 
     @staticmethod
     def read(data):
-        """Returns the bytes of each record and the value, from two readers."""
+        """Returns the bytes of each record as zipfile reads them, and the value as torch reads it."""
         return zip_records(data), tree(torch_value(data))
 
     def payload_reads_as_before(self, file, data, at):
@@ -56,7 +56,7 @@ class Truth:
         return all(self.read(data[item[1]:item[2]]) == self.known[item] for item in hit)
 
     def account(self, folder):
-        """Describes what torch.distributed.checkpoint loads, in the words of tests/hostile/flip_survivors_test.cpp."""
+        """Describes what torch.distributed.checkpoint loads, in the form of tests/hostile/flip_survivors_test.cpp."""
         reader = dcp.FileSystemReader(folder)
         metadata = reader.read_metadata()
         state = {}
@@ -88,7 +88,7 @@ def survivors(reprise, folder, answer):
         raise Skipped(f"not run: {program} is not built")
     environment = {**os.environ, "REPRISE_FLIPS_OF": str(folder), "REPRISE_FLIPS_OUT": str(answer)}
     done = subprocess.run([program, "--gtest_filter=FlipSurvivors.*", "--gtest_brief=1"], env=environment, capture_output=True, text=True,
-                          timeout=SECONDS_MAX, cwd=folder)  # an earlier case may have left the process in a folder that is gone
+                          timeout=SECONDS_MAX, cwd=folder)  # the folder of an earlier case may be gone
     if done.returncode != 0:
         raise Different(done.stdout[-1500:] + done.stderr[-500:])
     rows = [line.split("\t") for line in answer.read_text().splitlines()]
@@ -96,7 +96,7 @@ def survivors(reprise, folder, answer):
 
 
 def flips_that_verify_passes(reprise, folder):
-    """For each flipped bit that verify accepts, two other readers read the same as Reprise."""
+    """For each flipped bit that verify accepts, two other readers must read the same as Reprise."""
     checkpoint = folder / "saved"
     make(checkpoint)
     truth = Truth(checkpoint)

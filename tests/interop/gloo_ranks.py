@@ -1,4 +1,4 @@
-"""Runs a function in several processes that communicate through gloo, like a job's ranks."""
+"""Runs a function in several processes that communicate through gloo, as the ranks of a job do."""
 import ctypes
 import multiprocessing
 import os
@@ -11,7 +11,7 @@ import traceback
 import warnings
 
 import torch
-import torch._dynamo  # DTensors import it; done once here instead of once per rank
+import torch._dynamo  # DTensors import it; imported once here instead of in each rank
 import torch.distributed as dist
 
 
@@ -22,8 +22,8 @@ def free_port():
 
 
 def one_rank(rank, ranks, port, answer, function, arguments):
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: no rank outlives run()
-    os.setpgid(0, 0)  # so that run() also ends what the rank starts
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the rank ends when run() does
+    os.setpgid(0, 0)  # so that run() also ends processes that the rank starts
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     try:
@@ -33,28 +33,28 @@ def one_rank(rank, ranks, port, answer, function, arguments):
         outcome = (True, function(*arguments, rank))
         if ranks > 1:
             dist.barrier()
-    except BaseException:  # run() reports what the rank died of
+    except BaseException:  # run() reports why the rank failed
         outcome = (False, traceback.format_exc())
     torch.save(outcome, answer.with_suffix(".part"))
     answer.with_suffix(".part").rename(answer)
-    os._exit(0)  # threads of an asynchronous save and of gloo would wait for each other
+    os._exit(0)  # otherwise threads of gloo and of an asynchronous save wait for each other
 
 
 def end_group(process):
-    """Kills a rank and its children; both may have ended already."""
+    """Kills a rank and its children. Any of these processes may have ended already."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
-        process.kill()  # it has no group yet, or nothing is left
+        process.kill()  # the rank has no group yet, or has ended
     process.join()
 
 
 def run(ranks, function, *arguments, seconds=120):
     """Calls function(*arguments, rank) in `ranks` forked processes and returns the result of each.
 
-    With one rank there is no process group. If a rank fails, all ranks are ended and its traceback is raised.
+    With one rank there is no process group. If a rank fails, all ranks are ended and the traceback of the failed rank is raised.
     """
-    fork = multiprocessing.get_context("fork")  # torch is imported once, by whoever calls this
+    fork = multiprocessing.get_context("fork")  # torch is imported once, before the fork
     with tempfile.TemporaryDirectory() as folder:
         answers = [pathlib.Path(folder) / f"{rank}.pt" for rank in range(ranks)]
         port = free_port()

@@ -3,7 +3,8 @@
 
     interop.py --reprise PROGRAM [--only REGEX] [--keep DIR]
 
-Prints one line per case; the last line counts them. Exits with 0 if none failed. Uses no GPU, and no network but loopback.
+Prints one line for each case; the last line counts the cases. Exits with 0 if none failed. Uses no GPU, and no network but
+loopback.
 """
 import argparse
 import importlib.metadata
@@ -29,7 +30,7 @@ from content import Different, Reprise, Skipped
 
 
 def all_cases():
-    """Returns [(name, check)]; check(reprise, folder) returns the amount compared and a description of it. The folder is empty."""
+    """Returns a list of (name, check). check(reprise, folder) gets an empty folder; it returns the amount compared and a description of it."""
     import flips
     import reads
     import reruns
@@ -45,7 +46,7 @@ def all_cases():
 
 
 def run_case(check, reprise, folder):
-    """Returns the verdict and its text."""
+    """Returns the verdict and a text for it."""
     try:
         compared, words = check(reprise, folder)
         return ("pass", words) if compared > 0 else ("FAIL", f"nothing was compared: {words}")
@@ -53,7 +54,7 @@ def run_case(check, reprise, folder):
         return "skip", str(reason)
     except Different as difference:
         return "FAIL", str(difference)
-    except Exception as error:  # a case that raises is a failure
+    except Exception as error:  # any other exception is a failure of the case
         import traceback
         return "FAIL", "".join(traceback.format_exception(error))[-3000:]
 
@@ -80,7 +81,7 @@ def parsed():
 
 def main():
     options = parsed()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the ranks are ended, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # exits normally, so that the ranks are ended, too
     if tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 8):
         sys.exit(f"torch {torch.__version__} is too old: 2.8 or newer")
     torch.set_num_threads(1)

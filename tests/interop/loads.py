@@ -1,6 +1,7 @@
 """torch and Megatron-Core load a checkpoint on several ranks, under another sharding, into memory with other content.
 
-Functions for gloo_ranks.run; `contents` are the expected contents of the checkpoints. Each returns the number of elements that a rank compared.
+These functions are for gloo_ranks.run. `contents` are the expected contents of the checkpoints. Each function returns the number
+of elements that a rank compared.
 """
 import torch
 import torch.distributed as dist
@@ -25,7 +26,7 @@ def compare(content, how, key, local, offset):
 
 
 def placements_of(number, dims, mesh_dims):
-    """Returns different placements for each tensor: shards of either dimension, of both, of one twice, replicas."""
+    """Returns placements that differ from tensor to tensor: shards of either dimension, of both, of one twice, and replicas."""
     kinds = [Replicate(), *(Shard(d) for d in range(dims))]
     return [kinds[(number // len(kinds) ** m + m + 1) % len(kinds)] for m in range(mesh_dims)]
 
@@ -50,7 +51,7 @@ def into_dtensors(contents, mesh_shape, rank):
 
 
 def cut(shape, number, rank, ranks):
-    """Cuts one dimension into uneven pieces; the dimension differs by tensor. Returns None if no dimension is long enough."""
+    """Cuts one dimension, which differs from tensor to tensor, into uneven pieces. Returns None if no dimension is long enough."""
     long = [d for d in range(len(shape)) if shape[d] >= ranks]
     if not long or number % 7 == 6:
         return None
@@ -63,7 +64,7 @@ def cut(shape, number, rank, ranks):
 
 
 def into_mcore(contents, rank):
-    """Calls dist_checkpointing.load with unevenly cut ShardedTensors, all objects, and the common state."""
+    """Calls dist_checkpointing.load for unevenly cut ShardedTensors, all objects, and the common state."""
     import make_mcore_fixtures  # replaces CUDA calls where there is no GPU
     from megatron.core import dist_checkpointing
     from megatron.core.dist_checkpointing.mapping import ShardedObject, ShardedTensor
@@ -79,7 +80,7 @@ def into_mcore(contents, rank):
         loaded = dist_checkpointing.load({"tensors of the test": tensors, "objects of the test": objects}, str(content.directory))
         for key, offset in offsets.items():
             compared += compare(content, "dist_checkpointing.load", key, loaded["tensors of the test"][key], offset)
-        for key, (value,) in content.objects.items():  # Megatron stores each in a list of one
+        for key, (value,) in content.objects.items():  # Megatron stores each object in a list of one
             if tree(loaded["objects of the test"][key]) != tree(value):
                 raise Different(f"{content.directory.name}: dist_checkpointing.load gives another object for {key!r}")
         for key, value in (content.common or {}).items():

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the small real checkpoints of tests/data/torch_<version>/ with the torch that runs this.
+"""Writes the small real checkpoints of tests/data/torch_<version>/ with the torch that runs this script.
 
     make_fixtures.py OUT [NAME...]      OUT/torch_<version>/NAME and OUT/torch_<version>/NAME.expected.json
 
-Each fixture is one function below, which as many gloo processes run as it says. The reader of
-check_with_torch.py writes the expected file afterwards and compares it with the tensors that were
-passed to torch, if the function returns them. Uses no GPU.
+Each fixture is one of the functions below; its decorator tells how many gloo processes run it. Afterwards
+the reader of check_with_torch.py writes the expected file. If the function returns the tensors that were
+passed to torch, they are compared with that file. Uses no GPU.
 """
 import os
 import pathlib
@@ -31,7 +31,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
 import check_with_torch
 
-if not hasattr(torch.distributed.tensor, "Shard"):  # torch 2.4
+if not hasattr(torch.distributed.tensor, "Shard"):  # true in torch 2.4
     import torch.distributed._tensor
     for name in ("DTensor", "Replicate", "Shard", "distribute_tensor"):
         setattr(torch.distributed.tensor, name, getattr(torch.distributed._tensor, name))
@@ -40,7 +40,7 @@ FIXTURES = {}
 
 
 def fixture(ranks):
-    """Registers a function save(path, rank) -> {flat key: whole tensor} or None, run by `ranks` processes."""
+    """Registers a function save(path, rank) -> {flat key: whole tensor} or None, which `ranks` processes run."""
     def register(save):
         FIXTURES[save.__name__] = (save, ranks)
         return save
@@ -55,12 +55,12 @@ def arange(*shape, start=0, dtype=torch.float32):
 
 
 def have(*names):
-    """Returns those of the named dtypes that this torch has."""
+    """Returns the named dtypes that this torch has."""
     return {n: getattr(torch, n) for n in names if hasattr(torch, n)}
 
 
 def flat(value, key=""):
-    """Returns the tensors in dicts and lists, by the keys that torch gives them; torch treats a tuple as one object."""
+    """Returns the tensors in dicts and lists by the keys that torch gives them. A tuple is one object for torch."""
     if isinstance(value, torch.Tensor):
         return {key: value}
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -70,12 +70,12 @@ def flat(value, key=""):
     return found
 
 
-# ---------------------------------------------------------------------------------------------- one process
+# ---------------------------------------------------------------------------------------------- fixtures of one process
 
 
 @fixture(ranks=1)
 def plain(path, rank):
-    bits = torch.tensor([0x00, 0x80, 0x01, 0x38, 0x7F, 0xFF], dtype=torch.uint8)  # includes the NaNs of the fp8 types
+    bits = torch.tensor([0x00, 0x80, 0x01, 0x38, 0x7F, 0xFF], dtype=torch.uint8)  # these bits include the NaNs of the fp8 types
     tensors = {
         "float32": torch.tensor([[0.0, -0.0, 1.5], [float("inf"), float("-inf"), float("nan")]]),
         "float64": torch.tensor([0.1, 1e300, 5e-324], dtype=torch.float64),
@@ -102,7 +102,7 @@ def plain(path, rank):
     for name, dtype in have("uint8", "uint16", "uint32", "uint64").items():
         largest = (1 << (8 * dtype.itemsize)) - 1
         if name != "uint8" and torch.__version__ < "2.6":
-            continue  # torch saves it but can't load it
+            continue  # torch saves this dtype but can't load it
         tensors[name] = torch.tensor([0, 1, largest], dtype=dtype)
     for name, dtype in have("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz").items():
         tensors[name] = bits.view(dtype).reshape(2, 3)
@@ -130,7 +130,7 @@ def plain(path, rank):
 
 @fixture(ranks=1)
 def plain_odd(path, rank):
-    """Values that a careful reader may refuse but torch reads."""
+    """Saves values that a careful reader may refuse but that torch reads."""
     z = torch.tensor([1 + 2j, 3 - 4j], dtype=torch.complex64)
     state = {
         "conj": z.conj(),
@@ -153,7 +153,8 @@ def file_per_item(path, rank):
     return flat(state)
 
 
-# ---------------------------------------------------------------------------------------------- many ranks
+# ---------------------------------------------------------------------------------------------- fixtures of several
+# ranks
 
 
 def sharded(whole, mesh, placements):
@@ -202,7 +203,7 @@ def full_tensors(prefix, state):
 
 
 def trained_fsdp2(mesh, tp_mesh):
-    """Trains two linear layers and a norm with uneven rows under fully_shard, and tensor parallelism if tp_mesh is given."""
+    """Trains two linear layers and a norm with uneven rows under fully_shard; also with tensor parallelism if tp_mesh is given."""
     try:
         from torch.distributed.fsdp import fully_shard
     except ImportError:
@@ -259,7 +260,7 @@ def replicated(path, rank):
 
 @fixture(ranks=2)
 def replicated_lowest_rank(path, rank):
-    """Leaves everything to rank 0; the file of rank 1 has no bytes."""
+    """Lets rank 0 write everything, so that the file of rank 1 has no bytes."""
     state = replicated_state(rank)
     dcp.save(state, checkpoint_id=path, planner=DefaultSavePlanner(dedup_save_to_lowest_rank=True))
     return flat(state)
@@ -279,7 +280,7 @@ def async_threads(path, rank):
 
 @fixture(ranks=2)
 def nocollectives(path, rank):
-    """Saves without rank coordination: one metadata file per rank, nothing is deduplicated."""
+    """Saves without rank coordination: each rank writes a metadata file, and nothing is deduplicated."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard
     whole = arange(5, 3)
@@ -322,7 +323,7 @@ def same_content_b(path, rank):
     return save_content(path, content(), (2, 2), [Shard(1), Shard(0)])
 
 
-CHANGE = ("layers.1.weight", (2, 3), 8.125 + 2 ** -20)  # one bit of the mantissa
+CHANGE = ("layers.1.weight", (2, 3), 8.125 + 2 ** -20)  # differs in one bit of the mantissa
 
 
 @fixture(ranks=3)
@@ -333,7 +334,7 @@ def different_content(path, rank):
 
 @fixture(ranks=2)
 def sd_view_strided(path, rank):
-    """Saves slices of a transposed matrix, which are stored permuted, not row by row."""
+    """Saves slices of a transposed matrix. They are stored with permuted strides, not row by row."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Shard
     line = init_device_mesh("cpu", (2,))
@@ -345,7 +346,7 @@ def sd_view_strided(path, rank):
     return {"rows": whole, "cols": whole, "cube": cube, "plain": whole}
 
 
-# ---------------------------------------------------------------------------------------------- running
+# ---------------------------------------------------------------------------------------------- running the functions
 
 
 def free_port():
@@ -362,7 +363,7 @@ def one_rank(rank, name, ranks, port, truth_file):
     if ranks > 1:
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(ranks))
         dist.init_process_group("gloo", rank=rank, world_size=ranks)
-    truth = save(name, rank)  # a relative path, so that no directory of this machine ends up in .metadata
+    truth = save(name, rank)  # a relative path, so that .metadata names no directory of this machine
     if rank == 0 and truth:
         torch.save({k: v.detach().clone() for k, v in truth.items()}, truth_file)
     if ranks > 1:

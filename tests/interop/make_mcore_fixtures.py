@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes small Megatron-Core torch_dist checkpoints with the megatron-core that runs this, on CPU.
+"""Writes small Megatron-Core torch_dist checkpoints on the CPU, with the megatron-core that runs this script.
 
     make_mcore_fixtures.py OUT [NAME...]     OUT/mcore_<version>[_NAME]/iter_0000010
 
@@ -34,13 +34,14 @@ from megatron.core.transformer.transformer_config import TransformerConfig
 
 ITERATION = 10
 if not torch.cuda.is_available():
-    # The writer waits for the GPU before it copies, and counts failures in a tensor there.
+    # Replaces two calls of the writer, which waits for the GPU before it copies and counts failures in a tensor on the
+    # GPU.
     torch.cuda.synchronize = lambda device=None: None
     torch.cuda.current_device = lambda: "cpu"
 
 
 def values(key, shape, region):
-    """Returns the part `region` of a tensor with this key and shape: small multiples of 1/8, which every dtype holds exactly."""
+    """Returns the part `region` of a tensor with this key and shape. Values are small multiples of 1/8, which every dtype holds exactly."""
     count = 1
     for n in shape:
         count *= n
@@ -91,7 +92,7 @@ def rerun_state(rank):
                                   error_injector=m.RerunErrorInjector(1000, m.RerunDiagnostic.PERSISTENT_ERROR))
     machine.state, machine.current_iteration = m.RerunState.WILL_RERUN_FROM_CHECKPOINT, ITERATION
     machine.checkpoint_requested = True
-    if rank == 0:  # the rank whose result was not reproduced
+    if rank == 0:  # this rank's result was not reproduced
         machine.failed_validation_call = m.Call(m.Caller("rejecting loss nan", 0), 3)
         machine.initial_result, machine.suspicious_node, machine.suspicious_device = 2.5, "node-17", 0
         machine.error_injector.injected_error_type = m.RerunDiagnostic.PERSISTENT_ERROR
@@ -114,7 +115,7 @@ def gpt(layout):
 
 
 def adam_state(model, model_state):
-    """Returns optimizer state as the fp32 non-distributed optimizer saves it, by megatron-core's own mapping."""
+    """Returns optimizer state as the fp32 non-distributed optimizer saves it, made with megatron-core's own mapping."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW([torch.nn.Parameter(p.detach().float()) for p in parameters], lr=3e-4)
     for group in optimizer.param_groups:
@@ -155,13 +156,13 @@ def training_state(rank, model, model_state):
 
 
 def wholes(state):
-    """Returns the whole tensors of which this rank has a part."""
+    """Returns, as whole tensors, those tensors of which this rank has a part."""
     return {part.key: values(part.key, part.global_shape, ...).to(part.data.dtype)
             for part in nested_values(state) if isinstance(part, ShardedTensor)}
 
 
 def save(state, path, strategy, content):
-    """Saves; returns the whole tensors of which this rank has a part."""
+    """Saves. Returns, as whole tensors, those tensors of which this rank has a part."""
     folder = pathlib.Path(path) / f"iter_{ITERATION:07d}"
     if dist.get_rank() == 0:
         folder.mkdir(parents=True)
@@ -174,17 +175,17 @@ def save(state, path, strategy, content):
 
 
 def gpt_tp2_pp2(path, rank):
-    """GPT of 2 layers over tp 2 x pp 2, with optimizer, RNG and rerun state"""
+    """Saves a GPT of 2 layers over tp 2 x pp 2, with optimizer, RNG and rerun state."""
     return save_gpt(path, rank, {"tp": 2, "pp": 2})
 
 
 def gpt_dp2(path, rank):
-    """the same content over dp 2, saved fully parallel"""
+    """Saves the same content over dp 2 with the fully parallel strategy."""
     return save_gpt(path, rank, {"tp": 1, "pp": 1})
 
 
 def buckets(path, rank):
-    """optimizer buckets cut unevenly over 2 ranks, in the keys of the dp_reshardable form"""
+    """Saves optimizer buckets that are cut unevenly over 2 ranks, with keys of the dp_reshardable form."""
     prefix = "optimizer.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(torch.bfloat16, torch.float32).bucket_idx_0."
     begin, end = ((0, 9), (9, 23))[rank]
     def piece(name):

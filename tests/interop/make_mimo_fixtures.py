@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes checkpoints of several modules, each on its own rank grid, with the megatron-core that runs this, on CPU.
+"""Writes checkpoints of several modules, each on a rank grid of its own, on the CPU, with the megatron-core that runs this script.
 
     make_mimo_fixtures.py OUT [NAME...]     OUT/mcore_<version>_mimo_<NAME>/iter_0000010
 
-megatron-core 0.16.1 has MimoModel but no optimizer for it. What later releases' optimizer passes to dist_checkpointing.save is
-composed here: weights under the model's own names; for each module the state of its optimizers under mimo.<module>., and its
+megatron-core 0.16.1 has MimoModel but no optimizer for it. What the optimizer of later releases passes to dist_checkpointing.save
+is composed here: weights under the model's own names; for each module the state of its optimizers under mimo.<module>., and its
 param groups, scaler and sharding type as objects of shape (1,) whose replica id is (tp, pp, dp) in the module's groups; random
 states over the module's (pp, tp); everything else from rank 0, which owns only one module. Ranks, writing and format are Megatron's.
 """
@@ -26,21 +26,21 @@ SLOTS = ("fp32_param", "exp_avg", "exp_avg_sq")
 
 @dataclasses.dataclass
 class Module:
-    """A module and its grid: ranks first .. first + tp * dp * pp, tp fastest, pp slowest."""
+    """A module and its grid, which has the ranks from `first` to first + tp * dp * pp - 1. tp varies fastest, pp slowest."""
     name: str
-    model: str      # prefix of its weights' names
+    model: str  # prefix of the names of its weights
     first: int
     tp: int = 1
     dp: int = 1
     pp: int = 1
-    experts: int = 0  # spread over that many of its tp x dp ranks; they make the optimizer a chain of two
+    experts: int = 0  # number of tp x dp ranks that have experts; with experts the optimizer is a chain of two
     layers: int = 2
 
     def size(self):
         return self.tp * self.dp * self.pp
 
     def place(self, rank):
-        """Returns (tp, dp, pp) of a rank, or None if it does not own the module."""
+        """Returns (tp, dp, pp) of a rank; None if the rank does not own the module."""
         local = rank - self.first
         if not 0 <= local < self.size():
             return None
@@ -57,7 +57,7 @@ def cut(key, shape, *offsets, prepend=0, replica=0, dtype=torch.bfloat16):
 
 
 def dense(module, rank, prefix="", dtype=torch.bfloat16):
-    """Returns a column-parallel matrix and a norm for each layer of this rank's stage; the last stage has one more norm."""
+    """Returns a column-parallel matrix and a norm for each layer of this rank's stage. The last stage has one more norm."""
     tp, dp, pp = module.place(rank)
     here = module.layers // module.pp
     parts = []
@@ -72,7 +72,7 @@ def dense(module, rank, prefix="", dtype=torch.bfloat16):
 
 
 def expert(module, rank, prefix="", dtype=torch.bfloat16):
-    """Returns one expert of each layer of this rank's stage; experts are spread over the module's tp x dp ranks."""
+    """Returns one expert of each layer of this rank's stage. Experts are spread over the module's tp x dp ranks."""
     tp, dp, pp = module.place(rank)
     index, copy = (dp * module.tp + tp) % module.experts, (dp * module.tp + tp) // module.experts
     here = module.layers // module.pp
@@ -95,14 +95,14 @@ def scaler():
 
 
 def by_parameter(module, rank, chain, cuts):
-    """fully_reshardable: a tensor for each slot and parameter; groups, scaler and type are still plain."""
+    """Returns an optimizer's state in the fully_reshardable form: a tensor for each slot and parameter; groups, scaler and type are still plain."""
     state = {slot: named(cuts(module, rank, f"optimizer.state.{slot}.", torch.float32)) for slot in SLOTS}
     return {"optimizer": {"state": state, "param_groups": param_groups(chain == 1)}, "grad_scaler": scaler(),
             "param_state_sharding_type": "fully_reshardable"}
 
 
 def in_buckets(module, rank, chain, cuts):
-    """dp_reshardable: buckets of each (tp, pp) coordinate, cut unevenly over dp; groups and scaler are objects already."""
+    """Returns an optimizer's state in the dp_reshardable form: buckets of each (tp, pp), cut unevenly over dp; groups and scaler are already objects."""
     tp, dp, pp = module.place(rank)
     group = pp * module.tp + tp
     prefix = f"optimizer.distributed.dp_group_idx_{group}."
@@ -126,7 +126,7 @@ def in_buckets(module, rank, chain, cuts):
 
 
 def extracted(optimizer, module, suffix, replica):
-    """Moves the entries of one optimizer's dict that would go to the common state into objects of the module."""
+    """Turns those entries of one optimizer's dict that would go to the common state into objects of the module."""
     plain = optimizer.get("optimizer")
     found = {}
     if isinstance(plain, dict):
@@ -175,11 +175,11 @@ def state_of(modules, rank, form, prefixed, rng_key="mimo.{}.rng_state"):
              "opt_param_scheduler": {"max_lr": 1.6e-4, "num_steps": 3 * 8, "lr_decay_style": "cosine"},
              "optimizer": {module.name: optimizer_of(module, rank, form, prefixed) if module in mine else {} for module in modules}}
     state["rng_state"] = {module.name: random_states(module, rank, rng_key.format(module.name)) for module in mine}
-    fixtures.fill(state)  # by their final keys
+    fixtures.fill(state)  # done last, since values depend on the final keys
     return state
 
 
-# Modules and their ranks. The third job has what the others lack: data parallel copies and three modules.
+# Modules and their ranks. Only the third job has data parallel copies and three modules.
 PREFIXED = [Module("images", IMAGES, 0, tp=2), Module("language", LANGUAGE, 2, tp=2, pp=2, experts=2)]
 BARE = [Module("images", IMAGES, 0), Module("language", LANGUAGE, 1, pp=3, layers=3)]
 BUCKETS = [Module("audio", "modality_submodules.audio.encoders.whisper.", 0), Module("images", IMAGES, 1, dp=2),
@@ -195,28 +195,28 @@ def ranks_of(modules):
 
 
 def prefixed(path, rank, without=lambda state: None):
-    """images tp 2, language tp 2 x pp 2 with experts and a chain of two, everything under mimo.<module>."""
+    """Saves images on tp 2 and language on tp 2 x pp 2 with experts and a chain of two; everything is under mimo.<module>."""
     state = state_of(PREFIXED, rank, by_parameter, True)
     without(state)
     return fixtures.save(state, path, strategy(), {"distrib_optim_sharding_type": "fully_reshardable"})
 
 
 def bare(path, rank, without=lambda state: None):
-    """images on one rank, language pp 3, the optimizers' keys as they were before the prefix existed"""
+    """Saves images on one rank and language on pp 3; the optimizers' keys are those from before the prefix existed."""
     state = state_of(BARE, rank, by_parameter, False, "{}.rng_state")
     without(state)
     return fixtures.save(state, path, strategy(), {"distrib_optim_sharding_type": "fully_reshardable"})
 
 
 def buckets(path, rank, without=lambda state: None):
-    """three modules with dp 2 and tp 2, their optimizers' state in buckets, one with a chain of two"""
+    """Saves three modules with dp 2 and tp 2; their optimizers' state is in buckets, and one optimizer is a chain of two."""
     state = state_of(BUCKETS, rank, in_buckets, True)
     without(state)
     return fixtures.save(state, path, strategy(), {"distrib_optim_sharding_type": "dp_reshardable"})
 
 
 JOBS = {"prefixed": (prefixed, PREFIXED), "bare": (bare, BARE), "buckets": (buckets, BUCKETS)}
-# The job that is kept as test data.
+# This is the only one of the jobs that is kept as test data.
 make_fixtures.FIXTURES[f"{fixtures.PREFIX}_mimo_prefixed"] = (prefixed, ranks_of(PREFIXED))
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/data/torch_<version>/objects: one small torch.save file per kind of object, for the pickle reader.
+"""Writes tests/data/torch_<version>/objects: one small torch.save file for each kind of object, for the pickle reader.
 
     make_objects.py OUT          OUT/torch_<version>/objects/NAME.pt and objects.expected.json
 
-Also writes the `.metadata` of the fixture `fsdp2_uneven` of the same folder in pickle protocols 2 to 5 and, if
-megatron-core is installed, a file with its rerun enums and named tuples.
+Also writes the `.metadata` of the fixture `fsdp2_uneven` in the same folder, in pickle protocols 2 to 5. If
+megatron-core is installed, also writes a file with its rerun enums and named tuples.
 """
 import argparse
 import collections
@@ -27,7 +27,7 @@ from check_with_torch import as_json, as_text
 
 
 def foreign_class():
-    """Returns a class of some training script: the reader must keep it as it is and never look for it."""
+    """Returns a class of some training script. The reader must preserve it as it is and never import it."""
     class Schedule:
         def __init__(self):
             self.warmup, self.history = 10, [0.1, 0.2]

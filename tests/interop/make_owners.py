@@ -16,7 +16,7 @@ import time
 
 
 def random_case(ranks, shards, seed):
-    """Returns [(key, offset, length, shape, width, holders)]."""
+    """Returns a list of (key, offset, length, shape, width, holders)."""
     draw = random.Random(seed)
     case = []
     for number in draw.sample(range(10 * shards), shards):
@@ -36,7 +36,7 @@ def random_case(ranks, shards, seed):
 
 
 def elect(case, ranks):
-    """Returns Megatron's owners, and how long it took to find them."""
+    """Returns the owners that Megatron chooses, and the time that this took."""
     from megatron.core.dist_checkpointing.exchange_utils import distribute_shards_to_ranks
 
     holders = {(row[0], (row[1],), None): sorted(row[5]) for row in case}

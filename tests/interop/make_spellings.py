@@ -3,7 +3,8 @@
 
     make_spellings.py OUT        OUT/torch_<version>/spellings/NAME.a.pt, NAME.b.pt and spellings.expected.json
 
-`same`: equal objects in two spellings. `different`: objects that a careless comparison takes for equal.
+Pairs of `same` are equal objects in two spellings. Pairs of `different` are objects that a careless comparison takes
+for equal.
 """
 import collections
 import pathlib

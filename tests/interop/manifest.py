@@ -2,8 +2,8 @@
 """Records the origin of each fixture of tests/data: manifest.py tests/data > tests/data/manifest.json
 
 Writes one entry for each checkpoint with an expected.json, and for other files that scripts made. `content` is the SHA-256 of
-the lines "<sha256 of a file>  <its path>" of all its files, sorted; `script_sha256` is that of the script in the commit
-that added the fixture, since scripts change later. Run it in a clone with history, after committing fixture and script.
+the lines "<sha256 of a file>  <its path>" of all its files, sorted. `script_sha256` is the SHA-256 of the script in the commit
+that added the fixture, since scripts change later. Run this in a clone with history, after committing fixture and script.
 """
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Checkpoints of several modules: Reprise reports modules, grids and metadata, and what is missing of them."""
+"""Checkpoints of several modules: Reprise reports their modules, grids and metadata, and what is missing."""
 import json
 
 import make_mcore_fixtures as fixtures
@@ -11,7 +11,7 @@ INNER = f"iter_{fixtures.ITERATION:07d}"
 
 
 def told(reprise, directory):
-    """Returns the modules that `inspect` reports, by name, and whether each has an optimizer of its own."""
+    """Returns the modules that `inspect` reports, by name, and whether each module has an optimizer of its own."""
     said = json.loads(reprise.must("inspect", "--json", directory))
     return {m["name"]: m for m in said.get("modules", [])}, said.get("own_optimizers")
 
@@ -22,7 +22,7 @@ def must_be(what, said, wanted):
 
 
 def modules_agree(modules, form, said):
-    """Compares the job with what `inspect` reports about its checkpoint."""
+    """Compares what `inspect` reports about the job's checkpoint with the job itself."""
     must_be("modules", sorted(said), sorted(m.name for m in modules))
     for module in modules:
         one = said[module.name]
@@ -41,7 +41,7 @@ def modules_agree(modules, form, said):
 
 
 def modules_are_told(form):
-    """Megatron saves; all content is compared (reads.py), and `inspect` reports the modules before and after a reshard."""
+    """Megatron saves; all content is compared as in reads.py, and `inspect` must report the modules before and after a reshard."""
     function, modules = mimo.JOBS[form]
 
     def check(reprise, folder):
@@ -55,12 +55,12 @@ def modules_are_told(form):
 
 
 def taken_out(state, module, chain, part):
-    """Makes a save that omits one entry of a module's optimizer, on whichever rank has it."""
+    """Removes one entry of a module's optimizer from a state to save, if this rank has the entry."""
     optimizer = state["optimizer"][module]
     optimizer.get(chain, optimizer).pop(part, None)
 
 
-# Entries that the save omits, and the keys that verify must name.
+# For each job: module, place in the chain and entry that the save omits, then the keys that verify must name.
 LOST = {
     "prefixed": [("images", 0, "_mimo_param_groups", "mimo.images.optimizer.mimo.images.param_groups"),
                  ("language", 1, "_mimo_param_groups.1", "mimo.language.optimizer.mimo.language.1.param_groups"),
@@ -74,7 +74,7 @@ LOST = {
 
 
 def what_is_missing_is_told(form):
-    """Megatron saves the same job with some entries missing; verify names them and their module."""
+    """Megatron saves the same job with some entries missing. verify must name the entries and their module."""
     function, modules = mimo.JOBS[form]
 
     def forgetful(path, rank):
@@ -92,7 +92,7 @@ def what_is_missing_is_told(form):
 
 
 def what_rank_0_left_is_told(reprise, folder):
-    """Earlier releases left each module's metadata to the common state, which has only rank 0's."""
+    """Earlier releases put each module's metadata into the common state, which keeps only rank 0's. verify must report what is lost."""
     def as_it_was(path, rank):
         state = mimo.state_of(mimo.BARE, rank, mimo.by_parameter, False, "{}.rng_state")
         for optimizer in state["optimizer"].values():
@@ -110,7 +110,7 @@ def what_rank_0_left_is_told(reprise, folder):
 
 
 def model_of_megatron(path, rank):
-    """Saves megatron-core's own MimoModel over tp 2 with one optimizer for all of it, as that release does."""
+    """Saves megatron-core's own MimoModel over tp 2 with one optimizer for the whole model, as that release does."""
     from megatron.core import parallel_state
     from megatron.core.models.gpt import GPTModel
     from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
@@ -136,7 +136,7 @@ def model_of_megatron(path, rank):
 
 
 def megatrons_model_is_told(reprise, folder):
-    """`inspect` reports the modules by MimoModel's names; nothing of optimizers that they do not have is reported missing."""
+    """`inspect` must report the modules by MimoModel's names, and must not report missing parts of optimizers that they do not have."""
     compared, words = reads.read_and_round(model_of_megatron, 2, INNER)(reprise, folder)
     said, own = told(reprise, folder / "saved")
     must_be("modules", sorted(said), ["images", "language"])

@@ -10,35 +10,36 @@ import make_fixtures
 from content import Content, Different, first_difference, resharded, same_bits, tree
 
 
-# In earlier versions full_tensor() of strided shards of uneven rows gives other rows than the same torch saves and loads.
+# In earlier versions, full_tensor() of strided shards of uneven rows gives other rows than torch itself saves and
+# loads.
 WHOLE_OF_STRIDED = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 10)
 
 
 def save(function, ranks, folder, name="saved"):
-    """Runs a save on its ranks; returns the whole tensors that they passed to torch."""
+    """Runs a save on its ranks. Returns the whole tensors that the ranks passed to torch."""
     os.chdir(folder)
     truth = {}
-    for mine in reversed(gloo_ranks.run(ranks, function, name)):  # rank 0 wins if several ranks know a key
+    for mine in reversed(gloo_ranks.run(ranks, function, name)):  # rank 0's value counts if several ranks have a key
         truth.update(mine or {})
     return truth
 
 
 def must_know_all(truth, content):
-    """Requires that the truth has every tensor; otherwise torch's reading would be compared with nothing."""
+    """Requires that the truth has every tensor. Otherwise torch's reading would be compared with nothing."""
     unknown = content.tensors.keys() - truth.keys()
     if unknown or not truth:
         raise Different(f"the case does not say what is in {sorted(unknown)[:4]}")
 
 
 def counted(content, values):
-    """Returns the amount compared, and its description."""
+    """Returns the amount compared, and a description of it."""
     count = len(content.objects) + (content.common is not None)
     opaque = f" ({count - values} as bytes)" if values < count else ""
     return content.elements(), f"{len(content.tensors)} tensors, {content.elements():,} elements, {count} objects{opaque}"
 
 
 def read_and_round(function, ranks, inner="."):
-    """Requires that Reprise and torch read the same after torch's save, and after each of two reshards."""
+    """Requires that Reprise and torch read the same after torch's save and after each of two reshards."""
     def check(reprise, folder):
         truth = save(function, ranks, folder)
         if not (folder / "saved" / inner / ".metadata").exists():
@@ -60,7 +61,7 @@ def read_and_round(function, ranks, inner="."):
 
 
 def ranks_keep_their_own(reprise, folder, saved, ranks):
-    """Each rank has its own metadata: a reshard to as many ranks keeps it; a reshard to other ranks must be told whose values to use."""
+    """Each rank has metadata of its own. A reshard to as many ranks preserves it; a reshard to other ranks needs an option that tells whose values to use."""
     resharded(reprise, saved, folder / "kept", "--ranks", ranks)
     before, after = (check_with_torch.read_checkpoint(d) for d in (saved, folder / "kept"))
     if [(rank, tree(mine)) for rank, mine in before[1]] != [(rank, tree(mine)) for rank, mine in after[1]]:
@@ -92,7 +93,7 @@ def flipped_bit_is_seen(reprise, folder):
     try:
         damaged = Content(folder / "copy")
     except Exception:
-        pass  # a torch that checks the archive's checksums refuses it
+        pass  # torch may refuse it because of the archive's checksums
     for what, check in {
         "Content.must_equal": lambda: damaged and damaged.must_equal(original, "copy"),
         "Reprise.tensors_agree": lambda: reprise.tensors_agree(original, {t["key"]: t for t in reprise.inspect(folder / "copy")["tensors"]}),
@@ -143,7 +144,7 @@ def changed_content_is_seen(reprise, folder):
 
 
 def fsdp2_loaded(path, mesh_shape, tensor_parallel, rank):
-    """Returns whole tensors of a trained model and its optimizer, overwritten and then loaded with dcp.load."""
+    """Returns the whole tensors of a trained model and its optimizer after overwriting them and loading them with dcp.load."""
     import torch.distributed.checkpoint as dcp
     from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
     from torch.distributed.device_mesh import init_device_mesh
@@ -164,7 +165,7 @@ def fsdp2_loaded(path, mesh_shape, tensor_parallel, rank):
 
 
 def fsdp2_goes_on(reprise, folder):
-    """fully_shard on 4 ranks saves and Reprise reshards; models on 2 and 3 ranks, on 2 x 2 with replicas and with tensor parallelism load it."""
+    """fully_shard on 4 ranks saves, and Reprise reshards. Models on 2 and 3 ranks, and on 2 x 2 with replicas or tensor parallelism, load the result."""
     truth = save(*make_fixtures.FIXTURES["fsdp2_model"], folder)
     resharded(reprise, folder / "saved", folder / "again", "--ranks", 3)
     places = (((2,), False), ((3,), False), ((2, 2), False), ((2, 2), True))[:None if WHOLE_OF_STRIDED else 3]
@@ -178,7 +179,7 @@ def fsdp2_goes_on(reprise, folder):
 
 
 def mcore_goes_on(source, layouts, load):
-    """Megatron saves and Reprise reshards; under each layout Megatron loads the same from both, into memory with other content."""
+    """Megatron saves, and Reprise reshards. Under each layout Megatron loads the same from both, into memory with other content."""
     def check(reprise, folder):
         save(*source, folder)
         original = next((folder / "saved").glob("iter_*"), folder / "saved")

@@ -1,4 +1,4 @@
-"""A simulated job saves its rerun machine, idle and with a fault; Megatron-Core's own machine loads it and decides as ours would."""
+"""A simulated job saves its rerun machine, idle and with a fault. Megatron-Core's own machine loads it and must decide as ours would."""
 import logging
 import os
 import re
@@ -21,7 +21,8 @@ STEPS = {
     "pending": "steps: [{train: 2}, save, {train: 1}, {bad_result: {kind: persistent_error, rank: 2, fatal: true}}, {exits: 16}, {restart: {on: other_device, rerun: disabled}}, {train: 1}]\n",
 }
 EXPECT = "expect: {max_delta: 0, against: uninterrupted}\n"
-# Endings of the rerun from the checkpoint: its device and result, and what Megatron concludes.
+# Ways in which the rerun from the checkpoint ends: on the same device or not, with the same result or not; then what
+# Megatron concludes.
 ENDINGS = {
     "where it was rejected, the same": (True, True, (False, True, 16), "RERUNNING_AGAIN_FROM_CHECKPOINT", None),
     "where it was rejected, another": (True, False, (False, True, 16), "RERUNNING_AGAIN_FROM_CHECKPOINT", None),
@@ -31,7 +32,7 @@ ENDINGS = {
 
 
 def saved_by_job(reprise, folder, state):
-    """Returns the checkpoint of the last save before the restart, and the log next to the checkpoints."""
+    """Returns the checkpoint of the last save before the restart. The log is next to the checkpoints."""
     (folder / f"{state}.yaml").write_text(JOB + STEPS[state] + EXPECT)
     reprise.must("run", folder / f"{state}.yaml", "--quiet", "--keep", folder / state)
     found = sorted((folder / state).rglob("checkpoints/iter_*"))
@@ -41,7 +42,7 @@ def saved_by_job(reprise, folder, state):
 
 
 def machine_of(state_dict, log=None):
-    """Returns Megatron's machine, except that gloo computes its sum over the ranks, since there is no GPU to hold it."""
+    """Returns Megatron's machine, in which gloo sums over the ranks, since there is no GPU for the sum."""
     from megatron.core import rerun_state_machine as m
 
     class Machine(m.RerunStateMachine):
@@ -58,7 +59,7 @@ def machine_of(state_dict, log=None):
 
 
 def loaded(path):
-    """Loads as Megatron's training does: dist_checkpointing fills a forced template."""
+    """Loads as Megatron's training does: dist_checkpointing fills a template made with force=True."""
     import make_mcore_fixtures  # replaces CUDA calls where there is no GPU
     from megatron.core import dist_checkpointing
     assert make_mcore_fixtures
@@ -68,14 +69,14 @@ def loaded(path):
 
 
 def fields(machine):
-    """Returns what state_dict() would write of the machine."""
+    """Returns what state_dict() would write for the machine."""
     written = machine.state_dict(None, "torch_dist", force=True)
     own = dict(written["sharded"].data, data_iterator_checkpoints=machine.data_iterator_checkpoints)
     return {name: tree(value) for name, value in {**written, "sharded": own}.items()}
 
 
 def idle_is_taken(path):
-    """Megatron does not restore an idle machine; restored anyway, it is a new machine with statistics."""
+    """Megatron does not restore an idle machine. If it did, the machine would equal a new one except for its statistics."""
     state = loaded(path)
     machine = machine_of(state)
     if machine.validate_state_dict(state):
@@ -89,7 +90,7 @@ def idle_is_taken(path):
 
 
 def rerun_leaves(machine, batches, same_result):
-    """Runs one iteration of a restarted job; returns its passes and how it leaves."""
+    """Runs one iteration of a restarted job. Returns the number of passes, and whether and how the job exits."""
     passes = 0
     while machine.should_run_forward_backward(batches):
         passes += 1
@@ -101,7 +102,7 @@ def rerun_leaves(machine, batches, same_result):
 
 
 def pending_is_taken(path, ending, log, rank):
-    """Megatron restores a pending machine, runs the iteration again and leaves as it should."""
+    """Megatron restores a machine with a pending rerun, runs the iteration again, and exits with the right code."""
     from megatron.core import rerun_state_machine as m
     same_place, same_result, leaves, state_after, status = ENDINGS[ending]
     state = loaded(path)
@@ -128,7 +129,7 @@ def all_are_taken(idle, pending, folder, rank):
 
 
 def read_as_written(reprise, path):
-    """torch reads all objects as Reprise does, including the rerun objects' names."""
+    """torch reads all objects as Reprise does, including the names of the rerun objects."""
     content = Content(path)
     values = reprise.agrees_with(content)
     ours = [key for key in content.objects if key.startswith(KEY)]
@@ -149,11 +150,11 @@ def machine_is_read(reprise, folder):
 
 
 def log_is_read(reprise, folder):
-    """Megatron's own parser reads the log next to the checkpoints: which iterations a job skips."""
+    """Megatron's own parser finds in the log next to the checkpoints which iterations a job skips."""
     from megatron.core.rerun_state_machine import RerunStateMachine
     pending = saved_by_job(reprise, folder, "pending")
     log = pending.parent / "rerun_results.log"
-    logging.getLogger("megatron").setLevel(logging.CRITICAL)  # says what it found, as a warning
+    logging.getLogger("megatron").setLevel(logging.CRITICAL)  # it would warn about each line
     lines = log.read_text().splitlines()
     once = RerunStateMachine.get_skipped_iterations_from_tracker_file(str(log))
     log_twice = folder / "twice.log"

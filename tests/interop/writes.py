@@ -1,4 +1,4 @@
-"""Reprise writes what a simulated job saves; torch and Megatron-Core load it and read the same as Reprise."""
+"""Reprise writes what a simulated job saves. torch and Megatron-Core load it and must read the same as Reprise."""
 import importlib.util
 
 import gloo_ranks
@@ -17,7 +17,7 @@ job: {{model: {model}, layout: $layout, optimizer: {{kind: adam, sharding: {shar
 steps: [{{train: 2}}, save, restart, {{train: 1}}]
 expect: {{max_delta: 0, against: uninterrupted}}
 """
-# Keys whose shape depends on the layout: flat optimizer buckets, and one random state per model-parallel rank.
+# Keys whose shape depends on the layout: flat optimizer buckets, and one random state for each model-parallel rank.
 BOUND = ("dp_group_idx", "rng_state", "common_state")
 
 
@@ -35,7 +35,7 @@ def saved_by_job(reprise, folder, model, sharding):
 
 
 def job_is_read(model, sharding):
-    """Saves under each layout give torch the same content; torch and Megatron load it under other shardings, before and after a reshard."""
+    """Saves under each layout give torch the same content. torch and Megatron load it under other shardings, before and after a reshard."""
     def check(reprise, folder):
         contents = [Content(path) for path in saved_by_job(reprise, folder, model, sharding)]
         for content in contents:
@@ -47,7 +47,7 @@ def job_is_read(model, sharding):
         by_reshard.must_equal(contents[0], "resharded")
         number = SHARDINGS.index(sharding)
         sources = [contents[number % len(contents)], by_reshard]
-        if (number + (model == "gpt-tiny")) % 2:  # each loader takes one of the two, so that each case is short
+        if (number + (model == "gpt-tiny")) % 2:  # each loader takes only one of the two sources, to save time
             sources.reverse()
         words = f"{len(contents)} layouts, {contents[0].elements():,} elements each"
         loaded = sum(gloo_ranks.run(4, loads.into_dtensors, sources[:1], (2, 2)))

@@ -1,6 +1,6 @@
-// Kills processes (SIGKILL) inside real saves on a real file system: afterwards either the previous
-// checkpoint loads or the new one. Writes of a killed process stay in the page cache; the simulated
-// store tests what a power cut loses (tests/sim/faults).
+// Kills processes (SIGKILL) inside real saves on a real file system. Afterwards either the previous
+// checkpoint or the new one must load. What a killed process wrote stays in the page cache; the
+// simulated store tests what a power cut loses (tests/sim/faults).
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -43,7 +43,7 @@ void save(const Ports& ports, std::int64_t step) {
   Save::begin(ports, group, state.leaves(), options_of(step)).finish();
 }
 
-/// Saves that step and the next one, both in flight, while the state changes.
+/// Saves step `first` and the next one, both in flight, while the state changes.
 void save_two_beside(const Ports& ports, std::int64_t first) {
   SmallState state(ports.fabric.rank(), kRanks);
   auto group = ports.fabric.communicator(Group::world(kRanks));
@@ -60,13 +60,13 @@ void save_two_beside(const Ports& ports, std::int64_t first) {
   queue.finalize();
 }
 
-/// Settings of the victim, which saves from step 2 up to `last`.
+/// Settings of the process to be killed, which saves from step 2 up to `last`.
 struct Saving {
   void (*program)(const Ports&, std::int64_t first) = save;
   std::int64_t last = 2;
 };
 
-/// Returns the step of the state of all ranks after a load of the newest checkpoint.
+/// Loads the newest checkpoint on all ranks, and returns the step that they all have.
 std::int64_t loaded_step(const std::string& directory) {
   std::vector<std::int64_t> steps(kRanks, -1);
   contracts::run_ranks(kRanks, directory, [&](const Ports& ports) {
@@ -82,7 +82,8 @@ std::int64_t loaded_step(const std::string& directory) {
   return steps[0];
 }
 
-/// Runs `body` in its own process, which ends well or is killed. Returns true if it was killed.
+/// Runs `body` in a process of its own, which must either end well or be killed. Returns true if it
+/// was killed.
 bool killed_in(const std::function<void()>& body,
                const std::function<void(pid_t)>& meanwhile = {}) {
   const pid_t child = ::fork();
@@ -108,7 +109,7 @@ bool killed_in(const std::function<void()>& body,
   for (;;) ::pause();
 }
 
-/// Saves in a process that is killed where the fault says. Returns true if it was.
+/// Saves in a process that the fault kills. Returns true if the process was killed.
 bool killed_in_save(const std::string& directory, const Saving& saving, const FaultSpec& fault) {
   return killed_in([&] {
     FaultBook book({fault});
@@ -120,8 +121,8 @@ bool killed_in_save(const std::string& directory, const Saving& saving, const Fa
   });
 }
 
-/// Kills that process while it saves over a checkpoint of step 1. Returns false if there is no such
-/// place.
+/// Kills a process while it saves over a checkpoint of step 1. Returns false if the save does not
+/// come to the fault's place.
 bool try_kill(const FaultSpec& fault, std::map<std::int64_t, int>& found,
               const Saving& saving = {}) {
   SCOPED_TRACE(to_string(fault));
@@ -135,7 +136,7 @@ bool try_kill(const FaultSpec& fault, std::map<std::int64_t, int>& found,
   }
   EXPECT_TRUE(step >= 1 && step <= saving.last) << step;
   ++found[step];
-  // Leftover files delay nobody.
+  // Leftover files must not delay the next save.
   const std::int64_t next = saving.last + 1;
   contracts::run_ranks(kRanks, directory.path(), [&](const Ports& ports) { save(ports, next); });
   EXPECT_EQ(loaded_step(directory.path()), next);
@@ -193,7 +194,7 @@ TEST(Kills, before_and_after_every_phase_and_step_leave_one_or_the_other__2_rank
   expect_both(found, "before and after");
 }
 
-/// True if there are leftovers of a save that was killed before it was swapped in.
+/// True if a save left a directory set aside, because it was killed before it was swapped in.
 bool is_unfinished(const std::string& directory) {
   PosixStore store(directory);
   const auto entries = store.list(kRoot);
@@ -201,7 +202,7 @@ bool is_unfinished(const std::string& directory) {
                      [](const Entry& entry) { return aside_name(entry.name).has_value(); });
 }
 
-/// One process after another saves step after step until it is killed at some moment.
+/// Runs one process at a time. Each saves step after step until it is killed at some moment.
 TEST(Kills, from_outside_at_any_moment_lose_nothing_that_was_committed__2_ranks) {
   const TemporaryDirectory directory;
   const auto start = std::chrono::steady_clock::now();

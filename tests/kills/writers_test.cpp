@@ -1,6 +1,6 @@
-// Two real processes at one place of a real file system: two writers, or a writer and a reader. One
-// writer gets the place; the other is refused with a named error or comes after it. The result is
-// one of the two contents, whole.
+// Two real processes use one place of a real file system: two writers, or a writer and a reader.
+// One writer gets the place; the other is refused with a named error, or takes its turn later. The
+// result is one of the two contents, whole.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,13 +30,15 @@ using contracts::run_ranks;
 using contracts::TemporaryDirectory;
 
 constexpr int kTrials = 300;
-/// In one of that many trials the first writer pauses inside its save until the other has ended.
+/// One trial of this number is special: the first writer pauses inside its save until the other
+/// process has ended.
 constexpr int kStill = 6;
 
-/// Uses a file system in memory if there is one, since no trial crashes the machine.
+/// Uses a file system in memory if there is one. This is enough, since no trial crashes the
+/// machine.
 const bool kInMemory = ::access("/dev/shm", W_OK) == 0 && ::setenv("TMPDIR", "/dev/shm", 1) == 0;
 
-/// The end of a process.
+/// Exit status of a process.
 enum Exit { kDone = 0, kLocked = 10, kThere = 11, kReplacedMeanwhile = 12, kOther = 13 };
 
 int exit_of(const Error& error) {
@@ -47,7 +49,7 @@ int exit_of(const Error& error) {
   return kOther;
 }
 
-/// Lets one process wait until another opens it.
+/// Makes one process wait until another process opens the gate.
 class Gate {
  public:
   Gate() { CHECK(::pipe(ends_.data()) == 0); }
@@ -94,7 +96,7 @@ class Child {
   pid_t pid_;
 };
 
-/// Pauses when it creates the first payload file.
+/// Pauses before it creates the first payload file.
 class StillStore final : public PassingStore {
  public:
   StillStore(Store& inner, const Gate& arrived, const Gate& go_on)
@@ -115,8 +117,8 @@ class StillStore final : public PassingStore {
 
 using Program = std::function<void(const Ports&)>;
 
-/// Returns the exits of two processes that run at once; if `still`, the first one pauses in its
-/// save.
+/// Returns the exit statuses of two processes that run at the same time. If `still`, the first
+/// process pauses in its save.
 std::array<int, 2> run_two(const std::string& directory, bool still, const Program& first,
                            const Program& second) {
   const Gate start;
@@ -187,7 +189,7 @@ void reshard_into_out(const Ports& ports, const std::string& from, bool replace)
   reshard(source, target, options, {ports.store, ports.device, ports.tasks, ports.trace, progress});
 }
 
-/// Requires that neither leaves anything behind: no directory set aside, no lock.
+/// Requires that the two processes left no directory set aside and no lock behind.
 void expect_clean(const std::string& directory, const std::string& root) {
   PosixStore store(directory);
   for (const Entry& entry : store.list(root)) {
@@ -214,8 +216,8 @@ void expect_one_was_refused(const Exits& exits, const std::string& what) {
   EXPECT_GE(done, kTrials);
 }
 
-/// Checks the result of two writers of the contents 1 and 2: the result is that of a writer that
-/// succeeded.
+/// Checks the result of two writers, whose contents are 1 and 2: the content must be that of a
+/// writer that succeeded.
 void expect_of_one(const std::array<int, 2>& exits, std::int64_t found) {
   ASSERT_TRUE(found == 1 || found == 2) << "a mixture";
   EXPECT_EQ(exits[static_cast<std::size_t>(found - 1)], kDone) << found;

@@ -1,4 +1,4 @@
-// Lives that run another program, and how they are judged on lanes with and without a directory.
+// Lives that run another program, and their verdicts on lanes with and without a directory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,8 @@ TEST(ForeignLife, is_judged_by_its_exit_code_and_by_what_it_leaves) {
        "TRACKER_DANGLING", "__0_0.distcp"},
       {"{command: [sh, -c, sleep 97 & exit 0], leaves: 1}", "VERDICT_DISAGREEMENT",
        "left processes behind"},
-      // The tracker and the directory name say step 1, but the tensors are another model's.
+      // The tracker and the directory's name say step 1, but the tensors are those of another
+      // model.
       {"{command: [sh, -c, 'rm -r \"$0\"/iter_0000001 && cp -r " REPRISE_TEST_DATA
        "/mcore_0.16.1_gpt_tp2_pp2/iter_0000010 \"$0\"/iter_0000001', \"{checkpoints}\"], leaves: "
        "1}",

@@ -1,5 +1,5 @@
 #pragma once
-// Options for scenarios in the tests of this folder: they use the program of this build.
+// Options for the scenarios in this folder's tests, which run the program of this build.
 
 #include "driver/lanes/lane.hpp"
 

@@ -1,5 +1,5 @@
-// The lane with real processes: every rank has a record when another one dies or hangs, and no
-// process is left behind.
+// The lane with real processes: when one rank dies or hangs, every other rank still has a record,
+// and no process is left behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -40,7 +40,8 @@ class MpiLane : public testing::Test {
   }
 };
 
-/// Returns a scenario in which three ranks save twice; `fault` comes before the second save.
+/// Returns a scenario in which three ranks save twice. The action `fault` comes before the second
+/// save.
 Scenario with_fault(const std::string& fault) {
   return parse_scenario(
       "proves: nothing\n"
@@ -72,8 +73,8 @@ Life first_life(const Scenario& scenario, const LaneOptions& options) {
   return life;
 }
 
-/// Requires that the fault ended rank 1, and that every other rank reports the error by which it
-/// noticed; the first such error is `first`.
+/// Requires that the fault ended rank 1, that every other rank reports the error by which it
+/// noticed, and that the first of these errors is `first`.
 void expect_survivors(const Life& life, Code first) {
   ASSERT_EQ(life.record.launch_error, "");
   ASSERT_EQ(life.record.ranks.size(), 3U);
@@ -105,7 +106,7 @@ TEST_F(MpiLane, survivors_of_a_killed_rank_name_it_long_before_the_deadline__3_r
   }
 }
 
-/// Returns the ranks of the launch that keeps its checkpoints there.
+/// Returns the processes of the ranks of the launch that uses this directory for its checkpoints.
 std::vector<std::int64_t> ranks_with(const std::string& store) {
   std::vector<std::int64_t> ranks = started_with(store);
   std::erase_if(ranks, [](std::int64_t process) {
@@ -115,7 +116,8 @@ std::vector<std::int64_t> ranks_with(const std::string& store) {
   return ranks;
 }
 
-/// Kills one rank `after` the first was seen. Returns false if all had ended by then.
+/// Kills one rank, at the time `after` since the first rank was seen. Returns false if all ranks
+/// had ended by then.
 bool kill_one(const std::string& store, std::chrono::milliseconds after) {
   while (ranks_with(store).empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::this_thread::sleep_for(after);
@@ -201,8 +203,8 @@ TEST_F(MpiLane, rank_that_hangs_on_is_killed_and_that_is_said__3_ranks) {
   EXPECT_EQ(life.record.ranks[0].ending, Ending::kFailed) << life.record.ranks[0].message;
 }
 
-/// Another kind of launcher, here a script that calls mpirun: in the lines of `around`, "$@" stands
-/// for its arguments.
+/// A launcher that is not mpirun itself but a script that calls it. In the lines of `around`, "$@"
+/// stands for the launcher's arguments.
 class Launcher {
  public:
   explicit Launcher(const std::string& around) : path_(bin_.path() + "/launcher") {
@@ -247,7 +249,7 @@ TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ra
     std::string code;
     std::string says;
   };
-  const std::string nap = "97." + std::to_string(::getpid());  // nobody else sleeps so long
+  const std::string nap = "97." + std::to_string(::getpid());  // unique length of a sleep
   const std::vector<Row> rows = {
       {"all is well", "exec mpirun \"$@\"\n", "", ""},
       {"a rank failed after it had told", "mpirun \"$@\"; exit 134\n", "INTERNAL",
@@ -257,7 +259,8 @@ TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ra
       {"a process of its own group is left",
        "mpirun \"$@\"; sleep " + nap +
            " &\n"
-           "until grep -aq ^sleep /proc/$!/cmdline; do sleep 0.01; done\n"  // not a shell any more
+           "until grep -aq ^sleep /proc/$!/cmdline; do sleep 0.01; done\n"  // until the shell
+                                                                            // became sleep
            "exit 0\n",
        "HANG", "left processes behind"},
       {"one that went away is left",
@@ -265,7 +268,7 @@ TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ra
        "setsid sh -c ': > $away; sleep " +
            nap +
            "; :' \"$@\" &\n"
-           "until [ -e $away ]; do sleep 0.01; done\n",  // until then it is of the group
+           "until [ -e $away ]; do sleep 0.01; done\n",  // the process has then left its group
        "HANG", "left the process"},
   };
   for (const auto& row : rows) {
@@ -292,8 +295,8 @@ TEST_F(MpiLane, ranks_of_which_none_leaves_a_record_make_it_inconclusive) {
   EXPECT_THAT(result.reason, HasSubstr("no rank left a record"));
 }
 
-/// Runs a seeded share of the properties: what holds for random scenarios in the simulated world
-/// holds here, too.
+/// Runs a seeded share of the properties. They hold for random scenarios on this lane as in the
+/// simulated world.
 TEST_F(MpiLane, random_scenarios_come_to_what_they_come_to_in_the_simulated_world) {
   const Stream random(contracts::seed_of_run());
   for (std::uint64_t i = 0; i < contracts::cases_of_run(kRandomCases); ++i) {

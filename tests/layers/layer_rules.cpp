@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kReadmeLinesMax = 40;
 constexpr int kFilesMax = 32;
-/// All folders include the public headers as an outside program does.
+/// Every folder may include the public headers, in the same way as an outside program does.
 constexpr const char* kPublicFolder = "include/reprise";
 constexpr const char* kPublicIncludes = "reprise";
 
@@ -47,8 +47,8 @@ void for_each_line(std::string_view text, const std::function<void(int, std::str
 }
 
 struct Include {
-  std::string_view name;  // empty: the line is not an include
-  bool quoted = false;    // "..." rather than <...>
+  std::string_view name;  // empty if the line is no include
+  bool quoted = false;    // true for "...", false for <...>
 };
 
 Include parse_include(std::string_view line) {
@@ -87,8 +87,7 @@ bool may_use_vendor_headers(std::string_view path) {
 
 bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// True if `text` contains `word` with no letter, digit or underscore on its right (nor, for a word
-// that starts with one, on its left).
+// True if `text` contains `word` with no letter, digit or underscore directly before or after it.
 bool holds_word(std::string_view text, std::string_view word) {
   for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
     const auto end = at + word.size();
@@ -118,7 +117,7 @@ std::ostream& operator<<(std::ostream& out, const Finding& finding) {
 
 ParsedTable parse_layer_table(std::string_view text) {
   ParsedTable parsed;
-  LayerTable together;  // what '@name' means
+  LayerTable together;  // folders for which '@name' stands
   for_each_line(text, [&parsed, &together](int number, std::string_view line) {
     const auto report = [&](const std::string& what) {
       parsed.findings.push_back({.path = "layers.txt", .line = number, .what = what});
@@ -197,7 +196,7 @@ std::vector<Finding> check_thread_local(const std::vector<SourceFile>& tree) {
 }
 
 std::vector<Finding> check_machine_paths(const std::vector<SourceFile>& tree) {
-  // Joined from halves, so that this file does not contain them.
+  // Each word is joined from two halves, so that this file does not contain the words.
   static const std::array<std::string, 4> kWords = {
       std::string("../sha") + "red", std::string("/wo") + "rk", std::string("/ho") + "me/",
       std::string("/Us") + "ers/"};

@@ -1,5 +1,5 @@
-// The rules of the tree as pure functions from file texts to findings, so that the rules themselves
-// can be tested on invented trees.
+// The rules of the tree, as pure functions from the texts of files to findings. So the rules
+// themselves can be tested on invented trees.
 #pragma once
 
 #include <iosfwd>
@@ -11,7 +11,7 @@
 
 namespace reprise::layers {
 
-// folder -> folders that it may include (layers.txt).
+// Maps each folder to the folders that it may include (layers.txt).
 using LayerTable = std::map<std::string, std::set<std::string>, std::less<>>;
 
 struct SourceFile {
@@ -21,21 +21,21 @@ struct SourceFile {
 
 struct Finding {
   std::string path;
-  int line;          // 0: the whole file
-  std::string what;  // a sentence with the remedy
+  int line;          // 0 if the finding is about the whole file
+  std::string what;  // a sentence that says what to do
 };
 
 std::ostream& operator<<(std::ostream& out, const Finding& finding);
 
 struct ParsedTable {
   LayerTable table;
-  std::vector<Finding> findings;  // unreadable lines, double folders, missing folders
+  std::vector<Finding> findings;  // unreadable lines, folders listed twice, missing folders
 };
 
 ParsedTable parse_layer_table(std::string_view text);
 
-// Checks that each #include "..." of a layer names a file of its own folder or of an allowed one,
-// by its path from the root of the tree.
+// Checks that each #include "..." in a layer gives its file by the path from the root of the tree,
+// and that the file is in the layer's own folder or in one that it may include.
 std::vector<Finding> check_includes(const LayerTable& table, const std::vector<SourceFile>& tree);
 
 // Checks that only core/adapters and their tests include mpi.h, nccl.h and the CUDA headers.
@@ -44,13 +44,13 @@ std::vector<Finding> check_vendor_headers(const std::vector<SourceFile>& tree);
 // Checks that core has no thread_local: fibers share threads.
 std::vector<Finding> check_thread_local(const std::vector<SourceFile>& tree);
 
-// Checks that no path of the machine on which the tree was written occurs.
+// Checks that no file contains a path of the machine on which the tree was written.
 std::vector<Finding> check_machine_paths(const std::vector<SourceFile>& tree);
 
 // Checks that every layer has a README.md of 1 to 40 lines.
 std::vector<Finding> check_readmes(const LayerTable& table, const std::vector<SourceFile>& tree);
 
-// Checks that no folder has so many source files that nobody finds one.
+// Checks that no folder has more source files than a reader can survey.
 std::vector<Finding> check_rooms(const std::vector<SourceFile>& tree);
 
 }  // namespace reprise::layers

@@ -1,4 +1,4 @@
-// The tree obeys its own table, and the checker finds violations.
+// The tree obeys its own table of layers, and the checker finds violations.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -86,7 +86,7 @@ TEST(Tree, every_layer_has_a_readme_of_at_most_40_lines) {
 
 TEST(Tree, no_folder_has_too_many_files_side_by_side) { EXPECT_TRUE(none(check_rooms(tree()))); }
 
-// ---------------------------------------------------------------- the checker itself
+// ---------------------------------------------------------------- tests of the checker itself
 
 const LayerTable kSmallTable = {
     {"low", {}}, {"mid", {"low"}}, {"core/engine", {"low", "mid"}}, {"include/reprise", {}}};

@@ -1,4 +1,4 @@
-// All tests share one session; a failure on any rank fails the launch. Only rank 0 is verbose.
+// All tests share one session. A failure on any rank fails the launch, but only rank 0 prints.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   reprise::MpiSession session;
   reprise::contracts::shared_session() = &session;
   const int failed = RUN_ALL_TESTS();
-  // Tests of failures leave communicators behind; MPI waits for them while it finalizes.
+  // Tests of failures leave communicators behind, and MPI waits for these while it finalizes.
   if (session.abandoned()) MPI_Finalize();
   return failed;
 }

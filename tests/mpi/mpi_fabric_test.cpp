@@ -53,7 +53,8 @@ TEST(MpiSession, has_a_world_that_returns_errors_whatever_handler_the_program_ha
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 }
 
-/// Visits every non-empty choice of ranks in two orders: gapped, offset, permuted, single.
+/// Tries every non-empty choice of ranks in two orders. So groups have gaps, do not begin at 0, are
+/// permuted, or have one member.
 TEST(MpiGroups, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   SteadyClock clock;
   MpiFabric fabric(*shared_session(), clock, {.deadline_ns = 60 * kSecond});
@@ -69,7 +70,7 @@ TEST(MpiGroups, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   }
 }
 
-/// Reports that rank 1 has ended, once `told` is set.
+/// Reports that rank 1 has ended once `told` is true.
 struct OneEnded final : PeerWatch {
   bool has_ended(GlobalRank rank) override { return told && rank == GlobalRank{1}; }
   bool told = false;
@@ -133,7 +134,7 @@ TEST(MpiLimits, that_no_call_could_keep_are_refused) {
   }
 }
 
-/// Runs out of memory at one of its readings.
+/// A clock that throws std::bad_alloc at one of its readings.
 class FailingClock final : public Clock {
  public:
   std::uint64_t now_ns() override {
@@ -146,7 +147,7 @@ class FailingClock final : public Clock {
   SteadyClock steady_;
 };
 
-// This test comes last, because it abandons the communicators and the session.
+// Must be the last test, because it abandons the communicators and the session.
 TEST(ZMemory, call_that_ends_by_what_is_no_error_breaks_the_communicator_like_any_other) {
   SteadyClock steady;
   FailingClock clock;
@@ -163,7 +164,7 @@ TEST(ZMemory, call_that_ends_by_what_is_no_error_breaks_the_communicator_like_an
     EXPECT_EQ(error->code(), Code::kInternal);
     EXPECT_EQ(error->place().rank, patient.rank());
     clock.good_looks = std::numeric_limits<int>::max();
-    EXPECT_EQ(code_of([&] { doomed->barrier(); }), Code::kInternal);  // it stays broken
+    EXPECT_EQ(code_of([&] { doomed->barrier(); }), Code::kInternal);  // remains broken
     EXPECT_TRUE(shared_session()->abandoned());
   }
   sound->barrier();
@@ -205,16 +206,17 @@ TEST(ZDeadline, member_that_does_not_come_is_named_by_group_operation_and_rank) 
     EXPECT_EQ(error->code(), Code::kDeadline);
     EXPECT_EQ(error->place().rank, patient.rank());
     EXPECT_THAT(error->what(), testing::HasSubstr("barrier #1 of group {0 1"));
-    EXPECT_EQ(code_of([&] { doomed->all_gather({}); }), Code::kDeadline);  // it stays broken
+    EXPECT_EQ(code_of([&] { doomed->all_gather({}); }), Code::kDeadline);  // remains broken
     EXPECT_TRUE(shared_session()->abandoned());
   }
   sound->barrier();
-  // The late member enters after all, so that MPI has nothing pending and can finalize.
+  // The late member enters after all, so that nothing is pending when MPI finalizes.
   if (patient.rank().value == 1) doomed->barrier();
   shared_session()->abandon();
 }
 
-// Data for the failed meeting stays in flight forever, so nothing can be created after it.
+// The message for the failed meeting stays in flight forever, so nothing can be created after this
+// test.
 TEST(ZMeeting, member_that_does_not_come_to_the_making_of_a_communicator_is_not_waited_for) {
   SteadyClock clock;
   MpiFabric patient(*shared_session(), clock, {.deadline_ns = 60 * kSecond});

@@ -34,7 +34,7 @@ Compiled compile(const std::string& flags) {
   return result;
 }
 
-/// Returns the numbers of the lines that are marked WRONG, from 1.
+/// Returns the numbers of the lines that are marked WRONG; the first line is 1.
 std::set<int> wrong_lines() {
   std::ifstream in(kSource);
   std::set<int> lines;
@@ -45,7 +45,7 @@ std::set<int> wrong_lines() {
   return lines;
 }
 
-/// Returns the numbers of the source's lines that the compiler calls errors.
+/// Returns the numbers of the source's lines in which the compiler reports errors.
 std::set<int> refused_lines(const std::string& said) {
   const std::regex error("ranks\\.cpp:([0-9]+):[0-9]+: error:");
   std::set<int> lines;

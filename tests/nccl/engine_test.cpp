@@ -24,12 +24,12 @@ using testing_job::TensorSpec;
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-/// Bytes of elements: 4 x 30000 of "all", 8 x 5000 of "cut".
+/// Bytes of all elements: 4 x 30000 in "all" and 8 x 5000 in "cut".
 const std::vector<TensorSpec> kSpecs = {{"all", DType::kFloat32, {300, 100}, {}},
                                         {"cut", DType::kFloat64, {5000}, Placement({{"tp", 0}})}};
 constexpr std::uint64_t kAllBytes = 120'000;
 
-/// Rank 0 creates it for all and removes it.
+/// A directory that rank 0 creates for all ranks and removes at the end.
 class SharedDirectory {
  public:
   explicit SharedDirectory(Communicator& ranks) {

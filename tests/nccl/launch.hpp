@@ -1,5 +1,5 @@
 #pragma once
-// This process's place in the launch of the tests; main sets it.
+// This process's place in the launch of the tests, which main sets.
 
 #include <string>
 
@@ -10,7 +10,7 @@ namespace reprise::contracts {
 struct Launch {
   MpiSession* session = nullptr;
   int device = 0;
-  std::string why_not;  ///< reason why NCCL can't run; the same on all ranks
+  std::string why_not;  ///< reason why NCCL can't run, the same on all ranks; else empty
 };
 
 Launch& shared_launch();

@@ -1,4 +1,4 @@
-// All tests share one session; a failure on any rank fails the launch.
+// All tests share one session. A failure on any rank fails the launch.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -12,7 +12,8 @@
 namespace reprise::contracts {
 namespace {
 
-/// If there are more ranks than devices, ranks share devices, each posing as a separate host.
+/// Ranks share devices if there are more ranks than devices. Each rank then pretends to be on a
+/// separate host.
 Launch launch_of(MpiSession& session) {
   const auto devices = static_cast<int>(cuda_devices().size());
   int of_all = 0;
@@ -37,7 +38,7 @@ int main(int argc, char** argv) {
   reprise::MpiSession session;
   reprise::contracts::shared_launch() = reprise::contracts::launch_of(session);
   const int failed = RUN_ALL_TESTS();
-  // Communicators that failed may still have NCCL threads that are ending.
+  // Exits at once, because NCCL threads of failed communicators may still be ending.
   std::fflush(nullptr);
   MPI_Finalize();
   std::_Exit(failed);

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::uint64_t kOneSecond = 1'000'000'000;
 
-/// The introducing fabric and what it needs. Does not report errors: a fabric that failed stays as
-/// it is.
+/// The fabric that introduces the ranks to each other, and what that fabric needs. A failed fabric
+/// is not repaired.
 struct Introduced {
   PosixClock clock;
   MpiFabric mpi{*shared_launch().session, clock, {.deadline_ns = 60 * kOneSecond}};
@@ -68,7 +68,7 @@ TEST_F(Nccl, every_group_of_up_to_four_ranks_meets_in_its_own_order) {
   fabric.close();
 }
 
-/// Returns bytes that depend on rank and length, so that misplaced bytes show.
+/// Returns bytes that depend on the rank and on the position, so that misplaced bytes are noticed.
 Bytes bytes_of(GlobalRank rank, std::size_t size) {
   Bytes bytes(size);
   for (std::size_t i = 0; i < size; ++i) {
@@ -99,8 +99,8 @@ TEST_F(Nccl, buffers_larger_than_the_staging_memory_arrive_whole) {
   fabric.close();
 }
 
-// NCCL reuses its resources only once all ranks have finished with them: here one rank drops its
-// communicator before the next one is made, the others after it.
+// NCCL reuses its resources only once all ranks have finished with them. Here one rank drops its
+// communicator before the next one is made, and the other ranks drop theirs afterwards.
 TEST_F(Nccl, communicator_that_one_member_still_has_is_not_mixed_with_the_next) {
   Introduced introduced;
   NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond});
@@ -119,7 +119,7 @@ struct NobodyEnds final : PeerWatch {
   bool has_ended(GlobalRank) override { return false; }
 };
 
-// These tests come last, because what they leave behind is not freed.
+// Must be the last tests, because what they leave behind is not freed.
 class ZNccl : public Nccl {};
 
 TEST_F(ZNccl, member_that_does_not_come_is_named_by_group_operation_and_rank) {
@@ -137,9 +137,9 @@ TEST_F(ZNccl, member_that_does_not_come_is_named_by_group_operation_and_rank) {
     EXPECT_EQ(error->code(), Code::kDeadline);
     EXPECT_EQ(error->place().rank, fabric.rank());
     EXPECT_THAT(error->what(), testing::HasSubstr("barrier #2 of group {0 1"));
-    EXPECT_EQ(code_of([&] { doomed->all_gather({}); }), Code::kDeadline);  // it stays broken
+    EXPECT_EQ(code_of([&] { doomed->all_gather({}); }), Code::kDeadline);  // remains broken
     EXPECT_TRUE(fabric.abandoned());
-    fabric.close();  // waits for nobody
+    fabric.close();  // does not wait for the other ranks
   }
   sound->barrier();
 }
@@ -157,7 +157,7 @@ TEST_F(ZNccl, member_that_does_not_come_to_the_making_of_a_communicator_is_not_w
     EXPECT_EQ(error->code(), Code::kDeadline);
     EXPECT_THAT(error->what(), testing::HasSubstr("communicator of group {0 1"));
     EXPECT_TRUE(fabric.abandoned());
-    fabric.close();  // waits for nobody
+    fabric.close();  // does not wait for the other ranks
   }
   sound->barrier();
 }

@@ -14,7 +14,8 @@ namespace {
 using test::fill;
 using test::OneRank;
 
-/// Returns the sum over all members of a mesh, added up in halves like in a job.
+/// Returns the sum over all members of a mesh. It adds the halves of each digest separately, as a
+/// job does.
 std::uint64_t digest_of_job(const Mesh& mesh, const Placement& placement, DType dtype,
                             const Dims& shape) {
   std::array<std::int64_t, 2> sums{};
@@ -40,7 +41,7 @@ TEST(ContentDigest, is_the_same_under_every_sharding_of_every_small_mesh) {
                       {DType::kComplex128, {}},
                       {DType::kBFloat16, {0, 3}}};
   int shardings = 0;
-  for (const Row& row : rows) {  // clang captures no structured binding
+  for (const Row& row : rows) {  // clang can't capture structured bindings
     const Dims& shape = row.shape;
     std::optional<std::uint64_t> whole;
     test::for_each_world(2, 3, [&](const test::World& world) {

@@ -1,4 +1,4 @@
-// Compute weights match their masters, on this rank or on another.
+// Compute weights must match their masters, on the same rank or on another.
 
 #include "properties/derived.hpp"
 
@@ -20,7 +20,7 @@ using test::put;
 const Dims kShape{4, 6};
 const std::string kMaster = std::string(kMasterPrefix) + "w";
 
-/// Returns a value that bf16 holds exactly, so that the weight equals it.
+/// Returns a value that bf16 holds exactly, so that weight and master are equal.
 float value_at(const Dims& index) { return 1.0F + static_cast<float>(index[0] * 6 + index[1]); }
 
 std::uint16_t cut(float value) {
@@ -42,7 +42,7 @@ void fill_master(const TensorLeaf& leaf) {
   });
 }
 
-/// The whole weight, and the masters of rows 2 and 3.
+/// The whole weight, and the masters of its rows 2 and 3.
 class Derived : public testing::Test {
  protected:
   Derived() {

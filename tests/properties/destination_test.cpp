@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-/// Two tensors of 8 elements of 4 bytes.
+/// Memory of two tensors with 8 elements of 4 bytes each.
 struct Memory {
   Bytes first = Bytes(32, std::byte{0x11});
   Bytes second = Bytes(32, std::byte{0x22});

@@ -1,4 +1,4 @@
-// Copies are compared before one of each is kept.
+// Copies are compared before only one of them is saved.
 
 #include "properties/replica_audit.hpp"
 
@@ -26,7 +26,7 @@ std::string print(const Rulings& rulings) {
   return text.str();
 }
 
-/// Grid tp2 dp2: ranks 0 and 2 hold the top, 1 and 3 the bottom; ranks 2 and 3 hold the second
+/// A grid tp2 dp2. Ranks 0 and 2 hold the top, 1 and 3 the bottom; ranks 2 and 3 hold the second
 /// copies.
 class ReplicaAudit : public testing::Test {
  protected:
@@ -73,7 +73,7 @@ TEST_F(ReplicaAudit, another_element_on_any_rank_names_both_ranks_the_box_and_th
     expect_only(judged::kFalseReplica, "fc1", 3, "rank 1 and rank 3 hand [2:4, 0:6] to the save");
     fill(rank(3).state.tensors[0]);
   }
-  put(rank(3).state.tensors[0], {3, 1}, 7.0F);  // 12 elements in blocks of 2
+  put(rank(3).state.tensors[0], {3, 1}, 7.0F);  // its 12 elements are compared in blocks of 2
   expect_only(judged::kFalseReplica, "fc1", 3, "among the 2 elements from [3, 0] to [3, 1]");
 }
 

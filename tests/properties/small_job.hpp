@@ -17,7 +17,8 @@ class OneRank {
  public:
   explicit OneRank(std::int32_t rank) : rank_{rank} {}
 
-  /// Adds a leaf with these boxes, row-major one after another, of zero bytes.
+  /// Adds a leaf with these boxes. Each box is row-major, the boxes are consecutive, and all bytes
+  /// are zero.
   TensorLeaf& add(const std::string& key, DType dtype, const Dims& shape,
                   const std::vector<Box>& boxes, std::int32_t replica = 0) {
     TensorLeaf leaf;
@@ -60,8 +61,8 @@ void each_element(const TensorLeaf& leaf, const Visit& visit) {
   }
 }
 
-/// Fills with bits that depend on key and global index and do not repeat (for types of 4 bytes and
-/// more).
+/// Fills the leaf with bits that depend on key and global index. In types of 4 bytes and more no
+/// bits occur twice.
 inline void fill(const TensorLeaf& leaf) {
   each_element(leaf, [&leaf](const Dims& index, std::byte* element) {
     const auto at = static_cast<std::uint64_t>(linear_index(index, leaf.shape));

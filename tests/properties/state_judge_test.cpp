@@ -20,8 +20,8 @@ const Dims kShape{4, 6};
 const Box kTop{{0, 0}, {2, 6}};
 const Box kBottom{{2, 0}, {2, 6}};
 
-/// Two tensors, each half on one of two ranks; ranks 0 and 1 saved them, and rank 0 or 1 holds its
-/// half again.
+/// Two tensors. Ranks 0 and 1 each saved one half of each; after the load one of the two ranks
+/// holds its half again.
 class StateJudge : public testing::Test {
  protected:
   StateJudge() {
@@ -48,7 +48,7 @@ class StateJudge : public testing::Test {
   StateEvidence judged(const JudgeOptions& options = {}) {
     return judge_state(saved_, loaded_.view(), options);
   }
-  /// Returns the only ruling.
+  /// Returns the ruling; requires that there is only one.
   Ruling only_ruling() {
     const auto evidence = judged();
     EXPECT_EQ(evidence.rulings.size(), 1U);
@@ -78,7 +78,7 @@ TEST_F(StateJudge, counts_what_it_compared_when_all_is_well) {
   EXPECT_TRUE(evidence.holds());
   EXPECT_EQ(evidence.tensors, 2U);
   EXPECT_EQ(evidence.compared.elements, 24U);
-  EXPECT_EQ(evidence.values, 2U);  // an object and the common state
+  EXPECT_EQ(evidence.values, 2U);  // one object, and the common state
   EXPECT_EQ(evidence.compared.max_delta, 0);
   EXPECT_FALSE(evidence.first);
 }
@@ -120,7 +120,7 @@ TEST_F(StateJudge, the_holders_are_those_of_the_saving_layout_where_they_are_giv
 }
 
 TEST_F(StateJudge, swapped_halves_of_a_fused_tensor_are_permuted_components) {
-  // Rows 0..3 are gate and rows 4..7 up; this rank holds the upper half of each.
+  // Rows 0..3 are the gate and rows 4..7 are up. This rank holds the upper half of each.
   const Dims shape{8, 3};
   const std::vector<Box> gate_and_up = {{{0, 0}, {2, 3}}, {{4, 0}, {2, 3}}};
   OneRank saver(0);
@@ -155,7 +155,7 @@ TEST_F(StateJudge, an_element_of_another_step_says_of_which) {
   EXPECT_EQ(evidence.rulings.at(0).code, judged::kStaleBytes);
   EXPECT_EQ(evidence.first->comes_from, "its own place of step 2, or of step 3");
   fill(leaf(0));
-  put(leaf(0), {1, 2}, 0.5F + 0.1F * 2);  // the run is now one element
+  put(leaf(0), {1, 2}, 0.5F + 0.1F * 2);  // so that only one wrong element remains
   evidence = judged(options);
   EXPECT_NE(evidence.first->comes_from.find("may be chance"), std::string::npos);
 }

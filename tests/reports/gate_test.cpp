@@ -1,4 +1,4 @@
-// The gate, as a table: damage -> text of the refusal.
+// The gate, as a table of damage and the text of the refusal.
 
 #include "reports/gate.hpp"
 
@@ -31,7 +31,7 @@ GateRuling rule(const Report& report) {
   return rule({{.file = "r.json", .report = report}}, sample_baseline());
 }
 
-/// Returns all refusals as "subject: reason", one per line.
+/// Returns all refusals as "file: subject: reason", one per line.
 std::string text_of(const GateRuling& ruling) {
   std::string text;
   for (const auto& refusal : ruling.refusals) {
@@ -74,7 +74,7 @@ TEST(Gate, accepts_the_report_that_shows_all_of_the_baseline) {
   EXPECT_EQ(ruling.lanes[0].demanded.elements, 400U);
 }
 
-/// Judges against a baseline of an earlier commit, where more results are allowed.
+/// Judges against a baseline of an earlier commit. In that case the report may have more results.
 GateRuling rule_later(const Report& report) {
   Report earlier = sample_report();
   earlier.project.commit = std::string(40, 'a');
@@ -85,7 +85,7 @@ TEST(Gate, accepts_what_shows_more) {
   const std::function<void(Report&)> rows[] = {
       [](Report& r) { ++rank(r).elements; },
       [](Report& r) { first(r).event_hash = "another program's"; },
-      [](Report& r) {  // another seed gives another run
+      [](Report& r) {  // with another seed the run may differ
         r.seed = 2;
         first(r).content_digest = "another";
         first(r).incarnations[1].outcome = "fell_back";
@@ -98,7 +98,7 @@ TEST(Gate, accepts_what_shows_more) {
         r.properties.push_back({.name = "p", .cases = 1, .verdict = Verdict::kPass});
       },
       [](Report& r) { ++r.properties[0].cases; },
-      [](Report& r) {  // skipped in the baseline
+      [](Report& r) {  // skipped in the baseline's run
         r.scenarios[3] = sample_scenario("skipped");
         r.skipped.clear();
       },
@@ -369,7 +369,7 @@ TEST(Gate, a_life_that_a_fault_cut_short_need_compare_nothing_but_must_not_diffe
       {pass + "has no rank's evidence", [](Report& r) { r.scenarios[2].ranks.clear(); }},
       {pass + "compared nothing on any rank",
        [](Report& r) { r.scenarios[2].incarnations[1].outcome = "continued"; }},
-      {pass + "compared nothing on any rank",  // a refusal compares what it left
+      {pass + "compared nothing on any rank",  // after a refusal the unchanged state is compared
        [](Report& r) { r.scenarios[2].incarnations[1].outcome = "refused"; }},
   });
 }
@@ -393,7 +393,7 @@ TEST(Gate, less_than_the_baseline) {
       {"one: 199 elements compared, the baseline has 200",
        [](Report& r) {
          --rank(r).elements;
-         ++r.scenarios[1].ranks[0].elements;  // the total is the same
+         ++r.scenarios[1].ranks[0].elements;  // keeps the total the same
        }},
       {"one: 5 tensors and objects compared, the baseline has 6",
        [](Report& r) { --rank(r).compared; }},
@@ -424,7 +424,7 @@ TEST(Gate, less_than_the_baseline) {
   });
 }
 
-// There is one reason with the commands that fix it, not a line for each mutant.
+// The refusal has one reason, which names the commands that help, and not a line for each mutant.
 TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
   struct Lacking {
     std::string words;
@@ -566,7 +566,7 @@ TEST(Gate, what_is_unreadable_or_of_a_lane_too_few_or_too_many) {
                  "mpi.json: lane: 'mpi' is not one of the lanes to judge");
   expect_refused(rule({of_sim}, sample_baseline(), {.commit = kSampleCommit, .lanes = {"gpu"}}),
                  "lane gpu: no report of it was given");
-  // If one of two reports is damaged, the good one does not replace it.
+  // If one of two reports is damaged, the good one must not hide it.
   Submission spoilt = of_mpi;
   spoilt.report->scenarios[0].ranks[0].max_delta = 1;
   expect_refused(rule({of_sim, spoilt}, both), "mpi.json: one: claims pass");

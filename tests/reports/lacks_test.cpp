@@ -1,4 +1,4 @@
-// Evidence that a report lacks according to itself.
+// Evidence that a report lacks according to the report itself.
 
 #include "reports/lacks.hpp"
 

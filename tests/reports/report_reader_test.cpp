@@ -1,4 +1,4 @@
-// parse_report is the inverse of to_json and refuses everything else.
+// parse_report is the inverse of to_json and refuses all other texts.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Returns the error for the text; empty if it is a report.
+/// Returns the error for the text; empty if the text is a report.
 std::string complaint(const std::string& text) {
   try {
     parse_report(text, "r.json");
@@ -28,7 +28,7 @@ std::string complaint(const std::string& text) {
 
 std::string text_of(const Json& document) { return document.dump(2) + "\n"; }
 
-/// Returns the sample with values that no passing report has.
+/// Returns the sample report with values that no passing report has.
 Report awkward_report() {
   Report report = sample_report();
   ScenarioResult& one = report.scenarios[0];
@@ -71,7 +71,8 @@ TEST(ReportReader, what_was_written_is_read_and_written_the_same) {
   }
 }
 
-/// Changes every value of the document in turn: the report that is read must differ, or be refused.
+/// Changes each value of the document in turn. Then the report read from it must differ, or be
+/// refused.
 TEST(ReportReader, no_field_is_forgotten) {
   const Json document = Json::parse(to_json(awkward_report()));
   std::vector<std::string> refused;
@@ -83,7 +84,7 @@ TEST(ReportReader, no_field_is_forgotten) {
     if (value.is_string()) field = value.get<std::string>() + "x";
     if (value.is_boolean()) field = !value.get<bool>();
     if (value.is_number()) field = 77;
-    if (changed == document) continue;  // null, or an empty list
+    if (changed == document) continue;  // the value is null or an empty list
     const std::string text = text_of(changed);
     if (!complaint(text).empty()) {
       refused.push_back(pointer.substr(pointer.rfind('/') + 1));
@@ -93,15 +94,15 @@ TEST(ReportReader, no_field_is_forgotten) {
     }
   }
   EXPECT_GT(read, 150);
-  // Refused are unknown verdicts, words that are not numbers, a count that does not add up, and a
-  // later schema.
+  // The refused changes are unknown verdicts, words that are not numbers, a count that does not add
+  // up, and a later schema.
   const std::set<std::string> names(refused.begin(), refused.end());
   EXPECT_EQ(names,
             (std::set<std::string>{"loss", "max_delta", "run", "schema_version", "verdict"}));
 }
 
-/// Returns the error if that field is missing. Empty if an older report may lack it, or if it is a
-/// name that users choose.
+/// Returns the error that is expected if a field is missing. Empty if an older report may lack the
+/// field, or if the field is a name that users choose.
 std::string complaint_without(const std::string& at, const std::string& key) {
   const std::string name = at.empty() ? key : at + "." + key;
   for (const char* optional : {"bound_bytes", "left_to_time", "property_cases", "empty"}) {

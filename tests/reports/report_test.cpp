@@ -48,7 +48,7 @@ TEST(Overall, is_the_worst_and_not_run_only_if_nothing_ran) {
   }
 }
 
-/// Keys of every object are sorted in the text itself, not only after parsing.
+/// The keys of every object are sorted in the text itself, not only after parsing.
 TEST(Json, is_canonical) {
   auto result = scenario("s", Verdict::kFail);
   result.first_difference = FirstDifference{0, "w", {1, 2}, "1", "2", "nobody"};

@@ -1,5 +1,5 @@
 #pragma once
-// A report that uses every field, and passes.
+// A report that uses every field and passes.
 
 #include <limits>
 
@@ -9,8 +9,8 @@ namespace reprise::reports {
 
 inline const char* const kSampleCommit = "0123456789abcdef0123456789abcdef01234567";
 
-/// Returns a result with two ranks and one that owns nothing; if `cut_short`, the last incarnation
-/// has a fault.
+/// Returns a result with two ranks and one more rank that owns nothing. If `cut_short`, the last
+/// incarnation has a fault.
 inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = false) {
   ScenarioResult result{.name = name,
                         .file = "scenarios/" + name + ".yaml",
@@ -67,7 +67,7 @@ inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = 
 }
 
 /// Returns a report of three scenarios that ran and one that was skipped, two properties and two
-/// mutants, with everything run twice.
+/// mutants. Everything was run twice.
 inline Report sample_report() {
   ScenarioResult skipped = sample_scenario("skipped");
   skipped.verdict = Verdict::kNotRun;

@@ -68,7 +68,7 @@ TEST(Table, long_names_are_shortened_to_the_terminal_and_columns_stay_straight) 
     ASSERT_EQ(lines.size(), 3U);
     const std::size_t width = lines[0].size();
     for (const auto& line : lines) EXPECT_EQ(line.size(), width) << columns << '\n' << line;
-    // The name keeps at least 16 columns on any terminal.
+    // The name has at least 16 columns, however narrow the terminal is.
     constexpr std::size_t kOthers = 66;
     EXPECT_LE(width, std::max<std::size_t>(static_cast<std::size_t>(columns), kOthers + 16));
     const bool whole = lines[1].find(std::string(200, 'n')) != std::string::npos;
@@ -95,7 +95,7 @@ ScenarioResult row(const std::string& name, Verdict verdict, std::uint64_t eleme
   return result;
 }
 
-/// Returns the first words of the lines, without the heading.
+/// Returns the first word of each line after the heading.
 std::vector<std::string> names_in(const Report& report) {
   std::vector<std::string> names;
   for (const auto& line : lines_of(to_table(report, 120)))
@@ -122,7 +122,7 @@ TEST(Table, rows_stand_apart_where_one_did_not_pass_or_another_file_is_between) 
     Report report;
     for (const auto& [name, verdict] : rows) report.scenarios.push_back(row(name, verdict, 1));
     const auto names = names_in(report);
-    // Explanations of failures follow the table after an empty line.
+    // An empty line separates the table from the explanations of failures.
     return Names(names.begin(), std::find(names.begin(), names.end(), ""));
   };
   EXPECT_EQ(table_of({{"a[k=0]", kPass}, {"a[k=1]", kPass}}), Names({"a"}));

@@ -1,4 +1,5 @@
-// Documents of version 1, as earlier programs wrote them, are read with the current names.
+// Documents of version 1, as earlier programs wrote them, are read with the names of the present
+// version.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Rank 0 ends its job; rank 1 keeps its own job until that has happened.
+// Rank 0 ends its job. Rank 1 keeps its own job until rank 0 has ended.
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>

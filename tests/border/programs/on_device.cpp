@@ -1,4 +1,4 @@
-// Makes a job whose tensors are on the named device.
+// Makes a job whose tensors are on the device named in the command line.
 #include <cstdlib>
 #include <iostream>
 #include <reprise/reprise.hpp>

@@ -1,5 +1,5 @@
-// A program with its own MPI: while it saves and loads, one of its receives waits for any message
-// of MPI_COMM_WORLD.
+// A program that uses MPI itself: one of its receives waits for any message of MPI_COMM_WORLD while
+// a job saves and loads.
 #include <mpi.h>
 
 #include <chrono>

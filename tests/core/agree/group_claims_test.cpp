@@ -1,4 +1,5 @@
-// All ranks' views of their groups, and the leader of a group for any choice of global ranks.
+// The ranks' views of their groups, compared with each other and with metadata; and the leader of a
+// group for any choice of global ranks.
 
 #include "core/agree/group_claims.hpp"
 
@@ -27,7 +28,8 @@ Group group(std::initializer_list<std::int32_t> ranks) {
   return Group(std::move(members));
 }
 
-/// A grid of tp 2 x dp 2 on the ranks 7 3 9 4, which is neither in order nor from 0.
+/// Returns the views of a grid tp 2 x dp 2 on the ranks 7 3 9 4, which are not in order and do not
+/// start at 0.
 std::vector<GroupIdeas> grid() {
   const std::vector<GlobalRank> ranks = {{7}, {3}, {9}, {4}};
   const Mesh mesh({{"tp", 2}, {"dp", 2}}, Group(ranks));
@@ -96,7 +98,8 @@ const std::vector<Disagreement>& disagreements() {
   return all;
 }
 
-// The rank's own metadata agrees with its wrong view, so only the others can notice.
+// The rank's own metadata agrees with the rank's wrong view, so only other ranks can notice the
+// error.
 TEST(GroupClaims, every_disagreement_of_one_rank_with_another_is_named) {
   for (const auto& disagreement : disagreements()) {
     for (std::size_t r = 0; r < 4; ++r) {
@@ -136,7 +139,8 @@ TEST(GroupClaims, a_group_that_is_not_the_metadatas_is_named_with_both_ideas) {
   }
 }
 
-// All ranks hold the same wrong list, so no two of them disagree, but their metadata does.
+// All ranks have the same wrong list. So no two ranks disagree, but the metadata disagrees with all
+// of them.
 TEST(GroupClaims, what_all_ranks_take_for_granted_is_held_against_the_metadata) {
   auto ideas = grid();
   for (auto& idea : ideas) {
@@ -184,7 +188,7 @@ TEST(GroupClaims, all_ranks_learn_of_one_ranks_idea_and_of_one_ranks_failure) {
   }
 }
 
-// --- who leads -----------------------------------------------------------------------------------
+// --- the leader of a group -----------------------------------------------------------------------
 
 /// Returns every ordered choice of 1 to 4 of 4 ranks.
 std::vector<std::vector<GlobalRank>> all_groups() {
@@ -200,7 +204,7 @@ std::vector<std::vector<GlobalRank>> all_groups() {
   return all;
 }
 
-/// Returns the members' results, or the code that all of them throw.
+/// Returns each member's result, or the code that all members throw.
 std::pair<std::vector<std::string>, std::optional<Code>> led(const Group& group,
                                                              const LeaderSeams& seams) {
   std::vector<std::string> answers(4);

@@ -1,4 +1,5 @@
-// Messages from other ranks are read to the end, and no length is trusted beyond the message.
+// Messages from other ranks are read to the end, and no length in a message is trusted beyond the
+// message's own end.
 #include "core/agree/peer_wire.hpp"
 
 #include <gmock/gmock.h>

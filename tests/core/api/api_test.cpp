@@ -1,4 +1,5 @@
-// The public calls in one process: options reach the engine, results come back, errors name things.
+// The public calls in one process: options reach the engine, results come back, and errors name
+// what they are about.
 
 #include <gmock/gmock.h>
 
@@ -36,7 +37,7 @@ std::optional<Code> code_of(const Call& call) {
   return error ? std::optional(error->code()) : std::nullopt;
 }
 
-/// A job of one process with one tensor, w [4, 3].
+/// A job of one process with one tensor "w" of shape [4, 3].
 class OneProcess : public testing::Test {
  protected:
   OneProcess() { state_.add("w", whole({4, 3}), w_.data()); }
@@ -151,7 +152,7 @@ TEST_F(OneProcess, a_damaged_checkpoint_is_passed_over_where_that_is_allowed) {
   ASSERT_EQ(loaded.fell_back_from.size(), 1U);
   EXPECT_THAT(loaded.fell_back_from.front(), HasSubstr("iter_0000002"));
 
-  // The damaged checkpoint does not count among those to keep.
+  // The damaged checkpoint is not one of the two that `keep` preserves.
   save(job_, state_, {.directory = "run", .step = 3, .keep = 2});
   EXPECT_TRUE(fs::exists(path("run/iter_0000001")));
 }
@@ -225,7 +226,7 @@ TEST_F(OneProcess, verify_and_diff_tell_whole_from_damaged_and_same_from_differe
   EXPECT_EQ(code_of([&] { verify(job_, "nowhere"); }), Code::kNotFound);
 }
 
-/// Keeps the last progress that it was told, and ends the work after `most` calls.
+/// Records the last progress that was reported, and throws after `most` calls to end the work.
 struct Watch final : Progress {
   explicit Watch(int most = 1000) : left(most) {}
   void advance(std::string_view /*what*/, std::uint64_t now, std::uint64_t of) override {
@@ -287,7 +288,7 @@ TEST(ElementTypes, follow_the_types_of_the_language) {
   static_assert(dtype_of<std::complex<float>>() == DType::kComplex64);
 }
 
-/// Counts the events that it is told.
+/// Counts the events that are reported.
 struct CountingTrace final : Trace {
   void event(const TraceEvent& /*event*/) override { ++events; }
   int events = 0;

@@ -1,5 +1,5 @@
-// Loads of a job that may be at its start: it continues from a committed checkpoint, and starts
-// over if a first save died.
+// Loads of a job that may be starting: it continues from a committed checkpoint, and starts from
+// the beginning if its first save died.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Kills the process just before a change.
+/// Kills the process just before a certain change of the store.
 class DyingStore final : public PassingStore {
  public:
   DyingStore(std::shared_ptr<Store> inner, int changes)
@@ -69,7 +69,8 @@ struct Trained {
   State state;
 };
 
-/// True if the process that made the first save was killed just before that change.
+/// Runs a first save in a process that is killed just before change number `change`. True if it was
+/// killed.
 bool killed_at(const std::string& root, int change) {
   const pid_t child = fork();
   if (child == 0) {
@@ -108,11 +109,11 @@ TEST(FirstSave, killed_anywhere_lets_the_job_begin_again) {
   EXPECT_GE(gone_on, 3) << "deaths at the tracker's change and sync, and no death";
 }
 
-/// A state of the directory, and the result for a job that may be at its start.
+/// The files in a directory, and how a load of a job that may be starting ends.
 struct Row {
   const char* name;
   std::vector<std::string> files;
-  std::optional<Code> code;  ///< nothing: the job starts
+  std::optional<Code> code;  ///< nothing if the job starts from the beginning
 };
 
 TEST(LoadIfAny, tells_a_beginning_from_what_cannot_be_loaded) {

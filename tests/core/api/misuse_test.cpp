@@ -1,4 +1,4 @@
-// A program's mistakes: each is a named Error on all ranks, and nothing is lost.
+// A program's mistakes: each one becomes a named Error on all ranks, and nothing is lost.
 
 #include <gmock/gmock.h>
 
@@ -28,13 +28,13 @@ std::string complaint(const Call& call) {
   }
 }
 
-/// Moves out of an object that the test goes on to use.
+/// Moves the value out of an object that the test will use again.
 template <class T>
 T taken_from(T& object) {
   return std::move(object);
 }
 
-/// A job of one process with one tensor, w [4].
+/// A job of one process with one tensor "w" of shape [4].
 class Misuse : public testing::Test {
  protected:
   Misuse() { state_.add("w", whole(), w_.data()); }
@@ -151,7 +151,7 @@ TEST_F(Misuse, a_state_that_was_moved_from_takes_a_new_one_and_no_other_call) {
   EXPECT_THAT(complaint([&] { load(job_, state_, {.directory = "run"}); }), says);
   EXPECT_THAT(complaint([&] { load_if_any(job_, state_, {.directory = "run"}); }), says);
 
-  const State again = taken_from(state_);  // moved from twice, and destroyed
+  const State again = taken_from(state_);  // moved from a second time, and destroyed
   state_ = std::move(taken);
   EXPECT_EQ(state_.object("rng"), Value(7));
   EXPECT_EQ(save_complaint({.directory = "run"}), "");
@@ -164,7 +164,7 @@ TEST_F(Misuse, a_save_in_flight_that_was_moved_from_takes_a_new_one_and_no_other
   EXPECT_THAT(complaint([&] { first.poll(); }), says);
   EXPECT_THAT(complaint([&] { first.finish(); }), says);
   EXPECT_FALSE(stands("one"));
-  const SaveInFlight again = taken_from(first);  // moved from twice, and destroyed
+  const SaveInFlight again = taken_from(first);  // moved from a second time, and destroyed
   first = std::move(taken);
   EXPECT_EQ(first.finish().directory, "one");
   EXPECT_TRUE(stands("one"));

@@ -11,8 +11,8 @@ namespace {
 
 TEST(Hash, is_the_published_xxh3_and_splitmix64) {
   EXPECT_EQ(hash_of(std::string_view()), 0x2d06800538d394c2ULL);
-  EXPECT_EQ(mix64(0), 0xe220a8397b1dcdafULL);                      // SplitMix64, seed 0: first
-  EXPECT_EQ(mix64(0x9e3779b97f4a7c15ULL), 0x6e789e6aa1b965f4ULL);  // and second number
+  EXPECT_EQ(mix64(0), 0xe220a8397b1dcdafULL);  // first number of SplitMix64 with seed 0
+  EXPECT_EQ(mix64(0x9e3779b97f4a7c15ULL), 0x6e789e6aa1b965f4ULL);  // the second number
 }
 
 TEST(Hash, mixing_two_depends_on_their_order) {
@@ -20,7 +20,7 @@ TEST(Hash, mixing_two_depends_on_their_order) {
   EXPECT_NE(mix64(0, 0), mix64(0));
 }
 
-/// All ways to cut "aab" and similar texts into fields, empty ones included, give different
+/// All ways to cut "aab" and similar texts into fields, including empty fields, give different
 /// digests.
 TEST(Hasher, fields_delimit_themselves) {
   const std::vector<std::vector<std::string>> different = {

@@ -60,7 +60,7 @@ TEST(EditDistance, by_hand) {
   }
 }
 
-/// Computes the distance from its definition, without a table.
+/// Computes the edit distance by its definition, without a table.
 std::size_t slow_distance(std::string_view a, std::string_view b) {
   if (a.empty()) return b.size();
   if (b.empty()) return a.size();

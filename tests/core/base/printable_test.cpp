@@ -26,17 +26,17 @@ TEST(Printable, writes_out_what_a_terminal_obeys_and_nothing_else) {
       {"\x7f", "\\x7f"},
       {"\xc2\x9b"
        "2K",
-       "\\x9b2K"},  // C1 as UTF-8
+       "\\x9b2K"},  // a C1 code as UTF-8
       {"\x9b"
        "2K",
-       "\\x9b2K"},                                     // and as a byte
-      {"\xe2\x80\xae\xe2\x81\xa6", "\\u202e\\u2066"},  // right to left
-      {"\xe2\x80\xa8", "\\u2028"},                     // a line's end
+       "\\x9b2K"},                                     // the same C1 code as a single byte
+      {"\xe2\x80\xae\xe2\x81\xa6", "\\u202e\\u2066"},  // marks for text from right to left
+      {"\xe2\x80\xa8", "\\u2028"},                     // a line separator
       {"\xed\xb2\x80", "\\udc80"},                     // half a character
       {"sch\xc3\xb6n \xe6\xa8\xa1 \xf0\x9f\x8c\x8d", "sch\xc3\xb6n \xe6\xa8\xa1 \xf0\x9f\x8c\x8d"},
-      {"\xc3", "\\xc3"},                             // cut off
-      {"\xc0\x9b", "\\xc0\\x9b"},                    // longer than need be
-      {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},  // beyond the last character
+      {"\xc3", "\\xc3"},                             // a character that is cut off
+      {"\xc0\x9b", "\\xc0\\x9b"},                    // a longer encoding than necessary
+      {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},  // beyond the last code point
       {"\xff\xfe", "\\xff\\xfe"},
   };
   for (const auto& row : rows) {

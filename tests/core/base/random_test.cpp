@@ -9,8 +9,8 @@
 namespace reprise {
 namespace {
 
-/// Another program computed these once from the definitions in hash.hpp and random.hpp. They must
-/// never change: recorded seeds would then mean other runs.
+/// Another program computed these numbers once from the definitions in hash.hpp and random.hpp.
+/// They must never change, because recorded seeds would then stand for other runs.
 TEST(Stream, numbers_are_the_same_for_ever) {
   const Stream stream(7);
   EXPECT_EQ(stream.at(0), 0x77a95e256cef0359ULL);
@@ -48,7 +48,7 @@ TEST(Stream, below_reaches_everything_about_equally_often) {
   Stream stream(1);
   std::vector<int> seen(6);
   for (int i = 0; i < 6000; ++i) ++seen[stream.below(6)];
-  for (const int count : seen) EXPECT_NEAR(count, 1000, 130);  // more than four sigma
+  for (const int count : seen) EXPECT_NEAR(count, 1000, 130);  // 130 is over four sigma
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Overlaps of items: all ways to put three ranges into a few bytes, checked byte by byte.
+// Overlaps of items: all ways to place three ranges in a few bytes, checked byte by byte.
 
 #include "core/checkpoint/extents.hpp"
 

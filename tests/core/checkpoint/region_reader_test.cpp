@@ -15,10 +15,10 @@
 namespace reprise {
 namespace {
 
-constexpr std::uint64_t kItemOffset = 37;  // offset of the item in the file
+constexpr std::uint64_t kItemOffset = 37;  // offset of the item in its file
 constexpr std::uint64_t kDataOffset = 64;  // offset of the storage in the item
 
-/// A stored chunk with arbitrary strides, gaps and offset, over random bytes.
+/// A chunk stored with arbitrary strides, gaps and offset in a file of random bytes.
 struct StoredView {
   StoredTensor tensor;
   TensorItem item;
@@ -30,7 +30,8 @@ std::int64_t between(Stream& random, std::int64_t low, std::int64_t high) {
   return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
 }
 
-/// Returns strides under which no two elements coincide: a random order of dimensions, with gaps.
+/// Returns strides with which no two elements coincide: the dimensions in a random order, with
+/// gaps.
 Dims random_strides(Stream& random, const Dims& extents, int gaps) {
   std::vector<std::size_t> order(extents.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -74,7 +75,7 @@ StoredView random_view(Stream& random) {
   return view;
 }
 
-/// Returns the file offset of the chunk's element at `index` (global), by definition.
+/// Returns the file offset of the chunk's element at the global `index`, by definition.
 std::size_t place_of(const StoredView& view, const Dims& index) {
   const StoredChunk& chunk = view.tensor.chunks[0];
   std::int64_t element = view.item.storage_offset;
@@ -84,7 +85,7 @@ std::size_t place_of(const StoredView& view, const Dims& index) {
   return kItemOffset + kDataOffset + static_cast<std::size_t>(element) * size_of(view.item.dtype);
 }
 
-/// Returns the element in host order.
+/// Returns the element at `index` in the host's byte order.
 Bytes element_at(const StoredView& view, const Dims& index) {
   const auto first = view.file.begin() + static_cast<std::ptrdiff_t>(place_of(view, index));
   const auto width = static_cast<std::ptrdiff_t>(size_of(view.item.dtype));
@@ -97,7 +98,7 @@ Bytes element_at(const StoredView& view, const Dims& index) {
   return element;
 }
 
-/// A region and a poisoned buffer with strides of its own.
+/// A region to read, and a poisoned target buffer with strides of its own.
 struct Wish {
   RegionTarget target;
   Bytes buffer;
@@ -123,7 +124,8 @@ Wish random_wish(Stream& random, const StoredView& view) {
   return wish;
 }
 
-/// Requires that each element of the wish is right and that the bytes between them are untouched.
+/// Requires that each element of the wish is right, and that the bytes between the elements are
+/// untouched.
 void expect_delivered(const StoredView& view, const Wish& wish) {
   Bytes expected(wish.buffer.size(), kPoison);
   const Box& region = wish.target.region;
@@ -143,7 +145,7 @@ void expect_delivered(const StoredView& view, const Wish& wish) {
       << region << " of " << view.tensor.chunks[0].box << " strides " << view.item.strides;
 }
 
-/// Returns for each byte of the file whether it belongs to a wanted element.
+/// Returns a flag for each byte of the file: true if a wanted element contains the byte.
 std::vector<bool> needed_bytes(const StoredView& view, const std::vector<Wish>& wishes) {
   std::vector<bool> needed(view.file.size());
   for (const Wish& wish : wishes) {
@@ -158,7 +160,7 @@ std::vector<bool> needed_bytes(const StoredView& view, const std::vector<Wish>& 
   return needed;
 }
 
-/// Memory that only the device can access, so that everything goes through staging.
+/// Memory that only the device can access, so that all data passes through staging.
 class FarDevice final : public Device {
  public:
   std::string name() const override { return "far:0"; }
@@ -188,7 +190,8 @@ void read_and_judge(std::uint64_t seed, Device& device) {
     wish.target.target.data = wish.buffer.data();
     targets.push_back(wish.target);
   }
-  // Staging holds at most 19 elements, so no gap is small enough to be read along.
+  // Staging holds at most 19 elements, so gaps are never read together with the elements around
+  // them.
   const std::size_t width = size_of(view.item.dtype);
   Bytes staging((1 + random.below(19)) * width + random.below(width));
   const std::uint64_t bytes_read = read_regions(checkpoint, view.tensor, view.tensor.chunks[0],
@@ -213,8 +216,8 @@ TEST(RegionReader, reads_what_is_needed_once_and_puts_it_in_its_place) {
   }
 }
 
-/// Rows of 40 KiB are read in place if memory is the host's; rows of 4 KiB are read in blocks.
-/// Reads some rows, all rows, or a part of each.
+/// Rows of 40 KiB are read in place if memory is the host's; rows of 4 KiB are read in blocks. The
+/// test reads some rows, all rows, or a part of each row.
 TEST(RegionReader, long_rows_and_short_ones_are_read_with_at_most_a_twentieth_more_than_they_have) {
   HostDevice near("node", 0);
   FarDevice far;
@@ -234,7 +237,7 @@ TEST(RegionReader, long_rows_and_short_ones_are_read_with_at_most_a_twentieth_mo
       Checkpoint checkpoint(store, {}, metadata);
       Bytes staging(std::size_t{64} << 10U);
       for (const std::int64_t skipped : {0L, columns / 100, columns / 30, columns / 2}) {
-        for (const std::int64_t gap : {0, 3}) {  // between the target's rows
+        for (const std::int64_t gap : {0, 3}) {  // unused elements between the target's rows
           const Box region{{2, skipped}, {6, columns - skipped}};
           const Dims strides{columns - skipped + gap, 1};
           std::vector<std::int32_t> out(static_cast<std::size_t>(6 * strides[0]), -1);
@@ -256,7 +259,7 @@ TEST(RegionReader, long_rows_and_short_ones_are_read_with_at_most_a_twentieth_mo
   }
 }
 
-/// Reads a range of a flattened tensor as boxes of the original tensor.
+/// Reads a range of a flattened tensor in the form of boxes of the original tensor.
 TEST(RegionReader, pieces_of_a_flattened_chunk_come_from_their_part_of_its_payload) {
   const Dims original{3, 4, 5};
   StoredTensor tensor{.key = "exp_avg",
@@ -302,7 +305,7 @@ TEST(RegionReader, pieces_of_a_flattened_chunk_come_from_their_part_of_its_paylo
   }
 }
 
-/// Values are from tests/data/torch_2.15.0/plain_odd.expected.json, which torch wrote.
+/// The expected values are from tests/data/torch_2.15.0/plain_odd.expected.json, which torch wrote.
 TEST(RegionReader, lazily_conjugated_and_negated_tensors_are_what_torch_says) {
   Checkpoint checkpoint = Checkpoint::open(test::data_store(), "torch_2.15.0/plain_odd");
   HostDevice device("node", 0);
@@ -328,7 +331,8 @@ TEST(RegionReader, lazily_conjugated_and_negated_tensors_are_what_torch_says) {
   EXPECT_TRUE(std::signbit(negated[0]));
 }
 
-/// sd_view_strided stores the numbers 0.. of one row-major tensor in items with other strides.
+/// The fixture sd_view_strided stores the numbers 0, 1, 2, ... of one row-major tensor in items
+/// with other strides.
 TEST(RegionReader, real_strided_items_give_the_elements_that_were_saved) {
   Checkpoint checkpoint = Checkpoint::open(test::data_store(), "torch_2.15.0/sd_view_strided");
   HostDevice device("node", 0);
@@ -346,7 +350,7 @@ TEST(RegionReader, real_strided_items_give_the_elements_that_were_saved) {
       for (std::int64_t i = 0; i < chunk.box.elements(); ++i) {
         Dims index = index_at(i, chunk.box.extent);
         for (std::size_t d = 0; d < index.size(); ++d) index[d] += chunk.box.offset[d];
-        // torch says that this [6, 4] begins with 0 6 12 18: element [r, c] is r + 6 c.
+        // According to torch this [6, 4] begins with 0 6 12 18, so element [r, c] is r + 6 c.
         ASSERT_EQ(out[static_cast<std::size_t>(i)], static_cast<float>(index[0] + 6 * index[1]))
             << key << index;
       }

@@ -1,4 +1,4 @@
-// Directories set aside: which ones a save removes, their order, and which ones it leaves.
+// Directories set aside: which ones a save removes and in which order, and which ones it leaves.
 
 #include "core/checkpoint/set_aside.hpp"
 #include "core/ports/whole_file.hpp"
@@ -26,14 +26,15 @@ const std::string kC = "fedcba9876543210";
 
 class SetAside : public OneWriter {
  protected:
-  /// Copies the first iteration there; `marked` adds the mark of a replaced checkpoint.
+  /// Copies the first iteration to a directory set aside. If `marked`, adds the mark of a replaced
+  /// checkpoint.
   std::string copy(const std::string& suffix, const std::string& token, bool marked) {
     std::string path = aside_path(kFirst, suffix, token);
     fs::copy(store_.display(kFirst), store_.display(path), fs::copy_options::recursive);
     if (marked) put(path + "/" + old_mark_of(token), "");
     return path;
   }
-  /// Sets the time at which its content was saved, in hours from now.
+  /// Sets the times of a directory's files, in hours from now.
   void age(const std::string& directory, int hours) {
     for (const auto& file : fs::directory_iterator(store_.display(directory))) {
       fs::last_write_time(file, fs::file_time_type::clock::now() + std::chrono::hours(hours));
@@ -53,7 +54,7 @@ TEST_F(SetAside, what_carries_no_mark_is_read_and_neither_moved_nor_removed) {
     EXPECT_EQ(loaded("run"), content);
   }
   remove_first();
-  save(2, options_of(2, 1));  // retention finds only copies of the first iteration
+  save(2, options_of(2, 1));  // finds only copies of the first iteration to remove
   for (const auto& path : own) EXPECT_EQ(loaded(path), 7) << path;
 }
 
@@ -78,7 +79,7 @@ TEST_F(SetAside, the_newest_copy_that_is_whole_is_read_and_put_back) {
   ASSERT_EQ(present.size(), 3U);
   EXPECT_EQ(present.back().directory, newer);
   EXPECT_EQ(loaded("run"), 7);
-  store_.remove(newer + "/.metadata");  // half removed
+  store_.remove(newer + "/.metadata");  // only half of it was removed
   EXPECT_EQ(loaded("run"), 6);
   const auto full = [](Store&, const std::string& call, const std::string& path) {
     if (call == "create" && path.ends_with(".distcp")) throw Error(Code::kNoSpace, "full");
@@ -197,7 +198,7 @@ TEST_F(SetAside, what_is_not_known_to_be_back_for_good_keeps_both) {
   EXPECT_EQ(loaded("run"), 7);
   const auto left = asides_of(store_, kFirst);
   ASSERT_EQ(left.size(), 1U);
-  store_.replace({left[0].path, kFirst});  // a power cut restores the old names
+  store_.replace({left[0].path, kFirst});  // as if a power cut restored the old names
   EXPECT_EQ(loaded("run"), 8);
   save(9, options_of(1));
   EXPECT_EQ(loaded("run"), 9);
@@ -241,7 +242,7 @@ TEST_F(SetAside, a_load_beside_a_replacement_that_is_taken_back_says_so) {
   }
 }
 
-/// On two ranks, the first can't write while the other is still writing.
+/// Runs two ranks. The first can't write, and the other is still writing.
 TEST_F(SetAside, a_save_that_fails_is_cleared_away_when_no_rank_writes_any_more) {
   constexpr auto kLongEnough = std::chrono::milliseconds(300);
   std::atomic<bool> begun = false;

@@ -1,5 +1,5 @@
-// diff of files next to the payload: it compares values if it can read the files, else bytes, and
-// never silently calls different files the same.
+// diff of files next to the payload. It compares values if it can read the files, and bytes
+// otherwise; it never silently calls different files the same.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class DiffBeside : public testing::Test {
                               const DiffOptions& options = {}) {
     return test::diff_of(left.store(), "ckpt", right.store(), "ckpt", options);
   }
-  /// Returns the result for the only file.
+  /// Returns the result for the file; requires that the report has only one.
   ObjectDiff file(const DiffReport& report) {
     if (report.files.size() == 1) return report.files[0];
     ADD_FAILURE() << report.files.size() << " files";
@@ -108,7 +108,7 @@ TEST_F(DiffBeside, other_bytes_that_are_not_interpreted_are_not_known) {
 }
 
 TEST_F(DiffBeside, large_files_are_compared_as_bytes) {
-  constexpr std::uint64_t kLarge = std::uint64_t{40} << 20U;  // mostly a hole
+  constexpr std::uint64_t kLarge = std::uint64_t{40} << 20U;  // most of the file is a hole
   for (auto* side : {&a_, &b_}) {
     put(*side, "loader.pt", write_bytes_item(Value(1)));
     std::filesystem::resize_file(path(*side, "loader.pt"), kLarge);
@@ -126,7 +126,7 @@ Bytes concatenated(const Value& one, const Value& other) {
   return bytes;
 }
 
-/// Returns what torch.save writes for a list with one number, plus a further record.
+/// Returns what torch.save writes for a list with one number, with one more record.
 Bytes with_record(std::string_view name, std::string_view content, std::string_view prefix) {
   ArchiveWriter out(prefix);
   out.add("data.pkl", encode_value(List{1}, nullptr));

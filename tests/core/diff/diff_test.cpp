@@ -1,4 +1,4 @@
-// diff on checkpoints that torch and Megatron wrote: the same content under two shardings, and
+// diff of checkpoints that torch and Megatron wrote: the same content under two shardings, and
 // content that differs in one bit.
 
 #include "core/diff/diff.hpp"

@@ -1,5 +1,5 @@
-// diff of things that can't be compared: they are different or counted, but never silently the
-// same.
+// diff of content that can't be compared: it counts as different or as not compared, and never
+// silently as the same.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@ namespace {
 using test::error_of;
 using test::SpoiledItem;
 
-// Seven records, 1577 bytes; the tensor [0, 1, ... 8] of shape [3, 3].
+// An item of 1577 bytes with seven records: the tensor [0, 1, ... 8] of shape [3, 3].
 Bytes real_item() { return test::test_file("torch_2.15.0/file_per_item/__0_0.distcp"); }
 
 std::vector<std::string> record_names(ByteSpan item) {
@@ -391,7 +391,7 @@ TEST(ArchiveWriter, writes_what_libzip_finds_consistent) {
   Bytes read(content.size());
   EXPECT_EQ(zip_fread(file, read.data(), read.size()), static_cast<zip_int64_t>(read.size()));
   EXPECT_EQ(read, content);
-  // libzip compares the checksum when it reaches the end.
+  // libzip compares the checksum only when it reaches the end of the file.
   EXPECT_EQ(zip_fread(file, read.data(), 1), 0);
   zip_fclose(file);
   zip_discard(archive);

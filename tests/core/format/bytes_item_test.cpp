@@ -19,7 +19,7 @@ using test::error_of;
 using test::SpoiledItem;
 using namespace std::string_literals;
 
-// Returns one value of each kind that common state holds, with a tensor inside.
+// Returns a value of each kind that the common state can hold, including a tensor.
 Dict sample() {
   const TensorValue tensor{DType::kInt16, {2}, to_bytes("abcd")};
   return {{"int", 5},
@@ -88,7 +88,7 @@ TEST(BytesItem, keeps_compressed_records_as_opaque) {
   EXPECT_NE(read.opaque_because.find("compressed"), std::string::npos);
 }
 
-// Returns an item with this pickle.
+// Returns an item whose data.pkl is this pickle.
 Bytes item_with_pickle(std::string_view pickle) {
   ArchiveWriter writer("archive");
   writer.add("data.pkl", as_bytes(pickle));
@@ -127,8 +127,8 @@ TEST(BytesItem, reads_a_storage_once_however_many_tensors_share_it) {
   EXPECT_LT(source.bytes_read, 2 * bytes.size());
 }
 
-/// Makes an item of the tensor `view` (offset, size, strides) of a storage of `elements` floats 0,
-/// 1, 2, ...
+/// Makes an item with a tensor that is the `view` (offset, size, strides) of a storage of
+/// `elements` floats 0, 1, 2, ...
 BytesItem item_of_view(std::uint32_t elements, const std::string& view) {
   Bytes storage;
   for (std::uint32_t i = 0; i < elements; ++i) append_le(storage, static_cast<float>(i));
@@ -153,7 +153,7 @@ TEST(BytesItem, reads_tensors_whose_elements_share_a_place) {
     std::memcpy(values.data(), data.data(), data.size());
     return values;
   };
-  // t[1:2].expand(4), then as_strided((2, 3), (1, 1)), then expand(2, 3) of a column.
+  // The views are t[1:2].expand(4), then as_strided((2, 3), (1, 1)), then expand(2, 3) of a column.
   EXPECT_EQ(floats(item_of_view(3, "K\1K\4\x85K\0\x85"s)), (std::vector<float>{1, 1, 1, 1}));
   EXPECT_EQ(floats(item_of_view(4, "K\0K\2K\3\x86K\1K\1\x86"s)),
             (std::vector<float>{0, 1, 2, 1, 2, 3}));
@@ -171,7 +171,7 @@ TEST(BytesItem, keeps_an_expanded_tensor_of_very_many_elements_as_bytes) {
   }
 }
 
-/// An item with one record that is larger than what is taken into memory; its content is zeros.
+/// An item with one record of zeros that is larger than the reader takes into memory.
 class LargeSource final : public ItemSource {
  public:
   LargeSource() : ItemSource({}) {
@@ -280,7 +280,7 @@ TEST(BytesItem, reads_every_object_of_every_real_checkpoint) {
     const Bytes payload = test::test_file(path);
     for (const ByteSpan bytes : test::items_in(payload)) {
       const BytesItem item = read_bytes_item(bytes);
-      // Tensor items are values too, except lazily conjugated and negated ones.
+      // Tensor items have a value, too, except lazily conjugated and negated ones.
       EXPECT_TRUE(item.value.has_value() ||
                   item.opaque_because.find("resolve it") != std::string::npos)
           << path << ": " << item.opaque_because;

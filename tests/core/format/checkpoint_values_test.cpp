@@ -1,5 +1,5 @@
-// Every tensor of every real checkpoint, assembled from its items, has the bytes that torch
-// recorded.
+// Assembles every tensor of every real checkpoint from its items, and compares the bytes with those
+// that torch recorded.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Lists directories below tests/data whose tensors an expected.json next to them describes.
+// Lists the directories below tests/data that have an expected.json next to them with a description
+// of their tensors.
 std::vector<std::string> checkpoints() {
   std::vector<std::string> found;
   const fs::path root = REPRISE_TEST_DATA;

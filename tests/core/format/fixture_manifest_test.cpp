@@ -1,4 +1,4 @@
-// Every fixture records its origin and is unchanged: tests/data/manifest.json.
+// tests/data/manifest.json records the origin of every fixture, and no fixture has changed since.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using ::testing::MatchesRegex;
 
 Json manifest() { return Json::parse(as_text(test::test_file("manifest.json"))); }
 
-/// Lists files of the test data, except texts about it and the files in vectors/.
+/// Lists the files of the test data, without the texts about them and the files in vectors/.
 std::vector<std::string> files() {
   std::vector<std::string> found;
   for (const auto& entry : fs::recursive_directory_iterator(REPRISE_TEST_DATA)) {
@@ -39,7 +39,7 @@ bool belongs(const std::string& path, const std::string& fixture) {
   return path == fixture || path == fixture + ".expected.json" || path.starts_with(fixture + "/");
 }
 
-/// Computes the hash of tests/interop/manifest.py.
+/// Computes the hash as tests/interop/manifest.py does.
 std::string content_of(const std::vector<std::string>& paths) {
   std::vector<std::string> lines;
   for (const auto& path : paths) {

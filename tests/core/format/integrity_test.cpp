@@ -52,7 +52,7 @@ TEST(Integrity, a_document_that_cannot_be_a_damaged_manifest_is_a_users_own) {
   for (std::size_t size = 0; size < manifest.size(); ++size) {
     EXPECT_TRUE(may_be_integrity(as_bytes(manifest.substr(0, size)))) << size;
   }
-  EXPECT_TRUE(may_be_integrity(as_bytes("[" + manifest.substr(1))));  // one bit makes [ of {
+  EXPECT_TRUE(may_be_integrity(as_bytes("[" + manifest.substr(1))));  // one bit turns { to [
 }
 
 TEST(Integrity, refuses_other_algorithms_forms_and_names) {

@@ -10,7 +10,7 @@ namespace reprise::test {
 namespace {
 constexpr std::string_view kEndSignature = "PK\5\6";
 constexpr std::size_t kEndBytes = 22;
-constexpr std::size_t kWideEndBytes = 56 + 20;  // with its locator
+constexpr std::size_t kWideEndBytes = 56 + 20;  // including the wide locator
 }  // namespace
 
 Bytes test_file(std::string_view path) {
@@ -24,8 +24,8 @@ Bytes test_file(std::string_view path) {
 std::vector<ByteSpan> items_in(ByteSpan payload) {
   std::vector<ByteSpan> items;
   const std::string_view text = as_text(payload);
-  // A nested archive has an end record too, but seen from the item's beginning the record gives a
-  // wrong place for its directory.
+  // A nested archive has an end record, too. But counted from the item's beginning, the place that
+  // this record gives for its directory is wrong.
   std::size_t begin = 0;
   for (std::size_t end = 0; begin < text.size(); ++end) {
     end = text.find(kEndSignature, end);

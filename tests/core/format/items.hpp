@@ -1,5 +1,5 @@
 #pragma once
-// Real items, and ways to damage one.
+// Real items, and functions that damage one.
 
 #include <cstdint>
 #include <string>
@@ -21,7 +21,8 @@ std::vector<ByteSpan> items_in(ByteSpan payload);
 /// Returns paths below tests/data of all payload files of real checkpoints.
 std::vector<std::string> payload_files();
 
-/// An archive's bytes and the offsets of its structures, found without the code under test.
+/// The bytes of an archive, and the offsets of its structures, which are found without the code
+/// under test.
 struct SpoiledItem {
   Bytes bytes;
 
@@ -29,11 +30,11 @@ struct SpoiledItem {
   std::size_t wide_locator() const { return end_record() - 20; }
   std::size_t wide_end_record() const { return wide_locator() - 56; }
   std::size_t directory() const;
-  /// Returns the offset of the central entry of the n-th record; local() returns that of its local
-  /// header.
+  /// entry() returns the offset of the n-th record's entry in the central directory; local()
+  /// returns the offset of its local header.
   std::size_t entry(std::size_t n) const;
   std::size_t local(std::size_t n) const;
-  /// Returns the first occurrence of `text`.
+  /// Returns the offset of the first occurrence of `text`.
   std::size_t place_of(std::string_view text) const;
 
   template <class T>
@@ -41,12 +42,12 @@ struct SpoiledItem {
     std::memcpy(bytes.data() + at, &value, sizeof value);
   }
   void put_text(std::size_t at, std::string_view text);
-  /// Sets both copies of the directory's size and offset, or of the count.
+  /// Sets the directory's size and offset, or the number of records, in both end records.
   void set_directory(std::uint64_t offset, std::uint64_t size);
   void set_count(std::uint64_t count);
 };
 
-/// Counts the reads.
+/// A source that counts how often it is read.
 class CountingSource final : public ItemSource {
  public:
   explicit CountingSource(ByteSpan bytes) : bytes_(bytes) {}
@@ -60,7 +61,7 @@ class CountingSource final : public ItemSource {
   ByteSpan bytes_;
 };
 
-/// Returns the error that `act` throws; fails the test if it returns.
+/// Returns the error that `act` throws; fails the test if `act` does not throw.
 template <class Act>
 Error error_of(Act&& act) {
   try {

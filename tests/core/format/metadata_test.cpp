@@ -27,7 +27,7 @@ Metadata read(const Bytes& bytes) {
   return read_metadata(files, names);
 }
 
-/// Reads all files of a directory that end in ".metadata", ordered by name.
+/// Reads all files of a directory that end in ".metadata", in the order of their names.
 Metadata read_directory(const fs::path& directory) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(directory)) {
@@ -43,7 +43,7 @@ Metadata read_directory(const fs::path& directory) {
   return read_metadata(spans, names);
 }
 
-/// Returns directories of real checkpoints with torch's own description of them.
+/// Returns the directories of real checkpoints, each with torch's own description.
 std::vector<std::pair<fs::path, Json>> fixtures() {
   std::vector<std::pair<fs::path, Json>> found;
   for (const auto& entry : fs::recursive_directory_iterator(REPRISE_TEST_DATA)) {
@@ -94,7 +94,7 @@ TEST(Metadata, says_of_each_real_checkpoint_what_torch_says) {
     SCOPED_TRACE(directory.string());
     const Metadata metadata = read_directory(directory);
     const Json& tensors = expected.at("tensors");
-    std::set<std::string> names;  // values of single ranks count as one name
+    std::set<std::string> names;  // the ranks' own values of one tensor count as one name
     for (const StoredTensor& tensor : metadata.catalog.tensors) names.emplace(name_of(tensor));
     EXPECT_EQ(names.size(), tensors.size());
     for (const auto& [key, wanted] : tensors.items()) {
@@ -113,8 +113,8 @@ TEST(Metadata, says_of_each_real_checkpoint_what_torch_says) {
     }
     std::set<std::string> objects;
     for (const auto& [label, wanted] : expected.at("objects").items()) {
-      if (label.starts_with("common.pt ")) continue;   // in that file, not here
-      constexpr std::string_view kOfRank = " (rank ";  // one per rank's metadata
+      if (label.starts_with("common.pt ")) continue;   // the file common.pt has that object
+      constexpr std::string_view kOfRank = " (rank ";  // label of an object in one rank's metadata
       const auto of_rank = label.find(kOfRank);
       std::string key = label.substr(0, of_rank);
       if (of_rank != std::string::npos) {
@@ -211,7 +211,8 @@ Metadata small() {
   return metadata;
 }
 
-/// Returns the error of reading a file in which one text is replaced by another of the same length.
+/// Writes `metadata`, replaces one text in the file by another of the same length, and returns the
+/// error of reading it.
 Error error_after(const Metadata& metadata, const std::string& from, const std::string& to) {
   const Bytes written = write_metadata(metadata);
   std::string bytes(as_text(written));
@@ -248,7 +249,7 @@ TEST(Metadata, what_does_not_fit_together_is_refused) {
   Metadata huge = small();
   huge.catalog.tensors[0].shape = {std::int64_t{1} << 40, std::int64_t{1} << 40};
   EXPECT_EQ(error_of([&] { read(write_metadata(huge)); }).code(), Code::kLimit);
-  Metadata vast = small();  // no item of it can exist: elements of 16 bytes, 2^62 bytes in all
+  Metadata vast = small();  // 2^62 bytes of 16-byte elements: no item can be so large
   vast.catalog.tensors[0] = {"w", DType::kComplex128, {std::int64_t{1} << 58}, {}, {}};
   EXPECT_EQ(error_of([&] { read(write_metadata(vast)); }).code(), Code::kLimit);
   --vast.catalog.tensors[0].shape[0];
@@ -294,7 +295,7 @@ TEST(Metadata, a_chunk_without_storage_is_left_to_verify_and_storage_without_a_c
   ASSERT_NE(bytes.find(index), std::string::npos);
   bytes.replace(bytes.find(index), index.size(), "\x8c\6offzet");
   const Error error = error_of([&] { read(to_bytes(bytes)); });
-  EXPECT_EQ(error.code(), Code::kTornFile) << error.what();  // _StorageInfo has it, too
+  EXPECT_EQ(error.code(), Code::kTornFile) << error.what();  // _StorageInfo has an offset, too
 }
 
 TEST(Metadata, empty_chunks_may_start_where_others_do) {
@@ -336,7 +337,7 @@ TEST(Metadata, order_of_keys_and_traits_of_tensors_are_kept) {
 TEST(Metadata, surrogates_in_keys_are_kept_bit_for_bit) {
   Metadata metadata;
   metadata.catalog.files = {"__0_0.distcp"};
-  const std::string key = "a\xed\xa0\x80z";  // 'a\ud800z', as Python pickles it
+  const std::string key = "a\xed\xa0\x80z";  // 'a\ud800z' as Python pickles it
   metadata.catalog.objects = {{key, 0, {0, 10}}};
   const Metadata again = read(write_metadata(metadata));
   EXPECT_EQ(again.catalog.objects[0].key, key);
@@ -381,8 +382,8 @@ TEST(Metadata, files_of_several_ranks_are_merged_and_must_agree) {
             Code::kShapeDrift);
 }
 
-/// Makes tables of one tensor "w" of 8 elements with these chunks: where they begin, and in which
-/// file (-1: none).
+/// Makes the tables of one tensor "w" with 8 elements. Each pair gives a chunk's first element and
+/// the number of its file (-1: none).
 MetadataTables tables_with(const std::vector<std::pair<std::int64_t, int>>& chunks) {
   StoredTensor tensor{"w", DType::kFloat32, {8}, {}, {}};
   for (const auto& [begin, file] : chunks) {
@@ -407,7 +408,7 @@ TEST(Metadata, a_tensor_of_several_ranks_is_as_many_copies_as_its_pieces_make) {
       {{{{1, -1}}, {{1, -1}, {2, 1}}, {{1, 2}}, {{1, 3}}}, {{{1, 2}, {2, 1}}, {{1, 3}}}},
       {{{}, {{1, 1}}, {}, {{1, 3}}}, {{{1, 1}}, {{1, 3}}}},
       {{{{1, -1}}, {{1, -1}}}, {{{1, -1}}}},
-      // One file has a chunk twice, which is left to verify.
+      // One file has the same chunk twice. This is left to verify.
       {{{{1, 0}, {1, 0}}, {{1, 1}}}, {{{1, 0}, {1, 0}}, {{1, 1}}}},
       {{{}, {{1, 1}, {1, 1}}}, {{{1, 1}, {1, 1}}}},
   };
@@ -477,12 +478,13 @@ TEST(MetadataHostile, any_byte_changed_is_read_or_refused_in_words) {
   EXPECT_GT(refused, 1000U);
 }
 
-/// Returns the opcodes of an object of torch.distributed.checkpoint.metadata with these attributes.
+/// Returns the opcodes of an object of a class in torch.distributed.checkpoint.metadata with these
+/// attributes.
 std::string object(const std::string& name, const std::string& attributes) {
   return global("torch.distributed.checkpoint.metadata", name) + ")\x81}(" + attributes + "ub";
 }
 
-/// Makes a `.metadata` whose tensors all take one list of `chunks` chunks from the memo.
+/// Makes a `.metadata` in which all tensors refer to one list of `chunks` chunks in the memo.
 Bytes sharing(int tensors, int chunks) {
   const std::string size = global("torch", "Size") + "K\2\x85\x85R";
   const std::string chunk =
@@ -509,10 +511,10 @@ TEST(MetadataHostile, sharing_one_list_of_chunks_a_thousand_times_is_no_amplifie
   EXPECT_EQ(error.code(), Code::kLimit) << error.what();
 }
 
-/// Makes a `.metadata` whose entries of storage all name one long key that is neither a tensor nor
-/// an object.
+/// Makes a `.metadata` whose storage entries all have the same long key, which names neither a
+/// tensor nor an object.
 Bytes storage_of_a_stranger(int entries, std::size_t key_bytes) {
-  std::string keys;  // enough for a hash table
+  std::string keys;  // so many that the reader uses a hash table
   for (int i = 0; i < 100; ++i)
     keys += text(std::to_string(i)) + object("BytesStorageMetadata", "");
   std::string storage;
@@ -534,7 +536,7 @@ TEST(MetadataHostile, a_long_key_that_nothing_has_is_looked_up_without_hashing_i
   const Metadata metadata = read(file);
   const double cpu_seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   EXPECT_FALSE(metadata.notes.empty());
-  EXPECT_LT(cpu_seconds, 2.5);  // 7 and more if each entry costs the key's length
+  EXPECT_LT(cpu_seconds, 2.5);  // at least 7 if each entry costs time for the key's length
 }
 
 TEST(Metadata, a_hundred_thousand_chunks_are_read_as_written) {

@@ -1,5 +1,5 @@
 // Python copies states and arguments, or computes from them, at the opcode that uses them. The
-// graph refers to them instead, so later changes to them are refused.
+// decoded graph refers to them instead, so changes after that opcode are refused.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace reprise::test {
 namespace {
 
-/// Fetches from the memo.
+/// Emits the opcode that gets a value from the memo.
 std::string from(char where) { return "h"s + where; }
 
 struct Row {
@@ -21,7 +21,7 @@ struct Row {
 TEST(PickleCopies, what_was_used_may_not_change_any_more) {
   const std::string space = global("argparse", "Namespace");
   const std::string number = global("uuid", "UUID");
-  const std::string dict = "}" + text("a") + "K\1sq\1";  // a dict that stays on the stack
+  const std::string dict = "}" + text("a") + "K\1sq\1";  // stays on the stack
   const std::string change = from('\1') + text("a") + "K\2s";
   const std::vector<Row> rows = {
       {"a state", "(" + space + ")\x81" + dict + "b" + change + "t"},
@@ -67,7 +67,7 @@ TEST(PickleCopies, what_is_shared_and_not_copied_may_change) {
   const PickledValue list = decode("(]q\1" + from('\1') + "K\1a" + "t");
   ASSERT_FALSE(list.opaque) << list.reason;
   EXPECT_EQ(list.value, (Value(Tuple{{List{1}, List{1}}})));
-  // A list holds it before anything uses it.
+  // The list is held in two places before BUILD uses it.
   const PickledValue state = decode("(]q\1K\1a" + global("argparse", "Namespace") + ")\x81}" +
                                     text("a") + from('\1') + "sbt");
   EXPECT_FALSE(state.opaque) << state.reason;
@@ -91,7 +91,8 @@ std::string made(const std::string& module, const std::string& name, const std::
   return global(module, name) + ")\x81" + state + "b";
 }
 
-/// Makes one object under "k"; if `late`, its storage's state dict is changed after BUILD.
+/// Makes one object with the key "k". If `late`, changes the state dict of its storage info after
+/// BUILD has used it.
 Bytes metadata_of_one_object(bool late) {
   const std::string info = "}(" + text("relative_path") + text("a") + text("offset") + "K\1" +
                            text("length") + "K\2uq\1";

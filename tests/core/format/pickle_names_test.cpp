@@ -1,5 +1,5 @@
-// Names outside the list: those that run code are refused in any spelling, all others are kept as
-// bytes.
+// Names outside the closed list: names that run code are refused in every spelling, and all others
+// are kept as bytes.
 
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@ struct Spelling {
   std::string name;
 };
 
-/// Returns spellings of os.system and similar names, and names in Python's library, torch and numpy
-/// that lead there.
+/// Returns spellings of os.system and similar names, and of names in Python's library, torch and
+/// numpy that lead to them.
 std::vector<Spelling> spellings() {
   return {
       {"os", "system"},
@@ -254,7 +254,7 @@ TEST(PickleNames, what_runs_code_opens_files_or_imports_is_refused_however_it_is
   }
 }
 
-/// Parts of users' objects are plain data of Python's library, torch, numpy and others.
+/// Users' objects contain plain data of Python's library, torch, numpy and other packages.
 TEST(PickleNames, what_is_data_or_a_function_that_computes_is_opaque_in_an_object) {
   for (const auto& [module, name] :
        std::vector<Spelling>{{"functools", "partial"},

@@ -16,8 +16,8 @@ namespace {
 
 struct Row {
   std::string name;
-  std::string body;            ///< a pickle that uses the opcode, without PROTO and STOP
-  std::optional<Value> value;  ///< value that is read; nothing if it is refused
+  std::string body;            ///< opcodes between PROTO and STOP, one of them the tested one
+  std::optional<Value> value;  ///< value that the reader returns; nothing if it refuses
   Code refused = Code::kUsage;
 };
 
@@ -148,7 +148,7 @@ TEST(PickleOpcodes, accepted_ones_yield_their_value_and_others_are_refused_by_na
   }
 }
 
-/// Opcodes of protocols 0 to 5 in CPython: the codes of pickletools.opcodes, in its order.
+/// The opcodes of protocols 0 to 5 in CPython, in the order of pickletools.opcodes.
 const std::string kCodesOfPython =
     "IJKML\x8a\x8b"
     "STUBC\x8e\x96\x97\x98N\x88\x89V\x8cX\x8d"
@@ -189,7 +189,7 @@ TEST(PickleOpcodes, what_a_bytes_item_may_not_use_neither_a_tensor_nor_the_metad
     const std::vector<ByteSpan> files{bytes};
     const std::vector<std::string> names{"hand.pkl"};
     const Error error = error_of([&] { read_metadata(files, names); });
-    // A class may be refused before the opcode that makes an instance of it.
+    // The class may be refused before the reader reaches the opcode that makes an instance of it.
     EXPECT_TRUE(error.code() == row.refused || error.code() == Code::kRefusedName) << error.what();
     ++refused;
   }
@@ -199,7 +199,7 @@ TEST(PickleOpcodes, what_a_bytes_item_may_not_use_neither_a_tensor_nor_the_metad
 TEST(PickleOpcodes, a_persistent_id_is_a_storage_of_an_archive_and_stands_in_no_metadata) {
   const std::string storage =
       "(" + text("storage") + global("torch", "FloatStorage") + text("0") + text("cpu") + "K\1tQ";
-  EXPECT_TRUE(decode(storage).opaque);  // valid, but not a value
+  EXPECT_TRUE(decode(storage).opaque);  // a valid pickle, but no plain value
   EXPECT_EQ(error_of([] { decode("K\1Q"); }).code(), Code::kRefusedName);
   const Bytes bytes = pickle("(" + text("storage") + text("x") + text("0") + text("cpu") + "K\1tQ");
   const std::vector<ByteSpan> files{bytes};

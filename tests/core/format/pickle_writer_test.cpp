@@ -56,7 +56,7 @@ Bytes drawn_bytes(std::size_t size) {
   return bytes;
 }
 
-/// Draws text of arbitrary code points, some of them long.
+/// Draws text of arbitrary code points. Some texts are long.
 std::string drawn_text() {
   std::string text;
   const int length = *rc::gen::inRange(0, 90);
@@ -112,7 +112,7 @@ Value drawn_leaf() {
     }
     default: {
       BigInt big{drawn_bytes(20)};
-      big.digits.back() = std::byte{0x41};  // no shorter form
+      big.digits.back() = std::byte{0x41};  // so that the number has no shorter form
       return big;
     }
   }
@@ -176,15 +176,15 @@ TEST(PickleWriter, an_int_is_torchs_bytes) {
   EXPECT_EQ(encode_value(5, nullptr), record_of(item, "data.pkl"));
 }
 
-// For contiguous tensors the writer gives the bytes of torch 2.15's own items, as torch.save writes
-// them.
+// For contiguous tensors the writer gives the same bytes as the items that torch.save of torch 2.15
+// wrote.
 TEST(PickleWriter, tensor_pickles_are_torchs_bytes) {
   std::map<DType, int> compared;
   for (const std::string& path : payload_files()) {
     const Bytes payload = test_file(path);
     for (const ByteSpan item : items_in(payload)) {
       const Bytes real = record_of(item, "data.pkl");
-      if (as_text(real).find("_rebuild_tensor_v") > 20) continue;  // no tensor at its root
+      if (as_text(real).find("_rebuild_tensor_v") > 20) continue;  // no tensor at the item's root
       TensorDescription tensor;
       try {
         tensor = decode_tensor(real, {path});
@@ -221,7 +221,7 @@ TEST(PickleReader, tensor_items_of_torch_1_13_say_what_they_hold) {
   }
 }
 
-/// Makes data.pkl of a float32 tensor by hand.
+/// Makes the data.pkl of a float32 tensor, opcode by opcode.
 Bytes tensor_pickle(const std::string& elements, const std::string& rest) {
   return pickle(global("torch._utils", "_rebuild_tensor_v2") + "((" + text("storage") +
                 global("torch", "FloatStorage") + text("0") + text("cpu") + elements + "tQ" + rest +
@@ -251,7 +251,7 @@ TEST(PickleReader, views_are_gathered_and_must_stay_in_their_storage) {
   EXPECT_EQ(error_of([&] { gather(claim, storage, {"t"}); }).code(), Code::kExtentMismatch);
 }
 
-// Reads, writes and reads again every bytes item and common.pt of the real checkpoints.
+// Reads, writes and again reads every bytes item and common.pt of the real checkpoints.
 TEST(PickleReader, real_values_survive_being_written) {
   int values = 0;
   const auto check = [&values](ByteSpan item, const std::string& path) {
@@ -279,7 +279,7 @@ TEST(PickleReader, real_values_survive_being_written) {
     ++values;
   };
   for (const std::string& path : payload_files()) {
-    if (path.find("plain_odd") != std::string::npos) continue;  // conjugated and negated
+    if (path.find("plain_odd") != std::string::npos) continue;  // holds lazy tensors
     const Bytes payload = test_file(path);
     for (const ByteSpan item : items_in(payload)) check(item, path);
   }

@@ -17,15 +17,15 @@ std::string le(T value) {
   append_le(bytes, value);
   return std::string(as_text(bytes));
 }
-/// Emits BINUNICODE.
+/// Returns the opcode BINUNICODE with this text.
 inline std::string text(std::string_view value) {
   return "X" + le(static_cast<std::uint32_t>(value.size())) + std::string(value);
 }
-/// Emits GLOBAL.
+/// Returns the opcode GLOBAL with these names.
 inline std::string global(const std::string& module, const std::string& name) {
   return "c" + module + "\n" + name + "\n";
 }
-/// Returns a whole pickle of protocol 2 or another.
+/// Returns a whole pickle, of protocol 2 unless another is given.
 inline Bytes pickle(const std::string& body, char protocol = 2) {
   return to_bytes("\x80"s + protocol + body + ".");
 }

@@ -1,4 +1,4 @@
-// A key that occurs twice in a pickled dict is read as Python reads it.
+// A key that occurs twice in a pickled dict is read as Python would read it.
 
 #include "core/format/pickle/python_dict.hpp"
 
@@ -13,7 +13,7 @@ namespace {
 
 struct Row {
   const char* name;
-  std::string pairs;  ///< key, value, key, value
+  std::string pairs;  ///< opcodes for key, value, key, value
   Dict read;
 };
 
@@ -52,7 +52,7 @@ TEST(PythonDict, a_key_that_is_set_again_keeps_its_place_and_takes_the_last_valu
     EXPECT_FALSE(together.opaque) << row.name << ": " << together.reason;
     EXPECT_EQ(together.value, expected) << row.name;
     ASSERT_NE(together.value.as<Dict>(), nullptr) << row.name;
-    for (std::size_t i = 0; i < row.read.size(); ++i) {  // equality ignores the order
+    for (std::size_t i = 0; i < row.read.size(); ++i) {  // equality of dicts ignores the order
       EXPECT_EQ(together.value.as<Dict>()->at(i).first, row.read[i].first) << row.name;
     }
   }

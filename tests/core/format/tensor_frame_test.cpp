@@ -19,7 +19,7 @@ std::optional<TensorItem> matched(ByteSpan item, const TensorFrame& frame) {
   return frame.match(head_of(item, frame), tail_of(item, frame));
 }
 
-/// Returns the result of the parsing reader; nothing if it refuses.
+/// Returns the item that the parsing reader returns; nothing if that reader refuses.
 std::optional<TensorItem> parsed(ByteSpan item) try {
   SpanSource source(item);
   return read_tensor_item(source);
@@ -78,7 +78,7 @@ TEST(TensorFrame, items_of_real_torch_are_framed_so_from_2_9_on_and_mean_what_pa
   EXPECT_LT(others, framed / 4) << "strided, flagged and older items";
 }
 
-/// Tries all 255 other values of all bytes around the elements.
+/// Tries all 255 other values of every byte around the elements.
 TEST(TensorFrame, a_spoiled_item_that_still_matches_means_what_parsing_says) {
   const TensorFrame frame(DType::kBFloat16, {3, 5});
   Bytes item = item_of(DType::kBFloat16, {3, 5});
@@ -97,7 +97,7 @@ TEST(TensorFrame, a_spoiled_item_that_still_matches_means_what_parsing_says) {
     }
     item[at] = right;
   }
-  // Only four checksums and the id are not noticed.
+  // The frame ignores changes only in four checksums and in the id.
   EXPECT_EQ(unseen, 255U * (4 * 4 + 40));
 }
 

@@ -25,7 +25,8 @@ TensorItem read_item(ByteSpan item) {
   return read_tensor_item(source);
 }
 
-// Checks all records, even those that the tensor does not need; false if one can't be read.
+// Checks the checksums of all records, even of those that the tensor does not need. Returns false
+// if a record can't be read.
 bool has_its_checksums(ByteSpan item) try {
   SpanSource source(item);
   Archive archive(source);
@@ -36,7 +37,7 @@ bool has_its_checksums(ByteSpan item) try {
   return false;
 }
 
-// Makes the whole item of a row-major tensor with these elements.
+// Makes an item of a row-major tensor with these elements.
 Bytes item_of(DType dtype, const Dims& size, ByteSpan elements) {
   const TensorItemLayout layout(dtype, size);
   Bytes item = layout.head();
@@ -51,7 +52,7 @@ Bytes counting_bytes(std::size_t count) {
   return bytes;
 }
 
-// Returns the elements in row-major order, by the formula of the contract.
+// Returns the elements in row-major order, by the formula that defines strides and offset.
 Bytes elements_of(const TensorItem& item, ByteSpan bytes) {
   const std::size_t element = size_of(item.dtype);
   Bytes out;
@@ -118,14 +119,15 @@ TEST(TensorItem, knows_row_major_from_other_orders) {
   EXPECT_TRUE((TensorItem{.size = {}, .strides = {}}).contiguous());
 }
 
-// Compares the text that PyTorch wrote before the identity's digits, and after them.
+// Compares the bytes before and after the digits of the identity with those that PyTorch wrote.
 void expect_same_but_identity(const Bytes& written, ByteSpan real, const std::string& what) {
   ASSERT_EQ(written.size(), real.size()) << what;
   const std::string_view name = ".data/serialization_id";
   const std::size_t header = as_text(real).find(name);
   ASSERT_NE(header, std::string_view::npos);
   const std::size_t extra = load_le<std::uint16_t>(real.subspan(header - 10));
-  // Change the content and the descriptor's checksum, then the checksum in the directory.
+  // The identity changes its own digits and the descriptor's checksum, and then the checksum in the
+  // directory.
   const std::size_t content = header + name.size() + extra;
   const std::size_t entry = as_text(real).find(name, content) - std::size_t{46 + 8};
   for (std::size_t n = 0; n < real.size(); ++n) {
@@ -140,7 +142,7 @@ void expect_same_but_identity(const Bytes& written, ByteSpan real, const std::st
 TEST(TensorItem, is_written_as_torch_2_15_writes_it_to_the_byte_but_for_the_identity) {
   std::size_t compared = 0;
   for (const std::string& path : test::payload_files()) {
-    // Other files have older records or were composed by hand.
+    // Files of other folders have older records or were composed by hand.
     if (!path.starts_with("torch_2.15.0/") && !path.starts_with("mcore_0.16.1")) continue;
     const Bytes payload = test::test_file(path);
     for (const ByteSpan bytes : test::items_in(payload)) {
@@ -148,9 +150,9 @@ TEST(TensorItem, is_written_as_torch_2_15_writes_it_to_the_byte_but_for_the_iden
       try {
         item = read_item(bytes);
       } catch (const Error&) {
-        continue;  // an object
+        continue;  // an item that is an object
       }
-      if (item.flips.any()) continue;  // lazy views are never written
+      if (item.flips.any()) continue;  // the writer never writes lazy views
       if (item.strides != contiguous_strides(item.size)) continue;
       const ByteSpan elements = bytes.subspan(item.data_offset, item.data_bytes);
       expect_same_but_identity(item_of(item.dtype, item.size, elements), bytes, path);
@@ -198,7 +200,7 @@ TEST(TensorItem, written_by_us_is_consistent_to_libzip) {
   zip_discard(archive);
 }
 
-// A tensor item whose elements are zeros that exist nowhere.
+// An item whose elements are zeros that are stored nowhere.
 class SparseItem final : public ItemSource {
  public:
   explicit SparseItem(const TensorItemLayout& layout)
@@ -223,8 +225,8 @@ class SparseItem final : public ItemSource {
 
 TEST(TensorItem, of_more_than_4_gib_is_written_and_read_without_its_elements) {
   const std::int64_t four_gib = std::int64_t{1} << 32;
-  // Tries one byte below the limit of the narrow form, the limit, and beyond; and a record before
-  // the limit that pushes those after it beyond.
+  // Tries sizes just below the limit of the narrow form, at the limit, and above it. For one size
+  // only the records after the elements are beyond the limit.
   for (const std::int64_t bytes : {four_gib - 2000, four_gib - 2, four_gib - 1, four_gib,
                                    four_gib + 5, std::int64_t{1} << 45}) {
     const TensorItemLayout layout(DType::kUInt8, {bytes});
@@ -280,8 +282,8 @@ TEST_P(RefusedTensor, is_refused_with_file_and_offset) {
   EXPECT_LE(*error.place().offset, 5000U + item.bytes.size());
 }
 
-// data.pkl of the item: ... K\t t q\5 Q K\0 K\3 K\3 \x86 q\6 K\3 K\1 \x86 ...
-//   storage of 9, offset 0, size (3, 3), strides (3, 1)
+// Finds the view in the item's data.pkl: ... K\t t q\5 Q K\0 K\3 K\3 \x86 q\6 K\3 K\1 \x86 ...
+// means storage of 9, offset 0, size (3, 3), strides (3, 1).
 std::size_t view_in(const SpoiledItem& item) { return item.place_of("cpuq\x04K") + 6; }
 
 const Spoiling kSpoilings[] = {
@@ -355,7 +357,8 @@ TEST(TensorItem, refuses_every_truncation) {
 }
 
 // Sets each byte of an item to eleven other values: its eight single-bit flips, all bits zero, all
-// bits one, one more. No change may alter the tensor without a refusal or a wrong checksum.
+// bits one, and one more. If a change alters the tensor, the reader must refuse it or report a
+// wrong checksum.
 TEST(TensorItem, lets_no_changed_byte_pass_in_silence) {
   const Bytes real = real_item();
   const TensorItem expected = read_item(real);
@@ -393,7 +396,8 @@ TEST(TensorItem, lets_no_changed_byte_pass_in_silence) {
   }
   EXPECT_GT(refused, 3000U);
   EXPECT_GT(told_by_checksum, 500U);
-  // Padding, times, attributes, the identity and the descriptors are not values.
+  // The unchecked bytes are padding, times, attributes, the identity and the descriptors, which
+  // hold no values.
   EXPECT_LT(same, real.size() * 11 * 7 / 10);
 }
 

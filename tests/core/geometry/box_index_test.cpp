@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-/// Draws consecutive intervals, with gaps if `gaps`.
+/// Draws consecutive intervals; if `gaps`, there may be gaps between them.
 std::vector<Interval> intervals_of(Stream& random, bool gaps) {
   std::vector<Interval> intervals;
   std::int64_t at = 0;
@@ -103,7 +103,7 @@ TEST(BoxIndex, meets_each_box_that_a_region_meets_once_grid_or_not) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     Stream random(seed);
     auto boxes = product_of(dims_of(random, seed % 3 == 1));
-    if (seed % 2 == 1) {  // no longer a grid
+    if (seed % 2 == 1) {  // in this order the boxes are no grid
       for (std::size_t i = boxes.size(); i > 1; --i) {
         std::swap(boxes[i - 1], boxes[random.below(i)]);
       }

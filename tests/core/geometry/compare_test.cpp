@@ -25,7 +25,8 @@ TEST(Compare, random_bits_of_every_type_are_judged_as_defined) {
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
       SCOPED_TRACE(std::string(name_of(dtype)) + ", seed " + std::to_string(seed));
       Stream random(seed);
-      // Small and large sizes, few and many differences; some elements are infinities and NaNs.
+      // Compares small and large sizes with few and many differences. Some elements are infinities
+      // and NaNs.
       const std::size_t elements = seed % 4 == 0 ? 9000 : random.below(40);
       Bytes left(elements * size_of(dtype));
       for (auto& byte : left) byte = static_cast<std::byte>(random.next());
@@ -81,7 +82,7 @@ TEST(Compare, the_two_values_of_a_float4_byte_give_max_delta_and_are_printed) {
   const Comparison found = compare(DType::kFloat4E2M1FNx2, {std::byte{0x21}, std::byte{0x10}},
                                    {std::byte{0xf1}, std::byte{0x10}});
   EXPECT_EQ(found.bit_mismatches, 1U);
-  EXPECT_EQ(found.max_delta, 7);  // from 1 to -6; the low values are both 0.5
+  EXPECT_EQ(found.max_delta, 7);  // from 1 to -6; the lower halves are both 0.5
   const auto element = std::byte{0xf1};
   EXPECT_EQ(print_element(DType::kFloat4E2M1FNx2, &element), "[0.5, -6] (0xf1)");
 }
@@ -89,7 +90,7 @@ TEST(Compare, the_two_values_of_a_float4_byte_give_max_delta_and_are_printed) {
 TEST(Compare, integers_that_no_double_tells_apart_are_1_apart_and_printed_apart) {
   for (const DType dtype : {DType::kInt64, DType::kUInt64}) {
     Bytes left(8, std::byte{0});
-    left[7] = std::byte{0x40};  // 2^62
+    left[7] = std::byte{0x40};  // makes the value 2^62
     Bytes right = left;
     right[0] = std::byte{1};
     EXPECT_EQ(compare(dtype, left, right).max_delta, 1) << dtype;
@@ -97,8 +98,8 @@ TEST(Compare, integers_that_no_double_tells_apart_are_1_apart_and_printed_apart)
   }
 }
 
-/// Memory at the alignment of the case and of exactly its length, so that the address sanitizer
-/// detects reads outside of it.
+/// Memory with the alignment of the case and exactly its length, so that AddressSanitizer detects
+/// reads outside of it.
 class Side {
  public:
   Side(const Bytes& content, std::size_t lead)
@@ -115,7 +116,7 @@ class Side {
   std::size_t lead_;
 };
 
-/// Compares with the body of the kernel, as that many threads.
+/// Compares by running the body of the kernel for each of `threads` threads.
 Comparison compare_in_blocks(const CompareCase& one, std::int64_t threads) {
   const Side left(one.left, one.left_lead);
   const Side right(one.right, one.right_lead);

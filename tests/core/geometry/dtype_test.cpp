@@ -11,15 +11,15 @@
 namespace reprise {
 namespace {
 
-/// Meaning of the highest codes of a format.
+/// Meaning of a format's highest codes.
 enum class Top { kInfinity, kOneNan, kNegativeZeroIsNan };
 
-/// Computes the values another way: walks up from zero, one unit in the last place at a time.
+/// Computes the values in another way: counts up from zero in steps of one unit in the last place.
 std::vector<double> ladder(int exponent_bits, int mantissa_bits, int bias) {
   std::vector<double> values;
   double value = 0;
   for (int exponent = 0; exponent < 1 << exponent_bits; ++exponent) {
-    double step = 1;  // one unit in the last place
+    double step = 1;  // becomes one unit in the last place
     const int power = std::max(exponent, 1) - bias - mantissa_bits;
     for (int i = 0; i < power; ++i) step *= 2;
     for (int i = 0; i > power; --i) step /= 2;
@@ -109,7 +109,7 @@ TEST(ScalarAt, known_values) {
 }
 
 TEST(ScalarAt, a_byte_of_float4_holds_two_values_the_low_bits_first) {
-  constexpr double kValues[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};  // OCP MX definition of e2m1
+  constexpr double kValues[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};  // from the OCP MX definition of e2m1
   for (unsigned bits = 0; bits < 256; ++bits) {
     const auto element = static_cast<std::byte>(bits);
     const auto value = [&](unsigned four) {

@@ -13,7 +13,7 @@ namespace {
 
 using test::World;
 
-/// Checks one shape under all worlds and placements.
+/// Checks one shape in all worlds and under all placements.
 void every_member_holds_what_the_reference_says(const World& world, const Dims& shape) {
   const auto indices = brute::all_indices(test::numbers(shape));
   test::for_each_placement(
@@ -29,7 +29,7 @@ void every_member_holds_what_the_reference_says(const World& world, const Dims& 
           ASSERT_TRUE(contains(Box::whole(shape), box)) << box;
           if (!box.empty()) replicas[mine].insert(placement.replica(world.mesh, {m}));
         }
-        // The holders of a box have the distinct replica ids 0 .. n-1.
+        // The ranks that hold one box have the distinct replica ids 0 .. n-1.
         std::set<std::int32_t> ids;
         for (std::int32_t i = 0; i < placement.replicas(world.mesh); ++i) ids.insert(i);
         for (const auto& [elements, found] : replicas) {
@@ -66,7 +66,7 @@ TEST(Placement, order_is_meaning) {
   const Mesh mesh({{"tp", 2}, {"fsdp", 2}});
   const Placement tp_first({{"tp", 0}, {"fsdp", 0}});
   const Placement fsdp_first({{"fsdp", 0}, {"tp", 0}});
-  EXPECT_EQ(tp_first.box({10}, mesh, {2}), (Box{{3}, {2}}));  // tp 0, fsdp 1
+  EXPECT_EQ(tp_first.box({10}, mesh, {2}), (Box{{3}, {2}}));  // the rank at tp 0, fsdp 1
   EXPECT_EQ(fsdp_first.box({10}, mesh, {2}), (Box{{5}, {3}}));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Every small mesh with every ordered placement, in the engine's types and as plain numbers for the
-// reference.
+// Every small mesh with every ordered placement: in the engine's types, and as plain numbers for
+// the reference.
 
 #include <algorithm>
 #include <numeric>
@@ -50,8 +50,8 @@ void for_each_world(int axes_max, int size_max, Visit visit) {
   }
 }
 
-/// Visits every ordered choice of axes, each with every dimension, and one axis that the mesh
-/// lacks.
+/// Visits every ordered choice of axes with every choice of their dimensions. Small meshes also get
+/// an axis that they lack.
 template <class Visit>
 void for_each_placement(const World& world, int rank, Visit visit) {
   std::vector<std::string> names;
@@ -76,7 +76,7 @@ void for_each_placement(const World& world, int rank, Visit visit) {
 
 inline brute::Numbers numbers(const Dims& dims) { return {dims.begin(), dims.end()}; }
 
-/// True if the box holds the element.
+/// True if the element is in the box.
 inline bool holds(const Box& box, const brute::Numbers& index) {
   for (std::size_t d = 0; d < index.size(); ++d) {
     if (index[d] < box.offset[d] || index[d] >= box.offset[d] + box.extent[d]) return false;

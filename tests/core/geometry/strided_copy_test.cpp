@@ -13,8 +13,8 @@ namespace {
 using contracts::copy_cases;
 using contracts::CopyCase;
 
-/// Memory at a 64-byte boundary, as on a device, and of exactly its length, so that the address
-/// sanitizer detects reads outside of it.
+/// Memory that begins at a 64-byte boundary, as on a device, and has exactly its length, so that
+/// AddressSanitizer detects reads outside of it.
 class Aligned {
  public:
   explicit Aligned(const Bytes& content)
@@ -83,14 +83,14 @@ TEST(StridedCopies, dimensions_that_go_on_from_one_another_are_one) {
   EXPECT_EQ(whole.run_bytes, 96);
   EXPECT_EQ(whole.runs, 1);
   EXPECT_EQ(whole.dims, 0);
-  const StridedCopy rows = of({40, 10, 1}, {12, 4, 1}, {2, 4, 4});  // 4 of 10 columns
+  const StridedCopy rows = of({40, 10, 1}, {12, 4, 1}, {2, 4, 4});  // 4 columns of 10
   EXPECT_EQ(rows.run_bytes, 16);
   EXPECT_EQ(rows.runs, 8);
   EXPECT_EQ(rows.dims, 2);
   const StridedCopy merged = of({30, 10, 1}, {12, 4, 1}, {2, 3, 4});
   EXPECT_EQ(merged.dims, 1);
   EXPECT_EQ(merged.dim[0].count, 6);
-  EXPECT_EQ(of({1, 3}, {2, 1}, {3, 2}).run_bytes, 4);  // transposed: element by element
+  EXPECT_EQ(of({1, 3}, {2, 1}, {3, 2}).run_bytes, 4);  // transposed, so each element is a run
   EXPECT_EQ(of({1}, {1}, {0}).runs, 0);
 }
 

@@ -1,4 +1,5 @@
-// Checkpoints that a load may choose, and codes that count as damage: all small roots, all codes.
+// Checkpoints that a load may choose, and error codes that count as damage, for all small roots and
+// all codes.
 
 #include "core/load/candidates.hpp"
 
@@ -40,8 +41,8 @@ TEST(Candidates, what_counts_as_damage_is_this_table_and_nothing_else) {
   }
 }
 
-/// Content of a root: a letter for each iteration, from 1 on (nothing, unfinished, committed, moved
-/// aside), and the tracker.
+/// Content of a root: the tracker, and one letter for each iteration from 1 on (nothing,
+/// unfinished, committed, moved aside).
 struct Root {
   std::string iterations;
   std::string tracker;  ///< "none", "garbled" or a digit
@@ -75,7 +76,8 @@ void make(Store& store, const Root& root) {
   write(store, "run/" + std::string(kTrackerFile), text);
 }
 
-/// Returns the iteration at the end of a candidate's note; the candidate may be moved aside.
+/// Returns the iteration's digit in a candidate's note, also if a suffix follows because the
+/// candidate was moved aside.
 std::string digit_of(const std::string& note) {
   return note.substr(note.rfind("iter_000000") + 11, 1);
 }
@@ -93,8 +95,8 @@ std::string found(Store& store, Fallback fallback) {
   }
 }
 
-/// Derives the same from the described root. "!" means that the tracker's checkpoint is passed
-/// over, " beside" that the note names a newer one.
+/// Derives the result that found() must return from the description of the root. "!" means that the
+/// tracker's checkpoint is passed over, and " beside" that the note names a newer one.
 std::string expected(const Root& root, Fallback fallback) {
   const bool reads = root.tracker != "none" && root.tracker != "garbled";
   const std::int64_t named = reads ? std::stoll(root.tracker) : 9;
@@ -145,7 +147,7 @@ TEST(Candidates, what_is_asked_for_by_its_own_name_has_no_other_in_its_place) {
 
 TEST(Candidates, all_ranks_take_the_first_that_no_rank_finds_fault_with) {
   const Error fault(Code::kTornFile, "short");
-  // Each rank's view of each of three candidates: 2 ranks, all 64 cases.
+  // Each of 2 ranks judges each of three candidates: all 64 cases.
   for (unsigned bits = 0; bits < 64; ++bits) {
     std::vector<Votes> votes(3, Votes(2));
     std::optional<std::size_t> whole;

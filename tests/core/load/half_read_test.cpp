@@ -1,5 +1,5 @@
-// A load that falls back: tensors that were partly read from the damaged checkpoint are filled from
-// an older one, or the load is refused, however lenient it is about keys.
+// A load that falls back to an older checkpoint. It fills the tensors that were partly read from
+// the damaged checkpoint from the older one, or is refused, however lenient it is about keys.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ constexpr Strictness kModes[] = {
     Strictness::kReturnAll,          Strictness::kIgnoreAll,
 };
 
-/// The state of a rank: its part of "a", and on the last rank "new".
+/// The state of a rank: its part of "a" and, on the last rank, also "new".
 struct TwoTensors {
   TwoTensors(const Ports& ports, std::byte content, bool with_new) {
     const std::int64_t rank = ports.fabric.rank().value;
@@ -61,7 +61,7 @@ struct TwoTensors {
   StateDict state;
 };
 
-/// Step 1 lacks "new"; step 2 has it and differs in some elements.
+/// Saves two steps. Step 1 lacks "new"; step 2 has it, and differs in some elements of "a".
 class HalfRead : public testing::TestWithParam<std::int32_t> {
  protected:
   HalfRead() {

@@ -1,5 +1,5 @@
-// Loads that verify the stored checksums, and loads that don't: from real checkpoints, with one
-// byte changed, into memory of either kind.
+// Loads that verify the stored checksums, and loads that don't: from real checkpoints, from files
+// with one changed byte, and into memory of the host or of a device.
 
 #include <gtest/gtest.h>
 
@@ -45,15 +45,15 @@ class FarDevice final : public Device {
 
 enum class Memory { kHost, kFar };
 
-/// Returns `ports` with that kind of memory.
+/// Returns `ports` with host memory, or with `far` as the device.
 Ports with_memory(const Ports& ports, Memory memory, Device& far) {
   return {ports.store, ports.fabric, memory == Memory::kFar ? far : ports.device, ports.tasks,
           ports.trace};
 }
 
-// --- real checkpoints ---------------------------------------------------------------------------
+// --- checkpoints that torch and Megatron wrote ---------------------------------------------------
 
-/// Has all tensors of a checkpoint, whole, as one rank's state.
+/// All tensors of a checkpoint as one rank's state, each of them whole.
 class WholeState {
  public:
   explicit WholeState(const Catalog& catalog) {
@@ -104,7 +104,7 @@ TEST(LoadChecksums, of_real_checkpoints_are_right_and_every_way_to_read_gives_th
       const std::string path = entry.path().lexically_relative(REPRISE_TEST_DATA).string();
       PosixStore& store = test::data_store();
       if (!entry.is_directory() || error_of([&] { locate(store, path); })) continue;
-      if (Checkpoint::open(store, path).metadata().ranks.size() > 1) {  // only one rank loads
+      if (Checkpoint::open(store, path).metadata().ranks.size() > 1) {  // for other ranks only
         const auto error =
             error_of([&] { load_whole(REPRISE_TEST_DATA, path, Memory::kHost, kIgnored); });
         ASSERT_TRUE(error) << path;
@@ -126,7 +126,7 @@ TEST(LoadChecksums, of_real_checkpoints_are_right_and_every_way_to_read_gives_th
   EXPECT_GT(checkpoints, 15U);
 }
 
-// --- one byte changed ---------------------------------------------------------------------------
+// --- files with one changed byte ----------------------------------------------------------------
 
 struct Saved {
   TemporaryDirectory directory;
@@ -161,8 +161,8 @@ void put(const std::string& path, const Bytes& content) {
 /// Result of a load on one rank.
 struct RankLoad {
   std::optional<Error> failed;
-  std::size_t wrong = 0;     ///< elements with wrong bits
-  std::size_t poisoned = 0;  ///< elements whose first byte is the poison
+  std::size_t wrong = 0;     ///< number of elements with wrong bits
+  std::size_t poisoned = 0;  ///< number of elements that begin with the poison
   LoadReport report;
 };
 
@@ -260,9 +260,9 @@ TEST(LoadChecksums, a_changed_element_is_one_error_on_all_ranks_with_rank_key_fi
   }
 }
 
-// --- a writer without checksums -----------------------------------------------------------------
+// --- files of a writer without checksums --------------------------------------------------------
 
-/// Sets the checksums of all records to 0, where the directories of the archives have them.
+/// Sets the checksums of all records to 0 in the central directories of the archives.
 void clear_checksums(Bytes& content) {
   for (std::size_t at = 0; at + zip::kCentralBytes <= content.size(); ++at) {
     const auto signature = load_le<std::uint32_t>(ByteSpan(content).subspan(at));
@@ -294,7 +294,8 @@ Findings findings_of(const Saved& saved) {
   return verify(store, "ckpt", PayloadCheck::kRead, progress).findings;
 }
 
-/// Our files without checksums have 0 for elements, and right checksums for the bytes around them.
+/// In files that our writer makes without checksums, elements have the checksum 0 and the bytes
+/// around them have right checksums.
 TEST(LoadChecksums, that_a_save_left_out_are_not_missed_but_the_others_are_held_against_the_bytes) {
   const std::vector<TensorSpec> one = {kFew[0]};
   for (const auto& [specs, ranks] : {std::pair(kFew, 2), std::pair(kFew, 1), std::pair(one, 1)}) {
@@ -318,7 +319,7 @@ TEST(LoadChecksums, that_a_save_left_out_are_not_missed_but_the_others_are_held_
       return std::isdigit(static_cast<int>(b)) != 0;
     });
     ASSERT_NE(digits, content.end());
-    *digits ^= std::byte{1};  // a digit of a serialization id
+    *digits ^= std::byte{1};  // changes a digit of a serialization id
     put(saved.path("__0_0.distcp"), content);
     EXPECT_GT(count_of(findings_of(saved), Severity::kError), 0U);
     for (const auto memory : {Memory::kHost, Memory::kFar}) {
@@ -330,7 +331,7 @@ TEST(LoadChecksums, that_a_save_left_out_are_not_missed_but_the_others_are_held_
   }
 }
 
-/// Each rank's writer has its own checksum option.
+/// One rank's writer may leave out checksums while the other rank's writer does not.
 TEST(LoadChecksums, that_are_0_in_one_rank_s_file_alone_were_switched_off_there) {
   const Saved saved(kFew, 2);
   Bytes content = content_of(saved.path("__1_0.distcp"));

@@ -1,4 +1,4 @@
-// The iteration from which a job continues if its ranks' trackers differ.
+// The iteration from which a job continues if the trackers that its ranks see differ.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Files that a save may remove, files that a failed save leaves, concurrent writers, and loads of a
-// checkpoint that is replaced meanwhile, on a real file system.
+// On a real file system: files that a save may remove, files that a failed save leaves, concurrent
+// writers, and loads of a checkpoint that is replaced meanwhile.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,22 +82,23 @@ TEST_F(OneWriter, links_are_removed_and_what_they_lead_to_is_not) {
   };
   const auto files = whole();
   fs::create_directory_symlink(outside, store_.display(kFirst));
-  save(3, options_of(1));  // takes the link's place
+  save(3, options_of(1));  // replaces the link itself
   EXPECT_EQ(loaded(kFirst), 3);
   EXPECT_EQ(whole(), files);
   fs::remove_all(store_.display(kFirst));
   fs::create_directory_symlink(outside, store_.display(kFirst));
-  save(2, options_of(2, 1));  // retention removes it
+  save(2, options_of(2, 1));  // retention removes the link
   EXPECT_FALSE(store_.stat(kFirst));
   EXPECT_EQ(whole(), files);
   EXPECT_THAT(names("run"), ElementsAre("iter_0000002", "latest_checkpointed_iteration.txt"));
 }
 
-/// A change to one byte of a small file, and its time during a save over step 1.
+/// A change to one byte of a small file, and the moment at which it is made during a save over step
+/// 1.
 struct Flip {
   const char* when;
-  bool swapped;    ///< the new directory is in place
-  bool exchanges;  ///< the store can exchange
+  bool swapped;    ///< made after the new directory is in place
+  bool exchanges;  ///< the store can exchange directories
   std::int64_t step = 1;
 };
 
@@ -110,7 +111,7 @@ const Flip kFlips[] = {
     {"when it is at a new place", true, true, 2},
 };
 
-/// Flips the byte on the rank whose store it watches.
+/// Watches the calls to one rank's store, and flips the byte there.
 class Flipper {
  public:
   Flipper(const Flip& flip, const std::string& file) : flip_(flip), file_(file) {}
@@ -146,11 +147,11 @@ class Flipper {
   bool swapped_ = false;
 };
 
-/// Returns how a save of content 8 ends on each of two ranks.
+/// Saves content 8 on two ranks; returns for each rank how its save ended.
 std::vector<std::optional<Code>> save_on_two(const std::string& directory, const Flip& flip,
                                              Flipper& flipper) {
   SaveSettings options = options_of(flip.step);
-  options.image.checksums = Checksums::kCrc32AndSha256;  // writes an integrity.json
+  options.image.checksums = Checksums::kCrc32AndSha256;  // adds an integrity.json
   std::vector<std::optional<Code>> ends(2);
   run_ranks(
       2, directory,
@@ -236,7 +237,7 @@ TEST_F(OneWriter, two_saves_of_one_job_at_one_place_are_refused_until_the_first_
         EXPECT_EQ(code_of([&] { Save::begin(ports, group, tiny.state, options_of(step)); }),
                   Code::kLocked);
       }
-    }  // never committed
+    }  // the save is abandoned before its commit
     Save::begin(ports, group, tiny.state, options_of(1)).finish();
   });
   EXPECT_EQ(loaded("run"), 1);

@@ -1,4 +1,5 @@
-// Data for several ranks is read from storage once, with the same result as if each had read it.
+// Data that several ranks need is read from storage once. The result is the same as if each rank
+// had read it.
 #include "core/load/record_exchange.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -29,7 +30,7 @@ using testing_job::mesh_of;
 using testing_job::RankState;
 using testing_job::TensorSpec;
 
-/// Counts how often each byte of payload and of common state is read, over all ranks.
+/// Counts over all ranks how often each byte of payload and of the common state is read.
 class Tally {
  public:
   void read(const std::string& path, std::uint64_t offset, std::uint64_t size) {
@@ -39,7 +40,7 @@ class Tally {
     times.resize(std::max<std::size_t>(times.size(), offset + size));
     for (std::uint64_t i = 0; i < size; ++i) ++times[offset + i];
   }
-  /// Returns the highest count of any byte.
+  /// Returns how often the byte that is read most often is read.
   int most() const {
     int most = 0;
     for (const auto& [path, times] : times_) {
@@ -53,7 +54,7 @@ class Tally {
   std::map<std::string, std::vector<int>> times_;
 };
 
-/// Called at each read of payload.
+/// Action at each read of payload.
 using Read = void (*)(const std::string& path);
 void succeeds(const std::string& /*path*/) {}
 void fails(const std::string& path) { throw Error(Code::kIo, "the disk is gone", {.file = path}); }
@@ -104,7 +105,8 @@ class BesideDevice final : public Device {
   Device& inner_;
 };
 
-/// Returns small, large and empty tensors; held by all ranks, or cut along one axis or two.
+/// Returns small, large and empty tensors. Some are held by all ranks, others are cut along one
+/// axis or two.
 std::vector<TensorSpec> exchanged_specs() {
   return {{"rows", DType::kFloat32, {90, 50}, Placement({{"tp", 0}})},
           {"both", DType::kFloat64, {41}, Placement({{"tp", 0}, {"dp", 0}})},
@@ -123,7 +125,7 @@ const std::vector<std::vector<Axis>> kMeshes = {{{"tp", 1}, {"dp", 1}},
 struct JobState {
   JobState(const std::vector<Axis>& axes, GlobalRank rank)
       : held(exchanged_specs(), mesh_of(axes), rank) {
-    // One object that all ranks want, and one per rank.
+    // One object that all ranks want, and one object for each rank.
     held.state.objects = {{"all", {1}, {0}, rank.value, Value(std::int64_t{7})}};
     held.state.common = Dict{{"iteration", Value(std::int64_t{3})}};
   }
@@ -142,7 +144,7 @@ void save_under(const std::vector<Axis>& axes, const std::string& directory) {
   });
 }
 
-/// Returns the number of elements that have any other byte.
+/// Returns the number of elements in which some byte is not `expected`.
 std::size_t other_than(std::byte expected, const StateDict& state) {
   std::size_t count = 0;
   testing_job::each_element(state, [&](const TensorLeaf& leaf, const std::byte* element, auto) {
@@ -159,19 +161,19 @@ struct LoadCase {
   std::vector<Axis> axes;
   LoadSettings options;
   Memory memory = Memory::kHosts;
-  std::int32_t failing = -1;  ///< rank that fails
+  std::int32_t failing = -1;  ///< rank whose reads fail; -1 if none do
   Read how = fails;
-  LoadSeams seams = {};  ///< seams of that rank
+  LoadSeams seams = {};  ///< seams of the failing rank
 };
 
 struct Loaded {
   std::size_t wrong = 0;
   std::size_t unpoisoned = 0;
   std::size_t touched = 0;
-  std::vector<std::uint64_t> for_all;  ///< of each rank
-  std::vector<std::uint64_t> taken;    ///< of each rank: the source of its tensors
-  std::vector<std::string> errors;     ///< of each rank
-  int most = 0;                        ///< most reads of any byte
+  std::vector<std::uint64_t> for_all;  ///< for each rank
+  std::vector<std::uint64_t> taken;    ///< for each rank: where its tensors came from
+  std::vector<std::string> errors;     ///< for each rank
+  int most = 0;                        ///< number of reads of the byte read most often
 };
 
 LoadReport load_job(const Ports& ports, const LoadCase& how, StateDict& into) {
@@ -263,7 +265,7 @@ TEST(RecordExchange, every_pair_of_small_worlds_loads_every_element_and_reads_ea
 
 TEST(RecordExchange, ranks_that_need_the_same_read_equal_shares__dp3) {
   const TemporaryDirectory directory;
-  save_under(kMeshes[0], directory.path());  // all three ranks need each record
+  save_under(kMeshes[0], directory.path());  // so that all three ranks need each record
   for (const auto memory : {Memory::kHosts, Memory::kDevices}) {
     LoadCase how{.axes = kMeshes[1], .options = once_per_job(), .memory = memory};
     const auto shares = load_under(how, directory.path()).for_all;
@@ -309,7 +311,7 @@ TEST(RecordExchange, a_rank_that_finds_no_staging_is_one_error_on_all_and_nothin
   }
 }
 
-/// Makes the metadata claim that size for the last item of a file; the file does not change.
+/// Makes the metadata say that a file's last item has `bytes` bytes. Does not change the file.
 void claim(const std::string& directory, std::uint64_t bytes) {
   PosixStore store(directory);
   Metadata metadata = Checkpoint::open(store, "run").metadata();

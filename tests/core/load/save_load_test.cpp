@@ -1,4 +1,4 @@
-// Save under one layout, load under another, judged element by element.
+// Saves under one layout and loads under another; every element is checked.
 
 #include <gtest/gtest.h>
 
@@ -33,8 +33,8 @@ const std::vector<World> kWorlds = {
     {"dp3", {{"dp", 3}}}, {"tp4", {{"tp", 4}}}, {"tp2dp3", {{"tp", 2}, {"dp", 3}}},
 };
 
-/// Returns tensors with uneven parts, no elements, no dimensions, every width, and TP before FSDP
-/// on one dimension and on two.
+/// Returns tensors with uneven parts, without elements, without dimensions, of every element width,
+/// and with TP before FSDP on one dimension and on two.
 std::vector<TensorSpec> specs() {
   const Placement rows({{"tp", 0}});
   const Placement columns({{"tp", 1}});
@@ -72,7 +72,7 @@ void save_under(const World& world, const std::string& directory, Step step,
         rank.state.common = Dict{{"iteration", Value(step.value)}};
         Save save = Save::begin(ports, ports.fabric.communicator(Group::world(world.size())),
                                 rank.state, options);
-        for (auto& leaf : rank.state.tensors) {  // the job continues at once
+        for (auto& leaf : rank.state.tensors) {  // the job continues immediately
           const auto bytes =
               static_cast<std::size_t>(leaf.pieces[0].box.elements()) * size_of(leaf.dtype);
           std::fill_n(leaf.data, bytes, std::byte{0x11});
@@ -82,7 +82,7 @@ void save_under(const World& world, const std::string& directory, Step step,
       wrap);
 }
 
-/// Loads and returns {wrong, all} elements over all ranks.
+/// Loads on all ranks; returns the numbers of wrong elements and of all elements.
 std::pair<std::size_t, std::size_t> load_under(const World& world, const std::string& directory,
                                                const std::string& path = "run") {
   std::atomic<std::size_t> wrong = 0;
@@ -118,8 +118,8 @@ TEST(SaveLoad, every_pair_of_small_worlds_loads_every_element_bit_for_bit) {
 
 TEST(SaveLoad, a_second_save_over_the_step_that_the_tracker_names_replaces_it_as_a_whole) {
   const TemporaryDirectory directory;
-  save_under(kWorlds[4], directory.path(), Step{3});  // four files
-  save_under(kWorlds[0], directory.path(), Step{3});  // one file
+  save_under(kWorlds[4], directory.path(), Step{3});  // writes four files
+  save_under(kWorlds[0], directory.path(), Step{3});  // writes one file
   PosixStore store(directory.path());
   const auto entries = store.list("run/iter_0000003");
   std::vector<std::string> names;
@@ -155,9 +155,9 @@ TEST(SaveLoad, a_manifest_lists_every_file) {
   }
 }
 
-// --- failures -----------------------------------------------------------------------------------
+// --- saves and loads that fail -------------------------------------------------------------------
 
-/// A store whose n-th write to a payload file fails on one rank.
+/// A payload file whose writes fail. Every payload file of a FailingStore is one.
 class FailingFile final : public WriteFile {
  public:
   explicit FailingFile(std::unique_ptr<WriteFile> inner) : inner_(std::move(inner)) {}
@@ -230,8 +230,8 @@ TEST(SaveLoad, a_common_state_that_differs_between_ranks_is_refused_before_anyth
   EXPECT_FALSE(PosixStore(directory.path()).stat("run"));
 }
 
-/// Loads with one rank after `change` of its wishes; returns the error, and whether the tensors
-/// kept their bits.
+/// Loads on one rank after `change` edited the requested state. Returns the error, and whether the
+/// tensors kept their bits.
 std::pair<std::optional<Error>, bool> refused_load(const std::string& directory,
                                                    const std::function<void(StateDict&)>& change,
                                                    Strictness strictness = Strictness::kRaiseAll) {
@@ -311,9 +311,9 @@ TEST(SaveLoad, a_payload_cut_short_poisons_the_destination_on_every_rank) {
   });
 }
 
-// --- objects and common state -------------------------------------------------------------------
+// --- objects and the common state ----------------------------------------------------------------
 
-/// Saves one rank with one object `o` on a grid, and loads it into a fresh rank.
+/// Saves one rank with one object "o" on a grid, and loads the checkpoint into a fresh rank.
 struct OneRank {
   TemporaryDirectory directory;
 

@@ -1,4 +1,4 @@
-// Saves and loads stage in memory that the device provides.
+// Saves and loads use staging memory that the device provides.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-/// A device that can access only host memory that it gave out, like a GPU at its best.
+/// A device that can access only host memory that it provided, as a GPU does at its best.
 class PinningDevice final : public Device {
  public:
   explicit PinningDevice(std::uint64_t batch_bytes) : batch_bytes_(batch_bytes) {}
@@ -76,8 +76,8 @@ StateDict state_over(std::vector<float>& values) {
 
 TEST(Staging, is_the_devices_own_on_save_and_load_and_is_given_back) {
   struct Row {
-    std::uint64_t batch_bytes;  // the device's setting
-    std::size_t batches;        // for some 200,000 bytes
+    std::uint64_t batch_bytes;  // batch size that the device sets
+    std::size_t batches;        // batches expected for some 200,000 bytes
   };
   for (const Row row : {Row{0, 25}, Row{40'000, 6}, Row{1U << 20U, 1}}) {
     const contracts::TemporaryDirectory directory;

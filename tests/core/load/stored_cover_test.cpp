@@ -1,5 +1,6 @@
-// Metadata whose chunks overlap and leave a gap of the same volume: every count of elements is
-// right, even that of a rank's request, and yet an element is missing. Nothing calls it whole.
+// Metadata whose chunks overlap and leave a gap of the same volume. Every count of elements is
+// right, even the count for a rank's request, and yet an element is missing. No command calls such
+// a checkpoint whole.
 
 #include <gtest/gtest.h>
 
@@ -24,12 +25,12 @@ namespace {
 using contracts::code_of;
 using test::WrittenCheckpoint;
 
-constexpr std::byte kUntouched{0x5A};  // initial content of the job's memory
+constexpr std::byte kUntouched{0x5A};  // content of the job's memory before the load
 
 struct CoverRow {
   const char* what;
   Dims shape;
-  std::vector<Box> boxes;  ///< overlap and gap are in the second half of the first dimension
+  std::vector<Box> boxes;  ///< the error is in the second half of dimension 0
 };
 
 void PrintTo(const CoverRow& row, std::ostream* out) { *out << row.what; }
@@ -45,7 +46,7 @@ bool is_wrong_cover(std::optional<Code> code) {
   return code == Code::kChunkOverlap || code == Code::kCoverageGap;
 }
 
-/// Adds tensors whose elements are all equal, so that content does not distinguish chunks.
+/// Adds a tensor with equal elements, so that the content of its chunks does not differ.
 void add(WrittenCheckpoint& checkpoint, const CoverRow& row, const std::vector<Box>& boxes) {
   std::vector<std::pair<Box, Bytes>> parts;
   for (const Box& box : boxes) {
@@ -54,7 +55,7 @@ void add(WrittenCheckpoint& checkpoint, const CoverRow& row, const std::vector<B
   checkpoint.bytes("other", 3, 1).chunks("w", DType::kUInt8, row.shape, parts);
 }
 
-/// Loads this rank's rows of the tensor; returns the code of the refusal.
+/// Loads this rank's rows of the tensor. Returns the code of the refusal, if there is one.
 std::optional<Code> load_rows(const Ports& ports, const CoverRow& row, Bytes& memory) {
   const auto ranks = ports.fabric.world_size();
   const std::int64_t rows = row.shape[0] / ranks;
@@ -86,7 +87,8 @@ class StoredCover : public testing::TestWithParam<CoverRow> {
     whole_.store();
   }
 
-  /// True if diff calls them the same; false if it refuses a wrong cover.
+  /// Returns true if diff finds both checkpoints the same; false if it refuses one of them because
+  /// of its chunks.
   static bool same(WrittenCheckpoint& a, WrittenCheckpoint& b) {
     Checkpoint left = Checkpoint::open(a.store(), "ckpt");
     Checkpoint right = Checkpoint::open(b.store(), "ckpt");

@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-/// Counts directly from the boxes how often each element is covered.
+/// Counts for each element how many of the boxes contain it, without the code under test.
 std::vector<int> times_covered(const Dims& shape, const std::vector<Box>& boxes) {
   std::vector<std::pair<brute::Numbers, brute::Numbers>> plain;
   for (const Box& box : boxes) {
@@ -19,7 +19,7 @@ std::vector<int> times_covered(const Dims& shape, const std::vector<Box>& boxes)
   return brute::times_covered(test::numbers(shape), plain);
 }
 
-/// Requires that the defect is right: all of `where` is covered as the code says.
+/// Requires that the defect is right: every element of its box `where` is covered as its code says.
 void expect_witness(const Dims& shape, const std::vector<Box>& boxes, const CoverDefect& defect) {
   if (defect.code == Code::kExtentMismatch) return;
   const auto times = times_covered(shape, boxes);
@@ -44,7 +44,7 @@ RC_GTEST_PROP(CoverOfBoxes, agrees_with_counting_elements, (std::uint64_t seed))
   for (std::uint64_t rank = random.below(4); rank > 0; --rank) {
     shape.push_back(static_cast<std::int64_t>(1 + random.below(5)));
   }
-  // Tile by random cuts, then damage the tiling in some cases.
+  // Divides the shape by random cuts; then damages the tiling in some cases.
   std::vector<Box> boxes = {Box::whole(shape)};
   for (std::uint64_t cuts = random.below(12); cuts > 0 && !shape.empty(); --cuts) {
     Box& box = boxes[random.below(boxes.size())];
@@ -78,7 +78,7 @@ RC_GTEST_PROP(CoverOfBoxes, agrees_with_counting_elements, (std::uint64_t seed))
   RC_ASSERT(!defect == covered_once(shape, boxes));
   if (defect) expect_witness(shape, boxes, *defect);
 
-  // Test only the corners, which decide when the sweep has no steps left.
+  // Compares corners only, as is done when the sweep has no steps left.
   std::erase_if(boxes, [](const Box& box) { return box.empty(); });
   if (defect && defect->code == Code::kExtentMismatch) return;
   const auto fault = tiling_fault(Box::whole(shape), boxes, 0);
@@ -117,8 +117,8 @@ TEST(CoverOfBoxes, empty_boxes_and_empty_tensors_need_nothing) {
   EXPECT_EQ(prove_cover({}, std::vector<Box>{Box{}, Box{}})->code, Code::kChunkOverlap);
 }
 
-/// Returns stairs [i:n, i:i+1] over a floor [n:n+1, 0:n]: the sweep holds all of them at once and
-/// none of them overlap.
+/// Returns a staircase [i:n, i:i+1] over a floor [n:n+1, 0:n]. The sweep holds all boxes of the
+/// staircase at once, and none of them overlap.
 std::vector<Box> stairs(std::int64_t n) {
   std::vector<Box> boxes;
   for (std::int64_t i = 0; i < n; ++i) boxes.push_back({{i, i}, {n - i, 1}});
@@ -152,7 +152,7 @@ TEST(CoverOfBoxes, the_message_names_the_boxes) {
   EXPECT_EQ(gap->where, (Box{{2, 0}, {2, 1}}));
 }
 
-/// Common rules for cutting a dimension; the first three are right.
+/// Well-known rules for cutting a dimension. The first three are right.
 Interval balanced(std::int64_t length, std::int64_t parts, std::int64_t index) {
   return {length * index / parts, length * (index + 1) / parts};
 }
@@ -193,7 +193,7 @@ constexpr Rule kRules[] = {{"ceil", ceil_chunk, true},
                            {"first takes all", first_takes_all, false},
                            {"backwards", backwards, true}};
 
-/// Returns the distinct boxes of all members.
+/// Returns the boxes of all members, each box once.
 std::vector<Box> boxes_of(const Dims& shape, const Mesh& mesh, const Placement& placement,
                           ChunkRule rule) {
   std::vector<Box> boxes;

@@ -28,7 +28,8 @@ std::shared_ptr<const Mesh> tp2_dp2() {
   return std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 2}, {"dp", 2}});
 }
 
-/// Returns the plans of four ranks with w [4, 6] split by tp, after `change` edited the states.
+/// Returns the plans of four ranks with a tensor "w" [4, 6] that is split by tp, after `change`
+/// edited their states.
 std::vector<LocalPlan> four_ranks(const std::function<void(std::vector<StateDict>&)>& change = {},
                                   ChunkRule describe = ceil_chunk) {
   std::vector<StateDict> states(4);
@@ -172,7 +173,7 @@ TEST(GlobalPlan, a_mesh_of_other_ranks_is_tied_to_the_group_that_saves) {
   const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 2}},
                                                  Group(std::vector<GlobalRank>{{7}, {4}}));
   std::vector<LocalPlan> plans;
-  for (int member : {1, 0}) {  // savers in the order 4, 7
+  for (int member : {1, 0}) {  // ranks 4 and 7, in this order
     StateDict state;
     state.tensors.push_back(leaf_at("w", {4}, mesh, Placement({{"tp", 0}}), {member}));
     plans.push_back(local_plan(state, mesh->members().member({member})));
@@ -182,7 +183,7 @@ TEST(GlobalPlan, a_mesh_of_other_ranks_is_tied_to_the_group_that_saves) {
   EXPECT_THAT(refusal(plans), HasSubstr("LAYOUT_MISMATCH"));
 }
 
-/// Each element has one owner, which holds it according to the reference.
+/// According to the reference, each element has one owner, which holds the element.
 TEST(GlobalPlan, in_every_small_world_each_element_has_one_owner_who_holds_it) {
   test::for_each_world(3, 2, [](const test::World& world) {
     const auto mesh = std::make_shared<const Mesh>(world.mesh);
@@ -256,7 +257,8 @@ TEST(GlobalPlan, an_empty_box_is_no_chunk_unless_there_is_nothing_else) {
     return *global_plan(plans).tensors[0].boxes;
   };
   for (const bool placed : {true, false}) {
-    // One box without elements begins at 2, where another box begins, and one at 3.
+    // Two boxes have no elements: one begins at 2, where a box with elements begins, too, and the
+    // other at 3.
     const std::vector<Box> rows = {{{0, 0}, {1, 2}}, {{1, 0}, {1, 2}}, {{2, 0}, {1, 2}}};
     EXPECT_EQ(boxes({3, 2}, {{"tp", 0}, {"dp", 0}}, placed), rows);
     const std::vector<Box> halves = {{{0, 0}, {1, 2}}, {{1, 0}, {1, 2}}};

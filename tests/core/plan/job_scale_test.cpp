@@ -1,5 +1,5 @@
-// Plans of jobs with a thousand ranks, compared with an enumerator that knows only elements and
-// ranks.
+// Plans of jobs with a thousand ranks, compared with those of an enumerator that knows only
+// elements and ranks.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ struct Subject {
   DType dtype;
   Dims shape;
   brute::Splits splits;
-  bool placed = true;  ///< false: the boxes are given without their placement
+  bool placed = true;  ///< false: the tensor's boxes are given without the placement
 };
 
 std::vector<Subject> subjects() {
@@ -75,14 +75,14 @@ std::vector<LocalPlan> plans_of(const std::shared_ptr<const Mesh>& mesh) {
   return decode_local_plans(wires);
 }
 
-/// The elements that exactly these ranks hold.
+/// The elements that are held by exactly the same ranks.
 struct Part {
-  std::vector<std::size_t> elements;  ///< row-major numbers, ascending
+  std::vector<std::size_t> elements;  ///< row-major numbers in ascending order
   std::vector<std::int32_t> holders;
   std::int32_t owner = -1;
 };
 
-/// Returns the parts in the order of their first elements, which is the order of boxes.
+/// Returns the parts in the order of their first elements, which is also the order of their boxes.
 std::vector<Part> parts_of(const Subject& subject, const brute::Grid& grid) {
   const auto held = brute::holders(test::numbers(subject.shape), grid, subject.splits);
   std::map<std::vector<std::size_t>, std::vector<std::int32_t>> ranks;
@@ -99,13 +99,13 @@ std::vector<Part> parts_of(const Subject& subject, const brute::Grid& grid) {
 }
 
 struct SlowPlan {
-  std::vector<std::vector<Part>> parts;  ///< per tensor
+  std::vector<std::vector<Part>> parts;  ///< for each tensor
   std::vector<std::uint64_t> bytes;
 };
 
-/// Assigns one part after another: those with few holders first, then those with many bytes, then
-/// in the order of the plan. Each goes to the holder with the fewest bytes so far, the lowest rank
-/// among equals.
+/// Assigns the parts one at a time: first those with few holders, among these those with many bytes
+/// first, and then in the order of the plan. Each part goes to the holder that has the fewest bytes
+/// so far; if several have, to the lowest rank of them.
 SlowPlan slow_plan(const brute::Grid& grid) {
   SlowPlan plan;
   plan.bytes.assign(grid.members.size(), 0);
@@ -166,7 +166,7 @@ TEST(JobScale, a_save_by_1024_ranks_is_planned_as_the_enumerator_plans_it) {
   EXPECT_EQ(plan.bytes, slow.bytes);
 }
 
-/// Lists the entries as a checkpoint would.
+/// Lists the plan's entries as a checkpoint's catalog does.
 Catalog catalog_of(const GlobalPlan& plan) {
   Catalog catalog{.files = {"__0_0.distcp"}};
   std::uint64_t end = 0;
@@ -187,7 +187,7 @@ TEST(JobScale, a_load_by_768_ranks_of_what_1024_saved_reads_what_the_enumerator_
   const JobLoadPlan plan(stored, wanted, loading.mesh.members());
   const Catalog catalog = catalog_of(stored);
   const auto all = subjects();
-  std::vector<std::vector<std::vector<bool>>> held;  // by tensor, rank, element
+  std::vector<std::vector<std::vector<bool>>> held;  // indexed by tensor, rank, element
   for (const Subject& subject : all) {
     held.push_back(brute::holders(test::numbers(subject.shape), loading.grid, subject.splits));
   }

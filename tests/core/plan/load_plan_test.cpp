@@ -56,11 +56,11 @@ Box box_at_random(const Dims& shape, Stream& random) {
   return box;
 }
 
-/// Goes through the plan element by element: which bytes each wanted element gets, and which stored
-/// elements are read. Elements are known by their row-major number in the tensor.
+/// Follows the plan element by element. Records which bytes each wanted element receives, and which
+/// stored elements are read. Elements are identified by their row-major number in the tensor.
 struct Delivery {
-  std::map<std::pair<std::uint32_t, std::int64_t>, int> times;   ///< (piece, element)
-  std::set<std::tuple<std::uint32_t, std::int64_t>> bytes_read;  ///< (chunk, element)
+  std::map<std::pair<std::uint32_t, std::int64_t>, int> times;   ///< by piece and element
+  std::set<std::tuple<std::uint32_t, std::int64_t>> bytes_read;  ///< by chunk and element
   bool from_the_right_place = true;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// A case of tests/interop/make_owners.py: holders of shards, and Megatron-Core's chosen owners.
+// A case of tests/interop/make_owners.py: the holders of shards, and the owners that Megatron-Core
+// chose for them.
 
 #include <istream>
 #include <sstream>
@@ -61,7 +62,7 @@ inline OwnersCase read_owners_case(std::istream& in) {
   return read;
 }
 
-/// Returns the shards whose owner in `plan` differs from Megatron-Core's.
+/// Returns the shards whose owner in `plan` is not the one that Megatron-Core chose.
 inline std::vector<std::string> owned_otherwise(const OwnersCase& expected,
                                                 const GlobalPlan& plan) {
   std::vector<std::string> others;

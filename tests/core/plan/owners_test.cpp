@@ -1,4 +1,5 @@
-// Writers of shards agree with real Megatron-Core: tests/data/mcore_0.16.1_owners.txt.
+// The owners of shards are those that the real Megatron-Core chooses:
+// tests/data/mcore_0.16.1_owners.txt.
 
 #include <gmock/gmock.h>
 
@@ -21,7 +22,7 @@ TEST(Owners, are_those_that_megatron_core_elects) {
   EXPECT_THAT(owned_otherwise(expected, global_plan(expected.plans)), testing::IsEmpty());
 }
 
-/// The comparison is sensitive: it counts every owner that is one rank off.
+/// Shows that the comparison is sensitive: it reports every owner if all are one rank off.
 TEST(Owners, that_are_one_rank_off_are_others) {
   const OwnersCase expected = recorded();
   GlobalPlan plan = global_plan(expected.plans);

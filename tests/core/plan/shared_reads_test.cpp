@@ -68,13 +68,13 @@ TEST(SharedReads, shares_of_a_round_follow_one_another_and_differ_by_one_byte_at
   }
 }
 
-/// Whatever up to 5 classes need, each record that several ranks need is in one round of exactly
-/// those ranks, and each rank's rounds come in the order of the plan.
+/// For arbitrary needs of up to 5 classes of ranks: each record that several ranks need is in one
+/// round of exactly those ranks, and each rank's rounds are in the order of the plan.
 TEST(SharedReads, each_shared_record_is_in_one_round_of_those_who_need_it) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     Stream random = Stream(seed).split("needs");
     std::vector<AlikeReaders> classes(1 + random.below(5));
-    std::map<std::uint64_t, std::vector<GroupRank>> needed;  // offset -> ranks
+    std::map<std::uint64_t, std::vector<GroupRank>> needed;  // from offset to ranks
     std::int32_t next = 0;
     for (auto& readers : classes) {
       for (auto count = 1 + random.below(3); count > 0; --count) readers.ranks.push_back({next++});

@@ -8,8 +8,9 @@ namespace {
 struct Row {
   Strictness mode;
   const char* name;
-  const char* refused_on;  ///< "s" (not stored), "r" (not requested), both or neither
-  std::size_t lines;       ///< logged if both sides differ
+  const char* refused_on;  ///< contains "s" if it refuses keys that are not stored, "r" for keys
+                           ///< that are not requested
+  std::size_t lines;       ///< number of lines logged if both sides differ
   const char* returned;
   bool drops;
 };

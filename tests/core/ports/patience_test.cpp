@@ -20,7 +20,7 @@ struct CountingClock final : Clock {
   std::uint64_t now = 5 * kMs;
 };
 
-/// Reports that one rank has ended, from a given time on.
+/// Reports that one rank has ended, from the time `when` on.
 struct EndsAt final : PeerWatch {
   EndsAt(const CountingClock& of, GlobalRank which, std::uint64_t when)
       : clock(of), rank(which), at_ns(when) {}

@@ -1,4 +1,4 @@
-// Checkpoints in which each rank wrote its own metadata: no command mistakes one rank's values for
+// Checkpoints in which each rank wrote its own metadata: no command takes one rank's values for
 // another's.
 
 #include "core/reshard/rank_values.hpp"
@@ -26,13 +26,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-/// State of one rank: half of "w" (4 elements in all), the whole of "b", the object "rng".
+/// The state of one rank: half of "w" (4 elements in all), the whole of "b", and the object "rng".
 struct SavedRank {
   float b = 1;
   std::int64_t rng = 0;
 };
 
-/// Payload of one rank, item after item.
+/// The payload of one rank, built item by item.
 class Payload {
  public:
   Payload(Metadata& metadata, std::int32_t rank) {
@@ -61,7 +61,7 @@ class Payload {
   Bytes bytes_;
 };
 
-/// Writes like torch with use_collectives=False.
+/// Writes the checkpoint as torch does with use_collectives=False.
 void save(Store& store, const std::string& directory, const std::vector<SavedRank>& ranks) {
   store.make_directory(directory);
   const auto count = static_cast<std::int64_t>(ranks.size());

@@ -1,4 +1,4 @@
-// reshard: every fixture has the same content under several cuts, as judged by diff; bytes that are
+// reshard: for every fixture, diff finds the same content under several cuts, and bytes that are
 // not interpreted do not change.
 
 #include "core/reshard/reshard.hpp"
@@ -137,7 +137,7 @@ TEST_F(Reshard, RefusesToWriteDamageAnew) {
   EXPECT_FALSE(store_.stat("out"));
 }
 
-/// Flips a bit of one byte of a file, in the n-th read that includes it.
+/// Flips a bit of one byte of a file, in the n-th read that includes the byte.
 class FlippingStore final : public PassingStore {
  public:
   FlippingStore(Store& inner, std::string name, std::uint64_t at, int read)
@@ -199,7 +199,7 @@ TEST_F(Reshard, WritesNoBitThatFlippedInAnyOfItsReads) {
   for (const Place& place : places) {
     int refused = 0;
     constexpr int kReadsMax = 12;
-    bool beyond = false;  // the byte was read fewer times than that
+    bool beyond = false;  // true once the byte is read fewer than `read` times
     for (int read = 1; read <= kReadsMax && !beyond; ++read) {
       FlippingStore store(copy.store, place.file, place.at, read);
       Checkpoint source = Checkpoint::open(store, "ckpt");
@@ -222,7 +222,7 @@ TEST_F(Reshard, WritesNoBitThatFlippedInAnyOfItsReads) {
   }
 }
 
-/// Loses the last bytes of each write to files with a given name.
+/// Drops the last bytes of each write to files with a given name.
 class ShortStore final : public PassingStore {
  public:
   ShortStore(Store& inner, std::string name) : PassingStore(inner), name_(std::move(name)) {}
@@ -264,7 +264,7 @@ TEST_F(Reshard, RefusesWhatTheStoreDidNotKeep) {
   }
 }
 
-/// Sets the checksums in the directory of each archive to 0, as torch does with checksums switched
+/// Sets the checksums in each archive's directory to 0, as torch does when checksums are switched
 /// off.
 void clear_checksums(const std::filesystem::path& file) {
   PosixStore raw(file.parent_path().string());
@@ -366,7 +366,8 @@ TEST_F(Reshard, LeavesOutWhatIsNoFile) {
   EXPECT_FALSE(store_.stat("out/pipe"));
 }
 
-/// OUT is whole if IN was: a truncated manifest is neither copied nor treated as a user's own file.
+/// OUT is called whole if IN was. So a truncated manifest must be refused: it is neither copied nor
+/// treated as a file that the user added.
 TEST_F(Reshard, RefusesAManifestThatCantBeRead) {
   run("torch_2.15.0/plain", {.rule = over_ranks(2), .writers = 2});
   Bytes cut = write_integrity({{{"__0_0.distcp", {}}}});
@@ -387,7 +388,7 @@ TEST_F(Reshard, RefusesAManifestThatCantBeRead) {
   }
 }
 
-/// Ends the work at one of its steps.
+/// Ends the work at one of the steps that it reports.
 class EndsAt final : public Progress {
  public:
   explicit EndsAt(int step) : left_(step) {}
@@ -419,7 +420,7 @@ TEST_F(Reshard, LeavesNothingWhereverProgressEndsIt) {
       return std::ranges::count_if(ends.names(),
                                    [&](const std::string& name) { return name.ends_with(path); });
     };
-    // The file is reported when it is written and when it is read.
+    // This file is reported both when it is written and when it is read.
     EXPECT_GE(told("__0_1.distcp"), 2);
     EXPECT_EQ(told("__0_0.distcp"), 1);
     break;

@@ -16,7 +16,7 @@ namespace {
 
 using contracts::error_of;
 
-/// Delays work as long as possible, until somebody waits for it.
+/// Delays all work until somebody waits for it.
 class LateTasks final : public Tasks {
  public:
   std::unique_ptr<Task> start(std::function<void()> work) override {
@@ -36,13 +36,14 @@ class LateTasks final : public Tasks {
     ~Late() override {
       try {
         wait();
-      } catch (const Error&) {  // nobody waited
+      } catch (const Error&) {  // nobody waited for the work
       }
     }
   };
 };
 
-/// Provides elements that depend on item and position; they arrive only when they are settled.
+/// Provides elements that depend on item and position. The elements arrive only when settle() is
+/// called.
 class Elements final : public ContentSource {
  public:
   explicit Elements(const std::vector<ImageItem>& items) {
@@ -89,8 +90,8 @@ class Elements final : public ContentSource {
   std::vector<Pending> pending_;
 };
 
-/// Returns objects of odd sizes between tensors, so that nothing is aligned; some are larger than a
-/// batch.
+/// Returns objects of odd sizes between tensors, so that nothing is aligned. Some items are larger
+/// than a batch.
 std::vector<ImageItem> awkward_items() {
   const auto object = [](std::size_t bytes) {
     ImageItem item{.key = "o", .extent = {}, .content = Bytes(bytes)};
@@ -113,7 +114,7 @@ std::vector<ImageItem> awkward_items() {
           tensor(DType::kBFloat16, {3, 1, 999})};
 }
 
-/// Builds the file item by item, using only the format.
+/// Builds the expected file item by item from the format alone.
 Bytes expected_file(const std::vector<ImageItem>& items, const Elements& source,
                     Checksums checksums) {
   Bytes file;
@@ -146,7 +147,7 @@ TEST(ImageWriter, any_batching_gives_the_same_file_within_its_staging) {
         ImageWriter writer(store, tasks, "f", items, {staging, batch, checksums});
         EXPECT_FALSE(writer.done());
         writer.stage(source);
-        source.spoil();  // the job continues
+        source.spoil();  // as if the job continued
         EXPECT_FALSE(writer.done());
         const WrittenFile written = writer.finish();
         EXPECT_TRUE(writer.done());
@@ -200,7 +201,8 @@ TEST(ImageWriter, without_items_there_is_an_empty_file) {
   EXPECT_TRUE(store.files.at("f")->closed);
 }
 
-/// If any write or sync fails, stage or finish reports it, on any kind of background.
+/// If any write or sync fails, stage() or finish() reports it, with background work on time or
+/// late.
 TEST(ImageWriter, a_failure_in_the_background_is_never_lost) {
   const auto items = awkward_items();
   const auto run = [&](Tasks& tasks, std::optional<int> failing) {
@@ -236,7 +238,7 @@ TEST(ImageWriter, a_failure_in_the_background_is_never_lost) {
   }
 }
 
-/// A source whose n-th fill, or n-th settle, fails.
+/// A source whose n-th fill or n-th settle fails.
 class FailingElements final : public ContentSource {
  public:
   FailingElements(const std::vector<ImageItem>& items, int fills, int settles)
@@ -249,7 +251,7 @@ class FailingElements final : public ContentSource {
   }
   void settle() override {
     if (settles_-- == 0) throw Error(Code::kIo, "the device is gone");
-    inner_.settle();  // writes to memory that must still be there
+    inner_.settle();  // writes to the destination, which must still exist
     under_way = 0;
   }
 

@@ -1,4 +1,4 @@
-// State that saves reuse or don't, without any effect on the bytes.
+// Saves reuse state of earlier saves. This has no effect on the bytes that they write.
 
 #include <gtest/gtest.h>
 
@@ -53,17 +53,17 @@ std::vector<Saved> run_like_fresh(CacheWorld& world, const std::vector<Turn>& sa
 
 using Kinds = std::vector<CacheKind>;
 
-// --- constant structure -------------------------------------------------------------------------
+// --- saves of one structure ---------------------------------------------------------------------
 
 std::atomic<int> covers = 0;
 std::atomic<int> descriptions = 0;
 
-/// Called for each tensor that no placement explains, whenever a rank plans for all.
+/// Called for each tensor whose boxes no placement explains, whenever a rank plans for all ranks.
 std::optional<CoverDefect> counted_cover(const Dims& shape, std::span<const Box> boxes) {
   ++covers;
   return prove_cover(shape, boxes);
 }
-/// Called whenever a rank describes what it offers.
+/// Called whenever a rank describes the tensors that it offers.
 Interval counted_describe(std::int64_t length, std::int64_t parts, std::int64_t index) {
   ++descriptions;
   return ceil_chunk(length, parts, index);
@@ -127,12 +127,12 @@ TEST(PlanCache, each_set_of_caches_writes_the_same_bytes_and_reuses_what_it_keep
   }
 }
 
-// --- changes of structure -----------------------------------------------------------------------
+// --- saves of a changed structure ---------------------------------------------------------------
 
 struct Change {
   std::string name;
   std::function<void(Kit&, std::int32_t at)> edit;
-  std::function<std::vector<std::string>(std::int32_t at)> log;  ///< after the first line
+  std::function<std::vector<std::string>(std::int32_t at)> log;  ///< log lines after the first one
 };
 
 std::string on(const std::string& key, const std::string& verb, const std::string& ranks) {
@@ -144,7 +144,8 @@ std::string note(std::int32_t at) { return "note" + std::to_string(at) + "/shard
 std::int32_t other(std::int32_t at) { return at == 0 ? 1 : 0; }
 std::string pair_named(std::int32_t at) { return at < 2 ? "ranks 0 1" : "ranks 0 2"; }
 
-/// Swaps the main copy: from rank 0 to `at`, or to 1 if `at` is 0.
+/// Returns the replica number after the main copy moved from rank 0 to rank `at`, or to rank 1 if
+/// `at` is 0.
 std::int32_t swapped(std::int32_t replica, std::int32_t at) {
   const std::int32_t main = std::max(at, 1);
   if (replica == 0) return main;
@@ -339,7 +340,7 @@ const Edit kLate = [](Kit& kit) {
   kit.state.objects.push_back({"late", {kit.world()}, {kit.rank()}, 0, Value(true)});
 };
 
-/// Returns three saves, one that must fail, and two more; `last` edits the state of those two.
+/// Returns three saves, a fourth that must fail, and two more whose state `last` edits.
 std::vector<Turn> failing_fourth(const Edit& fourth, const Edit& last) {
   return turns(3) + turns(1, fourth) + turns(2, last);
 }
@@ -352,7 +353,7 @@ TEST(PlanCache, a_save_that_fails_anywhere_leaves_the_cache_as_it_was) {
   struct Row {
     std::string what;
     Edit edit;
-    std::string file;  ///< file of the fourth save that can't be written
+    std::string file;  ///< file that the fourth save fails to write
     Code code;
   };
   const std::vector<Row> rows = {
@@ -407,9 +408,9 @@ TEST(PlanCache, what_is_remembered_of_a_save_that_failed_is_found_out_at_the_nex
 
 bool fits_anything(const SaveScope&, const SaveScope&) { return true; }
 
-/// With the comparison of structures switched off, a plan that lacks a place for something is still
-/// refused, after any change on any rank: a local plan at the second save and the global plan at
-/// the third.
+/// With the comparison of structures switched off, a plan that has no place for something is still
+/// refused, after any change on any rank. At the second save the local plan is refused, at the
+/// third the global one.
 TEST(PlanCache,
      a_plan_without_a_place_for_everything_is_refused_even_if_nobody_compared_structures) {
   for (const Change& change : changes()) {
@@ -448,7 +449,8 @@ TEST(PlanCache,
 
 // --- owners -------------------------------------------------------------------------------------
 
-/// Returns every group with rank 0 of some of 4 ranks, in ascending and in descending order.
+/// Returns every group of some of 4 ranks that contains rank 0, in ascending and in descending
+/// order.
 std::vector<std::vector<GlobalRank>> groups_with_rank_0() {
   std::vector<std::vector<GlobalRank>> groups;
   for (unsigned set = 0; set < 8; ++set) {
@@ -497,9 +499,9 @@ TEST(PlanCache, owners_that_are_kept_under_too_little_are_refused_and_unverified
   }
 }
 
-// --- the plan of a loaded checkpoint ------------------------------------------------------------
+// --- a plan made from a loaded checkpoint -------------------------------------------------------
 
-/// Loads nothing, to fill the cache.
+/// Loads no tensors; only fills the cache.
 void load_into_cache(const Ports& ports, Communicator& group, PlanCache* cache) {
   StateDict wanted;
   LoadSettings options;
@@ -509,8 +511,8 @@ void load_into_cache(const Ports& ports, Communicator& group, PlanCache* cache) 
   load(ports, group, wanted, options);
 }
 
-/// Saves `stored`, then runs two lives that save `live`: one with the plan that it loaded, one
-/// without a cache.
+/// Saves `stored`. Then runs two lives that save `live`: one starts from the plan of the loaded
+/// checkpoint, the other has no cache.
 struct Seeded {
   std::vector<Saved> saves;
   bool same_bytes = false;
@@ -547,7 +549,7 @@ TEST(PlanCache, a_life_of_another_structure_plans_anew) {
   for (const Change& change : changes()) {
     for (std::int32_t at = 0; at < kRanks; ++at) {
       const Edit edit = [&](Kit& kit) { change.edit(kit, at); };
-      // A catalogue does not show which rank holds which copy of a tensor, or why.
+      // A catalog does not show which rank holds which copy of a tensor, nor the placement.
       const bool same_catalogue =
           change.name == "the main copy of a tensor" || change.name == "a placement";
       for (const auto& [stored, live] : {std::pair{edit, Edit{}}, std::pair{Edit{}, edit}}) {
@@ -586,11 +588,11 @@ TEST(PlanCache, main_copies_that_are_none_or_two_are_refused_as_by_a_fresh_plan)
   }
 }
 
-// --- metadata -----------------------------------------------------------------------------------
+// --- metadata in the cache ----------------------------------------------------------------------
 
 struct Loads {
-  std::vector<std::size_t> reused;  ///< loads that found the metadata in the cache
-  std::vector<std::size_t> wrong;   ///< wrong elements per load
+  std::vector<std::size_t> reused;  ///< numbers of the loads that used the cached metadata
+  std::vector<std::size_t> wrong;   ///< for each load: number of wrong elements
   std::optional<Error> error;
 };
 

@@ -1,4 +1,4 @@
-// Checkpoints that retention removes: a table, and every small world checked for invariants.
+// The checkpoints that retention removes: a table of cases, and invariants in every small world.
 
 #include "core/save/retention.hpp"
 
@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-/// One letter for each iteration, from 1 on: nothing, unfinished, whole, known to be damaged.
+/// One letter for each iteration, from 1 on: nothing ('.'), unfinished, whole, known to be damaged.
 constexpr std::string_view kLetters = ".uwd";
 
 std::vector<Generation> present(const std::string& world) {
@@ -50,16 +50,16 @@ TEST(Retention, a_table_of_what_goes) {
       {"w", 1, 1, ""},      {"ww", 2, 1, "1"},     {"ww", 2, 2, ""},
       {"www", 3, 2, "1"},   {"w.w.w", 5, 1, "13"}, {"wu.w", 4, 1, "1"},  // unfinished ones stay
       {"wuu", 1, 1, ""},                                                 //
-      {"www", 2, 1, "1"},    // those newer than the tracker stay, and do not count
+      {"www", 2, 1, "1"},    // newer than the tracker: they stay, and do not count
       {"www", 2, 2, ""},     //
-      {"wdw", 3, 2, ""},     // those rejected as damaged do not count
-      {"wdw", 3, 1, "12"},   // and goes when others of its age do
+      {"wdw", 3, 2, ""},     // known to be damaged: does not count as one to keep
+      {"wdw", 3, 1, "12"},   // but is removed together with others of its age
       {"wdww", 4, 2, "12"},  //
       {"wwdw", 4, 2, "1"},   //
       {"wwdw", 4, 3, ""},    //
       {"ddw", 3, 3, ""},     //
-      {"wwd", 2, 2, ""},     // beyond the tracker nothing goes
-      {"wd", 2, 1, "1"},     // a new save makes it whole
+      {"wwd", 2, 2, ""},     // newer than the tracker: stays
+      {"wd", 2, 1, "1"},     // the new save makes it whole
       {"wd", 2, 2, ""},      //
   };
   for (const Row& row : rows) {
@@ -71,18 +71,18 @@ TEST(Retention, a_table_of_what_goes) {
 
 TEST(Retention, several_copies_of_one_step_are_one_checkpoint) {
   std::vector<Generation> copies = present("www");
-  copies.insert(copies.begin() + 1, copies[1]);  // the second step occurs twice
+  copies.insert(copies.begin() + 1, copies[1]);  // step 2 now occurs twice
   EXPECT_EQ(digits(outdated(copies, kept("www", 3, 2))), "1");
   EXPECT_EQ(digits(outdated(copies, kept("www", 3, 1))), "12");
 }
 
 using Rule = std::function<std::vector<Step>(const std::vector<Generation>&, const Kept&)>;
 
-/// Adds complaints about what the rule removes in that world.
+/// Adds a complaint for each removal by the rule that is wrong in this world.
 void complain(const Rule& rule, const std::string& world, const Kept& kept,
               std::set<std::string>& complaints) {
   const std::string gone = digits(rule(present(world), kept));
-  std::string good;  // whole checkpoints that the tracker reaches
+  std::string good;  // whole checkpoints up to the tracker's
   for (std::size_t i = 0; i < world.size(); ++i) {
     const char digit = static_cast<char>('1' + i);
     const bool goes = gone.find(digit) != std::string::npos;
@@ -109,7 +109,8 @@ void complain(const Rule& rule, const std::string& world, const Kept& kept,
   if (good.find_first_of(gone) != std::string::npos) complaints.insert("a good one goes");
 }
 
-/// Returns the complaints in all worlds of up to five iterations; counts the worlds.
+/// Returns the complaints in all worlds of up to five iterations. Adds the number of worlds to
+/// `worlds`.
 std::set<std::string> complaints(const Rule& rule, int* worlds = nullptr) {
   std::set<std::string> all;
   for (int number = 0; number < 1024; ++number) {
@@ -117,7 +118,7 @@ std::set<std::string> complaints(const Rule& rule, int* worlds = nullptr) {
     for (int i = 0; i < 5; ++i) world += kLetters[static_cast<std::size_t>(number >> (2 * i)) % 4];
     for (std::int64_t newest = 1; newest <= 5; ++newest) {
       const char named = world[static_cast<std::size_t>(newest) - 1];
-      if (named != 'w' && named != 'd') continue;  // it was saved just now
+      if (named != 'w' && named != 'd') continue;  // the tracker names what was saved just now
       for (const std::int32_t count : {1, 2, 3, 9}) {
         complain(rule, world, kept(world, newest, count), all);
         if (worlds != nullptr) ++*worlds;

@@ -1,4 +1,4 @@
-// Saves on threads while the job trains; ThreadSanitizer checks them.
+// Saves on background threads while the job trains. ThreadSanitizer checks these tests.
 #include "core/save/save_queue.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr std::int32_t kQueueRanks = 4;
 
-/// A job whose elements show their step.
+/// A job whose elements show the step that they belong to.
 class Trainer {
  public:
   explicit Trainer(const Ports& ports)
@@ -49,7 +49,8 @@ class Trainer {
     queue.begin(ports_, group_, rank_.state, options, std::move(on_end));
   }
 
-  /// Loads that checkpoint; returns the number of elements that are not of its step.
+  /// Loads the checkpoint of a step. Returns the number of elements that do not belong to that
+  /// step.
   std::size_t wrong_in(Step step) {
     load(ports_, *group_, rank_.state, {.path = CommitTarget::iteration("run", step).directory});
     move(step.value);
@@ -57,7 +58,7 @@ class Trainer {
   }
 
  private:
-  /// Changes the content of step 0 to that of another step, or back.
+  /// Changes the elements from those of step 0 to those of another step, or back.
   void move(std::int64_t step) {
     testing_job::each_element(rank_.state,
                               [step](const TensorLeaf&, std::byte* element, std::uint64_t) {
@@ -71,7 +72,7 @@ class Trainer {
   Step step_;
 };
 
-/// Records the steps in the order in which their saves ended, with their errors.
+/// Records the steps in the order in which their saves ended, and the error of each.
 struct Ends {
   std::vector<std::int64_t> steps;
   std::vector<std::string> errors;
@@ -143,7 +144,7 @@ TEST(SaveQueue, a_second_save_of_a_step_waits_for_the_first_however_many_may_be_
   });
 }
 
-/// Fails to sync one rank's payload.
+/// A payload file whose sync fails.
 class Unsynced final : public WriteFile {
  public:
   Unsynced(std::unique_ptr<WriteFile> inner, std::string path)

@@ -11,8 +11,7 @@ namespace {
 
 using contracts::code_of;
 
-/// Returns every way to cut a small original shape into equal blocks: the fragmentation of each
-/// dimension divides it.
+/// Returns every fragmentation that divides a small original shape into equal blocks.
 std::vector<Dims> fragmentations(const Dims& original) {
   std::vector<Dims> all = {{}};
   for (std::size_t d = 0; d < original.size(); ++d) {
@@ -29,7 +28,8 @@ std::vector<Dims> fragmentations(const Dims& original) {
   return all;
 }
 
-/// Returns the elements of the block in row-major order, by walking the whole tensor.
+/// Returns the indices of the block's elements in row-major order, found by walking the whole
+/// tensor.
 std::vector<Dims> elements_of_block(const Dims& original, const Dims& cuts, const Dims& block) {
   std::vector<Dims> elements;
   for (std::int64_t i = 0; i < volume(original); ++i) {
@@ -49,7 +49,7 @@ StoredTensor flattened(const Dims& original, const Dims& cuts) {
   return tensor;
 }
 
-/// Requires that the pieces give the elements of the original in the order of the chunk's payload.
+/// Requires that the pieces contain the elements `expected`, in the order of the chunk's payload.
 void expect_elements(const StoredTensor& tensor, const StoredChunk& chunk,
                      const std::vector<Dims>& expected) {
   std::vector<bool> seen(expected.size());

@@ -38,7 +38,7 @@ TEST(ModuleKey, tells_module_form_kind_and_place_in_the_chain) {
       {"optimizer.state.language_model.w.exp_avg", {"language", kNamed, Kind::kState, {}, {}}},
       {"chained_0.optimizer.state.fp32_param.language_model.w",
        {"language", kNamed, Kind::kState, 0, {}}},
-      // buckets and their neighbours
+      // buckets, and keys that look like buckets
       {"mimo.a.optimizer.distributed.dp_group_idx_3.gbuf_idx_0.dtype_(torch.bfloat16, "
        "torch.float32).bucket_idx_0.exp_avg",
        {"a", kPrefixed, Kind::kBucket, {}, {}, 3}},
@@ -52,7 +52,7 @@ TEST(ModuleKey, tells_module_form_kind_and_place_in_the_chain) {
        {"", kBare, Kind::kGroupObject, {}, kGroups, 2}},
       {"chained_1.optimizer.distributed.dp_group_idx_0.gbuf_idx_0.x",
        {"", kBare, Kind::kBucket, 1, {}}},
-      // metadata
+      // keys of the optimizers' metadata
       {"mimo.a.optimizer.mimo.a.param_groups", {"a", kPrefixed, Kind::kPart, 0, kGroups}},
       {"mimo.a.optimizer.mimo.a.2.grad_scaler", {"a", kPrefixed, Kind::kPart, 2, kScaler}},
       {"mimo.a.chained_1.optimizer.mimo.a.1.param_groups",
@@ -61,13 +61,14 @@ TEST(ModuleKey, tells_module_form_kind_and_place_in_the_chain) {
       {"optimizer.mimo.a.1.param_state_sharding_type", {"a", kBare, Kind::kPart, 1, kType}},
       {"optimizer.mimo.1.param_groups", {"1", kBare, Kind::kPart, 0, kGroups}},
       {"optimizer.mimo.1.1.param_groups", {"1", kBare, Kind::kPart, 1, kGroups}},
-      // another module's metadata under this prefix belongs to nobody and counts as optimizer state
+      // another module's metadata under this prefix: belongs to no module and counts as optimizer
+      // state
       {"mimo.a.optimizer.mimo.b.param_groups", {"a", kPrefixed, Kind::kState, {}, {}}},
       // random states
       {"mimo.a.rng_state", {"a", kPrefixed, Kind::kRng, {}, {}}},
       {"mimo.a.expert_rng_state", {"a", kPrefixed, Kind::kExpertRng, {}, {}}},
       {"language.rng_state", {"language", kNamed, Kind::kRng, {}, {}}},
-      // not numbers, or too large to be believed
+      // chain numbers that are no numbers or are too large to be believed
       {"mimo.a.chained_64.optimizer.state.exp_avg.w", {"a", kPrefixed, Kind::kWeight, {}, {}}},
       {"mimo.a.chained_x.optimizer.state.exp_avg.w", {"a", kPrefixed, Kind::kWeight, {}, {}}},
       {"mimo.a.optimizer.mimo.a.0.param_groups", {"a", kPrefixed, Kind::kState, {}, {}}},

@@ -38,7 +38,7 @@ TEST(Modules, a_checkpoint_of_one_model_has_none) {
       {"decoder.w", "optimizer.state.exp_avg.decoder.w"},
       {"language_model.w", "vision_model.w", "optimizer.state.exp_avg.language_model.w"},
       {"w", "optimizer.distributed.dp_group_idx_0.gbuf_idx_0.x.param"},
-      {"mimo.layers.w", "mimo.norm.w"},  // a model that is called so
+      {"mimo.layers.w", "mimo.norm.w"},  // a model whose name is "mimo"
   };
   for (const auto& tensors : rows) {
     EXPECT_TRUE(modules_of(catalog_of(tensors, {"rng_state/shard_0.0_1.1"})).empty()) << tensors[0];
@@ -141,7 +141,7 @@ TEST(Modules, take_what_the_common_state_says_of_them) {
                           {"ranks", List{2, 3, 4, 5, 6, 7}}};
   const Value args = Dict{{"modules", Dict{{"language", said}, {"lost", Dict{}}, {3, said}}}};
   const Value instance =
-      Object{.type = {"argparse", "Namespace"}, .state = {args}};  // Megatron's args are no dict
+      Object{.type = {"argparse", "Namespace"}, .state = {args}};  // Megatron stores no dict
   for (const Value& form : {args, instance}) {
     const Value common = Dict{{"args", form}};
     const auto found = modules_of(catalog_of({"mimo.language.w"}, {}), &common);
@@ -201,7 +201,7 @@ TEST(Modules, a_sharding_type_goes_to_its_optimizer) {
   auto found =
       modules_of(catalog_of({}, {"mimo.a.optimizer.mimo.a.1.param_state_sharding_type/shard_0_1"}));
   const auto key = *parse_module_key("mimo.a.optimizer.mimo.a.1.param_state_sharding_type");
-  take_sharding_type(key, List{"dp_reshardable"}, found);  // Megatron's form
+  take_sharding_type(key, List{"dp_reshardable"}, found);  // as Megatron stores it
   EXPECT_EQ(found.module("a")->chain.at(1).sharding_type, "dp_reshardable");
   take_sharding_type(key, "fully_reshardable", found);
   EXPECT_EQ(found.module("a")->chain.at(1).sharding_type, "fully_reshardable");

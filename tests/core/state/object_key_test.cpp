@@ -49,17 +49,17 @@ TEST(ObjectKey, other_names_are_not_of_that_form) {
       "rng_state/shard_0",
       "rng_state/shard_0_",
       "rng_state/shard__1",
-      "rng_state/shard_0_1.2",                                // one extent more
-      "rng_state/shard_0.1.2_3",                              // two offsets more
-      "rng_state/shard_-1_2",                                 // negative
-      "rng_state/shard_0_1x",                                 // something behind
+      "rng_state/shard_0_1.2",                                // one extent too many
+      "rng_state/shard_0.1.2_3",                              // two offsets too many
+      "rng_state/shard_-1_2",                                 // a negative offset
+      "rng_state/shard_0_1x",                                 // a letter after the numbers
       "rng_state/shard_0_1_2",                                // a third part
-      "rng_state/shard_0._1.",                                // dots with nothing behind
-      "rng_state/shard_.0_.1",                                // and before
-      "rng_state/shard_ 0_1",                                 // spaces
-      "rng_state/shard_+0_1",                                 // signs
-      "rng_state/shard_99999999999999999999_1",               // no int64
-      "rng_state/shard_0.0.0.0.0.0.0.0.0_1.1.1.1.1.1.1.1.1",  // more dimensions than there are
+      "rng_state/shard_0._1.",                                // dots at the end
+      "rng_state/shard_.0_.1",                                // dots at the beginning
+      "rng_state/shard_ 0_1",                                 // a space before a number
+      "rng_state/shard_+0_1",                                 // a sign before a number
+      "rng_state/shard_99999999999999999999_1",               // too large for int64
+      "rng_state/shard_0.0.0.0.0.0.0.0.0_1.1.1.1.1.1.1.1.1",  // more dimensions than allowed
       "a/b/shard_0_1",                                        // keys have no '/'
   };
   for (const char* name : names) {

@@ -26,7 +26,7 @@ TEST(OptimizerPart, complaints_name_what_is_wrong) {
     const char* what;
     ModulePart part;
     Value value;
-    const char* says;  // empty: no complaint
+    const char* says;  // part of the complaint; empty if there is none
   };
   const Value two = List{group(1.0), group(0.0)};
   const Value twice = List{group(1.0), group(0.0), group(1.0)};

@@ -23,7 +23,7 @@ Object ordered(Dict entries) {
   return {{"collections", "OrderedDict"}, Object::How::kCall, {}, {}, {}, std::move(entries)};
 }
 
-/// Returns one value of each kind, and values that are easily mistaken for one another.
+/// Returns one value of each kind, and values that are easily confused with one of these.
 std::vector<Value> different_values() {
   Object call{{"builtins", "list"}, Object::How::kCall, {}, {}, {}, {}};
   Object made = call;
@@ -134,7 +134,7 @@ TEST(Value, takes_nothing_that_merely_converts_to_a_number) {
                 !std::is_constructible_v<Value, Unscoped>);
   static_assert(!std::is_constructible_v<Value, std::vector<bool>::reference>);
   static_assert(!std::is_constructible_v<Value, std::true_type>);
-  // Wider numbers would lose digits.
+  // Numbers of wider types would lose digits.
   static_assert(!std::is_constructible_v<Value, long double>);
   __extension__ using Wide = __int128;
   static_assert(std::is_convertible_v<Wide, double> && !std::is_constructible_v<Value, Wide>);
@@ -164,7 +164,7 @@ TEST(Value, order_matters_in_lists_and_not_in_dicts_and_sets) {
   EXPECT_TRUE(differences(nested, turned, 10).empty());
 }
 
-/// Returns a random tree of the kinds whose equality is more than equal content.
+/// Returns a random tree of those kinds of values for which equality is more than equal content.
 Value random_value(Stream& random, int depth) {
   const std::uint64_t kind = random.below(depth == 0 ? 3 : 8);
   List items;
@@ -195,7 +195,7 @@ Value random_value(Stream& random, int depth) {
   }
 }
 
-/// Returns the same value with its sets and its unordered dicts in another order.
+/// Returns an equal value with its sets and unordered dicts in another order.
 Value shuffled(const Value& value, Stream& random) {
   const auto shuffle = [&random](auto& items) {
     for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(i)]);
@@ -232,7 +232,7 @@ Value shuffled(const Value& value, Stream& random) {
   return value;
 }
 
-/// Tests equality by definition: tries every pairing. For small values.
+/// Tests equality by definition, trying every pairing; only for small values.
 bool equal_by_definition(const Value& a, const Value& b);
 
 bool equal_items(const List& a, const List& b) {
@@ -281,7 +281,7 @@ RC_GTEST_PROP(Value, equality_is_that_of_the_definition, (std::uint64_t seed)) {
   RC_ASSERT(differences(a, b, 3).empty() == equal);
 }
 
-/// Measures processor time, so that other load on the machine does not count.
+/// Returns the processor time that `work` takes, so that other load on the machine does not count.
 template <class Work>
 double seconds_of(Work work) {
   const std::clock_t start = std::clock();
@@ -310,9 +310,9 @@ TEST(Value, a_large_dict_in_another_order_is_compared_at_once) {
 }
 
 TEST(Value, entries_made_to_collide_cost_no_more) {
-  // hash_of of a list ends in mix64(state, hash of last item): keys that differ early and collide
-  // at the end would defeat a hash table. Equality does not use hashes, so it is enough to show
-  // that many entries that share nearly everything are compared quickly.
+  // The hash of a list ends in mix64(state, hash of last item), so keys that differ at first and
+  // collide at the end would defeat a hash table. Equality does not use hashes, so it is enough to
+  // show that many entries that have nearly everything in common are compared quickly.
   constexpr int kEntries = 50'000;
   Dict forward;
   for (int i = 0; i < kEntries; ++i) {
@@ -341,7 +341,7 @@ TEST(Value, two_hundred_levels_of_dicts_in_another_order_are_compared_at_once) {
 
 TEST(Value, a_wide_tree_is_printed_at_once) {
   Value tree = 1;
-  for (int level = 0; level < 5; ++level) tree = List(16, tree);  // 16^5 leaves
+  for (int level = 0; level < 5; ++level) tree = List(16, tree);  // a tree with 16^5 leaves
   EXPECT_LT(to_string(tree, 100).size(), 200U);
   std::ostringstream out;
   out << tree;

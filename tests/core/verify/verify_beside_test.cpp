@@ -1,5 +1,5 @@
-// verify on things that are no damage: links, a user's own files, keys that only look like shards,
-// unsupported formats, files that can't be opened.
+// verify on things that are no damage: links, files that users added, keys that only look like
+// shards, unsupported formats, files that can't be opened.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST(Verify, DamagedFilesOfMegatronAreNotTakenForTheUsersOwn) {
   }
 }
 
-/// Rewrites the .metadata of a fixture after `change`.
+/// Rewrites the `.metadata` of a fixture, edited by `change`.
 template <class Change>
 void rewrite_metadata(test::FixtureCopy& copy, Change&& change) {
   Checkpoint checkpoint = Checkpoint::open(copy.store, "ckpt");
@@ -137,7 +137,7 @@ TEST(Verify, PlannerDataThatDisagreesWithTheKeysIsAWarning) {
     Metadata metadata = Checkpoint::open(copy.store, "ckpt").metadata();
     ASSERT_GT(metadata.planner_data.size(), 1U);
     row.change(metadata.planner_data);
-    // The writer would add what planner_data lacks, so this one is not written.
+    // Checked without writing, since the writer would add the entries that planner_data lacks.
     const Checkpoint changed(copy.store, {"ckpt", {}, {}}, metadata);
     EXPECT_THAT(words_of({.findings = check_planner(changed.metadata())}), HasSubstr(row.words));
   }
@@ -176,7 +176,7 @@ TEST(Verify, WhatIsTooLargeToBeReadIsNotCalledDamaged) {
   for (const auto& [name, bytes] : rows) {
     test::FixtureCopy copy(kMegatron);
     if (name != std::string(".metadata")) write(copy.path("ckpt") / name, "{");
-    fs::resize_file(copy.path("ckpt") / name, bytes);  // most of it a hole
+    fs::resize_file(copy.path("ckpt") / name, bytes);  // most of the file is a hole
     const VerifyReport report = verify_in(copy.store);
     EXPECT_EQ(report.verdict(), VerifyVerdict::kNotSupported) << name << '\n' << words_of(report);
     EXPECT_THAT(words_of(report), AllOf(HasSubstr("UNSUPPORTED"), HasSubstr(name)));
@@ -186,7 +186,7 @@ TEST(Verify, WhatIsTooLargeToBeReadIsNotCalledDamaged) {
   EXPECT_EQ(verify_in(copy.store).verdict(), VerifyVerdict::kNotSupported);
 }
 
-/// Refuses to open one file.
+/// A store that refuses to open one file.
 class LockedStore final : public PassingStore {
  public:
   LockedStore(Store& inner, std::string name) : PassingStore(inner), name_(std::move(name)) {}

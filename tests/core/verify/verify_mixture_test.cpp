@@ -22,8 +22,8 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 
 struct FileRow {
   const char* what;
-  std::vector<std::int64_t> seconds;  ///< age of each payload file, after the metadata
-  std::vector<std::string> named;     ///< empty: no warning
+  std::vector<std::int64_t> seconds;  ///< each payload file's time minus the metadata's
+  std::vector<std::string> named;     ///< files that the warning names; empty if there is none
   std::uint64_t size = 1000;
 };
 

@@ -20,8 +20,8 @@ using ::testing::IsEmpty;
 
 constexpr const char* kShard = "/shard_0_1";
 
-/// Makes a catalog of these keys. Keys that end in "!" are objects of one shard, keys with a shard
-/// are objects, all others are tensors.
+/// Makes a catalog of these keys. A key that ends in "!" is an object with one shard, a key with a
+/// shard is an object, and every other key is a tensor.
 Catalog catalog_of(const std::vector<std::string>& keys) {
   Catalog catalog{.files = {"f"}};
   for (std::string key : keys) {
@@ -38,7 +38,7 @@ Catalog catalog_of(const std::vector<std::string>& keys) {
   return catalog;
 }
 
-/// Returns "error NOT_STORED mimo.a.optimizer.mimo.a.param_groups" for each finding.
+/// Returns a line such as "error NOT_STORED mimo.a.optimizer.mimo.a.param_groups" for each finding.
 std::vector<std::string> short_form(const Findings& findings) {
   std::vector<std::string> lines;
   for (const auto& finding : findings) {
@@ -271,7 +271,7 @@ TEST(CheckShardingTypes, FitTheKeys) {
       {bucket, "fully_reshardable", {"error LOAD_REJECTED " + key}},
       {bucket, "fully_sharded_model_space", {"error LOAD_REJECTED " + key}},
       {tensor, "dp_reshardable", {"error LOAD_REJECTED " + key}},
-      {"mimo.a.w", "dp_reshardable", {}},  // no state at all
+      {"mimo.a.w", "dp_reshardable", {}},  // no optimizer state at all
       {bucket, "fully_sharded_bucket_space", {"note UNSUPPORTED " + key}},
       {tensor, "dp_zero_gather_scatter", {"note UNSUPPORTED " + key}},
       {tensor, "typo", {"warning UNSUPPORTED " + key}},

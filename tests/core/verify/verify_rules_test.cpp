@@ -1,4 +1,4 @@
-// Findings of verify on catalogs and common states only.
+// Findings that verify takes from a catalog and the common state alone.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST(CheckStorage, FilesAreThereAndItemsLieInThemWithoutOverlap) {
     std::optional<std::uint64_t> size;
     ByteRange first;
     ByteRange second;
-    const char* says;  // empty: no finding
+    const char* says;  // part of the finding; empty if there is none
   };
   const std::uint64_t far = ~std::uint64_t{0};
   const std::vector<Row> rows = {

@@ -85,7 +85,8 @@ TEST(Verify, AFlippedBitInThePayloadIsFoundByItsChecksum) {
   EXPECT_TRUE(verify_at(copy.store, "ckpt", PayloadCheck::kSkip).whole());
 }
 
-/// Changes the stored checksums in the central directories of all items.
+/// Replaces each byte of the checksums in the central directories of all items by the result of
+/// `by`.
 void replace_checksums(const std::filesystem::path& file, char (*by)(char)) {
   std::ifstream in(file, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
@@ -126,7 +127,7 @@ TEST(Verify, StalePayloadIsAWarningAndAnEmptyFileIsNot) {
 
 const std::string kToken = "0123456789abcdef";
 
-/// Creates a directory with one file in it, or an empty one if `file` is empty.
+/// Creates a directory that contains only `file`, or nothing if `file` is empty.
 void put(const std::filesystem::path& directory, const std::string& file) {
   std::filesystem::create_directory(directory);
   if (!file.empty()) std::ofstream(directory / file) << "x";
@@ -164,8 +165,8 @@ TEST(Verify, TheOnlyCopyIsNeverCalledSafeToRemove) {
   EXPECT_THAT(words, HasSubstr("the only copy"));
 }
 
-/// A writer that dies between the exchange and the confirmation leaves the old checkpoint under the
-/// new one's temporary name.
+/// A writer that dies after the exchange and before the confirmation leaves the old checkpoint
+/// under the temporary name of the new one.
 TEST(Verify, WhatMadeWayIsSafeToRemoveOnceItsSuccessorWasConfirmed) {
   for (const std::string suffix : {".replaced-", ".saving-"}) {
     test::FixtureCopy copy("torch_2.15.0/same_content_a");

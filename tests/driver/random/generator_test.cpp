@@ -1,5 +1,5 @@
-// Random scenarios are valid, varied and functions of their seed; independent rules give their
-// expected outcomes.
+// Random scenarios are valid, varied, and the same for the same seed. Independent rules give the
+// outcomes that they expect.
 
 #include "driver/random/generator.hpp"
 #include "core/base/codes.hpp"
@@ -52,7 +52,7 @@ TEST(Generator, every_faulty_case_is_what_a_file_could_say_and_all_kinds_come) {
     const std::string text = to_yaml(scenario);
     EXPECT_EQ(parse_scenario(text, scenario.file), scenario) << text;
     for (const auto& plan : scenario.incarnations) {
-      members += plan.ranks.empty() ? 0 : 1;  // jobs without modules
+      members += plan.ranks.empty() ? 0 : 1;  // counts lives of jobs without modules
       for (const auto& action : plan.actions) {
         if (const auto* fault = std::get_if<FaultAction>(&action))
           kinds.emplace(sim::name_of(fault->kind));
@@ -161,7 +161,7 @@ TEST(Generator, every_strict_mode_is_drawn) {
     try {
       return !name_of(static_cast<Strictness>(mode)).empty();
     } catch (const std::exception&) {
-      return false;  // beyond the last one
+      return false;  // there is no such mode
     }
   };
   EXPECT_TRUE(is_mode(0));
@@ -288,7 +288,7 @@ TEST(Generator, every_life_that_loads_counts_when_ranks_may_hold_nothing) {
   EXPECT_TRUE(all_own({"pp4", "tp2", "tp2"})) << "the first life loads nothing";
 }
 
-// --- modules ------------------------------------------------------------------------------------
+// --- jobs of several modules --------------------------------------------------------------------
 
 struct ModuleRow {
   const char* name;
@@ -312,7 +312,7 @@ IncarnationPlan plan_of(const std::vector<ModuleRow>& rows) {
   return plan;
 }
 
-/// Applies the checks of a job before it is built.
+/// Requires that the job passes the checks that are made before it is built.
 void expect_accepted(const IncarnationPlan& plan) {
   EXPECT_NO_THROW(sim::check_modules(plan.modules, plan.world_size()))
       << sim::to_string(plan.modules);

@@ -1,5 +1,5 @@
-// Properties of random scenarios. The cases are those of the commit unless REPRISE_PROPERTY_SEED
-// gives others; a failure is shrunk and written to regress-found in the build folder.
+// Properties of random scenarios. The cases depend on the commit unless REPRISE_PROPERTY_SEED is
+// set. A failing scenario is shrunk and written to regress-found in the build folder.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -19,7 +19,7 @@ using contracts::cases_of_run;
 using contracts::kSeedVariable;
 using contracts::seed_of_run;
 
-/// RapidCheck draws the cases; it can't shrink the content of a stream, so our own code shrinks.
+/// RapidCheck draws only a number; it can't shrink the scenario made from it, so our own code does.
 rc::Gen<Scenario> any_scenario(const Property& property) {
   return rc::gen::noShrink(rc::gen::map(
       rc::gen::resize(100, rc::gen::arbitrary<std::uint64_t>()),
@@ -27,7 +27,7 @@ rc::Gen<Scenario> any_scenario(const Property& property) {
 }
 
 struct Checked {
-  bool held = false;  ///< RapidCheck's result
+  bool held = false;  ///< true if RapidCheck found no failure
   CaseDistribution distribution;
   std::optional<Counterexample> found;
 };
@@ -41,7 +41,7 @@ Checked check(const Property& property) {
                           .lane = {},
                           .out = "regress-found"};
   rc::detail::TestParams params;
-  params.seed = mix64(request.seed, hash_of(property.name));  // each property has its own cases
+  params.seed = mix64(request.seed, hash_of(property.name));  // other cases for each property
   params.maxSuccess = static_cast<int>(request.cases);
   params.disableShrinking = true;
   std::optional<std::pair<Scenario, Failure>> failed;
@@ -62,7 +62,7 @@ Checked check(const Property& property) {
 void expect_holds(const std::string& name) {
   const Property& property = property_named(name);
   const std::uint64_t seed = seed_of_run();
-  ::setenv("RC_PARAMS", ("seed=" + std::to_string(seed)).c_str(), 1);  // RapidCheck prints it
+  ::setenv("RC_PARAMS", ("seed=" + std::to_string(seed)).c_str(), 1);  // printed by RapidCheck
   std::cout << name << ": seed " << seed << " of commit " << build_info().commit
             << "; the same cases again: " << kSeedVariable << "=" << seed
             << " test_driver_random --gtest_filter=RandomScenarios.*\n";

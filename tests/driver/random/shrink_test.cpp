@@ -1,4 +1,4 @@
-// A failing scenario shrinks and keeps its kind of failure.
+// Shrinking a failing scenario preserves its kind of failure.
 
 #include "driver/random/shrink.hpp"
 
@@ -226,12 +226,12 @@ TEST(Shrink, a_scenario_that_fails_alone_stays_as_it_is) {
             3U);
 }
 
-// --- defects that are switched on ----------------------------------------------------------------
+// --- scenarios that fail because of a mutant ----------------------------------------------------
 
 struct MutantRow {
   std::string mutant;
   std::string property;
-  std::int32_t world_max;  ///< size of the smallest scenario that shows it
+  std::int32_t world_max;  ///< limit on the world of the shrunk scenario
   std::size_t actions_max;
 };
 

@@ -1,5 +1,5 @@
-// Bits flipped and ends cut at rest: all ranks refuse the load with one named error, or the content
-// that they read is unchanged.
+// Bits flipped and ends cut off while nobody has the files open: all ranks refuse the load with one
+// named error, or the content that they read is unchanged.
 #include "sim/faults/at_rest.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -22,7 +22,8 @@ const std::string kDirectory = "run/iter_0000002";
 
 Bytes content(Store& store, const std::string& path) { return read_all(store, path, 1U << 30U); }
 
-/// Returns the result of all ranks: "loaded" if the state is as saved, else a code.
+/// Returns the common result of all ranks: "loaded" if the state is the saved one, otherwise a
+/// code.
 std::string outcome(SimStore& store) {
   const LifeEnd life = load_newest(store);
   EXPECT_FALSE(life.hung) << life.verdict;
@@ -70,7 +71,7 @@ TEST_F(AtRest, files_are_known_by_what_they_are) {
 TEST_F(AtRest, a_flipped_bit_is_flipped_durably_and_back) {
   const std::string path = one(FileKind::kPayload);
   const Bytes before = content(store_, path);
-  flip_bit(store_, path, before.size() + 3, 9);  // counted modulo
+  flip_bit(store_, path, before.size() + 3, 9);  // the function takes both numbers modulo
   store_.crash();
   Bytes expected = before;
   expected[3] ^= std::byte{2};

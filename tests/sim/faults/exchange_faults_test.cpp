@@ -1,4 +1,4 @@
-// Loads that read once per job, with ranks that fail to contribute their share.
+// Loads that read once per job, in which some ranks fail to contribute their share.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace reprise::sim {
 namespace {
 
 /// Runs three ranks that exchange these records and then agree, as in a load. The lost rank never
-/// enters a circle.
+/// takes part in an exchange.
 LifeEnd exchange_without(GlobalRank lost,
                          const std::function<std::vector<StoredRecord>(std::int32_t)>& wanted) {
   SimStore store;
@@ -33,7 +33,7 @@ LifeEnd exchange_without(GlobalRank lost,
               });
 }
 
-/// Returns circles {0 1 2}, {0 2}, {1 2}, in this order.
+/// Returns records that are wanted by the ranks {0 1 2}, {0 2} and {1 2}, in this order.
 std::vector<StoredRecord> three_circles(std::int32_t rank) {
   std::vector<StoredRecord> wanted = {{0, {0, 10}}};
   if (rank != 1) wanted.push_back({0, {10, 10}});
@@ -58,7 +58,7 @@ TEST(ExchangeFaults, whoever_is_lost_costs_the_others_two_deadlines_in_however_m
 
 TEST(ExchangeFaults, what_is_exchanged_is_held_and_no_more_than_was_said) {
   SimStore store;
-  save_step(1, store);  // on two ranks; the second of three then needs rows that both wrote
+  save_step(1, store);  // saved on two ranks; rank 1 of three then needs rows of both
   for (const auto reads : {Reads::kByEach, Reads::kOncePerJob}) {
     for (const auto& rank : load_newest(store, {.ranks = 3, .reads = reads}).ranks) {
       EXPECT_EQ(rank.step, 1);

@@ -1,4 +1,4 @@
-// Faults as data, and the places where they take effect.
+// Faults as data, and the places at which they take effect.
 #include "sim/faults/fault_book.hpp"
 
 #include <gmock/gmock.h>
@@ -58,7 +58,7 @@ TEST(FaultBook, counts_places_from_when_a_fault_was_armed) {
   FaultBook book({spec(FaultKind::kWriteError, {.nth = 1})});
   EXPECT_EQ(book.strikes(kRank, kWrite), nullptr);
   EXPECT_FALSE(book.states()[0].armed);
-  book.arm(0, GlobalRank{0});  // another rank's program
+  book.arm(0, GlobalRank{0});  // arms nothing: the program is another rank's
   EXPECT_FALSE(book.states()[0].armed);
   book.arm(0, kRank);
   EXPECT_EQ(book.strikes(GlobalRank{0}, kWrite), nullptr);
@@ -75,7 +75,7 @@ TEST(FaultBook, counts_places_from_when_a_fault_was_armed) {
 TEST(FaultBook, a_phase_is_entered_and_left_once_whatever_its_steps) {
   struct Row {
     FaultPlace place;
-    std::string_view at;  ///< the event at which it takes effect
+    std::string_view at;  ///< event at which the fault takes effect
   };
   const Row rows[] = {
       {{.phase = "commit", .moment = FaultMoment::kBefore}, "begin commit"},
@@ -126,7 +126,7 @@ TEST(FaultBook, a_phase_that_an_error_left_is_over_when_the_next_operation_begin
   book.arm(0, kRank);
   book.begins(kRank, "commit", "");
   book.begins(kRank, "commit", "metadata");
-  EXPECT_EQ(book.strikes(kRank, kWrite), nullptr);  // the phase fails and has no end
+  EXPECT_EQ(book.strikes(kRank, kWrite), nullptr);  // then the phase fails without an end
   book.begins(kRank, "plan", "");
   EXPECT_EQ(book.strikes(kRank, kGather), nullptr);
   book.begins(kRank, "commit", "");
@@ -153,7 +153,7 @@ TEST(FaultBook, nothing_strikes_the_dead) {
 }
 
 TEST(FaultBook, a_bad_result_is_wrong_where_its_kind_says) {
-  // run on the device itself, run again there, run later on another device
+  // The three runs: on the device itself, again on the same device, and later on another device.
   struct Row {
     ResultFault kind;
     bool first, again, elsewhere;
@@ -180,7 +180,7 @@ TEST(FaultBook, a_bad_result_is_wrong_where_its_kind_says) {
       EXPECT_EQ(wrong(3, 0, "node0:1"), row.first);
       EXPECT_TRUE(book.states()[0].fired);
       EXPECT_EQ(wrong(3, 1, "node0:1"), row.again);
-      // In the next life, a faulty device or model is still faulty.
+      // A faulty device or model remains faulty in the next life.
       FaultBook next({book.states()[0].spec});
       EXPECT_EQ(outlives(fault), row.kind != ResultFault::kTransientError);
       const double moved = next.result_of(

@@ -1,6 +1,6 @@
 // Every kind of fault at every place of a save and of a load, on two ranks with the real engine.
-// There are three outcomes: it succeeds; it fails in the same way on all ranks and the previous
-// state remains; or all ranks refuse the content with a named reason.
+// There are three permitted outcomes: the operation succeeds; it fails in the same way on all ranks
+// and the previous state remains; or all ranks refuse the content with a named reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int32_t kRanks = 2;
 
-/// The end of the incarnation with the fault.
+/// The end of the incarnation with the fault: its processes end, or the power is cut.
 enum class Cut { kProcesses, kPower };
 
 /// True for faults that falsely report success: a save may not notice them, but the next load must.
@@ -34,7 +34,7 @@ bool lies(FaultKind kind) {
 
 class Outcomes {
  public:
-  /// kind -> outcome -> number of times
+  /// Maps kind of fault and outcome to a number of cases.
   std::map<std::string, std::map<std::string, int>> counts;
   int cases = 0;
 
@@ -52,8 +52,8 @@ class Outcomes {
   }
 };
 
-/// Requires that ranks end as planned and that all live ranks have the same error or none. Returns
-/// its code.
+/// Requires that ranks end as the fault plans, and that all live ranks have the same error or none.
+/// Returns the code of that error.
 std::optional<Code> common_end(const LifeEnd& life, const FaultSpec& fault) {
   EXPECT_FALSE(life.hung) << life.verdict;
   std::optional<Code> code;
@@ -80,7 +80,7 @@ std::optional<Code> common_end(const LifeEnd& life, const FaultSpec& fault) {
   return code;
 }
 
-/// Returns the step that all ranks hold, or the code with which all refuse.
+/// Returns the step that all ranks have after a load, or the code with which all of them refuse.
 std::string loaded(SimStore& store, std::int32_t ranks = kRanks) {
   const LifeEnd life = load_newest(store, {.ranks = ranks});
   const auto code = common_end(life, {});
@@ -99,7 +99,7 @@ void end(SimStore& store, Cut cut) {
 }
 
 /// Saves step 2 over step 1 with this fault, and loads afterwards. Returns false if the fault did
-/// not fire, because there is no such place.
+/// not fire because the save does not come to its place.
 bool try_save(const FaultSpec& fault, Cut cut, Outcomes& outcomes) {
   SimStore store;
   save_step(1, store);
@@ -126,7 +126,7 @@ bool try_save(const FaultSpec& fault, Cut cut, Outcomes& outcomes) {
     EXPECT_EQ(found, "step 2");
   }
   outcomes.count(fault.kind, (code ? std::string(name_of(*code)) : "saved") + ", " + found);
-  // Leftovers do not delay a save of the next step.
+  // A save of the next step must succeed despite the leftovers.
   const LifeEnd next = save_step(3, store);
   EXPECT_FALSE(common_end(next, {}));
   store.crash();
@@ -165,7 +165,7 @@ constexpr FaultKind kSaveKinds[] = {
 constexpr FaultKind kMeetingKinds[] = {FaultKind::kLate, FaultKind::kLost, FaultKind::kFails};
 constexpr FaultKind kReadKinds[] = {FaultKind::kCrash, FaultKind::kReadError, FaultKind::kFlipRead};
 
-/// Calls `attempt(nth)` from 0 on while it fires; returns the number of times that it did.
+/// Calls attempt(0), attempt(1), ... until one returns false. Returns how many returned true.
 template <class Attempt>
 int each_place(const Attempt& attempt) {
   int places = 0;
@@ -229,7 +229,7 @@ TEST(FaultOutcomes, of_every_call_of_a_load) {
   outcomes.print("load, every call");
 }
 
-/// Phases and steps in the trace of a rank's save.
+/// The phases and steps in the trace of a rank's save.
 using Steps = std::set<std::pair<std::string, std::string>>;
 
 Steps steps_of_save(std::int32_t rank) {
@@ -255,7 +255,7 @@ TEST(FaultOutcomes, of_a_crash_before_during_and_after_every_phase_and_step) {
   for (std::int32_t rank = 0; rank < kRanks; ++rank) {
     const Steps steps = steps_of_save(rank);
     for (const auto phase : phases_of_save()) {
-      if (phase == phase::kRetention) continue;  // no save here requests it
+      if (phase == phase::kRetention) continue;  // no save of this test requests retention
       EXPECT_TRUE(steps.contains({std::string(phase), ""})) << phase << " on rank " << rank;
     }
     for (const auto& begun : steps) {

@@ -1,6 +1,6 @@
 #pragma once
-// Lives of a small job in a simulated world with faults, with the real engine. The content of a
-// life depends only on its step, so each loaded element shows its checkpoint.
+// Lives of a small job with the real engine in a simulated world with faults. All content depends
+// only on its step, so each loaded element shows the checkpoint that it is from.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ inline constexpr std::int64_t kRest = 100;
 inline constexpr std::int64_t kObjects = 6;
 inline constexpr std::uint64_t kDeadlineNs = 1'000'000'000;
 
-/// State of one of several ranks after a step: rows of two tensors, a copy of a third, objects.
+/// A rank's state after a step: rows of two tensors, a copy of a third one, and objects.
 class SmallState {
  public:
   SmallState(GlobalRank rank, std::int32_t ranks) {
@@ -53,13 +53,13 @@ class SmallState {
   void become(std::int64_t step) {
     for (std::size_t t = 0; t < data_.size(); ++t) {
       const auto values = elements(step, t);
-      std::copy(values.begin(), values.end(), data_[t].begin());  // leaves point there
+      std::copy(values.begin(), values.end(), data_[t].begin());  // leaves point to it
     }
     for (auto& object : leaves_.objects) object.value = note(step, object.coordinate[0]);
     leaves_.common = common(step);
   }
 
-  /// Returns the step of this state if all bits match one; nothing for a mixture.
+  /// Returns the step to which all bits of the state belong; nothing if it is a mixture.
   std::optional<std::int64_t> step() const {
     const Value* stored = leaves_.common.find("step");
     const auto* step = stored == nullptr ? nullptr : stored->as<std::int64_t>();
@@ -92,7 +92,8 @@ class SmallState {
                                .replica = replica});
   }
 
-  /// Returns a rank's elements; its rows of a tensor are consecutive, so they are a range.
+  /// Returns a rank's elements of a tensor. They are a range of the tensor, since the rank's rows
+  /// are consecutive.
   std::vector<std::int64_t> elements(std::int64_t step, std::size_t tensor) const {
     const auto seed = mix64(static_cast<std::uint64_t>(step), tensor);
     std::vector<std::int64_t> elements;
@@ -109,23 +110,23 @@ class SmallState {
     return Dict{{"of", "step " + std::to_string(step)}, {"place", place}};
   }
 
-  std::vector<std::vector<std::int64_t>> data_;  ///< per tensor
-  std::vector<std::int64_t> first_;              ///< global index of this rank's first element
+  std::vector<std::vector<std::int64_t>> data_;  ///< by tensor: the elements of this rank
+  std::vector<std::int64_t> first_;  ///< for each tensor: global index of this rank's first element
   StateDict leaves_;
 };
 
-/// Result of one life of a world.
+/// The result of one life of a world.
 struct LifeEnd {
   struct Rank {
     RankEnd end = RankEnd::kReturned;
-    std::optional<Error> error = {};        ///< error of the save or load
+    std::optional<Error> error = {};        ///< error of the save or the load
     std::optional<std::int64_t> step = {};  ///< step of the rank's state after a load
     std::string message = {};
     MemoryPeaks peaks = {};
-    std::uint64_t bound = 0;       ///< declared by the save or load
-    std::uint64_t bytes_read = 0;  ///< read by a load
+    std::uint64_t bound = 0;       ///< bound that the save or the load declares
+    std::uint64_t bytes_read = 0;  ///< number of bytes that a load read
     std::uint64_t tensor_bytes = 0;
-    std::uint64_t duration_ns = 0;  ///< virtual time
+    std::uint64_t duration_ns = 0;  ///< virtual time of the whole life
   };
   std::vector<Rank> ranks;
   std::vector<FaultState> faults;
@@ -142,7 +143,7 @@ struct LifePlan {
   SaveSeams save = {};
   LoadSeams load = {};
   Reads reads = Reads::kByEach;
-  /// Small, so that files are written in several parts.
+  /// Staging memory and batches are small, so that files are written in several parts.
   std::uint64_t staging_max = 16384;
   std::uint64_t batch = 8192;
 };

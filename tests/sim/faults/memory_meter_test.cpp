@@ -1,4 +1,5 @@
-// Memory of a save and a load beyond the job's own: not zero, and not above the declared bound.
+// Memory that a save and a load use in addition to the job's own: it is not zero, and not above the
+// declared bound.
 #include "sim/faults/memory_meter.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -35,7 +36,8 @@ TEST(AddressSet, counts_each_address_once) {
   EXPECT_EQ(set.bytes(), 100U);
 }
 
-/// Adds every byte range of up to 7 to every set of such ranges, and compares with a bitmap.
+/// Adds every range of up to 7 bytes to every set of such ranges, and compares the result with a
+/// bitmap.
 TEST(AddressSet, agrees_with_a_bitmap) {
   for (unsigned bits = 0; bits < 256; ++bits) {
     for (std::uintptr_t begin = 0; begin < 8; ++begin) {
@@ -61,8 +63,8 @@ TEST(AddressSet, agrees_with_a_bitmap) {
   }
 }
 
-/// Returns the peak of a rank that runs `reads` between the begin of phase `read` and the next
-/// phase.
+/// Returns the peak of a rank that runs `reads` after the begin of the phase "read" and before the
+/// next phase.
 std::uint64_t load_peak(const std::function<void(const Ports&, ReadFile&)>& reads) {
   SimStore store;
   write_durably(store, "file", Bytes(1000));
@@ -167,7 +169,7 @@ const Case kCases[] = {
     {8192, 8192, LoadChecksums::kVerified, Reads::kOncePerJob},
 };
 
-/// A save and a load of one rank each, with the bounds that they declared.
+/// A save and a load on one rank each, with their peaks and the bounds that they declared.
 struct Held {
   LifeEnd::Rank save;
   LifeEnd::Rank load;

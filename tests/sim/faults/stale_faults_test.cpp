@@ -1,4 +1,4 @@
-// A rank whose store lags behind: how it and other ranks see tracker and checkpoint.
+// A rank that sees an outdated store: how this rank and the others see tracker and checkpoint.
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ namespace {
 struct Seen {
   std::optional<Step> tracked;
   bool stands = false;  ///< true if stat finds the directory of step 2
-  bool listed = false;  ///< true if a list of the root has it
-  bool opens = false;   ///< true if a file in it can be opened
+  bool listed = false;  ///< true if a list of the root contains that directory
+  bool opens = false;   ///< true if a file in that directory can be opened
 };
 
 Seen look(Store& store) {
@@ -33,7 +33,7 @@ Seen look(Store& store) {
   return seen;
 }
 
-/// Runs two ranks that look at saves of these steps, with a fault on rank 1.
+/// Runs two ranks that look at saves of these steps. Rank 1 has a fault of this kind.
 LifeEnd life_with(FaultKind kind, const std::vector<std::int64_t>& steps,
                   const std::function<void(Store& store, GroupRank rank)>& program) {
   SimStore store;

@@ -1,4 +1,4 @@
-// Switches between stacks do not mix up the C++ runtime's exception state.
+// Switches between stacks do not mix up the exception state of the C++ runtime.
 #include "sim/fibers/fiber.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(Fiber, rethrow_after_suspending_in_a_catch_block_delivers_the_fibers_own_ex
         try {
           throw Exploded{.whose = "fiber " + std::to_string(i)};
         } catch (const Exploded&) {
-          fibers[i]->suspend();  // the others enter their catch blocks now
+          fibers[i]->suspend();  // lets other fibers enter their catch blocks
           throw;
         }
       } catch (const Exploded& mine) {

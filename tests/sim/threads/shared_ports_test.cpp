@@ -1,5 +1,6 @@
-// State that a rank's threads share on real lanes: faults and meters of its ports, used by the
-// job's thread and the background of its saves at once; ThreadSanitizer checks them.
+// State that the threads of a rank share on real lanes: the faults and meters of its ports, used at
+// once by the job's thread and by the background work of its saves. ThreadSanitizer checks these
+// tests.
 #include <gtest/gtest.h>
 
 #include "core/save/save_queue.hpp"
@@ -20,7 +21,7 @@ constexpr std::int64_t kSaves = 6;
 
 void give_no_life() { FAIL() << "no death was planned"; }
 
-/// A rank of a job that saves while it trains, with its saves in one queue.
+/// A rank of a job that saves while it trains. All its saves are in one queue.
 class SavingRank {
  public:
   SavingRank(const Ports& ports, FaultBook& book)
@@ -63,7 +64,7 @@ class SavingRank {
     });
   }
 
-  /// Changes the elements, and reads what the background changes.
+  /// Changes the job's elements, and reads the state that background work changes.
   void train() {
     testing_job::each_element(job_.state, [](const TensorLeaf&, std::byte* element, std::uint64_t) {
       element[0] ^= std::byte{0x25};
@@ -78,7 +79,7 @@ class SavingRank {
   std::shared_ptr<Communicator> group_;
   testing_job::RankState job_;
   Step step_ = {};
-  std::vector<std::shared_ptr<MemoryMeter>> meters_;  ///< kept until the background is done
+  std::vector<std::shared_ptr<MemoryMeter>> meters_;  ///< kept until all background work is done
 };
 
 TEST(SharedPorts, faults_and_meters_are_used_by_the_job_and_its_background_at_once__2_ranks) {

@@ -1,5 +1,5 @@
-// The public calls on two ranks: if options differ, or one rank can't take them, both ranks end
-// alike.
+// The public calls on two ranks: if the ranks' options differ, or one rank can't accept its
+// options, both ranks end in the same way.
 
 #include <gmock/gmock.h>
 
@@ -30,7 +30,7 @@ std::string complaint(const Call& call) {
   }
 }
 
-/// Moves out of a state that the test goes on to use.
+/// Moves the value out of a state that the test will use again.
 State taken_from(State& state) { return std::move(state); }
 
 /// Runs `program` on two simulated ranks and returns each rank's complaints.

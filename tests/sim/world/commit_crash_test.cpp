@@ -1,5 +1,5 @@
 // Every crash of a save: at each call to the store, as the end of the process or as a power cut,
-// and again while the next save cleans up. Afterwards a reader finds one whole checkpoint.
+// and once more while the next save cleans up. Afterwards a reader must find one whole checkpoint.
 
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ namespace {
 /// The end of a process; not a std::exception, so that nothing handles it.
 struct Killed {};
 
-/// Dies at its n-th change or sync. Trees are removed name by name and each removal is durable at
-/// once, which is the worst that a file system may do.
+/// A store that throws Killed at its n-th change or sync. It removes trees name by name, and each
+/// removal is durable at once: the worst case that a file system permits.
 class MortalStore final : public Store {
  public:
   MortalStore(SimStore& store, int calls_left) : store_(store), calls_left_(calls_left) {}
@@ -105,7 +105,7 @@ constexpr std::int64_t kElements = 3;
 
 using Commit = decltype(SaveSeams::commit);
 
-/// Writes generation `n`; each of its files identifies it.
+/// Writes generation `n`. Each file shows its generation.
 void save(Store& store, CommitTarget target, std::int64_t n, const Commit& protocol) {
   prepare(store, target);
   const TensorItemLayout layout(DType::kInt64, {kElements});
@@ -134,7 +134,7 @@ void save(Store& store, CommitTarget target, std::int64_t n, const Commit& proto
   run_protocol(protocol(store, target, content, Part::kLeader), phase::kCommit, trace);
 }
 
-/// Returns the generation that a reader finds; throws or fails if it is not whole.
+/// Returns the generation that a reader finds. Throws or fails if that checkpoint is not whole.
 std::int64_t found(Store& store, const std::string& path) {
   Checkpoint checkpoint = Checkpoint::open(store, path);
   const auto common = checkpoint.common();
@@ -157,7 +157,7 @@ std::int64_t found(Store& store, const std::string& path) {
 
 enum class End { kKill, kPowerCut };
 
-/// True if the save ended within that many calls.
+/// Saves with a store that allows `calls` calls. True if the save ended within these calls.
 bool save_until(SimStore& store, const CommitTarget& target, std::int64_t n, int calls, End end,
                 const Commit& protocol = commit_part) {
   bool finished = false;
@@ -165,16 +165,16 @@ bool save_until(SimStore& store, const CommitTarget& target, std::int64_t n, int
     MortalStore mortal(store, calls);
     save(mortal, target, n, protocol);
     finished = true;
-  } catch (const Killed&) {  // what it leaves is judged
+  } catch (const Killed&) {  // found() judges what it leaves
   }
   if (end == End::kPowerCut) store.crash();
-  store.pass_term();  // the next writer comes after the lease
+  store.pass_term();  // the lease ends before the next writer comes
   return finished;
 }
 
 struct Case {
   const char* name;
-  std::string path;     ///< path for a reader
+  std::string path;     ///< path from which a reader loads
   CommitTarget first;   ///< target of generation 1
   CommitTarget second;  ///< target of generations 2 and 3
 };
@@ -255,14 +255,14 @@ TEST_P(CommitCrash, needs_no_root_whose_name_was_durable_before) {
     for (const std::string part : {"jobs", "llm", "run"}) {
       if (root == "run" && part != "run") continue;
       made = join_path(made, part);
-      store.make_directory(made);  // made by a process that then died
+      store.make_directory(made);  // as if its maker died before syncing
     }
     save_until(store, CommitTarget::iteration(root, Step{1}), 1, kForEver, End::kPowerCut);
     ASSERT_NO_THROW(EXPECT_EQ(found(store, root), 1)) << root;
   }
 }
 
-// If no tracker is written, nothing else makes the new name durable.
+// If no tracker is written, nothing else makes the checkpoint's name durable.
 TEST_P(CommitCrash, what_a_save_said_is_saved_survives_a_power_cut_right_after) {
   for (const Case& row : kCases) {
     for (const std::int64_t saves : {1, 2, 3}) {
@@ -277,7 +277,8 @@ TEST_P(CommitCrash, what_a_save_said_is_saved_survives_a_power_cut_right_after) 
   }
 }
 
-// Megatron's defect: the tracker moves before the payload is in place. A crash in between shows it.
+// Megatron has this defect: the tracker is changed before the payload is in place. A crash in
+// between shows it.
 TEST_P(CommitCrash, a_tracker_that_moves_first_is_left_dangling) {
   Policies historical;
   mutant_named("tracker-before-payload").apply(historical);

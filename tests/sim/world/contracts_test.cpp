@@ -1,4 +1,4 @@
-// The simulated ports keep the contracts of the real ones.
+// The simulated ports satisfy the same contracts as the real ones.
 #include "sim/world/world.hpp"
 #include "tests/contracts/device_contract.hpp"
 #include "tests/contracts/fabric_contract.hpp"
@@ -11,7 +11,7 @@ namespace {
 using sim::SimStore;
 using sim::World;
 
-// Runs the body on all ranks, under several schedules.
+// Runs the body on all ranks of several worlds, whose schedules differ.
 void run_worlds(std::int32_t world_size, const std::function<void(Ports&)>& body) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     SimStore store;
@@ -33,7 +33,7 @@ struct SimStoresWithoutExchange {
     return std::make_unique<SimStore>("sim:", StoreCapabilities{.exchange = false});
   }
 };
-/// A store without rename whose lists are always current; sim_store_test has lists that lag.
+/// Makes stores without rename whose lists are always current. sim_store_test has lists that lag.
 struct SimObjectStores {
   std::unique_ptr<Store> make() {
     return std::make_unique<SimStore>("sim:",

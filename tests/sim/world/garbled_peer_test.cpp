@@ -1,6 +1,6 @@
-// A message from one rank to the others is cut off or changed. A save and a load end with a named
-// error, or continue if the change does not matter to them. No rank reads beyond the message, and
-// nobody waits.
+// A message from one rank to the others is cut off or changed. A save and a load then end with a
+// named error, or continue if the change does not matter to them. No rank reads beyond the
+// message's end, and no rank waits forever.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace reprise::sim {
 namespace {
 
 constexpr std::int32_t kWorldSize = 2;
-constexpr std::size_t kPlaces = 24;  // per message
+constexpr std::size_t kPlaces = 24;  // places in each message that are garbled
 
-/// Changes what a rank sends in its nth call.
+/// Changes the message that a rank sends in its nth call.
 using Garble = std::function<void(std::size_t nth, Bytes& wire)>;
 
 class GarbledCommunicator final : public Communicator {
@@ -92,7 +92,7 @@ class GarbledPeer : public testing::Test {
     });
   }
 
-  /// Returns how the ranks ended; `garble` changes the messages of rank 1.
+  /// Runs the program with `garble` changing the messages of rank 1. Returns how the ranks ended.
   RunResult run(const Program& program, const Garble& garble) {
     SimStore store("sim:");
     copy_tree({before_}, {store});
@@ -104,8 +104,8 @@ class GarbledPeer : public testing::Test {
     });
   }
 
-  /// Changes each message of rank 1 at kPlaces of its bytes, in both ways; counts the errors that
-  /// result.
+  /// Changes each message of rank 1 at kPlaces places, and also cuts it off there. Counts the
+  /// errors that result.
   std::map<std::string, int> run_all(const Program& program) {
     std::vector<std::size_t> sizes;
     run(program, [&](std::size_t, Bytes& wire) { sizes.push_back(wire.size()); });
@@ -117,7 +117,7 @@ class GarbledPeer : public testing::Test {
           const auto result = run(program, [&](std::size_t nth, Bytes& wire) {
             if (nth != message || at >= wire.size()) return;
             const auto place = wire.begin() + static_cast<std::ptrdiff_t>(at);
-            if (cut) wire.erase(place, wire.end() - 1);  // the last byte is its kind
+            if (cut) wire.erase(place, wire.end() - 1);  // keeps the last byte, the message's kind
             if (!cut) *place ^= std::byte{0xff};
           });
           SCOPED_TRACE(testing::Message() << "message " << message << (cut ? " cut" : " changed")

@@ -1,4 +1,4 @@
-// Ranks that disagree on one of their groups all refuse, and nothing is written.
+// If ranks disagree on one of their groups, all of them refuse, and nothing is written.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Eight of nine ranks in an arbitrary order, without rank 0.
+/// Eight of nine ranks in an arbitrary order; rank 0 is not one of them.
 const std::vector<GlobalRank> kRanks = {{5}, {2}, {8}, {1}, {3}, {7}, {6}, {4}};
 constexpr std::int32_t kWorld = 9;
 
@@ -71,7 +71,7 @@ JobConfig config() {
   return config;
 }
 
-/// Runs `work` on the job's ranks; the others do nothing.
+/// Runs `work` on the ranks of the job. The other ranks do nothing.
 RunResult run(SimStore& store, const std::function<void(TrainingJob&, Ports&)>& work) {
   World world({.world_size = kWorld}, store);
   return world.run([&](Ports& ports, GlobalRank rank) {
@@ -90,7 +90,8 @@ void save(TrainingJob& job, Ports& ports, const CheckpointGroups& groups) {
 
 using Refusals = std::map<GlobalRank, std::optional<Error>>;
 
-/// Requires that every member was refused with a message that names the group and both views.
+/// Requires that every member was refused, with a message that names the group and both views of
+/// it.
 void expect_refused(const Refusals& refusals, std::string_view group) {
   EXPECT_EQ(refusals.size(), kRanks.size());
   for (const auto& [rank, error] : refusals) {
@@ -101,8 +102,8 @@ void expect_refused(const Refusals& refusals, std::string_view group) {
   }
 }
 
-/// Returns the wrong group of the odd rank. Returns nothing if there is none: a single rank has no
-/// order and no other member.
+/// Returns the group as the rank `self` wrongly sees it; nothing if there is no wrong view. A
+/// single rank has no order and no other member.
 std::optional<Group> taken_by_odd_one(const Disagreement& disagreement, const Group& right,
                                       GlobalRank self) {
   if (right.size() == 1 && disagreement.name != "an idle rank more") return std::nullopt;

@@ -1,7 +1,7 @@
 #pragma once
-// A rank's ports that report each place where its life may end: each begin and each end that the
-// engine traces, and each call between them that changes the store. Trees are removed name by name
-// and each removal is durable at once, which is the worst that a file system may do.
+// Ports of a rank that report each place where its life may end: each begin and each end that the
+// engine traces, and each call in between that changes the store. They remove trees name by name,
+// and each removal is durable at once: the worst case that a file system permits.
 
 #include <algorithm>
 #include <functional>
@@ -17,11 +17,11 @@
 
 namespace reprise::sim {
 
-/// A place in a run, such as "commit/tracker begins" or "commit/tracker: publish".
+/// A place in a run. Its text is "commit/tracker begins" or "commit/tracker: publish".
 struct MortalPlace {
   std::string phase;
   std::string step;
-  std::string what;  ///< "begins", "ends", or the name of the call
+  std::string what;  ///< "begins", "ends", or the name of a call
 
   std::string text() const {
     const std::string where = step.empty() ? phase : phase + "/" + step;
@@ -29,13 +29,13 @@ struct MortalPlace {
   }
 };
 
-/// kDone makes the call, kClaimed only reports success.
+/// With kDone the call is made; with kClaimed it only reports success.
 enum class Deed : std::uint8_t { kDone, kClaimed };
 
 class MortalPorts {
  public:
-  /// Calls `passes` before each call that changes something, and after each begin or end was
-  /// traced; with `reads` also before each call that changes nothing.
+  /// Calls `passes` before each call that changes something, and after each traced begin or end. If
+  /// `reads`, also calls it before each call that changes nothing.
   MortalPorts(const Ports& inner, std::function<Deed(const MortalPlace&)> passes,
               bool reads = false)
       : passes_(std::move(passes)),
@@ -113,7 +113,7 @@ class MortalPorts {
       if (!entry) return;
       if (entry->directory) {
         std::vector<Entry> inside = store_.list(path);
-        std::reverse(inside.begin(), inside.end());  // the entry that makes it look whole goes last
+        std::reverse(inside.begin(), inside.end());  // leaves .metadata for the end
         for (const auto& inner : inside) {
           remove(join_path(path, inner.name));
           store_.sync_directory(path);
@@ -166,7 +166,8 @@ class MortalPorts {
     if (event.moment == Moment::kBegin) {
       open_.emplace_back(place.phase, place.step);
     } else {
-      // Phases overlap: the vote begins before the background is known to have written everything.
+      // Phases overlap: the vote begins before it is known that background work has written
+      // everything.
       const auto begun =
           std::find(open_.rbegin(), open_.rend(), std::pair(place.phase, place.step));
       open_.erase(std::next(begun).base());

@@ -1,5 +1,5 @@
-// Concurrent writers on a file system without locks: none removes files that another writes or has
-// set aside, and each gets an error.
+// Concurrent writers on a file system without locks. No writer removes files that another one
+// writes or has set aside, and each gets an error.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST_P(NoLocks, what_others_set_aside_is_left_alone_and_named) {
       EXPECT_THAT(log, Contains(HasSubstr(ports.store.display(path)))) << path;
     }
     ports.store.remove(kFirst);
-    begin(ports, 3, 1).finish();  // does not put back another writer's copy
+    begin(ports, 3, 1).finish();  // must not put back the copy of another writer
     begin(ports, 4, 2, 1).finish();
     EXPECT_EQ(loaded(ports, "run"), 4);
   });

@@ -1,4 +1,4 @@
-// A store without rename: its objects, its lists and its leases, and writers that lose a lease.
+// A store without rename: its objects, lists and leases, and writers that lose a lease.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ TEST(ObjectStore, a_lease_is_taken_when_it_was_given_back_or_its_term_is_over) {
   EXPECT_GT(first->token(), fence);
   store.pass_term();
   put(store, "a.new", "1");
-  store.publish({"a.new", "a", first.get()});  // nobody has taken it
+  store.publish({"a.new", "a", first.get()});  // allowed, since no other writer has taken the lease
   const auto second = store.lock("a");
   EXPECT_GT(second->token(), first->token());
   put(store, "a.new", "2");
@@ -126,9 +126,10 @@ TEST(ObjectStore, a_writer_that_is_killed_leaves_its_lease_to_the_term) {
   EXPECT_EQ(code_of([&] { store.lock("a"); }), std::nullopt);
 }
 
-// ---- writers
+// ---- two writers
 
-/// Returns the commit `protocol` with `between` called where the step `at` begins.
+/// Returns the commit `protocol` with an additional call of `between` at the beginning of the step
+/// `at`.
 decltype(SaveSeams::commit) interrupted(decltype(SaveSeams::commit) protocol, const std::string& at,
                                         const std::function<void()>& between) {
   return [=](Store& store, CommitTarget& target, const CommitContent& content, Part part) {
@@ -153,7 +154,7 @@ void save(const Ports& ports, std::int64_t generation, std::int64_t step,
   begin_save(ports, all_ranks(ports), job.state, options, seams).finish();
 }
 
-/// The result of the first writer's save, and the generation that is loaded afterwards.
+/// The result of the first writer's save, and the generation that a load finds afterwards.
 struct Ended {
   std::optional<Code> code;
   std::int64_t generation = 0;
@@ -163,8 +164,8 @@ class TwoWriters : public testing::Test {
  protected:
   TwoWriters() { mutant_named("store-fence-not-looked-at").apply(unfenced_); }
 
-  /// One writer saves generation 1, and generation 2 over it. Where step `at` of the second save
-  /// begins, its leases expire and `other` is called.
+  /// One writer saves generation 1 and then generation 2 over it. Where the step `at` of its second
+  /// save begins, the writer's leases expire and `other` is called.
   Ended saves(const decltype(SaveSeams::commit)& protocol, const std::string& at,
               const std::function<void(const Ports&, SimStore&)>& other) {
     SimStore store("sim:", capabilities_);
@@ -232,8 +233,8 @@ TEST_F(TwoWriters, one_whose_lease_was_taken_leaves_alone_what_the_other_one_has
   EXPECT_EQ(ended.generation, 2) << "it is the only copy";
 }
 
-/// On a store without exchange, a save over the first iteration died before it removed the old one
-/// that made way.
+/// On a store without exchange, a save over the first iteration died before it removed the old
+/// checkpoint that had made way. Retention removes both together.
 TEST(ObjectStore, what_made_way_goes_when_its_iteration_does) {
   for (const bool renames : {true, false}) {
     SCOPED_TRACE(renames);
@@ -255,7 +256,7 @@ TEST(ObjectStore, what_made_way_goes_when_its_iteration_does) {
   }
 }
 
-/// Reshards the newest checkpoint into `out`; calls `last_look` right before the commit.
+/// Reshards the newest checkpoint into `out`. Calls `last_look` right before the commit.
 void reshard_out(const Ports& ports, const std::function<void()>& last_look = {}) {
   Checkpoint source = Checkpoint::open(ports.store, "run");
   NoProgress progress;

@@ -1,6 +1,6 @@
 // One rank of two or three fails alone, with an exception other than Error, at each of its calls to
-// the store, in a save and in a load that may fall back. No rank waits for it: all end in the same
-// way, with the same error or with none.
+// the store, in a save and in a load that may fall back. No rank waits for it: all ranks end in the
+// same way, with the same error or without one.
 
 #include <gtest/gtest.h>
 
@@ -40,8 +40,8 @@ void load(const Ports& ports) {
   reprise::load(ports, *all_ranks(ports), job.state, options);
 }
 
-/// Returns the common end of all ranks (an error's name or "well"), or how each ended if they
-/// differ.
+/// Returns how all ranks ended (the name of an error, or "well"). If they ended differently,
+/// returns all endings.
 std::string ending_of(const RunResult& result) {
   std::set<std::string> endings;
   for (const RankOutcome& rank : result.ranks) {
@@ -72,7 +72,7 @@ class OneRankFails : public testing::TestWithParam<std::int32_t> {
     std::optional<MortalPlace> met;
   };
 
-  /// Runs `program`; the victim's `nth` call to the store throws.
+  /// Runs `program` on all ranks. The victim's call number `nth` to the store throws.
   Run run(GlobalRank victim, std::size_t nth, const std::function<void(const Ports&)>& program) {
     SimStore store("sim:");
     copy_tree({before_}, {store});
@@ -91,7 +91,7 @@ class OneRankFails : public testing::TestWithParam<std::int32_t> {
     return run;
   }
 
-  /// Fails each rank at each of its calls; counts the endings.
+  /// Makes each rank fail at each of its calls. Counts the endings.
   std::map<std::string, int> run_all(const std::function<void(const Ports&)>& program) {
     std::map<std::string, int> endings;
     for (std::int32_t victim = 0; victim < GetParam(); ++victim) {

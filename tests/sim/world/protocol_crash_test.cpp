@@ -1,7 +1,7 @@
 // Every crash of every protocol: at each begin and end that the engine traces and at each change of
-// the store between them, on each rank, as the end of its process or as a power cut; and each of
-// these calls failing, or falsely reporting that it renamed. Afterwards a new job loads one
-// committed checkpoint, the same on all ranks, and continues to save.
+// the store in between; on each rank; as the end of its process or as a power cut. In addition,
+// each of these calls fails, or falsely reports that it renamed. Afterwards a new job must load one
+// committed checkpoint, the same on all ranks, and must be able to save.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@
 namespace reprise::sim {
 namespace {
 
-/// The event at a place: the rank dies, or lives on with a call that failed or was not made.
+/// The event at a place: the rank dies, or lives on after a call that failed or was not made.
 enum class End { kKill, kPowerCut, kError, kLost };
 
 const char* name_of(End end) {
@@ -52,7 +52,7 @@ bool is_change_of_names(const std::string& call) {
   return call == "publish" || call == "replace" || call == "put_aside";
 }
 
-/// True if that can happen at that place.
+/// True if this end can happen at this place.
 bool possible(End end, const MortalPlace& place) {
   const bool call = place.what != "begins" && place.what != "ends";
   if (end == End::kError) return call;
@@ -68,7 +68,7 @@ struct SaveOf {
 
 using Steps = std::vector<Step>;
 
-/// Saves; `damaged` are the steps that the load before found damaged.
+/// Saves. `damaged` are the steps that an earlier load found damaged.
 void save(const Ports& ports, const SaveOf& what, const SaveSeams& seams = {},
           const Steps& damaged = {}) {
   const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), what.generation);
@@ -79,7 +79,7 @@ void save(const Ports& ports, const SaveOf& what, const SaveSeams& seams = {},
   begin_save(ports, all_ranks(ports), job.state, options, seams).finish();
 }
 
-/// Saves in a job that changes its state right after each begin, and polls.
+/// Saves of a job that changes its state right after each begin, and then polls.
 struct Beside {
   std::vector<SaveOf> saves = {};
   std::size_t in_flight = 1;
@@ -106,7 +106,7 @@ void save(const Ports& ports, const Beside& beside) {
 }
 
 struct Loaded {
-  std::int64_t generation;  ///< -1 for a mixture
+  std::int64_t generation;  ///< -1 if the state is a mixture
   Steps damaged;
 };
 
@@ -121,20 +121,20 @@ Loaded load(const Ports& ports, const std::string& path, reprise::Fallback fallb
   return {job.generation().value_or(-1), report.damaged};
 }
 
-/// The state before, the saves that are cut off, and the permitted results.
+/// The saves before, the saves that are cut off, and the permitted results.
 struct History {
   const char* name;
   std::vector<SaveOf> before;
-  std::optional<std::int64_t> damaged = {};  ///< step whose payload is changed
-  std::optional<SaveOf> unfinished = {};     ///< a save that was cut off
-  bool loads = false;                        ///< loads before it saves
+  std::optional<std::int64_t> damaged = {};  ///< step whose payload is changed beforehand
+  std::optional<SaveOf> unfinished = {};     ///< a save that was cut off earlier
+  bool loads = false;                        ///< true if the job loads before it saves
   std::optional<SaveOf> saves = {};
-  std::set<std::int64_t> allowed = {};  ///< generations; 0: nothing was ever committed
-  /// Steps that remain after it ends. Those from before are whole at every crash.
+  std::set<std::int64_t> allowed = {};  ///< permitted generations; 0: no checkpoint
+  /// Steps that remain after the last save. The saves before are whole at every crash.
   std::vector<std::int64_t> left = {};
   Beside beside = {};
 
-  /// Returns its last save.
+  /// Returns the last save.
   std::optional<SaveOf> last() const {
     return beside.saves.empty() ? saves : std::optional(beside.saves.back());
   }
@@ -251,8 +251,8 @@ const std::vector<History>& histories() {
   return all;
 }
 
-/// Kinds of store: they replace a tree in one step, in two renames, or with one conditional put if
-/// lists lag.
+/// Kinds of stores. They replace a tree in one step, in two renames, or with one conditional put
+/// while lists lag.
 enum class Kind { kExchange, kRename, kPut };
 constexpr std::array kKinds = {Kind::kExchange, Kind::kRename, Kind::kPut};
 
@@ -288,7 +288,7 @@ std::ostream& operator<<(std::ostream& out, const Setting& setting) {
 
 using Program = std::function<void(const Ports&)>;
 
-/// Runs it on all ranks, each of which must reach the end.
+/// Runs the program on all ranks. Each rank must reach its end.
 void run_whole(SimStore& store, std::int32_t ranks, const Program& program,
                Background background = Background::kAnyTime) {
   World world({.seed = 5, .world_size = ranks, .background = background}, store);
@@ -300,12 +300,12 @@ void run_whole(SimStore& store, std::int32_t ranks, const Program& program,
 }
 
 struct CutOff {
-  std::vector<MortalPlace> passed;  ///< places of the victim, in order
-  bool finished = false;            ///< all ranks reached the end
+  std::vector<MortalPlace> passed;  ///< places that the victim came to, in order
+  bool finished = false;            ///< true if all ranks reached the end
 };
 
-/// Runs it until the victim reaches its `last`-th place, where the end of `setting` happens; or to
-/// the end.
+/// Runs the program until the victim reaches place number `last`, where the end of `setting`
+/// happens, or until all ranks have ended.
 CutOff run_until(SimStore& store, const Setting& setting, std::size_t last,
                  const Program& program) {
   CutOff run;
@@ -337,12 +337,12 @@ CutOff run_until(SimStore& store, const Setting& setting, std::size_t last,
     run.finished = run.finished && rank.end == RankEnd::kReturned;
   }
   if (run.passed.size() > last && setting.end == End::kPowerCut) store.crash();
-  if (run.passed.size() > last) store.pass_term();  // the next job begins after the lease
+  if (run.passed.size() > last) store.pass_term();  // the lease ends before the next job begins
   return run;
 }
 
 constexpr std::size_t kForEver = std::size_t{1} << 30U;
-constexpr std::size_t kBeforeCommit = 30;  // places of a save
+constexpr std::size_t kBeforeCommit = 30;  // number of places in a save
 
 class ProtocolCrash {
  public:
@@ -360,13 +360,13 @@ class ProtocolCrash {
     before_.sync_all();
   }
 
-  /// Returns all places of the victim in the whole run.
+  /// Returns all places that the victim comes to in the whole run.
   std::vector<MortalPlace> places() {
     SimStore store = fresh();
     return run_until(store, setting_, kForEver, program()).passed;
   }
 
-  /// Returns the steps that remain after an undisturbed run.
+  /// Returns the steps that remain after a run without a crash.
   std::vector<std::int64_t> left() {
     SimStore store = fresh();
     run_whole(store, setting_.ranks, program(), setting_.background);
@@ -378,7 +378,8 @@ class ProtocolCrash {
     return steps;
   }
 
-  /// Returns the iteration being saved, after a death where that step of the commit begins.
+  /// Returns the generation of the iteration being saved, after a death at the beginning of that
+  /// step of the commit.
   std::int64_t generation_at(const std::string& step) {
     const auto passed = places();
     const auto place = std::find_if(passed.begin(), passed.end(), [&step](const MortalPlace& at) {
@@ -389,15 +390,15 @@ class ProtocolCrash {
     return found(store, CommitTarget::iteration("run", Step{history_.saves->step}).directory);
   }
 
-  /// Dies there and recovers. Returns what is wrong afterwards; empty if all is well.
+  /// Dies at the place and recovers. Returns what is wrong afterwards; empty if all is well.
   std::string crash_at(std::size_t place) {
     SimStore store = fresh();
     const bool finished = run_until(store, setting_, place, program()).finished;
     return complaint(store, finished);
   }
 
-  /// Is killed at one place and, in the same save again, dies at another. Names of the first life
-  /// are then visible but not durable.
+  /// The first life is killed at one place. A second life makes the same save and dies at another
+  /// place. Names that the first life changed are then visible but not durable.
   std::string crash_twice(std::size_t first, std::size_t second) {
     SimStore store = fresh();
     Setting killed = setting_;
@@ -428,15 +429,15 @@ class ProtocolCrash {
   void change_payload(std::int64_t step) {
     const std::string path = CommitTarget::iteration("run", Step{step}).directory + "/__0_0.distcp";
     Bytes content = read_all(before_, path, 1U << 20U);
-    // Change the rank's elements, which are the only bytes with that value.
+    // Changes the elements of the rank, since no other bytes have that value.
     for (std::size_t i = 0; i + 8 <= content.size(); ++i) {
       if (load_le<std::int64_t>(ByteSpan(content).subspan(i)) == step) content[i] ^= std::byte{8};
     }
     write_durably(before_, path, content);
   }
 
-  /// Returns the generation that is loaded; 0 if there is no checkpoint at all. Throws if the load
-  /// does.
+  /// Returns the generation that a load finds; 0 if there is no checkpoint at all. Throws if the
+  /// load throws.
   std::int64_t found(SimStore& store, const std::string& path) {
     std::set<std::int64_t> found;
     try {
@@ -450,8 +451,8 @@ class ProtocolCrash {
     return found.size() == 1 ? *found.begin() : -1;
   }
 
-  /// Returns what is wrong with the store; empty if all is well. `finished`: the save reported that
-  /// it ended.
+  /// Returns what is wrong with the store; empty if all is well. `finished` is true if the save
+  /// reported that it ended.
   std::string complaint(SimStore& store, bool finished) {
     try {
       const std::int64_t now = found(store, "run");
@@ -479,8 +480,9 @@ class ProtocolCrash {
     return left_of_a_removal(store);
   }
 
-  /// Lists that lag may have hidden files from the save before; the next save removes those. Marks
-  /// stay until a list shows nothing else.
+  /// Returns the names that a removal left behind. If lists lag, they may have hidden files from
+  /// the save; so one more save is made, which removes those files. Marks stay until a list shows
+  /// that nothing else is left.
   std::string left_of_a_removal(SimStore& store) {
     const bool lags = store.capabilities().lists_lag;
     if (lags) {
@@ -501,7 +503,7 @@ class ProtocolCrash {
   Setting setting_;
   SaveSeams seams_;
   SimStore before_ = SimStore("sim:");
-  std::uint64_t stores_ = 0;  ///< stores made so far; lists of each lag in another way
+  std::uint64_t stores_ = 0;  ///< stores made so far; seeds the lag of each one
 };
 
 std::vector<Setting> settings() {
@@ -520,7 +522,7 @@ class Histories : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(Histories, a_crash_or_failure_anywhere_leaves_one_whole_checkpoint_for_all_ranks) {
   const History& history = histories()[GetParam()];
-  std::map<Kind, int> counts;  ///< crashes per kind of store
+  std::map<Kind, int> counts;  ///< number of crashes for each kind of store
   int failures = 0;
   for (const Setting& setting : settings()) {
     ProtocolCrash crash(history, setting);
@@ -554,8 +556,8 @@ TEST_P(Histories, an_undisturbed_run_leaves_what_is_to_be_kept_and_nothing_else)
 INSTANTIATE_TEST_SUITE_P(ProtocolCrash, Histories,
                          testing::Range(std::size_t{0}, histories().size()));
 
-/// Returns the places where a step begins, since another life finds what the previous step left,
-/// and those between the calls of a step that moves or removes.
+/// Returns the places where a step begins, because another life finds the results of the step
+/// before. Also returns the places between the calls of a step that moves or removes.
 std::vector<std::size_t> states(const std::vector<MortalPlace>& places) {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -572,7 +574,7 @@ TEST(ProtocolCrash, a_crash_while_the_leftovers_of_another_are_cleared_leaves_on
   for (const std::size_t h : {2, 3, 7}) {
     const History& history = histories()[h];
     for (const Kind kind : {Kind::kRename, Kind::kExchange, Kind::kPut}) {
-      if (kind == Kind::kExchange && REPRISE_SANITIZED) continue;  // sanitizer builds take a sample
+      if (kind == Kind::kExchange && REPRISE_SANITIZED) continue;  // slow under sanitizers
       ProtocolCrash crash(history, {kind, 1, {0}, End::kPowerCut});
       const std::vector<MortalPlace> places = crash.places();
       for (const std::size_t first : states(places)) {
@@ -602,7 +604,8 @@ TEST(ProtocolCrash, what_the_tracker_is_about_to_name_would_survive_a_power_cut)
   }
 }
 
-/// A wrong protocol, the history in which it shows, and the verdict; it needs two ranks, or one.
+/// A wrong protocol, the history in which its error shows, the number of ranks that this needs, and
+/// the complaint.
 struct Wrong {
   const char* mutant;
   std::size_t history;
@@ -646,7 +649,7 @@ TEST(ProtocolCrash, a_protocol_in_a_wrong_order_is_seen_at_some_crash) {
   }
 }
 
-/// Returns the phases with their steps, in the order in which they first began.
+/// Returns the names of the phases and their steps, in the order in which they first began.
 std::vector<std::string> names(const std::vector<MortalPlace>& places, const std::string& phase) {
   std::vector<std::string> found;
   for (const auto& place : places) {

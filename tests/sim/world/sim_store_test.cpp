@@ -1,4 +1,4 @@
-// The store's state after a crash, and copies between stores.
+// The state of the simulated store after a crash, and copies between stores.
 #include "sim/world/sim_store.hpp"
 #include "core/ports/whole_file.hpp"
 

@@ -1,5 +1,5 @@
-// Worlds give equal runs for equal seeds and different runs otherwise; crashes, deadlocks and
-// mismatches are verdicts.
+// Worlds give equal runs for equal seeds and different runs for different seeds. Crashes, deadlocks
+// and mismatches become verdicts.
 #include "sim/world/world.hpp"
 #include "core/base/codes.hpp"
 #include "core/ports/whole_file.hpp"
@@ -68,7 +68,7 @@ TEST(World, same_seed_gives_the_same_events_again) {
   }
 }
 
-// Returns the hash of a run in another process, whose heap has a different layout.
+// Returns the hash of a run in another process, where the heap has a different layout.
 std::uint64_t hash_in_child(std::uint64_t seed, std::size_t ballast) {
   std::array<int, 2> ends{};
   CHECK(::pipe(ends.data()) == 0);
@@ -124,7 +124,7 @@ TEST(World, device_copies_are_late_and_what_they_go_to_is_poisoned_until_waited_
     const std::vector<GatherCopy> out = {{{state.data(), {1}}, {staging.data(), {1}}, {4}, 1}};
     const auto event = ports.device.gather(out);
     EXPECT_EQ(staging, std::vector<std::byte>(4, SimDevice::kUngathered));
-    state[0] = std::byte{9};  // too early, so it must show
+    state[0] = std::byte{9};  // too early, so the staged copy must show it
     ports.device.wait(event);
     EXPECT_EQ(staging[0], std::byte{9});
     const std::vector<ScatterCopy> in = {{{staging.data(), {1}}, {state.data(), {1}}, {4}, 1}};
@@ -197,7 +197,7 @@ TEST(World, ranks_that_wait_for_each_other_are_a_verdict_that_names_them) {
   const auto result = world.run([](Ports& ports, GlobalRank rank) {
     const auto all = ports.fabric.communicator(Group::world(3));
     all->barrier();
-    if (rank.value == 2) return;  // forgets the second call
+    if (rank.value == 2) return;  // rank 2 does not make the second call
     if (rank.value == 0) all->all_gather(as_bytes("x"));
     if (rank.value == 1) {
       ports.fabric.communicator(Group({GlobalRank{1}, GlobalRank{0}}));
@@ -309,13 +309,13 @@ TEST(World, round_that_a_member_joined_before_it_died_is_completed) {
     EXPECT_EQ(comm->all_gather(as_bytes("x")).size(), 2U);
     if (rank.value == 1) world.kill(rank);
     EXPECT_EQ(code_of([&] { comm->barrier(); }), Code::kPeerFailed);
-    EXPECT_EQ(code_of([&] { comm->barrier(); }), Code::kPeerFailed);  // it stays broken
+    EXPECT_EQ(code_of([&] { comm->barrier(); }), Code::kPeerFailed);  // remains broken
   });
   EXPECT_EQ(result.ranks[0].end, RankEnd::kReturned);
   EXPECT_EQ(result.ranks[1].end, RankEnd::kKilled);
 }
 
-// Tries to change the world from a destructor, like an engine that cleans up.
+// Tries to change the store from a destructor, as an engine that cleans up does.
 struct CleansUp {
   Ports& ports;
   int& ran;
@@ -351,7 +351,7 @@ TEST(World, dead_ranks_destructors_run_and_change_nothing) {
         try {
           ports.store.open("none");
         } catch (const Error&) {
-          ports.store.stat("c");  // may be killed within a catch block
+          ports.store.stat("c");  // a rank may be killed inside a catch block
         }
       }
     });

@@ -1,4 +1,4 @@
-// Large buffers are cut to fit the staging memory: all cases of a small world.
+// Large buffers are cut into rounds that fit the staging memory: all cases of a small world.
 #include "core/adapters/nccl/rounds.hpp"
 
 #include <gtest/gtest.h>

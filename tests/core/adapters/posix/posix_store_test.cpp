@@ -84,7 +84,7 @@ TEST_F(PosixStoreTest, remove_does_not_follow_links) {
   EXPECT_TRUE(other.stat("keep"));
 }
 
-/// A lock file that this user may read but not write, like another user's file under the usual
+/// A lock file that this user may read but not write, such as another user's file under the usual
 /// umask.
 struct ForeignLock : PosixStoreTest {
   static constexpr fs::perms kReadable =
@@ -155,7 +155,7 @@ TEST_F(PosixStoreTest, root_that_is_not_there_is_made_with_its_parents) {
   deep.make_directory("");
   EXPECT_TRUE(deep.list("").empty());
   PosixStore other(directory.path() + "/x/z");
-  const auto held = other.lock("a");  // a writer's first action
+  const auto held = other.lock("a");  // locking is a writer's first action
   EXPECT_EQ(other.list("").size(), 1U);
 }
 
