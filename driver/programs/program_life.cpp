@@ -99,10 +99,11 @@ std::string word_of(const std::string& word, const ProgramPlace& place) {
   return place.programs + word.substr(std::string_view(kPrograms).size());
 }
 
-/// Compiled Python files go to a folder of ours: a rank without them compiles all of torch.
-std::vector<std::string> environment_words() {
-  std::vector<std::string> words = {"env", "-u", "PYTHONDONTWRITEBYTECODE", "-u",
-                                    "REPRISE_WITNESS_PID"};
+/// Options of env come before its variables. Compiled Python files go to a folder of ours: a rank
+/// without them compiles all of torch.
+std::vector<std::string> environment_words(const std::string& folder) {
+  std::vector<std::string> words = {
+      "env", "-u", "PYTHONDONTWRITEBYTECODE", "-u", "REPRISE_WITNESS_PID", "-C", folder};
   if (const char* home = std::getenv("HOME")) {
     words.push_back("PYTHONPYCACHEPREFIX=" + std::string(home) + "/.cache/reprise/pycache");
   }
@@ -151,8 +152,7 @@ class RunningLife {
   }
 
   std::vector<std::string> command(std::size_t rank) const {
-    std::vector<std::string> words = environment_words();
-    words.insert(words.end(), {"-C", request_.trainer.folder});
+    std::vector<std::string> words = environment_words(request_.trainer.folder);
     const auto set = [&words](const std::string& name, const std::string& value) {
       words.push_back(name + "=" + value);
     };
@@ -170,7 +170,6 @@ class RunningLife {
     set("REPRISE_WITNESS_VALUES", request_.values);
     for (const auto& word : request_.trainer.command)
       words.push_back(word_of(word, request_.place));
-    // The option must stand before the variables.
     return words;
   }
 
