@@ -154,10 +154,22 @@ class ProgramJudge {
       const bool in_load = life_->plan.kill && life_->plan.kill->phase.starts_with("load");
       saves_.push_back({states[i], ended || in_load});
     }
+    if (whole_life) require_told(states.size());
     const std::size_t first = saves_.size() - states.size();
     for (std::size_t i = first; i < saves_.size(); ++i) {
       if (life_->stored_known && saves_[i].complete && !saved_again(i)) judge_save(i);
     }
+  }
+
+  /// A trainer that is silent at a save can't be judged by it.
+  void require_told(std::size_t told) {
+    const auto planned = static_cast<std::size_t>(
+        std::count_if(life_->plan.steps.begin(), life_->plan.steps.end(),
+                      [](const ProgramStep& step) { return step.does == ProgramDoes::kSave; }));
+    if (told >= planned || life_->plan.exit != 0) return;
+    find(judged::kOracleVacuous, "the plan has " + std::to_string(planned) +
+                                     " saves, and the ranks tell of " + std::to_string(told));
+    findings_.back().inconclusive = true;
   }
 
   /// True if a later save of this life has the same step, or all saves share one folder.

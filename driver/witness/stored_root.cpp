@@ -8,7 +8,7 @@
 #include "core/checkpoint/blocks.hpp"
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
-#include "core/format/witness_digest.hpp"
+#include "core/digest/witness_digest.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {

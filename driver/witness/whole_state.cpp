@@ -39,13 +39,7 @@ class Merge {
            "rank " + std::to_string(rank.rank) + " is at step " + std::to_string(told.step),
            rank.rank);
     }
-    std::map<std::string, int> seen;
-    for (const auto& tensor : told.tensors) {
-      if (++seen[tensor.key] > 1) {
-        find(judged::kKeysetAsymmetry, tensor.key, "is told twice by one rank", rank.rank);
-      }
-      add(rank.rank, tensor);
-    }
+    for (const auto& tensor : told.tensors) add(rank.rank, tensor);
     for (const auto& object : told.objects) add(rank.rank, object);
   }
 

@@ -226,6 +226,12 @@ TEST(ProgramJudge, WantsADoneWitness) {
   EXPECT_THAT(run.first(), HasSubstr("its witness does not say so"));
 }
 
+TEST(ProgramJudge, WantsEachSaveToBeTold) {
+  RecordedRun run;
+  run.plan.lives[0].steps.push_back({ProgramDoes::kSave});
+  EXPECT_THAT(run.first(), HasSubstr("the plan has 2 saves, and the ranks tell of 1"));
+}
+
 TEST(ProgramJudge, WantsThePlannedKill) {
   RecordedRun run;
   run.plan.lives[0].kill = ProgramKill{1, "save.write", 1};

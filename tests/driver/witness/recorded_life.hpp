@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/hash.hpp"
-#include "core/format/witness_digest.hpp"
+#include "core/digest/witness_digest.hpp"
 #include "driver/witness/program_judge.hpp"
 
 namespace reprise::driver {

@@ -7,7 +7,7 @@
 #include <array>
 #include <bit>
 
-#include "core/format/witness_digest.hpp"
+#include "core/digest/witness_digest.hpp"
 #include "reports/read_error.hpp"
 #include "tests/driver/witness/recorded_life.hpp"
 

@@ -1,4 +1,4 @@
-#include "core/format/witness_digest.hpp"
+#include "core/digest/witness_digest.hpp"
 
 #include <cstring>
 
