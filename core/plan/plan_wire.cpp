@@ -2,10 +2,10 @@
 //
 //   magic u32 | common digest u64 | placed offers | forms | given offers | objects
 //   placed offers   placements | tensors (form | placement)
-//   placement       axes (name, size)... | members (difference to the previous)... | splits
+//   placement       axes (name, size)... | members (difference from the one before)... | splits
 //   form            key | dtype u8 | shape
-//   given offer     for the form at its index: boxes (offset, extent)... | replica | denied boxes
-//   (0, 1) object          key | replica
+//   given offer     boxes (offset, extent)... | replica | denied boxes; one offer per form
+//   object          key | replica
 //
 // Placed offers and forms begin with their byte count: equal bytes are decoded once. Lists and
 // texts begin with their count. Numbers are LEB128, signed ones zigzag. Each list entry takes at

@@ -68,8 +68,8 @@ LocalPlan decode_local_plan(ByteSpan bytes);
 /// Decodes the plans of all ranks. Equal PlacedOffers become one shared object.
 std::vector<LocalPlan> decode_local_plans(std::span<const Bytes> wires);
 
-/// Returns a hash of everything in a rank's plan: keys, shapes, dtypes, boxes, replica ids,
-/// placements; but not of the common state's content.
+/// Returns a hash of everything in a rank's plan: keys, shapes, dtypes, boxes, replica ids and
+/// placements. The content of the common state is left out.
 std::uint64_t signature(const LocalPlan& plan);
 std::uint64_t signature(const Placed& placed);
 /// The first two return the hash of a shared part; the third returns the hash of a plan from the
