@@ -29,7 +29,7 @@ Findings check_cover(const Catalog& catalog, std::span<const StoredFile> files =
 /// first item and counts the others.
 Findings check_storage(const Catalog& catalog, std::span<const StoredFile> files);
 
-/// True if the item's range lies within its file, so that reading it makes sense.
+/// True if the item's range lies within its file, so that it can be read.
 bool is_readable(FileIndex file, ByteRange range, std::span<const StoredFile> files);
 
 }  // namespace reprise
