@@ -17,9 +17,9 @@ using LeafDigest = std::function<std::uint64_t(const TensorLeaf& leaf, std::uint
 /// bytes.
 std::uint64_t host_leaf_digest(const TensorLeaf& leaf, std::uint64_t key);
 
-/// Returns this rank's part of the digest: the sum over all elements of which it holds the main
-/// copy, each hashed by key, global index and bits. `of_leaf` computes the sum where the leaf's
-/// memory is.
+/// Returns this rank's part of the digest. The part covers the elements whose main copy this rank
+/// holds: it is the sum of their hashes by key, global index and bits. `of_leaf` computes the sum
+/// of one leaf, wherever the memory of that leaf is.
 std::uint64_t content_digest(const StateDict& state, const LeafDigest& of_leaf = host_leaf_digest);
 
 /// Returns the digest of a value, such as a common state, without its layout entries. Only one rank

@@ -47,7 +47,8 @@ struct JudgeOptions {
   ExpectedTensors expected = ExpectedTensors::kEveryTensor;
   /// Keys of objects (without coordinate) that are not judged, because the job starts them anew.
   std::vector<std::string> skipped_objects;
-  /// Returns the common state without the entries that may differ. Null if none may.
+  /// Returns the common state without the entries that may differ. Null if every entry
+  /// must be equal.
   Value (*comparable)(const Value& common) = nullptr;
   Suspects suspects;
 };

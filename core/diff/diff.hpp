@@ -87,7 +87,7 @@ struct DiffReport {
       0;  ///< number of tensors, objects and files that the options exclude
   std::uint64_t ignored_differences =
       0;                  ///< number of differences in the common state that the options exclude
-  bool checksums = true;  ///< as in the options
+  bool checksums = true;  ///< true if the options requested checksums
 
   std::uint64_t different() const;
   std::uint64_t not_comparable() const;

@@ -118,8 +118,8 @@ std::optional<ModuleKey> parse_chained(std::string_view text) {
   const auto chain = take_chain(text);
   if (!take(text, kOptimizer) || text.empty()) return std::nullopt;
   ModuleKey key = parse_optimizer(text);
-  // The prefix was added before the parts were split off, so its number counts if the part's number
-  // is missing or 0.
+  // A key may number the optimizer twice: as chained_<i> and within the part. The number in
+  // chained_<i> counts if the part has no number or 0.
   if (chain && (!key.chain || *key.chain == 0)) key.chain = chain;
   return key;
 }

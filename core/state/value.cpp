@@ -15,7 +15,7 @@ namespace {
 enum class Sameness {
   kSame,
   kDifferent,
-  kOpen,  ///< undecided: a dict or set has entries in another order, or other entries
+  kOpen,  ///< undecided: entries of a dict or set differ or are in another order
 };
 
 template <class Items, class Compare>
