@@ -102,8 +102,8 @@ std::vector<int> group_along(const Grid& grid, int member, const std::vector<std
   for (int m = 0; m < static_cast<int>(grid.members.size()); ++m) {
     const auto at = coordinates(grid, m);
     bool same = true;
-    std::vector<int>
-        order;  // slowest axis first, so that after sorting the first named axis is the fastest
+    // The slowest axis comes first, so that sorting makes the first named axis the fastest.
+    std::vector<int> order;
     for (std::size_t a = 0; a < at.size(); ++a) {
       const bool named = std::count(names.begin(), names.end(), grid.axes[a].first) > 0;
       if (!named && at[a] != mine[a]) same = false;

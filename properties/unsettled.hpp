@@ -10,10 +10,8 @@
 
 namespace reprise {
 
-inline constexpr std::byte kUnsettled{
-    0xA5};  ///< pattern of copies out of the job's memory, for a save
-inline constexpr std::byte kUnsettledLoad{
-    0xB5};  ///< pattern of copies into the job's memory, for a load
+inline constexpr std::byte kUnsettled{0xA5};      ///< copies out of the job's memory (saves)
+inline constexpr std::byte kUnsettledLoad{0xB5};  ///< copies into the job's memory (loads)
 
 /// Reports TORN_SNAPSHOT, or NOT_FILLED for a load's pattern, for each tensor with a piece that has
 /// the pattern in 16 adjacent bytes; a smaller piece must consist of it. Pieces of less than 4

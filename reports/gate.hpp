@@ -16,8 +16,7 @@ namespace reprise::reports {
 struct Submission {
   std::string file;
   std::optional<Report> report = {};
-  std::string unreadable =
-      {};  ///< why there is no report: it is absent, cut off, or something else
+  std::string unreadable = {};  ///< why there is no report: absent, cut off, or another file
 };
 
 struct GateOptions {

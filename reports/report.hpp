@@ -73,8 +73,8 @@ struct PeakBytes {
 struct BoundBytes {
   std::uint64_t stage = 0;
   std::uint64_t load = 0;
-  std::uint64_t empty =
-      0;  ///< bound for a rank without parts, for any tensor sizes; 0 if there was none
+  /// Bound for a rank without parts of tensors; 0 if there was no such rank.
+  std::uint64_t empty = 0;
 };
 
 struct FaultResult {

@@ -13,8 +13,8 @@ namespace reprise::cli {
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  std::size_t out_width =
-      0;  ///< columns of the terminal on stdout; 0 if there is none, and then nothing is shortened
+  /// Columns of the terminal on stdout. 0 if there is none; nothing is shortened then.
+  std::size_t out_width = 0;
   bool err_is_terminal = false;
   std::ostream* terminal = nullptr;  ///< `err` as it is, for code that moves the cursor
   std::string executable = {};       ///< path of this program, used to start it again

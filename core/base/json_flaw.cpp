@@ -48,8 +48,7 @@ class Watch final : public nlohmann::json_sax<Json> {
   }
 
   std::size_t depth_max_;
-  std::vector<std::set<std::string>>
-      keys_;  ///< one set for each open object or list: the keys seen so far
+  std::vector<std::set<std::string>> keys_;  ///< keys of each open object or list
 };
 
 }  // namespace

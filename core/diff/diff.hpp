@@ -57,8 +57,8 @@ struct ObjectDiff {
   /// payload.
   std::string key;
   DiffVerdict verdict = DiffVerdict::kSame;
-  bool opaque =
-      false;  ///< true if compared as bytes, because it contains names that are not interpreted
+  /// True if compared as bytes, because it contains names that are not interpreted.
+  bool opaque = false;
   std::vector<ValueDifference> differences;  ///< the first few differences
   std::string reason;                        ///< why the verdict is kNotComparable or kNotKnown
 };
@@ -83,11 +83,9 @@ struct DiffReport {
   std::uint64_t objects_compared = 0;
   std::uint64_t objects_opaque = 0;  ///< number of objects compared as bytes
   std::uint64_t files_compared = 0;  ///< number of files next to the payload that were compared
-  std::uint64_t ignored_keys =
-      0;  ///< number of tensors, objects and files that the options exclude
-  std::uint64_t ignored_differences =
-      0;                  ///< number of differences in the common state that the options exclude
-  bool checksums = true;  ///< true if the options requested checksums
+  std::uint64_t ignored_keys = 0;    ///< tensors, objects and files that the options exclude
+  std::uint64_t ignored_differences = 0;  ///< excluded differences in the common state
+  bool checksums = true;                  ///< true if the options requested checksums
 
   std::uint64_t different() const;
   std::uint64_t not_comparable() const;
@@ -106,11 +104,10 @@ struct DiffOptions {
   /// Returns true for differences inside the common state to ignore, for example at the path
   /// "common_state['args']['lr']". If empty, none is ignored.
   std::function<bool(std::string_view path)> path_ignored;
-  std::uint64_t block_bytes = std::uint64_t{2}
-                              << 20U;  ///< block size per side; about as much memory again is used
-  std::size_t differences_max = 8;     ///< upper limit per object
-  bool checksums =
-      true;  ///< compare each record that is read with its checksum (reads payloads twice)
+  std::uint64_t block_bytes = std::uint64_t{2} << 20U;  ///< per side; as much memory again is used
+  std::size_t differences_max = 8;                      ///< upper limit per object
+  /// Compare each record that is read with its checksum. Payloads are then read twice.
+  bool checksums = true;
 };
 
 /// Compares two checkpoints. Throws an Error if needed bytes cannot be read or disagree with the

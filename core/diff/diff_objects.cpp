@@ -246,8 +246,7 @@ class ObjectDiffer {
   Checkpoint& right_;
   const DiffOptions& options_;
   DiffReport& report_;
-  std::map<std::string, bool>
-      comparable_;  ///< keyed by the object's key without coordinate and grid
+  std::map<std::string, bool> comparable_;  ///< keyed by object key without coordinate
   std::size_t common_entries_ = 0;
 };
 

@@ -11,8 +11,8 @@ namespace reprise {
 /// Says how the layouts of the two saves differ, judging by launch arguments in the common states.
 struct LayoutsApart {
   bool in_any_way = false;
-  bool model_parallel =
-      false;  ///< true if more than the data-parallel or context-parallel size differs
+  /// True if more than the data-parallel or context-parallel size differs.
+  bool model_parallel = false;
 };
 
 class DiffSides {

@@ -76,8 +76,8 @@ std::vector<Both<Item>> pairs_of_one_name(const std::vector<const Item*>& left,
 /// Pairs the items of two checkpoints. The pairs are sorted by key.
 template <class Item>
 std::vector<Both<Item>> pairs_of(const std::vector<Item>& left, const std::vector<Item>& right) {
-  std::vector<std::pair<const Item*, bool>>
-      all;  // each item with its side: false for left, true for right
+  // Each item with its side: false for left, true for right.
+  std::vector<std::pair<const Item*, bool>> all;
   for (const Item& item : left) all.emplace_back(&item, false);
   for (const Item& item : right) all.emplace_back(&item, true);
   std::ranges::stable_sort(

@@ -34,9 +34,8 @@ struct Metadata {
   std::vector<PlannerEntry> planner_data;  ///< empty if the file has none, as Megatron's
   std::string checkpoint_id;               ///< as the saver wrote it; informational
   std::string save_id;
-  std::string version;  ///< "1.0.0" or empty
-  bool has_local_plans =
-      false;  ///< true if the file had Megatron's all_local_plans, which is not kept
+  std::string version;             ///< "1.0.0" or empty
+  bool has_local_plans = false;    ///< the file had Megatron's all_local_plans (not kept)
   std::vector<std::string> notes;  ///< unusual but legal facts, which `verify` lists
 };
 

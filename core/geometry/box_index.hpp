@@ -37,8 +37,8 @@ class BoxIndex {
   std::vector<std::uint32_t> order_;  ///< positions, sorted by the boxes' start along dim_
   std::size_t dim_ = 0;
   std::vector<std::int64_t> begin_;  ///< starts along dim_, sorted; if empty, all boxes are scanned
-  std::vector<std::int64_t>
-      reach_;  ///< for each box in order_, the furthest end along dim_ of all boxes up to it
+  /// For each box in order_, the furthest end along dim_ of all boxes up to that box.
+  std::vector<std::int64_t> reach_;
 };
 
 }  // namespace reprise

@@ -235,8 +235,8 @@ struct CompareBlocks {
   template <int count>
   REPRISE_HD void add_some(std::int64_t block, std::int64_t step, DifferenceSum& sum) const {
     bool same = true;
-    for (int k = 0; k < count; ++k)
-      same &= equal(block + k * step);  // does all loads before the one branch
+    // Makes all loads before the one branch.
+    for (int k = 0; k < count; ++k) same &= equal(block + k * step);
     if (same) return;
     for (int k = 0; k < count; ++k) add(block + k * step, sum);
   }

@@ -114,8 +114,7 @@ class Corners {
 
   const Box& whole_;
   std::vector<std::size_t> dims_;
-  std::vector<std::vector<std::int64_t>>
-      faces_;                  ///< face coordinates; the index is the position in dims_
+  std::vector<std::vector<std::int64_t>> faces_;  ///< coordinates, by position in dims_
   std::vector<Wide> corners_;  ///< each is twice a corner's number, plus 1 for a count of -1
 };
 

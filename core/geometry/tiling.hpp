@@ -27,8 +27,8 @@ namespace reprise {
 
 /// The reason why boxes do not tile a tensor. Exactly one member is set.
 struct TilingFault {
-  std::optional<std::pair<std::size_t, std::size_t>>
-      overlap;             ///< positions of two boxes that overlap
+  /// Positions of two boxes that overlap.
+  std::optional<std::pair<std::size_t, std::size_t>> overlap;
   std::optional<Box> gap;  ///< a region that no box covers
 };
 

@@ -29,8 +29,8 @@ struct TensorOffer {
   TensorForm form;
   std::vector<Box> boxes;
   std::int32_t replica = 0;
-  std::optional<Box>
-      denied;  ///< box that a claimed placement gives, if the leaf's box differs from it
+  /// The box that the claimed placement gives, if the leaf's box differs from it.
+  std::optional<Box> denied;
 };
 
 class GivenOffers {

@@ -102,8 +102,8 @@ void check_grid(std::span<Shard> shards) {
   std::vector<std::int64_t> held;
   for (const Shard& shard : shards) held.push_back(shard.linear);
   std::sort(held.begin(), held.end());
-  if (std::adjacent_find(held.begin(), held.end()) !=
-      held.end()) {  // for example "shard_1_2" and "shard_01_2"
+  // Two names may mean one shard, for example "shard_1_2" and "shard_01_2".
+  if (std::adjacent_find(held.begin(), held.end()) != held.end()) {
     throw object_error(Code::kMultiWriter, "two names stand for one shard of this object",
                        first.key);
   }

@@ -15,8 +15,8 @@ namespace reprise {
 struct Section {
   const PlacedOffers* offers;
   std::vector<GroupRank> ranks;  ///< ascending
-  std::vector<std::uint32_t>
-      placement;  ///< for each placement of the section, its index in OfferBook::placements()
+  /// For each placement of the section, its index in OfferBook::placements().
+  std::vector<std::uint32_t> placement;
 };
 
 /// The offer of one key by the ranks of one section.
@@ -79,8 +79,8 @@ class OfferBook {
   std::vector<Section> sections_;
   std::vector<FormSection> form_sections_;
   std::vector<const Placed*> placements_;
-  std::multimap<std::uint64_t, std::uint32_t>
-      by_signature_;  ///< indices of placements; lookups only
+  /// Indices of placements by signature; used for lookups only.
+  std::multimap<std::uint64_t, std::uint32_t> by_signature_;
   std::vector<std::string_view> keys_;
   Lists<SectionOffer> placed_;
   Lists<FormOffer> given_;

@@ -42,11 +42,9 @@ Members members_of(const Mesh& mesh, const Savers& savers) {
 /// The cut of one dimension by axes of the mesh. The first axis makes the coarsest cut.
 struct DimCut {
   std::vector<AxisIndex> axes;
-  std::vector<Interval>
-      leaves;  ///< one per combination of coordinates; the last axis varies fastest
+  std::vector<Interval> leaves;     ///< one per combination of coordinates, last axis fastest
   std::vector<Interval> intervals;  ///< the distinct non-empty leaves, sorted
-  std::vector<std::uint32_t>
-      interval_of;  ///< for each leaf, its index in `intervals`; kNoBox if it is empty
+  std::vector<std::uint32_t> interval_of;  ///< by leaf: index in `intervals`, or kNoBox
 };
 
 bool before(Interval a, Interval b) {

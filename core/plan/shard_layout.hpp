@@ -19,8 +19,8 @@ namespace reprise {
 struct ShardLayout {
   std::optional<CoverDefect> defect;  ///< if set, the other members are empty
   HeldBoxes held;                     ///< boxes, and who holds them as ranks of the saving group
-  std::vector<std::uint32_t>
-      box_of;  ///< position of the box of mesh member m; kNoBox if that box is empty
+  /// Position of the box of mesh member m; kNoBox if that box is empty.
+  std::vector<std::uint32_t> box_of;
 
   static constexpr std::uint32_t kNoBox = 0xffffffff;
 };

@@ -11,8 +11,7 @@ namespace reprise {
 namespace {
 
 constexpr int kTestsBeforeYield = 100;
-constexpr int kTestsBeforeSleep =
-    2000;  // after this many tests it sleeps, because there may be more ranks than cores
+constexpr int kTestsBeforeSleep = 2000;  // more ranks than cores may be waiting
 constexpr auto kSleep = std::chrono::microseconds(100);
 constexpr std::uint64_t kLookNs = 20'000'000;
 /// How long to wait for messages that a member sent before it ended.

@@ -54,8 +54,8 @@ class Patience {
   std::function<std::string()> describe_;
   std::uint64_t give_up_at_ns_;
   std::uint64_t next_look_ns_;
-  std::optional<std::pair<GlobalRank, std::uint64_t>>
-      ended_;  ///< a rank that has ended, and when that was noticed
+  /// A rank that has ended, and when that was noticed.
+  std::optional<std::pair<GlobalRank, std::uint64_t>> ended_;
 };
 
 }  // namespace reprise

@@ -134,8 +134,7 @@ class RankSettler {
   Bytes left_;
   Bytes right_;
   SettledRanks settled_;
-  std::map<std::string, std::string>
-      names_;  ///< new name for each rank's own key; empty if the key is left out
+  std::map<std::string, std::string> names_;  ///< new key by old key; empty if left out
 };
 
 }  // namespace

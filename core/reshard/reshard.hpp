@@ -52,8 +52,8 @@ struct ReshardOptions {
   std::int32_t writers = 1;
   ImageOptions image = {.staging_bytes_max = std::uint64_t{48} << 20U,
                         .batch_bytes = std::uint64_t{8} << 20U};
-  bool checksums =
-      true;  ///< compare the data read with its checksums, so that damage is not copied
+  /// Compare the data read with its checksums, so that damage is not copied.
+  bool checksums = true;
   RankChoice ranks = {};  ///< decides about values that each rank has for itself
   /// Called right before the commit. An exception from it aborts the rewrite, as any failure does.
   std::function<void()> last_look = {};
@@ -67,8 +67,8 @@ struct ReshardReport {
   std::uint64_t chunks_after = 0;
   std::uint64_t files = 0;  ///< number of payload files written
   std::uint64_t bytes = 0;  ///< total size of the payload files
-  std::uint64_t ranks =
-      0;  ///< number of ranks with metadata of their own; 0 if one file serves all
+  /// Number of ranks with metadata of their own; 0 if one file serves all ranks.
+  std::uint64_t ranks = 0;
   std::vector<std::string> dropped = {};  ///< see SettledRanks
   std::vector<std::string> of_first = {};
   std::vector<std::string> carried = {};   ///< files and directories ("name/") that were copied

@@ -18,8 +18,8 @@ namespace reprise {
 
 /// Index into Catalog::files.
 using FileIndex = std::uint32_t;
-inline constexpr FileIndex kNoFile =
-    0xffffffff;  ///< file index of an item for which the metadata lists no storage
+/// File index of an item for which the metadata lists no storage.
+inline constexpr FileIndex kNoFile = 0xffffffff;
 
 struct StoredChunk {
   Box box;
@@ -35,16 +35,15 @@ struct TensorTraits {
   bool requires_grad = false;
   std::uint8_t memory_format = 0;  ///< 0 contiguous, 1 channels last, 2 preserved
   bool pin_memory = false;
-  std::optional<std::vector<std::int64_t>> strides =
-      {};  ///< empty if the writer leaves the strides out
+  std::optional<std::vector<std::int64_t>> strides = {};  ///< empty if the writer omits strides
 
   friend auto operator<=>(const TensorTraits&, const TensorTraits&) = default;
 };
 
 /// The ranks that own an item, if each rank wrote its own metadata (`__<rank>.metadata`).
 struct KnownBy {
-  std::vector<std::int32_t> ranks =
-      {};  ///< ascending; empty if a single `.metadata` serves all ranks
+  /// The ranks in ascending order; empty if a single `.metadata` serves all ranks.
+  std::vector<std::int32_t> ranks = {};
   /// True if other ranks have a different item of the same name. The key of the item is then
   /// `<name>@rank<r>`, where r is the first of its ranks.
   bool own = false;
@@ -62,8 +61,8 @@ struct StoredTensor {
   /// dimensions.
   Dims original_shape;
   TensorTraits traits = {};
-  std::uint32_t place =
-      0;  ///< position among all keys of the metadata; tensors and objects are counted together
+  /// Position among all keys of the metadata. Tensors and objects are counted together.
+  std::uint32_t place = 0;
   KnownBy known_by = {};
 };
 

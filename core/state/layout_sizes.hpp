@@ -12,10 +12,9 @@
 namespace reprise {
 
 struct LayoutSize {
-  std::string_view name;  ///< short name of the size, such as "tp"
-  std::string_view
-      argument;  ///< Megatron's argument for it; the common state stores the size under this name
-  bool ordered = false;  ///< true for an axis of --rank-order, which assigns ranks to axes
+  std::string_view name;      ///< short name of the size, such as "tp"
+  std::string_view argument;  ///< Megatron's argument, under which it is stored
+  bool ordered = false;       ///< true for an axis of --rank-order, which assigns ranks to axes
 };
 
 /// Lists the axes in default order, with the fastest first, and after them the sizes that are not

@@ -60,10 +60,9 @@ struct ModuleKey {
   std::string module;  ///< module's name; empty for a bucket or group object of unknown module
   ModuleForm form = ModuleForm::kNamed;
   Kind kind = Kind::kWeight;
-  std::optional<std::int64_t>
-      chain;                       ///< position in the chain; set if the key numbers the optimizer
-  std::optional<ModulePart> part;  ///< set for kPart, and for a kGroupObject that is a part
-  std::int64_t group = 0;          ///< dp_group_idx; used for kBucket and kGroupObject
+  std::optional<std::int64_t> chain;  ///< position in the chain, if the key has one
+  std::optional<ModulePart> part;     ///< set for kPart, and for a kGroupObject that is a part
+  std::int64_t group = 0;             ///< dp_group_idx; used for kBucket and kGroupObject
 
   friend bool operator==(const ModuleKey&, const ModuleKey&) = default;
 };

@@ -203,8 +203,8 @@ class Reader {
 
   ByName modules_;
   StoredModule somebodys_;  ///< data from keys that name no module
-  std::map<std::string, std::array<std::optional<Dims>, 2>>
-      roles_;  ///< random streams whose keys do not begin with "mimo."
+  /// Random streams whose keys do not begin with "mimo.".
+  std::map<std::string, std::array<std::optional<Dims>, 2>> roles_;
   bool told_ = false;
   bool own_ = false;
 };

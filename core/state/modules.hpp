@@ -38,9 +38,8 @@ struct StoredOptimizer {
 
 /// Description of one module in the common state, in args['modules'].
 struct ModuleClaim {
-  std::map<std::string, std::int64_t>
-      sizes;           ///< keyed by argument, such as tensor_model_parallel_size
-  std::string layout;  ///< for messages: "tp=2,pp=3 ranks 2-7"
+  std::map<std::string, std::int64_t> sizes;  ///< by argument: tensor_model_parallel_size
+  std::string layout;                         ///< for messages: "tp=2,pp=3 ranks 2-7"
   std::optional<std::string> sharding_type;
 
   std::optional<std::int64_t> size(std::string_view argument) const;

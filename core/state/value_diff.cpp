@@ -52,8 +52,8 @@ class Differ {
   void items(const std::string& path, const List& a, const List& b) {
     if (a.size() != b.size()) return;
     for (std::size_t i = 0; i < a.size() && !full(); ++i) {
-      if (identity_.known(a[i]) == identity_.known(b[i]))
-        continue;  // tested first, to save building the item's path
+      // Equal items are skipped here, before a path is built.
+      if (identity_.known(a[i]) == identity_.known(b[i])) continue;
       compare(path + "[" + std::to_string(i) + "]", a[i], b[i]);
     }
   }

@@ -199,8 +199,8 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   take_of_metadata(check_cover(catalog, files), *checkpoint, report);
   take(check_storage(catalog, files), report);
   take_of_metadata(check_shards(*checkpoint), *checkpoint, report);
-  if (store.stat(
-          join_path(checkpoint->location().directory, ".metadata"))) {  // one file for all ranks
+  // A single file describes the checkpoint for all ranks.
+  if (store.stat(join_path(checkpoint->location().directory, ".metadata"))) {
     take_of_metadata(check_planner(checkpoint->metadata()), *checkpoint, report);
   }
   const auto common = check_common(*checkpoint, report);

@@ -79,8 +79,8 @@ Leftover leftover_at(Store& store, const std::string& path) try {
   const auto name = aside_name(path.substr(path.rfind('/') + 1));
   if (!name || name->token.empty()) return Leftover::kNone;
   if (!is_own(store, {path, name->suffix, name->token})) return Leftover::kNone;
-  if (name->suffix == kRemovingSuffix)
-    return Leftover::kRemovable;  // retention had chosen it for removal
+  // Retention had chosen this entry for removal.
+  if (name->suffix == kRemovingSuffix) return Leftover::kRemovable;
   const std::string base = join_path(parent_path(path), name->base);
   const bool stands = holds_metadata(store, base) && !is_unconfirmed(store, base);
   return stands || !holds_metadata(store, path) ? Leftover::kRemovable : Leftover::kLastWhole;

@@ -78,8 +78,7 @@ class PayloadVerifier {
     }
     try {
       const auto slice = checkpoint_.slice(key, visit.file, visit.range);
-      tally_.add(*slice,
-                 key);  // comes first: a wrong checksum may explain why the item is unreadable
+      tally_.add(*slice, key);  // first: a wrong checksum explains an unreadable item
       if (visit.tensor != nullptr) {
         checkpoint_.tensor_item(*visit.tensor, *visit.chunk);
       } else {

@@ -69,10 +69,10 @@ struct LoadResult {
   std::uint64_t objects = 0;         ///< objects of this rank that were filled
   std::uint64_t elements = 0;        ///< elements of this rank that were filled
   std::uint64_t bytes_read = 0;      ///< element bytes read by this rank
-  std::vector<std::string>
-      not_stored;  ///< requested but not stored; filled if the strict mode returns them
-  std::vector<std::string>
-      not_requested;  ///< stored but not requested; filled if the strict mode returns them
+  /// Keys requested but not stored. Filled if the strict mode returns these.
+  std::vector<std::string> not_stored;
+  /// Keys stored but not requested. Filled if the strict mode returns these.
+  std::vector<std::string> not_requested;
   std::vector<std::string> excused;         ///< keys from LoadOptions::excused that were missing
   std::vector<std::string> fell_back_from;  ///< checkpoints that were skipped, and why
   std::vector<std::string> log;             ///< messages for the operator

@@ -43,8 +43,8 @@ struct SaveResult {
   std::uint64_t bytes = 0;    ///< number of bytes that this rank wrote
   std::uint64_t tensors = 0;  ///< number of tensors in the whole checkpoint
   std::uint64_t objects = 0;
-  std::vector<std::string>
-      log;  ///< messages for the operator, such as iterations that could not be removed
+  /// Messages for the operator, such as iterations that could not be removed.
+  std::vector<std::string> log;
 };
 
 /// A save that is written in the background. Only poll and finish commit it. If this object is

@@ -18,8 +18,8 @@ struct Entry {
   std::string name;  ///< name of the entry without its directory
   bool directory = false;
   std::uint64_t size = 0;
-  bool link =
-      false;  ///< true if the entry is a symbolic link; the other fields describe the link's target
+  /// True if the entry is a symbolic link. The other fields then describe the link's target.
+  bool link = false;
   /// When the content was last changed, in nanoseconds since 1970; empty if the store does not
   /// record times.
   std::optional<std::int64_t> modified_ns = {};

@@ -28,8 +28,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
     PinnedMemory memory;
     bool given = true;
   };
-  using Blocks = std::map<const std::byte*, Block,
-                          std::less<>>;  ///< keyed by the address of the block's first byte
+  using Blocks = std::map<const std::byte*, Block, std::less<>>;  ///< by address of first byte
 
   explicit PinnedPool(int device) : device_(device) {}
   /// Returns an unused block for that size; end() if there is none. The block is large enough, but

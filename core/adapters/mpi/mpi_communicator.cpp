@@ -71,8 +71,7 @@ auto MpiCommunicator::call(const char* operation, Body&& body) {
     patience_ = &patience;
     buffers = std::make_unique<Buffers>();
     return body(*buffers);
-  } catch (const std::exception&
-               caught) {  // after any error, the other ranks continue without this rank
+  } catch (const std::exception& caught) {  // the other ranks continue without this rank
     broken_ = error_from(caught).within({.rank = setting_.session.rank()});
     setting_.session.abandon();
     static_cast<void>(buffers.release());  // MPI owns the buffers from here on

@@ -15,8 +15,8 @@ namespace reprise {
 
 struct MpiLimits {
   std::uint64_t deadline_ns = kDefaultDeadlineNs;  ///< deadline of each call
-  std::uint64_t piece_bytes =
-      1U << 30U;               ///< buffers are cut into pieces of this size, as MPI counts are int
+  /// Buffers are cut into pieces of this size, because the counts of MPI are of type int.
+  std::uint64_t piece_bytes = 1U << 30U;
   PeerWatch* watch = nullptr;  ///< not owned; if null, only the deadline ends a wait
 };
 

@@ -98,8 +98,7 @@ void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, Patienc
   copy_bytes(stream, device, host, down);
   memory_->done.record(stream);
   patience.until([&] {
-    static_cast<void>(
-        state(patience));  // otherwise the end of another rank would look like a timeout
+    static_cast<void>(state(patience));  // or the end of another rank looks like a timeout
     return memory_->done.done();
   });
 }

@@ -79,8 +79,8 @@ class Globals {
   const Input& input_;
   Grammar grammar_;
   int protocol_ = 0;
-  std::map<std::pair<std::string_view, std::string_view>, NodeId>
-      loaded_;  ///< keyed by module and name as written
+  /// Keyed by module and name as written.
+  std::map<std::pair<std::string_view, std::string_view>, NodeId> loaded_;
   std::set<std::string> unlisted_;
   /// Results of getattr whose path starts at a name, with that path.
   std::map<NodeId, NamePath> reached_;

@@ -38,8 +38,8 @@ std::string_view name_of(Kind kind);
 /// A node of 16 bytes. `kind` determines the meaning of the numbers; use the accessors of Graph.
 struct Node {
   Kind kind = Kind::kNone;
-  Kind of_all =
-      Kind::kTuple;      ///< used for kTuple: the kind of all its items; kTuple if these are mixed
+  /// For kTuple: the kind of all its items, or kTuple if the kinds are mixed.
+  Kind of_all = Kind::kTuple;
   bool hashable = true;  ///< false if Python does not accept it as a key or in a set
   bool settled = false;  ///< true if frozen by Graph::settle
   std::uint32_t low = 0;

@@ -49,8 +49,8 @@ class StorageSource {
 /// arrays become Objects in one form, see numpy_array.hpp.
 struct PickledValue {
   Value value;  ///< None if the item is opaque
-  bool opaque =
-      false;  ///< true if the value was not interpreted; the item's bytes must be kept unchanged
+  /// True if the value was not interpreted. The item's bytes must then be kept unchanged.
+  bool opaque = false;
   std::string reason;                       ///< why the item is opaque, for messages
   std::vector<std::string> unlisted_names;  ///< "module.name", sorted and unique, at most 64
 };

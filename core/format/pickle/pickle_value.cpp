@@ -207,8 +207,8 @@ Value ValueReader::read_instance(NodeId node) {
   if (tensor == "_rebuild_from_type_v2") return read_typed_tensor(node);
   const bool parameter = tensor.starts_with("_rebuild_parameter");
   if (!tensor.empty() && !parameter) return read_tensor(node);
-  if (parameter)
-    pickle::describe_tensor(graph_, node, where_);  // this checks the arguments of the call
+  // Throws if the arguments of the call are wrong.
+  if (parameter) pickle::describe_tensor(graph_, node, where_);
   const Instance& instance = graph_.instance(node);
   if (auto known = read_known(instance)) return std::move(*known);
   Object object;

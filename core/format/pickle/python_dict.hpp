@@ -22,8 +22,8 @@ class PythonDict {
 
  private:
   Dict entries_;
-  std::map<std::string, std::size_t>
-      places_;  ///< positions in `entries_`; equal keys have one text here
+  /// Positions in `entries_`. Equal keys have the same text here.
+  std::map<std::string, std::size_t> places_;
 };
 
 }  // namespace reprise
