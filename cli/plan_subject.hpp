@@ -14,7 +14,7 @@ namespace reprise::cli {
 
 /// Returns the offers of each rank: weights in bfloat16, and the optimizer's three tensors in
 /// float32, as fully_reshardable jobs save them. The ranks of one pipeline stage share all parts
-/// that follow from placements; these are computed once per stage. Boxes of fused tensors are
+/// that follow from placements; such parts are computed once per stage. Boxes of fused tensors are
 /// computed for each rank.
 std::vector<LocalPlan> offers_of(const sim::ModelSpec& model, const sim::Layout& layout);
 

@@ -1,6 +1,6 @@
 #pragma once
 // Finds the holder of each element by visiting all elements. It is the reference for geometry and
-// plans; it shares no code with these and uses only plain numbers.
+// plans; it shares no code with them and uses only plain numbers.
 //
 // A split assigns elements to parts in the obvious way: it deals out the remaining n elements,
 // ceil(n / parts) at a time. A rank's elements are found by looking up the part of each element.

@@ -7,7 +7,7 @@
 namespace reprise::reports {
 namespace {
 
-/// Sets an attribute. XML forbids control characters, even if escaped, so these are made printable.
+/// Sets an attribute. XML forbids control characters, even if escaped, so they are made printable.
 void set(pugi::xml_node node, const char* name, const std::string& text) {
   node.append_attribute(name) = printable(text, LineBreaks::kKept).c_str();
 }

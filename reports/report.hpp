@@ -120,7 +120,7 @@ struct PropertyResult {
   std::uint64_t seed = 0;
   Verdict verdict = Verdict::kNotRun;
   std::optional<std::string> counterexample = {};  ///< the smallest case that failed
-  /// Number of cases by axis and value; empty if these were not counted.
+  /// Number of cases by axis and value; empty if the cases were not counted.
   std::map<std::string, std::map<std::string, std::uint64_t>> distribution = {};
 };
 

@@ -106,7 +106,7 @@ struct DiffOptions {
   std::function<bool(std::string_view path)> path_ignored;
   std::uint64_t block_bytes = std::uint64_t{2} << 20U;  ///< per side; as much memory again is used
   std::size_t differences_max = 8;                      ///< upper limit per object
-  /// Compare each record that is read with its checksum. Payloads are then read twice.
+  /// If true, each record that is read is compared with its checksum. This reads payloads twice.
   bool checksums = true;
 };
 

@@ -87,7 +87,7 @@ class TensorDiffer {
 };
 
 /// Turns "different" into "not comparable" for buckets of different model-parallel layouts. Equal
-/// positions hold different elements in these.
+/// positions in such buckets hold different elements.
 void excuse_other_buckets(DiffSides& sides, TensorDiff& result) {
   if (result.verdict != DiffVerdict::kDifferent || !is_optimizer_group(result.key)) return;
   if (!sides.layouts_apart().model_parallel) return;

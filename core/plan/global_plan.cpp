@@ -87,7 +87,7 @@ class Planner {
   }
 
   std::uint64_t signature_of(std::span<const LocalPlan> plans) const {
-    std::map<const void*, std::uint64_t> parts;  // lookups only
+    std::map<const void*, std::uint64_t> parts;  // used for lookups only
     const auto once = [&parts](const auto& part) {
       const auto [at, fresh] = parts.try_emplace(&part, 0);
       if (fresh) at->second = signature(part);
@@ -401,7 +401,7 @@ class Planner {
   CoverProof cover_;
   OfferBook book_;
   ShardLayouts layouts_;
-  std::map<Pattern, HeldBoxes> given_;  ///< boxes of keys without a placement; lookups only
+  std::map<Pattern, HeldBoxes> given_;  ///< keys without a placement; for lookups only
   std::vector<Turn> turns_;
 
   // The members below hold the state of the current key.

@@ -1,5 +1,6 @@
 #pragma once
-// The distinct boxes of one tensor and the ranks that hold each box. Owners are chosen from these.
+// The distinct boxes of one tensor and the ranks that hold each box. Owners are chosen
+// from these ranks.
 
 #include <cstdint>
 #include <memory>

@@ -98,11 +98,13 @@ class JobLoadPlan {
   std::span<const LocalPlan> wanted_;
   OfferBook book_;
   ShardLayouts layouts_;
-  std::map<const void*, BoxIndex> indices_;  ///< by address of the stored boxes; lookups only
-  std::map<std::pair<const void*, const void*>, Crossing> crossings_;  ///< lookups only
-  std::vector<std::vector<PlacedWish>> placed_;                        ///< by section
-  std::vector<std::vector<GivenWish>> given_;                          ///< by form section
-  std::vector<Place> places_;                                          ///< by rank
+  /// By the address of the stored boxes; used for lookups only.
+  std::map<const void*, BoxIndex> indices_;
+  /// By the addresses of the stored and of the wanted boxes; used for lookups only.
+  std::map<std::pair<const void*, const void*>, Crossing> crossings_;
+  std::vector<std::vector<PlacedWish>> placed_;  ///< by section
+  std::vector<std::vector<GivenWish>> given_;    ///< by form section
+  std::vector<Place> places_;                    ///< by rank
 };
 
 }  // namespace reprise

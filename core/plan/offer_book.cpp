@@ -29,7 +29,7 @@ class KeyNumbers {
 
  private:
   std::vector<std::string_view>& keys_;
-  std::unordered_map<std::string_view, std::uint32_t> seen_;  // lookups only, never iterated
+  std::unordered_map<std::string_view, std::uint32_t> seen_;  // used for lookups only
   std::uint32_t next_ = 0;
 };
 
@@ -59,7 +59,7 @@ std::uint32_t OfferBook::index_of(const Placed& placed) {
 }
 
 void OfferBook::find_sections(std::span<const LocalPlan> plans) {
-  std::map<const void*, std::size_t> known;  // lookups only
+  std::map<const void*, std::size_t> known;  // used for lookups only
   for (std::size_t r = 0; r < plans.size(); ++r) {
     const GroupRank rank{static_cast<std::int32_t>(r)};
     const PlacedOffers* offers = plans[r].placed.get();

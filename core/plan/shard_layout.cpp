@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-using Savers = std::unordered_map<GlobalRank, std::int32_t>;  // lookups only
+using Savers = std::unordered_map<GlobalRank, std::int32_t>;  // used for lookups only
 
 Savers numbered(const Group& savers) {
   Savers numbers;

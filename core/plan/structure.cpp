@@ -55,7 +55,7 @@ class LeafHash {
     return at->second = hash;
   }
 
-  std::map<const Mesh*, std::uint64_t> meshes_;  ///< lookups only
+  std::map<const Mesh*, std::uint64_t> meshes_;  ///< used for lookups only
 };
 
 bool entry_before(const StructureEntry& a, const StructureEntry& b) {

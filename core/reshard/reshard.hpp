@@ -52,7 +52,7 @@ struct ReshardOptions {
   std::int32_t writers = 1;
   ImageOptions image = {.staging_bytes_max = std::uint64_t{48} << 20U,
                         .batch_bytes = std::uint64_t{8} << 20U};
-  /// Compare the data read with its checksums, so that damage is not copied.
+  /// If true, the data read is compared with its checksums, so that damage is not copied.
   bool checksums = true;
   RankChoice ranks = {};  ///< decides about values that each rank has for itself
   /// Called right before the commit. An exception from it aborts the rewrite, as any failure does.
@@ -90,10 +90,10 @@ struct ReshardPorts {
 /// visible before that. The data written is the data verified: it is read once, compared with its
 /// checksums, and read back before the commit. Throws NO_SPACE before it writes anything if the
 /// store knows that it lacks space. Passes on all errors of settle_ranks() and of reading. Before
-/// these, throws EXTENT_MISMATCH if two items share bytes. Throws NOT_STORED if the common state is
-/// missing, and CHECKSUM for content that changed since it was saved. `progress` is informed of
-/// every step before the commit. If it throws, the rewrite is aborted, and the exception is
-/// rethrown after the files are removed.
+/// any reading, throws EXTENT_MISMATCH if two items share bytes. Throws NOT_STORED if the common
+/// state is missing, and CHECKSUM for content that changed since it was saved. `progress` is
+/// informed of every step before the commit. If it throws, the rewrite is aborted, and the
+/// exception is rethrown after the files are removed.
 ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,
                       const ReshardPorts& ports);
 

@@ -12,7 +12,7 @@
 namespace reprise REPRISE_API {
 
 /// A batch of copies that were queued together. wait() with this event returns when the batch is
-/// done; copies of other events may or may not be done then.
+/// done. Copies of other events may then be pending or done.
 struct DeviceEvent {
   std::uint64_t id = 0;
 };

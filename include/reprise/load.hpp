@@ -69,9 +69,9 @@ struct LoadResult {
   std::uint64_t objects = 0;         ///< objects of this rank that were filled
   std::uint64_t elements = 0;        ///< elements of this rank that were filled
   std::uint64_t bytes_read = 0;      ///< element bytes read by this rank
-  /// Keys requested but not stored. Filled if the strict mode returns these.
+  /// Keys that were requested but are not stored, if the strict mode returns such keys.
   std::vector<std::string> not_stored;
-  /// Keys stored but not requested. Filled if the strict mode returns these.
+  /// Keys that are stored but were not requested, if the strict mode returns such keys.
   std::vector<std::string> not_requested;
   std::vector<std::string> excused;         ///< keys from LoadOptions::excused that were missing
   std::vector<std::string> fell_back_from;  ///< checkpoints that were skipped, and why

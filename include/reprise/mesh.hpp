@@ -24,7 +24,7 @@ class Group {
 
   std::int32_t size() const { return static_cast<std::int32_t>(members_.size()); }
   const std::vector<GlobalRank>& members() const { return members_; }
-  /// Throws USAGE unless the rank is one of 0 .. size()-1.
+  /// Returns the global rank of a member. Throws USAGE unless `rank` is one of 0 .. size()-1.
   GlobalRank member(GroupRank rank) const;
   std::optional<GroupRank> rank_of(GlobalRank rank) const;
 

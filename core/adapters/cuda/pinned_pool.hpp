@@ -35,7 +35,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   /// not so large that another request would need it.
   Blocks::iterator spare(std::size_t bytes);
   /// Removes the unused blocks that must be freed before `bytes` more bytes are pinned, and returns
-  /// these.
+  /// them.
   std::vector<PinnedMemory> make_room(std::size_t bytes);
   void give_back(const std::byte* first) noexcept;
 

@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-/// A rank's position among the ranks on its node, and the number of these.
+/// A rank's position among the ranks on its node, and the number of ranks there.
 struct NodePlace {
   std::int32_t rank = 0;
   std::int32_t of = 1;

@@ -27,7 +27,7 @@ struct NcclLimits {
 /// connects the members first. Every call is started without blocking and polled until it is done.
 /// It fails if its deadline passes (DEADLINE), or if NCCL or the watch reports that a member has
 /// ended (PEER_FAILED); all errors state group, operation and rank. After an error, a communicator
-/// throws that error for every call. Its NCCL resources are aborted, and nothing waits for these.
+/// throws that error for every call. Its NCCL resources are aborted without waiting.
 ///
 /// If a communicator ended without an error, its NCCL resources are kept for the next communicator
 /// of the same group, once all members have finished with them. Creating such resources is slow,

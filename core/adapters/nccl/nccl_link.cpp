@@ -103,8 +103,8 @@ void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, Patienc
   });
 }
 
-// ncclCommDestroy blocks. But all ranks took part in the finalize before it, which has finished, so
-// it waits for no other rank.
+// ncclCommDestroy blocks, but it waits for no other rank: all ranks took part in ncclCommFinalize,
+// and settle() has seen the end of that.
 void NcclLink::close(Patience& patience) {
   check(ncclCommFinalize(comm_), patience);
   settle(patience);
@@ -112,7 +112,7 @@ void NcclLink::close(Patience& patience) {
   memory_.reset();
 }
 
-// ncclCommAbort first stops the device and NCCL's own threads. Then it waits for these, and for
+// ncclCommAbort first stops the device and NCCL's own threads. Then it waits for them, and for
 // ranks on the same node that may never arrive. So it runs in a thread of its own, and nothing
 // waits for that thread.
 void NcclLink::abandon() {

@@ -188,7 +188,7 @@ void PosixStore::replace(const NameChange& change) {
 void PosixStore::remove(const std::string& path) {
   check_store_entry(path);
   std::error_code failure;
-  std::filesystem::remove_all(display(path), failure);  // removes links without following these
+  std::filesystem::remove_all(display(path), failure);  // links are removed, not followed
   if (failure && failure.value() != ENOTDIR) {
     posix::fail({"remove", display(path)}, failure.value());
   }

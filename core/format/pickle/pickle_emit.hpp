@@ -38,8 +38,8 @@ class Emitter {
   void bytes(ByteSpan value);
   void empty_tuple() { op(')'); }
   void mark() { op('('); }
-  /// Makes a tuple of the last `count` values. For more than three values, mark() must be called
-  /// before these are written.
+  /// Makes a tuple of the last `count` values. If there are more than three, mark() must be
+  /// called before the first value is written.
   void tuple(std::size_t count);
 
   /// Puts the value on top of the stack into the memo and returns its index.

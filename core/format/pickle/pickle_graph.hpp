@@ -137,7 +137,7 @@ class Graph {
 
  private:
   NodeId add(Node node);
-  /// Queues the parts of `node`, so that settle() also visits these.
+  /// Queues the parts of `node` for settle().
   void open_parts(NodeId node);
 
   ByteSpan input_;

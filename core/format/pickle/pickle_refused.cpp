@@ -10,7 +10,7 @@ namespace reprise::pickle {
 namespace {
 
 // Modules of Python's standard library, current and former, other than plain-data modules. Leading
-// underscores are left out; modules written in C have these.
+// underscores, as modules written in C have, are left out.
 constexpr std::string_view kPython =
     "aifc aix_support antigravity asynchat asyncio asyncore atexit audioop base64 bdb bootlocale "
     "bootsubprocess bz2 cProfile cgi cgitb cmd code codecs codeop commands compileall "
@@ -35,14 +35,14 @@ constexpr std::string_view kPython =
     "winsound wmi wsgiref xdrlib xml xmlrpc xxinterpchannels xxsubinterpreters xxtestfuzz zipapp "
     "zipfile zipimport";
 
-/// Other packages that run code, create processes or use the network. Every name in these is
+/// Other packages that run code, create processes or use the network. Every name in them is
 /// refused.
 constexpr std::string_view kPackages =
     "aiohttp cffi cloudpickle dill execnet fabric fire fsspec httpx invoke IPython joblib "
     "jsonpickle paramiko pexpect pip pkg_resources plumbum ptyprocess pywintypes requests rpyc "
     "setuptools sh torchrun urllib3 win32api win32com win32process zmq";
 
-/// Parts of packages. Every name in these and below is refused.
+/// Parts of packages. Every name in them or below them is refused.
 constexpr std::array<std::string_view, 46> kParts{
     "test.support",
     "numpy._pytesttester",
