@@ -1,5 +1,5 @@
 #pragma once
-// Makes text from files, paths and peers safe for a terminal: the terminal obeys nothing in it.
+// Makes text from files, paths and peers safe for a terminal, which must not obey any part of it.
 
 #include <string>
 #include <string_view>

@@ -20,8 +20,8 @@ struct Both {
   const Item* left = nullptr;
   const Item* right = nullptr;
 
-  /// Returns the key of the side on which the item has the rank in its key; it is unique among the
-  /// pairs.
+  /// Returns a key that is unique among the pairs. If one side's key contains a rank, that key is
+  /// returned.
   const std::string& key() const {
     const bool lefts = right == nullptr || (left != nullptr && left->known_by.own);
     return lefts ? left->key : right->key;

@@ -16,8 +16,8 @@ namespace reprise {
 ///
 ///   param_groups   a list of dicts, or the dict {param_groups: [...]} that a distributed optimizer
 ///                  stores. A load matches groups by (wd_mult, lr_mult, is_expert_parallel,
-///                  is_decoupled_lr), so no two may have the same; groups without any of them are
-///                  matched by place
+///                  is_decoupled_lr), so no two groups may have equal values; groups with none of
+///                  these entries are matched by position
 ///   grad_scaler    a dict
 ///   param_state_sharding_type   a text
 std::string complaint_about(ModulePart part, const Value& value);

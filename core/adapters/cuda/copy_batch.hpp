@@ -42,8 +42,8 @@ class CopyBatch {
   void hold_back(CudaStreamRef stream) const { done_.hold_back(stream); }
 
  private:
-  /// Large enough to make the cost of the launch negligible, small enough for the device to begin
-  /// early.
+  /// These limits are large enough to make the cost of the launch negligible, and small enough for
+  /// the device to begin early.
   static constexpr std::int64_t kCopiesMax = 256;
   static constexpr std::int64_t kBytesMax = std::int64_t{4} << 20U;
 
